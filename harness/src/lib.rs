@@ -43,6 +43,7 @@ mod topology;
 mod trace;
 pub mod verify;
 mod wire;
+pub mod worker;
 mod yaml;
 
 #[doc(inline)]

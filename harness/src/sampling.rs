@@ -1,21 +1,26 @@
 //! Real packets through the rules of a scenario's node: `svclab cascade --sample`.
 
+use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use svclab_rules::cascade::{Cascade, Frontend};
-use svclab_rules::cluster::{Cluster, Family, Node, Pod};
+use svclab_rules::cluster::{Cluster, Family, Node, Pod, Protocol};
 
 use crate::cascade::Report;
-use crate::cascade::sample::{Sample, expected, is_enough, judge};
+use crate::cascade::sample::{Expected, expected, is_enough, judge};
 use crate::documents;
 use crate::lab::{Backend, generate_for_lab, with_lab};
+use crate::observation::Tally;
 use crate::probe::{Prober, Progress};
 use crate::report::Trouble;
-use crate::run::RunError;
+use crate::run::{RunError, guarded};
 use crate::scenario::{Destination, Flows, MOST_FLOWS, Place, Probe, Scenario, Span, Vantage};
 use crate::stats::{Goal, most_flows};
 use crate::topology;
+use crate::worker::{self, Kind, Slot, Texts, WorkerError};
 
 /// How a cascade is sampled.
 #[derive(Debug, Clone)]
@@ -26,6 +31,9 @@ pub struct Options {
     pub backend: Backend,
     /// The bias to find, its power, and how often all samples together may fail although all is right.
     pub goal: Goal,
+    /// The program whose process the lab is in: svclab, which [`serve`]s with the arguments [`WORKER`](crate::worker::WORKER) and
+    /// `sample`. It reads the texts in [`Scenario::inputs`] again. `None` for a thread of this process.
+    pub worker: Option<PathBuf>,
     /// Progress counter shared by all labs.
     pub progress: Arc<Progress>,
 }
@@ -34,13 +42,19 @@ pub struct Options {
 struct Plan {
     /// The position of its cascade in the report.
     cascade: usize,
+    flows: FlowsToSend,
+}
+
+/// The flows of a sample.
+#[derive(Clone, Serialize, Deserialize)]
+struct FlowsToSend {
     from: Vantage,
-    frontend: Frontend,
     to: SocketAddr,
+    protocol: Protocol,
     /// The most that are sent.
-    flows: u64,
-    /// Whether fewer are, where the counts are clear before.
-    looked: bool,
+    most: u64,
+    /// The shares that end the sample as soon as the counts are clear; `None` to send all.
+    until_clear: Option<Expected>,
 }
 
 /// How many tests may fail by chance of one sample: its shares, and that endpoints depend neither on the flow before nor on the
@@ -60,49 +74,99 @@ pub fn sample(
     report: &mut Report,
     options: &Options,
 ) -> Result<(), Trouble> {
-    try_sample(scenario, state, node, report, options).map_err(RunError::into_trouble)
+    report.samples = vec![None; report.cascades.len()];
+    let (plans, goal) = plan(scenario, state, node, report, options).map_err(RunError::into_trouble)?;
+    if plans.is_empty() {
+        return Ok(());
+    }
+    let order = Order {
+        scenario: Texts::of(scenario),
+        step: scenario.states().take_while(|other| *other != state).count(),
+        backend: options.backend,
+        goal,
+        flows: plans.iter().map(|plan| plan.flows.clone()).collect(),
+    };
+    let tallies = match &options.worker {
+        Some(program) => {
+            let taken = Slot::new(program, Kind::Sample).ask(&order, &options.progress);
+            taken.map_err(WorkerError::into_trouble)?
+        }
+        None => order.take(scenario, &options.progress)?,
+    };
+    for (Plan { cascade, flows: FlowsToSend { from, to, until_clear, .. } }, tally) in
+        plans.iter().zip::<Vec<_>>(tallies)
+    {
+        let judged = judge(&report.cascades[*cascade], from.to_string(), *to, &tally, &goal, until_clear.is_some());
+        report.samples[*cascade] = Some(judged);
+    }
+    Ok(())
 }
 
-fn try_sample(
+/// The samples that can be taken, and what each must find. Notes in the report say why others cannot.
+fn plan(
     scenario: &Scenario,
     state: &Cluster,
     node: &Node,
     report: &mut Report,
     options: &Options,
-) -> Result<(), RunError> {
-    report.samples = vec![None; report.cascades.len()];
-    let mut plans = Vec::new();
+) -> Result<(Vec<Plan>, Goal), RunError> {
+    let mut paths = Vec::new();
     for (index, cascade) in report.cascades.iter().enumerate() {
         match path_to(scenario, state, node, cascade) {
-            Ok((from, frontend, to)) => {
-                plans.push(Plan { cascade: index, from, frontend, to, flows: 0, looked: options.flows == Flows::Auto })
-            }
+            Ok(path) => paths.push((index, path)),
             Err(reason) => report.notes.push(format!("{} is not sampled: {reason}", cascade.service)),
         }
     }
-    let goal = Goal { false_alarm: options.goal.false_alarm.shared_by(TESTS * plans.len()), ..options.goal };
-    for plan in &mut plans {
-        plan.flows = flows(&report.cascades[plan.cascade], options.flows, &goal, scenario)?;
+    let goal = Goal { false_alarm: options.goal.false_alarm.shared_by(TESTS * paths.len()), ..options.goal };
+    let plan = |(index, (from, frontend, to)): (usize, (Vantage, Frontend, SocketAddr))| {
+        let cascade = &report.cascades[index];
+        let most = flows(cascade, options.flows, &goal, scenario)?;
+        let until_clear = (options.flows == Flows::Auto).then(|| expected(cascade));
+        let flows = FlowsToSend { from, to, protocol: frontend.protocol, most, until_clear };
+        Ok(Plan { cascade: index, flows })
+    };
+    Ok((paths.into_iter().map(plan).collect::<Result<_, RunError>>()?, goal))
+}
+
+/// Samples to take in a lab.
+#[derive(Serialize, Deserialize)]
+struct Order<'a> {
+    scenario: Texts<'a>,
+    /// After how many `apply` of the scenario's steps.
+    step: usize,
+    backend: Backend,
+    goal: Goal,
+    flows: Vec<FlowsToSend>,
+}
+
+impl Order<'_> {
+    /// Takes the samples in a lab of this process. A panic is an error of this scenario alone.
+    fn take(&self, scenario: &Scenario, progress: &Arc<Progress>) -> Result<Vec<Tally>, Trouble> {
+        guarded(|| self.try_to_take(scenario, progress)).map_err(RunError::into_trouble)
     }
-    if plans.is_empty() {
-        return Ok(());
+
+    fn try_to_take(&self, scenario: &Scenario, progress: &Arc<Progress>) -> Result<Vec<Tally>, RunError> {
+        let state = scenario.states().nth(self.step).unwrap_or(&scenario.cluster);
+        let documents = generate_for_lab(scenario, state, self.backend)?;
+        with_lab(&topology::plan_at(scenario, state), &documents, self.backend, |lab| {
+            let mut prober = Prober::new(lab, state).map_err(RunError::Prober)?;
+            prober.report_to(progress);
+            let mut take = |flows: &FlowsToSend| {
+                let has_counters = documents::keep_counters(&documents, flows.to.ip());
+                count(&mut prober, flows, has_counters, &self.goal, scenario)
+            };
+            self.flows.iter().map(&mut take).collect()
+        })?
     }
-    let documents = generate_for_lab(scenario, state, options.backend)?;
-    let samples = with_lab(&topology::plan_at(scenario, state), &documents, options.backend, |lab| {
-        let mut prober = Prober::new(lab, state).map_err(RunError::Prober)?;
-        prober.report_to(&options.progress);
-        let mut taken = Vec::with_capacity(plans.len());
-        for plan in &plans {
-            let cascade = &report.cascades[plan.cascade];
-            let has_counters = documents::keep_counters(&documents, plan.to.ip());
-            taken.push((plan.cascade, take(&mut prober, plan, cascade, has_counters, &goal, scenario)?));
-        }
-        Ok::<_, RunError>(taken)
-    })??;
-    for (index, sample) in samples {
-        report.samples[index] = Some(sample);
-    }
-    Ok(())
+}
+
+/// Serves [`sample`] as the process of a lab, by standard input and output.
+///
+/// # Errors
+///
+/// Where these are not the pipes of a command.
+pub fn serve() -> io::Result<()> {
+    worker::serve(|order: Order<'static>, progress, _| order.take(&order.scenario.scenario()?, progress))
 }
 
 /// The sender and destination of packets that come to a cascade; or why there is none.
@@ -160,34 +224,29 @@ fn flows(cascade: &Cascade, wanted: Flows, goal: &Goal, scenario: &Scenario) -> 
     }
 }
 
-fn take(
+fn count(
     prober: &mut Prober<'_>,
-    plan: &Plan,
-    cascade: &Cascade,
+    flows: &FlowsToSend,
     has_counters: bool,
     goal: &Goal,
     scenario: &Scenario,
-) -> Result<Sample, RunError> {
+) -> Result<Tally, RunError> {
     let span = Span::start_of(&scenario.file);
-    let to = Destination { label: plan.to.to_string(), address: plan.to.ip(), port: plan.to.port(), via: None };
-    let (from, protocol) = (plan.from.clone(), plan.frontend.protocol);
+    let FlowsToSend { from, to, protocol, most, until_clear } = flows;
+    let to = Destination { label: to.to_string(), address: to.ip(), port: to.port(), via: None };
     let probe = Probe {
         span: span.clone(),
-        from,
+        from: from.clone(),
         to,
-        protocol,
+        protocol: *protocol,
         source_port: None,
-        flows: Flows::Exactly(plan.flows),
+        flows: Flows::Exactly(*most),
         tcp_flags: None,
     };
-    let count = |prober: &mut Prober<'_>| {
-        if plan.looked {
-            prober.count_until(&probe, plan.flows, |tally| is_enough(cascade, tally, goal))
-        } else {
-            prober.count(&probe, plan.flows)
-        }
+    let count = |prober: &mut Prober<'_>| match until_clear {
+        Some(expected) => prober.count_until(&probe, *most, |tally| is_enough(expected, tally, goal)),
+        None => prober.count(&probe, *most),
     };
     let tally = if has_counters { prober.cross_checked(&probe, count) } else { count(prober) };
-    let tally = tally.map_err(|source| RunError::Probe { span, source: Box::new(source) })?;
-    Ok(judge(cascade, plan.from.to_string(), plan.to, &tally, goal, plan.looked))
+    tally.map_err(|source| RunError::Probe { span, source: Box::new(source) })
 }

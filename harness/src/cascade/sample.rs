@@ -56,30 +56,33 @@ impl Sample {
 }
 
 /// The shares that a sample is held against: those of endpoints, and what is left to none.
-pub(crate) fn expected(cascade: &Cascade) -> Vec<(&str, Share)> {
-    let mut shares = cascade.shares();
+pub(crate) fn expected(cascade: &Cascade) -> Expected {
+    let mut shares: Expected = cascade.shares().into_iter().map(|(at, share)| (at.to_owned(), share)).collect();
     if cascade.left != Share::ZERO {
-        shares.push((NOWHERE, cascade.left));
+        shares.push((NOWHERE.to_owned(), cascade.left));
     }
     shares
 }
 
-/// What arrived at each endpoint of a cascade, and nowhere where rules leave some to none; and what arrived elsewhere.
-fn arrivals(cascade: &Cascade, tally: &Tally) -> (Vec<Arrival>, HashMap<String, u64>) {
+/// The shares of endpoints, and of none.
+pub(crate) type Expected = Vec<(String, Share)>;
+
+/// What arrived at each of the expected endpoints, and nowhere where rules leave some to none; and what arrived elsewhere.
+fn arrivals(expected: &Expected, tally: &Tally) -> (Vec<Arrival>, HashMap<String, u64>) {
     let mut delivered: HashMap<String, u64> =
         tally.delivered.iter().map(|(at, count)| (at.to_string(), *count)).collect();
     let counted = |endpoint: &str| {
         let by_destination = tally.translated.as_ref()?.by_destination();
         Some(endpoint.parse().ok().and_then(|at: SocketAddr| by_destination.get(&at).copied()).unwrap_or(0))
     };
-    let arrival = |(endpoint, share): (&str, Share)| match endpoint {
+    let arrival = |&(ref endpoint, share): &(String, Share)| match endpoint.as_str() {
         NOWHERE => Arrival { endpoint: NOWHERE.to_owned(), share, arrived: tally.lost, counted: None },
-        _ => {
+        endpoint => {
             let arrived = delivered.remove(endpoint).unwrap_or(0);
             Arrival { endpoint: endpoint.to_owned(), share, arrived, counted: counted(endpoint) }
         }
     };
-    (expected(cascade).into_iter().map(arrival).collect(), delivered)
+    (expected.iter().map(arrival).collect(), delivered)
 }
 
 fn counts_and_shares(arrivals: &[Arrival]) -> (Vec<u64>, Vec<f64>) {
@@ -87,8 +90,8 @@ fn counts_and_shares(arrivals: &[Arrival]) -> (Vec<u64>, Vec<f64>) {
 }
 
 /// Whether so much has arrived that no more flows are needed: see [`is_clear`].
-pub(crate) fn is_enough(cascade: &Cascade, tally: &Tally, goal: &Goal) -> bool {
-    let (counts, shares) = counts_and_shares(&arrivals(cascade, tally).0);
+pub(crate) fn is_enough(expected: &Expected, tally: &Tally, goal: &Goal) -> bool {
+    let (counts, shares) = counts_and_shares(&arrivals(expected, tally).0);
     // What cannot be judged becomes no clearer by more flows.
     is_clear(&counts, &shares, goal).unwrap_or(true)
 }
@@ -103,7 +106,7 @@ pub(crate) fn judge(
     goal: &Goal,
     looked: bool,
 ) -> Sample {
-    let (arrivals, elsewhere) = arrivals(cascade, tally);
+    let (arrivals, elsewhere) = arrivals(&expected(cascade), tally);
     let mut faults = accounts(cascade, tally, &elsewhere);
     let mut shown = Vec::new();
     let (counts, shares) = counts_and_shares(&arrivals);

@@ -9,7 +9,7 @@ use super::Exit;
 use super::console::Console;
 use super::failure::Failure;
 use super::inputs::{Input, InputArgs, input};
-use super::labs::{BackendName, prepare, trouble};
+use super::labs::{BackendName, own_program, prepare, trouble};
 use super::numbers::index;
 use super::progress::Bars;
 use super::rules::{impossible, node};
@@ -142,7 +142,13 @@ fn of_scenario(args: &Args, text: &str, file: &Path, console: &Console) -> Resul
     prepare(console)?;
     let progress = Arc::default();
     let bars = Bars::new(None, &progress, console);
-    let options = sampling::Options { flows, backend: args.backend.into(), goal: Goal::default(), progress };
+    let options = sampling::Options {
+        flows,
+        backend: args.backend.into(),
+        goal: Goal::default(),
+        worker: Some(own_program()),
+        progress,
+    };
     let sampled = sampling::sample(&scenario, state, node, &mut report, &options);
     drop(bars);
     sampled.map_err(|failed| trouble(&failed, console))?;

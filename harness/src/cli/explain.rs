@@ -7,7 +7,7 @@ use clap::ValueEnum;
 
 use super::console::Console;
 use super::inputs::{InputArgs, input, report_assumptions};
-use super::labs::{BackendName, prepare, trouble};
+use super::labs::{BackendName, own_program, prepare, trouble};
 use super::numbers::{count, index, port};
 use super::{Exit, diagnostics};
 use svclab::explain::{self, Explanation};
@@ -96,7 +96,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let explained = match args.live {
         true => {
             prepare(console)?;
-            explain::explain_live(&ad_hoc, args.step, args.backend.into())
+            explain::explain_live(&ad_hoc, args.step, args.backend.into(), Some(&own_program()))
         }
         false => explain::explain(&ad_hoc, args.step, args.path.get()),
     };

@@ -1,5 +1,6 @@
 //! Inputs of commands: scenario files, Kubernetes objects, and all else that people send.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::console::Console;
@@ -146,10 +147,17 @@ fn read(path: &Path, reach: Reach) -> Option<(PathBuf, Result<Assumed, Diagnosti
             let scenario = svclab::scenario::parse_with(&text, &file, &reach.reader(&file), Tests::Optional);
             scenario.map(|scenario| Assumed { scenario, assumptions: Vec::new(), nodes: Vec::new() })
         }
-        Input::Objects(text) => infer::from_objects(&text, &file),
-        Input::Evidence(evidence) => infer::from_evidence(&evidence, &file, &[]),
+        Input::Objects(text) => infer::from_objects(&text, &file).map(with_own_text),
+        Input::Evidence(evidence) => infer::from_evidence(&evidence, &file, &[]).map(with_own_text),
     };
     Some((file, assumed))
+}
+
+/// A scenario that was made of an input, with a text that a lab's process can read.
+fn with_own_text(assumed: Assumed) -> Assumed {
+    let text = print(&assumed.scenario, &[], &[]).into();
+    let inputs = BTreeMap::from([(assumed.scenario.file.clone(), text)]);
+    Assumed { scenario: Scenario { inputs, ..assumed.scenario }, ..assumed }
 }
 
 /// The evidence of an input, whatever it is, and the input's name in messages.

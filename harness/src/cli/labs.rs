@@ -1,6 +1,7 @@
 //! What the commands that build labs share: options, privileges, exit status.
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
 use clap::ValueEnum;
 
@@ -49,6 +50,11 @@ impl From<BackendName> for Backend {
             BackendName::Legacy => Self::Legacy,
         }
     }
+}
+
+/// The program that labs are in processes of: this process's, even if its file has been replaced since.
+pub(super) fn own_program() -> PathBuf {
+    PathBuf::from("/proc/self/exe")
 }
 
 /// Gets what labs need: privileges, and that Ctrl-C ends the process with all of them. Must be called while there is one

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::Exit;
 use super::console::Console;
 use super::inputs::{InputArgs, load_all};
-use super::labs::{Format, LabArgs, end, prepare};
+use super::labs::{Format, LabArgs, end, own_program, prepare};
 use super::numbers::{count, seed};
 use super::reports::{ReportArgs, Reports};
 use svclab::environment::Environment;
@@ -54,6 +54,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         backend: args.labs.backend.into(),
         sample: args.sample.map(NonZeroUsize::get),
         seed: args.seed,
+        worker: Some(own_program()),
     };
     let style = Style { all_missed: args.missed, sample: options.sample };
     let settings = console.settings();

@@ -1,5 +1,7 @@
 //! `svclab report`: reports of finished runs.
 
+mod show;
+
 use std::path::{Path, PathBuf};
 
 use super::Exit;
@@ -8,7 +10,6 @@ use super::reports::{ReportArgs, Reports};
 use svclab::input::{FILE_BYTES, read_argument};
 use svclab::report::Status;
 use svclab::results::{Results, merge, summary};
-use svclab::run::RESULT;
 use svclab::text::{json, printable, reason};
 
 /// Make reports of finished runs, from the files that `--report json=FILE` wrote.
@@ -21,7 +22,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Merge(MergeArgs),
-    Show(ShowArgs),
+    Show(show::Args),
 }
 
 /// Merge the reports of all shards of a run. Fails if a shard is missing, or if their versions differ; the exit code is otherwise
@@ -38,20 +39,11 @@ struct MergeArgs {
     reports: ReportArgs,
 }
 
-/// Print a failed test from its folder of artifacts, or a JSON report.
-#[derive(Debug, clap::Args)]
-struct ShowArgs {
-    /// A folder below that of `svclab run --artifacts`, or a file that `--report json=FILE` wrote.
-    path: PathBuf,
-    #[command(flatten)]
-    reports: ReportArgs,
-}
-
 /// Runs the command.
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     match &args.command {
         Command::Merge(args) => merge_all(args, console).unwrap_or_else(|exit| exit),
-        Command::Show(args) => show(args, console).unwrap_or_else(|exit| exit),
+        Command::Show(args) => show::run(args, console).unwrap_or_else(|exit| exit),
     }
 }
 
@@ -76,41 +68,6 @@ fn merge_all(args: &MergeArgs, console: &Console) -> Result<Exit, Exit> {
         Exit::Held => written.map(|()| Exit::Held),
         exit => Ok(exit),
     }
-}
-
-fn show(args: &ShowArgs, console: &Console) -> Result<Exit, Exit> {
-    let file = if args.path.is_dir() { args.path.join(RESULT) } else { args.path.clone() };
-    let text = read_argument(&file).map_err(|error| complain(&file, &reason(&error), console))?;
-    let results = Results::read(&text).map_err(|error| {
-        console.complain(format!(
-            "{}: {error}\nhelp: Pass a folder of a failed test, or a JSON report.",
-            printable(&file)
-        ));
-        Exit::Input
-    })?;
-    let reports = Reports::open(&args.reports.report, [file.as_path()].into_iter(), console)?;
-    for suite in &results.suites {
-        console.line(format!("{}  {}", suite.name, suite.file));
-        suite.cases.iter().filter_map(|case| case.text.as_ref()).for_each(|text| console.text(text));
-    }
-    if args.path.is_dir() {
-        let mut files = files_below(&args.path, &args.path);
-        files.sort();
-        files.iter().for_each(|file| console.line(format!("  {}", printable(file))));
-    }
-    console.line(summary::line(&results));
-    let written = reports.write_all(&text, &results, console);
-    written.map(|()| exit(&results))
-}
-
-/// The files of a folder and of those in it, relative to it. Links are not followed.
-fn files_below(folder: &Path, root: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let of = |entry: std::fs::DirEntry| match entry.file_type() {
-        Ok(kind) if kind.is_dir() => files_below(&entry.path(), root),
-        _ => entry.path().strip_prefix(root).map(|file| vec![file.to_owned()]).unwrap_or_default(),
-    };
-    entries.flat_map(of).collect()
 }
 
 /// How the whole run ended.

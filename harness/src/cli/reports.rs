@@ -25,6 +25,11 @@ pub(super) struct ReportArgs {
 }
 
 impl ReportArgs {
+    /// Whether there are any.
+    pub(super) fn is_asked(&self) -> bool {
+        !self.report.is_empty()
+    }
+
     /// Whether standard output is a report's.
     pub(super) fn take_stdout(&self) -> bool {
         self.report.iter().any(|report| report.file.as_deref() == Some(Path::new("-")))

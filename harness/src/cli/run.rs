@@ -7,7 +7,7 @@ use super::attempts::AttemptArgs;
 use super::choice::{ChoiceArgs, list};
 use super::console::Console;
 use super::inputs::InputArgs;
-use super::labs::{LabArgs, prepare};
+use super::labs::{LabArgs, own_program, prepare};
 use super::progress::Bars;
 use super::reports::{ReportArgs, Reports};
 use super::shard::{Durations, durations};
@@ -44,9 +44,6 @@ pub(crate) struct Args {
     reports: ReportArgs,
 }
 
-/// This process's program, even if its file has been replaced since.
-const OWN_PROGRAM: &str = "/proc/self/exe";
-
 /// Runs the command.
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     attempt(args, console).unwrap_or_else(|exit| exit)
@@ -56,7 +53,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let scenarios = load(&args.paths, args.inputs.reach(), Tests::Required, console)?;
     let options = args.attempts.apply(Options {
         jobs: args.labs.jobs,
-        worker: Some(PathBuf::from(OWN_PROGRAM)),
+        worker: Some(own_program()),
         selection: args.choice.selection(),
         backend: args.labs.backend.into(),
         pcap: args.pcap.clone(),

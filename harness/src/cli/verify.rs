@@ -7,7 +7,7 @@ use super::Exit;
 use super::console::Console;
 use super::failure::Failure;
 use super::inputs::{InputArgs, load_all};
-use super::labs::{Format, LabArgs, end, prepare};
+use super::labs::{Format, LabArgs, end, own_program, prepare};
 use super::progress::Bars;
 use super::reports::{ReportArgs, Reports};
 use svclab::environment::Environment;
@@ -71,6 +71,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         service: args.service.clone(),
         from: args.from.clone(),
         node: args.node.clone(),
+        worker: Some(own_program()),
         ..Options::default()
     };
     if let Some((option, value)) = options.selects_nothing(&scenarios) {

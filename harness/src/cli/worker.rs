@@ -1,17 +1,34 @@
-//! `svclab worker`: a process of `svclab run`, which has labs.
+//! `svclab worker`: a process of another command, which has labs.
 
 use super::Exit;
 use super::console::Console;
-use svclab::run::serve;
 use svclab::text::reason;
+use svclab::worker::Kind;
+use svclab::{explain, mutate, sampling, verify};
 
-/// Build labs for `svclab run`, which starts this by itself.
+/// Build labs for another command, which starts this by itself.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// What the command has done here.
+    #[arg(value_parser = kind)]
+    kind: Kind,
+}
+
+fn kind(name: &str) -> Result<Kind, String> {
+    let kind = Kind::ALL.into_iter().find(|kind| kind.as_str() == name);
+    kind.ok_or_else(|| "commands start their workers themselves".to_owned())
+}
 
 /// Runs the command.
-pub(crate) fn run(_: &Args, console: &Console) -> Exit {
-    match serve() {
+pub(crate) fn run(args: &Args, console: &Console) -> Exit {
+    let served = match args.kind {
+        Kind::Run => svclab::run::serve(),
+        Kind::Verify => verify::serve(),
+        Kind::Mutate => mutate::serve(),
+        Kind::Explain => explain::serve(),
+        Kind::Sample => sampling::serve(),
+    };
+    match served {
         Ok(()) => Exit::Held,
         Err(error) => {
             console.complain(format!("{}\nhelp: Use `svclab run`, which starts its workers.", reason(&error)));

@@ -18,8 +18,15 @@ mod phrases;
 mod svg;
 mod text;
 
+use std::borrow::Cow;
+use std::io;
+use std::path::Path as FilePath;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
 use crate::documents::{self, Document};
-use crate::infer::AdHocScenario;
+use crate::infer::{AdHocProbe, AdHocScenario, with_files};
 use crate::lab::{Backend, generate_for_lab, with_lab};
 use crate::observation::FlowObservation;
 use crate::predict::{NO_ADDRESS, NewFlow};
@@ -30,6 +37,7 @@ use crate::sources::{Context, FlowOutcome};
 use crate::text::path_text;
 use crate::topology::{self, Topology};
 use crate::trace::{Traced, nearest, send_traced};
+use crate::worker::{self, Kind, Slot, Texts, WorkerError, misread};
 
 pub use mermaid::mermaid;
 pub use model::{
@@ -59,22 +67,67 @@ fn predicted(ad_hoc: &AdHocScenario, step: usize, path: usize) -> Result<Explana
 /// Explains a probe as [`explain`] does, sends it in a lab while the kernel traces the rules that it meets, and compares
 /// both. The calling process must be privileged: see [`become_privileged`](crate::testing::become_privileged).
 ///
+/// The lab is in a process of the program `worker`, if one is given: svclab, which [`serve`]s with the arguments
+/// [`WORKER`](crate::worker::WORKER) and `explain`. It reads the texts in [`Scenario::inputs`](crate::scenario::Scenario::inputs) again.
+///
 /// # Errors
 ///
 /// As [`explain`], and what keeps a lab from being built, a probe from being sent, or the kernel from being heard.
-pub fn explain_live(ad_hoc: &AdHocScenario, step: usize, backend: Backend) -> Result<Explanation, Trouble> {
-    traced(ad_hoc, step, backend).map_err(RunError::into_trouble)
+pub fn explain_live(
+    ad_hoc: &AdHocScenario,
+    step: usize,
+    backend: Backend,
+    worker: Option<&FilePath>,
+) -> Result<Explanation, Trouble> {
+    let (flow, traced) = match worker {
+        Some(program) => {
+            let order = Order { scenario: Texts::of(&ad_hoc.scenario), probe: Cow::Borrowed(&ad_hoc.asked), backend };
+            let sent = Slot::new(program, Kind::Explain).ask(&order, &Arc::default());
+            sent.map_err(WorkerError::into_trouble)?
+        }
+        None => sent(ad_hoc, backend)?,
+    };
+    let explained = || {
+        let documents = generate_for_lab(&ad_hoc.scenario, &ad_hoc.cluster, backend)?;
+        let topology = topology::plan_at(&ad_hoc.scenario, &ad_hoc.cluster);
+        explanation(ad_hoc, &topology, &documents, (step, 1), flow.source.port(), Some((&flow, traced.as_slice())))
+    };
+    explained().map_err(RunError::into_trouble)
 }
 
-fn traced(ad_hoc: &AdHocScenario, step: usize, backend: Backend) -> Result<Explanation, RunError> {
-    let documents = generate_for_lab(&ad_hoc.scenario, &ad_hoc.cluster, backend)?;
-    let topology = topology::plan_at(&ad_hoc.scenario, &ad_hoc.cluster);
-    let sent = with_lab(&topology, &documents, backend, |lab| {
-        let mut prober = Prober::new(lab, &ad_hoc.cluster)?;
-        send_traced(&mut prober, &ad_hoc.probes[0])
-    })?;
-    let (flow, traced) = sent.map_err(RunError::Prober)?;
-    explanation(ad_hoc, &topology, &documents, (step, 1), flow.source.port(), Some((&flow, traced.as_slice())))
+/// Sends a probe in a lab of this process.
+fn sent(ad_hoc: &AdHocScenario, backend: Backend) -> Result<(FlowObservation, Vec<Traced>), Trouble> {
+    let send = || {
+        let documents = generate_for_lab(&ad_hoc.scenario, &ad_hoc.cluster, backend)?;
+        let topology = topology::plan_at(&ad_hoc.scenario, &ad_hoc.cluster);
+        let sent = with_lab(&topology, &documents, backend, |lab| {
+            let mut prober = Prober::new(lab, &ad_hoc.cluster)?;
+            send_traced(&mut prober, &ad_hoc.probes[0])
+        })?;
+        sent.map_err(RunError::Prober)
+    };
+    send().map_err(RunError::into_trouble)
+}
+
+/// A probe that a worker sends.
+#[derive(Serialize, Deserialize)]
+struct Order<'a> {
+    scenario: Texts<'a>,
+    probe: Cow<'a, AdHocProbe>,
+    backend: Backend,
+}
+
+/// Serves [`explain_live`] as the process of a lab, by standard input and output.
+///
+/// # Errors
+///
+/// Where these are not the pipes of a command.
+pub fn serve() -> io::Result<()> {
+    worker::serve(|order: Order<'static>, _, _| {
+        let (text, file) = order.scenario.text();
+        let ad_hoc = with_files(text, file, &order.probe, &|file| order.scenario.read(file));
+        sent(&ad_hoc.map_err(|errors| misread(&errors))?, order.backend)
+    })
 }
 
 /// Asks promise and prediction, and compares the rules that the kernel traced with the prediction.

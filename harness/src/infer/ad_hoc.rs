@@ -1,9 +1,11 @@
 //! Ad-hoc probes: probes from the command line.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use svclab_rules::cluster::Cluster;
 
 use super::objects::{around, own_name};
@@ -13,7 +15,7 @@ use crate::yaml;
 use crate::yaml::{At, decode};
 
 /// A probe that is not part of a scenario, in a scenario's syntax.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct AdHocProbe {
     /// The sender: `pod/NAME`, `node/NAME`, `localhost@NODE` or `host/NAME`.
     pub from: String,
@@ -32,6 +34,8 @@ pub struct AdHocProbe {
 /// A scenario with an ad-hoc probe.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AdHocScenario {
+    /// The probe as it was given.
+    pub asked: AdHocProbe,
     /// The scenario.
     pub scenario: Scenario,
     /// The cluster as it is when the probe is sent.
@@ -67,10 +71,24 @@ pub fn with_ad_hoc_probe(
     probe: &AdHocProbe,
     reach: Reach,
 ) -> Result<AdHocScenario, Diagnostics> {
+    with_files(text, path, probe, &reach.reader(path))
+}
+
+/// The same, where other files are read with `reader`.
+///
+/// # Errors
+///
+/// As [`load_with_ad_hoc_probe`].
+pub(crate) fn with_files(
+    text: &str,
+    path: &Path,
+    probe: &AdHocProbe,
+    reader: &dyn Fn(&Path) -> io::Result<String>,
+) -> Result<AdHocScenario, Diagnostics> {
     let objects = is_manifest(text).then(|| around(text, path)).transpose()?;
     let is_objects = objects.is_some();
     let (scenario, assumptions) = objects.unwrap_or_else(|| (text.to_owned(), Vec::new()));
-    let (itself, reader) = (own_name(path), reach.reader(path));
+    let itself = own_name(path);
     let read = |named: &Path| if is_objects && named == itself { Ok(text.to_owned()) } else { reader(named) };
     let mut findings = Findings::default();
     let (arguments, written) = (Path::new(ARGUMENTS), written(probe));
@@ -88,7 +106,7 @@ pub fn with_ad_hoc_probe(
         Some((scenario, Some(ResolvedProbe { cluster, probes }))) if findings.errors.is_empty() => {
             sources.remove(arguments);
             let scenario = Scenario { inputs: sources, ..scenario };
-            Ok(AdHocScenario { scenario, cluster, probes, assumptions })
+            Ok(AdHocScenario { asked: probe.clone(), scenario, cluster, probes, assumptions })
         }
         _ => Err(findings.into_diagnostics(sources)),
     }

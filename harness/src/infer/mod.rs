@@ -21,6 +21,7 @@ mod rules;
 mod validity;
 
 pub use ad_hoc::with_ad_hoc_probe;
+pub(crate) use ad_hoc::with_files;
 pub use ad_hoc::{AdHocProbe, AdHocScenario, load_with_ad_hoc_probe};
 pub use dumps::NodeFile;
 pub use evidence::from_evidence;

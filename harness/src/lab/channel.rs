@@ -12,7 +12,7 @@ use nix::sys::socket::{
     socket, sockopt,
 };
 use nix::{getsockopt_impl, libc, sockopt_impl};
-use pnet::datalink::{self, DataLinkSender, NetworkInterface};
+use pnet_datalink::{self as datalink, DataLinkSender, NetworkInterface};
 
 use super::LabError;
 use super::namespaces::Namespace;

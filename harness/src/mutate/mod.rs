@@ -18,20 +18,27 @@ mod mutant;
 mod render;
 mod trial;
 
+use std::borrow::Cow;
+use std::io;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
+use serde::{Deserialize, Serialize};
+
 use crate::lab::Backend;
-use crate::report::Machines;
-use crate::run::{guarded, in_parallel};
+use crate::report::{Machines, Trouble};
+use crate::run::{RunError, guarded, in_parallel_with};
 use crate::scenario::Scenario;
+use crate::worker::{self, Kind, Slot, Texts};
 
 pub use json::json;
 pub use mutant::{Baseline, Fate, Mutant, Mutants, Tried};
 pub use render::{Style, page, summary};
 
 /// Options of [`mutate`].
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Options {
     /// How many labs run at the same time; `None` stands for one per CPU.
     pub jobs: Option<NonZeroUsize>,
@@ -41,15 +48,48 @@ pub struct Options {
     pub sample: Option<usize>,
     /// The seed of the random sample.
     pub seed: u64,
+    /// The program whose processes labs are in, one for each of `jobs`: svclab, which [`serve`]s with the arguments
+    /// [`WORKER`](crate::worker::WORKER) and `mutate`. Then the death of a lab's process is an error of its scenario. It reads the
+    /// texts in [`Scenario::inputs`] again, so scenarios must be as they were read. `None` for threads of this process.
+    #[serde(skip)]
+    pub worker: Option<PathBuf>,
 }
 
 /// Tries the mutants of scenarios, several scenarios in parallel, and passes each result to `finished` in the scenarios' order.
 pub fn mutate(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&Mutants) + Sync)) -> Vec<Mutants> {
-    let try_one = |scenario: &Scenario| {
+    let try_one = |slot: &mut Option<Slot<'_>>, scenario: &Scenario| {
         let begin = Instant::now();
-        let result = guarded(|| trial::trials(scenario, options)).map_err(crate::run::RunError::into_trouble);
+        let result = match slot {
+            Some(slot) => {
+                let order = Order { scenario: Texts::of(scenario), options: Cow::Borrowed(options) };
+                slot.ask(&order, &Arc::default()).map_err(|error| error.into_trouble())
+            }
+            None => tried(scenario, options),
+        };
         let (name, file) = (scenario.name.clone(), scenario.file.clone());
         Mutants { name, file, machines: Machines::of(scenario), result, duration: begin.elapsed() }
     };
-    in_parallel(scenarios, options.jobs, try_one, finished)
+    let slot = || options.worker.as_deref().map(|program| Slot::new(program, Kind::Mutate));
+    in_parallel_with(scenarios, options.jobs, slot, try_one, finished)
+}
+
+/// Tries the mutants of a scenario in this process. A panic is an error of this scenario alone.
+fn tried(scenario: &Scenario, options: &Options) -> Result<Tried, Trouble> {
+    guarded(|| trial::trials(scenario, options)).map_err(RunError::into_trouble)
+}
+
+/// Mutants that a worker tries.
+#[derive(Serialize, Deserialize)]
+struct Order<'a> {
+    scenario: Texts<'a>,
+    options: Cow<'a, Options>,
+}
+
+/// Serves [`mutate`] as the process of a lab, by standard input and output.
+///
+/// # Errors
+///
+/// Where these are not the pipes of a command.
+pub fn serve() -> io::Result<()> {
+    worker::serve(|order: Order<'static>, _, _| tried(&order.scenario.scenario()?, &order.options))
 }

@@ -1,15 +1,16 @@
 //! Mutants and their results.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::report::{Machines, Trouble};
 
 /// The result of trying a mutant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Fate {
@@ -29,11 +30,11 @@ pub enum Fate {
 }
 
 /// A mutant and its result.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Mutant {
     /// The kind of mutation: `lost negation`.
-    pub operator: &'static str,
+    pub operator: Cow<'static, str>,
     /// The network namespace.
     pub netns: String,
     /// The address family: `IPv4` or `IPv6`.
@@ -41,7 +42,7 @@ pub struct Mutant {
     /// The table: `nat`, `ip kube-proxy`.
     pub table: String,
     /// The kind of container: `chain` for a rule, `set` for an element of a set or map.
-    pub holder: &'static str,
+    pub holder: Cow<'static, str>,
     /// The name of the chain, set or map.
     pub name: String,
     /// The position in the container, from 1.
@@ -69,7 +70,7 @@ impl Mutant {
 }
 
 /// The results without a mutation.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Baseline {
     /// The number of tests of the first state; one that changes objects counts up to its first change.
     pub tests: usize,
@@ -80,7 +81,7 @@ pub struct Baseline {
 }
 
 /// The results of the mutants of a scenario.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Tried {
     /// The results without a mutation.
     pub baseline: Baseline,

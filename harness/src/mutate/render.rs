@@ -118,7 +118,7 @@ pub fn summary(all: &[Mutants], settings: Settings) -> String {
 fn write_table(page: &mut Page, Tried { mutants, baseline, .. }: &Tried) {
     let mut kinds: BTreeMap<&str, Counts> = BTreeMap::new();
     for mutant in mutants {
-        kinds.entry(mutant.operator).or_default().add(mutant);
+        kinds.entry(&mutant.operator).or_default().add(mutant);
     }
     let all = Counts::of(mutants);
     let columns = columns(&all, baseline.tests > 0);
@@ -180,7 +180,7 @@ fn write_missed(page: &mut Page, tried: &Tried, style: Style) {
     }
     let mut kinds: BTreeMap<&str, Vec<&Mutant>> = BTreeMap::new();
     for mutant in tried.mutants.iter().filter(|mutant| mutant.is_missed()) {
-        kinds.entry(mutant.operator).or_default().push(mutant);
+        kinds.entry(&mutant.operator).or_default().push(mutant);
     }
     let most = if style.all_missed { usize::MAX } else { OF_A_KIND };
     kinds

@@ -143,14 +143,15 @@ impl Trial<'_, '_, '_> {
         let Candidate { change, document } = candidate;
         let Document { netns, family, .. } = &prepared.documents[*document];
         let mut mutated = Mutant {
-            operator: change.operator.as_str(),
+            operator: change.operator.as_str().into(),
             netns: netns.clone(),
             family: family.to_string(),
             table: change.place.table.clone(),
             holder: match change.place.holder {
                 Holder::Chain => "chain",
                 Holder::Set => "set",
-            },
+            }
+            .into(),
             name: change.place.name.clone(),
             number: change.place.number,
             was: change.was.clone(),

@@ -25,6 +25,7 @@ pub(crate) use work::FLUSH_EVERY;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use svclab_rules::cluster::{Cluster, Protocol};
@@ -161,6 +162,17 @@ impl<'lab> Prober<'lab> {
     pub(crate) fn limit(&mut self, time: Option<Duration>) {
         let now = Instant::now();
         self.limit = time.and_then(|time| Some(Limit { time, end: now.checked_add(time)? }));
+    }
+
+    /// Waits, at most as long as the limit allows.
+    ///
+    /// # Errors
+    ///
+    /// Where the limit was shorter.
+    pub(crate) fn wait(&self, time: Duration) -> Result<(), ProbeError> {
+        let left = self.limit.map(|limit| limit.end.saturating_duration_since(Instant::now()));
+        thread::sleep(left.map_or(time, |left| time.min(left)));
+        Limit::check(self.limit)
     }
 
     /// Lets host-network pods serve what they serve in this state of the cluster.

@@ -1,29 +1,29 @@
 //! What carries out attempts: this process, or workers that may die.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::attempt::{Attempt, Results, Stop, Supervisor};
-use super::worker::{Died, Worker};
+use super::worker::{self, Died};
 use super::{Options, artifacts, here};
 use crate::probe::Progress;
 use crate::report::{TestReport, Trouble};
 use crate::scenario::Scenario;
+use crate::worker::{Kind, Slot};
 
 /// What carries out the attempts of a thread, one after the other.
 pub(super) enum Carrier<'o> {
     /// The thread itself.
     Here,
     /// A process, which is started when it is needed.
-    Worker { program: &'o Path, running: Option<Worker> },
+    Worker(Slot<'o>),
 }
 
 impl<'o> Carrier<'o> {
     pub(super) fn new(options: &'o Options) -> Self {
         match &options.worker {
-            Some(program) => Self::Worker { program, running: None },
+            Some(program) => Self::Worker(Slot::new(program, Kind::Run)),
             None => Self::Here,
         }
     }
@@ -37,21 +37,16 @@ impl<'o> Carrier<'o> {
         progress: &Arc<Progress>,
         stop: &mut Stop<'_>,
     ) -> Results {
-        let Self::Worker { program, running } = self else { return here::carry_out(scenario, attempt, progress, stop) };
+        let Self::Worker(slot) = self else { return here::carry_out(scenario, attempt, progress, stop) };
         let mut tests = Vec::new();
         let mut part = attempt.clone();
         loop {
-            let worker = match running.take().map_or_else(|| Worker::start(program), Ok) {
-                Ok(worker) => running.insert(worker),
-                Err(error) => return (tests, Some(error.into_trouble())),
-            };
-            match worker.carry_out(scenario, &part, progress, stop) {
+            match worker::carry_out(slot, scenario, &part, progress, stop) {
                 Ok((ended, error)) => {
                     tests.extend(ended);
                     return (tests, error);
                 }
                 Err(died) => {
-                    *running = None;
                     let died_of = died.under_way.is_some();
                     let (ended, trouble) = results(*died, scenario, &part);
                     ended.last().into_iter().for_each(|test| stop.ended(test));

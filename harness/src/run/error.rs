@@ -3,8 +3,6 @@
 use std::io;
 use std::path::PathBuf;
 
-use nix::sys::signal::Signal;
-
 use crate::lab::LabError;
 use crate::predict::PredictError;
 use crate::probe::ProbeError;
@@ -64,20 +62,6 @@ pub(crate) enum RunError {
     /// svclab itself failed.
     #[error("svclab itself failed: {0}")]
     Panic(String),
-    /// No worker can be started.
-    #[error("starting a worker process: {}", reason(source))]
-    NoWorker {
-        /// Why.
-        source: io::Error,
-    },
-    /// A worker has ended before its tests.
-    #[error("the worker process of this lab {how}")]
-    WorkerDied {
-        /// How: `was killed by signal 9 (SIGKILL)`.
-        how: String,
-        /// The number of the signal.
-        signal: Option<i32>,
-    },
 }
 
 impl From<PredictError> for RunError {
@@ -123,14 +107,6 @@ impl RunError {
                 let help = "This is a bug in svclab: please report it with the scenario.";
                 (Cause::Internal, Some(help.to_owned()), None)
             }
-            Self::NoWorker { .. } => {
-                let help = "Allow more processes (`ulimit -u`, or the container's limit).";
-                (Cause::Environment, Some(help.to_owned()), None)
-            }
-            Self::WorkerDied { signal, .. } => {
-                let (cause, help) = death_cause(signal);
-                (cause, Some(help.to_owned()), None)
-            }
         };
         Trouble { cause, message, help, span }
     }
@@ -160,24 +136,6 @@ fn probe_cause(error: &ProbeError) -> (Cause, Option<String>) {
             let help = "Look for a route or a rule that sends packets in a loop.";
             (Cause::Input, Some(help.to_owned()))
         }
-    }
-}
-
-/// The cause of a worker's death, and the fix. svclab itself never sends signals that a person or the kernel sends to end a process.
-fn death_cause(signal: Option<i32>) -> (Cause, &'static str) {
-    match signal.and_then(|number| Signal::try_from(number).ok()) {
-        Some(Signal::SIGKILL) => {
-            let help = "Look in `dmesg` for \"Out of memory\": if the kernel killed it, run fewer labs at the same time (`--jobs 1`) or allow \
-                        more memory.";
-            (Cause::Environment, help)
-        }
-        Some(Signal::SIGTERM | Signal::SIGINT | Signal::SIGHUP | Signal::SIGQUIT | Signal::SIGXCPU) => {
-            (Cause::Environment, "Run it again: something outside of svclab ended this process.")
-        }
-        _ => (
-            Cause::Internal,
-            "This is a bug in svclab: please report it with the scenario and what standard error says.",
-        ),
     }
 }
 

@@ -29,14 +29,13 @@ use crate::stats::{FalseAlarmRate, Goal};
 
 pub use artifacts::{RESULT, SCENARIO};
 pub(crate) use error::RunError;
-pub(crate) use parallel::{guarded, in_parallel};
+pub(crate) use parallel::{guarded, in_parallel, in_parallel_with};
 pub use selection::{Selection, TagCondition};
 pub(crate) use session::Session;
-pub use worker::{WORKER, serve};
+pub use worker::serve;
 
 use attempt::{Attempt, Stop};
 use carrier::Carrier;
-use parallel::in_parallel_with;
 use schedule::{Scheduled, schedule};
 
 /// How scenarios are run.
@@ -56,9 +55,10 @@ pub struct Options {
     pub timeout: Option<Duration>,
     /// Start no further test after the first that does not pass.
     pub fail_fast: bool,
-    /// The program whose processes labs are in, one for each of `jobs`: svclab, which [`serve`]s with the argument [`WORKER`]. Then the
-    /// death of a lab's process is the failure of the test that was under way. It reads the texts in [`Scenario::inputs`] again, so
-    /// scenarios must be as they were read. `None` for threads of this process.
+    /// The program whose processes labs are in, one for each of `jobs`: svclab, which [`serve`]s with the arguments
+    /// [`WORKER`](crate::worker::WORKER) and `run`. Then the death of a lab's process is the failure of the test that was under way, and
+    /// one that does not respond, or far exceeds `timeout`, is killed. It reads the texts in [`Scenario::inputs`] again, so scenarios
+    /// must be as they were read. `None` for threads of this process.
     pub worker: Option<PathBuf>,
     /// What installs iptables rules.
     pub backend: Backend,

@@ -21,7 +21,7 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(
 }
 
 /// The same, where each thread has something of its own, made by `start`.
-pub(super) fn in_parallel_with<T: Sync, S, R: Send>(
+pub(crate) fn in_parallel_with<T: Sync, S, R: Send>(
     items: &[T],
     jobs: Option<NonZeroUsize>,
     start: impl Fn() -> S + Sync,

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
-use std::{fs, io, thread};
+use std::{fs, io};
 
 use svclab_rules::cluster::{Cluster, Family};
 use svclab_rules::conntrack::cleanup;
@@ -208,8 +208,8 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             let carried_out = match step {
                 Step::Apply(cluster) => self.apply(cluster),
                 Step::Wait(time) if is_chosen && error.is_none() => {
-                    thread::sleep(*time);
-                    Ok(())
+                    let failed = |source| RunError::Probe { span: test.span.clone(), source: Box::new(source) };
+                    self.prober.wait(*time).map_err(failed)
                 }
                 Step::Probe(probe, expectation) if is_chosen && error.is_none() => {
                     self.prober.comment(&format!("{}: {}", test.name, probe_words(probe)));

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use svclab_rules::cluster::{Cluster, Family, ObjectName, Protocol};
 use svclab_rules::nftables::{self, OtherTable};
 use svclab_rules::ruleset::Rules;
@@ -230,7 +230,7 @@ pub struct Probe {
 }
 
 /// The sender of a probe.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Vantage {
     /// A pod; a pod with `hostNetwork` sends as its node does.
     Pod(ObjectName),

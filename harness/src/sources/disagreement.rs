@@ -1,7 +1,9 @@
 //! Which sources disagree.
 
+use serde::{Deserialize, Serialize};
+
 /// Which sources disagree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Disagreement {
     /// Prediction and observation agree with each other and not with the promise, and rules decide.

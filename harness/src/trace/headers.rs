@@ -1,7 +1,9 @@
 //! Which packet a trace is about.
 
+use serde::{Deserialize, Serialize};
+
 /// A packet of a flow that is traced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum Passage {
     /// The first packet.
     There,

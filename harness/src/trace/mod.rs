@@ -19,6 +19,8 @@ mod nftables;
 
 use std::io;
 
+use serde::{Deserialize, Serialize};
+
 use crate::lab::netfilter::Socket;
 use crate::lab::{Lab, LabError};
 use crate::observation::FlowObservation;
@@ -31,7 +33,7 @@ pub(crate) use comparison::{Comparison, Difference, nearest};
 pub(crate) use headers::Passage;
 
 /// A rule that a packet matched, or the end of a chain, as the kernel reports it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Traced {
     /// The namespace.
     pub netns: NetnsId,
@@ -48,7 +50,7 @@ pub(crate) struct Traced {
 }
 
 /// A part of the kernel that traces rules. Events of different ones have no common order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TraceSource {
     /// nftables, which has iptables-nft's rules too.
     Nftables,
@@ -57,7 +59,7 @@ pub(crate) enum TraceSource {
 }
 
 /// An event of a packet in a chain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TracedWhat {
     /// A rule matched, and was carried out: its number in the chain, from 1; `None` where the rule is gone.
     Rule(Option<usize>),

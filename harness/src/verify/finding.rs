@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::sources::Disagreement;
 
 /// Flows on which the sources disagree in the same way.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// Who disagrees with whom.
     pub disagreement: Disagreement,
@@ -18,7 +20,7 @@ pub struct Finding {
 }
 
 /// A flow on which the sources disagree.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Example {
     /// The flow in words: `pod/client > 10.96.0.10:80 tcp`.
     pub flow: String,

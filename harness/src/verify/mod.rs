@@ -23,16 +23,22 @@ mod survey;
 mod tally;
 mod verification;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::io;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
 
 use crate::lab::Backend;
 use crate::probe::Progress;
 use crate::report::{Machines, Trouble};
-use crate::run::{guarded, in_parallel};
+use crate::run::{RunError, guarded, in_parallel_with};
 use crate::scenario::{Note, Scenario, Vantage};
+use crate::worker::{self, Kind, Slot, Texts};
 
 pub(crate) use boundaries::Boundaries;
 pub use finding::{Example, Finding};
@@ -46,7 +52,7 @@ pub use verification::{AddressKind, Asked, Verification};
 pub use crate::sources::Disagreement;
 
 /// How scenarios are verified.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Options {
     /// How many labs run at the same time; `None` stands for one per CPU.
     pub jobs: Option<NonZeroUsize>,
@@ -64,7 +70,13 @@ pub struct Options {
     pub from: Option<String>,
     /// Only packets that start on this node.
     pub node: Option<String>,
+    /// The program whose processes labs are in, one for each of `jobs`: svclab, which [`serve`]s with the arguments
+    /// [`WORKER`](crate::worker::WORKER) and `verify`. Then the death of a lab's process is an error of its scenario. It reads the
+    /// texts in [`Scenario::inputs`] again, so scenarios must be as they were read. `None` for threads of this process.
+    #[serde(skip)]
+    pub worker: Option<PathBuf>,
     /// Where to report how far verification is.
+    #[serde(skip)]
     pub progress: Arc<Progress>,
 }
 
@@ -114,7 +126,7 @@ pub struct Verified {
     /// What the scenario shows.
     pub name: String,
     /// The file, as the user named it.
-    pub file: std::path::PathBuf,
+    pub file: PathBuf,
     /// Its machines and services.
     pub(crate) machines: Machines,
     /// What came of it.
@@ -133,15 +145,46 @@ impl Verified {
 /// Verifies scenarios, several at a time, and hands each one's result to `finished` in their order, as soon as it is
 /// there.
 pub fn verify(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&Verified) + Sync)) -> Vec<Verified> {
-    let verify_one = |scenario: &Scenario| {
+    let verify_one = |slot: &mut Option<Slot<'_>>, scenario: &Scenario| {
         let begin = Instant::now();
         let tables = scenario.notes.iter().filter_map(Note::left_out_tables).flatten().map(str::to_owned);
         let left_out = tables.collect::<BTreeSet<_>>().into_iter().collect();
-        let result = guarded(|| run::run(scenario, options));
+        let result = match slot {
+            Some(slot) => {
+                let order = Order { scenario: Texts::of(scenario), options: Cow::Borrowed(options) };
+                slot.ask(&order, &options.progress).map_err(|error| error.into_trouble())
+            }
+            None => verification(scenario, options),
+        };
         let result = result.map(|verification| Verification { duration: begin.elapsed(), ..verification });
-        let result = result.map_err(crate::run::RunError::into_trouble);
         let (name, file, machines) = (scenario.name.clone(), scenario.file.clone(), Machines::of(scenario));
         Verified { name, file, machines, result, left_out }
     };
-    in_parallel(scenarios, options.jobs, verify_one, finished)
+    let program = options.worker.as_deref().filter(|_| !options.no_lab);
+    let slot = || program.map(|program| Slot::new(program, Kind::Verify));
+    in_parallel_with(scenarios, options.jobs, slot, verify_one, finished)
+}
+
+/// Verifies a scenario in this process. A panic is an error of this scenario alone.
+fn verification(scenario: &Scenario, options: &Options) -> Result<Verification, Trouble> {
+    guarded(|| run::run(scenario, options)).map_err(RunError::into_trouble)
+}
+
+/// A verification that a worker makes.
+#[derive(Serialize, Deserialize)]
+struct Order<'a> {
+    scenario: Texts<'a>,
+    options: Cow<'a, Options>,
+}
+
+/// Serves [`verify`] as the process of a lab, by standard input and output.
+///
+/// # Errors
+///
+/// Where these are not the pipes of a command.
+pub fn serve() -> io::Result<()> {
+    worker::serve(|order: Order<'static>, progress, _| {
+        let options = Options { progress: Arc::clone(progress), ..order.options.into_owned() };
+        verification(&order.scenario.scenario()?, &options)
+    })
 }

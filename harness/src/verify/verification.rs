@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::Options;
 use super::finding::Finding;
 
 /// What came of a verification.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Verification {
     /// How many nodes the cluster has.
     pub nodes: usize,
@@ -30,7 +32,7 @@ pub struct Verification {
 }
 
 /// Flows of one vantage point to one kind of address.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
     /// The vantage point, as a scenario names it.
     pub from: String,
@@ -43,7 +45,7 @@ pub struct Asked {
 }
 
 /// What an address is to the cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum AddressKind {
     /// A cluster IP.
     ClusterIp,

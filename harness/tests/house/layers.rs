@@ -31,7 +31,7 @@ const LAYERS: [(&str, &[&[&str]]); 2] = [
             &["infer", "lint", "documents", "topology"],
             &["lab", "predict", "judge", "cascade"],
             &["probe", "sources", "report"],
-            &["trace", "environment"],
+            &["trace", "environment", "worker"],
             &["run"],
             &["verify", "sampling", "explain", "results"],
             &["mutate", "diff", "minimize"],

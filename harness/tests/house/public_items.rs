@@ -2,13 +2,13 @@
 //!
 //! `INSTA_UPDATE=always cargo test -p svclab --test house` writes the listing anew.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use quote::ToTokens;
 use syn::{Fields, ImplItem, Item, TraitItem, Type, Visibility};
 
 use crate::crates;
-use crate::imports::{Reexports, absolute, all_reexports, is_reexport, leaves};
+use crate::imports::{MOST_REEXPORTS, Reexports, absolute, all_reexports, is_reexport, leaves};
 use crate::modules::{Module, attributes, is_hidden, is_public, modules};
 
 #[test]
@@ -20,7 +20,8 @@ fn the_public_items_are_those_that_are_listed() {
 
 /// Every documented item with its path, one a line.
 fn listing(modules: &[Module]) -> String {
-    let api = Api { modules, reexports: all_reexports(modules) };
+    let mut api = Api { modules, reexports: all_reexports(modules), functions: BTreeMap::new() };
+    api.functions = api.functions();
     let mut lines = BTreeSet::new();
     for module in modules.iter().filter(|module| api.is_documented(&module.path)) {
         let public = module.path.join("::");
@@ -50,6 +51,8 @@ fn listing(modules: &[Module]) -> String {
 struct Api<'m> {
     modules: &'m [Module],
     reexports: Reexports,
+    /// The public functions and constants of types, by the types' definitions.
+    functions: BTreeMap<Vec<String>, Vec<String>>,
 }
 
 impl Api<'_> {
@@ -64,10 +67,11 @@ impl Api<'_> {
 
     /// The path of the definition behind re-exports.
     fn definition(&self, mut path: Vec<String>) -> Vec<String> {
-        while let Some(behind) = self.reexports.get(&path) {
+        for _ in 0..MOST_REEXPORTS {
+            let Some(behind) = self.reexports.get(&path) else { return path };
             path.clone_from(behind);
         }
-        path
+        panic!("re-exports lead in a circle: {path:?}")
     }
 
     /// Lists the public items of a definition's name: the item itself, its fields, variants and functions.
@@ -79,18 +83,25 @@ impl Api<'_> {
                 lines.extend(item_lines(item, public));
             }
         }
+        let functions = self.functions.get(definition).into_iter().flatten();
+        lines.extend(functions.map(|function| format!("{public}: {function}")));
+    }
+
+    /// The public functions and constants of all types, by the types' definitions.
+    fn functions(&self) -> BTreeMap<Vec<String>, Vec<String>> {
+        let mut all: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
         for (module, item) in self.modules.iter().flat_map(|module| module.items.iter().map(move |item| (module, item)))
         {
             let Item::Impl(item) = item else { continue };
-            if item.trait_.is_none() && self.self_type(&item.self_ty, module).as_deref() == Some(definition) {
-                let functions = item.items.iter().filter_map(|item| match item {
-                    ImplItem::Fn(item) if is_public(&item.vis) && !is_hidden(&item.attrs) => Some(plain(&item.sig)),
-                    ImplItem::Const(item) if is_public(&item.vis) => Some(format!("const {}", item.ident)),
-                    _ => None,
-                });
-                lines.extend(functions.map(|function| format!("{public}: {function}")));
-            }
+            let Some(of) = self.self_type(&item.self_ty, module).filter(|_| item.trait_.is_none()) else { continue };
+            let functions = item.items.iter().filter_map(|item| match item {
+                ImplItem::Fn(item) if is_public(&item.vis) && !is_hidden(&item.attrs) => Some(plain(&item.sig)),
+                ImplItem::Const(item) if is_public(&item.vis) => Some(format!("const {}", item.ident)),
+                _ => None,
+            });
+            all.entry(of).or_default().extend(functions);
         }
+        all
     }
 
     /// The definition of the type that an `impl` in a module is about.

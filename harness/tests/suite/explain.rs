@@ -175,7 +175,7 @@ fn goes_the_predicted_way(file: &str, probe: &AdHocProbe, backend: Backend) {
     testing::privileged(|| {
         let path = Path::new("../scenarios").join(file);
         let ad_hoc = load_with_ad_hoc_probe(&path, probe).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-        let explanation = explain_live(&ad_hoc, 0, backend).unwrap_or_else(|error| panic!("{error}"));
+        let explanation = explain_live(&ad_hoc, 0, backend, None).unwrap_or_else(|error| panic!("{error}"));
         let page = page(&explanation, Settings::default(), 1);
         let kernel = explanation.kernel.as_ref().expect("a packet was sent");
         assert!(kernel.agrees(), "{page}");

@@ -370,6 +370,20 @@ fn artifacts_of_a_failure_are_read_again() {
             && stdout.contains("node/n/iptables.txt"),
         "{stdout}"
     );
+    let (code, stdout, stderr) = ended(&svclab(&folder, &["report", "show", "kept"], &[]));
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(
+        stdout.contains("a.yaml/01-nothing-ever-arrives\n  failed  ") && stdout.contains("Nothing (ever) arrives!"),
+        "{stdout}"
+    );
+    for (arguments, said) in [
+        (&["report", "show", "captures"] as &[&str], "this folder has no failed test in it"),
+        (&["report", "show", "kept", "--report", "tap=t"], "--report takes one test"),
+    ] {
+        let (code, _, stderr) = ended(&svclab(&folder, arguments, &[]));
+        assert_eq!(code, Some(2), "{stderr}");
+        assert!(stderr.contains(said) && stderr.contains("help: "), "{stderr}");
+    }
     let (code, stdout, stderr) =
         ended(&svclab(&folder, &["explain", kept, "--from", "pod/c", "--to", "service/s:80"], &[]));
     assert_eq!(code, Some(0), "{stderr}");

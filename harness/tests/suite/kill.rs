@@ -71,20 +71,31 @@ fn start(value: &str, temporary: &Path) -> Child {
 
 fn command(value: &str, temporary: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
-    command.args(["run", SCENARIO]).env(MARK, value).env("TMPDIR", temporary);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    marked(command.args(["run", SCENARIO]), value, temporary);
     command
 }
 
-/// The same, where `iptables-restore` is a script.
+/// Marks a command, and gives it a folder for temporary files.
+fn marked(command: &mut Command, value: &str, temporary: &Path) {
+    command.env(MARK, value).env("TMPDIR", temporary);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+}
+
+/// A run where `iptables-restore` is a script.
 fn command_with(script: &str, value: &str, temporary: &Path) -> Command {
+    let mut command = command(value, temporary);
+    with_program(script, value, temporary, &mut command);
+    command
+}
+
+/// Makes `iptables-restore` a script for a command.
+fn with_program(script: &str, value: &str, temporary: &Path, command: &mut Command) {
+    marked(command, value, temporary);
     let program = temporary.join("iptables-restore");
     fs::write(&program, script).unwrap_or_else(|error| panic!("{}: {error}", program.display()));
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap_or_else(|error| panic!("{error}"));
-    let mut command = command(value, temporary);
     let path = std::env::var("PATH").unwrap_or_default();
     command.env("PATH", format!("{}:{path}", temporary.display()));
-    command
 }
 
 fn temporary_folder(value: &str) -> PathBuf {
@@ -232,12 +243,26 @@ fn three_tests(first: &str, applied: &str) -> String {
     )
 }
 
+/// A program that installs rules, as a child of the worker: it sends a signal to that once, at rules of a service.
+fn signals_once(service: &str, signal: Signal, temporary: &Path) -> String {
+    let armed = temporary.join("armed");
+    fs::write(&armed, "").unwrap_or_else(|error| panic!("{}: {error}", armed.display()));
+    format!(
+        "#!/bin/sh\nrules=$(cat)\ncase $rules in *default/{service}*) if rm '{}' 2>/dev/null; then kill -{} $PPID; exec sleep 1000; \
+         fi;; esac\nPATH=${{PATH#*:}}\nprintf '%s\\n' \"$rules\" | iptables-restore \"$@\"\n",
+        armed.display(),
+        signal as i32
+    )
+}
+
 /// The death of a lab's process is the error of the test that was under way; the others go on, and so do other scenarios. While a lab is
 /// built, no test is.
 #[rstest]
 #[case::killed("second", Signal::SIGKILL, "environment", &["ok", "error", "ok"])]
 #[case::aborted("second", Signal::SIGABRT, "internal", &["ok", "error", "ok"])]
 #[case::while_it_is_built("first", Signal::SIGKILL, "environment", &["error", "error", "error"])]
+#[case::stopped("second", Signal::SIGSTOP, "environment", &["ok", "error", "ok"])]
+#[case::stopped_while_it_is_built("first", Signal::SIGSTOP, "environment", &["error", "error", "error"])]
 fn a_worker_that_dies_fails_its_test(
     #[case] trigger: &str,
     #[case] signal: Signal,
@@ -250,18 +275,10 @@ fn a_worker_that_dies_fails_its_test(
     for (file, names) in [("a.yaml", ["doomed-first", "doomed-second"]), ("b.yaml", ["first", "second"])] {
         fs::write(temporary.join(file), three_tests(names[0], names[1])).expect("a file");
     }
-    // The program that installs rules is a child of the worker. It kills that once.
-    let armed = temporary.join("armed");
-    fs::write(&armed, "").expect("a file");
-    let script = format!(
-        "#!/bin/sh\nrules=$(cat)\ncase $rules in *default/doomed-{trigger}*) if rm '{}' 2>/dev/null; then kill -{} $PPID; exec sleep 1000; \
-         fi;; esac\nPATH=${{PATH#*:}}\nprintf '%s\\n' \"$rules\" | iptables-restore \"$@\"\n",
-        armed.display(),
-        signal as i32
-    );
+    let script = signals_once(&format!("doomed-{trigger}"), signal, &temporary);
     let mut run = command_with(&script, &value, &temporary);
     let scenarios = ["a.yaml", "b.yaml"].map(|file| temporary.join(file));
-    let output = run.args(&scenarios).args(["--report", "json=-"]).output().expect("svclab starts");
+    let output = run.args(&scenarios).args(["--timeout", "1s", "--report", "json=-"]).output().expect("svclab starts");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(if cause == "internal" { 4 } else { 3 }), "{said}");
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -279,8 +296,45 @@ fn a_worker_that_dies_fails_its_test(
     let errors = [&of("/a.yaml")["error"], &of("/a.yaml")["tests"][1]["error"]];
     let error = errors.into_iter().find(|error| !error.is_null()).expect("an error");
     assert_eq!(error["cause"], cause);
-    let signal = format!("was killed by signal {} ({signal})", signal as i32);
-    assert!(error["message"].as_str().is_some_and(|message| message.contains(&signal)), "{error}");
+    let how = match signal {
+        Signal::SIGSTOP if trigger == "first" => "did not respond for 30 s, so it was killed".to_owned(),
+        Signal::SIGSTOP => {
+            "the test took longer than 1.00 s; its worker process did not end it within another 10 s".to_owned()
+        }
+        _ => format!("was killed by signal {} ({signal})", signal as i32),
+    };
+    assert!(error["message"].as_str().is_some_and(|message| message.contains(&how)), "{error}");
+    assert!(wait_until_gone(&value).is_empty());
+    assert_eq!(Host::look(), before);
+    fs::remove_dir_all(&temporary).expect("what this test wrote");
+}
+
+/// Of other commands, too, it is an error of the scenario alone.
+#[rstest]
+#[case::verify(&["verify", "a.yaml", "b.yaml", "--format", "json"], true)]
+#[case::mutate(&["mutate", "a.yaml", "b.yaml", "--sample", "1", "--format", "json"], true)]
+#[case::explain(&["explain", "a.yaml", "--live", "--from", "pod/a", "--to", "service/doomed-first:80"], false)]
+#[case::cascade(&["cascade", "a.yaml", "--sample", "100"], false)]
+fn a_worker_that_dies_fails_its_scenario(#[case] arguments: &[&str], #[case] has_others: bool) {
+    let value = format!("worker-{}-{}", arguments[0], std::process::id());
+    let temporary = temporary_folder(&value);
+    let before = Host::look();
+    fs::write(temporary.join("a.yaml"), three_tests("doomed-first", "doomed-second")).expect("a file");
+    fs::write(temporary.join("b.yaml"), three_tests("first", "second")).expect("a file");
+    let script = signals_once("doomed-first", Signal::SIGKILL, &temporary);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
+    with_program(&script, &value, &temporary, &mut command);
+    let output = command.args(arguments).current_dir(&temporary).output().expect("svclab starts");
+    let [printed, said] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    assert_eq!(output.status.code(), Some(3), "{printed}{said}");
+    let how = "the worker process of this lab was killed by signal 9 (SIGKILL)";
+    assert!(printed.contains(how) || said.contains(how), "{printed}{said}");
+    if has_others {
+        let document: serde_json::Value = serde_json::from_str(&printed).expect("JSON");
+        let scenarios = document["result"]["scenarios"].as_array().expect("scenarios");
+        let statuses: Vec<&str> = scenarios.iter().filter_map(|one| one["status"].as_str()).collect();
+        assert_eq!(statuses, ["error", "ok"], "{printed}");
+    }
     assert!(wait_until_gone(&value).is_empty());
     assert_eq!(Host::look(), before);
     fs::remove_dir_all(&temporary).expect("what this test wrote");

@@ -1,7 +1,9 @@
 //! Many executions of a target.
 
+use std::num::ParseIntError;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use crate::dice::Dice;
@@ -23,8 +25,38 @@ pub struct Target {
 pub struct Campaign {
     /// The seed.
     pub seed: u64,
-    /// How many executions.
-    pub executions: u64,
+    /// How much of it there is.
+    pub length: Length,
+}
+
+/// The length of a campaign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Length {
+    /// So many executions.
+    Executions(u64),
+    /// As many as there is time for: fast targets have more.
+    Time(Duration),
+}
+
+/// `1000`, or `90s`.
+impl FromStr for Length {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.strip_suffix('s') {
+            Some(seconds) => seconds.parse().map(|seconds| Self::Time(Duration::from_secs(seconds))),
+            None => text.parse().map(Self::Executions),
+        }
+    }
+}
+
+impl Length {
+    fn has(self, executions: u64, since: Instant) -> bool {
+        match self {
+            Self::Executions(most) => executions < most,
+            Self::Time(time) => since.elapsed() < time,
+        }
+    }
 }
 
 /// What came of a campaign.
@@ -32,6 +64,8 @@ pub struct Campaign {
 pub struct Report {
     /// How many executions there were.
     pub executions: u64,
+    /// How long they took.
+    pub time: Duration,
     /// The input that took longest, and how long that was.
     pub slowest: (Duration, Vec<u8>),
     /// An input for which a property does not hold, as small as it could be made.
@@ -42,8 +76,9 @@ impl Campaign {
     /// Executes a target with the corpus as it is and with mutations of it, by turns: a short campaign has both. Ends at the first failure.
     pub fn run(&self, target: &Target) -> Report {
         let corpus = (target.corpus)();
-        let mut report = Report::default();
-        for execution in 0..self.executions {
+        let (mut report, begin) = (Report::default(), Instant::now());
+        while self.length.has(report.executions, begin) {
+            let execution = report.executions;
             let known = usize::try_from(execution / 2).ok().filter(|_| execution % 2 == 0);
             let known = known.and_then(|position| corpus.get(position)).cloned();
             let input = known.unwrap_or_else(|| mutated(&corpus, &mut Dice::of(self.seed, execution)));
@@ -58,6 +93,7 @@ impl Campaign {
                 report.slowest = (taken, input);
             }
         }
+        report.time = begin.elapsed();
         report
     }
 }
@@ -69,7 +105,7 @@ impl Campaign {
 /// Where a property does not hold.
 pub fn assert_all(targets: &[Target], executions: u64) {
     for target in targets {
-        let report = Campaign { seed: 1, executions }.run(target);
+        let report = Campaign { seed: 1, length: Length::Executions(executions) }.run(target);
         let failure = report.failure.as_deref().map(String::from_utf8_lossy);
         assert_eq!(failure, None, "target {}", target.name);
         assert_eq!(report.executions, executions, "target {}", target.name);
@@ -99,22 +135,28 @@ fn reduced(target: &Target, mut input: Vec<u8>) -> Vec<u8> {
     input
 }
 
-/// Runs a campaign from a command line, `EXECUTIONS SEED [TARGET...]`, prints what came of each target, and fails where a
+/// Runs a campaign from a command line, `EXECUTIONS|SECONDSs SEED [TARGET...]`, prints what came of each target, and fails where a
 /// property does not hold. The inputs of failures are written to the working directory.
 #[expect(clippy::print_stdout, reason = "it is what a program prints")]
 pub fn main(targets: &[Target]) -> ExitCode {
     let mut arguments = std::env::args().skip(1);
-    let mut number = || arguments.next().and_then(|text| text.parse().ok());
-    let (Some(executions), Some(seed)) = (number(), number()) else {
-        println!("usage: EXECUTIONS SEED [TARGET...]");
+    let length = arguments.next().and_then(|text| text.parse().ok());
+    let seed = arguments.next().and_then(|text| text.parse().ok());
+    let (Some(length), Some(seed)) = (length, seed) else {
+        println!("usage: EXECUTIONS|SECONDSs SEED [TARGET...]");
         return ExitCode::from(2);
     };
     let chosen: Vec<String> = arguments.collect();
     let mut exit = ExitCode::SUCCESS;
     for target in targets.iter().filter(|target| chosen.is_empty() || chosen.iter().any(|name| name == target.name)) {
-        let report = Campaign { seed, executions }.run(target);
-        let (time, input) = &report.slowest;
-        println!("{}: {} executions, the slowest {time:?} for {} bytes", target.name, report.executions, input.len());
+        let report = Campaign { seed, length }.run(target);
+        let ((slowest, input), executions) = (&report.slowest, report.executions);
+        let rate = executions as f64 / report.time.as_secs_f64();
+        println!(
+            "{}: {executions} executions, {rate:.0} a second, the slowest {slowest:?} for {} bytes",
+            target.name,
+            input.len()
+        );
         if let Some(input) = &report.failure {
             let file = format!("{}-{seed}.failure", target.name);
             let written =

@@ -12,7 +12,7 @@ pub mod dice;
 pub mod mutate;
 pub mod targets;
 
-pub use campaign::{Campaign, Report, Target};
+pub use campaign::{Campaign, Length, Report, Target};
 
 /// All targets of this crate.
 pub const TARGETS: [Target; 5] = [

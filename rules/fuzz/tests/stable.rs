@@ -1,6 +1,6 @@
 //! The targets on any toolchain: corpus, regressions, and as many mutations as a test has time for.
 
-use svclab_rules_fuzz::{Campaign, TARGETS, campaign};
+use svclab_rules_fuzz::{Campaign, Length, TARGETS, campaign};
 
 /// Executions of each target: some seconds without optimisation. `ci/fuzz` has as many as there is time for.
 const EXECUTIONS: u64 = 400;
@@ -16,6 +16,6 @@ fn a_failure_is_found_and_made_small() {
     let corpus = || vec![b"one two three\nfour five\n".to_vec()];
     let check = |data: &[u8]| assert!(!data.windows(4).any(|four| four == b"four"), "found");
     let target = svclab_rules_fuzz::Target { name: "planted", corpus, check };
-    let report = Campaign { seed: 1, executions: 100 }.run(&target);
+    let report = Campaign { seed: 1, length: Length::Executions(100) }.run(&target);
     assert_eq!(report.failure.as_deref(), Some(b"four".as_slice()));
 }

@@ -2,12 +2,14 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// A probability from 0 to 1, as `numerator / (divisor * 2^shift)`.
 ///
 /// Thresholds of `statistic` have 31 bits, so that the product of up to four is exact in any case, and of many more
 /// where they have common factors. Beyond 128 bits it is rounded down; each time costs a relative error of
 /// 2^-126 at most, which [`Share::error`] sums up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Share {
     numerator: u128,
     /// Odd, and without a factor in common with the numerator.

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use svclab::explain::explain;
-use svclab::infer::AdHocScenario;
+use svclab::infer::{AdHocProbe, AdHocScenario};
 use svclab::scenario::{Step, parse};
 use svclab_rules_fuzz::{Target, corpus};
 
@@ -43,7 +43,8 @@ pub fn check(data: &[u8]) {
             let first = scenario.tests.first().and_then(|test| test.steps.first());
             let Some(Step::Probe(probe, _)) = first else { return };
             let (cluster, probes) = (scenario.cluster.clone(), vec![*probe.clone()]);
-            let _ = explain(&AdHocScenario { scenario, cluster, probes, assumptions: Vec::new() }, 0, 1);
+            let (asked, assumptions) = (AdHocProbe::default(), Vec::new());
+            let _ = explain(&AdHocScenario { asked, scenario, cluster, probes, assumptions }, 0, 1);
         }
     }
 }

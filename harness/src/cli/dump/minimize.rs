@@ -6,7 +6,7 @@ use crate::cli::Exit;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use crate::cli::inputs::{InputArgs, load_all};
-use crate::cli::labs::{LabArgs, prepare};
+use crate::cli::labs::{LabArgs, own_program, prepare};
 use svclab::minimize::{Choice, Kernel, MinimizeError, Minimized, Size, minimize};
 use svclab::text::{counted, grouped};
 use svclab::verify::Options;
@@ -54,6 +54,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         no_lab: args.no_lab,
         service: args.service.clone(),
         from: args.from.clone(),
+        worker: Some(own_program()),
         ..Options::default()
     };
     let minimized = match minimize(scenario, &Choice { verify }) {
@@ -98,7 +99,7 @@ fn failed(error: MinimizeError, console: &Console) -> Result<Exit, Failure> {
         }
         MinimizeError::Trouble(trouble) => {
             console.complain(format!("{message}: {trouble}"));
-            Ok(Exit::Input)
+            Ok(trouble.cause.into())
         }
         MinimizeError::Unwritten(errors) => {
             console.complain(message);

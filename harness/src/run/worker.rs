@@ -1,0 +1,117 @@
+//! Attempts in a process of their own: the run sends an [`Order`], and an [`Answer`] before each test.
+
+use std::borrow::Cow;
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use super::attempt::{Attempt, Results, Stop, Supervisor};
+use super::here;
+use crate::probe::Progress;
+use crate::report::{TestReport, Trouble};
+use crate::scenario::{Scenario, Test};
+use crate::worker::{self, Command, Slot, Texts};
+
+/// An attempt to carry out.
+#[derive(Serialize, Deserialize)]
+struct Order<'a> {
+    scenario: Texts<'a>,
+    attempt: Cow<'a, Attempt>,
+}
+
+/// What happens during an attempt.
+#[derive(Serialize, Deserialize)]
+enum Event {
+    /// The test at this index is about to start; an [`Answer`] is awaited.
+    Starts(usize),
+    /// A test has ended.
+    Ended(Box<TestReport>),
+}
+
+/// What a run answers to [`Event::Starts`].
+#[derive(Serialize, Deserialize)]
+enum Answer {
+    /// The test may start.
+    Start,
+    /// Neither it nor one after it may.
+    Stop,
+}
+
+/// How a worker ended before its attempt.
+pub(super) struct Died {
+    /// The tests that had ended, without the diagnoses of those that failed.
+    pub(super) ended: Vec<TestReport>,
+    /// The test that was under way, and since when.
+    pub(super) under_way: Option<(String, Instant)>,
+    /// How it ended.
+    pub(super) trouble: Trouble,
+}
+
+/// Has a worker carry out an attempt.
+///
+/// # Errors
+///
+/// Where it ended early.
+pub(super) fn carry_out(
+    slot: &mut Slot<'_>,
+    scenario: &Scenario,
+    attempt: &Attempt,
+    progress: &Arc<Progress>,
+    stop: &mut Stop<'_>,
+) -> Result<Results, Box<Died>> {
+    let (mut ended, mut under_way) = (Vec::new(), None);
+    let order = Order { scenario: Texts::of(scenario), attempt: Cow::Borrowed(attempt) };
+    let results = slot.ask_with(&order, progress, |event, patience| match event {
+        Event::Starts(index) => {
+            let test = scenario.tests.get(index).ok_or(io::ErrorKind::InvalidData)?;
+            let may_start = stop.may_start(test);
+            under_way = may_start.then(|| (test.name.clone(), Instant::now()));
+            patience.task_starts(attempt.timeout);
+            Ok(Some(if may_start { Answer::Start } else { Answer::Stop }))
+        }
+        Event::Ended(report) => {
+            under_way = None;
+            patience.task_ended();
+            stop.ended(&report);
+            ended.push(*report);
+            Ok(None)
+        }
+    });
+    results.map_err(|error| Box::new(Died { ended, under_way, trouble: error.into_trouble() }))
+}
+
+/// Serves a run: see [`worker::serve`].
+///
+/// # Errors
+///
+/// Where standard input and output are not the pipes of a run.
+pub fn serve() -> io::Result<()> {
+    worker::serve(|order: Order<'static>, progress, command| {
+        let scenario = order.scenario.scenario()?;
+        let names = scenario.tests.iter().map(|test| test.name.clone()).collect();
+        Ok(here::carry_out(&scenario, &order.attempt, progress, &mut Run { command, names }))
+    })
+}
+
+/// The run, which decides whether tests start.
+struct Run<'c> {
+    command: &'c Command,
+    /// The names of all tests, in order.
+    names: Vec<String>,
+}
+
+impl Supervisor for Run<'_> {
+    fn may_start(&mut self, test: &Test) -> bool {
+        let index = self.names.iter().position(|name| *name == test.name).unwrap_or_default();
+        let asked = self.command.event(&Event::Starts(index)).and_then(|()| self.command.answer());
+        // Without a run there is no one who wants the test.
+        asked.is_ok_and(|answer| matches!(answer, Answer::Start))
+    }
+
+    fn ended(&mut self, report: &TestReport) {
+        // A run that is gone is noticed at the next test.
+        let _ = self.command.event(&Event::Ended(Box::new(report.clone())));
+    }
+}

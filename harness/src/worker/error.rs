@@ -1,0 +1,103 @@
+//! How a worker ends before what it was to do.
+
+use std::io;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use std::os::unix::process::ExitStatusExt;
+
+use super::patience::Late;
+use crate::report::{Cause, Trouble};
+use crate::text::{self, reason};
+
+/// Why a worker has not done what it was to do.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WorkerError {
+    /// It cannot be started.
+    #[error("starting a worker process: {}", reason(.0))]
+    NotStarted(io::Error),
+    /// It has ended by itself, or something else ended it.
+    #[error("the worker process of this lab {how}")]
+    Died {
+        /// How: `was killed by signal 9 (SIGKILL)`.
+        how: String,
+        /// The number of the signal.
+        signal: Option<i32>,
+    },
+    /// It gave no sign of life.
+    #[error("the worker process of this lab did not respond for {} s, so it was killed", .0.as_secs())]
+    Silent(Duration),
+    /// What it was doing took too long, and it did not end it.
+    #[error("the test took longer than {}; its worker process did not end it within another {} s, so it was killed", text::duration(*limit), grace.as_secs())]
+    Overdue {
+        /// The limit.
+        limit: Duration,
+        /// How much longer it was waited for.
+        grace: Duration,
+    },
+    /// It could not carry out the order.
+    #[error("{}", .0.message)]
+    Unable(Box<Trouble>),
+}
+
+impl WorkerError {
+    /// How a worker has ended.
+    pub(super) fn ended(status: ExitStatus) -> Self {
+        let signal = status.signal();
+        let how = match signal {
+            Some(number) => match Signal::try_from(number) {
+                Ok(signal) => format!("was killed by signal {number} ({signal})"),
+                Err(_) => format!("was killed by signal {number}"),
+            },
+            None => format!("ended early ({status})"),
+        };
+        Self::Died { how, signal }
+    }
+
+    pub(super) fn late(late: Late) -> Self {
+        match late {
+            Late::Silent(time) => Self::Silent(time),
+            Late::Overdue { limit, grace } => Self::Overdue { limit, grace },
+        }
+    }
+
+    /// The error as reports contain it.
+    pub(crate) fn into_trouble(self) -> Trouble {
+        let message = self.to_string();
+        let (cause, help) = match self {
+            Self::Unable(trouble) => return *trouble,
+            Self::NotStarted(_) => {
+                (Cause::Environment, "Allow more processes (`ulimit -u`, or the container's limit).")
+            }
+            Self::Died { signal, .. } => death_cause(signal),
+            Self::Silent(_) => (
+                Cause::Environment,
+                "Look for what stopped it: a SIGSTOP, a frozen cgroup, or a machine without free memory or CPU time.",
+            ),
+            Self::Overdue { .. } => (
+                Cause::Environment,
+                "Give it more time with --timeout. If it never ends, please report it with the scenario.",
+            ),
+        };
+        Trouble { cause, message, help: Some(help.to_owned()), span: None }
+    }
+}
+
+/// The cause of a worker's death, and the fix. svclab itself never sends signals that a person or the kernel sends to end a process.
+fn death_cause(signal: Option<i32>) -> (Cause, &'static str) {
+    match signal.and_then(|number| Signal::try_from(number).ok()) {
+        Some(Signal::SIGKILL) => {
+            let help = "Look in `dmesg` for \"Out of memory\": if the kernel killed it, run fewer labs at the same time (`--jobs 1`) or allow \
+                        more memory.";
+            (Cause::Environment, help)
+        }
+        Some(Signal::SIGTERM | Signal::SIGINT | Signal::SIGHUP | Signal::SIGQUIT | Signal::SIGXCPU) => {
+            (Cause::Environment, "Run it again: something outside of svclab ended this process.")
+        }
+        _ => (
+            Cause::Internal,
+            "This is a bug in svclab: please report it with the scenario and what standard error says.",
+        ),
+    }
+}

@@ -1,0 +1,58 @@
+//! Processes that build labs, so that the death of one is the failure of what it was doing and not of the command.
+//!
+//! A command starts svclab once more, as a [`Worker`] of its [`Kind`], and sends it orders; the worker [`serve`]s them, one after
+//! the other. Both sides write frames to a pipe:
+//!
+//! - `frame`: a value on a pipe; `message`: what a worker says;
+//! - `texts`: a scenario as both sides read it;
+//! - `process`: the command's side; `patience`: how long a worker is waited for; `error`: how it ends early;
+//! - `serve`: the worker's side.
+//!
+//! A worker is killed with the thread that started it.
+
+mod error;
+mod frame;
+mod message;
+mod patience;
+mod process;
+mod serve;
+mod texts;
+
+pub(crate) use error::WorkerError;
+pub(crate) use process::Slot;
+pub(crate) use serve::{Command, serve};
+pub(crate) use texts::{Texts, misread};
+
+/// The argument that makes svclab a worker; the name of its [`Kind`] follows.
+pub const WORKER: &str = "worker";
+
+/// What a worker does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The tests of scenarios.
+    Run,
+    /// Verifications.
+    Verify,
+    /// Trials of mutants.
+    Mutate,
+    /// A traced packet.
+    Explain,
+    /// Samples of cascades.
+    Sample,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 5] = [Self::Run, Self::Verify, Self::Mutate, Self::Explain, Self::Sample];
+
+    /// The argument that chooses it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Verify => "verify",
+            Self::Mutate => "mutate",
+            Self::Explain => "explain",
+            Self::Sample => "sample",
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! How long a worker is waited for.
+
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+/// The longest time without a sign of life, of which a worker gives five in a second: then it is stopped, or frozen.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// How much longer than its limit a task may take: flows in flight are awaited, and artifacts are collected.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// The longest single wait. Only waits are counted, and none as longer than this: so the time in which svclab itself is stopped
+/// (Ctrl-Z) does not count.
+const WAIT: u16 = 500;
+
+/// How long a worker is waited for.
+#[derive(Debug, Default)]
+pub(crate) struct Patience {
+    /// The time without a sign of life.
+    silent: Duration,
+    /// The limit of the task that is under way, and the time since it started.
+    task: Option<(Duration, Duration)>,
+}
+
+/// What a worker is waited for in vain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Late {
+    #[error("no sign of life")]
+    Silent(Duration),
+    #[error("still running after its limit")]
+    Overdue { limit: Duration, grace: Duration },
+}
+
+impl Patience {
+    /// A task starts, which should end within a limit, if it has one.
+    pub(crate) fn task_starts(&mut self, limit: Option<Duration>) {
+        self.task = limit.map(|limit| (limit, Duration::ZERO));
+    }
+
+    /// The task has ended.
+    pub(crate) fn task_ended(&mut self) {
+        self.task = None;
+    }
+
+    /// The worker has said something.
+    pub(super) fn is_alive(&mut self) {
+        self.silent = Duration::ZERO;
+    }
+
+    fn waited(&mut self, time: Duration) -> Result<(), Late> {
+        self.silent += time;
+        if let Some((limit, taken)) = &mut self.task {
+            *taken += time;
+            if *taken > limit.saturating_add(GRACE) {
+                return Err(Late::Overdue { limit: *limit, grace: GRACE });
+            }
+        }
+        if self.silent > SILENCE { Err(Late::Silent(SILENCE)) } else { Ok(()) }
+    }
+
+    /// Waits until a pipe is ready.
+    fn wait(&mut self, pipe: &impl AsFd, events: PollFlags) -> io::Result<()> {
+        loop {
+            let begin = Instant::now();
+            let ready = match poll(&mut [PollFd::new(pipe.as_fd(), events)], PollTimeout::from(WAIT)) {
+                Err(nix::errno::Errno::EINTR) => 0,
+                ready => ready?,
+            };
+            let time = begin.elapsed().min(Duration::from_millis(WAIT.into()));
+            self.waited(time).map_err(io::Error::other)?;
+            if ready > 0 {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Makes a pipe's own end one that does not block, as [`Patient`] needs.
+pub(super) fn unblock(pipe: &impl AsFd) -> io::Result<()> {
+    fcntl(pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    Ok(())
+}
+
+/// A worker's pipe that is waited for with patience.
+pub(super) struct Patient<'p, P> {
+    pub(super) pipe: &'p mut P,
+    pub(super) patience: &'p mut Patience,
+}
+
+impl<P: Read + AsFd> Read for Patient<'_, P> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.pipe.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.patience.wait(self.pipe, PollFlags::POLLIN)?;
+                }
+                read => return read,
+            }
+        }
+    }
+}
+
+impl<P: Write + AsFd> Write for Patient<'_, P> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            match self.pipe.write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.patience.wait(self.pipe, PollFlags::POLLOUT)?;
+                }
+                written => {
+                    // A worker that takes an order is alive.
+                    self.patience.is_alive();
+                    return written;
+                }
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.pipe.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_ends_patience_and_signs_of_life_restore_it() {
+        let mut patience = Patience::default();
+        assert_eq!(patience.waited(SILENCE), Ok(()));
+        patience.is_alive();
+        assert_eq!(patience.waited(SILENCE), Ok(()));
+        assert_eq!(patience.waited(Duration::from_millis(1)), Err(Late::Silent(SILENCE)));
+    }
+
+    #[test]
+    fn a_task_has_its_limit_and_some_grace_however_alive_its_worker_is() {
+        let mut patience = Patience::default();
+        let limit = Duration::from_secs(60);
+        patience.task_starts(Some(limit));
+        for _ in 0..70 {
+            assert_eq!(patience.waited(Duration::from_secs(1)), Ok(()));
+            patience.is_alive();
+        }
+        assert_eq!(patience.waited(Duration::from_secs(1)), Err(Late::Overdue { limit, grace: GRACE }));
+        patience.task_starts(None);
+        patience.is_alive();
+        assert_eq!(patience.waited(Duration::from_secs(1)), Ok(()));
+    }
+
+    /// A worker that reads nothing does not block the command, however long the order is.
+    #[test]
+    fn an_order_that_nobody_reads_is_given_up() {
+        let (_reader, mut pipe) = io::pipe().expect("a pipe");
+        unblock(&pipe).expect("a pipe");
+        let mut patience = Patience { silent: SILENCE, task: None };
+        let written = Patient { pipe: &mut pipe, patience: &mut patience }.write_all(&vec![0; 1 << 20]);
+        let _ = written.expect_err("the pipe is full");
+    }
+}

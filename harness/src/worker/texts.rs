@@ -1,0 +1,72 @@
+//! A scenario as both sides read it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::input::Diagnostics;
+use crate::report::{Cause, Trouble};
+use crate::scenario::{Scenario, Tests, parse_with};
+
+/// A scenario as the texts that it was read from: its files may be pipes, or change.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Texts<'a> {
+    file: Cow<'a, OsStr>,
+    /// The texts of all its files.
+    texts: BTreeMap<Cow<'a, OsStr>, Cow<'a, str>>,
+    /// The names of its tests in their order.
+    tests: Vec<Cow<'a, str>>,
+}
+
+impl<'a> Texts<'a> {
+    pub(crate) fn of(scenario: &'a Scenario) -> Self {
+        let text =
+            |(file, text): (&'a PathBuf, &'a Arc<str>)| (Cow::Borrowed(file.as_os_str()), Cow::Borrowed(&**text));
+        Self {
+            file: Cow::Borrowed(scenario.file.as_os_str()),
+            texts: scenario.inputs.iter().map(text).collect(),
+            tests: scenario.tests.iter().map(|test| Cow::Borrowed(test.name.as_str())).collect(),
+        }
+    }
+
+    /// The text of its own file, and the file's name.
+    pub(crate) fn text(&self) -> (&str, &Path) {
+        let text = self.texts.get(&self.file).map(|text| &**text).unwrap_or_default();
+        (text, Path::new(&self.file))
+    }
+
+    /// The text of another file.
+    ///
+    /// # Errors
+    ///
+    /// Where the scenario has none of this name.
+    pub(crate) fn read(&self, file: &Path) -> io::Result<String> {
+        let text = self.texts.get(file.as_os_str()).ok_or(io::ErrorKind::NotFound)?;
+        Ok(text.clone().into_owned())
+    }
+
+    /// The scenario.
+    ///
+    /// # Errors
+    ///
+    /// Where the texts are not those of the scenario: an error of svclab's own.
+    pub(crate) fn scenario(&self) -> Result<Scenario, Trouble> {
+        let (text, file) = self.text();
+        let parsed = parse_with(text, file, &|file| self.read(file), Tests::Optional);
+        let mut scenario = parsed.map_err(|errors| misread(&errors))?;
+        let place = |name: &str| self.tests.iter().position(|other| other == name);
+        scenario.tests.sort_by_cached_key(|test| place(&test.name));
+        Ok(scenario)
+    }
+}
+
+/// That a worker has read something else than the command has: an error of svclab's own.
+pub(crate) fn misread(errors: &Diagnostics) -> Trouble {
+    let message = format!("a worker read the scenario otherwise than the command: {errors}");
+    Trouble { cause: Cause::Internal, message, help: None, span: None }
+}

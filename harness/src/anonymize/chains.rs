@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use data_encoding::BASE32;
 use svclab_rules::cluster::Protocol;
-use svclab_rules::iptables::{ChainHash, RuleSet, TableName, Target};
+use svclab_rules::iptables::{ChainHash, ChainKind, RuleSet, TableName, Target};
 use svclab_rules::nftables::name_hash;
 use svclab_rules::ruleset::Rules;
 
@@ -84,8 +84,8 @@ impl Chains {
                 leading.entry(next).or_default().insert(origin);
             }
         }
-        for chain in table.chains.iter().filter(|chain| chain.name.starts_with("KUBE-SEP-")) {
-            let hash = chain.name[9..].to_owned();
+        for chain in table.chains.iter().filter(|chain| ChainKind::Endpoint.is_of(&chain.name)) {
+            let hash = chain.name[ChainKind::Endpoint.prefix().len()..].to_owned();
             let of_leading = leading.get(&*chain.name).into_iter().flatten().map(|origin| (**origin).clone());
             let comments = chain.rules.iter().filter_map(|rule| rule.comment()?.split_whitespace().next());
             let of_comments =

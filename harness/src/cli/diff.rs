@@ -82,11 +82,7 @@ struct Proxy {
 }
 
 fn proxy(text: &str) -> Result<Proxy, String> {
-    let mode = |word: &str| match word {
-        "iptables" => Ok(ProxyMode::Iptables),
-        "nftables" => Ok(ProxyMode::Nftables),
-        _ => Err(format!("`{word}` is not a valid mode: write `iptables` or `nftables`")),
-    };
+    let mode = |word: &str| word.parse::<ProxyMode>().map_err(|error| error.to_string());
     let version = |word: &str| word.parse::<Profile>().map_err(|error| error.to_string());
     match text.split_once(':') {
         Some((release, word)) => Ok(Proxy { version: Some(version(release)?), mode: Some(mode(word)?) }),

@@ -1,6 +1,5 @@
 //! A cluster with its rules.
 
-use svclab_rules::cluster::ProxyMode;
 use svclab_rules::ruleset::Unsupported;
 
 use crate::documents::{self, Document};
@@ -50,7 +49,7 @@ impl<'s> Side<'s> {
     /// The kube-proxy in words.
     pub(super) fn words(&self) -> String {
         let proxy = &self.scenario.cluster.proxy;
-        let mode = if proxy.mode == ProxyMode::Iptables { "iptables" } else { "nftables" };
+        let mode = proxy.mode;
         let is_given = self.scenario.rules.iter().any(|rules| rules.install == Install::Instead);
         if is_given { format!("the rules given, {mode} mode") } else { format!("{}, {mode} mode", proxy.version) }
     }

@@ -33,15 +33,8 @@ pub fn steps(scenario: &Scenario, after: &ProxyConfig, options: &Options) -> Res
     let found = in_parallel(&pairs, None, compare, &|_| ());
     let named = |([one, next], found): (&[ProxyConfig; 2], Result<Diff, DiffError>)| {
         let release = next.version.parse().map_or_else(|_| next.version.clone(), Profile::first_of_kind);
-        let name = if one.mode == next.mode { release } else { format!("{release}, {} mode", mode_word(next)) };
+        let name = if one.mode == next.mode { release } else { format!("{release}, {} mode", next.mode) };
         Ok(Step { name, diff: found? })
     };
     pairs.iter().zip(found).map(named).collect()
-}
-
-fn mode_word(proxy: &ProxyConfig) -> &'static str {
-    match proxy.mode {
-        svclab_rules::cluster::ProxyMode::Iptables => "iptables",
-        svclab_rules::cluster::ProxyMode::Nftables => "nftables",
-    }
 }

@@ -1,5 +1,7 @@
 //! A text → pieces of evidence.
 
+use svclab_rules::iptables::ChainKind;
+
 use super::command::{Command, command};
 use super::format::{self, Block, Context};
 use super::line::{Line, is_sentence, lines};
@@ -165,11 +167,11 @@ fn looks_like_evidence(text: &str) -> bool {
         "goto endpoint-",
         "--probability ",
     ];
-    let starts = ["-A ", "-I ", ":KUBE-", "KUBE-SVC-", "KUBE-SEP-", "KUBE-MARK-", "DNAT "];
-    let has_chain =
-        || ["KUBE-SVC-", "KUBE-SEP-", "KUBE-FW-", "KUBE-XLB-", "KUBE-EXT-"].iter().any(|prefix| text.contains(prefix));
+    let starts = ["-A ", "-I ", ":KUBE-", "KUBE-MARK-", "DNAT "];
+    let has_chain = || ChainKind::ALL.iter().any(|kind| text.contains(kind.prefix()));
     let is_quoted = || is_sentence(text);
     starts.iter().any(|start| text.starts_with(start))
+        || ChainKind::of(text).is_some()
         || marks.iter().any(|mark| text.contains(mark))
         || (has_chain() && !is_quoted())
 }

@@ -1,7 +1,7 @@
 //! Rules that a terminal or an editor wrapped, and names of chains that came apart.
 
 use svclab_rules::cluster::{Family, Protocol};
-use svclab_rules::iptables::{ChainHash, Nat, Rule, Target, parse_rule};
+use svclab_rules::iptables::{ChainHash, ChainKind, Nat, Rule, Target, parse_rule};
 
 /// The most lines that a rule continues on.
 pub(super) const MOST_LINES: usize = 4;
@@ -99,17 +99,15 @@ pub(super) fn quality(text: &str) -> Quality {
     if is_verified(chain, &rule) { Quality::Verified } else { Quality::Sound }
 }
 
-const PREFIXES: [&str; 7] = ["KUBE-SVC-", "KUBE-SEP-", "KUBE-FW-", "KUBE-XLB-", "KUBE-EXT-", "KUBE-SVL-", "KUBE-"];
-
 /// Whether a name is one that kube-proxy makes, or none of its kind.
 fn is_sound(name: &str) -> bool {
-    match PREFIXES[..6].iter().find_map(|prefix| name.strip_prefix(prefix)) {
-        Some(hash) => ChainHash::parse(hash).is_some(),
-        // Chains of other programs may have any name; a jump to a part of `KUBE-` is cut.
-        None => !matches!(
-            name,
-            "KUBE" | "KUBE-" | "KUBE-S" | "KUBE-SV" | "KUBE-SVC" | "KUBE-SE" | "KUBE-SEP" | "KUBE-MARK" | "KUBE-MARK-"
-        ),
+    match ChainKind::of(name) {
+        Some((_, hash)) => ChainHash::parse(hash).is_some(),
+        // Chains of other programs may have any name; a jump to a part of a prefix is cut.
+        None => {
+            let mut starts = ChainKind::ALL.map(ChainKind::prefix).into_iter().chain(["KUBE-MARK-"]);
+            !(name.starts_with("KUBE") && starts.any(|start| start.starts_with(name)))
+        }
     }
 }
 
@@ -117,15 +115,14 @@ fn is_verified(chain: &str, rule: &Rule) -> bool {
     let Some(service) = rule.comment().and_then(|comment| comment.split(' ').find(|word| word.contains('/'))) else {
         return false;
     };
-    let of = |name: &str, prefix: &str| name.strip_prefix(prefix).and_then(ChainHash::parse);
     if let (Some(hash), Some(Target::Dnat(Nat { addresses: Some((address, _)), ports: Some(ports), .. }))) =
-        (of(chain, "KUBE-SEP-"), &rule.target)
+        (ChainKind::Endpoint.hash(chain), &rule.target)
     {
         let to = std::net::SocketAddr::new(*address, ports.first).to_string();
         return Protocol::ALL.into_iter().any(|protocol| ChainHash::of_endpoint(service, protocol, &to) == hash);
     }
     let next = rule.next_chain().map(|next| &**next).unwrap_or_default();
-    let hash = of(next, "KUBE-SVC-").or_else(|| of(chain, "KUBE-SVC-"));
+    let hash = [next, chain].into_iter().find_map(|name| ChainKind::Service.hash(name));
     hash.is_some_and(|hash| {
         Protocol::ALL.into_iter().any(|protocol| ChainHash::of_service_port(service, protocol) == hash)
     })
@@ -143,9 +140,8 @@ pub(super) fn names_joined(line: &str) -> Option<String> {
         if let Some(last) = known.filter(|_| !word.is_empty()) {
             let joined = format!("{}{word}", words[last]);
             let is_part = words[last] == "KUBE-"
-                && ["SVC-", "SEP-", "FW-", "XLB-", "EXT-", "SVL-", "MARK-", "POST", "SERV", "NODE"]
-                    .iter()
-                    .any(|start| word.starts_with(start));
+                && (ChainKind::of(&joined).is_some()
+                    || ["MARK-", "POST", "SERV", "NODE"].iter().any(|start| word.starts_with(start)));
             let is_hash = hash_of(&words[last]).is_some_and(|hash| hash.len() < 16)
                 && hash_of(&joined).is_some_and(|hash| hash.len() == 16);
             if is_part || is_hash {
@@ -162,7 +158,7 @@ pub(super) fn names_joined(line: &str) -> Option<String> {
 
 /// The letters of a hash in a name, also of a part of one.
 fn hash_of(name: &str) -> Option<&str> {
-    let hash = PREFIXES[..6].iter().find_map(|prefix| name.strip_prefix(prefix))?;
+    let (_, hash) = ChainKind::of(name)?;
     hash.bytes().all(|byte| matches!(byte, b'A'..=b'Z' | b'2'..=b'7')).then_some(hash)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use svclab_rules::cluster::Family;
-use svclab_rules::iptables::{TableName, Target};
+use svclab_rules::iptables::{ChainKind, TableName, Target};
 
 use super::finding::Finding;
 use super::view::{Tables, View};
@@ -74,7 +74,7 @@ fn endpoints(tables: Tables<'_>) -> std::collections::BTreeMap<String, BTreeSet<
     let Some(nat) = tables.parsed.rules.table(TableName::Nat) else { return all };
     let chains: std::collections::HashMap<&str, &svclab_rules::iptables::Chain> =
         nat.chains.iter().map(|chain| (&*chain.name, chain)).collect();
-    for chain in nat.chains.iter().filter(|chain| chain.name.starts_with("KUBE-SVC-") && !chain.rules.is_empty()) {
+    for chain in nat.chains.iter().filter(|chain| ChainKind::Service.is_of(&chain.name) && !chain.rules.is_empty()) {
         let name = chain
             .rules
             .iter()

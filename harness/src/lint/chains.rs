@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use svclab_rules::cascade::Extent;
 use svclab_rules::cluster::Family;
-use svclab_rules::iptables::{Match, UNREAD};
+use svclab_rules::iptables::{ChainKind, Match, UNREAD};
 use svclab_rules::ruleset::compile;
 
 use super::finding::{Finding, Place};
@@ -89,7 +89,7 @@ fn of_tables(tables: Tables<'_>) -> Vec<Finding> {
         let unused: Vec<&str> = table
             .chains
             .iter()
-            .filter(|chain| chain.policy.is_none() && is_service_chain(&chain.name) && !used.contains(&*chain.name))
+            .filter(|chain| chain.policy.is_none() && ChainKind::of(&chain.name).is_some() && !used.contains(&*chain.name))
             .map(|chain| &*chain.name)
             .collect();
         if let Some(first) = unused.first() {
@@ -108,10 +108,4 @@ fn of_tables(tables: Tables<'_>) -> Vec<Finding> {
         }
     }
     found
-}
-
-fn is_service_chain(name: &str) -> bool {
-    ["KUBE-SVC-", "KUBE-SEP-", "KUBE-FW-", "KUBE-XLB-", "KUBE-EXT-", "KUBE-SVL-"]
-        .iter()
-        .any(|prefix| name.starts_with(prefix))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use svclab_rules::iptables::{Match, Policy, Rule, States, TableName, Target};
+use svclab_rules::iptables::{ChainKind, Match, Policy, Rule, States, TableName, Target};
 
 use super::finding::Finding;
 use super::severity::Severity;
@@ -140,7 +140,7 @@ fn off_cluster(tables: Tables<'_>, rules: &[Placed<'_>]) -> Vec<Finding> {
     let is_cluster_ip = |rule: &Rule| rule.comment().is_some_and(|comment| comment.ends_with("cluster IP"));
     let leads = |rule: &Rule, to: &str| rule.next_chain().is_some_and(|next| **next == *to);
     let portals = rules.iter().filter(|placed| {
-        is_cluster_ip(placed.rule) && placed.rule.next_chain().is_some_and(|next| next.starts_with("KUBE-SVC-"))
+        is_cluster_ip(placed.rule) && placed.rule.next_chain().is_some_and(|next| ChainKind::Service.is_of(next))
     });
     let mut portals = portals;
     let first = portals.next();
@@ -168,7 +168,7 @@ fn off_cluster(tables: Tables<'_>, rules: &[Placed<'_>]) -> Vec<Finding> {
     if let Some((placed, range)) = range.filter(|_| ranges.len() == 1) {
         let endpoints: Vec<std::net::IpAddr> = rules
             .iter()
-            .filter(|own| own.chain.name.starts_with("KUBE-SEP-"))
+            .filter(|own| ChainKind::Endpoint.is_of(&own.chain.name))
             .filter_map(|own| match &own.rule.target {
                 Some(Target::Dnat(nat)) => nat.addresses.map(|(address, _)| address),
                 _ => None,
@@ -242,9 +242,9 @@ fn layouts(tables: Tables<'_>) -> Vec<Finding> {
             && placed.rule.comment().is_some_and(|comment| comment.ends_with("cluster IP"))
     };
     let old = tables.rules().find(|placed| &*placed.chain.name == "KUBE-SERVICES" && marks(placed));
-    let new = tables.rules().find(|placed| placed.chain.name.starts_with("KUBE-SVC-") && marks(placed));
-    let xlb = tables.rules().find(|placed| placed.chain.name.starts_with("KUBE-XLB-"));
-    let ext = tables.rules().find(|placed| placed.chain.name.starts_with("KUBE-EXT-"));
+    let new = tables.rules().find(|placed| ChainKind::Service.is_of(&placed.chain.name) && marks(placed));
+    let xlb = tables.rules().find(|placed| ChainKind::ExternalLocal.is_of(&placed.chain.name));
+    let ext = tables.rules().find(|placed| ChainKind::External.is_of(&placed.chain.name));
     let pair =
         old.zip(new).map(|pair| (pair, "masquerade rules in KUBE-SERVICES (up to 1.21) and in KUBE-SVC (from 1.22)"));
     let pair = pair.or(xlb.zip(ext).map(|pair| (pair, "chains KUBE-XLB (up to 1.23) and KUBE-EXT (from 1.24)")));
@@ -262,7 +262,7 @@ fn release(view: &View<'_>) -> Option<Finding> {
     let marks = |placed: &Placed<'_>| {
         let to_mark = placed.rule.next_chain().is_some_and(|next| &**next == "KUBE-MARK-MASQ");
         let is_portal = placed.rule.comment().is_some_and(|comment| comment.ends_with("cluster IP"));
-        placed.chain.name.starts_with("KUBE-SVC-") && to_mark && is_portal
+        ChainKind::Service.is_of(&placed.chain.name) && to_mark && is_portal
     };
     let minor = |version: &str| version.strip_prefix("v1.")?.split('.').next()?.parse::<u32>().ok();
     let versions = view.of_kind("Node").filter_map(|(_, node)| node["status"]["nodeInfo"]["kubeletVersion"].as_str());
@@ -282,7 +282,7 @@ fn other_mode(tables: Tables<'_>) -> Vec<Finding> {
         placed.rule.matches.iter().any(of_set)
     });
     let userspace = tables.rules().find(|placed| placed.chain.name.starts_with("KUBE-PORTALS-"));
-    let services = tables.rules().any(|placed| placed.chain.name.starts_with("KUBE-SVC-"));
+    let services = tables.rules().any(|placed| ChainKind::Service.is_of(&placed.chain.name));
     let known = ipvs.map(|placed| (placed, "IPVS")).or(userspace.map(|placed| (placed, "userspace")));
     known
         .filter(|_| services)

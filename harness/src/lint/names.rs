@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use svclab_rules::cluster::Protocol;
-use svclab_rules::iptables::{ChainHash, Rule, Target};
+use svclab_rules::iptables::{ChainHash, ChainKind, Rule, Target};
 
 use super::finding::Finding;
 use super::view::{Tables, View};
@@ -45,8 +45,8 @@ fn endpoints(tables: Tables<'_>) -> Vec<Finding> {
     // The service of an endpoint's chain is that of the chain that leads to it.
     let mut owners: std::collections::HashMap<&str, &str> = std::collections::HashMap::new();
     for placed in &rules {
-        if let (Some(next), true) = (placed.rule.next_chain(), placed.chain.name.starts_with("KUBE-SVC-"))
-            && next.starts_with("KUBE-SEP-")
+        if let (Some(next), true) = (placed.rule.next_chain(), ChainKind::Service.is_of(&placed.chain.name))
+            && ChainKind::Endpoint.is_of(next)
         {
             owners.insert(next, &placed.chain.name);
         }
@@ -55,13 +55,13 @@ fn endpoints(tables: Tables<'_>) -> Vec<Finding> {
         .iter()
         .filter_map(|placed| {
             let next = placed.rule.next_chain()?;
-            next.starts_with("KUBE-SVC-").then(|| (&**next, service_of(placed.rule)))
+            ChainKind::Service.is_of(next).then(|| (&**next, service_of(placed.rule)))
         })
         .collect();
     for placed in &rules {
         let Some(Target::Dnat(nat)) = &placed.rule.target else { continue };
         let (Some((address, _)), Some(ports)) = (nat.addresses, nat.ports) else { continue };
-        let Some(hash) = placed.chain.name.strip_prefix("KUBE-SEP-").and_then(ChainHash::parse) else { continue };
+        let Some(hash) = ChainKind::Endpoint.hash(&placed.chain.name) else { continue };
         let owner = owners.get(&*placed.chain.name).copied();
         let owner_hash = owner.and_then(hash_of);
         let named =
@@ -90,8 +90,7 @@ fn service_of(rule: &Rule) -> Option<&str> {
 }
 
 fn hash_of(chain: &str) -> Option<ChainHash> {
-    let prefixes = ["KUBE-SVC-", "KUBE-FW-", "KUBE-XLB-", "KUBE-EXT-", "KUBE-SVL-"];
-    prefixes.iter().find_map(|prefix| chain.strip_prefix(prefix)).and_then(ChainHash::parse)
+    ChainKind::of(chain).filter(|(kind, _)| *kind != ChainKind::Endpoint).and_then(|(_, hash)| ChainHash::parse(hash))
 }
 
 /// Whether a hash is that of a service port. Up to 1.18 an unnamed port's name ended in a colon.

@@ -144,13 +144,7 @@ fn configuration<'d>(documents: &'d [Arc<Node>], path: &Path, findings: &mut Fin
 }
 
 fn choose_mode(given: &mut KubeProxyConfiguration, mode: ProxyMode) {
-    given.mode = Some(
-        match mode {
-            ProxyMode::Iptables => "iptables",
-            ProxyMode::Nftables => "nftables",
-        }
-        .to_owned(),
-    );
+    given.mode = Some(mode.to_string());
     given.nftables = MasqueradeConfiguration {
         masquerade_all: given.nftables.masquerade_all.or(given.iptables.masquerade_all),
         masquerade_bit: given.nftables.masquerade_bit.or(given.iptables.masquerade_bit),

@@ -170,10 +170,7 @@ fn links(cni: Cni) -> Fields {
 /// kube-proxy's configuration, without defaults but for what an author looks for.
 fn proxy(proxy: &ProxyConfig) -> Fields {
     let defaults = ProxyConfig::default();
-    let (mode, section) = match proxy.mode {
-        ProxyMode::Iptables => ("iptables", "iptables"),
-        ProxyMode::Nftables => ("nftables", "nftables"),
-    };
+    let mode = proxy.mode.as_str();
     let mut fields = vec![field("mode", mode), field("version", proxy.version.as_str())];
     match &proxy.detect_local {
         DetectLocal::ClusterCidr => {}
@@ -196,7 +193,7 @@ fn proxy(proxy: &ProxyConfig) -> Fields {
         masquerade.push(field("masqueradeBit", u16::from(proxy.masquerade_bit)));
     }
     if !masquerade.is_empty() {
-        fields.push(field(section, masquerade));
+        fields.push(field(mode, masquerade));
     }
     if !proxy.localhost_node_ports {
         fields.push(field("localhostNodePorts", false));

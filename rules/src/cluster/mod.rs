@@ -19,7 +19,7 @@ pub use names::{Family, ObjectName};
 pub use node::Node;
 pub use pod::{ContainerPort, Pod};
 pub use protocol::{Protocol, ProtocolNumber, UnknownProtocol};
-pub use proxy::{ConntrackCleanup, DetectLocal, ProxyConfig, ProxyMode};
+pub use proxy::{ConntrackCleanup, DetectLocal, ProxyConfig, ProxyMode, UnknownMode};
 pub use service::{
     ExternalTrafficPolicy, InternalTrafficPolicy, IpMode, LoadBalancerIngress, Service, ServicePort, ServiceType,
 };

@@ -1,6 +1,8 @@
 //! kube-proxy's configuration.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
 
 use ipnet::IpNet;
 
@@ -76,6 +78,38 @@ pub enum ProxyMode {
     Iptables,
     /// nftables.
     Nftables,
+}
+
+impl ProxyMode {
+    /// Both of them.
+    pub const ALL: [Self; 2] = [Self::Iptables, Self::Nftables];
+
+    /// The mode in kube-proxy's spelling, which is also the field of its settings: `iptables`, `nftables`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Iptables => "iptables",
+            Self::Nftables => "nftables",
+        }
+    }
+}
+
+impl fmt::Display for ProxyMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A mode that is neither iptables nor nftables.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a valid mode: write `iptables` or `nftables`")]
+pub struct UnknownMode(pub String);
+
+impl FromStr for ProxyMode {
+    type Err = UnknownMode;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|mode| mode.as_str() == text).ok_or_else(|| UnknownMode(text.to_owned()))
+    }
 }
 
 /// How kube-proxy distinguishes traffic of local pods from other traffic (`detectLocalMode`).

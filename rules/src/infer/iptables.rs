@@ -13,7 +13,7 @@ use crate::chains::iptables::{
 use crate::chains::{Kind, Policy};
 use crate::cluster::{Family, Protocol};
 use crate::iptables::{
-    Chain, ChainHash, ChainName, Match, Negatable, Network, RouteType, Rule, RuleSet, TableName, Target,
+    Chain, ChainHash, ChainKind, ChainName, Match, Negatable, Network, RouteType, Rule, RuleSet, TableName, Target,
 };
 
 /// Reads the rules of a family.
@@ -72,9 +72,7 @@ impl<'a> Reader<'a> {
                 Some((Kind::Endpoint, _)) | None => {}
             },
         }
-        if chain.name.starts_with("KUBE-XLB-")
-            && let Some((_, hash)) = kind_of(&chain.name)
-        {
+        if let Some(hash) = ChainKind::ExternalLocal.hash(&chain.name) {
             self.port(hash, None).is_external_local = true;
         }
     }

@@ -12,6 +12,57 @@ use sha2::{Digest, Sha256};
 use super::values::ChainName;
 use crate::cluster::Protocol;
 
+/// What a chain with a hash in its name is for. Its prefix says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ChainKind {
+    /// `KUBE-SVC-`: balances connections among the endpoints of a service port.
+    Service,
+    /// `KUBE-SVL-`: the same, among those of the rules' own node.
+    Local,
+    /// `KUBE-XLB-`: external traffic of policy Local, and the node's own endpoints. Up to 1.23.
+    ExternalLocal,
+    /// `KUBE-EXT-`: external traffic. From 1.24 on.
+    External,
+    /// `KUBE-FW-`: the source ranges of a load balancer.
+    Firewall,
+    /// `KUBE-SEP-`: translates to one endpoint.
+    Endpoint,
+}
+
+impl ChainKind {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Service, Self::Local, Self::ExternalLocal, Self::External, Self::Firewall, Self::Endpoint];
+
+    /// The start of the names of its chains.
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            Self::Service => "KUBE-SVC-",
+            Self::Local => "KUBE-SVL-",
+            Self::ExternalLocal => "KUBE-XLB-",
+            Self::External => "KUBE-EXT-",
+            Self::Firewall => "KUBE-FW-",
+            Self::Endpoint => "KUBE-SEP-",
+        }
+    }
+
+    /// The kind of a chain with this name, and the name behind the prefix: a [`ChainHash`], unless the name was cut or
+    /// made by someone else.
+    pub fn of(chain: &str) -> Option<(Self, &str)> {
+        Self::ALL.into_iter().find_map(|kind| Some((kind, chain.strip_prefix(kind.prefix())?)))
+    }
+
+    /// Whether a chain with this name is of this kind.
+    pub fn is_of(self, chain: &str) -> bool {
+        chain.starts_with(self.prefix())
+    }
+
+    /// The hash in the name of a chain of this kind.
+    pub fn hash(self, chain: &str) -> Option<ChainHash> {
+        ChainHash::parse(chain.strip_prefix(self.prefix())?)
+    }
+}
+
 /// The part of a chain's name behind the prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ChainHash([u8; 16]);
@@ -43,9 +94,9 @@ impl ChainHash {
         Self(text)
     }
 
-    /// The name of the chain with this hash, of a kind as `KUBE-SVC-`.
-    pub(crate) fn chain(self, prefix: &str) -> ChainName {
-        ChainName::joined(prefix, self.as_str())
+    /// The name of the chain with this hash.
+    pub(crate) fn chain(self, kind: ChainKind) -> ChainName {
+        ChainName::joined(kind.prefix(), self.as_str())
     }
 
     /// The sixteen characters.
@@ -74,7 +125,7 @@ mod tests {
     #[case::unnamed_port("default/nginx", Protocol::Tcp, "KUBE-SVC-2CMXP7HKUVJN7L6M")]
     #[case::dns("kube-system/kube-dns:dns", Protocol::Udp, "KUBE-SVC-TCOU7JCQXEZGVUNU")]
     fn service_ports(#[case] name: &str, #[case] protocol: Protocol, #[case] chain: &str) {
-        assert_eq!(&*ChainHash::of_service_port(name, protocol).chain("KUBE-SVC-"), chain);
+        assert_eq!(&*ChainHash::of_service_port(name, protocol).chain(ChainKind::Service), chain);
     }
 
     #[rstest]
@@ -82,6 +133,6 @@ mod tests {
     #[case("traefik-ns/traefik:keycloak", "10.42.2.245:8087", "KUBE-SEP-AFDBSPUPSG7DXKN6")]
     #[case("default/sleep:tcp-80-80-8r4el", "10.123.32.5:80", "KUBE-SEP-GZIIAEF444AZU3YY")]
     fn endpoints(#[case] name: &str, #[case] endpoint: &str, #[case] chain: &str) {
-        assert_eq!(&*ChainHash::of_endpoint(name, Protocol::Tcp, endpoint).chain("KUBE-SEP-"), chain);
+        assert_eq!(&*ChainHash::of_endpoint(name, Protocol::Tcp, endpoint).chain(ChainKind::Endpoint), chain);
     }
 }

@@ -18,7 +18,7 @@ mod text;
 mod values;
 
 pub use ast::{Chain, Counters, Matches, Policy, Rule, RuleSet, Table};
-pub use chain_name::ChainHash;
+pub use chain_name::{ChainHash, ChainKind};
 pub use generate::generate;
 pub use matches::{
     AddressType, IpSet, Match, Multiport, Other, Physdev, Ports, Probability, Recent, RecentAction, RouteType, Side,

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use svclab_rules::iptables::{Nat, PortRange, RejectWith, Rule, Target};
+use svclab_rules::iptables::{ChainKind, Nat, PortRange, RejectWith, Rule, Target};
 
 use super::super::phrases;
 
@@ -47,12 +47,12 @@ fn role(chain: &str) -> Option<&'static str> {
         ("KUBE-PROXY-CANARY", "shows kube-proxy whether rules were flushed"),
         ("KUBE-FIREWALL", "drops what is marked for it"),
         ("KUBE-FORWARD", "lets service traffic be forwarded"),
-        ("KUBE-SVC-", "chooses an endpoint of the service"),
-        ("KUBE-SVL-", "chooses an endpoint of the service on this node"),
-        ("KUBE-SEP-", "one endpoint"),
-        ("KUBE-EXT-", "what comes to the service from outside"),
-        ("KUBE-XLB-", "what comes to the service from outside, for this node's endpoints"),
-        ("KUBE-FW-", "source ranges of the service's load balancer"),
+        (ChainKind::Service.prefix(), "chooses an endpoint of the service"),
+        (ChainKind::Local.prefix(), "chooses an endpoint of the service on this node"),
+        (ChainKind::Endpoint.prefix(), "one endpoint"),
+        (ChainKind::External.prefix(), "what comes to the service from outside"),
+        (ChainKind::ExternalLocal.prefix(), "what comes to the service from outside, for this node's endpoints"),
+        (ChainKind::Firewall.prefix(), "source ranges of the service's load balancer"),
     ];
     phrases::role_of(chain, &roles)
 }

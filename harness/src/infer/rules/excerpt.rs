@@ -2,12 +2,9 @@
 
 use std::collections::HashSet;
 
-use svclab_rules::iptables::{Chain, RuleSet, Table, print_rule};
+use svclab_rules::iptables::{Chain, ChainKind, RuleSet, Table, print_rule};
 use svclab_rules::nftables::Ruleset;
 use svclab_rules::ruleset::Rules;
-
-/// The starts of the names of chains that belong to one service port or endpoint.
-const OWN: [&str; 6] = ["KUBE-SVC-", "KUBE-SEP-", "KUBE-FW-", "KUBE-XLB-", "KUBE-EXT-", "KUBE-SVL-"];
 
 /// Completes rules of an excerpt with those that kube-proxy writes for the same objects.
 ///
@@ -33,7 +30,7 @@ fn iptables(shown: &RuleSet, mut written: RuleSet) -> RuleSet {
             };
             known.policy = if is_builtin { chain.policy.or(known.policy) } else { None };
             let leads_somewhere = chain.rules.iter().any(|rule| rule.target.is_some() && !marks(rule));
-            if OWN.iter().any(|start| chain.name.starts_with(start)) && leads_somewhere {
+            if ChainKind::of(&chain.name).is_some() && leads_somewhere {
                 known.rules.clone_from(&chain.rules);
                 continue;
             }
@@ -65,7 +62,7 @@ fn drop_unused(rules: &mut RuleSet, shown: &RuleSet) {
             let is_shown = |name: &str| shown.table(table.name).is_some_and(|own| own.chain(name).is_some());
             let before = table.chains.len();
             table.chains.retain(|chain| {
-                let is_own = OWN.iter().any(|start| chain.name.starts_with(start));
+                let is_own = ChainKind::of(&chain.name).is_some();
                 !is_own || used.contains(&*chain.name) || is_shown(&chain.name)
             });
             is_changed |= table.chains.len() < before;

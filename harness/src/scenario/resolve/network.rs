@@ -7,7 +7,7 @@ use svclab_rules::cluster::objects::{
     ConntrackConfiguration, DetectLocalConfiguration, KubeProxyConfiguration, MasqueradeConfiguration, NODE_PORTS,
     proxy_config,
 };
-use svclab_rules::cluster::{ConntrackCleanup, Family, ProxyConfig};
+use svclab_rules::cluster::{ConntrackCleanup, Family, ProxyConfig, ProxyMode};
 use svclab_rules::profile::Profile;
 use svclab_rules::profile::gates::{Oddity, names, oddity};
 
@@ -157,7 +157,7 @@ fn cni(raw: &RawCluster, at: At<'_>, findings: &mut Findings) -> Cni {
 
 /// kube-proxy's configuration; `clusterCIDR` defaults to the range of pods.
 pub(crate) fn proxy(raw: &RawProxy, pod_cidrs: &[IpNet], at: At<'_>, findings: &mut Findings) -> ProxyConfig {
-    let nft = raw.mode.as_deref() == Some("nftables");
+    let nft = raw.mode.as_deref() == Some(ProxyMode::Nftables.as_str());
     let bit = |long: Option<u8>| long.or(raw.masquerade_bit).map(i32::from);
     let joined = pod_cidrs.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
     let masquerade = |all: Option<bool>, long: Option<u8>, localhost: Option<bool>| MasqueradeConfiguration {

@@ -6,7 +6,7 @@ mod reading;
 mod rule;
 
 use super::{Kind, Naming, Policy};
-use crate::iptables::ChainHash;
+use crate::iptables::{ChainHash, ChainKind};
 
 pub(crate) use self::frame::{effect, frame_defects};
 pub(crate) use self::names::{Known, Names};
@@ -18,12 +18,12 @@ pub(crate) const NODE_PORTS: &str = "KUBE-NODEPORTS";
 
 /// The chains of every release.
 pub(crate) const NAMING: Naming = Naming(&[
-    ("KUBE-SVC-", Kind::Group(Policy::Cluster)),
-    ("KUBE-SVL-", Kind::Group(Policy::Local)),
-    ("KUBE-XLB-", Kind::Group(Policy::Local)),
-    ("KUBE-EXT-", Kind::External),
-    ("KUBE-FW-", Kind::Firewall),
-    ("KUBE-SEP-", Kind::Endpoint),
+    (ChainKind::Service.prefix(), Kind::Group(Policy::Cluster)),
+    (ChainKind::Local.prefix(), Kind::Group(Policy::Local)),
+    (ChainKind::ExternalLocal.prefix(), Kind::Group(Policy::Local)),
+    (ChainKind::External.prefix(), Kind::External),
+    (ChainKind::Firewall.prefix(), Kind::Firewall),
+    (ChainKind::Endpoint.prefix(), Kind::Endpoint),
 ]);
 
 /// What a chain is for, and the hash in its name: of the service port, or of `KUBE-SEP` of the endpoint.

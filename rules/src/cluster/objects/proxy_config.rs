@@ -61,11 +61,11 @@ pub struct ConntrackConfiguration {
 /// modelled here.
 pub fn proxy_config(raw: &KubeProxyConfiguration, version: &str) -> Result<ProxyConfig, Vec<FieldError>> {
     let mut checker = Checker::new("KubeProxyConfiguration", version);
-    let modes = [("iptables", ProxyMode::Iptables), ("nftables", ProxyMode::Nftables)];
+    let modes = ProxyMode::ALL.map(|mode| (mode.as_str(), mode));
     let mode = checker.choice("mode", raw.mode.as_deref(), &modes);
-    let (field, masquerade) = match mode {
-        ProxyMode::Iptables => ("iptables", &raw.iptables),
-        ProxyMode::Nftables => ("nftables", &raw.nftables),
+    let masquerade = match mode {
+        ProxyMode::Iptables => &raw.iptables,
+        ProxyMode::Nftables => &raw.nftables,
     };
     let (node_port_addresses, primary_node_ports) = node_port_addresses(&mut checker, raw);
     let config = ProxyConfig {
@@ -74,7 +74,7 @@ pub fn proxy_config(raw: &KubeProxyConfiguration, version: &str) -> Result<Proxy
         cluster_cidrs: cluster_cidrs(&mut checker, raw),
         detect_local: detect_local(&mut checker, raw),
         masquerade_all: masquerade.masquerade_all.unwrap_or_default(),
-        masquerade_bit: masquerade_bit(&mut checker, field, masquerade),
+        masquerade_bit: masquerade_bit(&mut checker, mode.as_str(), masquerade),
         localhost_node_ports: raw.iptables.localhost_node_ports.unwrap_or(true),
         node_port_addresses,
         primary_node_ports,

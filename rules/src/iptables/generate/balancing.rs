@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use super::super::ast::{Chain, Rule};
-use super::super::chain_name::ChainHash;
+use super::super::chain_name::{ChainHash, ChainKind};
 use super::super::matches::{Match, Ports, Probability, Recent, RecentAction, Statistic};
 use super::super::targets::{Nat, Target};
 use super::super::values::{ChainName, Negatable, PortRange};
@@ -12,9 +12,6 @@ use super::rule::{commented, rule};
 use super::{Generator, PortContext};
 use crate::cluster::{Family, Protocol};
 use crate::profile::Profile;
-
-/// What the names of endpoints' chains start with.
-pub(super) const ENDPOINT: &str = "KUBE-SEP-";
 
 /// What the chain of an endpoint is made from. Most chains of a document are such, so they are made when all names are
 /// known: in the order of names, memory is laid out as it will be read.
@@ -49,7 +46,7 @@ impl Generator<'_> {
     pub(super) fn affinity(&self, port: &PortContext<'_>, hashes: &[ChainHash], members: &[usize]) -> Vec<Rule> {
         let Some(seconds) = port.view.service.affinity_seconds else { return Vec::new() };
         let rules = members.iter().map(|index| {
-            let chain = hashes[*index].chain(ENDPOINT);
+            let chain = hashes[*index].chain(ChainKind::Endpoint);
             let recent = Recent { seconds: Some(seconds), reap: true, ..self.recent(RecentAction::Check, &chain) };
             self.to_endpoint(port, *index).with(Match::Recent(Box::new(recent))).jump(&chain)
         });
@@ -61,7 +58,7 @@ impl Generator<'_> {
     pub(super) fn balance(&self, port: &PortContext<'_>, hashes: &[ChainHash], members: &[usize]) -> Vec<Rule> {
         let count = members.len();
         let rules = members.iter().enumerate().map(|(position, index)| {
-            let chain = hashes[*index].chain(ENDPOINT);
+            let chain = hashes[*index].chain(ChainKind::Endpoint);
             self.one_of(self.to_endpoint(port, *index), count - position).jump(&chain)
         });
         rules.collect()
@@ -100,7 +97,7 @@ impl Generator<'_> {
     /// The chain of an endpoint: what comes back to its own source is masqueraded, all is translated.
     pub(super) fn endpoint_chain(&self, endpoint: EndpointChain) -> Chain {
         let EndpointChain { hash, address, protocol, affinity, comment } = endpoint;
-        let name = hash.chain(ENDPOINT);
+        let name = hash.chain(ChainKind::Endpoint);
         let start = || comment.clone().map_or_else(rule, commented);
         let hairpin = start().sent_from(address.ip()).jump(&self.names.mark_masq);
         let mut translate = start();

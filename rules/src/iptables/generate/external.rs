@@ -4,6 +4,7 @@
 //! from outside arrives, `KUBE-FW` stands before it where a load balancer has source ranges.
 
 use super::super::ast::{Chain, Rule};
+use super::super::chain_name::ChainKind;
 use super::super::targets::{RejectWith, Target};
 use super::super::values::{ChainName, Network};
 use super::rule::{commented, rule};
@@ -55,10 +56,10 @@ impl Generator<'_> {
         let local = !port.selected.local.is_empty() || (any && !self.profile.drops_local_in_filter());
         let cluster = !port.selected.cluster.is_empty();
         Plan {
-            cluster_chain: port.chain("KUBE-SVC-"),
-            local_chain: port.chain("KUBE-SVL-"),
-            external_chain: port.chain("KUBE-EXT-"),
-            firewall_chain: port.chain("KUBE-FW-"),
+            cluster_chain: port.chain(ChainKind::Service),
+            local_chain: port.chain(ChainKind::Local),
+            external_chain: port.chain(ChainKind::External),
+            firewall_chain: port.chain(ChainKind::Firewall),
             internal: if view.internal_local { local } else { cluster },
             external: if view.external_local { local } else { cluster },
             uses_external: any && view.externally_accessible(),

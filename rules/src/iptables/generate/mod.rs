@@ -16,7 +16,7 @@ use std::sync::Arc;
 use self::balancing::{EndpointChain, one_in};
 use self::local::LocalDetector;
 use super::ast::{Chain, Rule, RuleSet};
-use super::chain_name::ChainHash;
+use super::chain_name::{ChainHash, ChainKind};
 use super::matches::Probability;
 use super::values::ChainName;
 use crate::cluster::{Cluster, Family, Node, ProxyConfig, ProxyMode};
@@ -101,8 +101,8 @@ struct PortContext<'a> {
 }
 
 impl PortContext<'_> {
-    fn chain(&self, prefix: &str) -> ChainName {
-        self.hash.chain(prefix)
+    fn chain(&self, kind: ChainKind) -> ChainName {
+        self.hash.chain(kind)
     }
 }
 

@@ -4,11 +4,10 @@
 use std::net::IpAddr;
 
 use super::super::ast::{Chain, Rule};
-use super::super::chain_name::ChainHash;
+use super::super::chain_name::{ChainHash, ChainKind};
 use super::super::matches::{AddressType, Match, Physdev, RouteType};
 use super::super::targets::{RejectWith, Target};
 use super::super::values::{ChainName, Negatable};
-use super::balancing::ENDPOINT;
 use super::rule::commented;
 use super::{Generator, PortContext};
 
@@ -40,12 +39,12 @@ impl Generator<'_> {
         if members.is_empty() {
             self.reject(port);
             if port.view.external_local {
-                self.nat.chains.push(Chain::user(port.chain("KUBE-XLB-")));
+                self.nat.chains.push(Chain::user(port.chain(ChainKind::ExternalLocal)));
             }
             return;
         }
         let mut plan =
-            Plan { service_chain: port.chain("KUBE-SVC-"), local_chain: port.chain("KUBE-XLB-"), marks: Vec::new() };
+            Plan { service_chain: port.chain(ChainKind::Service), local_chain: port.chain(ChainKind::ExternalLocal), marks: Vec::new() };
         self.xlb_cluster_ip(port, &mut plan);
         self.xlb_external_ips(port, &mut plan);
         self.xlb_load_balancer(port, &plan);
@@ -120,7 +119,7 @@ impl Generator<'_> {
         if view.load_balancer_ips.is_empty() {
             return;
         }
-        let firewall = port.chain("KUBE-FW-");
+        let firewall = port.chain(ChainKind::Firewall);
         let chain = plan.external(port);
         let start = || commented(format!("{} loadbalancer IP", port.name));
         let mut rules = Vec::new();
@@ -192,7 +191,7 @@ impl Generator<'_> {
         rules.extend(self.affinity(port, hashes, &local));
         rules.extend(local.iter().enumerate().map(|(position, index)| {
             let start = commented(format!("Balancing rule {position} for {name}"));
-            self.one_of(start, local.len() - position).jump(&hashes[*index].chain(ENDPOINT))
+            self.one_of(start, local.len() - position).jump(&hashes[*index].chain(ChainKind::Endpoint))
         }));
         Chain { rules, ..Chain::user(plan.local_chain.clone()) }
     }

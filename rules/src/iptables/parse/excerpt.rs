@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::super::ast::{Policy, Rule, RuleSet};
+use super::super::chain_name::ChainKind;
 use super::super::matches::{Match, Other};
 use super::super::table_name::TableName;
 use super::super::targets::Target;
@@ -199,9 +200,7 @@ fn table_of(chain: &str, text: &str) -> TableName {
     let target = text.split_whitespace().skip_while(|word| !matches!(*word, "-j" | "--jump" | "-g" | "--goto")).nth(1);
     let target = target.unwrap_or_default();
     let is_nat = matches!(target, "DNAT" | "SNAT" | "MASQUERADE" | "REDIRECT" | "KUBE-MARK-MASQ" | "KUBE-MARK-DROP")
-        || ["KUBE-SVC-", "KUBE-SEP-", "KUBE-FW-", "KUBE-XLB-", "KUBE-EXT-", "KUBE-SVL-"]
-            .iter()
-            .any(|prefix| target.starts_with(prefix));
+        || ChainKind::of(target).is_some();
     if is_nat {
         return TableName::Nat;
     }

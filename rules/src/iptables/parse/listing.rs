@@ -10,6 +10,7 @@ mod unfold;
 use std::collections::HashMap;
 
 use super::super::ast::{Chain, Policy, Rule, RuleSet};
+use super::super::chain_name::ChainKind;
 use super::super::matches::{Match, Other, Probability, Statistic, parse_listed};
 use super::super::table_name::TableName;
 use super::super::targets::{Listed, Nat, Target};
@@ -140,7 +141,9 @@ impl ListingReader {
         self.columns = columns;
         let name = match rule.next_chain() {
             Some(next)
-                if next.starts_with("KUBE-SVC-") || next.starts_with("KUBE-FW-") || rule.destination.is_some() =>
+                if ChainKind::Service.is_of(next)
+                    || ChainKind::Firewall.is_of(next)
+                    || rule.destination.is_some() =>
             {
                 "KUBE-SERVICES"
             }

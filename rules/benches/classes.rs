@@ -10,7 +10,7 @@ use divan::{Bencher, black_box};
 use svclab_rules::cluster::{Family, ProxyMode};
 use svclab_rules::ruleset::{Program, Rules, compile};
 use svclab_rules::walk::{
-    Branch, Classes, Environment, Hook, Interface, Narrowed, Narrowing, Outcome, Packet, Region, Tracking, Transport,
+    Branch, Classes, Environment, Hook, Interface, Narrowed, Narrowing, HookVerdict, Packet, Region, Tracking, Transport,
 };
 
 const SERVICES: u32 = 10_000;
@@ -50,7 +50,7 @@ fn walk(program: &Program, environment: &Environment, packet: &Packet, narrowing
     let tracking = Tracking::unknown(&packet, Some(narrowing));
     let output = Interface::new("veth1");
     let next = |hook: Hook, branches: Vec<Branch<Narrowed>>| -> Vec<Branch<Narrowed>> {
-        let (on, ended): (Vec<_>, Vec<_>) = branches.into_iter().partition(|branch| branch.outcome == Outcome::Accept);
+        let (on, ended): (Vec<_>, Vec<_>) = branches.into_iter().partition(|branch| branch.outcome == HookVerdict::Accept);
         let walked = on.into_iter().flat_map(|branch| {
             let packet = Packet { output, ..branch.packet };
             program.walk_narrowed(environment, hook, &packet, branch.tracking, narrowing)

@@ -15,7 +15,7 @@ use svclab_rules::iptables::evaluate::Program;
 use svclab_rules::iptables::{RuleSet, generate};
 use svclab_rules::nftables;
 use svclab_rules::walk::{
-    Branch, Environment, Hook, Interface, NoTrace, Outcome, Packet, Path, Trace, Tracking, Transport,
+    Branch, Environment, Hook, Interface, NoTrace, HookVerdict, Packet, Path, Trace, Tracking, Transport,
 };
 
 const SERVICES: u32 = 10_000;
@@ -72,7 +72,7 @@ fn cross_node(bencher: Bencher<'_, '_>) {
                 }
                 next = end;
             }
-            delivered += branches[next..].iter().filter(|branch| branch.outcome == Outcome::Accept).count();
+            delivered += branches[next..].iter().filter(|branch| branch.outcome == HookVerdict::Accept).count();
         }
         assert_eq!(delivered, FLOWS * clusters::ENDPOINTS as usize);
     });
@@ -107,7 +107,7 @@ fn prerouting<T: Trace>(bencher: Bencher<'_, '_>, walk: impl Fn(&Environment, &P
 
 /// Whether a packet goes on to the port that all endpoints have.
 fn is_translated<T>(branch: &Branch<T>) -> bool {
-    branch.outcome == Outcome::Accept && branch.packet.transport.ports().is_some_and(|(_, port)| port == 8080)
+    branch.outcome == HookVerdict::Accept && branch.packet.transport.ports().is_some_and(|(_, port)| port == 8080)
 }
 
 fn rules() -> RuleSet {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use svclab_rules::cascade::{Cascade, Case, Step, Verdict};
+use svclab_rules::cascade::{Cascade, Case, Step, Assessment};
 
 use super::sample::Sample;
 use super::{Report, figures};
@@ -43,7 +43,7 @@ pub fn render(report: &Report, settings: Settings) -> String {
     }
     for (index, cascade) in report.cascades.iter().enumerate() {
         let sample = report.sample(index);
-        if !quiet || cascade.verdict() != Verdict::Even || sample.is_some_and(|sample| !sample.held()) {
+        if !quiet || cascade.assessment() != Assessment::Even || sample.is_some_and(|sample| !sample.held()) {
             block(&mut page, cascade, sample);
         }
     }
@@ -73,11 +73,11 @@ fn summary(report: &Report, page: &Page) -> String {
             format!("{head}; {}", page.paint(BAD, words))
         }
     };
-    let verdicts = |verdict: Verdict| report.cascades.iter().filter(|own| own.verdict() == verdict).count();
+    let of = |wanted: Assessment| report.cascades.iter().filter(|own| own.assessment() == wanted).count();
     let defects = match report.defects() {
         0 => None,
         defects => {
-            let of_cascades = match verdicts(Verdict::Defective) {
+            let of_cascades = match of(Assessment::Defective) {
                 0 => String::new(),
                 cascades => format!(" in {cascades}"),
             };
@@ -85,7 +85,7 @@ fn summary(report: &Report, page: &Page) -> String {
             Some(page.paint(BAD, words))
         }
     };
-    let unknown = match verdicts(Verdict::Unknown) {
+    let unknown = match of(Assessment::Unknown) {
         0 => None,
         count => {
             let words = format!("shares of {} unknown: incomplete rules", counted(count, "cascade"));

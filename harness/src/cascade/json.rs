@@ -115,7 +115,7 @@ impl<'a> Cascade<'a> {
                 .then(|| Share::of(own.left)),
             fallen: own.fallen.iter().map(Fallen::of).collect(),
             cases: own.cases.iter().map(Case::of).collect(),
-            verdict: own.verdict().code(),
+            verdict: own.assessment().code(),
             sentence: own.sentence(),
             defects: own.defects.iter().map(Defect::of).collect(),
             unknown: own.unknown.iter().map(Unknown::of).collect(),

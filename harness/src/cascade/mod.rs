@@ -15,7 +15,7 @@ pub mod svg;
 #[cfg(test)]
 mod tests;
 
-use svclab_rules::cascade::{Cascade, FrameDefect, Verdict};
+use svclab_rules::cascade::{Cascade, FrameDefect, Assessment};
 
 use crate::input::Form;
 use crate::input::did_you_mean;
@@ -63,7 +63,7 @@ impl Report {
 
     /// Whether every share is known and even, and connections come to the cascades.
     pub fn is_even(&self) -> bool {
-        self.frame_defects.is_empty() && self.cascades.iter().all(|cascade| cascade.verdict() == Verdict::Even)
+        self.frame_defects.is_empty() && self.cascades.iter().all(|cascade| cascade.assessment() == Assessment::Even)
     }
 
     /// What came of real packets through a cascade, by its position.

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::iptables::{self, Policy, TableName};
 use svclab_rules::ruleset::{Rules, compile};
-use svclab_rules::walk::{Classes, Hook, Outcome, Packet, Region, Tracking, Transport};
+use svclab_rules::walk::{Classes, Hook, HookVerdict, Packet, Region, Tracking, Transport};
 
 use super::DiffError;
 use super::classes;
 use super::known::{FIREWALL, INVALID};
-use super::merge::{Change, Outcomes};
+use super::merge::{Change, OutcomeChange};
 use super::notes::Note;
 use super::side::Side;
 use super::target::Target;
@@ -31,7 +31,7 @@ pub(super) fn invalid_packets(
     let (found, is_cut) = on_all_nodes(&asked, sides, networks, most)?;
     let change = |([was, is], (nodes, classes)): ([&str; 2], (BTreeSet<String>, usize))| Change {
         targets: vec![Target::Invalid],
-        outcomes: vec![Outcomes { was: was.to_owned(), is: is.to_owned(), classes }],
+        outcomes: vec![OutcomeChange { was: was.to_owned(), is: is.to_owned(), classes }],
         services: BTreeSet::new(),
         origins: vec![("node".to_owned(), nodes.len())],
         classes,
@@ -143,7 +143,7 @@ fn differences(
             let packet = Packet { mark: if is_marked { *mark } else { 0 }, ..*witness };
             let tracking = if closed { Tracking::first(&packet) } else { Tracking::Invalid };
             let branches = program.walk_narrowed(environment, hook, &packet, tracking, narrowing);
-            let passes = branches.iter().any(|branch| branch.outcome == Outcome::Accept);
+            let passes = branches.iter().any(|branch| branch.outcome == HookVerdict::Accept);
             match (closed, passes) {
                 // Without rules of iptables to accept it, what the firewall drops stays dropped.
                 (true, passes) => {

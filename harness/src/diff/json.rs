@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::merge::OutcomeChange;
 use super::{Diff, known, merge, notes};
 
 /// The changes as a serializable value.
@@ -68,7 +69,7 @@ struct Change<'a> {
     /// What the packets are sent to, the most frequent first: `cluster-ip`, `node-port-at-loopback`.
     targets: Vec<&'static str>,
     /// What became and becomes of them, the most frequent first.
-    outcomes: Vec<Outcomes<'a>>,
+    outcomes: &'a [OutcomeChange],
     /// The services that they are sent to.
     services: Vec<&'a str>,
     /// The vantage points that send them.
@@ -87,17 +88,6 @@ struct Change<'a> {
     example: Option<Example<'a>>,
     /// What the kernel did with the example; `null` where it was not sent.
     live: Option<Live<'a>>,
-}
-
-/// What became of packets, and what becomes of them.
-#[derive(Serialize, JsonSchema)]
-struct Outcomes<'a> {
-    /// What became of them, in words.
-    was: &'a str,
-    /// What becomes of them, in words.
-    is: &'a str,
-    /// The number of classes of packets.
-    classes: usize,
 }
 
 /// What the kernel did with a packet, before and after.
@@ -172,11 +162,7 @@ impl<'a> Change<'a> {
         Self {
             id: change.id(),
             targets: change.targets.iter().map(|target| target.code()).collect(),
-            outcomes: change
-                .outcomes
-                .iter()
-                .map(|one| Outcomes { was: &one.was, is: &one.is, classes: one.classes })
-                .collect(),
+            outcomes: &change.outcomes,
             services: change.services.iter().map(String::as_str).collect(),
             from: change.origins.iter().map(|(kind, number)| Origin { kind, number: *number }).collect(),
             classes: change.classes,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::merge::{Change, Outcomes};
+use super::merge::{Change, OutcomeChange};
 use super::render::{outcome_lines, targets, who};
 use super::{Diff, Known, Step};
 
@@ -78,7 +78,7 @@ fn entry(change: &Change) -> String {
     let more = change.services.len().saturating_sub(services.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let services = if services.is_empty() { String::new() } else { format!(" ({}{more})", services.join(", ")) };
-    let first = change.outcomes.first().map(|Outcomes { was, is, .. }| format!("{was} → {is}")).unwrap_or_default();
+    let first = change.outcomes.first().map(|OutcomeChange { was, is, .. }| format!("{was} → {is}")).unwrap_or_default();
     format!("{what}: {}{services}: {}", escaped(&targets(change)), escaped(&first))
 }
 
@@ -98,9 +98,9 @@ fn notes(change: &Change) -> String {
 }
 
 /// What became and becomes of packets, each in the same order.
-fn each(outcomes: &[Outcomes]) -> [String; 2] {
+fn each(outcomes: &[OutcomeChange]) -> [String; 2] {
     let (lines, more) = outcome_lines(outcomes);
-    let of = |side: fn(&Outcomes) -> &str| {
+    let of = |side: fn(&OutcomeChange) -> &str| {
         let words: Vec<&str> = lines.iter().map(side).collect();
         format!("{}{}", words.join("<br>"), if more > 0 { "<br>..." } else { "" })
     };

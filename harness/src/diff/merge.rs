@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use svclab_rules::cluster::{ProxyConfig, ProxyMode};
 
 use super::group::{Example, Group, Key};
@@ -17,7 +19,7 @@ pub struct Change {
     /// What the packets are sent to, the most frequent first.
     pub(crate) targets: Vec<Target>,
     /// What became and becomes of them, the most frequent first.
-    pub outcomes: Vec<Outcomes>,
+    pub outcomes: Vec<OutcomeChange>,
     /// The services that they are sent to.
     pub services: BTreeSet<String>,
     /// The kinds of vantage points that send them, with their number: `3 pods`.
@@ -36,14 +38,14 @@ pub struct Change {
     pub live: Option<Live>,
 }
 
-/// What became of packets, and what becomes of them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcomes {
-    /// What became of them, in words.
+/// The outcome of packets before and after.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct OutcomeChange {
+    /// The outcome before, in words.
     pub was: String,
-    /// What becomes of them.
+    /// The outcome after, in words.
     pub is: String,
-    /// How many classes of packets.
+    /// The number of classes of packets.
     pub classes: usize,
 }
 
@@ -85,7 +87,7 @@ impl Change {
     fn gravity(&self) -> Gravity {
         let is_delivered =
             |words: &str| words.starts_with("delivered") && !words.contains("replies lost") || words == "go on";
-        let of = |one: &Outcomes| match (is_delivered(&one.was), is_delivered(&one.is)) {
+        let of = |one: &OutcomeChange| match (is_delivered(&one.was), is_delivered(&one.is)) {
             (true, false) => Gravity::Lost,
             (true, true) => Gravity::Otherwise,
             (false, true) => Gravity::Gained,
@@ -198,7 +200,7 @@ impl Merged {
         });
         Change {
             targets: frequent(self.targets).into_iter().map(|(target, _)| target).collect(),
-            outcomes: outcomes.map(|([was, is], classes)| Outcomes { was, is, classes }).collect(),
+            outcomes: outcomes.map(|([was, is], classes)| OutcomeChange { was, is, classes }).collect(),
             services: self.services,
             origins: origins.into_iter().collect(),
             classes: self.classes,

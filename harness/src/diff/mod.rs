@@ -40,7 +40,7 @@ pub use json::json;
 pub use known::Known;
 pub use live::{Live, live};
 pub use markdown::{markdown, matrix};
-pub use merge::{Change, Outcomes};
+pub use merge::{Change, OutcomeChange};
 pub use notes::Note;
 pub use render::page;
 pub use steps::{Step, steps};

@@ -1,6 +1,6 @@
 //! The page for a person.
 
-use super::merge::{Change, Outcomes};
+use super::merge::{Change, OutcomeChange};
 use super::notes::Note;
 use super::{Diff, Example, classes};
 use crate::page::{BAD, FAINT, GOOD, MARKED, Page, Settings};
@@ -65,7 +65,7 @@ fn show(page: &mut Page, change: &Change) {
     page.labelled(2, "id       ", change.id());
 }
 
-fn show_outcomes(page: &mut Page, outcomes: &[Outcomes]) {
+fn show_outcomes(page: &mut Page, outcomes: &[OutcomeChange]) {
     if let [one] = outcomes {
         page.labelled(2, "was      ", &one.was);
         page.labelled(2, "is       ", &one.is);
@@ -122,7 +122,7 @@ fn is_named(rule: &str, outcomes: &[String]) -> bool {
 const MOST_OUTCOMES: usize = 4;
 
 /// The most frequent ways, and the number of classes of all others.
-pub(super) fn outcome_lines(outcomes: &[Outcomes]) -> (&[Outcomes], usize) {
+pub(super) fn outcome_lines(outcomes: &[OutcomeChange]) -> (&[OutcomeChange], usize) {
     let (lines, rest) = outcomes.split_at(outcomes.len().min(MOST_OUTCOMES));
     (lines, rest.iter().map(|one| one.classes).sum())
 }

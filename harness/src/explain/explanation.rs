@@ -9,7 +9,7 @@ use svclab_rules::walk::{Assumptions, Direction, Hook, Packet, Share, State, Tra
 
 use super::call_tree::{CallTree, call_tree};
 use super::model::{
-    Change, Divergence, FirstPacket, HookVisit, Kernel, OutcomeKind, Path, PromisedOutcome, Proportion, Reason,
+    Change, Divergence, FirstPacket, HookVisit, Kernel, OutcomeKind, Path, ExplainedPromise, Proportion, Reason,
 };
 use crate::observation::FlowObservation;
 use crate::predict::{Network, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, Stage};
@@ -58,10 +58,10 @@ pub(super) fn kernel(
 }
 
 /// A promise with its reasons.
-pub(super) fn promised(promise: &Promise) -> PromisedOutcome {
+pub(super) fn promised(promise: &Promise) -> ExplainedPromise {
     let reason =
         |clause: &svclab_rules::promise::Clause| Reason { sentence: clause.sentence(), citation: clause.citation() };
-    PromisedOutcome {
+    ExplainedPromise {
         outcome: promise_words(promise),
         service: promise.service.clone(),
         reasons: promise.because.iter().map(reason).collect(),

@@ -19,7 +19,7 @@ pub struct Explanation {
     /// The packet that is explained.
     pub packet: FirstPacket,
     /// The outcome that the Service API promises; `null` if the sender has no address to send from.
-    pub promise: Option<PromisedOutcome>,
+    pub promise: Option<ExplainedPromise>,
     /// Why there is no prediction; `null` if there is one.
     pub unpredicted: Option<String>,
     /// The possible paths of the packet, one for each outcome of random choices.
@@ -88,7 +88,7 @@ pub struct FirstPacket {
 /// The outcome that the Service API promises.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct PromisedOutcome {
+pub struct ExplainedPromise {
     /// The outcome, in words.
     pub outcome: String,
     /// The service port of the destination: `namespace/name:port`.

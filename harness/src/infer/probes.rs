@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::cluster::{Family, ObjectName, Pod, Service, ServicePort};
-use svclab_rules::promise::{Outcome, Promise, Promises, Question, Reply, Source, VantagePoint};
+use svclab_rules::promise::{PromisedOutcome, Promise, Promises, Question, Reply, Source, VantagePoint};
 
-use crate::scenario::{Host, PlannedTest, PromisedOutcome, Scenario, pod_label, short_name};
+use crate::scenario::{Host, PlannedTest, PlannedOutcome, Scenario, pod_label, short_name};
 use crate::stats::flows_to_meet_all;
 
 /// The most tests that are written.
@@ -148,12 +148,12 @@ impl<'a> Planner<'a> {
     }
 
     /// What is promised, as a test expects it, and with how many flows.
-    fn outcome(&self, promise: &Promise, is_node: bool) -> Option<(PromisedOutcome, u64)> {
+    fn outcome(&self, promise: &Promise, is_node: bool) -> Option<(PlannedOutcome, u64)> {
         if promise.known_bug.is_some() {
             return None;
         }
         let outcome = match &promise.outcome {
-            Outcome::Delivered { endpoints, affinity_seconds } => {
+            PromisedOutcome::Delivered { endpoints, affinity_seconds } => {
                 let targets = endpoints.iter().map(|endpoint| self.target(endpoint.address)).collect::<Vec<_>>();
                 let count = targets.len();
                 let is_spread = affinity_seconds.is_none() && (2..=MOST_SEEN).contains(&count);
@@ -165,7 +165,7 @@ impl<'a> Planner<'a> {
                     () => None,
                 };
                 let is_from_vip = endpoints.iter().all(|endpoint| endpoint.reply == Reply::FromDestination);
-                let delivered = PromisedOutcome::Delivered {
+                let delivered = PlannedOutcome::Delivered {
                     targets: if count > MOST_LISTED { Vec::new() } else { targets },
                     source: source.filter(|_| !is_spread),
                     is_from_vip: is_from_vip && !is_spread,
@@ -177,9 +177,9 @@ impl<'a> Planner<'a> {
                 }
                 return Some((delivered, if is_spread { flows_to_meet_all(count) } else { 1 }));
             }
-            Outcome::Rejected(_) => PromisedOutcome::Rejected,
-            Outcome::Dropped => PromisedOutcome::Dropped,
-            Outcome::Refused => PromisedOutcome::Fails,
+            PromisedOutcome::Rejected(_) => PlannedOutcome::Rejected,
+            PromisedOutcome::Dropped => PlannedOutcome::Dropped,
+            PromisedOutcome::Fails => PlannedOutcome::Fails,
             _ => return None,
         };
         Some((outcome, 1))

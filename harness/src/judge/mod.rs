@@ -49,7 +49,7 @@ impl Context {
 
 /// Whether an observation is as expected.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Verdict {
+pub struct Judgment {
     /// Whether everything was as expected: there is no difference.
     pub held: bool,
     /// What was not.
@@ -127,14 +127,14 @@ impl fmt::Display for Difference {
 }
 
 /// Compares an observation with every part of an expectation.
-pub(crate) fn judge(probe: &Probe, expectation: &Expectation, observation: &Observation, context: &Context) -> Verdict {
+pub(crate) fn judge(probe: &Probe, expectation: &Expectation, observation: &Observation, context: &Context) -> Judgment {
     let mut findings = Findings::default();
     match observation {
         Observation::Flow(seen) => flow::judge(probe, expectation, seen, context, &mut findings),
         Observation::Tally(tally) => tally::judge(expectation, tally, context, &mut findings),
     }
     let Findings { differences, shown, balance } = findings;
-    Verdict { held: differences.is_empty(), differences, shown, balance }
+    Judgment { held: differences.is_empty(), differences, shown, balance }
 }
 
 /// What judging has found so far.

@@ -101,9 +101,9 @@ fn all_parts() -> Expectation {
 }
 
 fn differences(expectation: &Expectation, observation: &Observation) -> Vec<String> {
-    let verdict = judge(&probe(), expectation, observation, &context());
-    assert_eq!(verdict.held, verdict.differences.is_empty());
-    verdict.differences.iter().map(ToString::to_string).collect()
+    let judgment = judge(&probe(), expectation, observation, &context());
+    assert_eq!(judgment.held, judgment.differences.is_empty());
+    judgment.differences.iter().map(ToString::to_string).collect()
 }
 
 #[rstest]
@@ -445,8 +445,8 @@ fn flows_that_are_dealt_out_in_turn_are_no_balance() {
     // One row of neighbours is no evidence.
     assert!(judge(&probe(), &even, &Observation::Tally(tally.clone()), &context()).held);
     tally.neighbours.add(two, one, 1_000);
-    let verdict = judge(&probe(), &even, &Observation::Tally(tally.clone()), &context());
-    let [difference] = verdict.differences.as_slice() else { panic!("{verdict:?}") };
+    let judgment = judge(&probe(), &even, &Observation::Tally(tally.clone()), &context());
+    let [difference] = judgment.differences.as_slice() else { panic!("{judgment:?}") };
     assert!(
         difference.reason.starts_with("the endpoint of a flow depends on that of the previous flow"),
         "{difference}"
@@ -458,8 +458,8 @@ fn a_count_that_ended_early_is_judged_by_what_holds_at_any_time() {
     let goal = Goal::default();
     let context = Context { looked: Some(goal), ..context() };
     let tally = Observation::Tally(counted(&[(1, 5_000), (2, 5_000)]));
-    let verdict = judge(&probe(), &balanced(Balance::Even, [1, 2]), &tally, &context);
-    assert!(verdict.held && verdict.shown[0].ends_with("which were enough"), "{verdict:?}");
+    let judgment = judge(&probe(), &balanced(Balance::Even, [1, 2]), &tally, &context);
+    assert!(judgment.held && judgment.shown[0].ends_with("which were enough"), "{judgment:?}");
 }
 
 /// That rules have counted the same is shown; that they have not is no difference from what was expected: see
@@ -475,20 +475,20 @@ fn what_rules_counted_is_shown_where_it_agrees() {
         judge(&probe(), &balanced(Balance::Even, [1, 2]), &Observation::Tally(tally), &context())
     };
     for agreeing in [&[(1, 500), (2, 510)], &[(1, 500), (3, 0)]] {
-        let verdict = judged(agreeing);
-        assert!(verdict.held && verdict.shown[1].starts_with("the rules' counters agree"), "{verdict:?}");
+        let judgment = judged(agreeing);
+        assert!(judgment.held && judgment.shown[1].starts_with("the rules' counters agree"), "{judgment:?}");
     }
-    let verdict = judged(&[(1, 501), (2, 510)]);
-    assert!(verdict.held && verdict.shown.len() == 1, "{verdict:?}");
+    let judgment = judged(&[(1, 501), (2, 510)]);
+    assert!(judgment.held && judgment.shown.len() == 1, "{judgment:?}");
 }
 
 #[test]
 fn a_balance_that_holds_says_what_was_shown() {
     let tally = Observation::Tally(counted(&[(1, 20_700), (2, 20_500)]));
-    let verdict = judge(&probe(), &balanced(Balance::Even, [1, 2]), &tally, &context());
+    let judgment = judge(&probe(), &balanced(Balance::Even, [1, 2]), &tally, &context());
     let words = "no endpoint is off by more than 3.0 % (relative), at a false-alarm rate of 1e-6; 41,200 flows";
-    assert_eq!(verdict.shown, [words]);
-    assert_eq!(verdict.balance.unwrap().names, ["pod/nginx-1:80", "pod/nginx-2:80"]);
+    assert_eq!(judgment.shown, [words]);
+    assert_eq!(judgment.balance.unwrap().names, ["pod/nginx-1:80", "pod/nginx-2:80"]);
 }
 
 #[test]

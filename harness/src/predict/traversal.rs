@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::walk::{
-    Branch, BridgePorts, By, Direction, Field, Hook, Interface, Intervals, Narrowed, Narrowing, Outcome, Packet,
+    Branch, BridgePorts, By, Direction, Field, Hook, Interface, Intervals, Narrowed, Narrowing, HookVerdict, Packet,
     RejectResponse, State, Tracked, Tracking, Tuple, address_bits,
 };
 
@@ -352,7 +352,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
                 effects: state.effects.and(netns, branch.effects),
                 trail: state.trail.and(stage),
             };
-            let how = if is_lost && branch.outcome == Outcome::Accept {
+            let how = if is_lost && branch.outcome == HookVerdict::Accept {
                 Some(Ended::Dropped(netns, Cause::NoAddress))
             } else {
                 self.ended(netns, family, branch.outcome)
@@ -387,21 +387,21 @@ impl<'n, 'a> Traversal<'n, 'a> {
     }
 
     /// How a packet ends by a hook's outcome; `None` where it goes on.
-    fn ended(&self, netns: NetnsId, family: Family, outcome: Outcome) -> Option<Ended> {
+    fn ended(&self, netns: NetnsId, family: Family, outcome: HookVerdict) -> Option<Ended> {
         let machine = self.machine(netns);
         let place = |rule| machine.place(family, rule);
         match outcome {
-            Outcome::Accept => None,
-            Outcome::Drop(By::Rule(rule)) => place(rule).map(|rule| Ended::Dropped(netns, Cause::Rule(rule))),
-            Outcome::Drop(By::Policy(chain)) => {
+            HookVerdict::Accept => None,
+            HookVerdict::Drop(By::Rule(rule)) => place(rule).map(|rule| Ended::Dropped(netns, Cause::Rule(rule))),
+            HookVerdict::Drop(By::Policy(chain)) => {
                 let (table, chain) = machine.rules(family)?.chain(chain);
                 let cause = Cause::Policy { table: table.to_owned(), chain: chain.to_owned() };
                 Some(Ended::Dropped(netns, cause))
             }
-            Outcome::Reject(rule, rejection) => {
+            HookVerdict::Reject(rule, rejection) => {
                 place(rule).map(|rule| Ended::Rejected(netns, rejection, Cause::Rule(rule)))
             }
-            Outcome::Unknown(unknown) => place(unknown.rule).map(|rule| Ended::Unknown(rule, unknown.why)),
+            HookVerdict::Unknown(unknown) => place(unknown.rule).map(|rule| Ended::Unknown(rule, unknown.why)),
         }
     }
 

@@ -218,7 +218,7 @@ impl<'a> From<&'a ProbeReport> for Probe<'a> {
             Observation::Flow(flow) => (Some(Flow::from(&**flow)), None),
             Observation::Tally(tally) => (None, Some(Sums::from(tally))),
         };
-        let status = if report.verdict.held { Status::Ok } else { Status::Failed };
+        let status = if report.judgment.held { Status::Ok } else { Status::Failed };
         Self {
             title: &report.title,
             at: &report.span,
@@ -228,9 +228,9 @@ impl<'a> From<&'a ProbeReport> for Probe<'a> {
             observed: observed_words(&report.observation),
             flow,
             tally,
-            differences: report.verdict.differences.iter().map(Part::from).collect(),
-            shown: &report.verdict.shown,
-            balance: report.verdict.balance.as_ref().map(Fit::from),
+            differences: report.judgment.differences.iter().map(Part::from).collect(),
+            shown: &report.judgment.shown,
+            balance: report.judgment.balance.as_ref().map(Fit::from),
             diagnosis: report.diagnosis.as_ref().map(Sources::from),
             rules: report.rules.iter().map(|rules| Rules { place: &rules.place, lines: &rules.lines }).collect(),
             look: report.look.as_deref(),

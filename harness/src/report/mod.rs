@@ -1,7 +1,7 @@
 //! Results of a run: a tree of plain values, and renderers that turn it into text.
 //!
 //! ```text
-//! RunReport ── ScenarioReport ── TestReport ── ProbeReport (verdict, observation)
+//! RunReport ── ScenarioReport ── TestReport ── ProbeReport (judgment, observation)
 //!     │
 //!     ├─ console   lines for a person, with or without colours
 //!     └─ json      every value, with stable names: other reports are made of it (`results`)
@@ -27,7 +27,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use crate::judge::{Difference, Field, Verdict};
+pub use crate::judge::{Difference, Field, Judgment};
 use crate::observation::Observation;
 use crate::scenario::{Span, Test};
 
@@ -114,7 +114,7 @@ pub struct ProbeReport {
     /// The observation.
     pub observation: Observation,
     /// How the observation compares with the expectation.
-    pub verdict: Verdict,
+    pub judgment: Judgment,
     /// Promise, prediction and observation of the flow, for a probe that failed.
     pub diagnosis: Option<Diagnosis>,
     /// The rules that decided, for a probe that failed.
@@ -302,7 +302,7 @@ impl TestReport {
     pub fn status(&self) -> Status {
         if self.error.is_some() || self.probes.is_empty() {
             Status::Error
-        } else if self.probes.iter().all(|probe| probe.verdict.held) {
+        } else if self.probes.iter().all(|probe| probe.judgment.held) {
             Status::Ok
         } else {
             Status::Failed

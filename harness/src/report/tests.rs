@@ -66,7 +66,7 @@ fn judged(line: usize, expectation: &Expectation, observation: Observation) -> P
         span: probe.span.clone(),
         title: probe_words(&probe),
         expected: expected_parts(&probe, expectation, &context.sender),
-        verdict: judge(&probe, expectation, &observation, &context),
+        judgment: judge(&probe, expectation, &observation, &context),
         observation,
         diagnosis: None,
         rules: Vec::new(),

@@ -74,7 +74,7 @@ pub(super) fn trouble(test: &TestReport) -> Option<Trouble> {
 /// The first failure of a test, in one line.
 pub(super) fn headline(test: &TestReport) -> Option<String> {
     let differences: Vec<String> =
-        test.probes.iter().flat_map(|probe| &probe.verdict.differences).map(ToString::to_string).collect();
+        test.probes.iter().flat_map(|probe| &probe.judgment.differences).map(ToString::to_string).collect();
     let more = |first: &String| match differences.len() {
         1 => first.clone(),
         count => format!("{first} (and {} more)", count - 1),

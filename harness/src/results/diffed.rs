@@ -26,7 +26,7 @@ struct Whole {
 struct Change {
     id: String,
     services: Vec<String>,
-    outcomes: Vec<Outcomes>,
+    outcomes: Vec<OutcomeChange>,
     classes: usize,
     known: Option<Known>,
     accepted: bool,
@@ -36,7 +36,7 @@ struct Change {
 }
 
 #[derive(Deserialize)]
-struct Outcomes {
+struct OutcomeChange {
     was: String,
     is: String,
     classes: usize,
@@ -105,7 +105,7 @@ fn unmodelled(unknown: &Unknown) -> Case {
 fn changed(change: &Change) -> Case {
     let status = if change.accepted { Status::Ok } else { Status::Failed };
     let mut text = String::new();
-    for Outcomes { was, is, classes } in &change.outcomes {
+    for OutcomeChange { was, is, classes } in &change.outcomes {
         text += &format!("{was} → {is} ({classes} classes)\n");
     }
     if !change.services.is_empty() {

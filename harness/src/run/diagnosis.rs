@@ -4,7 +4,7 @@
 //! changed the result, the diagnosis says so.
 
 use svclab_rules::cluster::Cluster;
-use svclab_rules::promise::Outcome;
+use svclab_rules::promise::PromisedOutcome;
 
 use super::RunError;
 use crate::documents::Document;
@@ -109,7 +109,7 @@ fn meaning(sources: &Sources<'_, '_>, first: &Observation) -> String {
         return format!("{before}{} ({what})", disagreement.sentence(true));
     }
     let agree = match &sources.promise.outcome {
-        Outcome::NotPromised => "Nothing is promised; prediction and kernel agree",
+        PromisedOutcome::NotPromised => "Nothing is promised; prediction and kernel agree",
         _ => "Promise, prediction and kernel agree",
     };
     let after = if depended_on_state { "" } else { ": the expectation differs" };

@@ -1,4 +1,4 @@
-//! One scenario, from its plan to its last verdict.
+//! One scenario, from its plan to its last judgment.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -15,7 +15,7 @@ use super::attempt::{Attempt, Supervisor};
 use super::diagnosis::Failure;
 use super::{RunError, artifacts, capture};
 use crate::documents::{self, Document};
-use crate::judge::{Context, Verdict, cells, expected_parts, judge};
+use crate::judge::{Context, Judgment, cells, expected_parts, judge};
 use crate::lab::{Lab, Listing, generate_for_lab, with_lab};
 use crate::observation::{Observation, ObservedOutcome, Tally};
 use crate::probe::{Prober, Progress};
@@ -146,7 +146,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         for step in &test.steps {
             let Step::Probe(probe, expectation) = step else { break };
             match self.send_and_judge(probe, expectation) {
-                Ok((_, _, verdict)) if verdict.held => {}
+                Ok((_, _, judgment)) if judgment.held => {}
                 Ok(_) => return Ok(false),
                 Err(error) if error.is_of_one_probe() => return Ok(false),
                 Err(error) => return Err(error),
@@ -247,7 +247,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         &mut self,
         probe: &Probe,
         expectation: &Expectation,
-    ) -> Result<(Observation, Context, Verdict), RunError> {
+    ) -> Result<(Observation, Context, Judgment), RunError> {
         let is_tested = !matches!(expectation.balance, None | Some(Balance::All));
         let looked = (probe.flows == Flows::Auto && is_tested).then_some(self.goal);
         let observation = self.observe(probe, expectation, looked.as_ref())?;
@@ -261,16 +261,16 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         };
         let before = std::mem::replace(before, delivered);
         let context = Context { looked, before, ..self.context(&observation) };
-        let verdict = judge(probe, expectation, &observation, &context);
-        Ok((observation, context, verdict))
+        let judgment = judge(probe, expectation, &observation, &context);
+        Ok((observation, context, judgment))
     }
 
     fn probe(&mut self, probe: &'scenario Probe, expectation: &Expectation) -> Result<ProbeReport, RunError> {
         let begin = Instant::now();
-        let (observation, context, verdict) = self.send_and_judge(probe, expectation)?;
+        let (observation, context, judgment) = self.send_and_judge(probe, expectation)?;
         // What is explained opens a connection.
-        let look = (!verdict.held && probe.tcp_flags.is_none()).then(|| self.look_further(probe));
-        if !verdict.held {
+        let look = (!judgment.held && probe.tcp_flags.is_none()).then(|| self.look_further(probe));
+        if !judgment.held {
             self.failed.push(Failed { probe, position: self.probed, applied: self.applied });
         }
         self.probed += 1;
@@ -279,7 +279,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             title: probe_words(probe),
             expected: expected_parts(probe, expectation, &context.sender),
             observation,
-            verdict,
+            judgment,
             diagnosis: None,
             rules: Vec::new(),
             look,

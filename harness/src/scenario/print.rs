@@ -33,12 +33,12 @@ pub struct PlannedTest {
     /// How many flows are sent.
     pub flows: u64,
     /// What is expected.
-    pub outcome: PromisedOutcome,
+    pub outcome: PlannedOutcome,
 }
 
 /// What is promised of a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PromisedOutcome {
+pub enum PlannedOutcome {
     /// It is delivered.
     Delivered {
         /// To one of these, as scenarios write it; anywhere where there are none.
@@ -438,7 +438,7 @@ fn test(test: &PlannedTest) -> Item {
         (test.flows > 1).then(|| field("flows", Item::Bare(test.flows.to_string()))),
     ];
     let expect: Fields = match &test.outcome {
-        PromisedOutcome::Delivered { targets, source, is_from_vip, is_spread } => {
+        PlannedOutcome::Delivered { targets, source, is_from_vip, is_spread } => {
             let listed = match targets.as_slice() {
                 [] => None,
                 [one] => Some(field("delivered", one.as_str())),
@@ -452,9 +452,9 @@ fn test(test: &PlannedTest) -> Item {
             ];
             fields.into_iter().flatten().collect()
         }
-        PromisedOutcome::Rejected => vec![field("rejected", true)],
-        PromisedOutcome::Dropped => vec![field("dropped", true)],
-        PromisedOutcome::Fails => vec![field("fails", true)],
+        PlannedOutcome::Rejected => vec![field("rejected", true)],
+        PlannedOutcome::Dropped => vec![field("dropped", true)],
+        PlannedOutcome::Fails => vec![field("fails", true)],
     };
     let probe: Fields = probe.into_iter().flatten().collect();
     Item::Map(vec![field("name", test.name.as_str()), field("probe", probe), field("expect", expect)])

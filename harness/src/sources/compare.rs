@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use ipnet::IpNet;
 use svclab_rules::cluster::{Cluster, Protocol, ProxyMode};
 use svclab_rules::profile::{Profile, UnknownVersion};
-use svclab_rules::promise::{Eligible, Outcome, Owner, Promise, Question, Rejection, Reply, Source};
+use svclab_rules::promise::{Eligible, PromisedOutcome, Owner, Promise, Question, Rejection, Reply, Source};
 
 use super::outcome::{FlowOutcome, outcome_words};
 use crate::predict::{PredictedOutcome, Prediction};
@@ -53,20 +53,20 @@ impl Comparison {
     pub(crate) fn admits(&self, promise: &Promise, flow: Flow<'_>, seen: &FlowOutcome) -> bool {
         let Question { to, protocol, .. } = flow.question;
         match (&promise.outcome, seen) {
-            (Outcome::NotPromised, _) => true,
-            (Outcome::Delivered { endpoints, .. }, FlowOutcome::Delivered { source, destination, reply, .. }) => {
+            (PromisedOutcome::NotPromised, _) => true,
+            (PromisedOutcome::Delivered { endpoints, .. }, FlowOutcome::Delivered { source, destination, reply, .. }) => {
                 endpoints.iter().any(|endpoint| {
                     endpoint.address == *destination
                         && self.admits_source(&endpoint.source, flow, source.ip(), *destination)
                         && admits_reply(endpoint, *to, *reply)
                 })
             }
-            (Outcome::Rejected(rejection), FlowOutcome::Rejected(kind)) => is_kind(*rejection, *protocol, *kind),
-            (Outcome::Dropped | Outcome::Refused, FlowOutcome::Dropped { at, .. }) => {
+            (PromisedOutcome::Rejected(rejection), FlowOutcome::Rejected(kind)) => is_kind(*rejection, *protocol, *kind),
+            (PromisedOutcome::Dropped | PromisedOutcome::Fails, FlowOutcome::Dropped { at, .. }) => {
                 is_on(promise.node.as_deref(), at)
             }
-            (Outcome::Refused, FlowOutcome::Rejected(_)) => true,
-            (Outcome::NotAService(owner), seen) => self.admits_of_owner(owner, flow, seen),
+            (PromisedOutcome::Fails, FlowOutcome::Rejected(_)) => true,
+            (PromisedOutcome::NotAService(owner), seen) => self.admits_of_owner(owner, flow, seen),
             _ => false,
         }
     }
@@ -111,8 +111,8 @@ impl Comparison {
     /// The outcome of a predicted branch in words, the same for outcomes that the promise does not distinguish.
     pub(crate) fn words(&self, promise: &Promise, outcome: &PredictedOutcome) -> String {
         match (&promise.outcome, FlowOutcome::predicted(outcome)) {
-            (Outcome::NotPromised, _) => "nothing is promised".to_owned(),
-            (Outcome::Refused, Some(FlowOutcome::Rejected(_) | FlowOutcome::Dropped { .. })) => "refused".to_owned(),
+            (PromisedOutcome::NotPromised, _) => "nothing is promised".to_owned(),
+            (PromisedOutcome::Fails, Some(FlowOutcome::Rejected(_) | FlowOutcome::Dropped { .. })) => "refused".to_owned(),
             (promised, Some(FlowOutcome::Delivered { at, source, destination, reply })) => {
                 let (promised_source, promised_reply) = promised_ends(promised, destination);
                 let source = match promised_source {
@@ -149,7 +149,7 @@ impl Comparison {
 
     /// The share that is farthest from what is promised, in words; `None` where all are as promised.
     pub(super) fn uneven(&self, promise: &Promise, prediction: &Prediction) -> Option<String> {
-        let Outcome::Delivered { endpoints, .. } = &promise.outcome else { return None };
+        let PromisedOutcome::Delivered { endpoints, .. } = &promise.outcome else { return None };
         let mut shares: HashMap<SocketAddr, f64> = HashMap::with_capacity(endpoints.len());
         for branch in &prediction.branches {
             if let PredictedOutcome::Delivered { destination, .. } = &branch.outcome {
@@ -169,13 +169,13 @@ impl Comparison {
 }
 
 /// The source that is promised to the receiver at a destination, where there is one, and whether the answer is promised.
-fn promised_ends(promised: &Outcome, destination: SocketAddr) -> (Option<&Source>, Reply) {
+fn promised_ends(promised: &PromisedOutcome, destination: SocketAddr) -> (Option<&Source>, Reply) {
     match promised {
-        Outcome::Delivered { endpoints, .. } => {
+        PromisedOutcome::Delivered { endpoints, .. } => {
             let endpoint = endpoints.iter().find(|endpoint| endpoint.address == destination);
             endpoint.map_or((None, Reply::FromDestination), |one| (Some(&one.source), one.reply))
         }
-        Outcome::NotAService(Owner::Pod(_, source)) => (Some(source), Reply::FromDestination),
+        PromisedOutcome::NotAService(Owner::Pod(_, source)) => (Some(source), Reply::FromDestination),
         _ => (None, Reply::FromDestination),
     }
 }

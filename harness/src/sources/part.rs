@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
-use svclab_rules::promise::{Outcome, Promise, Question};
+use svclab_rules::promise::{PromisedOutcome, Promise, Question};
 use svclab_rules::walk::{Assumptions, Packet};
 
 use super::compare::Flow;
@@ -119,12 +119,12 @@ impl<'c, 'a> Sources<'c, 'a> {
     /// Whether a packet is for no service, and rules of others than kube-proxy decide about it: no promise of services is about that.
     fn is_of_others(&self, prediction: &Prediction) -> bool {
         let is_others = |branch: &PredictedBranch| self.context.network.is_of_others(branch);
-        matches!(self.promise.outcome, Outcome::NotAService(_)) && prediction.branches.iter().any(is_others)
+        matches!(self.promise.outcome, PromisedOutcome::NotAService(_)) && prediction.branches.iter().any(is_others)
     }
 
     /// Whether the prediction alone keeps the promise.
     fn of_prediction(&self, prediction: &Prediction) -> Option<(Disagreement, String)> {
-        if self.promise.outcome == Outcome::NotPromised || self.is_of_others(prediction) {
+        if self.promise.outcome == PromisedOutcome::NotPromised || self.is_of_others(prediction) {
             return None;
         }
         if let Some(unknown) = prediction.branches.iter().find_map(|branch| unknown(&branch.outcome)) {
@@ -142,7 +142,7 @@ impl<'c, 'a> Sources<'c, 'a> {
     fn counted(&self, prediction: &Prediction) -> Option<String> {
         let assumed = prediction.branches.iter().map(|branch| branch.assumptions);
         let assumed = assumed.fold(Assumptions::NONE, Assumptions::and);
-        let is_promised = matches!(self.promise.outcome, Outcome::Delivered { .. });
+        let is_promised = matches!(self.promise.outcome, PromisedOutcome::Delivered { .. });
         (is_promised && assumed != Assumptions::NONE).then(|| format!("depends on what rules count: {assumed}"))
     }
 
@@ -250,7 +250,7 @@ impl<'c, 'a> Sources<'c, 'a> {
     /// What came of the flow, without what differs from flow to flow.
     fn short(&self, seen: &FlowOutcome) -> String {
         let FlowOutcome::Delivered { source, destination, reply, .. } = seen else { return seen.to_string() };
-        let Outcome::Delivered { endpoints, .. } = &self.promise.outcome else {
+        let PromisedOutcome::Delivered { endpoints, .. } = &self.promise.outcome else {
             let is_there = *destination == self.flow.question.to;
             return match (is_there, source.ip() == self.flow.source) {
                 (false, _) => "delivered elsewhere".to_owned(),

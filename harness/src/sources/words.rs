@@ -1,13 +1,13 @@
 //! A promise in a line.
 
-use svclab_rules::promise::{Eligible, Outcome, Promise};
+use svclab_rules::promise::{Eligible, PromisedOutcome, Promise};
 
 /// Endpoints that are named.
 const MOST_NAMED: usize = 4;
 
 /// What is promised, in a line: endpoints with the same source and reply are listed together, and only the first few by name.
 pub(crate) fn promise_words(promise: &Promise) -> String {
-    let Outcome::Delivered { endpoints, affinity_seconds } = &promise.outcome else {
+    let PromisedOutcome::Delivered { endpoints, affinity_seconds } = &promise.outcome else {
         return promise.outcome.to_string();
     };
     let [first, _, ..] = endpoints.as_slice() else { return promise.outcome.to_string() };

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use svclab_rules::promise::{Outcome, Promise};
+use svclab_rules::promise::{PromisedOutcome, Promise};
 use svclab_rules::walk::{Effect, Field, Narrowing, Packet, Region, Transport, address_bits, bits_address};
 
 use crate::predict::{
@@ -47,7 +47,7 @@ pub(super) struct Behind<'x, 'a> {
 impl Behind<'_, '_> {
     pub(super) fn later(&self, depth: Depth) -> Later {
         let mut later = Later::default();
-        let Outcome::Delivered { endpoints, affinity_seconds } = &self.promise.outcome else { return later };
+        let PromisedOutcome::Delivered { endpoints, affinity_seconds } = &self.promise.outcome else { return later };
         let are_remembered = self.prediction.branches.iter().any(|branch| !branch.remembered.is_empty());
         if are_remembered || affinity_seconds.is_some() && endpoints.len() > 1 {
             self.connections(*affinity_seconds, &mut later);

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use svclab_rules::cascade;
-use svclab_rules::promise::{Outcome, Question};
+use svclab_rules::promise::{PromisedOutcome, Question};
 
 use super::Options;
 use super::boundaries::Boundaries;
@@ -168,7 +168,7 @@ impl<'a> Verifying<'_, 'a> {
     ) {
         let disagreement = sources.disagreement_with(self.survey.released);
         let kind = self.kinds.kind(question.to.ip());
-        let is_promised = sources.promise.outcome != Outcome::NotPromised;
+        let is_promised = sources.promise.outcome != PromisedOutcome::NotPromised;
         tally.count(&sent.from, kind, is_promised, disagreement.is_some());
         if let Some((disagreement, what)) = disagreement {
             findings.count(disagreement, what, sources.seen.is_some(), || self.example(sources, sent));

@@ -15,7 +15,7 @@ use crate::topology::{self, Topology};
 use rstest::rstest;
 use svclab_rules::cluster::{Cluster, Family, Protocol};
 use svclab_rules::promise::{
-    Eligible, KnownBug, Outcome, Owner, Promise, Promises, Question, Rejection, Reply, Source, VantagePoint,
+    Eligible, KnownBug, PromisedOutcome, Owner, Promise, Promises, Question, Rejection, Reply, Source, VantagePoint,
 };
 
 /// Why an author is right although the documents promise something else.
@@ -242,13 +242,13 @@ impl View<'_> {
 
     fn compare(&self, expectation: &Expectation, promise: &Promise) -> Result<(), String> {
         // What no document says anything of may be expected as it is.
-        if promise.outcome == Outcome::NotPromised {
+        if promise.outcome == PromisedOutcome::NotPromised {
             return Ok(());
         }
         if let Some(outcome) = &expectation.outcome {
             self.compare_outcome(outcome, promise)?;
         }
-        let Outcome::Delivered { endpoints, affinity_seconds } = &promise.outcome else {
+        let PromisedOutcome::Delivered { endpoints, affinity_seconds } = &promise.outcome else {
             return self.compare_plain(expectation, promise);
         };
         for endpoint in endpoints {
@@ -275,35 +275,35 @@ impl View<'_> {
 
     fn compare_outcome(&self, expected: &ExpectedOutcome, promise: &Promise) -> Result<(), String> {
         let agreed = match (expected, &promise.outcome) {
-            (ExpectedOutcome::Delivered(targets), Outcome::Delivered { endpoints, affinity_seconds }) => {
+            (ExpectedOutcome::Delivered(targets), PromisedOutcome::Delivered { endpoints, affinity_seconds }) => {
                 let is_promised = |target: &Target| endpoints.iter().any(|endpoint| is_at(target, endpoint.address));
                 let is_expected = |endpoint: &Eligible| targets.iter().any(|target| is_at(target, endpoint.address));
                 // With affinity an author may know which of the endpoints the client has met before.
                 targets.iter().all(is_promised) && (affinity_seconds.is_some() || endpoints.iter().all(is_expected))
             }
-            (ExpectedOutcome::Delivered(targets), Outcome::NotAService(_)) => {
+            (ExpectedOutcome::Delivered(targets), PromisedOutcome::NotAService(_)) => {
                 targets.iter().all(|target| is_at(target, self.destination()))
             }
-            (ExpectedOutcome::Rejected(kind), Outcome::Rejected(rejection)) => self.is_kind(*kind, *rejection),
-            (ExpectedOutcome::Rejected(kind), Outcome::NotAService(Owner::Node(_))) => {
+            (ExpectedOutcome::Rejected(kind), PromisedOutcome::Rejected(rejection)) => self.is_kind(*kind, *rejection),
+            (ExpectedOutcome::Rejected(kind), PromisedOutcome::NotAService(Owner::Node(_))) => {
                 self.is_kind(*kind, Rejection::NoListener)
             }
             (
                 ExpectedOutcome::Dropped(DropPlace::Underlay) | ExpectedOutcome::Rejected(RejectKind::OtherUnreachable),
-                Outcome::NotAService(Owner::Outside),
+                PromisedOutcome::NotAService(Owner::Outside),
             ) => !self.scenario.hosts.iter().any(|host| host.ips.contains(&self.probe.to.address)),
             // The network hands a load balancer's address back to a node, until the packet's time to live is over.
-            (ExpectedOutcome::Dropped(DropPlace::InCluster), Outcome::NotAService(Owner::Outside)) => {
+            (ExpectedOutcome::Dropped(DropPlace::InCluster), PromisedOutcome::NotAService(Owner::Outside)) => {
                 let balanced = self.scenario.cluster.services.iter().flat_map(|service| &service.load_balancer);
                 balanced.into_iter().any(|entry| entry.ip == self.probe.to.address)
             }
-            (ExpectedOutcome::Dropped(place), Outcome::Dropped | Outcome::Refused) => match place {
+            (ExpectedOutcome::Dropped(place), PromisedOutcome::Dropped | PromisedOutcome::Fails) => match place {
                 DropPlace::InCluster => true,
                 DropPlace::At(place) => promise.node.as_ref().is_some_and(|node| *place == format!("node/{node}")),
                 DropPlace::Underlay => false,
             },
-            (ExpectedOutcome::Rejected(_), Outcome::Refused) => true,
-            (ExpectedOutcome::Fails, Outcome::Rejected(_) | Outcome::Dropped | Outcome::Refused) => true,
+            (ExpectedOutcome::Rejected(_), PromisedOutcome::Fails) => true,
+            (ExpectedOutcome::Fails, PromisedOutcome::Rejected(_) | PromisedOutcome::Dropped | PromisedOutcome::Fails) => true,
             _ => false,
         };
         if agreed { Ok(()) } else { Err(format!("the author expects {expected:?}")) }
@@ -312,8 +312,8 @@ impl View<'_> {
     /// What is expected of a packet that no service treats.
     fn compare_plain(&self, expectation: &Expectation, promise: &Promise) -> Result<(), String> {
         let source = match &promise.outcome {
-            Outcome::NotAService(Owner::Pod(_, source)) => source.clone(),
-            Outcome::NotAService(_) => Source::Preserved,
+            PromisedOutcome::NotAService(Owner::Pod(_, source)) => source.clone(),
+            PromisedOutcome::NotAService(_) => Source::Preserved,
             _ => return Ok(()),
         };
         match expectation.source {

@@ -33,8 +33,8 @@ fn as_alone(
         assert_eq!(flows.len(), steps.len());
         for ((probe, expectation), flow) in steps.iter().zip(flows) {
             let context = Context { sender: vec![flow.source.ip()], ..Context::default() };
-            let verdict = judge(probe, expectation, &Observation::Flow(Box::new(flow)), &context);
-            assert!(verdict.held, "{probe:#?}\n{:#?}", verdict.differences);
+            let judgment = judge(probe, expectation, &Observation::Flow(Box::new(flow)), &context);
+            assert!(judgment.held, "{probe:#?}\n{:#?}", judgment.differences);
         }
     });
 }

@@ -33,7 +33,7 @@ fn spoil(scenario: &mut Scenario, test: &str) {
 
 fn failed(report: &RunReport) -> (&ProbeReport, &Diagnosis) {
     let probes = report.scenarios.iter().flat_map(|scenario| &scenario.tests).flat_map(|test| &test.probes);
-    let probe = probes.into_iter().find(|probe| !probe.verdict.held);
+    let probe = probes.into_iter().find(|probe| !probe.judgment.held);
     let probe = probe.unwrap_or_else(|| panic!("{}", console::render(report, Settings::default())));
     (probe, probe.diagnosis.as_ref().expect("a diagnosis of a probe that failed"))
 }
@@ -156,7 +156,7 @@ tests:
     testing::privileged(|| {
         let report = run(&[scenario], &Options::default(), &|_| {});
         let probes = &report.scenarios[0].tests[0].probes;
-        let held: Vec<bool> = probes.iter().map(|probe| probe.verdict.held).collect();
+        let held: Vec<bool> = probes.iter().map(|probe| probe.judgment.held).collect();
         assert_eq!(held, [true, false, true], "{}", console::render(&report, Settings::default()));
         let diagnosis = probes[1].diagnosis.as_ref().expect("a diagnosis of a probe that failed");
         let words = "Connections or clients that nodes remembered from earlier flows changed its path. Sent again without them: \

@@ -28,7 +28,7 @@ mod walked;
 pub use affinity_defect::AffinityDefect;
 pub use defect::{Defect, Kind};
 pub use judge::Extent;
-pub use outcome::{Case, Fallen, Fate, Unknown, Verdict};
+pub use outcome::{Case, Fallen, Fate, Unknown, Assessment};
 pub use read::{Shares, cascades, cascades_of, frame_defects, numgens, shares};
 
 use std::collections::HashMap;
@@ -99,11 +99,11 @@ impl Cascade {
     }
 
     /// What can be said of it as a whole.
-    pub fn verdict(&self) -> Verdict {
+    pub fn assessment(&self) -> Assessment {
         match (self.defects.is_empty(), self.unknown.is_empty()) {
-            (false, _) => Verdict::Defective,
-            (true, false) => Verdict::Unknown,
-            (true, true) => Verdict::Even,
+            (false, _) => Assessment::Defective,
+            (true, false) => Assessment::Unknown,
+            (true, true) => Assessment::Even,
         }
     }
 

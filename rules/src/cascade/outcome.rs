@@ -102,7 +102,7 @@ impl fmt::Display for Unknown {
 /// What can be said of a cascade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Verdict {
+pub enum Assessment {
     /// Every endpoint gets the same, whatever the connection.
     Even,
     /// Something is wrong.
@@ -111,7 +111,7 @@ pub enum Verdict {
     Unknown,
 }
 
-impl Verdict {
+impl Assessment {
     /// A name for programs, which stays the same.
     pub fn code(self) -> &'static str {
         match self {

@@ -285,7 +285,7 @@ fn numgen_is_even_but_for_one_draw_of_four_thousand_million() {
 fn lots_that_are_not_understood_are_no_even_shares() {
     let by_turns = r#"{"vmap": {"key": {"numgen": {"mode": "inc", "mod": 1, "offset": 0}}, "data": {"set": [[0, {"drop": null}]]}}}"#;
     let cascades = table(by_turns);
-    assert_eq!((cascades[0].verdict(), cascades[0].unknown[0].rule), (Verdict::Unknown, 1));
+    assert_eq!((cascades[0].assessment(), cascades[0].unknown[0].rule), (Assessment::Unknown, 1));
 }
 
 #[rstest]
@@ -332,7 +332,7 @@ fn shares_behind_what_is_not_understood_are_not_known() {
     let cascade = one(
         "-m nobody --knows it -j ACCEPT\n-m statistic --mode random --probability 0.5 -j KUBE-SEP-A\n-j KUBE-SEP-B",
     );
-    assert_eq!(cascade.verdict(), Verdict::Unknown);
+    assert_eq!(cascade.assessment(), Assessment::Unknown);
     assert!(cascade.steps.iter().all(|step| !cascade.is_known(step)));
     assert!(one(RIGHT).steps.iter().all(|step| one(RIGHT).is_known(step)));
 }

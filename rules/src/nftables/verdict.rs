@@ -1,7 +1,7 @@
 //! Verdicts, of rules and of elements of maps.
 
 use super::name::Name;
-use crate::walk::{By, Next, Outcome, RuleId};
+use crate::walk::{By, Next, HookVerdict, RuleId};
 
 /// What becomes of a packet. Chains go by their names, or in compiled rules by their positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Verdict<u32> {
     pub(super) fn next(self, rule: u32) -> Next {
         match self {
             Self::Accept => Next::Accept,
-            Self::Drop => Next::end(Outcome::Drop(By::Rule(RuleId(rule)))),
+            Self::Drop => Next::end(HookVerdict::Drop(By::Rule(RuleId(rule)))),
             Self::Return => Next::Return,
             Self::Jump(chain) => Next::Jump(chain),
             Self::Goto(chain) => Next::Goto(chain),

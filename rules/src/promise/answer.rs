@@ -11,7 +11,7 @@ use crate::cluster::ObjectName;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Promise {
     /// What becomes of its packets.
-    pub outcome: Outcome,
+    pub outcome: PromisedOutcome,
     /// The node whose kube-proxy treats them; `None` where none does.
     pub node: Option<String>,
     /// The service and port that the address belongs to, as `namespace/name:port`.
@@ -25,7 +25,7 @@ pub struct Promise {
 /// What becomes of a connection's packets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Outcome {
+pub enum PromisedOutcome {
     /// Each new connection comes out at one of these.
     Delivered {
         /// The endpoints that serve, sorted by address; at least one.
@@ -38,7 +38,7 @@ pub enum Outcome {
     /// The packets are lost, and the client gets no rejection.
     Dropped,
     /// The packets are rejected or dropped; which of the two is not promised.
-    Refused,
+    Fails,
     /// No kube-proxy on the way takes the address for a service's: packets go where it leads.
     NotAService(Owner),
     /// The documents say nothing of this.
@@ -118,7 +118,7 @@ pub enum Owner {
     Outside,
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for PromisedOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Delivered { endpoints, affinity_seconds } => {
@@ -130,7 +130,7 @@ impl fmt::Display for Outcome {
             }
             Self::Rejected(rejection) => write!(f, "rejected: {rejection}"),
             Self::Dropped => f.write_str("dropped"),
-            Self::Refused => f.write_str("rejected or dropped"),
+            Self::Fails => f.write_str("rejected or dropped"),
             Self::NotAService(owner) => write!(f, "not treated as a service's: {owner}"),
             Self::NotPromised => f.write_str("nothing is promised"),
         }

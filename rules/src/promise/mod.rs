@@ -48,7 +48,7 @@ mod tests;
 mod topology;
 mod way;
 
-pub use answer::{Eligible, Outcome, Owner, Promise, Rejection, Reply, Share, Source};
+pub use answer::{Eligible, PromisedOutcome, Owner, Promise, Rejection, Reply, Share, Source};
 pub use clause::Clause;
 pub use known_bug::KnownBug;
 pub use question::{Question, VantagePoint};
@@ -99,12 +99,12 @@ impl<'a> Promises<'a> {
     pub fn about(&self, question: &Question) -> Promise {
         let cluster = self.setting.cluster;
         let Some(client) = Client::of(cluster, question, |name| self.setting.pod(name)) else {
-            return unserved(Outcome::NotPromised, Clause::UnknownClient);
+            return unserved(PromisedOutcome::NotPromised, Clause::UnknownClient);
         };
         for node in client.nodes_on_the_way(cluster, question) {
             let meaning = self.claims.meaning(node, question.to, question.protocol);
             if self.is_kept_by_loopback(&client, node, question, &meaning) {
-                return unserved(Outcome::NotPromised, Clause::LoopbackStays);
+                return unserved(PromisedOutcome::NotPromised, Clause::LoopbackStays);
             }
             let mode = self.setting.config().mode;
             let treated = match meaning {
@@ -112,11 +112,11 @@ impl<'a> Promises<'a> {
                     let handling = Handling { setting: &self.setting, client, node, claim, to: question.to };
                     handling.promise(self.slices_of(&claim))
                 }
-                Meaning::Disputed => unserved(Outcome::NotPromised, Clause::Disputed),
+                Meaning::Disputed => unserved(PromisedOutcome::NotPromised, Clause::Disputed),
                 Meaning::UnusedPort if mode == ProxyMode::Nftables => {
-                    unserved(Outcome::Rejected(Rejection::PortUnreachable), Clause::UnusedPort)
+                    unserved(PromisedOutcome::Rejected(Rejection::PortUnreachable), Clause::UnusedPort)
                 }
-                Meaning::Unallocated => unserved(Outcome::Dropped, Clause::Unallocated),
+                Meaning::Unallocated => unserved(PromisedOutcome::Dropped, Clause::Unallocated),
                 Meaning::UnusedPort | Meaning::Unknown => continue,
             };
             return Promise { node: Some(node.name.clone()), ..treated };
@@ -150,20 +150,20 @@ impl<'a> Promises<'a> {
         let own = client.node().filter(|_| to.is_loopback() && matches!(client.place, Place::Process(_)));
         let owner = own.or_else(|| self.setting.cluster.nodes.iter().find(|node| has_address(node, to)));
         if to.is_loopback() && own.is_none() || client.address.is_loopback() && owner.is_none() {
-            return unserved(Outcome::NotPromised, Clause::LoopbackStays);
+            return unserved(PromisedOutcome::NotPromised, Clause::LoopbackStays);
         }
         if let Some(node) = owner {
             let owner = Owner::Node(node.name.clone());
             let known_bug = self.known_bug_of_own_port(node, question);
-            return Promise { known_bug, ..unserved(Outcome::NotAService(owner), Clause::NodesOwn) };
+            return Promise { known_bug, ..unserved(PromisedOutcome::NotAService(owner), Clause::NodesOwn) };
         }
         if let Some(pod) = self.setting.pod_at(to) {
             let source = source::unchanged(client, to, &self.setting);
-            return unserved(Outcome::NotAService(Owner::Pod(pod.clone(), source)), Clause::PodsOwn);
+            return unserved(PromisedOutcome::NotAService(Owner::Pod(pod.clone(), source)), Clause::PodsOwn);
         }
         let is_lost = client.nodes_on_the_way(self.setting.cluster, question).is_empty();
         let because = if is_lost { Clause::NoNodeOnTheWay } else { Clause::NotAService };
-        unserved(Outcome::NotAService(Owner::Outside), because)
+        unserved(PromisedOutcome::NotAService(Owner::Outside), because)
     }
 
     /// What kube-proxy is known to do with a node port's number at an address of the node that does not serve node ports.
@@ -186,6 +186,6 @@ impl<'a> Promises<'a> {
 }
 
 /// The promise for a connection that no service serves.
-fn unserved(outcome: Outcome, clause: Clause) -> Promise {
+fn unserved(outcome: PromisedOutcome, clause: Clause) -> Promise {
     Promise { outcome, node: None, service: None, because: vec![clause], known_bug: None }
 }

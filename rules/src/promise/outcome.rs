@@ -1,6 +1,6 @@
 //! The outcome of a connection at the node that handles it.
 
-use super::answer::{Eligible, Outcome, Promise, Rejection, Share};
+use super::answer::{Eligible, PromisedOutcome, Promise, Rejection, Share};
 use super::candidate::Candidate;
 use super::clause::Clause;
 use super::endpoints::Candidates;
@@ -19,9 +19,9 @@ impl Handling<'_, '_> {
         let outcome = if self.is_admitted(&mut because) {
             self.chosen(&candidates, &mut because)
         } else if candidates.any_usable() {
-            Outcome::Dropped
+            PromisedOutcome::Dropped
         } else {
-            Outcome::Refused
+            PromisedOutcome::Fails
         };
         let known_bug = self.known_bug(&outcome, &candidates);
         Promise { outcome, node: None, service: Some(self.claim.name()), because, known_bug }
@@ -32,7 +32,7 @@ impl Handling<'_, '_> {
     ///
     /// Virtual IPs and Service Proxies, "Internal traffic policy", "External traffic policy"; KEP-3866, "Dropping or
     /// rejecting packets for services with no endpoints".
-    fn chosen(&self, candidates: &Candidates<'_>, because: &mut Vec<Clause>) -> Outcome {
+    fn chosen(&self, candidates: &Candidates<'_>, because: &mut Vec<Clause>) -> PromisedOutcome {
         let endpoints = match self.scope(because) {
             Scope::Anywhere => candidates.anywhere(self.claim.service, self.node, self.setting, because),
             Scope::OnNode => candidates.on_node(self.node, because),
@@ -42,17 +42,17 @@ impl Handling<'_, '_> {
         }
         if candidates.any_usable() {
             because.push(Clause::NoLocalEndpoint);
-            return Outcome::Dropped;
+            return PromisedOutcome::Dropped;
         }
         because.push(Clause::NoEndpoint);
-        Outcome::Rejected(Rejection::PortUnreachable)
+        PromisedOutcome::Rejected(Rejection::PortUnreachable)
     }
 
     /// How connections spread over endpoints, and what these see. Endpoints are served evenly; with session affinity, a
     /// client stays with the first that it got.
     ///
     /// ServiceSpec `externalTrafficPolicy`, `sessionAffinity`; Virtual IPs and Service Proxies, "Session affinity".
-    fn delivered(&self, endpoints: &[Candidate<'_>], because: &mut Vec<Clause>) -> Outcome {
+    fn delivered(&self, endpoints: &[Candidate<'_>], because: &mut Vec<Clause>) -> PromisedOutcome {
         let service = self.claim.service;
         let notes = [
             (service.publish_not_ready_addresses, Clause::PublishNotReady),
@@ -66,6 +66,6 @@ impl Handling<'_, '_> {
             let (source, reply) = self.seen_by(candidate.address, masquerade, because);
             Eligible { address: candidate.address, share, source, reply }
         });
-        Outcome::Delivered { endpoints: endpoints.collect(), affinity_seconds: service.affinity_seconds }
+        PromisedOutcome::Delivered { endpoints: endpoints.collect(), affinity_seconds: service.affinity_seconds }
     }
 }

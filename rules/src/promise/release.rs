@@ -1,6 +1,6 @@
 //! Which known bug of the release a connection meets.
 
-use super::answer::Outcome;
+use super::answer::PromisedOutcome;
 use super::claims::AddressKind;
 use super::endpoints::Candidates;
 use super::handling::Handling;
@@ -12,7 +12,7 @@ use crate::cluster::ProxyMode;
 
 impl Handling<'_, '_> {
     /// The fault that the release may show in the connection.
-    pub(super) fn known_bug(&self, outcome: &Outcome, candidates: &Candidates<'_>) -> Option<KnownBug> {
+    pub(super) fn known_bug(&self, outcome: &PromisedOutcome, candidates: &Candidates<'_>) -> Option<KnownBug> {
         let local = candidates.on_node(self.node, &mut Vec::new());
         let is_own = local.iter().any(|candidate| candidate.address.ip() == self.client.address);
         let (profile, service, kind) = (self.setting.profile, self.claim.service, self.claim.kind);
@@ -23,13 +23,13 @@ impl Handling<'_, '_> {
             Some(KnownBug::ExternalIpsFromInside)
         } else if is_internal_local(service, profile) && !profile.external_chains() {
             Some(KnownBug::InternalPolicyMixed)
-        } else if *outcome == Outcome::Dropped && !profile.drops_local_in_filter() && passes_on {
+        } else if *outcome == PromisedOutcome::Dropped && !profile.drops_local_in_filter() && passes_on {
             Some(KnownBug::DropIsForwarded)
         } else if short_cut && !profile.local_chains_serve_the_node() {
             Some(KnownBug::NoShortCutForNodes)
         } else if short_cut && kind != AddressKind::NodePort && local.is_empty() && self.drops_before_translation() {
             Some(KnownBug::ShortCutDropped)
-        } else if matches!(outcome, Outcome::Rejected(_)) && of_the_node && self.refuses_only_what_comes_in() {
+        } else if matches!(outcome, PromisedOutcome::Rejected(_)) && of_the_node && self.refuses_only_what_comes_in() {
             Some(KnownBug::NodeNotRefused)
         } else if !is_own && self.sends_back_as_it_is(outcome) {
             Some(KnownBug::HairpinOfAnotherNode)
@@ -44,8 +44,8 @@ impl Handling<'_, '_> {
     }
 
     /// Whether the client may be the endpoint, where only the node's own endpoints are masqueraded for that.
-    fn sends_back_as_it_is(&self, outcome: &Outcome) -> bool {
-        let Outcome::Delivered { endpoints, .. } = outcome else { return false };
+    fn sends_back_as_it_is(&self, outcome: &PromisedOutcome) -> bool {
+        let PromisedOutcome::Delivered { endpoints, .. } = outcome else { return false };
         self.setting.config().mode == ProxyMode::Nftables
             && self.setting.profile.nftables_marks_inline()
             && endpoints.iter().any(|endpoint| endpoint.address.ip() == self.client.address)

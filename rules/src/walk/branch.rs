@@ -19,7 +19,7 @@ pub struct Branch<T = NoTrace> {
     /// How much of all packets like this goes this way.
     pub share: Share,
     /// How it ends.
-    pub outcome: Outcome,
+    pub outcome: HookVerdict,
     /// The packet as it leaves the hook, or as it was when its way ended. A source that [`Self::source_nat`] asks for is
     /// not in it before [`Self::settle_source`].
     pub packet: Packet,
@@ -49,9 +49,9 @@ impl<T> Branch<T> {
     }
 }
 
-/// How a packet's way through a hook ends.
+/// The verdict on a packet at the end of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum HookVerdict {
     /// It goes on.
     Accept,
     /// It is lost.

@@ -25,7 +25,7 @@ use super::region::Region;
 /// while let Some(class) = classes.next_by(|witness, narrowing| {
 ///     program.walk_narrowed(&environment, Hook::Forward, witness, Tracking::first(witness), narrowing)
 /// }) {
-///     if class.found[0].outcome != svclab_rules::walk::Outcome::Accept {
+///     if class.found[0].outcome != svclab_rules::walk::HookVerdict::Accept {
 ///         dropped.push(class.region.to_string());
 ///     }
 /// }

@@ -2,7 +2,7 @@
 
 use arrayvec::ArrayVec;
 
-use super::branch::{Branch, By, Outcome, Unknown};
+use super::branch::{Branch, By, HookVerdict, Unknown};
 use super::code::Code;
 use super::connection::Tracking;
 use super::environment::Environment;
@@ -81,7 +81,7 @@ impl<C: Code> Program<C> {
         if packet.family() != self.family {
             // The kernel keeps the families apart: these rules never see the packet.
             walker.look_up();
-            branches.push(walker.end(Outcome::Accept));
+            branches.push(walker.end(HookVerdict::Accept));
             return;
         }
         if hook.is_entry() {
@@ -108,7 +108,7 @@ const MOST_BRANCHES: usize = 1 << 14;
 /// The end of what is left where there are too many branches: at the rule where it would go on by chance.
 fn too_many<T: Trace>(walker: Walker<T>, at: &Cursor) -> Branch<T> {
     let why = format!("chance leaves more than {MOST_BRANCHES} ways open").into();
-    walker.end(Outcome::Unknown(Unknown { rule: RuleId(at.rule.saturating_sub(1)), why }))
+    walker.end(HookVerdict::Unknown(Unknown { rule: RuleId(at.rule.saturating_sub(1)), why }))
 }
 
 fn finish<C: Code, T: Trace>(
@@ -143,7 +143,7 @@ fn finish<C: Code, T: Trace>(
         }
         walker.reroute |= reroutes && hook == Hook::Output && walker.packet.mark != walker.mark_before;
     }
-    work.walker.end(Outcome::Accept)
+    work.walker.end(HookVerdict::Accept)
 }
 
 /// Takes a packet through one rule alone, to all that the rule may lead it to. Numbers that rules draw have their exact shares here.
@@ -171,7 +171,7 @@ impl<T: Trace> Pass<'_, T> {
         walker: &mut Walker<T>,
         mut next: Next,
         entry: u32,
-    ) -> Option<Outcome> {
+    ) -> Option<HookVerdict> {
         loop {
             match next {
                 Next::Rule => {}
@@ -179,7 +179,7 @@ impl<T: Trace> Pass<'_, T> {
                 Next::End(outcome) => return Some(*outcome),
                 Next::Return => match self.cursor.callers.pop() {
                     Some(caller) => (self.cursor.chain, self.cursor.rule) = caller,
-                    None => return program.span(entry).drops.then_some(Outcome::Drop(By::Policy(ChainId(entry)))),
+                    None => return program.span(entry).drops.then_some(HookVerdict::Drop(By::Policy(ChainId(entry)))),
                 },
                 Next::Jump(chain) => {
                     self.cursor.callers.push((self.cursor.chain, self.cursor.rule));

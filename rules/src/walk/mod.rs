@@ -51,7 +51,7 @@ pub use address::{bits as address_bits, of_bits as bits_address};
 pub(crate) use address::{bits, of_bits};
 pub use alongside::Alongside;
 pub(crate) use alongside::Start;
-pub use branch::{Assumptions, Branch, By, Effect, Effects, Outcome, RejectResponse, Unknown};
+pub use branch::{Assumptions, Branch, By, Effect, Effects, HookVerdict, RejectResponse, Unknown};
 pub use classes::{Class, Classes};
 pub(crate) use code::Code;
 pub use connection::{Connection, Direction, SourceNat, State, Tracked, Tracking};

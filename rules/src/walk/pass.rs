@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrayvec::ArrayVec;
 use smallvec::SmallVec;
 
-use super::branch::{Outcome, Unknown};
+use super::branch::{HookVerdict, Unknown};
 use super::environment::Environment;
 use super::hook::Hook;
 use super::nesting::DEEPEST;
@@ -26,12 +26,12 @@ pub(crate) enum Next {
     /// The next stop.
     Accept,
     /// Nothing more. In a box, so that what every rule leads to is handed on in two words.
-    End(Box<Outcome>),
+    End(Box<HookVerdict>),
 }
 
 impl Next {
     /// Nothing more: the packet ends so.
-    pub(crate) fn end(outcome: Outcome) -> Self {
+    pub(crate) fn end(outcome: HookVerdict) -> Self {
         Self::End(Box::new(outcome))
     }
 
@@ -119,5 +119,5 @@ impl<T: Trace> Pass<'_, T> {
 pub(crate) fn stop<T: Trace>(walker: &mut Walker<T>, rule: u32, why: Arc<str>) -> Next {
     let rule = RuleId(rule);
     walker.trace.step(|| Step::met(rule, Evaluated::Stop));
-    Next::end(Outcome::Unknown(Unknown { rule, why }))
+    Next::end(HookVerdict::Unknown(Unknown { rule, why }))
 }

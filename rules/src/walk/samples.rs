@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::{Environment, Interface, Outcome, Packet, Transport};
+use super::{Environment, Interface, HookVerdict, Packet, Transport};
 use crate::cluster::Protocol;
 
 pub(crate) fn address(text: &str) -> IpAddr {
@@ -31,11 +31,11 @@ pub(crate) fn machine() -> Environment {
 }
 
 /// `accept`, `drop`, `reject` or `unknown`.
-pub(crate) fn word(outcome: &Outcome) -> &'static str {
+pub(crate) fn word(outcome: &HookVerdict) -> &'static str {
     match outcome {
-        Outcome::Accept => "accept",
-        Outcome::Drop(_) => "drop",
-        Outcome::Reject(..) => "reject",
-        Outcome::Unknown(_) => "unknown",
+        HookVerdict::Accept => "accept",
+        HookVerdict::Drop(_) => "drop",
+        HookVerdict::Reject(..) => "reject",
+        HookVerdict::Unknown(_) => "unknown",
     }
 }

@@ -5,7 +5,7 @@
 
 use std::net::IpAddr;
 
-use super::branch::{Assumptions, By, Effects, Outcome, Unknown};
+use super::branch::{Assumptions, By, Effects, HookVerdict, Unknown};
 use super::code::Code;
 use super::connection::Tracking;
 use super::environment::Environment;
@@ -173,13 +173,13 @@ impl<C: Code> Spreading<'_, C> {
         self.emit(walker, self.by, end);
     }
 
-    fn end(&mut self, walker: Walker<NoTrace>, rule: u32, outcome: Outcome) {
+    fn end(&mut self, walker: Walker<NoTrace>, rule: u32, outcome: HookVerdict) {
         let end = match outcome {
-            Outcome::Accept => End::Accepted(RuleId(rule)),
-            Outcome::Drop(By::Rule(rule)) => End::Dropped(rule),
-            Outcome::Drop(By::Policy(_)) => End::Dropped(RuleId(rule)),
-            Outcome::Reject(rule, _) => End::Rejected(rule),
-            Outcome::Unknown(unknown) => End::Unknown(unknown),
+            HookVerdict::Accept => End::Accepted(RuleId(rule)),
+            HookVerdict::Drop(By::Rule(rule)) => End::Dropped(rule),
+            HookVerdict::Drop(By::Policy(_)) => End::Dropped(RuleId(rule)),
+            HookVerdict::Reject(rule, _) => End::Rejected(rule),
+            HookVerdict::Unknown(unknown) => End::Unknown(unknown),
         };
         self.emit(walker, self.by, end);
     }

@@ -1,6 +1,6 @@
 //! What a walk knows of its packet.
 
-use super::branch::{Assumptions, Branch, Effects, Outcome};
+use super::branch::{Assumptions, Branch, Effects, HookVerdict};
 use super::connection::{SourceNat, Tracked, Tracking};
 use super::packet::Packet;
 use super::share::Share;
@@ -99,7 +99,7 @@ impl<T> Walker<T> {
         self.assumptions = self.assumptions.and(more);
     }
 
-    pub(super) fn end(self, outcome: Outcome) -> Branch<T> {
+    pub(super) fn end(self, outcome: HookVerdict) -> Branch<T> {
         Branch {
             share: self.share,
             outcome,

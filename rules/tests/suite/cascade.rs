@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use svclab_rules::cascade::{Cascade, Extent, Fate, Verdict, cascades, numgens, shares};
+use svclab_rules::cascade::{Cascade, Extent, Fate, Assessment, cascades, numgens, shares};
 use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::iptables::evaluate::Program;
 use svclab_rules::ruleset::Rules;
-use svclab_rules::walk::{Environment, Hook, Outcome, Packet, Share, Tracking, Transport};
+use svclab_rules::walk::{Environment, Hook, HookVerdict, Packet, Share, Tracking, Transport};
 use svclab_rules::{iptables, nftables};
 
 /// Every recorded text of rules, of whatever release and mode.
@@ -44,7 +44,7 @@ fn every_cascade_of_a_real_kube_proxy_is_even() {
     for path in recordings() {
         for cascade in read(&path) {
             seen += 1;
-            if cascade.verdict() != Verdict::Even {
+            if cascade.assessment() != Assessment::Even {
                 let Cascade { chain, defects, unknown, .. } = cascade;
                 wrong.push(format!("{}: {chain}: {defects:?} {unknown:?}", path.display()));
             }
@@ -148,7 +148,7 @@ fn walked(program: &Program, source: &str, port: u16, mark: u32) -> BTreeMap<Str
     let packet = Packet { mark, ..Packet::new(source.parse().unwrap(), "10.96.0.1".parse().unwrap(), transport) };
     let mut shares = BTreeMap::new();
     for branch in program.walk(&Environment::default(), Hook::Prerouting, &packet, Tracking::first(&packet)) {
-        let is_translated = branch.outcome == Outcome::Accept && branch.packet.destination != packet.destination;
+        let is_translated = branch.outcome == HookVerdict::Accept && branch.packet.destination != packet.destination;
         let (address, (_, port)) = (branch.packet.destination, branch.packet.transport.ports().unwrap());
         let end = if is_translated { format!("{address}:{port}") } else { "none".to_owned() };
         let share = shares.entry(end).or_insert(Share::ZERO);
@@ -197,10 +197,10 @@ proptest! {
                 let other = walked(&program, source, port, mark);
                 let is_told = is_same(&other, &own) || cases.iter().any(|case| is_same(case, &other));
                 prop_assert!(is_told, "{text}\nfrom {source}:{port}, mark {mark}: {other:?}\n{own:?}\n{cases:?}");
-                prop_assert!(is_same(&other, &own) || cascade.verdict() == Verdict::Defective, "{text}");
+                prop_assert!(is_same(&other, &own) || cascade.assessment() == Assessment::Defective, "{text}");
             }
         }
-        if cascade.verdict() == Verdict::Even {
+        if cascade.assessment() == Assessment::Even {
             prop_assert_eq!(cascade.left, Share::ZERO);
             prop_assert!(cascade.largest_deviation() < 1e-6, "{text}");
         }

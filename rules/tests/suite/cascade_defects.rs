@@ -1,7 +1,7 @@
 //! Edits of recordings, each of which `cascade` must name: with its rule and what kind of defect it is.
 
 use rstest::rstest;
-use svclab_rules::cascade::{Cascade, Extent, Verdict, cascades, cascades_of, numgens};
+use svclab_rules::cascade::{Assessment, Cascade, Extent, cascades, cascades_of, numgens};
 use svclab_rules::cluster::Family;
 use svclab_rules::{iptables, nftables};
 
@@ -73,7 +73,7 @@ fn rules_before_the_endpoints_count(#[case] rule: &str, #[case] expected: &[(usi
     // A rule that takes everything leaves nothing for the endpoints.
     let own: Vec<_> = defects.into_iter().filter(|(_, kind)| *kind != "unreachable").collect();
     assert_eq!((own.as_slice(), cascade.left.to_string().as_str()), (expected, left), "{:?}", cascade.defects);
-    assert_eq!(cascade.verdict() == Verdict::Even, expected.is_empty());
+    assert_eq!(cascade.assessment() == Assessment::Even, expected.is_empty());
 }
 
 #[rstest]
@@ -227,7 +227,7 @@ fn pods_are_handed_on_to_the_same_service_alone() {
         let parsed = iptables::parse(text, Family::Ipv4).unwrap_or_else(|errors| panic!("{errors:?}"));
         cascades(&parsed.rules).into_iter().find(|own| own.chain.starts_with("KUBE-XLB-")).unwrap()
     };
-    assert_eq!(cascade(LOCAL).verdict(), Verdict::Even);
+    assert_eq!(cascade(LOCAL).assessment(), Assessment::Even);
     let elsewhere =
         edited(LOCAL, "clusterIP\" -j KUBE-SVC-CDGGSHYLG3RE2FKL", "clusterIP\" -j KUBE-SVC-AAAAAAAAAAAAAAAA");
     let elsewhere = edited(&elsewhere, ":KUBE-SVC-", ":KUBE-SVC-AAAAAAAAAAAAAAAA - [0:0]\n:KUBE-SVC-");
@@ -251,7 +251,7 @@ fn a_part_is_not_blamed_for_what_it_lacks(#[case] shown: &[&str], #[case] unknow
     let cascade = cascades_of(&parsed.rules, Extent::Part).remove(0);
     let found: Vec<usize> = cascade.unknown.iter().map(|unknown| unknown.rule).collect();
     assert_eq!((cascade.defects.as_slice(), found.as_slice()), (&[][..], unknown), "{:?}", cascade.unknown);
-    assert_eq!(cascade.verdict(), Verdict::Unknown);
+    assert_eq!(cascade.assessment(), Assessment::Unknown);
     assert!(cascade.sentence().ends_with("whether shares are even is unknown"), "{}", cascade.sentence());
 }
 
@@ -261,7 +261,7 @@ fn one_chain_of_nftables_leaves_its_endpoints_unknown() {
     let start = THREE_NFT.find("\tchain service-SUSTUHLJ").unwrap();
     let end = start + THREE_NFT[start..].find("\t}\n").unwrap() + 3;
     let cascade = nftables(&format!("table ip kube-proxy {{\n{}}}\n", &THREE_NFT[start..end]));
-    assert_eq!((cascade.verdict(), cascade.defects.len(), cascade.endpoints), (Verdict::Unknown, 0, 3));
+    assert_eq!((cascade.assessment(), cascade.defects.len(), cascade.endpoints), (Assessment::Unknown, 0, 3));
     let said: Vec<String> = cascade.unknown.iter().map(ToString::to_string).collect();
     assert!(
         said[0].starts_with("rule 2: what endpoint-FLXOMXXM-default/web/tcp/http__10.244.1.10/8080 does is not"),
@@ -271,13 +271,13 @@ fn one_chain_of_nftables_leaves_its_endpoints_unknown() {
 
 /// A cascade that stands in a chain of the kernel, before kube-proxy's.
 #[rstest]
-#[case::even("", "", Verdict::Even)]
-#[case::dropped("-A PREROUTING -d 10.9.9.9/32 -s 10.0.0.0/8 -j DROP\n", "", Verdict::Defective)]
-#[case::other_port("", "0", Verdict::Defective)]
+#[case::even("", "", Assessment::Even)]
+#[case::dropped("-A PREROUTING -d 10.9.9.9/32 -s 10.0.0.0/8 -j DROP\n", "", Assessment::Defective)]
+#[case::other_port("", "0", Assessment::Defective)]
 fn a_cascade_in_prerouting_is_asked_for_what_it_translates(
     #[case] before: &str,
     #[case] port: &str,
-    #[case] expected: Verdict,
+    #[case] expected: Assessment,
 ) {
     let frontend = "-A PREROUTING -d 10.9.9.9/32 -p tcp -m tcp --dport";
     let own = format!(
@@ -287,7 +287,7 @@ fn a_cascade_in_prerouting_is_asked_for_what_it_translates(
     let text = edited(THREE, "-A PREROUTING", &own);
     let parsed = iptables::parse(&text, Family::Ipv4).unwrap_or_else(|errors| panic!("{errors:?}"));
     let cascade = cascades(&parsed.rules).into_iter().find(|own| own.chain == "PREROUTING").unwrap();
-    assert_eq!(cascade.verdict(), expected, "{:?}", cascade.defects);
+    assert_eq!(cascade.assessment(), expected, "{:?}", cascade.defects);
 }
 
 #[rstest]
@@ -303,7 +303,7 @@ fn a_cascade_in_prerouting_is_asked_for_what_it_translates(
 fn what_nobody_can_say_is_unknown(#[case] head: &str, #[case] more: &str, #[case] rule: &str, #[case] said: &str) {
     let text = edited(THREE, ":KUBE-SVC-CDGG", head);
     let cascade = iptables(&edited(&text, FIRST_BALANCING, &format!("{more}{SVC}{rule}\n{FIRST_BALANCING}")));
-    assert_ne!(cascade.verdict(), Verdict::Even);
+    assert_ne!(cascade.assessment(), Assessment::Even);
     assert!(cascade.unknown.iter().any(|unknown| unknown.to_string().contains(said)), "{:?}", cascade.unknown);
 }
 
@@ -323,7 +323,7 @@ fn chains_that_lead_to_each_other_by_chance_are_bounded() {
         };
     }
     let cascade = iptables(&edited(&text, FIRST_BALANCING, &format!("{rules}{FIRST_BALANCING}")));
-    assert_ne!(cascade.verdict(), Verdict::Even);
+    assert_ne!(cascade.assessment(), Assessment::Even);
 }
 
 /// As many rules that decide by chance, before the endpoints, would be so many branches of a single packet.

@@ -12,7 +12,7 @@ use svclab_rules::iptables;
 use svclab_rules::nftables;
 use svclab_rules::ruleset::{Program, Rules, compile};
 use svclab_rules::walk::{
-    Branch, Class, Classes, Environment, Field, Hook, Interface, Intervals, Narrowed, Narrowing, Outcome, Packet,
+    Branch, Class, Classes, Environment, Field, Hook, Interface, Intervals, Narrowed, Narrowing, HookVerdict, Packet,
     Region, Tracking, Transport,
 };
 
@@ -81,7 +81,7 @@ impl Machine {
 
     fn behind(&self, sent: &Packet, branch: Branch<Narrowed>, narrowing: &Narrowing) -> Vec<Fate> {
         let first = self.fate(sent, &branch);
-        if branch.outcome != Outcome::Accept {
+        if branch.outcome != HookVerdict::Accept {
             return vec![first];
         }
         let to = branch.packet.destination;
@@ -98,7 +98,7 @@ impl Machine {
         let mut fates = Vec::new();
         let hook = if is_local { Hook::Input } else { Hook::Forward };
         for second in walk(hook, Packet { output, ..branch.packet }, branch.tracking) {
-            let goes_on = second.outcome == Outcome::Accept && !is_local;
+            let goes_on = second.outcome == HookVerdict::Accept && !is_local;
             fates.push(self.fate(sent, &second));
             if goes_on {
                 let last = walk(Hook::Postrouting, second.packet, second.tracking);

@@ -1,7 +1,7 @@
 //! Rules that chains have several times, and missing jumps: each is one defect, in `cascade` and in `compare`.
 
 use rstest::rstest;
-use svclab_rules::cascade::{Extent, Verdict, cascades, numgens, shares};
+use svclab_rules::cascade::{Extent, Assessment, cascades, numgens, shares};
 use svclab_rules::cluster::Family;
 use svclab_rules::compare::compare;
 use svclab_rules::ruleset::Rules;
@@ -65,7 +65,7 @@ fn three_hundred_copies_of_a_balancing_rule_are_one_defect() {
         "{defects:?}"
     );
     assert_eq!(cascade.defects[0].kind.code(), "repeated");
-    assert_eq!(cascade.verdict(), Verdict::Defective);
+    assert_eq!(cascade.assessment(), Assessment::Defective);
     assert_eq!(frame(&text), Vec::<String>::new());
     let expected = "service default/web:http: endpoint 10.244.1.10:8080 is there 300 times instead of once";
     assert_eq!(differences(THREE, &text), [expected]);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use svclab_rules::cascade::{Verdict, cascades};
+use svclab_rules::cascade::{Assessment, cascades};
 use svclab_rules::cluster::Family;
 use svclab_rules::iptables::{Chain, Rule, TableName, parse, parse_listing};
 
@@ -59,7 +59,7 @@ fn whole_listings_have_every_rule_and_are_even() {
         for cascade in cascades(&listing.rules) {
             cascades_seen += 1;
             let said = (&cascade.defects, &cascade.unknown);
-            assert_eq!(cascade.verdict(), Verdict::Even, "{}: {said:?}", path.display());
+            assert_eq!(cascade.assessment(), Assessment::Even, "{}: {said:?}", path.display());
         }
     }
     assert!(cascades_seen > 100, "{cascades_seen}");

@@ -10,7 +10,7 @@ use svclab_rules::iptables::evaluate::Program;
 use svclab_rules::iptables::parse;
 use svclab_rules::promise::{self, KnownBug, Promise, Promises, Question, Rejection, Source, VantagePoint, questions};
 use svclab_rules::walk::{
-    Assumptions, Branch, Effect, Environment, Hook, Interface, Outcome, Packet, Share, Tracking, Transport,
+    Assumptions, Branch, Effect, Environment, Hook, Interface, HookVerdict, Packet, Share, Tracking, Transport,
 };
 
 use crate::golden_support::recordings;
@@ -112,9 +112,9 @@ impl Recording {
         match (&promise.outcome, promise.known_bug) {
             // It goes to a node behind this one.
             _ if promise.node.is_some() && !treated => whole(Fate::Untouched),
-            (promise::Outcome::Dropped, Some(KnownBug::DropIsForwarded)) => whole(Fate::Untouched),
-            (promise::Outcome::NotPromised, _) | (_, Some(_)) => return false,
-            (promise::Outcome::Delivered { endpoints, .. }, None) => {
+            (promise::PromisedOutcome::Dropped, Some(KnownBug::DropIsForwarded)) => whole(Fate::Untouched),
+            (promise::PromisedOutcome::NotPromised, _) | (_, Some(_)) => return false,
+            (promise::PromisedOutcome::Delivered { endpoints, .. }, None) => {
                 let addresses: Vec<SocketAddr> = endpoints.iter().map(|endpoint| endpoint.address).collect();
                 assert_even(&fates, &addresses, &what);
                 for endpoint in endpoints {
@@ -126,12 +126,12 @@ impl Recording {
                     }
                 }
             }
-            (promise::Outcome::Rejected(Rejection::PortUnreachable), None) => whole(Fate::Rejected),
-            (promise::Outcome::Dropped, None) => whole(Fate::Dropped),
-            (promise::Outcome::Refused, None) => {
+            (promise::PromisedOutcome::Rejected(Rejection::PortUnreachable), None) => whole(Fate::Rejected),
+            (promise::PromisedOutcome::Dropped, None) => whole(Fate::Dropped),
+            (promise::PromisedOutcome::Fails, None) => {
                 assert!(matches!(fates[..], [(Share::ONE, Fate::Rejected | Fate::Dropped)]), "{what}: {fates:?}");
             }
-            (promise::Outcome::Rejected(Rejection::NoListener) | promise::Outcome::NotAService(_), None) => {
+            (promise::PromisedOutcome::Rejected(Rejection::NoListener) | promise::PromisedOutcome::NotAService(_), None) => {
                 whole(Fate::Untouched);
             }
             (other, None) => panic!("{other:?} is not known here"),
@@ -141,7 +141,7 @@ impl Recording {
 
     fn behind_prerouting(&self, sent: &Packet, branch: &Branch) -> Vec<(Share, Fate)> {
         assert_eq!(branch.assumptions, Assumptions::NONE);
-        if branch.outcome != Outcome::Accept {
+        if branch.outcome != HookVerdict::Accept {
             return vec![(branch.share, fate(sent, branch))];
         }
         let local = self.environment.addresses.interface_of(branch.packet.destination).is_some();
@@ -151,7 +151,7 @@ impl Recording {
         let mut ends = self.program.walk(&self.environment, hook, &packet, branch.tracking);
         assert_eq!(ends.len(), 1, "{ends:#?}");
         let end = ends.remove(0);
-        if end.outcome != Outcome::Accept || local {
+        if end.outcome != HookVerdict::Accept || local {
             return vec![(branch.share, fate(sent, &end))];
         }
         let last = self.program.walk(&self.environment, Hook::Postrouting, &end.packet, end.tracking);
@@ -166,16 +166,16 @@ fn is_masqueraded(fates: &[(Share, Fate)], endpoint: SocketAddr) -> bool {
 
 fn fate(sent: &Packet, branch: &Branch) -> Fate {
     match &branch.outcome {
-        Outcome::Accept => {
+        HookVerdict::Accept => {
             let destination = branch.packet.tuple();
             let address = SocketAddr::new(destination.destination, destination.destination_port);
             let before = sent.tuple();
             let changed = address != SocketAddr::new(before.destination, before.destination_port);
             if changed { Fate::Endpoint(address, branch.source_nat.is_some()) } else { Fate::Untouched }
         }
-        Outcome::Reject(..) => Fate::Rejected,
-        Outcome::Drop(_) => Fate::Dropped,
-        Outcome::Unknown(unknown) => panic!("{}", unknown.why),
+        HookVerdict::Reject(..) => Fate::Rejected,
+        HookVerdict::Drop(_) => Fate::Dropped,
+        HookVerdict::Unknown(unknown) => panic!("{}", unknown.why),
     }
 }
 
@@ -263,7 +263,7 @@ fn source_ranges_admit_their_own(
     let mut admitted = 0;
     for question in recording.questions(&inside).iter().filter(|question| balancers.contains(&question.to.ip())) {
         let promise = promises.about(question);
-        let is_delivered = matches!(promise.outcome, promise::Outcome::Delivered { .. });
+        let is_delivered = matches!(promise.outcome, promise::PromisedOutcome::Delivered { .. });
         admitted += usize::from(recording.keeps(&promise, question) && is_delivered);
     }
     assert!(admitted > 0, "no service with a load balancer");
@@ -281,7 +281,7 @@ fn a_client_stays_with_its_endpoint(
     let mut stayed = 0;
     for question in recording.questions(&[client]).iter().filter(|question| cluster_ips.contains(&question.to.ip())) {
         let promise = promises.about(question);
-        let promise::Outcome::Delivered { affinity_seconds: Some(seconds), endpoints } = &promise.outcome else {
+        let promise::PromisedOutcome::Delivered { affinity_seconds: Some(seconds), endpoints } = &promise.outcome else {
             continue;
         };
         let packet = recording.packet(question);

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use rstest::rstest;
 use svclab_rules::cluster::{Family, Protocol};
-use svclab_rules::walk::{Alongside, By, Environment, Hook, Interface, Outcome, Packet, Program, Tracking, Transport};
+use svclab_rules::walk::{Alongside, By, Environment, Hook, Interface, HookVerdict, Packet, Program, Tracking, Transport};
 use svclab_rules::{iptables, nftables};
 
 const OF_IPTABLES: &str = "*nat\n\
@@ -51,7 +51,7 @@ fn the_youngest_chain_translates(#[case] older: usize, #[case] to: &str, #[case]
     let packet = packet("10.244.9.9", "10.96.0.80");
     let branches = program.walk_traced(&Environment::default(), Hook::Prerouting, &packet, Tracking::first(&packet));
     let [branch] = branches.as_slice() else { panic!("{branches:?}") };
-    assert_eq!((&branch.outcome, branch.packet.destination), (&Outcome::Accept, to.parse().unwrap()));
+    assert_eq!((&branch.outcome, branch.packet.destination), (&HookVerdict::Accept, to.parse().unwrap()));
     let [step] = branch.trace.0.as_slice() else { panic!("{branch:?}") };
     let place = program.place(step.rule);
     assert_eq!((place.table, place.chain), by);
@@ -73,11 +73,11 @@ fn either_language_drops(
     let branches = program.walk(&Environment::default(), Hook::Forward, &packet, Tracking::first(&packet));
     let [branch] = branches.as_slice() else { panic!("{branches:?}") };
     let dropped = match branch.outcome {
-        Outcome::Drop(By::Rule(rule)) => {
+        HookVerdict::Drop(By::Rule(rule)) => {
             let place = program.place(rule);
             Some((place.table, place.chain))
         }
-        Outcome::Drop(By::Policy(chain)) => Some(program.chain(chain)),
+        HookVerdict::Drop(By::Policy(chain)) => Some(program.chain(chain)),
         _ => None,
     };
     assert_eq!(dropped, by);

@@ -9,9 +9,9 @@ use rstest::rstest;
 use svclab_rules::cluster::{Cluster, DetectLocal, Family, Node, ObjectName, Pod, ProxyMode};
 use svclab_rules::nftables::evaluate::Program;
 use svclab_rules::nftables::{Ruleset, generate, parse};
-use svclab_rules::promise::{Outcome as Promised, Promises, Question, Rejection, Source, VantagePoint, questions};
+use svclab_rules::promise::{PromisedOutcome as Promised, Promises, Question, Rejection, Source, VantagePoint, questions};
 use svclab_rules::walk::{
-    Assumptions, Branch, Effect, Environment, Hook, Interface, Outcome, Packet, RejectResponse, Share, Tracking,
+    Assumptions, Branch, Effect, Environment, Hook, Interface, HookVerdict, Packet, RejectResponse, Share, Tracking,
     Transport,
 };
 
@@ -108,7 +108,7 @@ impl Walked {
 
     fn behind(&self, hook: Hook, sent: &Packet, branch: &Branch) -> Vec<(Share, Fate)> {
         assert_eq!(branch.assumptions, Assumptions::NONE);
-        if branch.outcome != Outcome::Accept {
+        if branch.outcome != HookVerdict::Accept {
             return vec![(branch.share, fate(sent, branch))];
         }
         let local = self.environment.addresses.is_local(branch.packet.destination);
@@ -134,18 +134,18 @@ impl Walked {
 
 fn fate(sent: &Packet, branch: &Branch) -> Fate {
     match &branch.outcome {
-        Outcome::Accept => {
+        HookVerdict::Accept => {
             let (now, before) = (branch.packet.tuple(), sent.tuple());
             let address = SocketAddr::new(now.destination, now.destination_port);
             let changed = address != SocketAddr::new(before.destination, before.destination_port);
             if changed { Fate::Endpoint(address, branch.source_nat.is_some()) } else { Fate::Untouched }
         }
-        Outcome::Reject(_, rejection) => {
+        HookVerdict::Reject(_, rejection) => {
             assert_eq!(*rejection, RejectResponse::PortUnreachable);
             Fate::Rejected
         }
-        Outcome::Drop(_) => Fate::Dropped,
-        Outcome::Unknown(unknown) => panic!("{}", unknown.why),
+        HookVerdict::Drop(_) => Fate::Dropped,
+        HookVerdict::Unknown(unknown) => panic!("{}", unknown.why),
     }
 }
 
@@ -194,7 +194,7 @@ fn is_kept(walked: &Walked, promises: &Promises<'_>, question: &Question, fates:
         }
         Promised::Rejected(Rejection::PortUnreachable) => all(&[Fate::Rejected]),
         Promised::Dropped => all(&[Fate::Dropped]),
-        Promised::Refused => all(&[Fate::Rejected, Fate::Dropped]),
+        Promised::Fails => all(&[Fate::Rejected, Fate::Dropped]),
         Promised::Rejected(Rejection::NoListener) | Promised::NotAService(_) => all(&[Fate::Untouched]),
         Promised::NotPromised => return None,
         other => panic!("{other:?} is not known here"),

@@ -9,19 +9,19 @@ use crate::text::{counted, shortened};
 
 /// Adds the probes of a test: those that failed in full, of the others what was measured.
 pub(super) fn of_test(page: &mut Page, test: &TestReport) {
-    let has_figures = |probe: &&ProbeReport| probe.verdict.held && !probe.verdict.shown.is_empty();
+    let has_figures = |probe: &&ProbeReport| probe.judgment.held && !probe.judgment.shown.is_empty();
     let are_several = test.probes.iter().filter(has_figures).count() > 1;
     for probe in &test.probes {
-        if !probe.verdict.held {
+        if !probe.judgment.held {
             failed(page, probe);
         } else if page.settings.is_verbose() {
             held(page, probe);
         } else if !page.settings.is_quiet() {
             let indent = if are_several { 10 } else { 8 };
-            if are_several && !probe.verdict.shown.is_empty() {
+            if are_several && !probe.judgment.shown.is_empty() {
                 page.line(8, page.paint(FAINT, &probe.title));
             }
-            for shown in &probe.verdict.shown {
+            for shown in &probe.judgment.shown {
                 page.line(indent, page.paint(FAINT, shown));
             }
         }
@@ -32,7 +32,7 @@ pub(super) fn of_test(page: &mut Page, test: &TestReport) {
 fn held(page: &mut Page, probe: &ProbeReport) {
     page.line(8, page.paint(STRONG, &probe.title));
     page.line(10, observed_words(&probe.observation));
-    for shown in &probe.verdict.shown {
+    for shown in &probe.judgment.shown {
         page.line(10, shown);
     }
     if let Observation::Flow(flow) = &probe.observation {
@@ -45,7 +45,7 @@ fn failed(page: &mut Page, probe: &ProbeReport) {
     let span = page.paint(FAINT, &probe.span);
     page.gap();
     page.line(8, format!("{}  {span}", page.paint(STRONG, &probe.title)));
-    for one in &probe.verdict.differences {
+    for one in &probe.judgment.differences {
         difference(page, one);
     }
     rest_of_the_expectation(page, probe);
@@ -115,7 +115,7 @@ fn difference(page: &mut Page, difference: &Difference) {
 
 /// The other parts of the expectation: a reader of a failure should not have to look them up.
 fn rest_of_the_expectation(page: &mut Page, probe: &ProbeReport) {
-    let differs = |field| probe.verdict.differences.iter().any(|difference| difference.field == field);
+    let differs = |field| probe.judgment.differences.iter().any(|difference| difference.field == field);
     // Source and reply of a single flow are not judged where it was not delivered as expected.
     let unjudged =
         matches!(probe.observation, Observation::Flow(_)) && (differs(Field::Outcome) || differs(Field::Flows));

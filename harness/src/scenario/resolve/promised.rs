@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use svclab_rules::cluster::Family;
-use svclab_rules::promise::{Outcome, Promise, Promises, Question, VantagePoint};
+use svclab_rules::promise::{PromisedOutcome, Promise, Promises, Question, VantagePoint};
 
 use super::findings::Findings;
 use super::scene::Scene;
@@ -39,12 +39,12 @@ pub(crate) fn promised(probe: &Probe, at: At<'_>, scene: &Scene<'_, '_>, finding
 /// Endpoints with their shares, or why there are none to be judged, and what to do.
 fn shares(promise: &Promise) -> Result<Vec<(SocketAddr, f64)>, (String, &'static str)> {
     match &promise.outcome {
-        Outcome::Delivered { affinity_seconds: Some(seconds), .. } => {
+        PromisedOutcome::Delivered { affinity_seconds: Some(seconds), .. } => {
             let message =
                 format!("no shares are promised: with `sessionAffinity` a client keeps its endpoint for {seconds} s");
             Err((message, "Expect `affinity: true`, or omit `sessionAffinity`."))
         }
-        Outcome::Delivered { endpoints, .. } => {
+        PromisedOutcome::Delivered { endpoints, .. } => {
             Ok(endpoints.iter().map(|own| (own.address, 1.0 / own.share.one_in as f64)).collect())
         }
         other => Err((format!("no shares are promised, but: {other}"), "Expect that instead of `balance`.")),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::program::Code;
 use crate::iptables::targets::{Action, mark_packet};
 use crate::walk::{
-    self, Assumptions, By, Destination, Evaluated, Held, Next, Outcome, Pass, RuleId, Share, Span, Step, Trace, Walker,
+    self, Assumptions, By, Destination, Evaluated, Held, Next, HookVerdict, Pass, RuleId, Share, Span, Step, Trace, Walker,
     stop,
 };
 
@@ -63,8 +63,8 @@ fn act<T: Trace>(pass: &Pass<'_, T>, walker: &mut Walker<T>, action: &Action, ru
     let translated: Result<(), Arc<str>> = match action {
         Action::Continue | Action::Perhaps => return Next::Rule,
         Action::Accept => return Next::Accept,
-        Action::Drop => return Next::end(Outcome::Drop(By::Rule(RuleId(rule)))),
-        Action::Reject(rejection) => return Next::end(Outcome::Reject(RuleId(rule), *rejection)),
+        Action::Drop => return Next::end(HookVerdict::Drop(By::Rule(RuleId(rule)))),
+        Action::Reject(rejection) => return Next::end(HookVerdict::Reject(RuleId(rule), *rejection)),
         Action::Return => return Next::Return,
         Action::Jump(chain) => return Next::Jump(*chain),
         Action::Goto(chain) => return Next::Goto(*chain),
@@ -85,7 +85,7 @@ fn act<T: Trace>(pass: &Pass<'_, T>, walker: &mut Walker<T>, action: &Action, ru
         Action::Redirect(destination) => match walker.own_address(pass.hook, pass.environment) {
             Some(address) => walker.dnat(&Destination { address: Some(address), ..destination.clone() }),
             // `nf_nat_redirect_ipv4`: an interface without an address.
-            None => return Next::end(Outcome::Drop(By::Rule(RuleId(rule)))),
+            None => return Next::end(HookVerdict::Drop(By::Rule(RuleId(rule)))),
         },
         Action::Snat(source) => {
             walker.snat(source);

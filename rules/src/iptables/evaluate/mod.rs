@@ -9,7 +9,7 @@
 //! decides, and what it decided is in the connection from then on. A table that has no rule for a packet settles that
 //! nothing is translated.
 //!
-//! Nothing is guessed. A rule whose condition or target is not modelled ends the walk with [`Outcome::Unknown`], but
+//! Nothing is guessed. A rule whose condition or target is not modelled ends the walk with [`HookVerdict::Unknown`], but
 //! only if all other conditions of it hold and it would change anything. A branch lists its assumptions:
 //!
 //! - translated sources keep their port where the kernel would try to keep it: the port is free;
@@ -36,7 +36,7 @@
 //! // At the next hook, `branches[1].packet` and `branches[1].tracking` go on, with the interface that routing found.
 //! ```
 //!
-//! [`Outcome::Unknown`]: crate::walk::Outcome::Unknown
+//! [`HookVerdict::Unknown`]: crate::walk::HookVerdict::Unknown
 //! [`Assumptions`]: crate::walk::Assumptions
 
 mod check;

@@ -5,7 +5,7 @@ use crate::nftables::Verdict;
 use crate::nftables::numgen::Draws;
 use crate::nftables::statements::Action;
 use crate::walk::{
-    self, Assumptions, Effect, Evaluated, Held, Next, Outcome, Pass, RuleId, Share, Step, Trace, Walker, stop,
+    self, Assumptions, Effect, Evaluated, Held, Next, HookVerdict, Pass, RuleId, Share, Step, Trace, Walker, stop,
 };
 
 impl walk::Code for Code {
@@ -70,7 +70,7 @@ fn act<T: Trace>(
     Some(match action {
         Action::Verdict(verdict) => verdict.next(rule),
         Action::Lookup { .. } => verdict?.next(rule),
-        Action::Reject(rejection) => Next::end(Outcome::Reject(RuleId(rule), *rejection)),
+        Action::Reject(rejection) => Next::end(HookVerdict::Reject(RuleId(rule), *rejection)),
         Action::Balance(verdicts) => share_out(pass, walker, verdicts, |_, verdict| verdict.next(rule)),
         Action::Dnat(destinations) => share_out(pass, walker, destinations, |walker, to| match walker.dnat(to) {
             Ok(()) => Next::Accept,

@@ -8,7 +8,7 @@
 //! Chains of type `nat` are evaluated for the first packet of a connection only, until one of them translates it. Whatever their
 //! own priority, the kernel evaluates them where it translates: destinations at -100, sources at 100 (`nf_nat_register_fn`).
 //!
-//! Nothing is guessed. A rule with a condition or statement that is not modelled ends the walk with [`Outcome::Unknown`], but
+//! Nothing is guessed. A rule with a condition or statement that is not modelled ends the walk with [`HookVerdict::Unknown`], but
 //! only if all other conditions of it hold and it would change anything. What is taken as given:
 //!
 //! - `numgen random mod n` gives every number the same share. The kernel scales 32 random bits (`reciprocal_scale`), so that a
@@ -17,7 +17,7 @@
 //! - masqueraded sources keep their port where the kernel would try to keep it: the port is free;
 //! - what rules put into a set is in [`Environment::recent`], in a list of the table's name, a blank and the set's name.
 //!
-//! [`Outcome::Unknown`]: crate::walk::Outcome::Unknown
+//! [`HookVerdict::Unknown`]: crate::walk::HookVerdict::Unknown
 //! [`Environment::recent`]: crate::walk::Environment::recent
 
 mod check;

@@ -77,7 +77,7 @@ fn node_port_addresses(#[case] ranges: &[&str], #[case] to: &str, #[case] served
     let mut cluster = cluster();
     cluster.proxy.node_port_addresses = ranges.iter().map(|range| range.parse().unwrap()).collect();
     let promise = ask(&cluster, "node c", to);
-    assert_eq!(matches!(promise.outcome, Outcome::Delivered { .. }), served, "{}", promise.outcome);
+    assert_eq!(matches!(promise.outcome, PromisedOutcome::Delivered { .. }), served, "{}", promise.outcome);
 }
 
 #[rstest]

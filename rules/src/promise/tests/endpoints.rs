@@ -159,6 +159,6 @@ fn affinity_has_its_timeout() {
     let mut cluster = cluster();
     cluster.services[0].affinity_seconds = Some(600);
     let promise = ask(&cluster, "pod client", "10.96.0.80:80");
-    assert!(matches!(promise.outcome, Outcome::Delivered { affinity_seconds: Some(600), .. }));
+    assert!(matches!(promise.outcome, PromisedOutcome::Delivered { affinity_seconds: Some(600), .. }));
     assert!(promise.because.contains(&Clause::Affinity));
 }

@@ -136,16 +136,16 @@ fn ask(cluster: &Cluster, from: &str, to: &str) -> Promise {
 /// `web-a 1/2 kept, web-b 1/2 node a`, or another outcome in a word.
 fn brief(cluster: &Cluster, promise: &Promise) -> String {
     let endpoints = match &promise.outcome {
-        Outcome::Delivered { endpoints, .. } => endpoints,
-        Outcome::NotAService(Owner::Node(node)) => return format!("own node {node}"),
-        Outcome::NotAService(Owner::Pod(name, source)) => {
+        PromisedOutcome::Delivered { endpoints, .. } => endpoints,
+        PromisedOutcome::NotAService(Owner::Node(node)) => return format!("own node {node}"),
+        PromisedOutcome::NotAService(Owner::Pod(name, source)) => {
             return format!("own pod {} {}", name.name, brief_source(source));
         }
-        Outcome::NotAService(Owner::Outside) => return "unrouted".to_owned(),
-        Outcome::Rejected(_) => return "rejected".to_owned(),
-        Outcome::Dropped => return "dropped".to_owned(),
-        Outcome::Refused => return "refused".to_owned(),
-        Outcome::NotPromised => return "not promised".to_owned(),
+        PromisedOutcome::NotAService(Owner::Outside) => return "unrouted".to_owned(),
+        PromisedOutcome::Rejected(_) => return "rejected".to_owned(),
+        PromisedOutcome::Dropped => return "dropped".to_owned(),
+        PromisedOutcome::Fails => return "refused".to_owned(),
+        PromisedOutcome::NotPromised => return "not promised".to_owned(),
     };
     let one = |endpoint: &Eligible| {
         let pod = cluster.pods.iter().find(|pod| pod.ips.contains(&endpoint.address.ip()));

@@ -118,7 +118,7 @@ fn what_is_not_known_is_said(#[case] conditions: &str, #[case] reason: &str) {
     let packet = forwarded();
     let program =
         v4(&format!("*filter\n-A FORWARD -j ACCEPT\n-A INPUT -s 10.9.9.9\n-A INPUT {conditions} -j DROP\nCOMMIT\n"));
-    let Outcome::Unknown(unknown) = only_way(&program, Hook::Input, &packet).outcome else { panic!("it is known") };
+    let HookVerdict::Unknown(unknown) = only_way(&program, Hook::Input, &packet).outcome else { panic!("it is known") };
     assert_eq!(&*unknown.why, reason);
     let place = program.place(unknown.rule);
     assert_eq!((place.table, place.chain, place.rule), ("filter", "INPUT", 2));
@@ -272,7 +272,7 @@ fn recent_sees_what_the_same_packet_did() {
                       -A FORWARD -m recent --remove --name L --mask 255.255.0.0\n\
                       -A FORWARD -m recent --rcheck --name L --mask 255.255.0.0 -j DROP\nCOMMIT\n");
     let branch = only_way(&program, Hook::Forward, &forwarded());
-    assert_eq!((branch.outcome, branch.packet.mark), (Outcome::Accept, 1));
+    assert_eq!((branch.outcome, branch.packet.mark), (HookVerdict::Accept, 1));
     let (list, address) = ("L".into(), address("10.0.0.0"));
     let [list, again]: [std::sync::Arc<str>; 2] = [std::sync::Arc::clone(&list), list];
     let expected = [crate::walk::Effect::Note { list, address }, crate::walk::Effect::Forget { list: again, address }];

@@ -12,7 +12,7 @@ use super::Program;
 use crate::cluster::{Family, Protocol};
 use crate::iptables::parse;
 use crate::walk::samples::{address, machine, tcp, word};
-use crate::walk::{Environment, Hook, Interface, Outcome, Packet, Path, Tracking, Transport};
+use crate::walk::{Environment, Hook, Interface, HookVerdict, Packet, Path, Tracking, Transport};
 
 /// A program of tables as `iptables-save` shows them; chains of the kernel need no declaration.
 fn program(family: Family, text: &str) -> Program {

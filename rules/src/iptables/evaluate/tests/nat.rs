@@ -74,7 +74,7 @@ fn destinations_of_a_process_change(#[case] target: &str, #[case] to: &str, #[ca
 #[case("DNAT --to-destination 10.0.0.2:70-90 --random", "the kernel chooses a port from 70 to 90")]
 fn the_kernels_own_choice_is_not_guessed(#[case] target: &str, #[case] reason: &str) {
     let program = v4(&format!("*nat\n-A OUTPUT -p tcp -j {target}\nCOMMIT\n"));
-    let Outcome::Unknown(unknown) = only_way(&program, Hook::Output, &tcp("192.0.2.1", "10.96.0.1", 80)).outcome else {
+    let HookVerdict::Unknown(unknown) = only_way(&program, Hook::Output, &tcp("192.0.2.1", "10.96.0.1", 80)).outcome else {
         panic!("it is known");
     };
     assert_eq!(&*unknown.why, reason);

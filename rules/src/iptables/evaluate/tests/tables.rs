@@ -55,7 +55,7 @@ fn marks_are_cleared_and_flipped() {
 fn what_else_connmark_is_told_is_not_guessed(#[case] options: &str) {
     let program = v4(&format!("*mangle\n-A FORWARD -j CONNMARK {options}\nCOMMIT\n"));
     let branch = only_way(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80));
-    let Outcome::Unknown(unknown) = branch.outcome else { panic!("it is known") };
+    let HookVerdict::Unknown(unknown) = branch.outcome else { panic!("it is known") };
     assert_eq!(&*unknown.why, format!("target `CONNMARK {options}` is not modelled"));
 }
 
@@ -85,10 +85,10 @@ fn the_trace_names_rules_and_the_reason_of_a_loss() {
                       -A A -p udp\n-A A -p tcp -j LOG\nCOMMIT\n*mangle\n-A FORWARD\nCOMMIT\n");
     let lost = only_way(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80));
     assert_eq!(path(&program, &lost), "FORWARD:1 FORWARD:2 A:2");
-    let Outcome::Drop(By::Policy(chain)) = lost.outcome else { panic!("{:?}", lost.outcome) };
+    let HookVerdict::Drop(By::Policy(chain)) = lost.outcome else { panic!("{:?}", lost.outcome) };
     assert_eq!(program.chain(chain), ("filter", "FORWARD"));
     let by_rule = only_way(&program, Hook::Forward, &tcp("10.9.0.1", "10.0.0.2", 80));
-    assert_eq!(by_rule.outcome, Outcome::Drop(By::Rule(by_rule.trace.0[1].rule)));
+    assert_eq!(by_rule.outcome, HookVerdict::Drop(By::Rule(by_rule.trace.0[1].rule)));
 }
 
 /// Logging may fail, so whether a line was written is unknown.
@@ -114,7 +114,7 @@ fn refusals_have_kinds() {
     for (hook, rejection) in [(Hook::Input, RejectResponse::TcpReset), (Hook::Output, RejectResponse::PortUnreachable)]
     {
         let branch = only_way(&program, hook, &packet);
-        assert_eq!(branch.outcome, Outcome::Reject(branch.trace.0[0].rule, rejection));
+        assert_eq!(branch.outcome, HookVerdict::Reject(branch.trace.0[0].rule, rejection));
     }
 }
 
@@ -144,5 +144,5 @@ fn the_other_family_passes() {
     let program = v4("*filter\n:FORWARD DROP [0:0]\nCOMMIT\n");
     let packet = tcp("fd00::1", "fd00::2", 80);
     let branch = only_way(&program, Hook::Forward, &packet);
-    assert_eq!(branch.outcome, Outcome::Accept);
+    assert_eq!(branch.outcome, HookVerdict::Accept);
 }

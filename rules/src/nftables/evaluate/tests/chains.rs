@@ -66,7 +66,7 @@ fn all_chains_of_a_hook_have_a_say(
 fn a_policy_tells_its_chain() {
     let program = two_tables("0; policy accept;\n", "1; policy drop;\n");
     let lost = only_way(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80));
-    let Outcome::Drop(By::Policy(chain)) = lost.outcome else { panic!("{:?}", lost.outcome) };
+    let HookVerdict::Drop(By::Policy(chain)) = lost.outcome else { panic!("{:?}", lost.outcome) };
     assert_eq!(program.chain(chain), ("other", "f"));
 }
 
@@ -94,7 +94,7 @@ fn maps_have_verdicts(
     }
     let branch = only_way(&program, Hook::Forward, &packet);
     assert_eq!((word(&branch.outcome), path(&program, &branch).as_str()), (outcome, met));
-    if let Outcome::Reject(_, rejection) = branch.outcome {
+    if let HookVerdict::Reject(_, rejection) = branch.outcome {
         assert_eq!(rejection, RejectResponse::PortUnreachable);
     }
 }

@@ -126,7 +126,7 @@ fn marks_are_changed(#[case] statement: &str, #[case] mark: u32) {
 #[case("meta l4proto tcp reject with tcp reset", RejectResponse::TcpReset)]
 fn reject_sends_the_response_of_its_rule(#[case] rule: &str, #[case] expected: RejectResponse) {
     let branch = only_way(&forward(rule, ""), Hook::Forward, &tcp("10.0.0.1", "192.0.2.1", 80));
-    assert!(matches!(branch.outcome, Outcome::Reject(_, rejection) if rejection == expected), "{:?}", branch.outcome);
+    assert!(matches!(branch.outcome, HookVerdict::Reject(_, rejection) if rejection == expected), "{:?}", branch.outcome);
 }
 
 /// Of a table of both families each has the rules that it can meet, under the numbers that they all have.
@@ -188,7 +188,7 @@ fn what_is_not_modelled_is_not_guessed(#[case] rule: &str, #[case] outcome: &str
     let program = forward(rule, "");
     let branch = only_way(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80));
     assert_eq!(word(&branch.outcome), outcome);
-    if let Outcome::Unknown(unknown) = &branch.outcome {
+    if let HookVerdict::Unknown(unknown) = &branch.outcome {
         assert_eq!(program.place(unknown.rule).chain, "f");
         assert!(unknown.why.contains("is not modelled"), "{}", unknown.why);
         assert_eq!(branch.trace.0.last().map(|step| step.did), Some(Evaluated::Stop));

@@ -9,7 +9,7 @@ use super::Program;
 use crate::cluster::Family;
 use crate::nftables::{Ruleset, parse};
 use crate::walk::samples::{address, machine, tcp, word};
-use crate::walk::{Branch, Environment, Hook, Interface, Outcome, Packet, Path, Share, Tracking, Transport};
+use crate::walk::{Branch, Environment, Hook, Interface, HookVerdict, Packet, Path, Share, Tracking, Transport};
 
 /// A table of these sets and chains.
 fn table(inside: &str) -> Ruleset {

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use svclab_rules::iptables::{self, Chain};
-use svclab_rules::nftables::{self, Verdict};
+use svclab_rules::iptables::{Chain, Policy, TableName};
+use svclab_rules::nftables::Verdict;
 use svclab_rules::ruleset::Rules;
 
 /// How many parts can be taken away one by one: rules, and elements of sets and maps.
@@ -35,7 +35,11 @@ pub(super) fn with(rules: &Rules, kept: &HashSet<usize>) -> Rules {
             for chain in rules.tables.iter_mut().flat_map(|table| &mut table.chains) {
                 chain.rules.retain(|_| is_kept());
             }
-            without_lost_chains(&mut rules);
+            for table in &mut rules.tables {
+                // A chain without rules returns; so does one that is not there, where nothing jumps to it.
+                table.remove_unused(|chain| chain.policy.is_some() && !is_usual(chain));
+            }
+            rules.tables.retain(|table| table.name == TableName::Nat || !table.chains.is_empty());
             rules.into()
         }
         Rules::Nftables(parsed) => {
@@ -43,7 +47,7 @@ pub(super) fn with(rules: &Rules, kept: &HashSet<usize>) -> Rules {
             for table in &mut rules.tables {
                 table.sets.iter_mut().for_each(|set| set.elements.retain(|_| is_kept()));
                 table.chains.iter_mut().for_each(|chain| chain.rules.retain(|_| is_kept()));
-                without_lost_parts(table);
+                table.remove_unused();
             }
             rules.into()
         }
@@ -100,42 +104,7 @@ fn chain_is_own(name: &str, service: &str) -> bool {
     }
 }
 
-fn without_lost_chains(rules: &mut iptables::RuleSet) {
-    for table in &mut rules.tables {
-        loop {
-            let used: HashSet<String> = table
-                .chains
-                .iter()
-                .flat_map(|chain| &chain.rules)
-                .filter_map(|rule| rule.next_chain().map(|name| name.to_string()))
-                .collect();
-            let before = table.chains.len();
-            // A chain without rules returns; so does one that is not there, where nothing jumps to it.
-            table.chains.retain(|chain| used.contains(&*chain.name) || (chain.policy.is_some() && !is_usual(chain)));
-            if table.chains.len() == before {
-                break;
-            }
-        }
-    }
-    rules.tables.retain(|table| table.name == iptables::TableName::Nat || !table.chains.is_empty());
-}
-
 /// Whether a chain of the kernel does nothing.
 fn is_usual(chain: &Chain) -> bool {
-    chain.rules.is_empty() && chain.policy == Some(iptables::Policy::Accept)
-}
-
-fn without_lost_parts(table: &mut nftables::Table) {
-    loop {
-        let text = nftables::print(&nftables::Ruleset { tables: vec![table.clone()] });
-        let words: Vec<&str> = text.split_whitespace().map(|word| word.trim_end_matches([',', ';'])).collect();
-        let led = words.windows(2).filter(|pair| matches!(pair[0], "goto" | "jump")).map(|pair| pair[1]);
-        let used: HashSet<&str> = led.chain(words.iter().filter_map(|word| word.strip_prefix('@'))).collect();
-        let before = (table.chains.len(), table.sets.len());
-        table.chains.retain(|chain| used.contains(&*chain.name) || (chain.base.is_some() && !chain.rules.is_empty()));
-        table.sets.retain(|set| used.contains(&*set.name));
-        if (table.chains.len(), table.sets.len()) == before {
-            return;
-        }
-    }
+    chain.rules.is_empty() && chain.policy == Some(Policy::Accept)
 }

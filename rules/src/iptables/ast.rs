@@ -1,5 +1,7 @@
 //! Rule sets as values: tables, chains, rules.
 
+use std::collections::HashSet;
+
 use smallvec::SmallVec;
 
 use super::matches::Match;
@@ -63,6 +65,19 @@ impl Table {
     /// The chain of this name.
     pub fn chain(&self, name: &str) -> Option<&Chain> {
         self.chains.iter().find(|chain| &*chain.name == name)
+    }
+
+    /// Removes the chains that no rule leads to, until every one is used or `is_kept`.
+    pub fn remove_unused(&mut self, is_kept: impl Fn(&Chain) -> bool) {
+        loop {
+            let rules = self.chains.iter().flat_map(|chain| &chain.rules);
+            let used: HashSet<String> = rules.filter_map(|rule| rule.next_chain()).map(ToString::to_string).collect();
+            let before = self.chains.len();
+            self.chains.retain(|chain| used.contains(&*chain.name) || is_kept(chain));
+            if self.chains.len() == before {
+                return;
+            }
+        }
     }
 }
 

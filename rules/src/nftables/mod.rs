@@ -19,6 +19,7 @@ mod parse;
 mod positions;
 mod print;
 mod ranges;
+mod references;
 mod sorted_keys;
 mod statements;
 mod text;

@@ -53,23 +53,10 @@ fn iptables(shown: &RuleSet, mut written: RuleSet) -> RuleSet {
 
 /// Leaves out chains of services and endpoints that kube-proxy would write, that are not shown and that nothing leads to.
 fn drop_unused(rules: &mut RuleSet, shown: &RuleSet) {
-    loop {
-        let mut is_changed = false;
-        for table in &mut rules.tables {
-            let of_table = table.chains.iter().flat_map(|chain| &chain.rules);
-            let used: HashSet<String> =
-                of_table.filter_map(|rule| rule.next_chain()).map(ToString::to_string).collect();
-            let is_shown = |name: &str| shown.table(table.name).is_some_and(|own| own.chain(name).is_some());
-            let before = table.chains.len();
-            table.chains.retain(|chain| {
-                let is_own = ChainKind::of(&chain.name).is_some();
-                !is_own || used.contains(&*chain.name) || is_shown(&chain.name)
-            });
-            is_changed |= table.chains.len() < before;
-        }
-        if !is_changed {
-            return;
-        }
+    for table in &mut rules.tables {
+        let shown = shown.table(table.name);
+        let is_shown = |chain: &Chain| shown.is_some_and(|own| own.chain(&chain.name).is_some());
+        table.remove_unused(|chain| ChainKind::of(&chain.name).is_none() || is_shown(chain));
     }
 }
 

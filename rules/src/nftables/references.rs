@@ -1,0 +1,109 @@
+//! What the rules and maps of a table refer to.
+
+use std::collections::HashSet;
+
+use super::ast::Table;
+use super::conditions::Condition;
+use super::statements::Statement;
+use super::verdict::Verdict;
+
+/// The chains, sets and maps that a table's rules and elements name.
+#[derive(Default)]
+struct References {
+    chains: HashSet<String>,
+    sets: HashSet<String>,
+}
+
+impl References {
+    fn of(table: &Table) -> Self {
+        let mut found = Self::default();
+        let rules = || table.chains.iter().flat_map(|chain| &chain.rules);
+        for condition in rules().flat_map(|rule| &rule.conditions) {
+            found.sets.extend(condition.set().map(|(set, _)| set.to_string()));
+            if let Condition::Other(text) = condition {
+                found.learn(text);
+            }
+        }
+        for statement in rules().flat_map(|rule| &rule.statements) {
+            found.chains.extend(statement.chains().iter().map(ToString::to_string));
+            found.sets.extend(statement.set().map(|(set, _)| set.to_string()));
+            if let Statement::Other(text) = statement {
+                found.learn(text);
+            }
+        }
+        let verdicts = table.sets.iter().flat_map(|set| &set.elements).filter_map(|element| element.verdict.as_ref());
+        found.chains.extend(verdicts.filter_map(Verdict::chain).map(ToString::to_string));
+        found
+    }
+
+    /// The names in text that is not modelled.
+    fn learn(&mut self, text: &str) {
+        let words: Vec<&str> =
+            text.split([' ', ',', ';', '{', '}', '(', ')']).filter(|word| !word.is_empty()).collect();
+        let led = words.windows(2).filter(|pair| matches!(pair[0], "goto" | "jump")).map(|pair| pair[1]);
+        self.chains.extend(led.map(str::to_owned));
+        self.sets.extend(words.iter().filter_map(|word| word.strip_prefix('@')).map(str::to_owned));
+    }
+}
+
+impl Table {
+    /// Removes the chains that nothing leads to, base chains without a rule among them, and the sets and maps that no rule
+    /// uses, until every one is used.
+    pub fn remove_unused(&mut self) {
+        loop {
+            let References { chains, sets } = References::of(self);
+            let before = (self.chains.len(), self.sets.len());
+            self.chains
+                .retain(|chain| chains.contains(&*chain.name) || (chain.base.is_some() && !chain.rules.is_empty()));
+            self.sets.retain(|set| sets.contains(&*set.name));
+            if (self.chains.len(), self.sets.len()) == before {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use crate::nftables::parse;
+
+    /// What is left of a table with these rules in its only base chain.
+    fn left(rules: &str) -> Vec<String> {
+        let text = format!(
+            "table ip kube-proxy {{
+                set dynamic {{ type ipv4_addr; flags dynamic,timeout; timeout 10s; }}
+                set ips {{ type ipv4_addr; elements = {{ 10.0.0.1 }} }}
+                map services {{ type ipv4_addr : verdict; elements = {{ 10.0.0.1 : goto service }} }}
+                chain base {{ type filter hook forward priority 0; {rules} }}
+                chain idle {{ type filter hook input priority 0; }}
+                chain service {{ jump endpoint; }}
+                chain endpoint {{ drop; }}
+            }}"
+        );
+        let mut table = parse(&text).unwrap_or_else(|errors| panic!("{}", errors[0])).rules.tables.remove(0);
+        table.remove_unused();
+        let chains = table.chains.iter().map(|chain| chain.name.to_string());
+        chains.chain(table.sets.iter().map(|set| format!("@{}", set.name))).collect()
+    }
+
+    #[rstest]
+    #[case::jump("jump service", &["base", "service", "endpoint"])]
+    #[case::map("ip daddr vmap @services", &["base", "service", "endpoint", "@services"])]
+    #[case::condition("ip daddr @ips drop", &["base", "@ips"])]
+    #[case::update("update @dynamic { ip saddr }", &["base", "@dynamic"])]
+    #[case::balance("numgen random mod 1 vmap { 0 : goto endpoint }", &["base", "endpoint"])]
+    #[case::not_modelled("ip ttl vmap { 1 : jump service, 2 : drop }", &["base", "service", "endpoint"])]
+    #[case::set_not_modelled("ip ttl 3 add @dynamic { ip daddr }", &["base", "@dynamic"])]
+    // A name in a comment, or in a name, is none.
+    #[case::comment("ip daddr 10.0.0.1 drop comment \"jump service @ips\"", &["base"])]
+    fn what_is_named_stays(#[case] rules: &str, #[case] expected: &[&str]) {
+        assert_eq!(left(rules), expected);
+    }
+
+    #[test]
+    fn without_rules_nothing_stays() {
+        assert!(left("").is_empty());
+    }
+}

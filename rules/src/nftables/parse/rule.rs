@@ -32,7 +32,7 @@ pub(super) fn from_words(source: &str, words: &[Word<'_>], within: Within) -> Ru
     while let Some(first) = line.word() {
         let found = part(&mut line);
         add_implied(&mut rule, words, first, within, found.is_some());
-        let text = |end: usize| Statement::Other(source[first.start..words[end - 1].end].into());
+        let text = |end: usize| Statement::Other(in_one_line(&source[first.start..words[end - 1].end]));
         match found {
             Some(Part::Condition(condition)) if rule.statements.is_empty() => rule.conditions.push(condition),
             // The statements before it are executed whether it holds or not.
@@ -46,6 +46,11 @@ pub(super) fn from_words(source: &str, words: &[Word<'_>], within: Within) -> Ru
         }
     }
     rule
+}
+
+/// A text without backslashes at the ends of lines.
+fn in_one_line(text: &str) -> Box<str> {
+    text.replace("\\\r\n", " ").replace("\\\n", " ").into()
 }
 
 /// The rule of expressions of JSON, each read as nft's text for it. What is not understood keeps its JSON: as a condition where it is a

@@ -93,8 +93,16 @@ impl<'a> Words<'a> {
 
     fn read(&mut self) -> Option<Word<'a>> {
         let bytes = self.text.as_bytes();
-        while bytes.get(self.at).is_some_and(|byte| byte.is_ascii_whitespace() && *byte != b'\n') {
-            self.at += 1;
+        loop {
+            let rest = &bytes[self.at..];
+            if let Some(length) = continuation(rest) {
+                self.at += length;
+                self.line += 1;
+            } else if rest.first().is_some_and(|byte| byte.is_ascii_whitespace() && *byte != b'\n') {
+                self.at += 1;
+            } else {
+                break;
+            }
         }
         if bytes.get(self.at) == Some(&b'#') {
             self.at += self.text[self.at..].find('\n').unwrap_or(self.text.len() - self.at);
@@ -117,10 +125,18 @@ impl<'a> Words<'a> {
             _ => {
                 let ends = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'{' | b'}' | b',' | b';' | b'"');
                 let length = bytes[start..].iter().position(ends).unwrap_or(bytes.len() - start);
+                // A line that goes on may do so right behind a word.
+                let is_continued = continuation(&bytes[start + length - 1..]).is_some();
+                let length = length - usize::from(is_continued);
                 word(Kind::Plain, start + length)
             }
         };
         self.at = word.map_or(self.at, |word| word.end);
         word
     }
+}
+
+/// The length of a backslash at the end of a line, with the end of the line: the statement goes on in the next one.
+fn continuation(text: &[u8]) -> Option<usize> {
+    ["\\\n", "\\\r\n"].into_iter().find(|end| text.starts_with(end.as_bytes())).map(str::len)
 }

@@ -21,6 +21,10 @@ fn first_error(text: &str) -> String {
 #[rstest]
 #[case::counters("ct state new counter packets 5 bytes 300 jump x", "ct state new jump x")]
 #[case::handle("ct state new jump x # handle 12", "ct state new jump x")]
+#[case::goes_on_in_the_next_line(
+    "ip daddr 10.0.0.1 \\\n tcp dport 80\\\r\n drop",
+    "ip daddr 10.0.0.1 tcp dport 80 drop"
+)]
 #[case::mark_in_words("meta mark and 0x4000 == 0x0 return", "meta mark & 0x00004000 == 0x00000000 return")]
 #[case::mark_alone(
     "mark & 16384 != 0 meta mark set mark xor 0x4000",
@@ -267,7 +271,7 @@ fn a_set_has_one_type(#[case] set: &str, #[case] second: &str) {
 )]
 #[case::asleep(
     "table ip kube-proxy {\n flags owner,dormant\n}\n",
-    "line 2, column 2: the table is dormant: the kernel asks none of its chains"
+    "line 2, column 2: the table is dormant: the kernel evaluates none of its chains"
 )]
 #[case::bell(
     "table ip kube-proxy {\n comment \"\x07\"\n}\n",

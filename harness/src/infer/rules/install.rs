@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use svclab_rules::cluster::{Cluster, Family};
-use svclab_rules::iptables::evaluate::{CompileErrorKind, Program};
-use svclab_rules::iptables::{Chain, Match, RuleSet, Target, UNREAD};
+use svclab_rules::iptables::evaluate::{CompileError, CompileErrorKind, Program};
+use svclab_rules::iptables::{Chain, Match, RuleSet, TableName, Target, UNREAD};
 use svclab_rules::nftables::{self, Condition, Statement};
 use svclab_rules::ruleset::Rules;
 
@@ -63,6 +63,20 @@ fn around(
 
 /// Makes rules of iptables such that a kernel takes them.
 fn fit(rules: &mut RuleSet, node: &str, changes: &mut Vec<String>) {
+    leave_out(rules, node, changes);
+    // Each round removes at least one error.
+    for _ in 0..ROUNDS {
+        let Err(errors) = Program::compile(rules) else { return };
+        let defects = Defects::of(errors);
+        if defects.missing.is_empty() && defects.wrong.is_empty() {
+            return;
+        }
+        defects.remove(rules, node, changes);
+    }
+}
+
+/// Leaves out rules that could not be read, and those that act on the whole machine.
+fn leave_out(rules: &mut RuleSet, node: &str, changes: &mut Vec<String>) {
     let is_unread = |one: &Match| matches!(one, Match::Other(other) if &*other.name == UNREAD);
     let mut unread = 0;
     let mut machine: BTreeSet<String> = BTreeSet::new();
@@ -87,46 +101,54 @@ fn fit(rules: &mut RuleSet, node: &str, changes: &mut Vec<String>) {
         changes
             .push(format!("rules of node {node} with target {} left out: they act on the machine", names.join(", ")));
     }
-    // Each round mends at least one error.
-    for _ in 0..ROUNDS {
-        let Err(errors) = Program::compile(rules) else { return };
-        let mut missing: BTreeSet<(&str, String)> = BTreeSet::new();
-        let mut wrong: BTreeSet<(String, String, usize, String)> = BTreeSet::new();
+}
+
+/// What a kernel does not take.
+#[derive(Default)]
+struct Defects {
+    /// Chains that rules jump to, by table.
+    missing: BTreeSet<(TableName, String)>,
+    /// Rules, by table, chain and number, and why.
+    wrong: BTreeSet<(TableName, String, usize, String)>,
+}
+
+impl Defects {
+    fn of(errors: Vec<CompileError>) -> Self {
+        let mut found = Self::default();
         for error in errors {
             match (error.kind, error.chain, error.rule) {
                 (CompileErrorKind::MissingChain(name), ..) => {
-                    missing.insert((error.table.as_str(), name.to_string()));
+                    found.missing.insert((error.table, name.to_string()));
                 }
                 (CompileErrorKind::TooDeep | CompileErrorKind::NoHook, ..) => {}
                 (kind, Some(chain), Some(rule)) => {
-                    wrong.insert((error.table.as_str().to_owned(), chain.to_string(), rule, kind.to_string()));
+                    found.wrong.insert((error.table, chain.to_string(), rule, kind.to_string()));
                 }
                 _ => {}
             }
         }
-        if missing.is_empty() && wrong.is_empty() {
-            return;
-        }
-        if !missing.is_empty() {
-            let first: Vec<&str> = missing.iter().take(3).map(|(_, name)| name.as_str()).collect();
-            let (count, more) =
-                (counted(missing.len(), "chain"), if missing.len() > first.len() { ", ..." } else { "" });
+        found
+    }
+
+    /// Adds the chains, empty, and leaves out the rules.
+    fn remove(self, rules: &mut RuleSet, node: &str, changes: &mut Vec<String>) {
+        if !self.missing.is_empty() {
+            let first: Vec<&str> = self.missing.iter().take(3).map(|(_, name)| name.as_str()).collect();
+            let count = counted(self.missing.len(), "chain");
+            let more = if self.missing.len() > first.len() { ", ..." } else { "" };
             changes.push(format!(
                 "{count} of node {node} that rules jump to and that are not shown are empty: {}{more}",
                 first.join(", ")
             ));
         }
-        for (table, name) in missing {
-            if let Some(table) = rules.tables.iter_mut().find(|one| one.name.as_str() == table) {
-                table.chains.push(Chain::user(name.as_str()));
-            }
+        for (table, name) in self.missing {
+            rules.table_mut(table).chains.push(Chain::user(name));
         }
         // From the last one on, so that the others keep their numbers.
-        for (table, chain, rule, why) in wrong.into_iter().rev() {
+        for (table, chain, rule, why) in self.wrong.into_iter().rev() {
             changes.push(format!("rule {rule} of chain {chain} of node {node} left out: it {why}"));
-            let chains =
-                rules.tables.iter_mut().filter(|one| one.name.as_str() == table).flat_map(|one| &mut one.chains);
-            for own in chains.filter(|own| *own.name == *chain) {
+            let chains = &mut rules.table_mut(table).chains;
+            for own in chains.iter_mut().filter(|own| *own.name == *chain) {
                 if (1..=own.rules.len()).contains(&rule) {
                     own.rules.remove(rule - 1);
                 }

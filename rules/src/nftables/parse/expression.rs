@@ -31,33 +31,14 @@ pub(super) fn text(json: &str) -> Option<String> {
             let fields = fields(&["key", "data"])?;
             format!("{} vmap {}", values(fields.get("key")?)?, values(fields.get("data")?)?)
         }
-        "dnat" | "snat" => {
-            let fields = fields(&["addr", "port", "family"])?;
-            let family = fields.get("family").map_or(Some(""), Value::as_str)?;
-            let address = values(fields.get("addr")?)?;
-            let to = match fields.get("port") {
-                Some(port) if address.contains(':') => format!("[{address}]:{}", values(port)?),
-                Some(port) => format!("{address}:{}", values(port)?),
-                None => address,
-            };
-            format!("{name} {family} to {to}")
-        }
+        "dnat" | "snat" => format!("{name} {}", translation(value)?),
         "masquerade" if value.is_null() => name.to_owned(),
         "masquerade" => {
             let flags: Option<Vec<&str>> = one_or_more(fields(&["flags"])?.get("flags")?).map(Value::as_str).collect();
             format!("masquerade {}", flags?.join(" "))
         }
         "reject" if value.is_null() => name.to_owned(),
-        "reject" => {
-            let fields = fields(&["type", "expr"])?;
-            let kind = fields.get("type").map_or(Some("icmp"), Value::as_str)?;
-            let response = fields.get("expr").map(values);
-            match (kind, response) {
-                ("tcp reset", None) => "reject with tcp reset".to_owned(),
-                (_, None) => "reject".to_owned(),
-                (_, Some(response)) => format!("reject with {kind} {}", response?),
-            }
-        }
+        "reject" => rejection(value)?,
         "mangle" => {
             let fields = fields(&["key", "value"])?;
             format!("{} set {}", values(fields.get("key")?)?, values(fields.get("value")?)?)
@@ -70,6 +51,29 @@ pub(super) fn text(json: &str) -> Option<String> {
         // They change nothing for packets.
         "counter" | "log" => name.to_owned(),
         _ => verdict(name, value)?,
+    })
+}
+
+/// `ip to 10.0.0.1:80`, of a `dnat` or `snat`.
+fn translation(value: &Value) -> Option<String> {
+    let fields = fields(value, &["addr", "port", "family"])?;
+    let family = fields.get("family").map_or(Some(""), Value::as_str)?;
+    let address = values(fields.get("addr")?)?;
+    let to = match fields.get("port") {
+        Some(port) if address.contains(':') => format!("[{address}]:{}", values(port)?),
+        Some(port) => format!("{address}:{}", values(port)?),
+        None => address,
+    };
+    Some(format!("{family} to {to}"))
+}
+
+fn rejection(value: &Value) -> Option<String> {
+    let fields = fields(value, &["type", "expr"])?;
+    let kind = fields.get("type").map_or(Some("icmp"), Value::as_str)?;
+    Some(match (kind, fields.get("expr").map(values)) {
+        ("tcp reset", None) => "reject with tcp reset".to_owned(),
+        (_, None) => "reject".to_owned(),
+        (_, Some(response)) => format!("reject with {kind} {}", response?),
     })
 }
 

@@ -113,7 +113,7 @@ impl Reader {
         let json::Table { family, name, comment, flags } = table;
         if flags.is_some_and(|flags| flags.get().contains("\"dormant\"")) && name == TABLE {
             let place = format!("table {family} {name}");
-            self.refuse(place, "the table is dormant: the kernel asks none of its chains");
+            self.refuse(place, "the table is dormant: the kernel evaluates none of its chains");
         }
         match family_of(family).filter(|_| name == TABLE) {
             Some(family) => self.parsed.rules.tables.push(Table {

@@ -203,7 +203,7 @@ fn what_tables_have_no_room_for_is_told_with_its_place(#[case] object: &str, #[c
 )]
 #[case::dormant(
     r#"{"nftables": [{"table": {"family": "ip", "name": "kube-proxy", "flags": ["dormant"]}}]}"#,
-    "table ip kube-proxy: the table is dormant: the kernel asks none of its chains"
+    "table ip kube-proxy: the table is dormant: the kernel evaluates none of its chains"
 )]
 #[case::limit(
     &document(r#"{"limit": {"family": "ip", "table": "kube-proxy", "name": "l", "rate": 1}}"#),

@@ -42,6 +42,13 @@ pub(super) fn parse(text: &str, scope: Scope) -> Result<Parsed, Vec<ParseError>>
     Ok(reader.parsed)
 }
 
+/// The positions of a table's first sets and chains of each name.
+#[derive(Default)]
+struct Declared<'a> {
+    sets: HashMap<&'a str, usize>,
+    chains: HashMap<&'a str, usize>,
+}
+
 struct Reader<'a> {
     words: Words<'a>,
     scope: Scope,
@@ -129,7 +136,7 @@ impl<'a> Reader<'a> {
     /// The words up to the table's `}`. What is declared again in the same way is added to the first, as nft does.
     fn table(&mut self, mut table: Table, within: Within) -> Result<(Table, Lines), Fault> {
         let mut lines = Lines::default();
-        let (mut sets, mut chains): (HashMap<&str, usize>, HashMap<&str, usize>) = Default::default();
+        let mut declared = Declared::default();
         let is_own = *table.name == *TABLE;
         while let Some(word) = self.inside()? {
             match word.text {
@@ -139,12 +146,13 @@ impl<'a> Reader<'a> {
                     let name = self.name()?;
                     self.open()?;
                     let (set, elements) = self.set(name, kind, table.family)?;
-                    match sets.entry(name.text).or_insert(table.sets.len()) {
-                        at if table.sets.get(*at).is_some_and(|first| first.is_declared_as(&set)) => {
-                            table.sets[*at].elements.extend(set.elements);
-                            lines.sets[*at].1.extend(elements);
+                    let at = *declared.sets.entry(name.text).or_insert(table.sets.len());
+                    match table.sets.get_mut(at).filter(|first| first.is_declared_as(&set)) {
+                        Some(first) => {
+                            first.elements.extend(set.elements);
+                            lines.sets[at].1.extend(elements);
                         }
-                        _ => {
+                        None => {
                             table.sets.push(set);
                             lines.sets.push((word.line, elements));
                         }
@@ -154,16 +162,14 @@ impl<'a> Reader<'a> {
                     let name = self.name()?;
                     self.open()?;
                     let (chain, rules) = self.chain(name, within)?;
-                    match chains.entry(name.text).or_insert(table.chains.len()) {
-                        at if table
-                            .chains
-                            .get(*at)
-                            .is_some_and(|first| chain.base.is_none() || first.base == chain.base) =>
-                        {
-                            table.chains[*at].rules.extend(chain.rules);
-                            lines.chains[*at].1.extend(rules);
+                    let at = *declared.chains.entry(name.text).or_insert(table.chains.len());
+                    let is_same = |first: &&mut Chain| chain.base.is_none() || first.base == chain.base;
+                    match table.chains.get_mut(at).filter(is_same) {
+                        Some(first) => {
+                            first.rules.extend(chain.rules);
+                            lines.chains[at].1.extend(rules);
                         }
-                        _ => {
+                        None => {
                             table.chains.push(chain);
                             lines.chains.push((word.line, rules));
                         }
@@ -171,16 +177,7 @@ impl<'a> Reader<'a> {
                 }
                 // It counts, which changes nothing for packets.
                 "counter" => self.skip_statement()?,
-                "flags" => {
-                    let mut flags = Vec::new();
-                    self.rest_of_line(&mut flags)?;
-                    if flags.iter().any(|flag| flag.is("dormant")) {
-                        return Err((
-                            word.start,
-                            "the table is dormant: the kernel asks none of its chains".to_owned(),
-                        ));
-                    }
-                }
+                "flags" => self.flags(word.start)?,
                 other if is_own => {
                     let message = format!("`{other}` is not supported in kube-proxy's table");
                     return Err((word.start, message));
@@ -190,6 +187,16 @@ impl<'a> Reader<'a> {
             }
         }
         Ok((table, lines))
+    }
+
+    /// The flags of a table, behind the word at a byte.
+    fn flags(&mut self, at: usize) -> Result<(), Fault> {
+        let mut flags = Vec::new();
+        self.rest_of_line(&mut flags)?;
+        if flags.iter().any(|flag| flag.is("dormant")) {
+            return Err((at, "the table is dormant: the kernel evaluates none of its chains".to_owned()));
+        }
+        Ok(())
     }
 
     /// A chain, and the lines of its rules.

@@ -1,11 +1,15 @@
 //! The result of `svclab cascade` for machines. `svclab schema cascade` describes every field.
 
+mod sample;
+mod step;
+
 use schemars::JsonSchema;
 use serde::Serialize;
-use svclab_rules::cascade;
-use svclab_rules::walk;
+use svclab_rules::{cascade, walk};
 
-use super::{Report, sample};
+use self::sample::Sample;
+use self::step::{Share, Step};
+use super::{Report, sample as sampled};
 
 /// The whole report as a serializable value.
 pub fn document(report: &Report) -> impl Serialize {
@@ -100,7 +104,7 @@ struct Cascade<'a> {
 }
 
 impl<'a> Cascade<'a> {
-    fn of(own: &'a cascade::Cascade, sample: Option<&'a sample::Sample>) -> Self {
+    fn of(own: &'a cascade::Cascade, sample: Option<&'a sampled::Sample>) -> Self {
         Self {
             service: &own.service,
             protocol: own.protocol.map(|protocol| protocol.as_str()),
@@ -138,108 +142,6 @@ struct Frontend {
 impl Frontend {
     fn of(frontend: &cascade::Frontend) -> Self {
         Self { address: frontend.address, port: frontend.port, protocol: frontend.protocol.as_str() }
-    }
-}
-
-/// A rule that takes a part of the connections that come to it.
-#[derive(Serialize, JsonSchema)]
-struct Step<'a> {
-    /// Its number in the chain, from 1.
-    rule: usize,
-    /// Where it leads to: `10.244.1.2:80`.
-    endpoint: &'a str,
-    /// The endpoint's own chain, where it has one.
-    chain: Option<&'a str>,
-    /// What it takes of what comes to it.
-    chance: Chance,
-    /// What it takes of all; `null` where these rules do not say, as are the other shares.
-    share: Option<Share>,
-    /// How far the share is off even, relative to that.
-    deviation: Option<f64>,
-    /// What it and those before it take of all.
-    cumulative: Option<Share>,
-}
-
-impl<'a> Step<'a> {
-    fn of(own: &cascade::Cascade, step: &'a cascade::Step) -> Self {
-        let known = own.is_known(step);
-        Self {
-            rule: step.rule,
-            endpoint: &step.endpoint,
-            chain: Some(&*step.chain).filter(|chain| !chain.is_empty()),
-            chance: Chance::of(step.chance),
-            share: known.then(|| Share::of(step.share)),
-            deviation: known.then(|| own.deviation(step)),
-            cumulative: known.then(|| Share::of(step.cumulative)),
-        }
-    }
-}
-
-/// What a rule takes of the connections that come to it: those whose draw is below the threshold.
-#[derive(Serialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "lowercase")]
-enum Chance {
-    /// iptables' `statistic --mode random`.
-    Random(Drawn),
-    /// All.
-    Always(Drawn),
-    /// nft's `numgen random`.
-    Numgen(Drawn),
-    /// iptables' `statistic --mode nth`: some of so many packets, in turn.
-    Nth(Turn),
-    /// Those that fulfil a condition of the packet; the share is that of the connections that all shares are of.
-    Condition,
-}
-
-/// Some packets of every so many, in turn.
-#[derive(Serialize, JsonSchema)]
-struct Turn {
-    /// The number of packets taken.
-    part: u32,
-    /// Of every so many packets.
-    every: u32,
-}
-
-/// A random choice.
-#[derive(Serialize, JsonSchema)]
-struct Drawn {
-    /// As the rules have it: `0.33333333349`.
-    written: String,
-    /// The number of draws that match.
-    threshold: u32,
-    /// Out of how many the kernel draws.
-    draws: u64,
-}
-
-impl Chance {
-    fn of(chance: cascade::Chance) -> Self {
-        let drawn = || Drawn { written: chance.words(), threshold: chance.threshold(), draws: chance.draws() };
-        match chance {
-            cascade::Chance::Below(_) => Self::Random(drawn()),
-            cascade::Chance::Always => Self::Always(drawn()),
-            cascade::Chance::Drawn { .. } => Self::Numgen(drawn()),
-            cascade::Chance::Nth { part, every } => Self::Nth(Turn { part, every }),
-            cascade::Chance::Condition => Self::Condition,
-        }
-    }
-}
-
-/// A share of connections. The true value is not smaller than `value`, and by at most `error` greater, beside the last bit of the
-/// number itself.
-#[derive(Serialize, JsonSchema)]
-struct Share {
-    /// From 0 to 1.
-    value: f64,
-    /// The true value exceeds `value` by at most this.
-    error: f64,
-    /// The share itself where it is exact, as text because of its size: `1/3`.
-    fraction: Option<String>,
-}
-
-impl Share {
-    fn of(share: walk::Share) -> Self {
-        let fraction = share.fraction().map(|(numerator, denominator)| format!("{numerator}/{denominator}"));
-        Self { value: share.to_f64(), error: share.error(), fraction }
     }
 }
 
@@ -346,67 +248,4 @@ impl<'a> Unknown<'a> {
     fn of(own: &'a cascade::Unknown) -> Self {
         Self { rule: Some(own.rule).filter(|rule| *rule > 0), share: own.share.map(Share::of), message: &own.why }
     }
-}
-
-/// What came of real packets.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct Sample<'a> {
-    /// Who sent, as scenarios name it: `pod/client`.
-    from: &'a str,
-    /// Where to.
-    to: std::net::SocketAddr,
-    /// How many flows were sent.
-    sent: u64,
-    /// How many of them had to be sent again, because the kernel had dropped them by itself.
-    repeated: u64,
-    /// The flows that arrived, by endpoint.
-    arrivals: Vec<Arrival<'a>>,
-    /// The probability that right shares look at least this wrong; `null` where nothing arrived.
-    p_value: Option<f64>,
-    /// How often the test fails although shares are right.
-    false_alarm_rate: Option<f64>,
-    /// What was shown, in words.
-    shown: &'a [String],
-    /// What is wrong, in words; nothing where all is as the rules have it.
-    faults: &'a [String],
-}
-
-impl<'a> Sample<'a> {
-    fn of(sample: &'a sample::Sample) -> Self {
-        let cells = sample.fit.iter().flat_map(|fit| &fit.cells).map(Some).chain(std::iter::repeat(None));
-        let arrivals = sample.arrivals.iter().zip(cells).map(|(own, cell)| Arrival {
-            endpoint: &own.endpoint,
-            arrived: own.arrived,
-            counted: own.counted,
-            share: Share::of(own.share),
-            interval: cell.map(|cell| [cell.interval.low, cell.interval.high]),
-        });
-        Self {
-            from: &sample.from,
-            to: sample.to,
-            sent: sample.sent,
-            repeated: sample.repeated,
-            arrivals: arrivals.collect(),
-            p_value: sample.fit.as_ref().map(|fit| fit.p_value),
-            false_alarm_rate: sample.fit.as_ref().map(|fit| fit.rate.get()),
-            shown: &sample.shown,
-            faults: &sample.faults,
-        }
-    }
-}
-
-/// What arrived at one endpoint, or nowhere.
-#[derive(Serialize, JsonSchema)]
-struct Arrival<'a> {
-    /// The endpoint.
-    endpoint: &'a str,
-    /// Flows that arrived there.
-    arrived: u64,
-    /// Flows that rules translated to it, by their own counters, where they have any.
-    counted: Option<u64>,
-    /// What should arrive.
-    share: Share,
-    /// The shares that fit the count: those of all endpoints together, at the false-alarm rate.
-    interval: Option<[f64; 2]>,
 }

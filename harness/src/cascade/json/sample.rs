@@ -1,0 +1,70 @@
+//! What a sample of flows showed.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::step::Share;
+use crate::cascade::sample;
+
+/// What came of real packets.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Sample<'a> {
+    /// Who sent, as scenarios name it: `pod/client`.
+    from: &'a str,
+    /// Where to.
+    to: std::net::SocketAddr,
+    /// How many flows were sent.
+    sent: u64,
+    /// How many of them had to be sent again, because the kernel had dropped them by itself.
+    repeated: u64,
+    /// The flows that arrived, by endpoint.
+    arrivals: Vec<Arrival<'a>>,
+    /// The probability that right shares look at least this wrong; `null` where nothing arrived.
+    p_value: Option<f64>,
+    /// How often the test fails although shares are right.
+    false_alarm_rate: Option<f64>,
+    /// What was shown, in words.
+    shown: &'a [String],
+    /// What is wrong, in words; nothing where all is as the rules have it.
+    faults: &'a [String],
+}
+
+impl<'a> Sample<'a> {
+    pub(super) fn of(sample: &'a sample::Sample) -> Self {
+        let cells = sample.fit.iter().flat_map(|fit| &fit.cells).map(Some).chain(std::iter::repeat(None));
+        let arrivals = sample.arrivals.iter().zip(cells).map(|(own, cell)| Arrival {
+            endpoint: &own.endpoint,
+            arrived: own.arrived,
+            counted: own.counted,
+            share: Share::of(own.share),
+            interval: cell.map(|cell| [cell.interval.low, cell.interval.high]),
+        });
+        Self {
+            from: &sample.from,
+            to: sample.to,
+            sent: sample.sent,
+            repeated: sample.repeated,
+            arrivals: arrivals.collect(),
+            p_value: sample.fit.as_ref().map(|fit| fit.p_value),
+            false_alarm_rate: sample.fit.as_ref().map(|fit| fit.rate.get()),
+            shown: &sample.shown,
+            faults: &sample.faults,
+        }
+    }
+}
+
+/// What arrived at one endpoint, or nowhere.
+#[derive(Serialize, JsonSchema)]
+struct Arrival<'a> {
+    /// The endpoint.
+    endpoint: &'a str,
+    /// Flows that arrived there.
+    arrived: u64,
+    /// Flows that rules translated to it, by their own counters, where they have any.
+    counted: Option<u64>,
+    /// What should arrive.
+    share: Share,
+    /// The shares that fit the count: those of all endpoints together, at the false-alarm rate.
+    interval: Option<[f64; 2]>,
+}

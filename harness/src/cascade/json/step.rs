@@ -1,0 +1,107 @@
+//! A rule that leads to an endpoint, with its chance and share.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use svclab_rules::{cascade, walk};
+
+/// A rule that takes a part of the connections that come to it.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Step<'a> {
+    /// Its number in the chain, from 1.
+    rule: usize,
+    /// Where it leads to: `10.244.1.2:80`.
+    endpoint: &'a str,
+    /// The endpoint's own chain, where it has one.
+    chain: Option<&'a str>,
+    /// What it takes of what comes to it.
+    chance: Chance,
+    /// What it takes of all; `null` where these rules do not say, as are the other shares.
+    share: Option<Share>,
+    /// How far the share is off even, relative to that.
+    deviation: Option<f64>,
+    /// What it and those before it take of all.
+    cumulative: Option<Share>,
+}
+
+impl<'a> Step<'a> {
+    pub(super) fn of(own: &cascade::Cascade, step: &'a cascade::Step) -> Self {
+        let known = own.is_known(step);
+        Self {
+            rule: step.rule,
+            endpoint: &step.endpoint,
+            chain: Some(&*step.chain).filter(|chain| !chain.is_empty()),
+            chance: Chance::of(step.chance),
+            share: known.then(|| Share::of(step.share)),
+            deviation: known.then(|| own.deviation(step)),
+            cumulative: known.then(|| Share::of(step.cumulative)),
+        }
+    }
+}
+
+/// What a rule takes of the connections that come to it: those whose draw is below the threshold.
+#[derive(Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum Chance {
+    /// iptables' `statistic --mode random`.
+    Random(Drawn),
+    /// All.
+    Always(Drawn),
+    /// nft's `numgen random`.
+    Numgen(Drawn),
+    /// iptables' `statistic --mode nth`: some of so many packets, in turn.
+    Nth(Turn),
+    /// Those that fulfil a condition of the packet; the share is that of the connections that all shares are of.
+    Condition,
+}
+
+/// Some packets of every so many, in turn.
+#[derive(Serialize, JsonSchema)]
+struct Turn {
+    /// The number of packets taken.
+    part: u32,
+    /// Of every so many packets.
+    every: u32,
+}
+
+/// A random choice.
+#[derive(Serialize, JsonSchema)]
+struct Drawn {
+    /// As the rules have it: `0.33333333349`.
+    written: String,
+    /// The number of draws that match.
+    threshold: u32,
+    /// Out of how many the kernel draws.
+    draws: u64,
+}
+
+impl Chance {
+    fn of(chance: cascade::Chance) -> Self {
+        let drawn = || Drawn { written: chance.words(), threshold: chance.threshold(), draws: chance.draws() };
+        match chance {
+            cascade::Chance::Below(_) => Self::Random(drawn()),
+            cascade::Chance::Always => Self::Always(drawn()),
+            cascade::Chance::Drawn { .. } => Self::Numgen(drawn()),
+            cascade::Chance::Nth { part, every } => Self::Nth(Turn { part, every }),
+            cascade::Chance::Condition => Self::Condition,
+        }
+    }
+}
+
+/// A share of connections. The true value is not smaller than `value`, and by at most `error` greater, beside the last bit of the
+/// number itself.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Share {
+    /// From 0 to 1.
+    value: f64,
+    /// The true value exceeds `value` by at most this.
+    error: f64,
+    /// The share itself where it is exact, as text because of its size: `1/3`.
+    fraction: Option<String>,
+}
+
+impl Share {
+    pub(super) fn of(share: walk::Share) -> Self {
+        let fraction = share.fraction().map(|(numerator, denominator)| format!("{numerator}/{denominator}"));
+        Self { value: share.to_f64(), error: share.error(), fraction }
+    }
+}

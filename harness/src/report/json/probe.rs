@@ -1,0 +1,151 @@
+//! A probe, with what it was compared with.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::flow::Flow;
+use super::tally::{Fit, Sums};
+use crate::judge::{Difference, observed_words};
+use crate::observation::Observation;
+use crate::report::{Diagnosis, ProbeReport, Status};
+use crate::scenario::Span;
+
+/// A probe.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Probe<'a> {
+    /// The flow, in words: `pod/client > service/nginx:80 tcp`.
+    title: &'a str,
+    /// The place of the step in the scenario.
+    at: &'a Span,
+    /// `ok` or `failed`.
+    status: &'static str,
+    /// The duration.
+    seconds: f64,
+    /// The expectation in words, by field: `outcome`, `source`, `reply`, `balance`, `affinity`.
+    expected: BTreeMap<&'static str, &'a str>,
+    /// The observation, in words.
+    observed: String,
+    /// The flow; `null` if flows were counted.
+    flow: Option<Flow<'a>>,
+    /// The counts of flows; `null` for a single flow.
+    tally: Option<Sums<'a>>,
+    /// The differences between expectation and observation.
+    differences: Vec<Part<'a>>,
+    /// What was measured, in words.
+    shown: &'a [String],
+    /// The test of the endpoints' shares.
+    balance: Option<Fit<'a>>,
+    /// The three sources on a failed probe.
+    diagnosis: Option<Sources<'a>>,
+    /// The rules that decided on a failed probe.
+    rules: Vec<Rules<'a>>,
+    /// The command that explains a failed probe rule by rule.
+    look: Option<&'a str>,
+}
+
+impl<'a> From<&'a ProbeReport> for Probe<'a> {
+    fn from(report: &'a ProbeReport) -> Self {
+        let (flow, tally) = match &report.observation {
+            Observation::Flow(flow) => (Some(Flow::from(&**flow)), None),
+            Observation::Tally(tally) => (None, Some(Sums::from(tally))),
+        };
+        let status = if report.judgment.held { Status::Ok } else { Status::Failed };
+        Self {
+            title: &report.title,
+            at: &report.span,
+            status: status.as_str(),
+            seconds: report.duration.as_secs_f64(),
+            expected: report.expected.iter().map(|(field, words)| (field.as_str(), words.as_str())).collect(),
+            observed: observed_words(&report.observation),
+            flow,
+            tally,
+            differences: report.judgment.differences.iter().map(Part::from).collect(),
+            shown: &report.judgment.shown,
+            balance: report.judgment.balance.as_ref().map(Fit::from),
+            diagnosis: report.diagnosis.as_ref().map(Sources::from),
+            rules: report.rules.iter().map(|rules| Rules { place: &rules.place, lines: &rules.lines }).collect(),
+            look: report.look.as_deref(),
+        }
+    }
+}
+
+/// A difference between expectation and observation.
+#[derive(Serialize, JsonSchema)]
+struct Part<'a> {
+    /// The field: `outcome`, `flows`, `source`, `reply`, `balance` or `affinity`.
+    field: &'static str,
+    /// The expectation, in words.
+    expected: &'a str,
+    /// The observation, in words.
+    observed: &'a str,
+    /// Why they differ, in words.
+    reason: &'a str,
+}
+
+impl<'a> From<&'a Difference> for Part<'a> {
+    fn from(Difference { field, expected, observed, reason }: &'a Difference) -> Self {
+        Self { field: field.as_str(), expected, observed, reason }
+    }
+}
+
+/// The three sources on one flow.
+#[derive(Serialize, JsonSchema)]
+struct Sources<'a> {
+    /// What the Service API promises, in words.
+    promise: Option<&'a str>,
+    /// What the rules do, in words: each branch with its share.
+    prediction: &'a [String],
+    /// Why there is no prediction.
+    unpredicted: Option<&'a str>,
+    /// The observation when the flow was sent again, in words.
+    observation: &'a str,
+    /// Which sources disagree, in a sentence.
+    meaning: &'a str,
+    /// The rules that the kernel matched, compared with the prediction.
+    kernel: Option<Kernel<'a>>,
+    /// Why the kernel was not traced.
+    untraced: Option<&'a str>,
+}
+
+/// The rules that the kernel matched, compared with the prediction.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Kernel<'a> {
+    /// The number of rules matched as predicted, one after the other.
+    as_predicted: usize,
+    /// The number of rules matched in total.
+    matched: usize,
+    /// The first difference, in lines: its place, the rule predicted, the rule matched.
+    difference: Option<&'a [String]>,
+}
+
+/// Rules of one machine.
+#[derive(Serialize, JsonSchema)]
+struct Rules<'a> {
+    /// The machine: `node/worker`.
+    place: &'a str,
+    /// The rules.
+    lines: &'a [String],
+}
+
+impl<'a> From<&'a Diagnosis> for Sources<'a> {
+    fn from(diagnosis: &'a Diagnosis) -> Self {
+        let kernel = diagnosis.kernel.as_ref().map(|way| Kernel {
+            as_predicted: way.as_predicted,
+            matched: way.matched,
+            difference: way.difference.as_deref(),
+        });
+        Self {
+            promise: diagnosis.promise.as_deref(),
+            prediction: &diagnosis.prediction,
+            unpredicted: diagnosis.unpredicted.as_deref(),
+            observation: &diagnosis.observation,
+            meaning: &diagnosis.meaning,
+            kernel,
+            untraced: diagnosis.untraced.as_deref(),
+        }
+    }
+}

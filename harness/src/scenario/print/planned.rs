@@ -1,0 +1,78 @@
+//! Tests that expect what is promised.
+
+use svclab_rules::cluster::{Family, Protocol};
+
+use super::{field, words};
+use crate::yaml::{Fields, Item};
+
+/// A test of one probe that expects what is promised.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedTest {
+    /// Its name.
+    pub name: String,
+    /// The sender, as scenarios write it.
+    pub from: String,
+    /// The destination, as scenarios write it.
+    pub to: String,
+    /// The protocol, where the destination does not determine it.
+    pub protocol: Option<Protocol>,
+    /// The family, where both ends have both.
+    pub family: Option<Family>,
+    /// How many flows are sent.
+    pub flows: u64,
+    /// What is expected.
+    pub outcome: PlannedOutcome,
+}
+
+/// What is promised of a probe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PlannedOutcome {
+    /// It is delivered.
+    Delivered {
+        /// To one of these, as scenarios write it; anywhere where there are none.
+        targets: Vec<String>,
+        /// The source that the receiver sees, in a word.
+        source: Option<&'static str>,
+        /// Whether the reply comes from the address asked.
+        is_from_vip: bool,
+        /// Whether every target gets some of the flows.
+        is_spread: bool,
+    },
+    /// The packet is rejected: the sender gets a TCP reset or an ICMP error.
+    Rejected,
+    /// The packet is dropped: the sender gets no reply.
+    Dropped,
+    /// Rejected or dropped.
+    Fails,
+}
+
+pub(super) fn test(test: &PlannedTest) -> Item {
+    let probe = [
+        Some(field("from", test.from.as_str())),
+        Some(field("to", test.to.as_str())),
+        test.protocol.map(|protocol| field("protocol", protocol.to_string().to_lowercase())),
+        test.family.map(|family| field("family", family.to_string().to_lowercase())),
+        (test.flows > 1).then(|| field("flows", Item::Bare(test.flows.to_string()))),
+    ];
+    let expect: Fields = match &test.outcome {
+        PlannedOutcome::Delivered { targets, source, is_from_vip, is_spread } => {
+            let listed = match targets.as_slice() {
+                [] => None,
+                [one] => Some(field("delivered", one.as_str())),
+                all => Some(field("delivered", words(all))),
+            };
+            let fields = [
+                listed,
+                source.map(|word| field("source", word)),
+                is_from_vip.then(|| field("reply", "from-vip")),
+                is_spread.then(|| field("balance", "all")),
+            ];
+            fields.into_iter().flatten().collect()
+        }
+        PlannedOutcome::Rejected => vec![field("rejected", true)],
+        PlannedOutcome::Dropped => vec![field("dropped", true)],
+        PlannedOutcome::Fails => vec![field("fails", true)],
+    };
+    let probe: Fields = probe.into_iter().flatten().collect();
+    Item::Map(vec![field("name", test.name.as_str()), field("probe", probe), field("expect", expect)])
+}

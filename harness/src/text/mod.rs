@@ -1,0 +1,131 @@
+//! Text in svclab's messages: escaping, counting, paths.
+
+mod escape;
+mod path;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::time::Duration;
+
+use serde::Serialize;
+
+pub use self::escape::{harmless, is_obeyed, one_line, visible};
+pub(crate) use self::escape::{json_escaped, markup};
+pub use self::path::{Printable, path_text, printable};
+pub(crate) use self::path::{deserialize_path, serialize_path};
+
+/// A number with its thousands grouped: `41,200`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A number of things: `1 test`, `1,200 tests`, `2 entries`, `3 addresses`.
+pub fn counted<N: Number>(number: N, thing: &str) -> String {
+    let number = number.wide();
+    if number == 1 {
+        return format!("1 {thing}");
+    }
+    let before_y = thing.strip_suffix('y').filter(|rest| !rest.ends_with(['a', 'e', 'o', 'u']));
+    let plural = match before_y {
+        Some(rest) => format!("{rest}ies"),
+        None if ["s", "x", "ch", "sh"].iter().any(|end| thing.ends_with(end)) => format!("{thing}es"),
+        None => format!("{thing}s"),
+    };
+    format!("{} {plural}", grouped(number))
+}
+
+/// A number of things, of either width.
+pub trait Number {
+    /// The same as the wider one.
+    fn wide(self) -> u64;
+}
+
+impl Number for u64 {
+    fn wide(self) -> u64 {
+        self
+    }
+}
+
+impl Number for usize {
+    fn wide(self) -> u64 {
+        self as u64
+    }
+}
+
+/// The longest rule that is printed whole, in characters.
+const LONGEST: usize = 240;
+
+/// A duration for a person: `< 1 ms`, `84 ms`, `1.31 s`, `2 min 03 s`.
+pub fn duration(duration: Duration) -> String {
+    let millis = duration.as_millis();
+    match millis {
+        0 => "< 1 ms".to_owned(),
+        1..1_000 => format!("{millis} ms"),
+        // Rounded like the text, so that it is never 60.00 s.
+        1_000..59_995 => format!("{:.2} s", duration.as_secs_f64()),
+        _ => {
+            let seconds = duration.as_secs_f64().round() as u64;
+            format!("{} min {:02} s", seconds / 60, seconds % 60)
+        }
+    }
+}
+
+/// The start of a long rule.
+pub(crate) fn shortened(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => Cow::Owned(format!("{} ...", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// The system's message for an error, as a fragment: without its number, and in lower case.
+pub fn reason(error: impl Display) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let text = one_line(text);
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// A text as one word of a shell's command line.
+pub(crate) fn shell_word(text: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_./:=@+-".contains(letter);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+/// A value as an indented JSON document with a line end, in which nothing is obeyed by a terminal or by GitHub Actions: such
+/// characters are escaped as JSON does.
+///
+/// # Errors
+///
+/// Those of the value's own serialization.
+pub fn json(value: &impl Serialize) -> Result<String, serde_json::Error> {
+    serde_json::to_string_pretty(value).map(|text| json_escaped(text) + "\n")
+}
+
+/// The network between nodes, as places are named.
+pub(crate) const UNDERLAY: &str = "underlay";
+
+/// Whether a place is in the cluster: a node, or a pod with its own rules. A packet on the underlay, or at a machine
+/// behind it, has left the cluster.
+pub(crate) fn is_in_cluster(place: &str) -> bool {
+    place != UNDERLAY && !place.starts_with("host/")
+}
+
+/// The words for a drop at a place.
+pub(crate) fn drop_words(at: &str) -> String {
+    if is_in_cluster(at) { format!("dropped on {at}") } else { "lost on the underlay".to_owned() }
+}

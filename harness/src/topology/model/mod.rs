@@ -1,0 +1,143 @@
+//! The plan as plain values.
+
+mod netns;
+mod routes;
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+pub(crate) use self::netns::{Interface, InterfaceKind, LinkEnd, Netns, Role, Sysctl};
+pub(crate) use self::routes::{Fdb, Hop, Neighbour, Route};
+pub(super) use self::routes::{OfPeers, Peers};
+use crate::wire::Mac;
+
+/// All namespaces of a lab.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Topology {
+    /// The namespaces; a [`NetnsId`] is an index of this list. The underlay is the first.
+    pub namespaces: Vec<Netns>,
+    /// The pod or outside host that has an address outside of the nodes' kernels.
+    pub owners: HashMap<IpAddr, NetnsId>,
+}
+
+/// An index into [`Topology::namespaces`].
+pub(crate) type NetnsId = usize;
+
+/// The index of `lo` in every namespace.
+pub(crate) const LOOPBACK: u32 = 1;
+
+/// The index of `eth0` in every namespace that has one.
+pub(crate) const ETH0: u32 = 2;
+
+/// The underlay's index.
+pub(crate) const UNDERLAY: NetnsId = 0;
+
+/// The hardware address of an interface of a namespace: locally administered and unique in the lab.
+pub(crate) fn mac_of(netns: NetnsId, index: u32) -> Mac {
+    let [.., high, middle, low] = netns.to_be_bytes();
+    let [.., index_high, index_low] = index.to_be_bytes();
+    Mac([0x02, high, middle, low, index_high, index_low])
+}
+
+impl Topology {
+    /// Adds a namespace.
+    pub(crate) fn add(&mut self, netns: Netns) -> NetnsId {
+        self.namespaces.push(netns);
+        self.namespaces.len() - 1
+    }
+
+    /// True where any machine has an IPv6 address.
+    pub(crate) fn has_ipv6(&self) -> bool {
+        let kernels = self.namespaces.iter().flat_map(|netns| &netns.addresses).map(|(_, prefix)| prefix.addr());
+        kernels.chain(self.owners.keys().copied()).any(|address| address.is_ipv6())
+    }
+
+    /// The namespace of this name.
+    pub(crate) fn find(&self, name: &str) -> Option<NetnsId> {
+        self.namespaces.iter().position(|netns| netns.name == name)
+    }
+
+    /// A name for an interface of a namespace that leads to another: after that one's name where it is short enough and
+    /// not taken, else after its number.
+    pub(in crate::topology) fn interface_name(&self, netns: NetnsId, prefix: &str, to: NetnsId) -> String {
+        /// IFNAMSIZ of linux/if.h, without the closing zero.
+        const LONGEST: usize = 15;
+        let name = self.namespaces[to].name.rsplit('/').next().unwrap_or_default();
+        let name = format!("{prefix}-{name}");
+        let is_taken = self.namespaces[netns].interfaces.iter().any(|interface| interface.name == name);
+        if is_taken || name.len() > LONGEST { format!("{prefix}{to}") } else { name }
+    }
+
+    /// Joins two namespaces by a veth pair; returns the index of the owner's end and of the peer's.
+    pub(crate) fn link(&mut self, owner: (NetnsId, String), peer: (NetnsId, &str)) -> (u32, u32) {
+        let (owner_index, peer_index) = (self.namespaces[owner.0].next_index(), self.namespaces[peer.0].next_index());
+        let end = |netns, index, name: String, kind| (netns, Interface::new(netns, index, name, kind));
+        let ends = [
+            end(owner.0, owner_index, owner.1, InterfaceKind::VethOwner(LinkEnd { netns: peer.0, index: peer_index })),
+            end(
+                peer.0,
+                peer_index,
+                peer.1.to_owned(),
+                InterfaceKind::VethPeer(LinkEnd { netns: owner.0, index: owner_index }),
+            ),
+        ];
+        for (netns, interface) in ends {
+            self.namespaces[netns].interfaces.push(interface);
+        }
+        (owner_index, peer_index)
+    }
+
+    /// The hardware address that a packet made on the wire of a namespace is sent to: that of the node which it is handed to, if
+    /// there is one, whatever routes say.
+    pub(crate) fn first_hop(&self, from: NetnsId, destination: IpAddr, via: Option<NetnsId>) -> Option<Mac> {
+        via.map(|node| mac_of(node, ETH0)).or_else(|| self.next_hop(from, destination))
+    }
+
+    /// The hardware address that a packet made on the wire of a namespace is sent to by routes.
+    pub(crate) fn next_hop(&self, from: NetnsId, destination: IpAddr) -> Option<Mac> {
+        let netns = self.namespaces.get(from)?;
+        let neighbour =
+            self.owners.get(&destination).filter(|_| netns.on_link.iter().any(|net| net.contains(&destination)));
+        neighbour.map(|owner| mac_of(*owner, ETH0)).or(netns.gateway)
+    }
+
+    /// The same network as Kubernetes expects it: without the settings that a scenario asks for, and with bridges that send packets
+    /// back to the port they came from and hand them to iptables.
+    pub(crate) fn with_default_settings(&self) -> Self {
+        let mut topology = self.clone();
+        for netns in topology.namespaces.iter_mut().filter(|netns| netns.role == Role::Node) {
+            netns.sysctls.retain(|sysctl| sysctl.asked_for.is_none());
+            netns.interfaces.iter_mut().for_each(|interface| interface.hairpin = true);
+            for table in ["iptables", "ip6tables"] {
+                netns.set(format!("bridge.bridge-nf-call-{table}"), 1);
+            }
+        }
+        topology
+    }
+
+    /// The node that the underlay routes packets for a service address to.
+    pub(crate) fn entry_node(&self, destination: IpAddr) -> Option<&Netns> {
+        let mut routes = self.namespaces[UNDERLAY].routes();
+        let route = routes.find(|route| route.destination == IpNet::from(destination))?;
+        let gateway = route.hop.gateway()?;
+        let mut nodes = self.namespaces.iter().filter(|netns| netns.role == Role::Node);
+        nodes.find(|node| node.addresses.iter().any(|(_, address)| address.addr() == gateway))
+    }
+
+    /// The addresses that the kernels of nodes have, by the node's name.
+    pub(crate) fn node_addresses(&self) -> BTreeMap<String, Vec<IpAddr>> {
+        let own = |netns: &Netns| netns.addresses.iter().map(|(_, prefix)| prefix.addr()).collect();
+        let nodes = self.namespaces.iter().filter(|netns| netns.role == Role::Node);
+        nodes.filter_map(|netns| Some((netns.node_name()?.to_owned(), own(netns)))).collect()
+    }
+
+    /// The namespace that a packet gets into which leaves a namespace by an interface.
+    pub(crate) fn behind(&self, netns: NetnsId, index: u32) -> Option<NetnsId> {
+        match self.namespaces.get(netns)?.interface(index)?.kind {
+            InterfaceKind::VethOwner(end) | InterfaceKind::VethPeer(end) => Some(end.netns),
+            InterfaceKind::Bridge | InterfaceKind::Vxlan { .. } => None,
+        }
+    }
+}

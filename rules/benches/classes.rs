@@ -10,7 +10,8 @@ use divan::{Bencher, black_box};
 use svclab_rules::cluster::{Family, ProxyMode};
 use svclab_rules::ruleset::{Program, Rules, compile};
 use svclab_rules::walk::{
-    Branch, Classes, Environment, Hook, Interface, Narrowed, Narrowing, HookVerdict, Packet, Region, Tracking, Transport,
+    Arrival, Branch, Classes, Environment, Hook, HookVerdict, Interface, Narrowed, Narrowing, Packet, Region, Tracking,
+    Transport,
 };
 
 const SERVICES: u32 = 10_000;
@@ -50,13 +51,16 @@ fn walk(program: &Program, environment: &Environment, packet: &Packet, narrowing
     let tracking = Tracking::unknown(&packet, Some(narrowing));
     let output = Interface::new("veth1");
     let next = |hook: Hook, branches: Vec<Branch<Narrowed>>| -> Vec<Branch<Narrowed>> {
-        let (on, ended): (Vec<_>, Vec<_>) = branches.into_iter().partition(|branch| branch.outcome == HookVerdict::Accept);
+        let (on, ended): (Vec<_>, Vec<_>) =
+            branches.into_iter().partition(|branch| branch.outcome == HookVerdict::Accept);
         let walked = on.into_iter().flat_map(|branch| {
             let packet = Packet { output, ..branch.packet };
-            program.walk_narrowed(environment, hook, &packet, branch.tracking, narrowing)
+            let arrival = Arrival { environment, hook, packet: &packet, tracking: branch.tracking };
+            program.walk_with(arrival, Narrowed::by(Some(narrowing)))
         });
         ended.into_iter().chain(walked).collect()
     };
-    let branches = program.walk_narrowed(environment, Hook::Prerouting, &packet, tracking, narrowing);
+    let arrival = Arrival { environment, hook: Hook::Prerouting, packet: &packet, tracking };
+    let branches = program.walk_with(arrival, Narrowed::by(Some(narrowing)));
     next(Hook::Postrouting, next(Hook::Forward, branches))
 }

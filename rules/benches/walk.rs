@@ -15,7 +15,7 @@ use svclab_rules::iptables::evaluate::Program;
 use svclab_rules::iptables::{RuleSet, generate};
 use svclab_rules::nftables;
 use svclab_rules::walk::{
-    Branch, Environment, Hook, Interface, NoTrace, HookVerdict, Packet, Path, Trace, Tracking, Transport,
+    Arrival, Branch, Environment, Hook, HookVerdict, Interface, NoTrace, Packet, Path, Trace, Tracking, Transport,
 };
 
 const SERVICES: u32 = 10_000;
@@ -38,7 +38,7 @@ fn compile(bencher: Bencher<'_, '_>) {
 fn choose_endpoint(bencher: Bencher<'_, '_>) {
     let program = Program::compile(&rules()).unwrap();
     prerouting::<NoTrace>(bencher, |environment, packet, branches| {
-        program.walk_into(environment, Hook::Prerouting, packet, Tracking::first(packet), branches);
+        program.walk_into(first(environment, packet), NoTrace, branches);
     });
 }
 
@@ -47,7 +47,7 @@ fn choose_endpoint(bencher: Bencher<'_, '_>) {
 fn choose_endpoint_traced(bencher: Bencher<'_, '_>) {
     let program = Program::compile(&rules()).unwrap();
     prerouting::<Path>(bencher, |environment, packet, branches| {
-        program.walk_into(environment, Hook::Prerouting, packet, Tracking::first(packet), branches);
+        program.walk_into(first(environment, packet), Path::default(), branches);
     });
 }
 
@@ -61,14 +61,16 @@ fn cross_node(bencher: Bencher<'_, '_>) {
         let mut delivered = 0;
         for packet in &packets {
             branches.clear();
-            program.walk_into(&environment, Hook::Prerouting, packet, Tracking::first(packet), &mut branches);
+            program.walk_into(first(&environment, packet), NoTrace, &mut branches);
             let mut next = 0;
             for hook in [Hook::Forward, Hook::Postrouting] {
                 let end = branches.len();
                 for position in next..end {
                     let branch = &branches[position];
                     let packet = Packet { output: Interface::new("veth0"), ..branch.packet };
-                    program.walk_into(&environment, hook, &packet, branch.tracking, &mut branches);
+                    let arrival =
+                        Arrival { environment: &environment, hook, packet: &packet, tracking: branch.tracking };
+                    program.walk_into(arrival, NoTrace, &mut branches);
                 }
                 next = end;
             }
@@ -86,8 +88,13 @@ fn choose_endpoint_of_nftables(bencher: Bencher<'_, '_>, version: &str) {
     let rules = nftables::generate(&cluster, &cluster.nodes[0], Family::Ipv4).unwrap();
     let program = nftables::evaluate::Program::compile(&rules, Family::Ipv4).unwrap();
     prerouting::<NoTrace>(bencher, |environment, packet, branches| {
-        program.walk_into(environment, Hook::Prerouting, packet, Tracking::first(packet), branches);
+        program.walk_into(first(environment, packet), NoTrace, branches);
     });
+}
+
+/// The first packet of a connection, at PREROUTING.
+fn first<'a>(environment: &'a Environment, packet: &'a Packet) -> Arrival<'a> {
+    Arrival { environment, hook: Hook::Prerouting, packet, tracking: Tracking::first(packet) }
 }
 
 /// Takes every flow through PREROUTING, by a function for a program of either language.

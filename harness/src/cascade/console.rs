@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use svclab_rules::cascade::{Cascade, Case, Step, Assessment};
+use svclab_rules::cascade::{Assessment, Cascade, Case, Step};
 
 use super::sample::Sample;
 use super::{Report, figures};

@@ -15,7 +15,7 @@ pub mod svg;
 #[cfg(test)]
 mod tests;
 
-use svclab_rules::cascade::{Cascade, FrameDefect, Assessment};
+use svclab_rules::cascade::{Assessment, Cascade, FrameDefect};
 
 use crate::input::Form;
 use crate::input::did_you_mean;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::iptables::{self, Policy, TableName};
 use svclab_rules::ruleset::{Rules, compile};
-use svclab_rules::walk::{Classes, Hook, HookVerdict, Packet, Region, Tracking, Transport};
+use svclab_rules::walk::{Arrival, Classes, Hook, HookVerdict, Narrowed, Packet, Region, Tracking, Transport};
 
 use super::DiffError;
 use super::classes;
@@ -142,7 +142,8 @@ fn differences(
         [before, after].map(|(program, environment, has_firewall, mark)| {
             let packet = Packet { mark: if is_marked { *mark } else { 0 }, ..*witness };
             let tracking = if closed { Tracking::first(&packet) } else { Tracking::Invalid };
-            let branches = program.walk_narrowed(environment, hook, &packet, tracking, narrowing);
+            let arrival = Arrival { environment, hook, packet: &packet, tracking };
+            let branches = program.walk_with(arrival, Narrowed::by(Some(narrowing)));
             let passes = branches.iter().any(|branch| branch.outcome == HookVerdict::Accept);
             match (closed, passes) {
                 // Without rules of iptables to accept it, what the firewall drops stays dropped.

@@ -78,7 +78,8 @@ fn entry(change: &Change) -> String {
     let more = change.services.len().saturating_sub(services.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let services = if services.is_empty() { String::new() } else { format!(" ({}{more})", services.join(", ")) };
-    let first = change.outcomes.first().map(|OutcomeChange { was, is, .. }| format!("{was} → {is}")).unwrap_or_default();
+    let first =
+        change.outcomes.first().map(|OutcomeChange { was, is, .. }| format!("{was} → {is}")).unwrap_or_default();
     format!("{what}: {}{services}: {}", escaped(&targets(change)), escaped(&first))
 }
 

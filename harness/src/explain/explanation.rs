@@ -9,7 +9,7 @@ use svclab_rules::walk::{Assumptions, Direction, Hook, Packet, Share, State, Tra
 
 use super::call_tree::{CallTree, call_tree};
 use super::model::{
-    Change, Divergence, FirstPacket, HookVisit, Kernel, OutcomeKind, Path, ExplainedPromise, Proportion, Reason,
+    Change, Divergence, ExplainedPromise, FirstPacket, HookVisit, Kernel, OutcomeKind, Path, Proportion, Reason,
 };
 use crate::observation::FlowObservation;
 use crate::predict::{Network, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, Stage};

@@ -41,7 +41,7 @@ use crate::worker::{self, Kind, Slot, Texts, WorkerError, misread};
 
 pub use mermaid::mermaid;
 pub use model::{
-    Change, Divergence, Explanation, FirstPacket, HookVisit, Kernel, Matched, OutcomeKind, Path, ExplainedPromise,
+    Change, Divergence, ExplainedPromise, Explanation, FirstPacket, HookVisit, Kernel, Matched, OutcomeKind, Path,
     Proportion, Reason, RuleVisit,
 };
 pub use svg::svg;

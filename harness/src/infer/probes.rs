@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::cluster::{Family, ObjectName, Pod, Service, ServicePort};
-use svclab_rules::promise::{PromisedOutcome, Promise, Promises, Question, Reply, Source, VantagePoint};
+use svclab_rules::promise::{Promise, PromisedOutcome, Promises, Question, Reply, Source, VantagePoint};
 
-use crate::scenario::{Host, PlannedTest, PlannedOutcome, Scenario, pod_label, short_name};
+use crate::scenario::{Host, PlannedOutcome, PlannedTest, Scenario, pod_label, short_name};
 use crate::stats::flows_to_meet_all;
 
 /// The most tests that are written.

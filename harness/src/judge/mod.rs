@@ -127,7 +127,12 @@ impl fmt::Display for Difference {
 }
 
 /// Compares an observation with every part of an expectation.
-pub(crate) fn judge(probe: &Probe, expectation: &Expectation, observation: &Observation, context: &Context) -> Judgment {
+pub(crate) fn judge(
+    probe: &Probe,
+    expectation: &Expectation,
+    observation: &Observation,
+    context: &Context,
+) -> Judgment {
     let mut findings = Findings::default();
     match observation {
         Observation::Flow(seen) => flow::judge(probe, expectation, seen, context, &mut findings),

@@ -89,7 +89,9 @@ fn of_tables(tables: Tables<'_>) -> Vec<Finding> {
         let unused: Vec<&str> = table
             .chains
             .iter()
-            .filter(|chain| chain.policy.is_none() && ChainKind::of(&chain.name).is_some() && !used.contains(&*chain.name))
+            .filter(|chain| {
+                chain.policy.is_none() && ChainKind::of(&chain.name).is_some() && !used.contains(&*chain.name)
+            })
             .map(|chain| &*chain.name)
             .collect();
         if let Some(first) = unused.first() {

@@ -20,6 +20,15 @@ const SYN_ACK: u8 = 0x12;
 /// Those of a reset.
 const RST_ACK: u8 = 0x14;
 
+/// A packet that a kernel rejects.
+struct Rejected<'a> {
+    /// The namespace that rejects it.
+    netns: NetnsId,
+    state: &'a PacketState,
+    response: RejectResponse,
+    cause: &'a Cause,
+}
+
 impl Network<'_> {
     /// The outcomes of a packet's end, each with what can become of the reply or of the rejection.
     pub(super) fn branches(&self, end: End, origin: Origin<'_>) -> Vec<PredictedBranch> {
@@ -29,7 +38,9 @@ impl Network<'_> {
             Ended::Received(netns, at) => return self.delivered(netns, &at, &state, origin),
             // Only replies return to the origin.
             Ended::Returned => return Vec::new(),
-            Ended::Rejected(netns, rejection, cause) => return self.rejected(netns, &state, rejection, &cause, origin),
+            Ended::Rejected(netns, response, cause) => {
+                return self.rejected(&Rejected { netns, state: &state, response, cause: &cause }, origin);
+            }
             // No process sent a tunnel's packet, so none gets an error.
             Ended::Unsent(netns, cause) if state.carried.is_some() => {
                 PredictedOutcome::Dropped { at: name(netns), cause, rejected_at: None }
@@ -59,19 +70,13 @@ impl Network<'_> {
     }
 
     /// The outcomes of a packet that was rejected: one for each end of the rejection.
-    fn rejected(
-        &self,
-        netns: NetnsId,
-        state: &PacketState,
-        rejection: RejectResponse,
-        cause: &Cause,
-        origin: Origin<'_>,
-    ) -> Vec<PredictedBranch> {
+    fn rejected(&self, rejected: &Rejected<'_>, origin: Origin<'_>) -> Vec<PredictedBranch> {
+        let &Rejected { netns, state, response, cause } = rejected;
         let name = |netns: NetnsId| self.topology.namespaces[netns].name.clone();
-        let kind = kind_of(rejection, cause);
-        let rejections = match (rejection, cause, self.bridge_port(netns, state)) {
+        let kind = kind_of(response, cause);
+        let rejections = match (response, cause, self.bridge_port(netns, state)) {
             (RejectResponse::TcpReset, Cause::Rule(_), Some(port)) => self.reset_by_port(netns, port, state, origin),
-            _ => self.rejections(netns, state, rejection, cause, origin),
+            _ => self.rejections(rejected, origin),
         };
         let of = |rejection: End| {
             let dropped = |at, cause| PredictedOutcome::Dropped { at: name(at), cause, rejected_at: Some(name(netns)) };
@@ -121,18 +126,12 @@ impl Network<'_> {
         traversal.finish()
     }
 
-    /// Follows what a kernel says that refuses a packet: a TCP reset, or an ICMP error from the address that was asked where
-    /// that is its own, else from the one towards the sender.
-    fn rejections(
-        &self,
-        netns: NetnsId,
-        state: &PacketState,
-        rejection: RejectResponse,
-        cause: &Cause,
-        origin: Origin<'_>,
-    ) -> Vec<End> {
+    /// Follows the response of the kernel that rejects a packet: a TCP reset, or an ICMP error from the packet's destination
+    /// if that is its own address, otherwise from its address towards the sender.
+    fn rejections(&self, rejected: &Rejected<'_>, origin: Origin<'_>) -> Vec<End> {
+        let &Rejected { netns, state, response, cause } = rejected;
         let packet = &state.packet;
-        let error = rejection.icmp(Family::of(packet.source));
+        let error = response.icmp(Family::of(packet.source));
         let is_reset = error.is_none();
         let mut answer =
             error.map_or_else(|| reset(packet), |error| self.error(netns, packet, error, origin.narrowing));

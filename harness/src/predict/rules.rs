@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use svclab_rules::cluster::Family;
 use svclab_rules::ruleset::{self, Program, Rule};
-use svclab_rules::walk::{Branch, ChainId, Environment, Hook, Narrowed, Packet, RuleId, Then, Tracking};
+use svclab_rules::walk::{Arrival, Branch, ChainId, Narrowed, RuleId, Then};
 
 use super::matched_rule::NextHook;
 use super::{PredictError, RulePlace};
@@ -30,17 +30,8 @@ impl Rules {
     }
 
     /// Takes a packet through a hook.
-    pub(super) fn walk(
-        &self,
-        environment: &Environment,
-        hook: Hook,
-        packet: &Packet,
-        tracking: Tracking,
-        trace: Narrowed,
-    ) -> Vec<Branch<Narrowed>> {
-        let mut branches = Vec::new();
-        self.program.walk_with(environment, hook, packet, tracking, trace, &mut branches);
-        branches
+    pub(super) fn walk(&self, arrival: Arrival<'_>, trace: Narrowed) -> Vec<Branch<Narrowed>> {
+        self.program.walk_with(arrival, trace)
     }
 
     /// The table and name of a chain.

@@ -4,8 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::walk::{
-    Branch, BridgePorts, By, Direction, Field, Hook, Interface, Intervals, Narrowed, Narrowing, HookVerdict, Packet,
-    RejectResponse, State, Tracked, Tracking, Tuple, address_bits,
+    Arrival, Branch, BridgePorts, By, Direction, Field, Hook, HookVerdict, Interface, Intervals, Narrowed, Narrowing,
+    Packet, RejectResponse, State, Tracked, Tracking, Tuple, address_bits,
 };
 
 use super::narrow::{Set, is_among, loopback};
@@ -323,7 +323,8 @@ impl<'n, 'a> Traversal<'n, 'a> {
         }
         let environment = self.origin.memory.and_then(|memory| memory.get(&netns)).unwrap_or(&machine.environment);
         let trace = Narrowed::by(self.narrowing.as_ref());
-        let branches = rules.walk(environment, hook, &state.packet, state.tracking, trace);
+        let arrival = Arrival { environment, hook, packet: &state.packet, tracking: state.tracking };
+        let branches = rules.walk(arrival, trace);
         if branches.len() > 1 {
             // Not every branch contains it: for a part a rule may hold by chance, and then not for another of its conditions.
             let steps = || branches.iter().flat_map(|branch| &branch.trace.path.0);

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use ipnet::IpNet;
 use svclab_rules::cluster::{Cluster, Protocol, ProxyMode};
 use svclab_rules::profile::{Profile, UnknownVersion};
-use svclab_rules::promise::{Eligible, PromisedOutcome, Owner, Promise, Question, Rejection, Reply, Source};
+use svclab_rules::promise::{Eligible, Owner, Promise, PromisedOutcome, Question, Rejection, Reply, Source};
 
 use super::outcome::{FlowOutcome, outcome_words};
 use crate::predict::{PredictedOutcome, Prediction};
@@ -54,14 +54,17 @@ impl Comparison {
         let Question { to, protocol, .. } = flow.question;
         match (&promise.outcome, seen) {
             (PromisedOutcome::NotPromised, _) => true,
-            (PromisedOutcome::Delivered { endpoints, .. }, FlowOutcome::Delivered { source, destination, reply, .. }) => {
-                endpoints.iter().any(|endpoint| {
-                    endpoint.address == *destination
-                        && self.admits_source(&endpoint.source, flow, source.ip(), *destination)
-                        && admits_reply(endpoint, *to, *reply)
-                })
+            (
+                PromisedOutcome::Delivered { endpoints, .. },
+                FlowOutcome::Delivered { source, destination, reply, .. },
+            ) => endpoints.iter().any(|endpoint| {
+                endpoint.address == *destination
+                    && self.admits_source(&endpoint.source, flow, source.ip(), *destination)
+                    && admits_reply(endpoint, *to, *reply)
+            }),
+            (PromisedOutcome::Rejected(rejection), FlowOutcome::Rejected(kind)) => {
+                is_kind(*rejection, *protocol, *kind)
             }
-            (PromisedOutcome::Rejected(rejection), FlowOutcome::Rejected(kind)) => is_kind(*rejection, *protocol, *kind),
             (PromisedOutcome::Dropped | PromisedOutcome::Fails, FlowOutcome::Dropped { at, .. }) => {
                 is_on(promise.node.as_deref(), at)
             }
@@ -112,7 +115,9 @@ impl Comparison {
     pub(crate) fn words(&self, promise: &Promise, outcome: &PredictedOutcome) -> String {
         match (&promise.outcome, FlowOutcome::predicted(outcome)) {
             (PromisedOutcome::NotPromised, _) => "nothing is promised".to_owned(),
-            (PromisedOutcome::Fails, Some(FlowOutcome::Rejected(_) | FlowOutcome::Dropped { .. })) => "refused".to_owned(),
+            (PromisedOutcome::Fails, Some(FlowOutcome::Rejected(_) | FlowOutcome::Dropped { .. })) => {
+                "refused".to_owned()
+            }
             (promised, Some(FlowOutcome::Delivered { at, source, destination, reply })) => {
                 let (promised_source, promised_reply) = promised_ends(promised, destination);
                 let source = match promised_source {

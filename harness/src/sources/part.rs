@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
-use svclab_rules::promise::{PromisedOutcome, Promise, Question};
+use svclab_rules::promise::{Promise, PromisedOutcome, Question};
 use svclab_rules::walk::{Assumptions, Packet};
 
 use super::compare::Flow;

@@ -1,6 +1,6 @@
 //! A promise in a line.
 
-use svclab_rules::promise::{Eligible, PromisedOutcome, Promise};
+use svclab_rules::promise::{Eligible, Promise, PromisedOutcome};
 
 /// Endpoints that are named.
 const MOST_NAMED: usize = 4;

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use svclab_rules::promise::{PromisedOutcome, Promise};
+use svclab_rules::promise::{Promise, PromisedOutcome};
 use svclab_rules::walk::{Effect, Field, Narrowing, Packet, Region, Transport, address_bits, bits_address};
 
 use crate::predict::{

@@ -15,7 +15,7 @@ use crate::topology::{self, Topology};
 use rstest::rstest;
 use svclab_rules::cluster::{Cluster, Family, Protocol};
 use svclab_rules::promise::{
-    Eligible, KnownBug, PromisedOutcome, Owner, Promise, Promises, Question, Rejection, Reply, Source, VantagePoint,
+    Eligible, KnownBug, Owner, Promise, PromisedOutcome, Promises, Question, Rejection, Reply, Source, VantagePoint,
 };
 
 /// Why an author is right although the documents promise something else.
@@ -303,7 +303,10 @@ impl View<'_> {
                 DropPlace::Underlay => false,
             },
             (ExpectedOutcome::Rejected(_), PromisedOutcome::Fails) => true,
-            (ExpectedOutcome::Fails, PromisedOutcome::Rejected(_) | PromisedOutcome::Dropped | PromisedOutcome::Fails) => true,
+            (
+                ExpectedOutcome::Fails,
+                PromisedOutcome::Rejected(_) | PromisedOutcome::Dropped | PromisedOutcome::Fails,
+            ) => true,
             _ => false,
         };
         if agreed { Ok(()) } else { Err(format!("the author expects {expected:?}")) }

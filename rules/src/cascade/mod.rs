@@ -28,7 +28,7 @@ mod walked;
 pub use affinity_defect::AffinityDefect;
 pub use defect::{Defect, Kind};
 pub use judge::Extent;
-pub use outcome::{Case, Fallen, Fate, Unknown, Assessment};
+pub use outcome::{Assessment, Case, Fallen, Fate, Unknown};
 pub use read::{Shares, cascades, cascades_of, frame_defects, numgens, shares};
 
 use std::collections::HashMap;

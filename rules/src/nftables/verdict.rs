@@ -1,7 +1,7 @@
 //! Verdicts, of rules and of elements of maps.
 
 use super::name::Name;
-use crate::walk::{By, Next, HookVerdict, RuleId};
+use crate::walk::{By, HookVerdict, Next, RuleId};
 
 /// What becomes of a packet. Chains go by their names, or in compiled rules by their positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -48,7 +48,7 @@ mod tests;
 mod topology;
 mod way;
 
-pub use answer::{Eligible, PromisedOutcome, Owner, Promise, Rejection, Reply, Share, Source};
+pub use answer::{Eligible, Owner, Promise, PromisedOutcome, Rejection, Reply, Share, Source};
 pub use clause::Clause;
 pub use known_bug::KnownBug;
 pub use question::{Question, VantagePoint};

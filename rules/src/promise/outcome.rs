@@ -1,6 +1,6 @@
 //! The outcome of a connection at the node that handles it.
 
-use super::answer::{Eligible, PromisedOutcome, Promise, Rejection, Share};
+use super::answer::{Eligible, Promise, PromisedOutcome, Rejection, Share};
 use super::candidate::Candidate;
 use super::clause::Clause;
 use super::endpoints::Candidates;

@@ -7,76 +7,49 @@ use super::code::Code;
 use super::connection::Tracking;
 use super::environment::Environment;
 use super::hook::Hook;
-use super::narrowing::{Narrowed, Narrowing};
 use super::packet::Packet;
 use super::pass::{Cursor, Draws, Next, Pass, Todo, Work};
 use super::program::Program;
 use super::stops::Stop;
-use super::trace::{ChainId, NoTrace, Path, RuleId, Trace};
+use super::trace::{ChainId, NoTrace, RuleId, Trace};
 use super::walker::Walker;
+
+/// A packet at a hook.
+#[derive(Debug, Clone, Copy)]
+pub struct Arrival<'a> {
+    /// The machine that it has come to.
+    pub environment: &'a Environment,
+    /// The hook.
+    pub hook: Hook,
+    /// The packet, with the interfaces that are known there.
+    pub packet: &'a Packet,
+    /// What the connection table has for it: at PREROUTING and OUTPUT [`Tracking::first`] for the first packet of a
+    /// connection; at later hooks what the branch before ended with.
+    pub tracking: Tracking,
+}
 
 #[expect(private_bounds, reason = "languages are this crate's own")]
 impl<C: Code> Program<C> {
-    /// Takes a packet through a hook.
+    /// Takes a packet through a hook: see [`Arrival`].
     ///
     /// The branches come in the order of what chance decides; none has a share of zero, and the shares add up to one.
-    /// `tracking` is what the connection table has for the packet: at PREROUTING and OUTPUT [`Tracking::first`] for the first
-    /// packet of a connection; at later hooks what the branch before ended with.
     pub fn walk(&self, environment: &Environment, hook: Hook, packet: &Packet, tracking: Tracking) -> Vec<Branch> {
+        self.walk_with(Arrival { environment, hook, packet, tracking }, NoTrace)
+    }
+
+    /// The same with a trace: [`Path`] for the matched rules, [`Narrowed`] for the packets that take the same branches.
+    ///
+    /// [`Path`]: super::trace::Path
+    /// [`Narrowed`]: super::narrowing::Narrowed
+    pub fn walk_with<T: Trace>(&self, arrival: Arrival<'_>, trace: T) -> Vec<Branch<T>> {
         let mut branches = Vec::new();
-        self.walk_into::<NoTrace>(environment, hook, packet, tracking, &mut branches);
+        self.walk_into(arrival, trace, &mut branches);
         branches
     }
 
-    /// The same, with the rules met on the way.
-    pub fn walk_traced(
-        &self,
-        environment: &Environment,
-        hook: Hook,
-        packet: &Packet,
-        tracking: Tracking,
-    ) -> Vec<Branch<Path>> {
-        let mut branches = Vec::new();
-        self.walk_into(environment, hook, packet, tracking, &mut branches);
-        branches
-    }
-
-    /// The same for a set of packets: every question that rules ask narrows it to those that give the packet's answer.
-    pub fn walk_narrowed(
-        &self,
-        environment: &Environment,
-        hook: Hook,
-        packet: &Packet,
-        tracking: Tracking,
-        narrowing: &Narrowing,
-    ) -> Vec<Branch<Narrowed>> {
-        let mut branches = Vec::new();
-        self.walk_with(environment, hook, packet, tracking, Narrowed::by(Some(narrowing)), &mut branches);
-        branches
-    }
-
-    /// The same as [`Self::walk`]; the branches are put behind those that are in `branches` already.
-    pub fn walk_into<T: Trace + Default>(
-        &self,
-        environment: &Environment,
-        hook: Hook,
-        packet: &Packet,
-        tracking: Tracking,
-        branches: &mut Vec<Branch<T>>,
-    ) {
-        self.walk_with(environment, hook, packet, tracking, T::default(), branches);
-    }
-
-    /// The same with a trace to start with.
-    pub fn walk_with<T: Trace>(
-        &self,
-        environment: &Environment,
-        hook: Hook,
-        packet: &Packet,
-        tracking: Tracking,
-        trace: T,
-        branches: &mut Vec<Branch<T>>,
-    ) {
+    /// The same; the branches are put behind those that are in `branches` already.
+    pub fn walk_into<T: Trace>(&self, arrival: Arrival<'_>, trace: T, branches: &mut Vec<Branch<T>>) {
+        let Arrival { hook, packet, tracking, .. } = arrival;
         let mut walker = Walker::new(packet, tracking, trace);
         if packet.family() != self.family {
             // The kernel keeps the families apart: these rules never see the packet.
@@ -93,7 +66,7 @@ impl<C: Code> Program<C> {
         while let Some(work) = next {
             let branch = match &work.place {
                 Some((cursor, _)) if branches.len() >= most => too_many(work.walker, cursor),
-                _ => finish(self, environment, hook, work, &mut todo),
+                _ => finish(self, &arrival, work, &mut todo),
             };
             branches.push(branch);
             next = todo.pop();
@@ -113,8 +86,7 @@ fn too_many<T: Trace>(walker: Walker<T>, at: &Cursor) -> Branch<T> {
 
 fn finish<C: Code, T: Trace>(
     program: &Program<C>,
-    environment: &Environment,
-    hook: Hook,
+    &Arrival { environment, hook, .. }: &Arrival<'_>,
     mut work: Work<T>,
     todo: &mut Todo<T>,
 ) -> Branch<T> {

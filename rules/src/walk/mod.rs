@@ -62,6 +62,7 @@ pub use hook::Hook;
 pub(crate) use inspect::{Edges, Inspect, Reach, RuleEffect, Scan};
 pub use interface::Interface;
 pub use intervals::Intervals;
+pub use machine::Arrival;
 pub use narrowing::{Narrowed, Narrowing};
 pub(crate) use nesting::{Fault, Hooks, Lead, faults, reached, starts};
 pub use packet::{BridgePorts, Packet, Transport};

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::{Environment, Interface, HookVerdict, Packet, Transport};
+use super::{Environment, HookVerdict, Interface, Packet, Transport};
 use crate::cluster::Protocol;
 
 pub(crate) fn address(text: &str) -> IpAddr {

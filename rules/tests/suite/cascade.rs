@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use svclab_rules::cascade::{Cascade, Extent, Fate, Assessment, cascades, numgens, shares};
+use svclab_rules::cascade::{Assessment, Cascade, Extent, Fate, cascades, numgens, shares};
 use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::iptables::evaluate::Program;
 use svclab_rules::ruleset::Rules;

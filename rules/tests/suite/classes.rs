@@ -12,8 +12,8 @@ use svclab_rules::iptables;
 use svclab_rules::nftables;
 use svclab_rules::ruleset::{Program, Rules, compile};
 use svclab_rules::walk::{
-    Branch, Class, Classes, Environment, Field, Hook, Interface, Intervals, Narrowed, Narrowing, HookVerdict, Packet,
-    Region, Tracking, Transport,
+    Arrival, Branch, Class, Classes, Environment, Field, Hook, HookVerdict, Interface, Intervals, Narrowed, Narrowing,
+    Packet, Region, Tracking, Transport,
 };
 
 #[path = "../../benches/clusters/mod.rs"]
@@ -73,7 +73,8 @@ impl Machine {
         let sent = Packet { input: Interface::new("veth1"), ..*packet };
         let tracking = Tracking::unknown(&sent, Some(narrowing));
         let mut fates = Vec::new();
-        for branch in self.program.walk_narrowed(&self.environment, Hook::Prerouting, &sent, tracking, narrowing) {
+        let arrival = Arrival { environment: &self.environment, hook: Hook::Prerouting, packet: &sent, tracking };
+        for branch in self.program.walk_with(arrival, Narrowed::by(Some(narrowing))) {
             fates.extend(self.behind(&sent, branch, narrowing));
         }
         fates
@@ -93,7 +94,8 @@ impl Machine {
         let is_local = narrowing.ask(Field::Destination, bits(to), &own);
         let output = Interface::new("eth0").filter(|_| !is_local);
         let walk = |hook: Hook, packet: Packet, tracking: Tracking| {
-            self.program.walk_narrowed(&self.environment, hook, &packet, tracking, narrowing)
+            let arrival = Arrival { environment: &self.environment, hook, packet: &packet, tracking };
+            self.program.walk_with(arrival, Narrowed::by(Some(narrowing)))
         };
         let mut fates = Vec::new();
         let hook = if is_local { Hook::Input } else { Hook::Forward };

@@ -1,7 +1,7 @@
 //! Rules that chains have several times, and missing jumps: each is one defect, in `cascade` and in `compare`.
 
 use rstest::rstest;
-use svclab_rules::cascade::{Extent, Assessment, cascades, numgens, shares};
+use svclab_rules::cascade::{Assessment, Extent, cascades, numgens, shares};
 use svclab_rules::cluster::Family;
 use svclab_rules::compare::compare;
 use svclab_rules::ruleset::Rules;

@@ -10,7 +10,7 @@ use svclab_rules::iptables::evaluate::Program;
 use svclab_rules::iptables::parse;
 use svclab_rules::promise::{self, KnownBug, Promise, Promises, Question, Rejection, Source, VantagePoint, questions};
 use svclab_rules::walk::{
-    Assumptions, Branch, Effect, Environment, Hook, Interface, HookVerdict, Packet, Share, Tracking, Transport,
+    Assumptions, Branch, Effect, Environment, Hook, HookVerdict, Interface, Packet, Share, Tracking, Transport,
 };
 
 use crate::golden_support::recordings;
@@ -131,7 +131,10 @@ impl Recording {
             (promise::PromisedOutcome::Fails, None) => {
                 assert!(matches!(fates[..], [(Share::ONE, Fate::Rejected | Fate::Dropped)]), "{what}: {fates:?}");
             }
-            (promise::PromisedOutcome::Rejected(Rejection::NoListener) | promise::PromisedOutcome::NotAService(_), None) => {
+            (
+                promise::PromisedOutcome::Rejected(Rejection::NoListener) | promise::PromisedOutcome::NotAService(_),
+                None,
+            ) => {
                 whole(Fate::Untouched);
             }
             (other, None) => panic!("{other:?} is not known here"),
@@ -281,7 +284,8 @@ fn a_client_stays_with_its_endpoint(
     let mut stayed = 0;
     for question in recording.questions(&[client]).iter().filter(|question| cluster_ips.contains(&question.to.ip())) {
         let promise = promises.about(question);
-        let promise::PromisedOutcome::Delivered { affinity_seconds: Some(seconds), endpoints } = &promise.outcome else {
+        let promise::PromisedOutcome::Delivered { affinity_seconds: Some(seconds), endpoints } = &promise.outcome
+        else {
             continue;
         };
         let packet = recording.packet(question);

@@ -4,7 +4,9 @@ use std::net::IpAddr;
 
 use rstest::rstest;
 use svclab_rules::cluster::{Family, Protocol};
-use svclab_rules::walk::{Alongside, By, Environment, Hook, Interface, HookVerdict, Packet, Program, Tracking, Transport};
+use svclab_rules::walk::{
+    Alongside, Arrival, By, Environment, Hook, HookVerdict, Interface, Packet, Path, Program, Tracking, Transport,
+};
 use svclab_rules::{iptables, nftables};
 
 const OF_IPTABLES: &str = "*nat\n\
@@ -49,7 +51,9 @@ fn packet(from: &str, to: &str) -> Packet {
 fn the_youngest_chain_translates(#[case] older: usize, #[case] to: &str, #[case] by: (&str, &str)) {
     let program = program(older);
     let packet = packet("10.244.9.9", "10.96.0.80");
-    let branches = program.walk_traced(&Environment::default(), Hook::Prerouting, &packet, Tracking::first(&packet));
+    let (environment, tracking) = (&Environment::default(), Tracking::first(&packet));
+    let arrival = Arrival { environment, hook: Hook::Prerouting, packet: &packet, tracking };
+    let branches = program.walk_with(arrival, Path::default());
     let [branch] = branches.as_slice() else { panic!("{branches:?}") };
     assert_eq!((&branch.outcome, branch.packet.destination), (&HookVerdict::Accept, to.parse().unwrap()));
     let [step] = branch.trace.0.as_slice() else { panic!("{branch:?}") };

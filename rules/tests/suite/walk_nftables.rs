@@ -9,9 +9,11 @@ use rstest::rstest;
 use svclab_rules::cluster::{Cluster, DetectLocal, Family, Node, ObjectName, Pod, ProxyMode};
 use svclab_rules::nftables::evaluate::Program;
 use svclab_rules::nftables::{Ruleset, generate, parse};
-use svclab_rules::promise::{PromisedOutcome as Promised, Promises, Question, Rejection, Source, VantagePoint, questions};
+use svclab_rules::promise::{
+    PromisedOutcome as Promised, Promises, Question, Rejection, Source, VantagePoint, questions,
+};
 use svclab_rules::walk::{
-    Assumptions, Branch, Effect, Environment, Hook, Interface, HookVerdict, Packet, RejectResponse, Share, Tracking,
+    Assumptions, Branch, Effect, Environment, Hook, HookVerdict, Interface, Packet, RejectResponse, Share, Tracking,
     Transport,
 };
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use svclab_rules::cluster::Family;
-use svclab_rules::promise::{PromisedOutcome, Promise, Promises, Question, VantagePoint};
+use svclab_rules::promise::{Promise, PromisedOutcome, Promises, Question, VantagePoint};
 
 use super::findings::Findings;
 use super::scene::Scene;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::program::Code;
 use crate::iptables::targets::{Action, mark_packet};
 use crate::walk::{
-    self, Assumptions, By, Destination, Evaluated, Held, Next, HookVerdict, Pass, RuleId, Share, Span, Step, Trace, Walker,
-    stop,
+    self, Assumptions, By, Destination, Evaluated, Held, HookVerdict, Next, Pass, RuleId, Share, Span, Step, Trace,
+    Walker, stop,
 };
 
 impl walk::Code for Code {

@@ -43,8 +43,11 @@ impl Generator<'_> {
             }
             return;
         }
-        let mut plan =
-            Plan { service_chain: port.chain(ChainKind::Service), local_chain: port.chain(ChainKind::ExternalLocal), marks: Vec::new() };
+        let mut plan = Plan {
+            service_chain: port.chain(ChainKind::Service),
+            local_chain: port.chain(ChainKind::ExternalLocal),
+            marks: Vec::new(),
+        };
         self.xlb_cluster_ip(port, &mut plan);
         self.xlb_external_ips(port, &mut plan);
         self.xlb_load_balancer(port, &plan);

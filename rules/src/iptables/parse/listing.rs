@@ -141,9 +141,7 @@ impl ListingReader {
         self.columns = columns;
         let name = match rule.next_chain() {
             Some(next)
-                if ChainKind::Service.is_of(next)
-                    || ChainKind::Firewall.is_of(next)
-                    || rule.destination.is_some() =>
+                if ChainKind::Service.is_of(next) || ChainKind::Firewall.is_of(next) || rule.destination.is_some() =>
             {
                 "KUBE-SERVICES"
             }

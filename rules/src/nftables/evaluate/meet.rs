@@ -5,7 +5,7 @@ use crate::nftables::Verdict;
 use crate::nftables::numgen::Draws;
 use crate::nftables::statements::Action;
 use crate::walk::{
-    self, Assumptions, Effect, Evaluated, Held, Next, HookVerdict, Pass, RuleId, Share, Step, Trace, Walker, stop,
+    self, Assumptions, Effect, Evaluated, Held, HookVerdict, Next, Pass, RuleId, Share, Step, Trace, Walker, stop,
 };
 
 impl walk::Code for Code {

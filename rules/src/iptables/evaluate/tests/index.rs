@@ -98,7 +98,8 @@ proptest! {
         let protocol = if tcp { Protocol::Tcp } else { Protocol::Udp };
         let packet = Packet::new(address("10.1.0.1"), IpAddr::from([10, 0, 0, host]), Transport::opening(protocol, 1, port));
         let walk = |program: &Program| {
-            program.walk_traced(&Environment::default(), Hook::Forward, &packet, Tracking::first(&packet))
+            let (environment, tracking) = (&Environment::default(), Tracking::first(&packet));
+            program.walk_with(Arrival { environment, hook: Hook::Forward, packet: &packet, tracking }, Path::default())
         };
         prop_assert_eq!(walk(&Program::compile(&rules).unwrap()), walk(&Program::without_index(&rules).unwrap()));
     }

@@ -12,7 +12,7 @@ use super::Program;
 use crate::cluster::{Family, Protocol};
 use crate::iptables::parse;
 use crate::walk::samples::{address, machine, tcp, word};
-use crate::walk::{Environment, Hook, Interface, HookVerdict, Packet, Path, Tracking, Transport};
+use crate::walk::{Arrival, Branch, Environment, Hook, HookVerdict, Interface, Packet, Path, Tracking, Transport};
 
 /// A program of tables as `iptables-save` shows them; chains of the kernel need no declaration.
 fn program(family: Family, text: &str) -> Program {
@@ -24,9 +24,13 @@ fn v4(text: &str) -> Program {
     program(Family::Ipv4, text)
 }
 
+fn walk_traced(program: &Program, hook: Hook, packet: &Packet, tracking: Tracking) -> Vec<Branch<Path>> {
+    program.walk_with(Arrival { environment: &machine(), hook, packet, tracking }, Path::default())
+}
+
 /// The only branch of the first packet of a connection.
-fn only_way(program: &Program, hook: Hook, packet: &Packet) -> crate::walk::Branch<Path> {
-    let mut branches = program.walk_traced(&machine(), hook, packet, Tracking::first(packet));
+fn only_way(program: &Program, hook: Hook, packet: &Packet) -> Branch<Path> {
+    let mut branches = walk_traced(program, hook, packet, Tracking::first(packet));
     assert_eq!(branches.len(), 1, "{branches:#?}");
     branches.remove(0)
 }

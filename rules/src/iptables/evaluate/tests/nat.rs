@@ -38,7 +38,7 @@ fn a_connection_is_translated_there_and_back() {
 
     // Later packets go where the first one went, and no rule is asked.
     let tracking = Tracking::established(connection, Direction::Original);
-    let later = program.walk_traced(&machine(), Hook::Prerouting, &packet, tracking).remove(0);
+    let later = walk_traced(&program, Hook::Prerouting, &packet, tracking).remove(0);
     assert_eq!(later.packet.tuple(), there.packet.tuple());
     assert!(later.trace.0.is_empty());
 }
@@ -74,7 +74,8 @@ fn destinations_of_a_process_change(#[case] target: &str, #[case] to: &str, #[ca
 #[case("DNAT --to-destination 10.0.0.2:70-90 --random", "the kernel chooses a port from 70 to 90")]
 fn the_kernels_own_choice_is_not_guessed(#[case] target: &str, #[case] reason: &str) {
     let program = v4(&format!("*nat\n-A OUTPUT -p tcp -j {target}\nCOMMIT\n"));
-    let HookVerdict::Unknown(unknown) = only_way(&program, Hook::Output, &tcp("192.0.2.1", "10.96.0.1", 80)).outcome else {
+    let HookVerdict::Unknown(unknown) = only_way(&program, Hook::Output, &tcp("192.0.2.1", "10.96.0.1", 80)).outcome
+    else {
         panic!("it is known");
     };
     assert_eq!(&*unknown.why, reason);

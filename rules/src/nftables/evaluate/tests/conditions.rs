@@ -126,7 +126,11 @@ fn marks_are_changed(#[case] statement: &str, #[case] mark: u32) {
 #[case("meta l4proto tcp reject with tcp reset", RejectResponse::TcpReset)]
 fn reject_sends_the_response_of_its_rule(#[case] rule: &str, #[case] expected: RejectResponse) {
     let branch = only_way(&forward(rule, ""), Hook::Forward, &tcp("10.0.0.1", "192.0.2.1", 80));
-    assert!(matches!(branch.outcome, HookVerdict::Reject(_, rejection) if rejection == expected), "{:?}", branch.outcome);
+    assert!(
+        matches!(branch.outcome, HookVerdict::Reject(_, rejection) if rejection == expected),
+        "{:?}",
+        branch.outcome
+    );
 }
 
 /// Of a table of both families each has the rules that it can meet, under the numbers that they all have.

@@ -9,7 +9,9 @@ use super::Program;
 use crate::cluster::Family;
 use crate::nftables::{Ruleset, parse};
 use crate::walk::samples::{address, machine, tcp, word};
-use crate::walk::{Branch, Environment, Hook, Interface, HookVerdict, Packet, Path, Share, Tracking, Transport};
+use crate::walk::{
+    Arrival, Branch, Environment, Hook, HookVerdict, Interface, Packet, Path, Share, Tracking, Transport,
+};
 
 /// A table of these sets and chains.
 fn table(inside: &str) -> Ruleset {
@@ -27,7 +29,8 @@ fn forward(rules: &str, others: &str) -> Program {
 
 /// All ways of the first packet of a connection.
 fn ways(program: &Program, environment: &Environment, hook: Hook, packet: &Packet) -> Vec<Branch<Path>> {
-    let branches = program.walk_traced(environment, hook, packet, Tracking::first(packet));
+    let arrival = Arrival { environment, hook, packet, tracking: Tracking::first(packet) };
+    let branches = program.walk_with(arrival, Path::default());
     let sum = branches.iter().fold(Share::ZERO, |sum, branch| sum.plus(branch.share));
     assert_eq!(sum, Share::ONE);
     branches

@@ -88,6 +88,7 @@ fn later_packets_are_asked_nothing() {
     let first = only_way(&program, Hook::Prerouting, &packet);
     let connection = *first.tracking.connection().unwrap();
     let tracking = Tracking::established(connection, crate::walk::Direction::Original);
-    let later = program.walk_traced(&machine(), Hook::Prerouting, &packet, tracking).remove(0);
+    let arrival = Arrival { environment: &machine(), hook: Hook::Prerouting, packet: &packet, tracking };
+    let later = program.walk_with(arrival, Path::default()).remove(0);
     assert_eq!((later.packet.tuple(), later.trace.0.len()), (first.packet.tuple(), 0));
 }

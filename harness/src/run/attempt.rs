@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Options, Selection, artifacts};
 use crate::lab::Backend;
+use crate::probe::Progress;
 use crate::report::{Status, TestReport, Trouble};
 use crate::scenario::{Flows, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal};
@@ -92,6 +94,22 @@ impl Supervisor for Stop<'_> {
         if self.at_failure && report.status() != Status::Ok {
             self.is_set.store(true, Ordering::Relaxed);
         }
+    }
+}
+
+/// An attempt to be carried out.
+pub(super) struct Assignment<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) attempt: &'a Attempt,
+    /// The flows sent so far.
+    pub(super) progress: &'a Arc<Progress>,
+    pub(super) supervisor: &'a mut dyn Supervisor,
+}
+
+impl Assignment<'_> {
+    /// The same for another attempt at the scenario.
+    pub(super) fn with<'a>(&'a mut self, attempt: &'a Attempt) -> Assignment<'a> {
+        Assignment { scenario: self.scenario, attempt, progress: self.progress, supervisor: self.supervisor }
     }
 }
 

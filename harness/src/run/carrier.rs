@@ -1,15 +1,12 @@
 //! What carries out attempts: this process, or workers that may die.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::attempt::{Attempt, Results, Stop, Supervisor};
+use super::attempt::{Assignment, Attempt, Results};
 use super::worker::{self, Died};
 use super::{Options, artifacts, here};
-use crate::probe::Progress;
 use crate::report::{TestReport, Trouble};
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, Test};
 use crate::worker::{Kind, Slot};
 
 /// What carries out the attempts of a thread, one after the other.
@@ -30,18 +27,13 @@ impl<'o> Carrier<'o> {
 
     /// Carries out an attempt. Where a worker dies of a test, that test has an error, and those after it are carried out in another
     /// worker.
-    pub(super) fn carry_out(
-        &mut self,
-        scenario: &Scenario,
-        attempt: &Attempt,
-        progress: &Arc<Progress>,
-        stop: &mut Stop<'_>,
-    ) -> Results {
-        let Self::Worker(slot) = self else { return here::carry_out(scenario, attempt, progress, stop) };
+    pub(super) fn carry_out(&mut self, mut assigned: Assignment<'_>) -> Results {
+        let Self::Worker(slot) = self else { return here::carry_out(assigned) };
+        let (scenario, attempt) = (assigned.scenario, assigned.attempt);
         let mut tests = Vec::new();
         let mut part = attempt.clone();
         loop {
-            match worker::carry_out(slot, scenario, &part, progress, stop) {
+            match worker::carry_out(slot, assigned.with(&part)) {
                 Ok((ended, error)) => {
                     tests.extend(ended);
                     return (tests, error);
@@ -49,12 +41,13 @@ impl<'o> Carrier<'o> {
                 Err(died) => {
                     let died_of = died.under_way.is_some();
                     let (ended, trouble) = results(*died, scenario, &part);
-                    ended.last().into_iter().for_each(|test| stop.ended(test));
+                    ended.last().into_iter().for_each(|test| assigned.supervisor.ended(test));
                     tests.extend(ended);
                     let rest = rest(scenario, attempt, tests.last());
-                    if !died_of || stop.is_set.load(Ordering::Relaxed) || rest.is_empty() {
+                    if !died_of || !rest.first().is_some_and(|next| assigned.supervisor.may_start(next)) {
                         return (tests, (!died_of).then_some(trouble));
                     }
+                    let rest = rest.iter().map(|test| test.name.clone()).collect();
                     part = attempt.only(rest, attempt.suffix.clone());
                 }
             }
@@ -80,9 +73,9 @@ fn results(died: Died, scenario: &Scenario, attempt: &Attempt) -> (Vec<TestRepor
     (ended, trouble)
 }
 
-/// The names of the chosen tests after the last one that has a result.
-fn rest(scenario: &Scenario, attempt: &Attempt, last: Option<&TestReport>) -> Vec<String> {
-    let chosen = || attempt.selection.of(scenario).map(|test| test.name.clone());
-    let last = last.and_then(|last| chosen().position(|name| name == last.name));
+/// The chosen tests after the last one that has a result.
+fn rest<'a>(scenario: &'a Scenario, attempt: &Attempt, last: Option<&TestReport>) -> Vec<&'a Test> {
+    let chosen = || attempt.selection.of(scenario);
+    let last = last.and_then(|last| chosen().position(|test| test.name == last.name));
     chosen().skip(last.map_or(0, |last| last + 1)).collect()
 }

@@ -31,11 +31,11 @@ pub(super) struct Failure<'a> {
 
 impl Failure<'_> {
     /// Compares all sources about one flow of the probe, sent to nodes without earlier state; `first` is the observation that failed.
-    /// The rules are those on the path that the kernel took; none where nothing is predicted.
+    /// The rules are those on the path that the kernel took; none if nothing is predicted.
     ///
     /// # Errors
     ///
-    /// Where the probe cannot be sent again, or the rules cannot be read.
+    /// If the probe cannot be sent again, or the rules cannot be read.
     pub(super) fn diagnosis(
         &self,
         prober: &mut Prober<'_>,

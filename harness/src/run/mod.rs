@@ -34,7 +34,7 @@ pub use selection::{Selection, TagCondition};
 pub(crate) use session::Session;
 pub use worker::serve;
 
-use attempt::{Attempt, Stop};
+use attempt::{Assignment, Attempt, Stop};
 use carrier::Carrier;
 use schedule::{Scheduled, schedule};
 
@@ -140,7 +140,7 @@ fn shared_rate(scenarios: &[&Scenario], goal: &Goal) -> FalseAlarmRate {
     goal.false_alarm.shared_by(scenarios.iter().map(|one| judgements(one)).sum::<usize>().max(1))
 }
 
-/// Runs one scenario, and its tests that do not pass again as often as they may be; `None` where the run is to stop.
+/// Runs one scenario, and its tests that do not pass again as often as they may be; `None` if the run is to stop.
 fn run_one(
     one: &Scheduled<'_>,
     options: &Options,
@@ -155,7 +155,8 @@ fn run_one(
     let scenario = &*one.scenario;
     let mut carry_out = |attempt: &Attempt| {
         let mut stop = Stop { is_set: stop, at_failure: options.fail_fast && options.retries == 0 };
-        let (mut tests, error) = carrier.carry_out(scenario, attempt, &options.progress, &mut stop);
+        let (mut tests, error) =
+            carrier.carry_out(Assignment { scenario, attempt, progress: &options.progress, supervisor: &mut stop });
         if let Some(trouble) = &error {
             let rest = attempt.selection.of(scenario).skip(tests.len());
             tests.extend(rest.map(|test| TestReport::not_carried_out(test, trouble)));

@@ -20,7 +20,7 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(
     in_parallel_with(items, jobs, || (), |(), item| work(item), finished)
 }
 
-/// The same, where each thread has something of its own, made by `start`.
+/// The same, if each thread has something of its own, made by `start`.
 pub(crate) fn in_parallel_with<T: Sync, S, R: Send>(
     items: &[T],
     jobs: Option<NonZeroUsize>,

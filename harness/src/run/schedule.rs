@@ -10,7 +10,7 @@ use crate::scenario::{Scenario, Step};
 pub(super) struct Scheduled<'s> {
     /// The scenario; its tests may be in another order.
     pub(super) scenario: Cow<'s, Scenario>,
-    /// Which repetition it is, from 1, where scenarios are repeated.
+    /// Which repetition it is, from 1, if scenarios are repeated.
     pub(super) repetition: Option<u32>,
 }
 

@@ -11,7 +11,7 @@ use crate::scenario::{InvalidTag, Scenario, Tag, Test};
 pub struct Selection {
     /// The test's name contains this text.
     pub filter: Option<String>,
-    /// The test has one of the wanted tags, where there are any, and none of the unwanted.
+    /// The test has one of the wanted tags, if there are any, and none of the unwanted.
     pub tags: Vec<TagCondition>,
     /// The test's name is one of these; `None` for any.
     pub only: Option<Vec<String>>,

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Instant;
 use std::{fs, io};
 
@@ -11,14 +10,14 @@ use svclab_rules::cluster::{Cluster, Family};
 use svclab_rules::conntrack::cleanup;
 use svclab_rules::ruleset::Unsupported;
 
-use super::attempt::{Attempt, Supervisor};
+use super::attempt::{Assignment, Attempt, Supervisor};
 use super::diagnosis::Failure;
 use super::{RunError, artifacts, capture};
 use crate::documents::{self, Document};
 use crate::judge::{Context, Judgment, cells, expected_parts, judge};
 use crate::lab::{Lab, Listing, generate_for_lab, with_lab};
 use crate::observation::{Observation, ObservedOutcome, Tally};
-use crate::probe::{Prober, Progress};
+use crate::probe::Prober;
 use crate::report::{
     Diagnosis, ProbeReport, RuleExcerpt, Status, TestReport, Trouble, pcapng, probe_titles, probe_words,
 };
@@ -55,13 +54,8 @@ struct Failed<'scenario> {
 }
 
 /// Builds a scenario's lab and carries out its tests; the result of each is added to `tests` as soon as it is known.
-pub(super) fn carry_out(
-    scenario: &Scenario,
-    attempt: &Attempt,
-    progress: &Arc<Progress>,
-    supervisor: &mut dyn Supervisor,
-    tests: &mut Vec<TestReport>,
-) -> Result<(), RunError> {
+pub(super) fn carry_out(assigned: Assignment<'_>, tests: &mut Vec<TestReport>) -> Result<(), RunError> {
+    let Assignment { scenario, attempt, progress, supervisor } = assigned;
     let documents = generate_for_lab(scenario, &scenario.cluster, attempt.backend)?;
     let topology = topology::plan(scenario);
     with_lab(&topology, &documents, attempt.backend, |lab| {
@@ -120,7 +114,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
     ///
     /// # Errors
     ///
-    /// Where the lab fails.
+    /// If the lab fails.
     pub(crate) fn failing(
         &mut self,
         is_chosen: &dyn Fn(&Test) -> bool,
@@ -288,7 +282,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
     }
 
     /// Sends a probe, with interim looks until the counts are clear. Counts whose balance is judged are
-    /// cross-checked, where rules keep counters.
+    /// cross-checked, if rules keep counters.
     fn observe(
         &mut self,
         probe: &Probe,

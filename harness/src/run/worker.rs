@@ -2,16 +2,14 @@
 
 use std::borrow::Cow;
 use std::io;
-use std::sync::Arc;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::attempt::{Attempt, Results, Stop, Supervisor};
+use super::attempt::{Assignment, Attempt, Results, Supervisor};
 use super::here;
-use crate::probe::Progress;
 use crate::report::{TestReport, Trouble};
-use crate::scenario::{Scenario, Test};
+use crate::scenario::Test;
 use crate::worker::{self, Command, Slot, Texts};
 
 /// An attempt to carry out.
@@ -53,20 +51,15 @@ pub(super) struct Died {
 ///
 /// # Errors
 ///
-/// Where it ended early.
-pub(super) fn carry_out(
-    slot: &mut Slot<'_>,
-    scenario: &Scenario,
-    attempt: &Attempt,
-    progress: &Arc<Progress>,
-    stop: &mut Stop<'_>,
-) -> Result<Results, Box<Died>> {
+/// If it ended early.
+pub(super) fn carry_out(slot: &mut Slot<'_>, assigned: Assignment<'_>) -> Result<Results, Box<Died>> {
+    let Assignment { scenario, attempt, progress, supervisor } = assigned;
     let (mut ended, mut under_way) = (Vec::new(), None);
     let order = Order { scenario: Texts::of(scenario), attempt: Cow::Borrowed(attempt) };
     let results = slot.ask_with(&order, progress, |event, patience| match event {
         Event::Starts(index) => {
             let test = scenario.tests.get(index).ok_or(io::ErrorKind::InvalidData)?;
-            let may_start = stop.may_start(test);
+            let may_start = supervisor.may_start(test);
             under_way = may_start.then(|| (test.name.clone(), Instant::now()));
             patience.task_starts(attempt.timeout);
             Ok(Some(if may_start { Answer::Start } else { Answer::Stop }))
@@ -74,7 +67,7 @@ pub(super) fn carry_out(
         Event::Ended(report) => {
             under_way = None;
             patience.task_ended();
-            stop.ended(&report);
+            supervisor.ended(&report);
             ended.push(*report);
             Ok(None)
         }
@@ -86,12 +79,17 @@ pub(super) fn carry_out(
 ///
 /// # Errors
 ///
-/// Where standard input and output are not the pipes of a run.
+/// If standard input and output are not the pipes of a run.
 pub fn serve() -> io::Result<()> {
     worker::serve(|order: Order<'static>, progress, command| {
         let scenario = order.scenario.scenario()?;
         let names = scenario.tests.iter().map(|test| test.name.clone()).collect();
-        Ok(here::carry_out(&scenario, &order.attempt, progress, &mut Run { command, names }))
+        Ok(here::carry_out(Assignment {
+            scenario: &scenario,
+            attempt: &order.attempt,
+            progress,
+            supervisor: &mut Run { command, names },
+        }))
     })
 }
 

@@ -62,6 +62,16 @@ pub(crate) enum Exit {
     Unread = 141,
 }
 
+impl Exit {
+    /// The same; where all held, the exit for reports that could not be written.
+    fn with_reports(self, written: Result<(), Self>) -> Self {
+        match self {
+            Self::Held => written.err().unwrap_or(Self::Held),
+            exit => exit,
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)

@@ -46,8 +46,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let scenarios = load_all(&args.paths, args.inputs.reach(), console)?;
-    let inputs: Vec<PathBuf> = scenarios.iter().flat_map(|scenario| scenario.inputs.keys().cloned()).collect();
-    let reports = Reports::open(&args.reports.report, inputs.iter().map(PathBuf::as_path), console)?;
+    let reports = Reports::of(&args.reports, &scenarios, console)?;
     prepare(console)?;
     let options = Options {
         jobs: args.labs.jobs,
@@ -70,8 +69,6 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         console.text(summary(&all, settings));
     }
     let written = reports.write("mutate", &Environment::of(args.labs.backend.into()), json(&all), console);
-    match end(all.iter().filter_map(|one| one.result.as_ref().err()), all.iter().all(Mutants::holds)) {
-        Exit::Held => written.map(|()| Exit::Held),
-        exit => Ok(exit),
-    }
+    let troubles = all.iter().filter_map(|one| one.result.as_ref().err());
+    Ok(end(troubles, all.iter().all(Mutants::holds)).with_reports(written))
 }

@@ -64,10 +64,7 @@ fn merge_all(args: &MergeArgs, console: &Console) -> Result<Exit, Exit> {
         Exit::Internal
     })?;
     let written = reports.write_all(&text, &merged.results, console);
-    match exit(&merged.results) {
-        Exit::Held => written.map(|()| Exit::Held),
-        exit => Ok(exit),
-    }
+    Ok(exit(&merged.results).with_reports(written))
 }
 
 /// How the whole run ended.

@@ -12,6 +12,7 @@ use svclab::environment::Environment;
 use svclab::output::{Destination, Place, replace};
 use svclab::results::github::Folders;
 use svclab::results::{Results, github, html, junit, summary, tap};
+use svclab::scenario::Scenario;
 use svclab::text::{printable, reason};
 
 /// Options for reports.
@@ -117,6 +118,12 @@ fn append(file: &Path, text: &str) -> io::Result<()> {
 pub(super) struct Reports(Vec<(Report, Destination)>);
 
 impl Reports {
+    /// Opens them for scenarios: none of their files is overwritten.
+    pub(super) fn of(args: &ReportArgs, scenarios: &[Scenario], console: &Console) -> Result<Self, Exit> {
+        let inputs = scenarios.iter().flat_map(|scenario| scenario.inputs.keys());
+        Self::open(&args.report, inputs.map(PathBuf::as_path), console)
+    }
+
     /// Finds paths that cannot be written to before the run. None of these inputs is overwritten, and standard output is one
     /// report's at most; what else is said goes to standard error then.
     pub(super) fn open<'p>(

@@ -81,10 +81,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let report = RunReport { shard, ..run_with_progress(&scenarios, &options, console) };
     console.text(console::summary(&report, console.settings()));
     let written = reports.write("run", &Environment::of(options.backend), json::document(&report), console);
-    match exit(&report) {
-        Exit::Held => written.map(|()| Exit::Held),
-        exit => Err(exit),
-    }
+    Ok(exit(&report).with_reports(written))
 }
 
 /// Makes a folder, and makes sure that files can be made in it.

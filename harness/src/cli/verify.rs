@@ -57,8 +57,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let scenarios = load_all(&args.paths, args.inputs.reach(), console)?;
-    let inputs: Vec<PathBuf> = scenarios.iter().flat_map(|scenario| scenario.inputs.keys().cloned()).collect();
-    let reports = Reports::open(&args.reports.report, inputs.iter().map(PathBuf::as_path), console)?;
+    let reports = Reports::of(&args.reports, &scenarios, console)?;
     if !args.no_lab {
         prepare(console)?;
     }
@@ -98,8 +97,5 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let written =
         reports.write("verify", &Environment::of(args.labs.backend.into()), verify::json(&all, &options), console);
     let troubles = all.iter().filter_map(|one| one.result.as_ref().err());
-    match end(troubles, all.iter().all(|verified| verified.holds(&options))) {
-        Exit::Held => written.map(|()| Exit::Held),
-        exit => Ok(exit),
-    }
+    Ok(end(troubles, all.iter().all(|verified| verified.holds(&options))).with_reports(written))
 }

@@ -9,18 +9,32 @@ use super::mending::Mending;
 use super::model::{Evidence, Piece};
 use crate::text::path_text;
 
-/// The pieces of an input. They follow from the input alone, so no machine is described as in the results of other commands.
+/// What results about an input start with.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Document<'a> {
+pub(crate) struct Head {
     /// The version of this format: 1. With the same number fields may be added; none is renamed, removed or changed in type or meaning.
     schema_version: u32,
-    /// The command: `dump-show`.
+    /// The command: `dump-show` or `dump-lint`.
     command: &'static str,
     /// The version of svclab.
     svclab_version: &'static str,
     /// The input, as the user named it.
     source: String,
+}
+
+impl Head {
+    pub(crate) fn new(command: &'static str, path: &Path) -> Self {
+        Self { schema_version: 1, command, svclab_version: env!("CARGO_PKG_VERSION"), source: path_text(path) }
+    }
+}
+
+/// The pieces of an input. They follow from the input alone, so no machine is described as in the results of other commands.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Document<'a> {
+    #[serde(flatten)]
+    head: Head,
     /// The pieces, in their order.
     pieces: Vec<PieceOf<'a>>,
     /// How many rules all pieces have.
@@ -37,7 +51,7 @@ pub struct Document<'a> {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct PieceOf<'a> {
-    /// The file, where the input has several.
+    /// The file, if the input has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
     /// The format: `iptables-save`, `iptables-S`, `iptables-L`, `nft`, `nft-json`, `kubectl-get`, `kubectl-describe`, `yaml`, `json`,
@@ -53,7 +67,7 @@ struct PieceOf<'a> {
     objects: usize,
     /// How many entries it has that are neither: connections, routes, log lines.
     entries: usize,
-    /// The command that printed it, where it is shown.
+    /// The command that printed it, if it is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<&'a str>,
     /// How lines were changed to be read.
@@ -64,7 +78,7 @@ struct PieceOf<'a> {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct UnreadLine<'a> {
-    /// The file, where the input has several.
+    /// The file, if the input has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
     /// The line, from 1.
@@ -79,7 +93,7 @@ struct UnreadLine<'a> {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Lines<'a> {
-    /// The file, where the input has several.
+    /// The file, if the input has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
     /// The first line, from 1.
@@ -103,10 +117,7 @@ impl<'a> Document<'a> {
             last_line: prose.last,
         });
         Self {
-            schema_version: 1,
-            command: "dump-show",
-            svclab_version: env!("CARGO_PKG_VERSION"),
-            source: path_text(path),
+            head: Head::new("dump-show", path),
             pieces: evidence.pieces.iter().map(PieceOf::of).collect(),
             rules: evidence.rules(),
             objects: evidence.objects(),

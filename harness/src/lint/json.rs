@@ -7,20 +7,14 @@ use serde::Serialize;
 
 use super::finding;
 use super::severity::Severity;
-use crate::text::path_text;
+use crate::evidence::json::Head;
 
 /// What is wrong in an input.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Document<'a> {
-    /// The version of this format: 1. With the same number fields may be added; none is renamed, removed or changed in type or meaning.
-    schema_version: u32,
-    /// The command: `dump-lint`.
-    command: &'static str,
-    /// The version of svclab.
-    svclab_version: &'static str,
-    /// The input, as the user named it.
-    source: String,
+    #[serde(flatten)]
+    head: Head,
     /// How many rules were read.
     rules: usize,
     /// How many lines could not be read; `svclab dump show` lists them.
@@ -75,14 +69,6 @@ impl<'a> Document<'a> {
                 ask: entry.map(|entry| entry.ask).unwrap_or_default(),
             }
         });
-        Self {
-            schema_version: 1,
-            command: "dump-lint",
-            svclab_version: env!("CARGO_PKG_VERSION"),
-            source: path_text(path),
-            rules,
-            unread,
-            findings: findings.collect(),
-        }
+        Self { head: Head::new("dump-lint", path), rules, unread, findings: findings.collect() }
     }
 }

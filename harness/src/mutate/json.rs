@@ -5,7 +5,8 @@ use serde::Serialize;
 
 use super::counts::Counts;
 use super::mutant::{Baseline, Mutant, Mutants, Tried};
-use crate::report::{Machines, Trouble};
+use crate::report::Machines;
+use crate::report::json::ScenarioError;
 use crate::text::path_text;
 
 /// The mutants of all scenarios as a serializable value.
@@ -41,7 +42,7 @@ struct Scenario<'a> {
     /// The duration.
     seconds: f64,
     /// Why mutants were not tried; `null` if they were.
-    error: Option<Error<'a>>,
+    error: Option<ScenarioError<'a>>,
     /// The machines and services at the start.
     machines: &'a Machines,
     #[serde(flatten)]
@@ -59,27 +60,10 @@ impl<'a> Scenario<'a> {
                 (Ok(_), false) => "failed",
             },
             seconds: mutants.duration.as_secs_f64(),
-            error: mutants.result.as_ref().err().map(Error::of),
+            error: mutants.result.as_ref().err().map(ScenarioError::from),
             machines: &mutants.machines,
             found: mutants.result.as_ref().ok().map(Found::of),
         }
-    }
-}
-
-/// An error that kept a scenario from being tried.
-#[derive(Serialize, JsonSchema)]
-struct Error<'a> {
-    /// The kind of error: `input`, `environment` or `internal`.
-    cause: &'static str,
-    /// The message, a lower-case fragment.
-    message: &'a str,
-    /// How to fix it, in a sentence.
-    help: Option<&'a str>,
-}
-
-impl<'a> Error<'a> {
-    fn of(trouble: &'a Trouble) -> Self {
-        Self { cause: trouble.cause.as_str(), message: &trouble.message, help: trouble.help.as_deref() }
     }
 }
 

@@ -30,6 +30,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::judge::{Difference, Field, Judgment};
 use crate::observation::Observation;
 use crate::scenario::{Span, Test};
+use crate::text::counted;
 
 pub(crate) use machines::{Machine, Machines, NodeMachine};
 pub(crate) use words::{probe_titles, probe_words};
@@ -43,9 +44,9 @@ pub struct RunReport {
     pub filtered: usize,
     /// Tests that were not started because an earlier one did not pass.
     pub not_started: usize,
-    /// The seed of the order, where it was random.
+    /// The seed of the order, if it was random.
     pub seed: Option<u64>,
-    /// The shard, where scenarios were shared out.
+    /// The shard, if scenarios were shared out.
     pub shard: Option<ShardOf>,
     /// Wall-clock time.
     pub duration: Duration,
@@ -69,7 +70,7 @@ pub struct ScenarioReport {
     pub name: String,
     /// The file it was read from, as the user named it.
     pub file: PathBuf,
-    /// Which repetition it is, from 1, where scenarios were repeated.
+    /// Which repetition it is, from 1, if scenarios were repeated.
     pub repetition: Option<u32>,
     /// Its machines and services.
     pub(crate) machines: Machines,
@@ -248,6 +249,34 @@ pub struct Counts {
     pub errors: usize,
     /// Scenarios with an error that is none of a test: a capture that could not be written, or no tests at all.
     pub scenario_errors: usize,
+}
+
+impl Counts {
+    /// All tests.
+    pub fn tests(&self) -> usize {
+        self.ok + self.failed + self.errors
+    }
+}
+
+/// `3 scenarios, 12 tests: 11 ok (1 flaky), 1 failed`
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [scenarios, tests] = [counted(self.scenarios, "scenario"), counted(self.tests(), "test")];
+        write!(f, "{scenarios}, {tests}: {} ok", self.ok)?;
+        if self.flaky > 0 {
+            write!(f, " ({} flaky)", self.flaky)?;
+        }
+        if self.failed > 0 {
+            write!(f, ", {} failed", self.failed)?;
+        }
+        if self.errors > 0 {
+            write!(f, ", {}", counted(self.errors, "error"))?;
+        }
+        if self.scenario_errors > 0 {
+            write!(f, "; {}", counted(self.scenario_errors, "scenario error"))?;
+        }
+        Ok(())
+    }
 }
 
 /// The error of a test that was not run because of an error of its lab.

@@ -2,10 +2,9 @@
 
 use svclab_rules::cluster::Family;
 
-use super::{Cause, Counts, TestReport, Trouble};
+use super::{Cause, TestReport, Trouble};
 use crate::observation::Direction;
 use crate::scenario::{Probe, Step, Test};
-use crate::text::counted;
 pub(crate) use crate::text::duration;
 
 /// A probe in a line: `pod/client > service/nginx:80 tcp`.
@@ -18,7 +17,7 @@ pub(crate) fn probe_words(probe: &Probe) -> String {
 }
 
 /// The probes of a test in order, each in a line: see [`probe_words`]. Where there are several, the number of the step comes
-/// first; where a step has one for each address family, the family follows.
+/// first; if a step has one for each address family, the family follows.
 pub(crate) fn probe_titles(test: &Test) -> Vec<String> {
     let span_of = |step: &Step| match step {
         Step::Probe(probe, _) => Some(probe.span.clone()),
@@ -44,25 +43,6 @@ pub(super) fn direction(direction: Direction) -> &'static str {
         Direction::In => "in",
         Direction::Out => "out",
     }
-}
-
-/// `3 scenarios, 12 tests: 11 ok, 1 failed`
-pub(super) fn counts(counts: Counts) -> String {
-    let tests = counts.ok + counts.failed + counts.errors;
-    let mut words = format!("{}, {}: {} ok", counted(counts.scenarios, "scenario"), counted(tests, "test"), counts.ok);
-    if counts.flaky > 0 {
-        words += &format!(" ({} flaky)", counts.flaky);
-    }
-    if counts.failed > 0 {
-        words += &format!(", {} failed", counts.failed);
-    }
-    if counts.errors > 0 {
-        words += &format!(", {}", counted(counts.errors, "error"));
-    }
-    if counts.scenario_errors > 0 {
-        words += &format!("; {}", counted(counts.scenario_errors, "scenario error"));
-    }
-    words
 }
 
 /// The error of a test; one without probes has an error of its own.

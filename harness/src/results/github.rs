@@ -20,7 +20,7 @@ pub struct Folders {
 }
 
 impl Folders {
-    /// A file as GitHub names it: relative to the root, where it lies below.
+    /// A file as GitHub names it: relative to the root, if it lies below.
     fn name(&self, file: &str) -> String {
         let mut absolute = PathBuf::new();
         for part in self.working.join(file).components() {
@@ -78,7 +78,7 @@ fn failed(suite: &Suite, case: &Case, folders: &Folders) -> String {
     checks.chain(error).collect()
 }
 
-/// Words with the place that they are about, where that is not the one of the annotation.
+/// Words with the place that they are about, if that is not the one of the annotation.
 fn placed(words: &str, place: Option<&Place>, at: &Place) -> String {
     match place.filter(|place| *place != at) {
         Some(Place { file, line, column }) => format!("{words}  {file}:{line}:{column}"),

@@ -15,7 +15,7 @@ use crate::text::{harmless, one_line};
 ///
 /// # Errors
 ///
-/// Where the XML writer fails; there is no input known that makes it.
+/// If the XML writer fails; there is no input known that makes it.
 pub fn render(results: &Results) -> Result<String, SerializeError> {
     let mut report = Report::new(format!("svclab {}", results.command));
     report.set_time(time(results.seconds));

@@ -112,7 +112,7 @@ pub struct Merged {
 ///
 /// # Errors
 ///
-/// Where a shard is missing, or documents are not of the same run, svclab and machine.
+/// If a shard is missing, or documents are not of the same run, svclab and machine.
 pub fn merge(texts: &[(String, String)], mixed: bool) -> Result<Merged, MergeError> {
     let mut documents: Vec<(&str, Document)> = Vec::new();
     for (file, text) in texts {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::environment::Environment;
-use crate::report::{Machines, NOT_RUN, ShardOf, Status};
+use crate::report::{Counts, Machines, NOT_RUN, ShardOf, Status};
 
 /// The results of a command.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,9 +16,9 @@ pub struct Results {
     pub(crate) environment: Environment,
     /// The shard; `None` for a whole run.
     pub(crate) shard: Option<ShardOf>,
-    /// The seed of the order, where it was random.
+    /// The seed of the order, if it was random.
     pub(crate) seed: Option<u64>,
-    /// Wall-clock time in seconds, where it was measured.
+    /// Wall-clock time in seconds, if it was measured.
     pub(crate) seconds: Option<f64>,
     /// Tests that were filtered out.
     pub(crate) filtered: usize,
@@ -247,30 +247,8 @@ pub(crate) struct Rules {
     pub(crate) lines: Vec<String>,
 }
 
-/// The numbers of tests by result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Counts {
-    /// Scenarios.
-    pub(crate) suites: usize,
-    /// Tests that passed, flaky ones included.
-    pub(crate) ok: usize,
-    /// Tests that passed, but not at first.
-    pub(crate) flaky: usize,
-    /// Tests that failed.
-    pub(crate) failed: usize,
-    /// Tests that could not be tried.
-    pub(crate) errors: usize,
-}
-
-impl Counts {
-    /// All tests.
-    pub(crate) fn tests(&self) -> usize {
-        self.ok + self.failed + self.errors
-    }
-}
-
 impl Suite {
-    /// Its result: the worst of its tests; an error where there are none.
+    /// Its result: the worst of its tests; an error if there are none.
     pub fn status(&self) -> Status {
         match &self.error {
             Some(_) => Status::Error,
@@ -298,7 +276,7 @@ impl Results {
 
     /// The numbers of tests by result. An error of a scenario that none of its tests reports counts as one more.
     pub(crate) fn counts(&self) -> Counts {
-        let mut counts = Counts { suites: self.suites.len(), ..Counts::default() };
+        let mut counts = Counts { scenarios: self.suites.len(), ..Counts::default() };
         for suite in &self.suites {
             for case in &suite.cases {
                 counts.flaky += usize::from(case.flaky);

@@ -72,7 +72,7 @@ impl Results {
     ///
     /// # Errors
     ///
-    /// Where the text is not such a report, or one of another version.
+    /// If the text is not such a report, or one of another version.
     pub fn read(text: &str) -> Result<Self, ReadError> {
         Self::of(Document::read(text)?)
     }

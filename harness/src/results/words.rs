@@ -1,28 +1,12 @@
 //! Wording that the renderers share.
 
-use super::model::{Case, Counts, Difference, Problem, Results};
+use super::model::{Case, Difference, Problem, Results};
 use crate::environment::{Environment, Implementation};
 use crate::text::counted;
 
-/// `3 scenarios, 12 tests: 11 ok (1 flaky), 1 failed`
-pub(super) fn counts(counts: &Counts) -> String {
-    let mut words =
-        format!("{}, {}: {} ok", counted(counts.suites, "scenario"), counted(counts.tests(), "test"), counts.ok);
-    if counts.flaky > 0 {
-        words += &format!(" ({} flaky)", counts.flaky);
-    }
-    if counts.failed > 0 {
-        words += &format!(", {} failed", counts.failed);
-    }
-    if counts.errors > 0 {
-        words += &format!(", {}", counted(counts.errors, "error"));
-    }
-    words
-}
-
 /// The counts, with what was left out.
 pub(super) fn all_counts(results: &Results) -> String {
-    let mut words = counts(&results.counts());
+    let mut words = results.counts().to_string();
     if results.filtered > 0 {
         words += &format!(", {} filtered out", results.filtered);
     }
@@ -79,7 +63,7 @@ pub(super) fn headline(case: &Case) -> String {
     }
 }
 
-/// How many attempts a test had, where it had more than one: `2, of which the last passed; before: ...`, `3, none of which passed`.
+/// How many attempts a test had, if it had more than one: `2, of which the last passed; before: ...`, `3, none of which passed`.
 pub(super) fn attempts(case: &Case) -> Option<String> {
     let last = case.earlier.last()?;
     let number = case.earlier.len() + 1;

@@ -24,11 +24,11 @@ pub struct Finding {
 pub struct Example {
     /// The flow in words: `pod/client > 10.96.0.10:80 tcp`.
     pub flow: String,
-    /// The service and port, where the address is one's.
+    /// The service and port, if the address is one's.
     pub service: Option<String>,
     /// What should happen.
     pub promise: String,
-    /// What would happen: each branch with its share; nothing where nothing is predicted.
+    /// What would happen: each branch with its share; nothing if nothing is predicted.
     pub prediction: Vec<String>,
     /// Whether a packet was sent.
     pub is_observed: bool,

@@ -6,7 +6,8 @@ use serde::Serialize;
 use super::finding::{Example, Finding};
 use super::verification::{AddressKind, Asked, Verification};
 use super::{Options, Verified};
-use crate::report::{Machines, Trouble};
+use crate::report::Machines;
+use crate::report::json::ScenarioError;
 use crate::sources::Disagreement;
 use crate::text::path_text;
 
@@ -39,7 +40,7 @@ struct Scenario<'a> {
     /// The duration.
     seconds: Option<f64>,
     /// Why it was not verified; `null` if it was.
-    error: Option<Error<'a>>,
+    error: Option<ScenarioError<'a>>,
     /// The machines and services at the start.
     machines: &'a Machines,
     #[serde(flatten)]
@@ -58,27 +59,10 @@ impl<'a> Scenario<'a> {
                 (Some(_), false) => "failed",
             },
             seconds: found.map(|found| found.duration.as_secs_f64()),
-            error: verified.result.as_ref().err().map(Error::of),
+            error: verified.result.as_ref().err().map(ScenarioError::from),
             machines: &verified.machines,
             found: found.map(|found| Found::of(found, options)),
         }
-    }
-}
-
-/// An error that kept a scenario from being verified.
-#[derive(Serialize, JsonSchema)]
-struct Error<'a> {
-    /// The kind of error: `input`, `environment` or `internal`.
-    cause: &'static str,
-    /// The message, a lower-case fragment.
-    message: &'a str,
-    /// How to fix it, in a sentence.
-    help: Option<&'a str>,
-}
-
-impl<'a> Error<'a> {
-    fn of(trouble: &'a Trouble) -> Self {
-        Self { cause: trouble.cause.as_str(), message: &trouble.message, help: trouble.help.as_deref() }
     }
 }
 

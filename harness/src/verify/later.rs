@@ -1,4 +1,4 @@
-//! What comes behind a first packet: second connections of a client and first ones of others, where rules remember clients; later
+//! What comes behind a first packet: second connections of a client and first ones of others, if rules remember clients; later
 //! segments of a connection, both ways; and replies that connection tracking takes for packets of no connection.
 
 use std::net::{IpAddr, SocketAddr};
@@ -18,11 +18,11 @@ const LATER: [u8; 5] = [16, 24, 48, 17, 25];
 pub(crate) struct Depth {
     /// Later segments of connections, both ways. Rules that are those of the release need no such question.
     pub(crate) segments: bool,
-    /// Those with all flags, where rules compare them.
+    /// Those with all flags, if rules compare them.
     pub(crate) flags: bool,
 }
 
-/// What becomes of packets behind a first one.
+/// The outcome of packets behind a first one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Later {
     /// In words that can be compared.

@@ -2,9 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
-
-use super::evidence;
+use super::{Format, evidence};
 use crate::cli::Exit;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
@@ -20,14 +18,6 @@ pub(super) struct Args {
     /// The output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// A page for a terminal.
-    Text,
-    /// One JSON object.
-    Json,
 }
 
 /// Runs the command.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anstyle::Style;
 
-use super::words::{counts, duration, headline, trouble};
+use super::words::{duration, headline, trouble};
 use super::{RunReport, ScenarioReport, Status, TestReport, Trouble};
 use crate::page::{BAD, FAINT, GOOD, MARKED, Page, STRONG, Settings};
 use crate::text::printable;
@@ -85,7 +85,7 @@ pub fn summary(run: &RunReport, settings: Settings) -> String {
     if status != Status::Ok {
         failures(&mut page, run);
     }
-    let words = page.paint(style_of(status), counts(run.counts()));
+    let words = page.paint(style_of(status), run.counts());
     let filtered = if run.filtered > 0 { format!(", {} filtered out", run.filtered) } else { String::new() };
     let unstarted = if run.not_started > 0 { format!(", {} not started", run.not_started) } else { String::new() };
     let seed = run.seed.map(|seed| format!(" (--shuffle {seed})")).unwrap_or_default();

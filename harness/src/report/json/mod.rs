@@ -3,6 +3,7 @@
 //! Names are stable: fields may be added; none is renamed or removed without a new version of the envelope. Times are in seconds.
 //! Addresses are text: `10.244.1.3:37328`, `[fd00::3]:37328`. What has no value is `null`.
 
+mod error;
 mod flow;
 mod probe;
 mod tally;
@@ -10,6 +11,7 @@ mod tally;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+pub(crate) use self::error::ScenarioError;
 use self::probe::Probe;
 use super::console;
 use super::words::trouble;
@@ -83,7 +85,7 @@ struct Scenario<'a> {
     name: &'a str,
     /// The file, as given on the command line.
     file: String,
-    /// Which repetition it is, from 1; `null` where scenarios are not repeated.
+    /// Which repetition it is, from 1; `null` if scenarios are not repeated.
     repetition: Option<u32>,
     /// The worst result: `ok`, `failed` or `error`.
     status: &'static str,

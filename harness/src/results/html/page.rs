@@ -1,10 +1,11 @@
 //! The page: what ran where, what failed, everything else.
 
-use super::super::model::{Case, Counts, Results, Suite};
+use super::super::model::{Case, Results, Suite};
 use super::super::words::{all_counts, environment, problem};
 use super::case;
 use super::picture;
 use super::words::{class, lines, time, word};
+use crate::report::Counts;
 use crate::report::Status;
 use crate::text::markup;
 

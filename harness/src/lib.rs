@@ -1,13 +1,19 @@
 #![doc = include_str!("../README.md")]
 #![warn(unnameable_types)]
 
+// What is hidden is for the command only, which is a binary on this library.
+#[doc(hidden)]
 pub mod anonymize;
 pub mod cascade;
+#[doc(hidden)]
 pub mod collect;
 pub mod diff;
+#[doc(hidden)]
 pub mod doctor;
 pub mod documents;
+#[doc(hidden)]
 pub mod environment;
+#[doc(hidden)]
 pub mod evidence;
 pub mod explain;
 pub mod infer;
@@ -17,17 +23,20 @@ pub mod input;
 mod internal;
 mod judge;
 mod lab;
+#[doc(hidden)]
 pub mod lint;
+#[doc(hidden)]
 pub mod minimize;
 pub mod mutate;
 pub mod observation;
-// For the command only.
 #[doc(hidden)]
 pub mod output;
+#[doc(hidden)]
 pub mod page;
 mod predict;
 mod probe;
 pub mod report;
+#[doc(hidden)]
 pub mod results;
 pub mod run;
 pub mod sampling;
@@ -36,13 +45,13 @@ mod sources;
 mod stats;
 mod svg;
 pub mod testing;
-// For the command only.
 #[doc(hidden)]
 pub mod text;
 mod topology;
 mod trace;
 pub mod verify;
 mod wire;
+#[doc(hidden)]
 pub mod worker;
 mod yaml;
 

@@ -9,7 +9,6 @@ use divan::{Bencher, black_box};
 use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::conntrack::cleanup;
 use svclab_rules::iptables::{generate, parse, print};
-use svclab_rules::selection::service_ports;
 
 use clusters::cluster;
 
@@ -17,13 +16,6 @@ const SIZES: [u32; 3] = [1_000, 10_000, 50_000];
 
 fn main() {
     divan::main();
-}
-
-#[divan::bench(args = SIZES, sample_count = 10)]
-fn select_endpoints(bencher: Bencher<'_, '_>, services: u32) {
-    let cluster = cluster(services);
-    let profile = cluster.proxy.version.parse().unwrap();
-    bencher.bench(|| service_ports(black_box(&cluster), &cluster.nodes[0], Family::Ipv4, profile));
 }
 
 #[divan::bench(args = SIZES, sample_count = 10)]

@@ -9,22 +9,22 @@ use crate::digits;
 use crate::profile::Profile;
 
 /// An endpoint's address and port: `10.244.1.2:8080`, `[fd00::2]:8080`.
-pub type EndpointText = ArrayString<47>;
+pub(crate) type EndpointText = ArrayString<47>;
 
 /// An endpoint on the port that serves a service port.
 #[derive(Debug, Clone)]
-pub struct EndpointView<'a> {
+pub(crate) struct EndpointView<'a> {
     /// Address and port.
-    pub address: SocketAddr,
+    pub(crate) address: SocketAddr,
     /// The same as text.
-    pub text: EndpointText,
+    pub(crate) text: EndpointText,
     /// Whether it is on the proxy's own node.
-    pub local: bool,
+    pub(crate) local: bool,
     /// The endpoint itself.
-    pub endpoint: &'a Endpoint,
+    pub(crate) endpoint: &'a Endpoint,
 }
 
-/// Whether an endpoint is shutting down, but still answers. kube-proxy takes `serving` for true where it is missing, whatever
+/// Whether an endpoint is shutting down, but still answers. kube-proxy takes `serving` for true if it is missing, whatever
 /// `ready` is (`addEndpoints` in its `pkg/proxy/endpointslicecache.go`).
 pub(super) fn serves_while_terminating(endpoint: &Endpoint) -> bool {
     endpoint.serving.unwrap_or(true) && endpoint.terminating

@@ -6,7 +6,7 @@ use crate::cluster::{DetectLocal, Family, Node, ProxyConfig};
 
 /// What packets from pods have that others have not (`detectLocalMode`).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LocalTraffic {
+pub(crate) enum LocalTraffic {
     /// Nothing is known of pods: no rule depends on them.
     Unknown,
     /// A source address in a range.
@@ -19,7 +19,7 @@ pub enum LocalTraffic {
 
 impl LocalTraffic {
     /// What a node's kube-proxy goes by for a family.
-    pub fn of(config: &ProxyConfig, node: &Node, family: Family) -> Self {
+    pub(crate) fn of(config: &ProxyConfig, node: &Node, family: Family) -> Self {
         let ranges = match &config.detect_local {
             DetectLocal::ClusterCidr => &config.cluster_cidrs,
             DetectLocal::NodeCidr => &node.pod_cidrs,

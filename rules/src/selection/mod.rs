@@ -12,10 +12,9 @@ mod notes;
 mod selected;
 mod service_port;
 
-pub use endpoints::{EndpointText, EndpointView};
-pub use local_traffic::LocalTraffic;
-pub use node_ports::NodePortAddresses;
+pub(crate) use endpoints::EndpointView;
+pub(crate) use local_traffic::LocalTraffic;
+pub(crate) use node_ports::NodePortAddresses;
 pub use notes::notes;
-pub use selected::Selected;
-pub(crate) use service_port::Slices;
-pub use service_port::{ServicePortView, service_ports};
+pub(crate) use selected::Selected;
+pub(crate) use service_port::{ServicePortView, Slices, service_ports};

@@ -9,7 +9,7 @@ use crate::profile::Profile;
 
 /// The part of `nodePortAddresses` that is for a family (`NodePortAddresses` in kube-proxy's `pkg/proxy/util`).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NodePortAddresses {
+pub(crate) enum NodePortAddresses {
     /// All addresses of the node.
     All,
     /// Those in one of these ranges.
@@ -19,7 +19,7 @@ pub enum NodePortAddresses {
 impl NodePortAddresses {
     /// What a node's kube-proxy goes by in a mode: the ranges of the family, or its own address where the configuration
     /// has the word `primary`, which nftables mode takes for an empty list. Where that leaves none, all addresses count.
-    pub fn of(config: &ProxyConfig, node: &Node, family: Family, mode: ProxyMode, profile: Profile) -> Self {
+    pub(crate) fn of(config: &ProxyConfig, node: &Node, family: Family, mode: ProxyMode, profile: Profile) -> Self {
         let given = &config.node_port_addresses;
         let of_family = |range: &&IpNet| Family::of(range.addr()) == family;
         let ranges: Vec<IpNet> =

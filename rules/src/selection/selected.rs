@@ -8,13 +8,13 @@ use crate::profile::Profile;
 
 /// The endpoints that serve a service port, as positions in its list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Selected {
+pub(crate) struct Selected {
     /// Those for traffic with policy Cluster.
-    pub cluster: Vec<usize>,
+    pub(crate) cluster: Vec<usize>,
     /// Those for traffic with policy Local.
-    pub local: Vec<usize>,
+    pub(crate) local: Vec<usize>,
     /// Whether any node could serve; without, traffic is rejected.
-    pub any: bool,
+    pub(crate) any: bool,
 }
 
 impl Selected {

@@ -14,27 +14,27 @@ use crate::profile::Profile;
 
 /// One port of one service, with what of it belongs to one family.
 #[derive(Debug, Clone)]
-pub struct ServicePortView<'a> {
+pub(crate) struct ServicePortView<'a> {
     /// The service.
-    pub service: &'a Service,
+    pub(crate) service: &'a Service,
     /// The port.
-    pub port: &'a ServicePort,
+    pub(crate) port: &'a ServicePort,
     /// The service's own address.
-    pub cluster_ip: IpAddr,
+    pub(crate) cluster_ip: IpAddr,
     /// `externalIPs` of the family that are served, in order.
-    pub external_ips: Vec<IpAddr>,
+    pub(crate) external_ips: Vec<IpAddr>,
     /// Whether there are `externalIPs` of the family, served or not.
-    pub has_external_ips: bool,
+    pub(crate) has_external_ips: bool,
     /// Load-balancer addresses of the family that nodes serve themselves, in order.
-    pub load_balancer_ips: Vec<IpAddr>,
-    /// Source ranges of the family, in order; none where they allow everybody and the release knows.
-    pub source_ranges: Vec<IpNet>,
-    /// True with `externalTrafficPolicy: Local`, where it counts.
-    pub external_local: bool,
-    /// True with `internalTrafficPolicy: Local`, where it counts.
-    pub internal_local: bool,
+    pub(crate) load_balancer_ips: Vec<IpAddr>,
+    /// Source ranges of the family, in order; none if they allow everyone and the release knows.
+    pub(crate) source_ranges: Vec<IpNet>,
+    /// True with `externalTrafficPolicy: Local`, if it counts.
+    pub(crate) external_local: bool,
+    /// True with `internalTrafficPolicy: Local`, if it counts.
+    pub(crate) internal_local: bool,
     /// All endpoints, each address and port once, sorted by their text.
-    pub endpoints: Vec<EndpointView<'a>>,
+    pub(crate) endpoints: Vec<EndpointView<'a>>,
 }
 
 impl ServicePortView<'_> {
@@ -57,7 +57,7 @@ impl ServicePortView<'_> {
 /// does not matter.
 ///
 /// kube-proxy walks hash maps there, so that its order is random; this one is stable.
-pub fn service_ports<'a>(
+pub(crate) fn service_ports<'a>(
     cluster: &'a Cluster,
     node: &'a Node,
     family: Family,

@@ -135,12 +135,12 @@ pub struct Tally {
     /// How often a flow was sent again because the kernel had dropped it by itself: two CPUs had chosen the same port
     /// for a masquerade at the same moment. A client sends its SYN again then.
     pub repeated: u64,
-    /// The destinations of flows and of those that were sent right after them, each flow in one pair; nothing where there are
+    /// The destinations of flows and of those that were sent right after them, each flow in one pair; nothing if there are
     /// more than 64 destinations.
     pub(crate) neighbours: Contingency<SocketAddr, SocketAddr>,
-    /// The last three bits of source ports, as flows were sent, with their destinations; nothing where there are more than 64.
+    /// The last three bits of source ports, as flows were sent, with their destinations; nothing if there are more than 64.
     pub(crate) ports: Contingency<u16, SocketAddr>,
-    /// Increments of the rules' counters; `None` where they were not read, or do not exist.
+    /// Increments of the rules' counters; `None` if they were not read, or do not exist.
     pub(crate) translated: Option<Box<Translations>>,
 }
 
@@ -169,7 +169,7 @@ impl Tally {
         self
     }
 
-    /// The destinations where the rules' counters and the receivers disagree; none where counters were not read.
+    /// The destinations where the rules' counters and the receivers disagree; none if counters were not read.
     pub(crate) fn disagreements(&self) -> Vec<Disagreement> {
         self.translated.as_ref().map_or_else(Vec::new, |translated| translated.disagreements(self))
     }
@@ -187,7 +187,7 @@ impl Tally {
         differing
     }
 
-    /// Says that the rules' counters confirm the count; `None` where they were not read, count nothing of it, or disagree.
+    /// Says that the rules' counters confirm the count; `None` if they were not read, count nothing of it, or disagree.
     pub(crate) fn confirmation(&self) -> Option<String> {
         let counters = self.translated.as_ref()?;
         if !self.delivered.keys().any(|at| counters.counts_for(at)) || !self.disagreements().is_empty() {

@@ -29,7 +29,7 @@ impl Destination {
     ///
     /// # Errors
     ///
-    /// Where nothing can be written.
+    /// If nothing can be written.
     pub fn open(place: Place) -> io::Result<Self> {
         match place {
             Place::Stdout => Ok(Self::Stdout),
@@ -83,7 +83,7 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// Where a folder on the way is missing, and `InvalidInput` for a name that can be no file's.
+    /// If a folder on the way is missing, and `InvalidInput` for a name that can be no file's.
     pub fn of(path: &Path) -> io::Result<Self> {
         if path.as_os_str() == STANDARD_OUTPUT {
             return Ok(Self::Stdout);

@@ -108,12 +108,12 @@ impl Page {
         Self { text: String::new(), settings }
     }
 
-    /// Adds text with this indent; where it is wrapped, the rest is indented a little further.
+    /// Adds text with this indent; if it is wrapped, the rest is indented a little further.
     pub(crate) fn line(&mut self, indent: usize, text: impl Display) {
         self.wrap(&" ".repeat(indent), indent + HANG, &text.to_string());
     }
 
-    /// Adds a label and a text behind it; where the text is wrapped, the rest is aligned with its start.
+    /// Adds a label and a text behind it; if the text is wrapped, the rest is aligned with its start.
     pub(crate) fn labelled(&mut self, indent: usize, label: impl Display, text: impl Display) {
         let label = format!("{:indent$}{label}", "");
         self.wrap(&label, display_width(&label), &text.to_string());

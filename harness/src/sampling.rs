@@ -66,7 +66,7 @@ const TESTS: usize = 3;
 ///
 /// # Errors
 ///
-/// Where the lab cannot be built or its sockets fail, or where a goal needs more flows than a probe may have.
+/// If the lab cannot be built or its sockets fail, or if a goal needs more flows than a probe may have.
 pub fn sample(
     scenario: &Scenario,
     state: &Cluster,

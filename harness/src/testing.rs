@@ -96,7 +96,7 @@ impl Lab<'_> {
     ///
     /// # Errors
     ///
-    /// Where the lab cannot send the probe, or cannot say what became of it.
+    /// If the lab cannot send the probe, or cannot say what became of it.
     pub fn send(&mut self, probe: &Probe, flows: u64) -> Result<Observation, Trouble> {
         self.0.send(probe, flows).map_err(trouble)
     }

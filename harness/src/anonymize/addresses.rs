@@ -90,7 +90,7 @@ impl Addresses {
         kept.any(|range| leading(own, range.length) == range.bits) && link_identifier(ip).is_none()
     }
 
-    /// Whether an address means something by itself: it stays, or is the first of a range that everybody knows.
+    /// Whether an address means something by itself: it stays, or is the first of a range that everyone knows.
     pub(super) fn means_something(&self, ip: IpAddr) -> bool {
         let is_first = |range: &Range| range.is_ipv4 == ip.is_ipv4() && range.bits == bits(ip);
         self.stays(ip) || self.ranges.iter().any(is_first)

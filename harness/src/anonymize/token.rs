@@ -75,7 +75,7 @@ fn run_length(text: &str) -> usize {
     text.len()
 }
 
-/// A run of letters and digits, where it may be identifying.
+/// A run of letters and digits, if it may be identifying.
 fn word(text: &str, at: Range<usize>) -> Option<Found> {
     let part = &text[at.clone()];
     let is_harmless = || is_plain(part) && stands_alone(text, at.start, part.len());

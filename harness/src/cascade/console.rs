@@ -128,7 +128,7 @@ fn block(page: &mut Page, cascade: &Cascade, sample: Option<&Sample>) {
     page.gap();
 }
 
-/// What becomes of connections that rules treat otherwise than those of the table.
+/// The outcome of connections that rules treat otherwise than those of the table.
 fn other_connections(page: &mut Page, case: &Case) {
     page.line(2, format!("A connection {}, by rule {}:", case.example, case.rule));
     for (fate, share) in case.fates.iter().take(MOST_ROWS) {

@@ -13,7 +13,7 @@ pub(super) fn percent(share: Share) -> String {
     format!("{:.DIGITS$} %", share.to_f64() * 100.0)
 }
 
-/// A share as a fraction, where that is short: `1/3`, `1`.
+/// A share as a fraction, if that is short: `1/3`, `1`.
 pub(super) fn short_fraction(share: Share) -> Option<String> {
     const LONGEST: u128 = 1000;
     share.fraction().filter(|(_, denominator)| *denominator <= LONGEST).map(|_| share.to_string())

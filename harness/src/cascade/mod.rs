@@ -36,7 +36,7 @@ pub struct Report {
     pub frame_defects: Vec<FrameDefect>,
     /// The cascades, in the order of the rules.
     pub cascades: Vec<Cascade>,
-    /// What came of real packets, for each cascade; empty where none were sent.
+    /// What came of real packets, for each cascade; empty if none were sent.
     pub(crate) samples: Vec<Option<Sample>>,
 }
 
@@ -81,7 +81,7 @@ impl Report {
     ///
     /// # Errors
     ///
-    /// Where there is none; the help names the nearest one.
+    /// If there is none; the help names the nearest one.
     pub fn retain(&mut self, name: &str) -> Result<(), NoService> {
         let known: Vec<String> = self.cascades.iter().map(|cascade| cascade.service.clone()).collect();
         self.cascades.retain(|cascade| is_called(cascade, name));

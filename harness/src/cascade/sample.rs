@@ -13,7 +13,7 @@ use crate::text::grouped;
 /// What came of many fresh flows through the rules of one cascade.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Sample {
-    /// Who sent, as a scenario names it: `pod/client`.
+    /// The sender, as a scenario names it: `pod/client`.
     pub(crate) from: String,
     /// The address and port that all flows were sent to.
     pub(crate) to: SocketAddr,
@@ -21,13 +21,13 @@ pub(crate) struct Sample {
     pub(crate) sent: u64,
     /// How often a flow was sent again because the kernel had dropped it by itself: see [`Tally::repeated`].
     pub(crate) repeated: u64,
-    /// Every endpoint in the order of its first rule; behind them, where rules leave some to none, those that came out nowhere.
+    /// Every endpoint in the order of its first rule; behind them, if rules leave some to none, those that came out nowhere.
     pub(crate) arrivals: Vec<Arrival>,
-    /// How the counts fit the shares; `None` where nothing arrived.
+    /// How the counts fit the shares; `None` if nothing arrived.
     pub(crate) fit: Option<Fit>,
     /// What was shown, as sentences without their full stops.
     pub(crate) shown: Vec<String>,
-    /// What is wrong, as fragments; none where counts fit, flows choose by themselves, every flow is accounted for and the
+    /// What is wrong, as fragments; none if counts fit, flows choose by themselves, every flow is accounted for and the
     /// counters agree.
     pub(crate) faults: Vec<String>,
 }
@@ -41,7 +41,7 @@ pub(crate) struct Arrival {
     pub(crate) share: Share,
     /// Flows that arrived there.
     pub(crate) arrived: u64,
-    /// Flows that rules translated to it, by their own counters; `None` where rules have none.
+    /// Flows that rules translated to it, by their own counters; `None` if rules have none.
     pub(crate) counted: Option<u64>,
 }
 

@@ -108,7 +108,7 @@ fn shown(number: Option<u64>) -> String {
     number.map_or_else(|| "not limited".to_owned(), |number| number.to_string())
 }
 
-/// The CPUs that packets of a new interface are spread over, read in a lab's own namespace; empty where the kernel cannot spread
+/// The CPUs that packets of a new interface are spread over, read in a lab's own namespace; empty if the kernel cannot spread
 /// them.
 fn rps_mask_of_a_lab() -> String {
     let mut topology = Topology::default();

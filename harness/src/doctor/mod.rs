@@ -44,7 +44,7 @@ pub struct Check {
     pub status: Status,
     /// What was found, a fragment in lower case.
     pub found: String,
-    /// What to do about it, in sentences; nothing where it is there.
+    /// What to do about it, in sentences; nothing if it is there.
     pub fix: Option<String>,
 }
 
@@ -126,7 +126,7 @@ fn listed(families: impl IntoIterator<Item = Family>) -> String {
     families.into_iter().map(|family| family.to_string()).collect::<Vec<_>>().join(" and ")
 }
 
-/// A file of `/proc` without its last line break; `None` where there is none.
+/// A file of `/proc` without its last line break; `None` if there is none.
 fn read(path: &str) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }

@@ -6,7 +6,7 @@ use super::{Check, read};
 use crate::lab::{Backend, LabError, become_privileged, with_lab};
 use crate::topology::{Netns, Role, Topology};
 
-/// Becomes privileged and builds an empty lab. The second value is true where that took a user namespace.
+/// Becomes privileged and builds an empty lab. The second value is true if that took a user namespace.
 pub(super) fn examine() -> (Vec<Check>, bool) {
     const NAME: &str = "root or user namespace";
     let user = geteuid();
@@ -52,7 +52,7 @@ fn why_no_user_namespace(read: impl Fn(&str) -> Option<String>) -> String {
     }
 }
 
-/// True where a process's status says that a filter decides on its system calls, as container engines set one.
+/// True if a process's status says that a filter decides on its system calls, as container engines set one.
 fn has_seccomp_filter(status: &str) -> bool {
     status.lines().filter_map(|line| line.strip_prefix("Seccomp:")).any(|mode| mode.trim() == "2")
 }

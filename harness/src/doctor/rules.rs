@@ -23,7 +23,7 @@ struct Feature {
     rule: &'static str,
     /// The kernel module that has it.
     module: &'static str,
-    /// False where only `svclab explain --live` or the rules of releases before 1.21 use it.
+    /// False if only `svclab explain --live` or the rules of releases before 1.21 use it.
     needed: bool,
 }
 
@@ -122,7 +122,7 @@ fn ways() -> Vec<Way> {
 }
 
 impl Way {
-    /// Why each feature is rejected. They are tried one by one only where all together are rejected.
+    /// Why each feature is rejected. They are tried one by one only if all together are rejected.
     fn refusals(self) -> Vec<Option<String>> {
         let all: Vec<&Feature> = FEATURES.iter().collect();
         match self.refusal(&all) {
@@ -208,7 +208,7 @@ fn describe(ways: &[Way]) -> String {
     format!("{}, {}", listed(families), implementations.join(" and "))
 }
 
-/// Rules in nftables' own language, where its program is there.
+/// Rules in nftables' own language, if its program is there.
 #[expect(clippy::expect_used, reason = "the text is a constant of this program, which its tests parse")]
 fn nftables() -> Option<Check> {
     const NAME: &str = "nftables";

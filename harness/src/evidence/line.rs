@@ -32,7 +32,7 @@ impl<'t> Line<'t> {
         text.starts_with("```") || text.starts_with("~~~") || text.starts_with("<pre") || text.starts_with("</pre")
     }
 
-    /// Whether it is a number and nothing else: what web pages have beside code.
+    /// Whether it is a number and nothing else: what web pages have next to code.
     pub(super) fn is_gutter(&self) -> bool {
         let text = self.text.trim();
         !text.is_empty() && text.len() <= 6 && text.bytes().all(|byte| byte.is_ascii_digit())

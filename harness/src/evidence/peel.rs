@@ -1,6 +1,6 @@
 //! What terminals, mail, logs and web pages put around lines.
 //!
-//! A layer is taken off a run of lines that all have it, and only where a line of the run is recognised then that was not before.
+//! A layer is taken off a run of lines that all have it, and only if a line of the run is recognised then that was not before.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use super::line::{Line, is_time};
 use super::mending::Mend;
 use super::wrap::{Quality, quality};
 
-/// A layer: what a line is without it; `None` where it has none.
+/// A layer: what a line is without it; `None` if it has none.
 type Layer = (Mend, for<'a> fn(&'a str) -> Option<Cow<'a, str>>);
 
 const LAYERS: [Layer; 12] = [

@@ -6,7 +6,7 @@ use svclab_rules::iptables::{ChainHash, ChainKind, Nat, Rule, Target, parse_rule
 /// The most lines that a rule continues on.
 pub(super) const MOST_LINES: usize = 4;
 
-/// Joins a rule with lines that follow it, where the result is more of a rule than the first line alone. Returns the number of lines
+/// Joins a rule with lines that follow it, if the result is more of a rule than the first line alone. Returns the number of lines
 /// that were joined and the result.
 pub(super) fn join(first: &str, following: &[&str]) -> Option<(usize, String)> {
     let mut best = (weighed(first), 0, String::new());

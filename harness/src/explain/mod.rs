@@ -52,7 +52,7 @@ pub use text::page;
 ///
 /// # Errors
 ///
-/// Where the cluster's rules cannot be written, or cannot be read.
+/// If the cluster's rules cannot be written, or cannot be read.
 pub fn explain(ad_hoc: &AdHocScenario, step: usize, path: usize) -> Result<Explanation, Trouble> {
     predicted(ad_hoc, step, path).map_err(RunError::into_trouble)
 }

@@ -63,7 +63,7 @@ pub struct Divergence {
 }
 
 impl Kernel {
-    /// Whether the kernel did what is predicted, where anything is.
+    /// Whether the kernel did what is predicted, if anything is.
     pub fn agrees(&self) -> bool {
         self.predicted != Some(false) && self.divergence.is_none()
     }

@@ -21,7 +21,7 @@ pub struct AdHocProbe {
     pub from: String,
     /// To where: `service/NAME:PORT` and all else that a probe may say.
     pub to: String,
-    /// The protocol, where the destination does not determine it.
+    /// The protocol, if the destination does not determine it.
     pub protocol: Option<String>,
     /// The family; every one that both ends have where it is left out.
     pub family: Option<String>,
@@ -74,7 +74,7 @@ pub fn with_ad_hoc_probe(
     with_files(text, path, probe, &reach.reader(path))
 }
 
-/// The same, where other files are read with `reader`.
+/// The same, if other files are read with `reader`.
 ///
 /// # Errors
 ///

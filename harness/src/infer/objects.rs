@@ -30,7 +30,7 @@ pub struct Assumed {
 /// Builds a scenario around the objects of a text; `path` is its file's name.
 ///
 /// Nodes that pods or endpoints name, but that are not among the objects, are added, and one where there is none at all. Each
-/// endpoint that no object has the address of becomes a pod, or, where its address cannot be a pod's, that of a node that it names,
+/// endpoint that no object has the address of becomes a pod, or, if its address cannot be a pod's, that of a node that it names,
 /// or a host outside of the cluster. Every node gets a pod that sends, and an outside host is added.
 /// Addresses and ranges that are missing are filled in as in any scenario.
 ///

@@ -113,7 +113,7 @@ impl<'a> Planner<'a> {
         tests
     }
 
-    /// The test of a destination; `None` where nothing is promised, or is known not to be kept.
+    /// The test of a destination; `None` if nothing is promised, or is known not to be kept.
     fn test(
         &self,
         service: &Service,

@@ -82,12 +82,12 @@ impl Diagnostic {
 }
 
 impl Diagnostics {
-    /// The text of a file that a diagnostic points into; `None` where it could not be read.
+    /// The text of a file that a diagnostic points into; `None` if it could not be read.
     pub fn source(&self, file: &Path) -> Option<&str> {
         self.sources.get(file).map(AsRef::as_ref)
     }
 
-    /// True where there is nothing to report.
+    /// True if there is nothing to report.
     pub fn is_empty(&self) -> bool {
         self.errors.is_empty()
     }

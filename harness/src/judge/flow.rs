@@ -11,7 +11,7 @@ use crate::scenario::{
 use crate::text::is_in_cluster;
 use crate::wire::Rejection;
 
-/// Judges all parts. Source and reply are judged only where the outcome is as expected; otherwise they follow from it.
+/// Judges all parts. Source and reply are judged only if the outcome is as expected; otherwise they follow from it.
 pub(super) fn judge(
     probe: &Probe,
     expectation: &Expectation,

@@ -36,7 +36,7 @@ pub(crate) struct Context {
     pub rate: FalseAlarmRate,
     /// Where the probe before was delivered, of the same test and family.
     pub before: Option<SocketAddr>,
-    /// What a count with interim looks had to find, at the same rate; `None` where the number of flows was fixed.
+    /// What a count with interim looks had to find, at the same rate; `None` if the number of flows was fixed.
     pub looked: Option<Goal>,
 }
 
@@ -100,7 +100,7 @@ pub enum Field {
 }
 
 impl Field {
-    /// The name that scenarios use, where they have one.
+    /// The name that scenarios use, if they have one.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Flows => "flows",

@@ -125,7 +125,7 @@ pub(crate) struct Cells {
 }
 
 /// The cells of what was expected of the balance: first the endpoints that are named, then whatever else got flows. There are
-/// none where no endpoints are named.
+/// none if no endpoints are named.
 pub(crate) fn cells(expectation: &Expectation, tally: &Tally) -> Cells {
     let shares: Vec<(&Target, f64)> = match (&expectation.balance, &expectation.outcome) {
         (Some(Balance::Shares(shares)), _) => shares.iter().map(|(target, share)| (target, *share)).collect(),

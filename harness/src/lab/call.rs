@@ -123,7 +123,7 @@ struct Running<'i> {
 
 /// One of a program's outputs.
 struct Reader<P> {
-    /// None where it is closed.
+    /// None if it is closed.
     pipe: Option<P>,
     bytes: Vec<u8>,
 }

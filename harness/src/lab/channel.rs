@@ -43,7 +43,7 @@ impl Losses {
     }
 }
 
-/// Bytes of packets that may wait to be read, where the kernel grants it.
+/// Bytes of packets that may wait to be read, if the kernel grants it.
 const ROOM: usize = 4 << 20;
 
 /// Gives a socket the largest receive buffer that the kernel grants. Only the host's root may exceed
@@ -69,7 +69,7 @@ pub(crate) struct Seen {
     pub length: usize,
     /// The interface.
     pub interface: u32,
-    /// True where the interface sent it.
+    /// True if the interface sent it.
     pub outgoing: bool,
     /// When the kernel saw it, since 1970.
     pub time: Duration,
@@ -90,7 +90,7 @@ impl Channel {
         sent.map_err(|source| self.error("sending a frame", source))
     }
 
-    /// The next frame that was seen, or `None` where there is none now.
+    /// The next frame that was seen, or `None` if there is none now.
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> Result<Option<Seen>, LabError> {
         let mut control = nix::cmsg_space!(libc::timespec);
         let mut slices = [IoSliceMut::new(buffer)];

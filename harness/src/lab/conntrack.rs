@@ -60,7 +60,7 @@ impl Connections {
     ///
     /// # Errors
     ///
-    /// Where the kernel refuses it.
+    /// If the kernel refuses it.
     pub(crate) fn flush(&self) -> Result<(), LabError> {
         // Without an attribute that would choose some of them, every connection is deleted.
         let flushed = self.socket.request(DELETE, ALL_FAMILIES, 0, &[]);
@@ -71,7 +71,7 @@ impl Connections {
     ///
     /// # Errors
     ///
-    /// Where the kernel refuses to list them.
+    /// If the kernel refuses to list them.
     fn entries(&self) -> Result<Vec<Entry>, LabError> {
         let listed = self.socket.list(GET, ALL_FAMILIES, &[]);
         let listed = listed.map_err(LabError::socket(&self.netns, "listing the connection table"))?;
@@ -91,7 +91,7 @@ impl Connections {
     ///
     /// # Errors
     ///
-    /// Where the kernel does not report it.
+    /// If the kernel does not report it.
     pub(crate) fn collisions(&self) -> Result<u64, LabError> {
         let statistics = self.socket.list(STATISTICS, ALL_FAMILIES, &[]);
         let statistics =

@@ -32,7 +32,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// Where the program that shows rules is missing or fails, or shows what cannot be read.
+    /// If the program that shows rules is missing or fails, or shows what cannot be read.
     pub(crate) fn translations(&self, family: Family) -> Result<Translations, LabError> {
         let mut all = Translations::default();
         let namespaces = self.namespaces.iter().zip(&self.topology.namespaces);

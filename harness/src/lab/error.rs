@@ -150,7 +150,7 @@ pub(crate) enum LabError {
     Missing {
         /// The program.
         program: String,
-        /// The folders in which it was looked for; `None` where `PATH` is empty.
+        /// The folders in which it was looked for; `None` if `PATH` is empty.
         path: Option<String>,
     },
     /// A program exists, but the kernel does not execute it.
@@ -170,7 +170,7 @@ pub(crate) enum LabError {
         netns: String,
         /// Its error message.
         message: String,
-        /// The rule that the message is about, where it names a line.
+        /// The rule that the message is about, if it names a line.
         rule: Option<String>,
     },
     /// A program reported success without installing its rules.

@@ -17,7 +17,7 @@ pub(crate) fn detach(channel: &Channel) -> Result<(), LabError> {
 }
 
 /// Passes the first bytes of packets which go out by an interface with at least this index, and which this CPU
-/// processes, where one is given.
+/// processes, if one is given.
 ///
 /// Classic BPF with Linux' ancillary data (linux/filter.h).
 pub(crate) fn outgoing_from(first: u32, cpu: Option<usize>, bytes: usize) -> Vec<SockFilter> {

@@ -16,7 +16,7 @@ use crate::text::shortened;
 /// # Errors
 ///
 /// [`LabError::Rules`] with the program's message and the rule that it is about, [`LabError::Missing`], [`LabError::Program`] and
-/// [`LabError::Killed`] where the program fails without a word, [`LabError::NotInstalled`] where it succeeds without effect, those of `meanwhile`, and [`LabError::Unknown`] before anything is
+/// [`LabError::Killed`] if the program fails without a word, [`LabError::NotInstalled`] if it succeeds without effect, those of `meanwhile`, and [`LabError::Unknown`] before anything is
 /// installed.
 pub(super) fn install_all<T>(
     namespaces: &[Namespace],

@@ -19,7 +19,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// Where the kernel refuses it.
+    /// If the kernel refuses it.
     pub(crate) fn forget(&self) -> Result<(), LabError> {
         self.flush_connections()?;
         let (namespaces, backend) = (&self.namespaces, self.backend);

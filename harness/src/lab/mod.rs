@@ -143,7 +143,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// As [`LabError::Rules`] says; the other documents are installed all the same. [`LabError::Unknown`] where one is for no
+    /// As [`LabError::Rules`] says; the other documents are installed all the same. [`LabError::Unknown`] if one is for no
     /// namespace of this lab; then none is installed.
     pub(crate) fn install(&mut self, documents: &[Document]) -> Result<(), LabError> {
         let tables = |one: &Document| (one.netns.clone(), one.family, one.rules.mode(), one.is_other_tables());
@@ -156,7 +156,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// Where the kernel refuses a route.
+    /// If the kernel refuses a route.
     pub(crate) fn reroute(&mut self, plan: Topology) -> Result<(), LabError> {
         let changed = self.topology.namespaces.iter().zip(&plan.namespaces).zip(&self.namespaces);
         for ((old, new), namespace) in changed.filter(|((old, new), _)| old.routes().ne(new.routes())) {
@@ -218,7 +218,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// Where the program is missing or refuses its arguments, or the lab has no such namespace. That there was nothing to
+    /// If the program is missing or refuses its arguments, or the lab has no such namespace. That there was nothing to
     /// delete is no error.
     pub(crate) fn conntrack(&self, netns: &str, calls: &[Vec<String>]) -> Result<(), LabError> {
         conntrack::call_each(namespaces::find(&self.namespaces, netns)?, calls)
@@ -228,7 +228,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// Where the program is missing or rejects its arguments, the lab has no such namespace, or the kernel refuses to list or delete entries.
+    /// If the program is missing or rejects its arguments, the lab has no such namespace, or the kernel refuses to list or delete entries.
     pub(crate) fn clean_up(&self, netns: &str, cleanup: &Cleanup) -> Result<(), LabError> {
         conntrack::clean_up(namespaces::find(&self.namespaces, netns)?, cleanup)
     }
@@ -238,7 +238,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// Where the kernel refuses to list them, or the lab has no such namespace.
+    /// If the kernel refuses to list them, or the lab has no such namespace.
     pub(crate) fn flows(&self, netns: &str) -> Result<Vec<svclab_rules::conntrack::Flow>, LabError> {
         conntrack::flows(namespaces::find(&self.namespaces, netns)?)
     }

@@ -9,7 +9,7 @@ use nix::sys::socket::{
     sockopt,
 };
 
-/// Bytes of messages that may wait to be read, where the kernel grants it.
+/// Bytes of messages that may wait to be read, if the kernel grants it.
 const ROOM: usize = 4 << 20;
 /// `nlmsghdr` and `nfgenmsg`.
 const HEADERS: usize = 16 + 4;

@@ -152,7 +152,7 @@ impl Netlink {
     }
 }
 
-/// What the next answer says; `None` where none comes in time, or the connection ended.
+/// What the next answer says; `None` if none comes in time, or the connection ended.
 async fn next(answers: &mut Answers, patience: Duration) -> Option<NetlinkPayload<RouteNetlinkMessage>> {
     let answer = tokio::time::timeout(patience, answers.next()).await.ok()??;
     Some(answer.payload)

@@ -107,7 +107,7 @@ const NOT_EXECUTED: [i32; 2] = [126, 127];
 ///
 /// # Errors
 ///
-/// [`LabError::Missing`], [`LabError::NotExecutable`], [`LabError::Program`] where it cannot be run, [`LabError::LimitExceeded`] and
+/// [`LabError::Missing`], [`LabError::NotExecutable`], [`LabError::Program`] if it cannot be run, [`LabError::LimitExceeded`] and
 /// [`LabError::Killed`]. The caller checks the exit status.
 pub(super) fn run<S: AsRef<std::ffi::OsStr>>(
     namespace: &Namespace,
@@ -149,7 +149,7 @@ pub(crate) fn version(file: &Path) -> Option<String> {
 ///
 /// # Errors
 ///
-/// As those of [`run`], and [`LabError::Program`] where it fails.
+/// As those of [`run`], and [`LabError::Program`] if it fails.
 pub(super) fn listing(namespace: &Namespace, program: &str, arguments: &[&str]) -> Result<String, LabError> {
     let output = run(namespace, program, arguments, "")?;
     if !output.status.success() {
@@ -185,7 +185,7 @@ where
 /// # Errors
 ///
 /// That of `meanwhile`, else the first of the calls'; the others are carried out all the same. [`LabError::Thread`] before
-/// anything is done, where not one thread can be had.
+/// anything is done, if not one thread can be had.
 pub(super) fn during<C, T>(
     meanwhile: impl FnOnce() -> Result<T, LabError>,
     calls: impl IntoIterator<Item = C>,

@@ -45,7 +45,7 @@ fn allow_open_files() {
     }
 }
 
-/// True where the process may make network and mount namespaces.
+/// True if the process may make network and mount namespaces.
 pub(crate) fn is_privileged() -> bool {
     const CAP_NET_ADMIN: u32 = 12;
     const CAP_NET_RAW: u32 = 13;

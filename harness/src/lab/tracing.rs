@@ -17,7 +17,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// [`LabError::Missing`] without the program nft, and [`LabError::Program`] where it fails.
+    /// [`LabError::Missing`] without the program nft, and [`LabError::Program`] if it fails.
     pub(crate) fn trace(&self, namespaces: &[NetnsId], on: bool) -> Result<(), LabError> {
         let text = if on { switch_on() } else { format!("delete table inet {TRACING_TABLE}\n") };
         let text = text.as_str();

@@ -19,7 +19,7 @@ pub struct FailingClass {
     pub flow: String,
     /// What is promised of it, in a word: `delivered`.
     pub promised: String,
-    /// Its service and port, where the address is one's.
+    /// Its service and port, if the address is one's.
     pub service: Option<String>,
     /// The command that explains it.
     pub explain: String,

@@ -4,7 +4,7 @@
 //! 2. `reduce`: objects, nodes, hosts, settings and rules (`rules`) are taken away by delta debugging (`delta`), as long as the class
 //!    is still there;
 //! 3. what is left is written as a scenario that needs no other file (`scenario::print`);
-//! 4. the text is read again, and fails in the same way; in a lab, too, where one is wanted.
+//! 4. the text is read again, and fails in the same way; in a lab, too, if one is wanted.
 
 mod class;
 mod delta;

@@ -36,7 +36,7 @@ pub(super) fn with(rules: &Rules, kept: &HashSet<usize>) -> Rules {
                 chain.rules.retain(|_| is_kept());
             }
             for table in &mut rules.tables {
-                // A chain without rules returns; so does one that is not there, where nothing jumps to it.
+                // A chain without rules returns; so does one that is not there, if nothing jumps to it.
                 table.remove_unused(|chain| chain.policy.is_some() && !is_usual(chain));
             }
             rules.tables.retain(|table| table.name == TableName::Nat || !table.chains.is_empty());

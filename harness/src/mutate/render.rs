@@ -149,7 +149,7 @@ fn row(name: &str, counts: &Counts, columns: &[&Column]) -> Vec<String> {
     std::iter::once(name.to_owned()).chain(numbers).collect()
 }
 
-/// Writes how many mutants there are, where not the number that was asked for is tried.
+/// Writes how many mutants there are, if not the number that was asked for is tried.
 fn write_sample(page: &mut Page, tried: &Tried, sample: Option<usize>) {
     let all = tried.mutants.len() + tried.rejected;
     if let Some(asked) = sample.filter(|asked| *asked > all) {

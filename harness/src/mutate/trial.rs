@@ -118,7 +118,7 @@ impl Trial<'_, '_, '_> {
         Ok(())
     }
 
-    /// Tries a mutant. Returns `None` where the kernel rejects it.
+    /// Tries a mutant. Returns `None` if the kernel rejects it.
     fn of(&mut self, candidate: &Candidate) -> Result<Option<Mutant>, RunError> {
         let prepared = self.prepared;
         let mutated = self.originals.mutated(candidate);

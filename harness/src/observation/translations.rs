@@ -23,9 +23,9 @@ pub struct Translations {
 /// The destinations that a single rule translates to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Destinations {
-    /// First and last address; `None` where the rule does not say, as one that redirects to the machine itself.
+    /// First and last address; `None` if the rule does not say, as one that redirects to the machine itself.
     pub addresses: Option<(IpAddr, IpAddr)>,
-    /// First and last port; `None` where the packet keeps its own.
+    /// First and last port; `None` if the packet keeps its own.
     pub ports: Option<(u16, u16)>,
 }
 
@@ -36,7 +36,7 @@ impl From<SocketAddr> for Destinations {
 }
 
 impl Destinations {
-    /// The only destination, where there is but one.
+    /// The only destination, if there is but one.
     fn only(&self) -> Option<SocketAddr> {
         let ((address, last), (port, highest)) = (self.addresses?, self.ports?);
         ((address, port) == (last, highest)).then(|| SocketAddr::new(address, port))
@@ -131,7 +131,7 @@ impl Translations {
         if is_of_repeats { Vec::new() } else { differing }
     }
 
-    /// Whether flows may have been translated once more on their way: a namespace does so once for each connection, so another
+    /// Whether flows may have been translated once more on their path: a namespace does so once for each connection, so another
     /// one has translated too.
     pub(super) fn may_be_repeated(&self) -> bool {
         self.by_place.values().filter(|connections| **connections > 0).count() > 1

@@ -47,7 +47,7 @@ impl Alike {
         Self { named: Family::ALL.map(of_family), pods }
     }
 
-    /// The kind of the pod that a route leads to; `None` where it is not like others.
+    /// The kind of the pod that a route leads to; `None` if it is not like others.
     pub(super) fn kind(&self, route: &Route) -> Option<usize> {
         let (_, kind) = self.pods.get(&route.destination.addr()).filter(|_| is_of_one(route))?;
         Some(*kind)
@@ -63,7 +63,7 @@ fn is_of_one(route: &Route) -> bool {
     route.destination.prefix_len() == route.destination.max_prefix_len()
 }
 
-/// The pod that a route leads to, with the address and the interface, where the link is the pod's alone and has no address of the machine.
+/// The pod that a route leads to, with the address and the interface, if the link is the pod's alone and has no address of the machine.
 fn to_pod(
     route: &Route,
     netns: &Netns,

@@ -161,10 +161,10 @@ impl Network<'_> {
         PacketState::new(Packet::new(from, packet.source, transport)).about(packet.tuple())
     }
 
-    /// The way of a reset to a process at `::1`: a kernel looks for one by the interface that the segment came in by
+    /// The route of a reset to a process at `::1`: a kernel looks for one by the interface that the segment came in by
     /// (`tcp_v6_send_response`, `rt6_need_strict`), which for a segment of its own is that of the address that was asked
     /// (`ip6_rcv_core`). Unless that is `::1`, a default route is found at best, which leads to no host; but what OUTPUT
-    /// translates back or marks is routed once more, by any interface. Nothing where all ways are as good.
+    /// translates back or marks is routed once more, by any interface. Nothing if all routes are equivalent.
     fn way_of_reset(&self, netns: NetnsId, packet: &Packet) -> Option<Result<Out, Cause>> {
         let to = packet.source;
         if to.is_ipv4() || !to.is_loopback() {
@@ -183,13 +183,13 @@ impl Network<'_> {
         interfaces.find(|one| Interface::new(&one.name) == Some(interface)).map(|one| one.index)
     }
 
-    /// The port of a bridge that a packet came in by, where the bridge hands packets to iptables.
+    /// The port of a bridge that a packet came in by, if the bridge hands packets to iptables.
     fn bridge_port(&self, netns: NetnsId, state: &PacketState) -> Option<u32> {
         self.index_of(netns, state.packet.bridge?.input?)
     }
 
     /// Follows the reset by which a rule refuses a packet from a bridge: it goes out by the port that the packet came in by, and
-    /// meets no rule and no translation (`nf_send_reset`, where there is `nf_bridge_info`).
+    /// meets no rule and no translation (`nf_send_reset`, if there is `nf_bridge_info`).
     fn reset_by_port(&self, netns: NetnsId, port: u32, state: &PacketState, origin: Origin<'_>) -> Vec<End> {
         let mut traversal = Traversal::back(self, origin);
         traversal.over_link(netns, port, Mac::default(), reset(&state.packet));

@@ -36,7 +36,7 @@ pub(super) struct Machine {
     settings: Vec<OfInterface>,
     bridges_call: [bool; 2],
     rules: [Option<Arc<Rules>>; 2],
-    /// Who listens where.
+    /// The listeners.
     listeners: HashMap<(Protocol, SocketAddr), String>,
 }
 
@@ -129,7 +129,7 @@ impl Machine {
         })
     }
 
-    /// The rules for packets of a family, where there are any.
+    /// The rules for packets of a family, if there are any.
     pub(super) fn rules(&self, family: Family) -> Option<&Rules> {
         self.rules[family as usize].as_deref()
     }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use svclab_rules::cluster::Family;
 use svclab_rules::walk::{Field, Intervals, Narrowing, address_bits};
 
-/// The set of packets that a prediction is made for, where it is not for one alone.
+/// The set of packets that a prediction is made for, if it is not for one alone.
 pub(super) type Set<'n> = Option<&'n Narrowing>;
 
 /// Whether an address of a packet is one of some.

@@ -1,4 +1,4 @@
-//! Who is on the links of a machine.
+//! The neighbours on the links of a machine.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -29,7 +29,7 @@ impl Neighbours {
         Self { macs, keys }
     }
 
-    /// Who has an address on an interface's link; `to` is the packet's destination.
+    /// The neighbour with an address on an interface's link; `to` is the packet's destination.
     pub(super) fn find(&self, interface: u32, next_hop: IpAddr, to: IpAddr, set: Set<'_>) -> Option<Mac> {
         if let Some(set) = set.filter(|_| next_hop == to) {
             let keys = self.keys.get(&(interface, Family::of(to)));

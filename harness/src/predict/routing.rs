@@ -26,13 +26,13 @@ impl Machine {
         is_among(set, field, address, &self.own[Family::of(address) as usize])
     }
 
-    /// The way to an address, by the longest prefix.
+    /// The route to an address, by the longest prefix.
     fn route(&self, field: Field, to: IpAddr, set: Set<'_>) -> Result<Out, Cause> {
         let route = self.ways(Family::of(to)).find(field, to, set).ok_or(Cause::NoRoute)?;
         out(route, to).ok_or(Cause::Blackhole)
     }
 
-    /// The way to an address that leaves by this interface.
+    /// The route to an address that leaves by this interface.
     pub(super) fn route_by(&self, interface: u32, to: IpAddr) -> Option<Out> {
         let to_it = self.routes().filter(|route| route.destination.contains(&to));
         let ways = to_it.filter_map(|route| Some((route.destination.prefix_len(), out(&route, to)?)));
@@ -59,14 +59,14 @@ impl Machine {
     /// Routes a packet that came in, and asks whether it may go on.
     pub(super) fn route_input(&self, by: u32, from: IpAddr, to: IpAddr, set: Set<'_>) -> Result<Way, Cause> {
         let way = self.way_in(by, from, to, set)?;
-        // `ip6_forward`; IPv4 has asked before it looked for a way.
+        // `ip6_forward`; IPv4 has asked before it looked for a route.
         if to.is_ipv6() && matches!(way, Way::Forward(_)) && !self.settings(by).forwards_ipv6 {
             return Err(Cause::NotForwarding);
         }
         Ok(way)
     }
 
-    /// The way of a packet that came in (`ip_route_input_slow`, `ip6_route_input`).
+    /// The route of a packet that came in (`ip_route_input_slow`, `ip6_route_input`).
     pub(super) fn way_in(&self, by: u32, from: IpAddr, to: IpAddr, set: Set<'_>) -> Result<Way, Cause> {
         let ipv4 = to.is_ipv4();
         let is_loopback = |field, address| is_among(set, field, address, &loopback(Family::of(address)));
@@ -114,7 +114,7 @@ impl Machine {
         }
     }
 
-    /// The source that the kernel gives to a process's packet. `None` where it would not send.
+    /// The source that the kernel gives to a process's packet. `None` if it would not send.
     pub(super) fn source_toward(&self, to: IpAddr, set: Set<'_>) -> Option<IpAddr> {
         if self.is_own(Field::Destination, to, set) {
             let is_loopback = is_among(set, Field::Destination, to, &loopback(Family::of(to)));

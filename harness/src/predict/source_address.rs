@@ -12,7 +12,7 @@ use super::narrow::Set;
 use super::ways::Out;
 
 impl Machine {
-    /// The address that a kernel prefers on the way to a destination.
+    /// The address that a kernel prefers on the route to a destination.
     pub(super) fn preferred(&self, out: Out, to: IpAddr, set: Set<'_>) -> Option<IpAddr> {
         let family = Family::of(to);
         // Where the destination itself is the next hop, another one is another next hop.

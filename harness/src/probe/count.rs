@@ -80,7 +80,7 @@ impl Count {
         }
     }
 
-    /// A packet was delivered; `None` where it belongs to no flow.
+    /// A packet was delivered; `None` if it belongs to no flow.
     #[inline]
     pub(super) fn came_out(&mut self, tag: Option<Tag>, flow: wire::Flow) {
         let index =

@@ -23,7 +23,7 @@ pub(super) struct Wanted {
     pub sender: Sender,
     pub to: SocketAddr,
     pub protocol: Protocol,
-    /// The source port, where it matters.
+    /// The source port, if it matters.
     pub port: Option<u16>,
     /// The node that packets are handed to, whatever routes say.
     pub via: Option<NetnsId>,

@@ -124,7 +124,7 @@ impl<'lab> Prober<'lab> {
     ///
     /// # Errors
     ///
-    /// Where the kernel provides no sockets.
+    /// If the kernel provides no sockets.
     pub(crate) fn new(lab: &'lab mut Lab, cluster: &Cluster) -> Result<Self, ProbeError> {
         let mut prober = Self {
             lab,
@@ -168,7 +168,7 @@ impl<'lab> Prober<'lab> {
     ///
     /// # Errors
     ///
-    /// Where the limit was shorter.
+    /// If the limit was shorter.
     pub(crate) fn wait(&self, time: Duration) -> Result<(), ProbeError> {
         let left = self.limit.map(|limit| limit.end.saturating_duration_since(Instant::now()));
         thread::sleep(left.map_or(time, |left| time.min(left)));
@@ -179,7 +179,7 @@ impl<'lab> Prober<'lab> {
     ///
     /// # Errors
     ///
-    /// Where a port cannot be listened on.
+    /// If a port cannot be listened on.
     pub(crate) fn follow(&mut self, cluster: &Cluster) -> Result<(), ProbeError> {
         // Closed before others are opened: a port is listened on once.
         self.listeners = Listeners::default();
@@ -213,12 +213,12 @@ impl<'lab> Prober<'lab> {
         self.lab
     }
 
-    /// Sends a probe: one flow is followed, where the probe says that it has exactly one; else as many as `flows` says are
+    /// Sends a probe: one flow is followed, if the probe says that it has exactly one; else as many as `flows` says are
     /// counted. Counting empties the connection tables of all nodes, before and after.
     ///
     /// # Errors
     ///
-    /// Where the lab fails or has no such sender. A packet that is rejected or lost is an observation, not an error.
+    /// If the lab fails or has no such sender. A packet that is rejected or lost is an observation, not an error.
     pub(crate) fn send(&mut self, probe: &Probe, flows: u64) -> Result<Observation, ProbeError> {
         if probe.flows == Flows::Exactly(1) {
             let flow = self.send_together(std::slice::from_ref(probe))?.swap_remove(0);

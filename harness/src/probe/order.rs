@@ -32,7 +32,7 @@ impl Order {
         }
     }
 
-    /// The next flow, from this port, arrived at this endpoint; `None` where it did not arrive once.
+    /// The next flow, from this port, arrived at this endpoint; `None` if it did not arrive once.
     #[inline]
     pub(super) fn next(&mut self, port: u16, endpoint: Option<SocketAddr>) {
         let endpoint = endpoint.and_then(|endpoint| self.number(endpoint));
@@ -66,7 +66,7 @@ impl Order {
         known.or_else(|| (!self.has_too_many).then(|| self.endpoints.len() - 1))
     }
 
-    /// The endpoints of neighbours, and the classes of ports with their endpoints; nothing where there were too many.
+    /// The endpoints of neighbours, and the classes of ports with their endpoints; nothing if there were too many.
     pub(super) fn finish(self) -> (Contingency<SocketAddr, SocketAddr>, Contingency<u16, SocketAddr>) {
         let (mut neighbours, mut ports) = (Contingency::default(), Contingency::default());
         if self.has_too_many {

@@ -33,7 +33,7 @@ impl Outlets {
         Self { behind }
     }
 
-    /// The receiver of a packet that leaves by an interface, where that is the pod or host with its destination address.
+    /// The receiver of a packet that leaves by an interface, if that is the pod or host with its destination address.
     #[inline]
     pub(super) fn receiver(&self, interface: u32, destination: IpAddr) -> Option<NetnsId> {
         let outlet = self.behind.get(interface as usize)?.as_ref()?;

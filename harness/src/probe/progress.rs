@@ -15,7 +15,7 @@ struct Sums {
 }
 
 impl Progress {
-    /// Flows counted and the most that there will be, over all counts since the last idle moment; zeros where none is running.
+    /// Flows counted and the most that there will be, over all counts since the last idle moment; zeros if none is running.
     pub fn flows(&self) -> (u64, u64) {
         self.change(|sums| (sums.counted, sums.wanted))
     }
@@ -83,7 +83,7 @@ pub(crate) struct Elsewhere {
 }
 
 impl Elsewhere {
-    /// The sums are these now; zeros where no count is running.
+    /// The sums are these now; zeros if no count is running.
     pub(crate) fn are(&mut self, counted: u64, wanted: u64) {
         let (before, after) = (self.wanted > 0, wanted > 0);
         self.of.change(|sums| {

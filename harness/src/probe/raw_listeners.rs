@@ -21,7 +21,7 @@ const ICMPV6: u8 = 58;
 /// Raw sockets in a namespace: for ICMP, and for the protocols in use there.
 ///
 /// A kernel without SCTP answers an INIT by ICMP protocol unreachable, unless a raw socket gets it. So there is a
-/// listener for a protocol only where and while a process uses it.
+/// listener for a protocol only if and while a process uses it.
 #[derive(Default)]
 pub(super) struct RawListeners {
     sockets: Vec<RawListener>,
@@ -95,7 +95,7 @@ impl RawListener {
         Ok(Self { socket, protocol, is_ipv6, losses: Losses::default() })
     }
 
-    /// The next packet; `Some(None)` for one that cannot be read, `None` where there is none.
+    /// The next packet; `Some(None)` for one that cannot be read, `None` if there is none.
     fn receive(&self) -> io::Result<Option<Option<Packet>>> {
         let mut buffer = [0; 2048];
         let mut control = nix::cmsg_space!(nix::libc::in6_pktinfo);
@@ -138,7 +138,7 @@ impl Drop for RawListener {
 ///
 /// # Errors
 ///
-/// Where the kernel does not bind it.
+/// If the kernel does not bind it.
 pub(super) fn silence(raw: &Socket) -> io::Result<()> {
     /// A multicast group that no packet is sent to.
     const UNUSED_GROUP: Ipv6Addr = Ipv6Addr::new(0xff0e, 0, 0, 0, 0, 0, 0, 0);

@@ -77,7 +77,7 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// Where the port is taken or no socket can be had. A kernel that will not send (no route, a DROP in OUTPUT) is no error
+    /// If the port is taken or no socket can be had. A kernel that will not send (no route, a DROP in OUTPUT) is no error
     /// here but part of the answer.
     pub(super) fn start(
         self,
@@ -131,7 +131,7 @@ impl Drop for Started {
 ///
 /// # Errors
 ///
-/// Where the kernel does not end it.
+/// If the kernel does not end it.
 pub(super) fn reset(socket: &Socket) -> io::Result<()> {
     // The protocol-independent address of connect(2), which dissolves the association for all holders of the socket.
     let unspecified = libc::sockaddr_in {

@@ -107,7 +107,7 @@ impl Prober<'_> {
     ///
     /// # Errors
     ///
-    /// Those of counting, where counters cannot be read, and [`ProbeError::Miscounted`] where they contradict what arrived.
+    /// Those of counting, if counters cannot be read, and [`ProbeError::Miscounted`] if they contradict what arrived.
     pub(crate) fn cross_checked(
         &mut self,
         probe: &Probe,

@@ -64,7 +64,7 @@ impl Tap {
         Ok(Self { netns, channel: lab.channel(netns, 0)?, outlets: Outlets::of(lab.topology(), netns) })
     }
 
-    /// Limits the tap to packets that may go out to a pod or an outside host, and to those that one CPU processes, where one is
+    /// Limits the tap to packets that may go out to a pod or an outside host, and to those that one CPU processes, if one is
     /// given.
     pub(super) fn count_only(&self, cpu: Option<usize>) -> Result<(), LabError> {
         match self.outlets.first() {

@@ -14,7 +14,7 @@ pub(super) struct Watch {
     /// The key of its tag.
     key: u32,
     via: Option<NetnsId>,
-    /// The flags of its packet, where that is a segment that opens no connection.
+    /// The flags of its packet, if that is a segment that opens no connection.
     segment: Option<TcpFlags>,
     /// The place of the sender.
     from: String,
@@ -83,7 +83,7 @@ impl Watch {
         stamp != self.first_stamp
     }
 
-    /// A packet reached the sender. Returns what the sender says to it, where it says anything.
+    /// A packet reached the sender. Returns what the sender says to it, if it says anything.
     pub(super) fn came_back(&mut self, packet: &Packet) -> Vec<Packet> {
         if self.reply.is_none() && self.rejection.is_none() {
             self.rejection = match self.segment {

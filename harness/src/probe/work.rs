@@ -77,7 +77,7 @@ impl Work {
         FLUSH_EVERY / self.workers as u64
     }
 
-    /// The numbers of the next window's flows, for one worker; `None` where nothing is left.
+    /// The numbers of the next window's flows, for one worker; `None` if nothing is left.
     pub(super) fn take(&self) -> Option<Range<u64>> {
         let begin = self.taken.fetch_add(self.window(), Ordering::Relaxed);
         (begin < self.flows).then(|| begin..self.flows.min(begin + self.window()))

@@ -32,7 +32,7 @@ pub(super) struct Outlet {
     pub(super) _socket: Option<Socket>,
 }
 
-/// Sends flows from one CPU and counts those that arrive. The whole way of a packet is processed by the CPU
+/// Sends flows from one CPU and counts those that arrive. The whole path of a packet is processed by the CPU
 /// that sent it, so workers meet nowhere but in the tables of nodes.
 pub(super) struct Worker {
     /// The barrier of the worker's CPU.
@@ -138,7 +138,7 @@ impl Worker {
         Ok(sending.map_err(LabError::socket(&self.outlet.netns, "sending many packets"))?)
     }
 
-    /// Sends those flows again that nodes have dropped by themselves, where their statistics say that all which are missing
+    /// Sends those flows again that nodes have dropped by themselves, if their statistics say that all which are missing
     /// are of that kind.
     ///
     /// A masquerade takes a port that no connection has, but connections are entered only when their packet leaves. So where

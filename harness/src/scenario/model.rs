@@ -33,7 +33,7 @@ pub struct Note {
 const TABLES_LEFT_OUT: &str = "other tables are not installed, `install: before` adds them: ";
 
 impl Note {
-    /// That tables of nftables alongside kube-proxy's are not installed; `None` where there are none.
+    /// That tables of nftables alongside kube-proxy's are not installed; `None` if there are none.
     pub(crate) fn of_left_out_tables(parsed: &nftables::Parsed, span: Span) -> Option<Self> {
         let table = |one: &OtherTable| format!("{} {} (rules: {})", one.family, one.name, one.rules);
         let others: Vec<String> = parsed.others.iter().map(table).collect();
@@ -41,7 +41,7 @@ impl Note {
         (!others.is_empty()).then_some(Self { span, message, is_doubtful: true })
     }
 
-    /// The tables that are not installed, where it is about that.
+    /// The tables that are not installed, if it is about that.
     pub(crate) fn left_out_tables(&self) -> Option<Vec<&str>> {
         Some(self.message.strip_prefix(TABLES_LEFT_OUT)?.split(", ").collect())
     }
@@ -225,7 +225,7 @@ pub struct Probe {
     pub source_port: Option<u16>,
     /// How many flows.
     pub flows: Flows,
-    /// The flags of the TCP segment, where it is none that opens a connection.
+    /// The flags of the TCP segment, if it is none that opens a connection.
     pub tcp_flags: Option<TcpFlags>,
 }
 
@@ -273,7 +273,7 @@ pub struct Destination {
     pub address: IpAddr,
     /// The port on the wire.
     pub port: u16,
-    /// The node that receives the packets, where the scenario chooses one.
+    /// The node that receives the packets, if the scenario chooses one.
     pub via: Option<String>,
 }
 

@@ -8,7 +8,7 @@ use svclab_rules::cluster::{Cluster, Node, ObjectName, Pod, Protocol};
 use crate::scenario::model::pod_label;
 
 /// The ports with a listener at a node's address, and its owner: the pod that has the port, else any pod with `hostNetwork`
-/// there; `None` for the node itself, where an endpoint has its address.
+/// there; `None` for the node itself, if an endpoint has its address.
 pub(crate) fn served_at(cluster: &Cluster, ip: IpAddr) -> BTreeMap<(Protocol, u16), Option<ObjectName>> {
     let pods: Vec<&Pod> = cluster.pods.iter().filter(|pod| pod.host_network && pod.ips.contains(&ip)).collect();
     let anybody = pods.first().map(|pod| pod.name.clone());

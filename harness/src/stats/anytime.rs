@@ -6,7 +6,7 @@
 //!
 //! - *that shares are wrong*: a mixture of all shares, weighed by a Dirichlet distribution around the stated ones, is held
 //!   against these (Lindon and Malek, *Anytime-valid inference for multinomial count data*, NeurIPS 2022). If the stated shares
-//!   are right this bet hardly ever wins much; where it has won 1/α, they are wrong, at a false-alarm rate of α.
+//!   are right this bet hardly ever wins much; if it has won 1/α, they are wrong, at a false-alarm rate of α.
 //! - *that no endpoint is off by the bias to be found*: each share is held against those that are off by just that (Wald,
 //!   *Sequential tests of statistical hypotheses*, Annals of Mathematical Statistics 16, 1945). Where it has won against
 //!   all of them, counting may end.

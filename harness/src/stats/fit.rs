@@ -45,7 +45,7 @@ pub(crate) enum Global {
         /// The probability of an outcome that is no more likely.
         p_value: f64,
     },
-    /// By the likelihood ratio statistic, where there are too many outcomes to enumerate.
+    /// By the likelihood ratio statistic, if there are too many outcomes to enumerate.
     LikelihoodRatio {
         /// G, twice the sum of observed · ln(observed / expected).
         statistic: f64,

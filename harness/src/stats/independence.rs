@@ -37,7 +37,7 @@ impl Independence {
         self.p_value > rate.get()
     }
 
-    /// In words, where it did not hold: what the endpoint of a flow depends on, and how surely.
+    /// In words, if it did not hold: what the endpoint of a flow depends on, and how surely.
     pub(crate) fn words(&self, on: &str) -> String {
         let (statistic, chance) = (self.statistic, super::numbers::chance(self.p_value));
         format!("the endpoint of a flow depends on {on} (likelihood ratio G = {statistic:.1}, chance at most {chance})")
@@ -64,10 +64,10 @@ impl<R: Ord + Copy, C: Ord + Copy> Contingency<R, C> {
         self.counts.values().sum()
     }
 
-    /// Tests whether the column depends on the row, where a column is one of so many. Given their rows, the columns of
+    /// Tests whether the column depends on the row, if a column is one of so many. Given their rows, the columns of
     /// different pairs must be drawn independently of each other.
     ///
-    /// `None` where there is nothing to test: fewer than two rows or columns.
+    /// `None` if there is nothing to test: fewer than two rows or columns.
     pub(crate) fn independence(&self, columns: usize) -> Option<Independence> {
         let (mut by_row, mut by_column, pairs) = (BTreeMap::new(), BTreeMap::new(), self.pairs());
         for (&(row, column), &count) in &self.counts {

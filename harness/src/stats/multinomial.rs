@@ -6,7 +6,7 @@ use statrs::function::factorial::{ln_binomial, ln_factorial};
 const MOST_OUTCOMES: f64 = 20_000.0;
 
 /// The probability of an outcome that is no more likely than this one, if the shares are right: the exact multinomial
-/// test. `None` where there are too many outcomes. Every share is more than 0.
+/// test. `None` if there are too many outcomes. Every share is more than 0.
 pub(super) fn exact(counts: &[u64], shares: &[f64]) -> Option<f64> {
     let flows: u64 = counts.iter().sum();
     // Ways to spread n flows over k endpoints: n + k - 1 choose k - 1.

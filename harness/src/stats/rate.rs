@@ -27,7 +27,7 @@ impl FalseAlarmRate {
     /// The rate of each of several tests of which none may fail by chance more often than this in all
     /// (Bonferroni's correction). Holds whether or not the tests depend on each other.
     ///
-    /// Holm's correction (*Scandinavian Journal of Statistics* 6, 1979) rejects more, but only where one test has failed at
+    /// Holm's correction (*Scandinavian Journal of Statistics* 6, 1979) rejects more, but only if one test has failed at
     /// this rate already: its first step is this one. So no run would fail that does not fail now. And each test must know
     /// its rate before it begins, because the number of its flows follows from that, and is judged as soon as it ends.
     #[must_use]

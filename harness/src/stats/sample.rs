@@ -6,7 +6,7 @@ use super::binomial::{lower_tail, upper_tail};
 use super::fit::{StatsError, check_shares};
 use super::rate::{FalseAlarmRate, Goal};
 
-/// More flows than any lab can send; where a goal needs more, this is the answer.
+/// More flows than any lab can send; if a goal needs more, this is the answer.
 const MOST_FLOWS: u64 = 1_000_000_000_000;
 
 /// How often flows of a client may meet at one endpoint by chance. So rarely that a thousand tests of affinity stay within a run's
@@ -15,7 +15,7 @@ const BY_CHANCE: f64 = 1e-9;
 
 /// The number of flows that show whether a client stays with one of so many even endpoints, because by chance they meet at one
 /// rarely enough: the least n with k · k^-n ≤ 1e-9. Where the number of endpoints is not known it is taken to be two, the worst
-/// case; where there is but one, nothing can be tested, and one flow is as good as many.
+/// case; if there is but one, nothing can be tested, and one flow is as good as many.
 pub(crate) fn flows_to_tell(endpoints: usize) -> u64 {
     match endpoints {
         1 => 1,

@@ -14,7 +14,7 @@ impl Fit {
         }
         let possible = self.cells.iter().filter(|cell| cell.share > 0.0).count() as f64;
         let smallest = self.cells.iter().map(|cell| cell.p_value).fold(1.0, f64::min);
-        // Every endpoint that fails by itself; where none does, the whole does. The p-value of the test is that of its worst
+        // Every endpoint that fails by itself; if none does, the whole does. The p-value of the test is that of its worst
         // part, multiplied by the number of parts.
         let parts = self.p_value / (smallest * possible).min(self.global.p_value());
         let parts = if parts.is_finite() { parts.max(2.0) } else { 2.0 };

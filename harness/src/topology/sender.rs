@@ -17,7 +17,7 @@ pub(crate) enum Sender {
 }
 
 impl Sender {
-    /// The vantage point of a scenario in a lab; `None` where the lab has no such place.
+    /// The vantage point of a scenario in a lab; `None` if the lab has no such place.
     pub(crate) fn find(vantage: &Vantage, topology: &Topology, cluster: &Cluster) -> Option<Self> {
         match vantage {
             Vantage::Node(node) => topology.find(&format!("node/{node}")).map(Self::Process),

@@ -49,7 +49,7 @@ impl Header {
         self.protocol == 6 && self.transport.get(13).is_some_and(|flags| flags & (SYN | ACK) == SYN | ACK)
     }
 
-    /// Which packet of a flow it is, where it is one. A reset before any reply is a rejection; after one, it is
+    /// Which packet of a flow it is, if it is one. A reset before any reply is a rejection; after one, it is
     /// the sender's.
     pub(super) fn passage(&self, is_answered: bool) -> Option<Passage> {
         let byte = |at: usize| self.transport.get(at).copied();

@@ -61,7 +61,7 @@ pub(crate) enum TraceSource {
 /// An event of a packet in a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TracedWhat {
-    /// A rule matched, and was carried out: its number in the chain, from 1; `None` where the rule is gone.
+    /// A rule matched, and was carried out: its number in the chain, from 1; `None` if the rule is gone.
     Rule(Option<usize>),
     /// The end of a chain: back to the one that it came from.
     Return,
@@ -73,7 +73,7 @@ pub(crate) enum TracedWhat {
 ///
 /// # Errors
 ///
-/// Where the probe cannot be sent, or the trace cannot be read. Tracing is switched off again in any case.
+/// If the probe cannot be sent, or the trace cannot be read. Tracing is switched off again in any case.
 pub(crate) fn send_traced(
     prober: &mut Prober<'_>,
     probe: &Probe,
@@ -111,7 +111,7 @@ impl Tracer {
     ///
     /// # Errors
     ///
-    /// Where the kernel gives no sockets, or the program nft is missing.
+    /// If the kernel gives no sockets, or the program nft is missing.
     pub(crate) fn start(lab: &Lab) -> Result<Self, LabError> {
         let topology = lab.topology();
         let ruled = |netns: &NetnsId| matches!(topology.namespaces[*netns].role, Role::Node | Role::RoutingPod);
@@ -133,7 +133,7 @@ impl Tracer {
     ///
     /// # Errors
     ///
-    /// Where a receive buffer overflowed, or tracing cannot be switched off.
+    /// If a receive buffer overflowed, or tracing cannot be switched off.
     pub(crate) fn stop(self, lab: &Lab) -> Result<Vec<Traced>, LabError> {
         let namespaces: Vec<NetnsId> = self.raw_listeners.iter().map(|(netns, _)| *netns).collect();
         let heard = self.raw_listeners.iter().map(|(netns, listener)| {

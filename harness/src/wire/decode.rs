@@ -38,7 +38,7 @@ impl Frame {
     ///
     /// # Errors
     ///
-    /// Where there is no whole IP header in the frame. What follows that header may be cut off or odd: then the
+    /// If there is no whole IP header in the frame. What follows that header may be cut off or odd: then the
     /// packet's [`Transport`] says so.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         decode_frame(bytes, 0)
@@ -154,7 +154,7 @@ fn udp(bytes: &[u8], depth: u8) -> Option<Transport> {
     Some(Transport::Udp(Udp { source_port, destination_port, payload: udp.payload().to_vec() }))
 }
 
-/// Splits a VXLAN payload into network identifier and frame; `None` where it is not VXLAN (RFC 7348, section 5:
+/// Splits a VXLAN payload into network identifier and frame; `None` if it is not VXLAN (RFC 7348, section 5:
 /// flags with the I bit, reserved bytes of zero).
 pub(super) fn vxlan_header(payload: &[u8]) -> Option<(u32, &[u8])> {
     let (&[flags, 0, 0, 0, a, b, c, 0], frame) = payload.split_first_chunk()? else { return None };

@@ -170,7 +170,7 @@ pub(crate) struct Sctp {
     pub destination_port: u16,
     /// The verification tag.
     pub verification_tag: u32,
-    /// The first chunk, where there is one.
+    /// The first chunk, if there is one.
     pub chunk: Option<Chunk>,
 }
 
@@ -251,7 +251,7 @@ pub(crate) struct Vxlan {
     pub destination_port: u16,
     /// The network identifier, of 24 bits.
     pub vni: u32,
-    /// The frame; `None` where it is not IP, or nested too deep.
+    /// The frame; `None` if it is not IP, or nested too deep.
     pub inner: Option<Box<Frame>>,
 }
 

@@ -15,7 +15,7 @@ const INIT_LEN: usize = 20;
 /// Parameter "state cookie" (type 7) with eight bytes of content; an INIT ACK must have one.
 const STATE_COOKIE: [u8; 12] = *b"\x00\x07\x00\x0csvclab\0\0";
 
-/// Reads a packet; `None` where not even the common header is whole.
+/// Reads a packet; `None` if not even the common header is whole.
 pub(super) fn read(bytes: &[u8]) -> Option<Sctp> {
     let header: &[u8; HEADER] = bytes.first_chunk()?;
     let chunk = bytes[HEADER..].first_chunk::<4>().map(|&[kind, ..]| match (kind, read_init(&bytes[HEADER..])) {

@@ -102,7 +102,7 @@ impl Template {
 
     /// Writes the probe of one flow to the beginning of a buffer and returns its length.
     ///
-    /// `None`, with nothing written, where the buffer is shorter than [`Self::len`] or the source is not of the
+    /// `None`, with nothing written, if the buffer is shorter than [`Self::len`] or the source is not of the
     /// destination's family.
     #[inline]
     pub(crate) fn fill(&self, source: SocketAddr, tag: Tag, buffer: &mut [u8]) -> Option<usize> {

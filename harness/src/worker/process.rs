@@ -107,7 +107,7 @@ impl<'p> Slot<'p> {
     ///
     /// # Errors
     ///
-    /// Where the worker ends early, or cannot carry out the order.
+    /// If the worker ends early, or cannot carry out the order.
     pub(crate) fn ask<R: DeserializeOwned>(
         &mut self,
         order: &impl Serialize,
@@ -116,7 +116,7 @@ impl<'p> Slot<'p> {
         self.ask_with(order, progress, |(), _| Ok(None::<()>))
     }
 
-    /// The same, where what happens meanwhile goes to `happens`, whose answer, if there is one, goes back.
+    /// The same, if what happens meanwhile goes to `happens`, whose answer, if there is one, goes back.
     ///
     /// # Errors
     ///

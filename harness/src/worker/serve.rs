@@ -27,7 +27,7 @@ const OUT_OF_MEMORY: &str = "500";
 ///
 /// # Errors
 ///
-/// Where standard input says anything else, or standard output cannot be written.
+/// If standard input says anything else, or standard output cannot be written.
 pub(crate) fn serve<O: DeserializeOwned, R: Serialize>(
     carry_out: impl Fn(O, &Arc<Progress>, &Command) -> Result<R, Trouble>,
 ) -> io::Result<()> {
@@ -81,7 +81,7 @@ impl Command {
     ///
     /// # Errors
     ///
-    /// Where it is gone, or says anything else.
+    /// If it is gone, or says anything else.
     pub(crate) fn answer<T: DeserializeOwned>(&self) -> io::Result<T> {
         read(&mut *self.input.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -90,7 +90,7 @@ impl Command {
     ///
     /// # Errors
     ///
-    /// Where the command is gone.
+    /// If the command is gone.
     pub(crate) fn event(&self, event: &impl Serialize) -> io::Result<()> {
         self.say(&Message::<_, ()>::Event(event))
     }

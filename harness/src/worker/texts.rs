@@ -44,7 +44,7 @@ impl<'a> Texts<'a> {
     ///
     /// # Errors
     ///
-    /// Where the scenario has none of this name.
+    /// If the scenario has none of this name.
     pub(crate) fn read(&self, file: &Path) -> io::Result<String> {
         let text = self.texts.get(file.as_os_str()).ok_or(io::ErrorKind::NotFound)?;
         Ok(text.clone().into_owned())
@@ -54,7 +54,7 @@ impl<'a> Texts<'a> {
     ///
     /// # Errors
     ///
-    /// Where the texts are not those of the scenario: an error of svclab's own.
+    /// If the texts are not those of the scenario: an error of svclab's own.
     pub(crate) fn scenario(&self) -> Result<Scenario, Trouble> {
         let (text, file) = self.text();
         let parsed = parse_with(text, file, &|file| self.read(file), Tests::Optional);

@@ -15,7 +15,7 @@ use crate::input::{did_you_mean, listed};
 
 /// The result of decoding a tree.
 pub(crate) struct Decoded<T> {
-    /// The value without the invalid parts; `None` where those are required.
+    /// The value without the invalid parts; `None` if those are required.
     pub(crate) value: Option<T>,
     /// The tree without the invalid values: its lists are as long as those of the value.
     pub(crate) tree: Arc<Node>,

@@ -93,7 +93,7 @@ impl Item {
         }
     }
 
-    /// On one line, where it can be.
+    /// On one line, if it can be.
     fn flow(&self) -> Option<String> {
         Some(match self {
             Self::Bare(text) => text.clone(),

@@ -24,7 +24,7 @@ pub(crate) struct Node {
     pub(crate) mark: Mark,
     /// Its kind.
     pub(crate) kind: Kind,
-    /// True where an invalid value in it was removed.
+    /// True if an invalid value in it was removed.
     pub(crate) pruned: bool,
 }
 
@@ -83,7 +83,7 @@ impl Node {
         1 + below
     }
 
-    /// The value of a key; `None` where this is not a map or has no such key.
+    /// The value of a key; `None` if this is not a map or has no such key.
     pub(crate) fn get(&self, name: &str) -> Option<&Entry> {
         match &self.kind {
             Kind::Map(entries) => entries.iter().find(|entry| &*entry.name == name),
@@ -163,7 +163,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// True where there is such a field.
+    /// True if there is such a field.
     pub(crate) fn has(self, name: &str) -> bool {
         self.node.get(name).is_some()
     }
@@ -201,12 +201,12 @@ impl<'a> At<'a> {
         })
     }
 
-    /// The key of this value, or the value itself where it has none.
+    /// The key of this value, or the value itself if it has none.
     pub(crate) fn key(self) -> Key<'a> {
         Key(self)
     }
 
-    /// True where an invalid value here was reported and removed: what is missing may be that.
+    /// True if an invalid value here was reported and removed: what is missing may be that.
     pub(crate) fn is_pruned(self) -> bool {
         self.node.pruned
     }
@@ -226,7 +226,7 @@ impl<'a> At<'a> {
         self.span_of(self.node.mark)
     }
 
-    /// The place of this value's key, or of the value itself where it has none.
+    /// The place of this value's key, or of the value itself if it has none.
     pub(crate) fn key_span(self) -> Span {
         self.span_of(self.key.unwrap_or(self.node.mark))
     }

@@ -1,4 +1,4 @@
-//! Whether clients come back to their endpoint, where rules remember them.
+//! Whether clients come back to their endpoint, if rules remember them.
 //!
 //! kube-proxy notes a client in a list of the endpoint's own when it sends it there, and asks for these lists before
 //! any chance decides. That only works where both rules mean the same list, the same part of a packet and the same time.
@@ -22,7 +22,7 @@ struct New<'a> {
     /// The number of the first rule that leads there.
     rule: usize,
     chain: &'a str,
-    /// What notes its clients; `None` where the chain is not in the text.
+    /// What notes its clients; `None` if the chain is not in the text.
     notes: Option<Vec<Note<'a>>>,
 }
 

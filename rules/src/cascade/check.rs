@@ -99,7 +99,7 @@ fn gaps(steps: &[Step], one_in: &[usize]) -> Vec<Defect> {
     .collect()
 }
 
-/// What is wrong with a rule's chance, where so many endpoints are left and it is one of that many.
+/// What is wrong with a rule's chance, if so many endpoints are left and it is one of that many.
 fn uneven(step: &Step, of: Option<usize>, left: usize) -> Option<Defect> {
     let is_reached = step.share != Share::ZERO || step.chance.threshold() == 0;
     if matches!(step.chance, Chance::Condition | Chance::Drawn { .. } | Chance::Nth { .. })

@@ -26,7 +26,7 @@ pub enum Kind {
         written: String,
         /// What would be even.
         even: f64,
-        /// Of how many endpoints the probability is one; `None` where it is of no whole number.
+        /// Of how many endpoints the probability is one; `None` if it is of no whole number.
         of: Option<usize>,
         /// What the endpoint gets.
         share: Share,
@@ -44,7 +44,7 @@ pub enum Kind {
         endpoints: usize,
         /// What the rule's own endpoint gets, and those that are missing would get.
         share: Share,
-        /// What the next endpoint gets instead; `None` where none comes.
+        /// What the next endpoint gets instead; `None` if none comes.
         next: Option<Share>,
     },
     /// Probabilities are even, but written with five digits, as releases up to 1.16 do: what is lost adds up.
@@ -80,7 +80,7 @@ pub enum Kind {
         first: usize,
         /// How often the chain has it.
         times: usize,
-        /// The endpoint, where it leads to one.
+        /// The endpoint, if it leads to one.
         endpoint: Option<String>,
         /// What all of them take together.
         share: Share,
@@ -94,20 +94,20 @@ pub enum Kind {
     Conditional {
         /// One of them, by what distinguishes it from the others: `from 10.0.0.1`.
         example: String,
-        /// What becomes of them.
+        /// Their outcome.
         fates: Vec<(Fate, Share)>,
     },
     /// The rule asks for more than a connection's first packet shows: what a list remembers, how many packets came lately, the
     /// connection's mark, the port of a bridge.
     History {
-        /// The chain and number of the rule, where it is in another chain.
+        /// The chain and number of the rule, if it is in another chain.
         within: Option<String>,
     },
     /// A rule takes connections that then get no endpoint.
     Escapes {
-        /// What becomes of them.
+        /// Their outcome.
         fate: Fate,
-        /// The chain of the rule that decides, where it is another one.
+        /// The chain of the rule that decides, if it is another one.
         within: Option<String>,
         /// How much of all new connections.
         share: Share,
@@ -160,7 +160,7 @@ pub enum Kind {
     Affinity(AffinityDefect),
     /// A rule translates to a port, but asks for no protocol that has ports: the kernel does not take it.
     PortWithoutProtocol {
-        /// The chain of the rule, where it is an endpoint's.
+        /// The chain of the rule, if it is an endpoint's.
         chain: Option<String>,
     },
     /// A packet that no rule takes leaves the chain untranslated.
@@ -362,7 +362,7 @@ fn repeated(
     write!(f, "the same as rule {first}; the chain has this rule {times} times, which {takes} {share} of all")
 }
 
-/// The chain of a rule, where it is another one.
+/// The chain of a rule, if it is another one.
 fn in_chain(f: &mut fmt::Formatter<'_>, chain: Option<&str>) -> fmt::Result {
     chain.map_or(Ok(()), |chain| write!(f, "{chain}: "))
 }

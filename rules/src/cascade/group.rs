@@ -28,7 +28,7 @@ impl<'b, C, R: Reading<'b>> Walk<'_, 'b, C, R> {
         own.is_some() && own == naming.of_group(self.program.chain_name(chain))
     }
 
-    /// The chance that is written at a rule, for one of several choices; `None` where the rule leads clients to an endpoint again.
+    /// The chance that is written at a rule, for one of several choices; `None` if the rule leads clients to an endpoint again.
     pub(super) fn chance(&self, rule: usize, choice: u32) -> Option<Chance> {
         self.reading.chance(self.group, rule, choice)
     }

@@ -134,7 +134,7 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
         }
     }
 
-    /// The chain of a rule, where it is not the group's own.
+    /// The chain of a rule, if it is not the group's own.
     fn within(&self, rule: RuleId) -> Option<String> {
         let place = self.walk.program.place(rule);
         (place.chain != self.walk.program.chain_name(self.walk.chain)).then(|| place.chain.to_owned())
@@ -159,7 +159,7 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
         }
     }
 
-    /// What becomes of a part.
+    /// The outcome of a part.
     pub(super) fn fate(&self, part: &Spread) -> Fate {
         match &part.end {
             End::Translated(address, port) => {

@@ -1,4 +1,4 @@
-//! What becomes of connections that enter a cascade's chain but get no endpoint.
+//! The outcome of connections that enter a cascade's chain but get no endpoint.
 
 use std::fmt;
 
@@ -9,15 +9,15 @@ use crate::walk::Share;
 pub struct Fallen {
     /// The number of the rule of the cascade's chain by which they leave it, from 1; 0 for its end.
     pub rule: usize,
-    /// The chain of the rule that decides, where it is another one that the rule leads to.
+    /// The chain of the rule that decides, if it is another one that the rule leads to.
     pub within: Option<String>,
-    /// What becomes of them.
+    /// Their outcome.
     pub fate: Fate,
     /// How much of all new connections they are.
     pub share: Share,
 }
 
-/// What becomes of connections.
+/// The outcome of connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fate {
@@ -74,7 +74,7 @@ pub struct Case {
     pub example: String,
     /// The number of the first rule that treats them otherwise.
     pub rule: usize,
-    /// What becomes of them, in the order of rules.
+    /// Their outcome, in the order of rules.
     pub fates: Vec<(Fate, Share)>,
 }
 
@@ -83,7 +83,7 @@ pub struct Case {
 pub struct Unknown {
     /// The number of the rule in the chain, from 1; 0 stands for the chain as a whole.
     pub rule: usize,
-    /// How much of all new connections it is about, where that is known.
+    /// How much of all new connections it is about, if that is known.
     pub share: Option<Share>,
     /// What is not known, and why, as a lower-case fragment.
     pub why: String,

@@ -14,7 +14,7 @@ const TIMES: usize = 16;
 /// How many rules there may be for all packets together.
 const MOST_RULES: usize = 1 << 20;
 
-/// Walks a group; nothing where no rule of it leads to an endpoint, or may do so.
+/// Walks a group; nothing if no rule of it leads to an endpoint, or may do so.
 pub(super) fn walk<'b, C: Inspect, R: Reading<'b>>(walk: &Walk<'_, 'b, C, R>) -> Option<Walked> {
     let is_border = |chain: u32| chain != walk.chain && walk.is_group(chain);
     let mut reach = Reach::new(walk.program, &is_border, true);

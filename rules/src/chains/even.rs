@@ -11,7 +11,7 @@ pub(crate) const FIVE_DIGITS: usize = 5;
 /// threshold, and what iptables-save shows of it once more.
 const ROUNDED: u32 = 1;
 
-/// Whether a threshold is that of one in so many endpoints that are to come, its own included, where the probability is
+/// Whether a threshold is that of one in so many endpoints that are to come, its own included, if the probability is
 /// written with so many digits.
 pub(crate) fn is_even(threshold: u32, to_come: usize, digits: usize) -> bool {
     let even = format!("{:.digits$}", 1.0 / to_come as f64).parse().ok().and_then(Probability::from_number);

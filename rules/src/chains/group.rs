@@ -118,13 +118,13 @@ pub(crate) trait Reading<'a> {
     /// A chain that balances connections.
     fn group(&self, chain: &str) -> Option<Group<'a>>;
 
-    /// An endpoint's chain, or whatever chain has this name; `None` where the text does not have it.
+    /// An endpoint's chain, or whatever chain has this name; `None` if the text does not have it.
     fn endpoint(&self, chain: &str) -> Option<Endpoint<'a>>;
 
-    /// Which other endpoint the names and comments of a group's endpoints say, one for each; `None` where they agree with the destination.
+    /// Which other endpoint the names and comments of a group's endpoints say, one for each; `None` if they agree with the destination.
     fn misnamed(&self, group: &Group<'a>, endpoints: &[(&Lead<'a>, Endpoint<'a>)]) -> Vec<Option<Mismatch>>;
 
-    /// The chance that is written at a rule of a group, given from 1, for one of several choices; `None` where the rule leads
+    /// The chance that is written at a rule of a group, given from 1, for one of several choices; `None` if the rule leads
     /// clients to an endpoint again.
     fn chance(&self, group: &Group<'a>, rule: usize, choice: u32) -> Option<Chance>;
 

@@ -22,7 +22,7 @@ pub struct EndpointSlice {
 /// A port of a slice, matched by name with the service's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointPort {
-    /// The name of the service port; empty where that has none.
+    /// The name of the service port; empty if that has none.
     pub name: String,
     /// The protocol.
     pub protocol: Protocol,
@@ -46,7 +46,7 @@ pub struct Endpoint {
     pub node: Option<String>,
     /// `zone`.
     pub zone: Option<String>,
-    /// `hints.forZones`; `None` where the endpoint has no hints.
+    /// `hints.forZones`; `None` if the endpoint has no hints.
     pub zone_hints: Option<Vec<String>>,
     /// `hints.forNodes`.
     pub node_hints: Option<Vec<String>>,

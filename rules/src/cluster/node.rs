@@ -20,7 +20,7 @@ pub struct Node {
     pub external_ips: Vec<IpAddr>,
     /// The ranges that this node's pods have their addresses from.
     pub pod_cidrs: Vec<IpNet>,
-    /// The name that the node's kube-proxy takes for its node's, where that is another one (`hostnameOverride` of a
+    /// The name that the node's kube-proxy takes for its node's, if that is another one (`hostnameOverride` of a
     /// KubeProxyConfiguration).
     pub hostname_override: Option<String>,
 }

@@ -14,7 +14,7 @@ pub struct Pod {
     pub node: String,
     /// Its addresses, at most one of each family; those of the node with `hostNetwork`.
     pub ips: Vec<IpAddr>,
-    /// True where the pod has no network namespace of its own.
+    /// True if the pod has no network namespace of its own.
     pub host_network: bool,
     /// Labels, for the selectors of services.
     pub labels: BTreeMap<String, String>,

@@ -20,9 +20,9 @@ pub struct Service {
     pub kind: ServiceType,
     /// `spec.clusterIPs`; empty for headless and ExternalName services.
     pub cluster_ips: Vec<IpAddr>,
-    /// True where `clusterIP` is `None`.
+    /// True if `clusterIP` is `None`.
     pub headless: bool,
-    /// `spec.ipFamilies` as given; empty where the object leaves them out.
+    /// `spec.ipFamilies` as given; empty if the object leaves them out.
     pub families: Vec<Family>,
     /// `spec.ports`.
     pub ports: Vec<ServicePort>,
@@ -98,7 +98,7 @@ pub enum ServiceType {
 /// One port of a Service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServicePort {
-    /// The port's name; empty where the only port has none.
+    /// The port's name; empty if the only port has none.
     pub name: String,
     /// The protocol.
     pub protocol: Protocol,
@@ -106,7 +106,7 @@ pub struct ServicePort {
     pub port: u16,
     /// The port on the nodes' addresses.
     pub node_port: Option<u16>,
-    /// `targetPort` as a number or the name of a container's port; the port itself where left out.
+    /// `targetPort` as a number or the name of a container's port; the port itself if left out.
     pub target_port: Option<String>,
 }
 

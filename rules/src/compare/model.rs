@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::finding::{Fact, Subject};
 use crate::chains::{FIVE_DIGITS, Policy, TEN_DIGITS, is_even};
 
-/// The line of the text that was read, where one is known.
+/// The line of the text that was read, if one is known.
 pub(super) type Line = Option<usize>;
 
 /// What a rule set says in terms of services, and what is left of it. `K` is the key of a service port.
@@ -179,7 +179,7 @@ impl Group {
     }
 
     /// The endpoints that get as much as every other, up to what is lost by the digits of probabilities: theirs, and all
-    /// before them, are even ones. None where an endpoint has two rules.
+    /// before them, are even ones. None if an endpoint has two rules.
     pub(super) fn even(&self) -> BTreeSet<&str> {
         let count = self.rules.len();
         if count != self.shares.len() {

@@ -17,7 +17,7 @@ pub struct Deletion {
     pub family: Family,
     /// What the first packet was sent to.
     pub sent_to: SentTo,
-    /// The endpoint that it was translated to; entries of any endpoint, or of none, where this is missing.
+    /// The endpoint that it was translated to; entries of any endpoint, or of none, if this is missing.
     pub endpoint: Option<IpAddr>,
 }
 

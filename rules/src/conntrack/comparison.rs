@@ -15,7 +15,7 @@ pub struct Flow {
     pub protocol: Protocol,
     /// What the first packet was sent to.
     pub original_destination: SocketAddr,
-    /// What replies come from: the endpoint, where the destination was translated.
+    /// What replies come from: the endpoint, if the destination was translated.
     pub reply_source: SocketAddr,
 }
 

@@ -46,7 +46,7 @@ impl Cleanup {
 ///
 /// # Errors
 ///
-/// Where the release whose clean-up it is (see [`ConntrackCleanup`]) is not known.
+/// If the release whose clean-up it is (see [`ConntrackCleanup`]) is not known.
 pub fn cleanup(old: &Cluster, new: &Cluster, node: &Node) -> Result<Cleanup, UnknownVersion> {
     let Some(version) = release(&new.proxy) else { return Ok(Cleanup::Calls(Vec::new())) };
     let profile: Profile = version.parse()?;
@@ -57,7 +57,7 @@ pub fn cleanup(old: &Cluster, new: &Cluster, node: &Node) -> Result<Cleanup, Unk
     })
 }
 
-/// The release whose clean-up it is; `None` where there is none.
+/// The release whose clean-up it is; `None` if there is none.
 fn release(proxy: &ProxyConfig) -> Option<&str> {
     match &proxy.conntrack_cleanup {
         ConntrackCleanup::OfVersion => Some(&proxy.version),

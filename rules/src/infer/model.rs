@@ -42,9 +42,9 @@ impl Inferred {
 /// What rules show of a service port.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct InferredPort {
-    /// The service; where no rule names it, one with the hash of its chains for a name.
+    /// The service; if no rule names it, one with the hash of its chains for a name.
     pub service: ObjectName,
-    /// The port's name; empty where it has none.
+    /// The port's name; empty if it has none.
     pub name: String,
     /// Its protocol.
     pub protocol: Protocol,
@@ -156,13 +156,13 @@ impl InferredPort {
 pub struct InferredProxy {
     /// The ranges that sources of local pods are in.
     pub local_sources: BTreeSet<IpNet>,
-    /// The interface that packets of local pods come by; the start of its name where it ends with `+` or `*`.
+    /// The interface that packets of local pods come by; the start of its name if it ends with `+` or `*`.
     pub local_interface: Option<String>,
     /// Whether all that is sent to cluster IPs is masqueraded.
     pub masquerades_all: bool,
     /// The bit of the mark that asks for masquerading.
     pub masquerade_bit: Option<u8>,
-    /// The addresses on which node ports are served, where rules name them; loopback ones among them.
+    /// The addresses on which node ports are served, if rules name them; loopback ones among them.
     pub node_port_addresses: BTreeSet<IpAddr>,
     /// The families in which node ports are served on every address.
     pub families_on_all_addresses: BTreeSet<Family>,

@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A rule that belongs to no service: which bit asks for masquerading, and, where one rule is about all cluster IPs, which
+    /// A rule that belongs to no service: which bit asks for masquerading, and, if one rule is about all cluster IPs, which
     /// packets to them are marked.
     fn in_frame(&mut self, rule: &'a Rule) {
         for statement in &rule.statements {

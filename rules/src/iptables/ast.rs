@@ -45,7 +45,7 @@ impl RuleSet {
         rules.flat_map(|rule| &rule.matches)
     }
 
-    /// The rules of a chain; none where there is no such chain.
+    /// The rules of a chain; none if there is no such chain.
     pub fn rules(&self, table: TableName, chain: &str) -> &[Rule] {
         let chain = self.table(table).and_then(|table| table.chain(chain));
         chain.map(|chain| chain.rules.as_slice()).unwrap_or_default()

@@ -29,7 +29,7 @@ pub struct Change {
     pub place: Place,
     /// The original rule or element, as its language writes it.
     pub was: String,
-    /// Its replacement; `None` where it is removed or only moved.
+    /// Its replacement; `None` if it is removed or only moved.
     pub is: Option<String>,
     edit: AnyEdit,
 }

@@ -110,7 +110,7 @@ pub struct Element {
     pub key: Vec<Key>,
     /// What it is for, at most 128 bytes.
     pub comment: Option<Arc<str>>,
-    /// What becomes of packets with this key.
+    /// The outcome of packets with this key.
     pub verdict: Option<Verdict>,
 }
 
@@ -134,7 +134,7 @@ impl Chain {
     }
 }
 
-/// Where packets enter a chain, and what becomes of them at its end.
+/// Where packets enter a chain, and their outcome at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BaseChain {
     /// True for type `nat`, false for type `filter`.

@@ -16,7 +16,7 @@ use crate::walk::{Edges, Effect, Environment, Intervals, RecentLists, Trace, Wal
 pub(super) struct Elements {
     /// The list that has what rules put into the set.
     list: Arc<str>,
-    /// For how many seconds that stays; for ever where there is none.
+    /// For how many seconds that stays; for ever if there is none.
     timeout: Option<u32>,
     keys: FxHashMap<Packed, Option<Verdict<u32>>>,
     /// Keys that are all addresses between two.
@@ -51,7 +51,7 @@ impl Elements {
         single.chain(self.ranges.iter().map(|(range, _)| (*range.start(), *range.end())))
     }
 
-    /// What there is for a packet's key, if it is there. An error where the key is unknown.
+    /// What there is for a packet's key, if it is there. An error if the key is unknown.
     pub(super) fn find<T: Trace>(
         &self,
         key: &[LookupKey],

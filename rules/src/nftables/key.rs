@@ -33,7 +33,7 @@ impl Datatype {
         }
     }
 
-    /// The type that nft calls so; none where it is not one of kube-proxy's.
+    /// The type that nft calls so; none if it is not one of kube-proxy's.
     pub(super) fn of(name: &str) -> Option<Self> {
         let all = [Self::Address(Family::Ipv4), Self::Address(Family::Ipv6), Self::Protocol, Self::Port];
         all.into_iter().find(|datatype| datatype.as_str() == name)

@@ -99,7 +99,7 @@ pub(crate) fn base_of_comment(comment: &str, protocol: Protocol) -> String {
     NameBase::of(&format!("{service}/{protocol}/{port}")).0
 }
 
-/// The same of the part behind `endpoint-`; nothing where that was cut off.
+/// The same of the part behind `endpoint-`; nothing if that was cut off.
 pub(crate) fn base_of_endpoint(base: &str) -> Option<String> {
     let (_, hashed) = base.split_once('-')?;
     Some(NameBase::of(hashed.split_once("__")?.0).0)

@@ -43,7 +43,7 @@ impl NumgenMode {
 }
 
 impl<T> Numgen<T> {
-    /// A map's elements; nothing where there are none, where two have the same number, or where no number is drawn.
+    /// A map's elements; nothing if there are none, if two have the same number, or if no number is drawn.
     pub(super) fn new(mode: NumgenMode, modulus: u32, mut elements: Vec<(RangeInclusive<u32>, T)>) -> Option<Self> {
         elements.sort_by_key(|(numbers, _)| *numbers.start());
         let (numbers, values): (Vec<_>, Vec<_>) = elements.into_iter().unzip();
@@ -164,7 +164,7 @@ impl<T> Draws<T> {
         drawn.map(move |(value, part)| (value, part[at], self.sums[at]))
     }
 
-    /// How many of all draws give a value, where some give none.
+    /// How many of all draws give a value, if some give none.
     pub(super) fn lacking(&self, counted: bool) -> Option<(u32, u64)> {
         let at = usize::from(!counted);
         let sum = u32::try_from(self.sums[at]).unwrap_or(u32::MAX);

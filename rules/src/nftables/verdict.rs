@@ -3,7 +3,7 @@
 use super::name::Name;
 use crate::walk::{By, HookVerdict, Next, RuleId};
 
-/// What becomes of a packet. Chains go by their names, or in compiled rules by their positions.
+/// The outcome of a packet. Chains go by their names, or in compiled rules by their positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict<C = Name> {
     /// It goes on to the next chain that a hook has.

@@ -16,7 +16,7 @@ pub struct Gate {
     pub name: &'static str,
     /// The minor release in which it came, as alpha or beta.
     since: u8,
-    /// The minor release from which on it is on by default, where svclab's results depend on it.
+    /// The minor release from which on it is on by default, if svclab's results depend on it.
     default_on: u8,
     /// The minor release from which on it is on for good: kube-proxy does not start where it is set to false.
     locked_since: Option<u8>,

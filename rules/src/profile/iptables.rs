@@ -66,7 +66,7 @@ impl Profile {
         self.minor >= 15 && !(self.minor >= 29 && config.tcp_be_liberal)
     }
 
-    /// Rules count INVALID packets and connections to node ports on 127.0.0.0/8, where the kernel has nfacct (from 1.32).
+    /// Rules count INVALID packets and connections to node ports on 127.0.0.0/8, if the kernel has nfacct (from 1.32).
     pub fn counts_with_nfacct(self, config: &ProxyConfig) -> bool {
         self.minor >= 32 && config.nfacct
     }
@@ -173,7 +173,7 @@ impl Profile {
         !(21..=28).contains(&self.minor)
     }
 
-    /// A source range of length 0 allows everybody, so that there are no ranges in its family (from 1.34); before, it is
+    /// A source range of length 0 allows everyone, so that there are no ranges in its family (from 1.34); before, it is
     /// a range as any other.
     pub(crate) fn zero_source_range_is_none(self) -> bool {
         self.minor >= 34

@@ -52,7 +52,7 @@ impl Profile {
         self.minor >= 36
     }
 
-    /// Endpoints have chains of their own only where they remember clients (from 1.36); else, the service port's chain has
+    /// Endpoints have chains of their own only if they remember clients (from 1.36); else, the service port's chain has
     /// a map of destinations.
     pub(crate) fn nftables_maps_destinations(self) -> bool {
         self.minor >= 36

@@ -29,7 +29,7 @@ impl Profile {
         self.patch.is_none()
     }
 
-    /// The first patch release of its kind; `None` where it is the only kind of its minor release.
+    /// The first patch release of its kind; `None` if it is the only kind of its minor release.
     fn first_patch(self) -> Option<u8> {
         let is_only = changes(self.minor).is_empty();
         let last = self.patch.unwrap_or(u8::MAX);

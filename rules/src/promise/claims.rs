@@ -142,7 +142,7 @@ impl<'a> Claims<'a> {
     }
 }
 
-/// The claim, where all are of one service port. Nothing says what a node does when two services list one external IP.
+/// The claim, if all are of one service port. Nothing says what a node does when two services list one external IP.
 fn undisputed<'a>(claims: &[Claim<'a>]) -> Meaning<'a> {
     match claims {
         [first, rest @ ..] if rest.iter().all(|other| other.is_same_port(first)) => Meaning::Service(*first),

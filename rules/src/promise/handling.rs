@@ -10,7 +10,7 @@ use crate::cluster::Node;
 /// A connection whose destination is a service's, at the first node that knows it.
 pub(super) struct Handling<'s, 'a> {
     pub(super) setting: &'s Setting<'a>,
-    /// Who sends.
+    /// The sender.
     pub(super) client: Client<'a>,
     /// The node.
     pub(super) node: &'a Node,

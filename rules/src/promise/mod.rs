@@ -144,7 +144,7 @@ impl<'a> Promises<'a> {
         client.address.is_loopback() && !is_free
     }
 
-    /// What becomes of a packet that no kube-proxy treats.
+    /// The outcome of a packet that no kube-proxy treats.
     fn goes_where_its_address_leads(&self, client: &Client<'_>, question: &Question) -> Promise {
         let to = question.to.ip();
         let own = client.node().filter(|_| to.is_loopback() && matches!(client.place, Place::Process(_)));

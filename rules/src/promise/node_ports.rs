@@ -59,7 +59,7 @@ pub(super) fn loopback_is_open(config: &ProxyConfig, profile: Profile) -> bool {
 }
 
 /// What is chosen for a family. Without ranges, iptables mode takes all addresses and nftables mode the primary one; a
-/// range of all addresses is the same as none. What becomes of a family that no range is of, no document says: it is
+/// range of all addresses is the same as none. The outcome of a family that no range is of, no document says: it is
 /// served everywhere, but at its primary address in nftables mode up to 1.30 (`NewNodePortAddresses` in kube-proxy's
 /// `pkg/proxy/util`; before 1.21, a kube-proxy has one family and compares all ranges with it).
 ///

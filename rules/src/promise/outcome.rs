@@ -9,7 +9,7 @@ use super::policy::Scope;
 use crate::cluster::{EndpointSlice, Family};
 
 impl Handling<'_, '_> {
-    /// What becomes of the connection, with the slices of the service.
+    /// The outcome of the connection, with the slices of the service.
     pub(super) fn promise(&self, slices: &[&EndpointSlice]) -> Promise {
         let mut because = vec![self.claim.kind.clause()];
         if self.client.node().is_some() && !self.client.is_on(self.node) {
@@ -27,7 +27,7 @@ impl Handling<'_, '_> {
         Promise { outcome, node: None, service: Some(self.claim.name()), because, known_bug }
     }
 
-    /// What becomes of it once the client is admitted. A service without any endpoint refuses; a node that only lacks
+    /// Its outcome once the client is admitted. A service without any endpoint refuses; a node that only lacks
     /// one of its own drops.
     ///
     /// Virtual IPs and Service Proxies, "Internal traffic policy", "External traffic policy"; KEP-3866, "Dropping or

@@ -115,7 +115,7 @@ impl Handling<'_, '_> {
     }
 }
 
-/// Whether one of the ranges of an address's family contains it. `None` where there is no range of the family.
+/// Whether one of the ranges of an address's family contains it. `None` if there is no range of the family.
 fn is_in(address: IpAddr, ranges: &[IpNet]) -> Option<bool> {
     let mut of_family = ranges.iter().filter(|range| Family::of(range.addr()) == Family::of(address)).peekable();
     of_family.peek()?;

@@ -4,16 +4,16 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::cluster::{ObjectName, Protocol};
 
-/// A new connection: who opens it, and to where.
+/// A new connection: its sender and its destination.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Question {
-    /// Who sends.
+    /// The sender.
     pub from: VantagePoint,
     /// The destination on the wire.
     pub to: SocketAddr,
     /// The protocol.
     pub protocol: Protocol,
-    /// The node that the network hands an outside host's packet to, where the destination is no node's own address:
+    /// The node that the network hands an outside host's packet to, if the destination is no node's own address:
     /// the routed one, or the one that a load balancer chose. Packets of pods and nodes start on their own node, and
     /// this says nothing of them.
     pub via: Option<String>,

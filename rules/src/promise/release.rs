@@ -43,7 +43,7 @@ impl Handling<'_, '_> {
         self.setting.config().mode == ProxyMode::Iptables && is_external
     }
 
-    /// Whether the client may be the endpoint, where only the node's own endpoints are masqueraded for that.
+    /// Whether the client may be the endpoint, if only the node's own endpoints are masqueraded for that.
     fn sends_back_as_it_is(&self, outcome: &PromisedOutcome) -> bool {
         let PromisedOutcome::Delivered { endpoints, .. } = outcome else { return false };
         self.setting.config().mode == ProxyMode::Nftables

@@ -44,7 +44,7 @@ impl Handling<'_, '_> {
 
     /// By the cluster IP, pods keep their address; traffic that `detectLocalMode` does not detect as a pod's is masqueraded, so that
     /// answers come back to the node that translated it. Where pods cannot be detected, no client is masqueraded. With
-    /// `masqueradeAll`, everybody is.
+    /// `masqueradeAll`, everyone is.
     ///
     /// Virtual IPs and Service Proxies, "iptables proxy mode", "Example"; KubeProxyConfiguration `clusterCIDR`,
     /// `iptables.masqueradeAll`, `nftables.masqueradeAll`.
@@ -91,9 +91,9 @@ impl Handling<'_, '_> {
     }
 
     /// An answer bears the address that the client asked if it passes the node that translated the question: that is so
-    /// where the endpoint or the client is on that node. An endpoint outside of the cluster need not know a way to pods.
+    /// where the endpoint or the client is on that node. An endpoint outside of the cluster need not have a route to pods.
     ///
-    /// The network model promises pods a way to each other without NAT, and so an answer that does not pass any node but
+    /// The network model promises pods a path to each other without NAT, and so an answer that does not pass any node but
     /// their own.
     fn reply_to_unchanged(&self, endpoint: IpAddr, because: &mut Vec<Clause>) -> Reply {
         let is_here = |name: &str| name == self.node.name;

@@ -6,7 +6,7 @@ use super::setting::Setting;
 use crate::cluster::{Endpoint, Node, Service};
 use crate::profile::Profile;
 
-/// Of ready endpoints, those that hints leave to a node; all of them, where hints do not count.
+/// Of ready endpoints, those that hints leave to a node; all of them, if hints do not count.
 ///
 /// A hint for the node itself comes before one for its zone (KEP-3015).
 pub(super) fn preferred<'a>(
@@ -34,7 +34,7 @@ pub(super) fn preferred<'a>(
     ready
 }
 
-/// Whether hints count for a service: at first, only where its annotation asks for them; later, wherever they are, since
+/// Whether hints count for a service: at first, only if its annotation asks for them; later, wherever they are, since
 /// `trafficDistribution` makes the control plane write them as well.
 ///
 /// KEP-2433, "Kube-Proxy"; KEP-4444, "Kube-Proxy".
@@ -57,7 +57,7 @@ fn asks_for_hints(service: &Service, profile: Profile) -> bool {
     !matches!(asked, None | Some("" | "Disabled" | "disabled"))
 }
 
-/// The endpoints whose hints name a zone or node. `None` where one of the endpoints has no hints of this kind, or no hint
+/// The endpoints whose hints name a zone or node. `None` if one of the endpoints has no hints of this kind, or no hint
 /// names it: then hints do not count at all.
 ///
 /// KEP-2433, "Kube-Proxy".

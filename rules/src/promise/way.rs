@@ -26,7 +26,7 @@ pub(super) enum Place<'a> {
 }
 
 impl<'a> Client<'a> {
-    /// Who asks; `find_pod` finds pods by their names. `None` where there is no such client, or it has no address of the destination's family.
+    /// The client; `find_pod` finds pods by their names. `None` if there is no such client, or it has no address of the destination's family.
     pub(super) fn of(
         cluster: &'a Cluster,
         question: &Question,

@@ -62,7 +62,7 @@ impl Rules {
         }
     }
 
-    /// The tables of iptables, where it is this language.
+    /// The tables of iptables, if it is this language.
     pub fn iptables(&self) -> Option<&RuleSet> {
         match self {
             Self::Iptables(parsed) => Some(&parsed.rules),
@@ -70,7 +70,7 @@ impl Rules {
         }
     }
 
-    /// The tables of nftables, where it is this language: kube-proxy's or others.
+    /// The tables of nftables, if it is this language: kube-proxy's or others.
     pub fn nftables(&self) -> Option<&nftables::Parsed> {
         match self {
             Self::Iptables(_) => None,

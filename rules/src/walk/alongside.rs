@@ -6,7 +6,7 @@ use super::program::{Program, Span};
 use super::trace::Trace;
 use super::walker::Walker;
 
-/// What rules of two languages ask and do: those of the first up to a border, those of the second from there on.
+/// The conditions and actions of rules of two languages: those of the first up to a border, those of the second from there on.
 #[derive(Debug, Clone)]
 pub struct Alongside<A, B> {
     first: A,

@@ -50,12 +50,12 @@ impl<T: Trace> Walker<T> {
         self.is_among(Field::Protocol, || numbers.iter().map(|number| (u128::from(*number), u128::from(*number))))
     }
 
-    /// Its ports, where its protocol has them.
+    /// Its ports, if its protocol has them.
     pub(crate) fn ports(&self) -> Option<(u16, u16)> {
         self.is_protocol(&WITH_PORTS).then(|| self.packet.transport.ports()).flatten()
     }
 
-    /// Its flags, where it is of TCP: whether those of a mask are as wanted. No other protocol has them.
+    /// Its flags, if it is of TCP: whether those of a mask are as wanted. No other protocol has them.
     pub(crate) fn has_flags(&self, mask: u8, wanted: u8, negated: bool) -> bool {
         let Transport::Tcp { flags, .. } = self.packet.transport else {
             // A question all the same: TCP would answer otherwise.

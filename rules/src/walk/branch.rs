@@ -16,25 +16,25 @@ use crate::cluster::Family;
 /// One of the things that can become of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Branch<T = NoTrace> {
-    /// How much of all packets like this goes this way.
+    /// The share of such packets that takes this path.
     pub share: Share,
     /// How it ends.
     pub outcome: HookVerdict,
-    /// The packet as it leaves the hook, or as it was when its way ended. A source that [`Self::source_nat`] asks for is
+    /// The packet as it leaves the hook, or as it was when its path ended. A source that [`Self::source_nat`] asks for is
     /// not in it before [`Self::settle_source`].
     pub packet: Packet,
     /// What the connection table says of it then.
     pub tracking: Tracking,
     /// The new source that a rule asks for: the caller knows what address and port it becomes.
     pub source_nat: Option<SourceNat>,
-    /// True where OUTPUT changed what routing looks at (mark, address), so that the packet is routed again
+    /// True if OUTPUT changed what routing looks at (mark, address), so that the packet is routed again
     /// (`ip_route_me_harder`).
     pub reroute: bool,
     /// What is remembered for later packets.
     pub effects: Effects,
     /// What had to be assumed.
     pub assumptions: Assumptions,
-    /// The rules met.
+    /// The matched rules.
     pub trace: T,
 }
 
@@ -52,7 +52,7 @@ impl<T> Branch<T> {
 /// The verdict on a packet at the end of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookVerdict {
-    /// It goes on.
+    /// It is accepted.
     Accept,
     /// It is lost.
     Drop(By),
@@ -62,7 +62,7 @@ pub enum HookVerdict {
     Unknown(Unknown),
 }
 
-/// What ended a packet's way.
+/// What ended a packet's path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum By {
     /// A rule.

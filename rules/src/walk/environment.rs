@@ -64,7 +64,7 @@ impl AddressTable {
         }
     }
 
-    /// The interface that has an address; nothing where the address is not the machine's own.
+    /// The interface that has an address; nothing if the address is not the machine's own.
     pub fn interface_of(&self, address: IpAddr) -> Option<Interface> {
         let in_range =
             || self.ranges.iter().find(|(range, _)| range.contains(&address)).map(|(_, interface)| *interface);

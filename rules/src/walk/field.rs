@@ -37,7 +37,7 @@ impl Field {
     /// The bits of TCP's byte that are flags of their own.
     pub(crate) const FLAGS: u8 = 0x3f;
 
-    /// The number that a packet has; zero where its protocol has no such thing.
+    /// The number that a packet has; zero if its protocol has no such thing.
     pub fn of(self, packet: &Packet) -> u128 {
         let ports = || packet.tuple();
         match self {

@@ -13,7 +13,7 @@ impl Interface {
     /// The loopback interface.
     pub const LOOPBACK: Self = Self(*b"lo\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
 
-    /// The interface of a name; nothing where no interface can have it.
+    /// The interface of a name; nothing if no interface can have it.
     pub fn new(name: &str) -> Option<Self> {
         let fits = !name.is_empty() && name.len() <= LONGEST && !name.contains(['/', '\0', ' ']);
         fits.then(|| Self(padded(name)))

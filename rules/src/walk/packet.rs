@@ -22,7 +22,7 @@ pub struct Packet {
     /// The interface that it leaves by, from routing on. In OUTPUT it is the one of the first routing throughout: a new
     /// route that a mark or translation brings does not change what later tables see (`nf_hook_state`).
     pub output: Option<Interface>,
-    /// The ports of a bridge that it crosses, where a bridge hands its packets to iptables.
+    /// The ports of a bridge that it crosses, if a bridge hands its packets to iptables.
     pub bridge: Option<BridgePorts>,
     /// The mark.
     pub mark: u32,

@@ -22,7 +22,7 @@ pub struct Program<C> {
     pub(crate) code: C,
 }
 
-/// Where the rules of a chain stand, and what becomes of packets at its end. Small, as a packet meets many chains.
+/// Where the rules of a chain stand, and what becomes of packets at its end. Small, as a packet passes many chains.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span {
     pub(crate) first: u32,

@@ -97,7 +97,7 @@ impl Share {
         self.to_f64() * f64::from(self.roundings) * 2_f64.powi(-126)
     }
 
-    /// Numerator and denominator without a factor in common, where it is exact and they fit.
+    /// Numerator and denominator without a factor in common, if it is exact and they fit.
     pub fn fraction(self) -> Option<(u128, u128)> {
         let power = 1_u128.checked_shl(self.shift).filter(|_| self.is_exact())?;
         Some((self.numerator, power.checked_mul(u128::from(self.divisor))?))

@@ -22,7 +22,7 @@ use super::walker::Walker;
 /// A part of the connections.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Part {
-    /// The rule of the entered chain by which they left it; none where they came to the end of that chain.
+    /// The rule of the entered chain by which they left it; none if they came to the end of that chain.
     pub(crate) by: Option<u32>,
     /// How much of all they are.
     pub(crate) share: Share,
@@ -31,7 +31,7 @@ pub(crate) struct Part {
     pub(crate) assumptions: Assumptions,
 }
 
-/// What becomes of connections.
+/// The outcome of connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
     /// They get a destination.
@@ -193,7 +193,7 @@ impl<C: Code> Spreading<'_, C> {
         self.parts.push(Part { by, share, end, effects, assumptions });
     }
 
-    /// Puts a branch to others at the same place; where one of them is alike, they become one.
+    /// Puts a branch to others at the same place; if one of them is alike, they become one.
     fn put(&mut self, list: &mut Vec<Walker<NoTrace>>, mut walker: Walker<NoTrace>) {
         if self.entry.forgets_marks {
             walker.forget_marks();

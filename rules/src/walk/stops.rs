@@ -10,7 +10,7 @@ const CONNECTIONS: i32 = -200;
 pub(crate) const DESTINATIONS: i32 = -100;
 pub(crate) const SOURCES: i32 = 100;
 
-/// A stop on the way through a hook.
+/// A stop on the path through a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// The connection table is asked.

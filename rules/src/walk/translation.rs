@@ -106,7 +106,7 @@ impl<T: Trace> Walker<T> {
     }
 
     /// Where `REDIRECT` sends: a process's packets to loopback, others to an address of the interface that they came in
-    /// by; nothing where it has none (`nf_nat_redirect.c`).
+    /// by; nothing if it has none (`nf_nat_redirect.c`).
     pub(crate) fn own_address(&self, hook: Hook, environment: &Environment) -> Option<IpAddr> {
         match (hook, self.packet.family()) {
             (Hook::Output, Family::Ipv4) => Some(Ipv4Addr::LOCALHOST.into()),

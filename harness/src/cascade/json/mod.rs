@@ -81,13 +81,13 @@ struct Cascade<'a> {
     affinity: bool,
     /// The share of each if all had the same.
     even: Share,
-    /// The greatest deviation of an endpoint from even, relative to that: 0.5 is half too much or too little. `null` where a share is unknown.
+    /// The greatest deviation of an endpoint from even, relative to that: 0.5 is half too much or too little. `null` if a share is unknown.
     largest_deviation: Option<f64>,
     /// The rules that take connections, in their order.
     steps: Vec<Step<'a>>,
-    /// The share that gets no endpoint; `null` where that is unknown.
+    /// The share that gets no endpoint; `null` if that is unknown.
     left: Option<Share>,
-    /// What becomes of that, in the order of rules.
+    /// Its outcome, in the order of rules.
     fallen: Vec<Fallen<'a>>,
     /// Connections that are treated otherwise than those that all shares are of: kube-proxy's own rules have none.
     cases: Vec<Case<'a>>,
@@ -99,7 +99,7 @@ struct Cascade<'a> {
     defects: Vec<Defect>,
     /// What these rules do not say.
     unknown: Vec<Unknown<'a>>,
-    /// What came of real packets, where any were sent.
+    /// What came of real packets, if any were sent.
     sample: Option<Sample<'a>>,
 }
 
@@ -148,7 +148,7 @@ impl Frontend {
 /// A defect.
 #[derive(Serialize, JsonSchema)]
 struct Defect {
-    /// The number of the rule in its chain, where it is one rule's.
+    /// The number of the rule in its chain, if it is one rule's.
     rule: Option<usize>,
     /// What kind, in one word.
     kind: &'static str,
@@ -168,7 +168,7 @@ impl Defect {
 struct Fallen<'a> {
     /// The number of the rule by which they leave the chain; `null` for the chain's end.
     rule: Option<usize>,
-    /// The chain of the rule that decides, where the rule leads to another one.
+    /// The chain of the rule that decides, if the rule leads to another one.
     within: Option<&'a str>,
     /// What happens to them.
     fate: Fate<'a>,
@@ -183,7 +183,7 @@ impl<'a> Fallen<'a> {
     }
 }
 
-/// What becomes of connections.
+/// The outcome of connections.
 #[derive(Serialize, JsonSchema)]
 struct Fate<'a> {
     /// `endpoint`, `returned`, `accepted`, `dropped`, `rejected`, `handed-on` or `unknown`.
@@ -209,7 +209,7 @@ struct Case<'a> {
     example: &'a str,
     /// The number of the first rule that treats them otherwise.
     rule: Option<usize>,
-    /// What becomes of them, in the order of rules.
+    /// Their outcome, in the order of rules.
     parts: Vec<CasePart<'a>>,
 }
 
@@ -236,9 +236,9 @@ struct CasePart<'a> {
 /// Something that these rules do not say.
 #[derive(Serialize, JsonSchema)]
 struct Unknown<'a> {
-    /// The number of the rule in its chain, where it is one rule's.
+    /// The number of the rule in its chain, if it is one rule's.
     rule: Option<usize>,
-    /// How much of all new connections it is about, where that is known.
+    /// How much of all new connections it is about, if that is known.
     share: Option<Share>,
     /// What is not known, and why.
     message: &'a str,

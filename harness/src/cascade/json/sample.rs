@@ -10,7 +10,7 @@ use crate::cascade::sample;
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Sample<'a> {
-    /// Who sent, as scenarios name it: `pod/client`.
+    /// The sender, as scenarios name it: `pod/client`.
     from: &'a str,
     /// Where to.
     to: std::net::SocketAddr,
@@ -20,13 +20,13 @@ pub(super) struct Sample<'a> {
     repeated: u64,
     /// The flows that arrived, by endpoint.
     arrivals: Vec<Arrival<'a>>,
-    /// The probability that right shares look at least this wrong; `null` where nothing arrived.
+    /// The probability that right shares look at least this wrong; `null` if nothing arrived.
     p_value: Option<f64>,
     /// How often the test fails although shares are right.
     false_alarm_rate: Option<f64>,
     /// What was shown, in words.
     shown: &'a [String],
-    /// What is wrong, in words; nothing where all is as the rules have it.
+    /// What is wrong, in words; nothing if all is as the rules have it.
     faults: &'a [String],
 }
 
@@ -61,7 +61,7 @@ struct Arrival<'a> {
     endpoint: &'a str,
     /// Flows that arrived there.
     arrived: u64,
-    /// Flows that rules translated to it, by their own counters, where they have any.
+    /// Flows that rules translated to it, by their own counters, if they have any.
     counted: Option<u64>,
     /// What should arrive.
     share: Share,

@@ -11,11 +11,11 @@ pub(super) struct Step<'a> {
     rule: usize,
     /// Where it leads to: `10.244.1.2:80`.
     endpoint: &'a str,
-    /// The endpoint's own chain, where it has one.
+    /// The endpoint's own chain, if it has one.
     chain: Option<&'a str>,
     /// What it takes of what comes to it.
     chance: Chance,
-    /// What it takes of all; `null` where these rules do not say, as are the other shares.
+    /// What it takes of all; `null` if these rules do not say, as are the other shares.
     share: Option<Share>,
     /// How far the share is off even, relative to that.
     deviation: Option<f64>,
@@ -87,7 +87,7 @@ impl Chance {
     }
 }
 
-/// A share of connections. The true value is not smaller than `value`, and by at most `error` greater, beside the last bit of the
+/// A share of connections. The true value is not smaller than `value`, and by at most `error` greater, apart from the last bit of the
 /// number itself.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Share {
@@ -95,7 +95,7 @@ pub(super) struct Share {
     value: f64,
     /// The true value exceeds `value` by at most this.
     error: f64,
-    /// The share itself where it is exact, as text because of its size: `1/3`.
+    /// The share itself if it is exact, as text because of its size: `1/3`.
     fraction: Option<String>,
 }
 

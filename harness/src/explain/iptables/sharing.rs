@@ -12,7 +12,7 @@ pub(super) struct Sharing {
 }
 
 impl Sharing {
-    /// What a rule is in the sharing of its chain, where it is in it.
+    /// What a rule is in the sharing of its chain, if it is in it.
     pub(super) fn of(chain: &[Rule], number: usize) -> Option<Self> {
         let by_chance =
             |rule: &Rule| rule.matches.iter().any(|one| matches!(one, Match::Statistic(Statistic::Random(_))));

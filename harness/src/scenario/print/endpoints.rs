@@ -29,7 +29,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// The endpoints of a slice; `None` where its Service is unknown: kube-proxy ignores those.
+    /// The endpoints of a slice; `None` if its Service is unknown: kube-proxy ignores those.
     pub(super) fn slice(&self, slice: &EndpointSlice) -> Option<Item> {
         self.services.get(&slice.service)?;
         let port = |port: &svclab_rules::cluster::EndpointPort| {

@@ -14,9 +14,9 @@ pub struct PlannedTest {
     pub from: String,
     /// The destination, as scenarios write it.
     pub to: String,
-    /// The protocol, where the destination does not determine it.
+    /// The protocol, if the destination does not determine it.
     pub protocol: Option<Protocol>,
-    /// The family, where both ends have both.
+    /// The family, if both ends have both.
     pub family: Option<Family>,
     /// How many flows are sent.
     pub flows: u64,
@@ -24,12 +24,12 @@ pub struct PlannedTest {
     pub outcome: PlannedOutcome,
 }
 
-/// What is promised of a probe.
+/// What is promised for a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlannedOutcome {
     /// It is delivered.
     Delivered {
-        /// To one of these, as scenarios write it; anywhere where there are none.
+        /// To one of these, as scenarios write it; anywhere if there are none.
         targets: Vec<String>,
         /// The source that the receiver sees, in a word.
         source: Option<&'static str>,

@@ -22,7 +22,7 @@ impl Pool {
     }
 
     /// The next free address of a range, counted from `first` after its start; the last one of an IPv4 range, its
-    /// broadcast address, is left out. `None` where the range is used up.
+    /// broadcast address, is left out. `None` if the range is used up.
     pub(crate) fn address(&mut self, range: IpNet, first: u128) -> Option<IpAddr> {
         let next = self.next.entry(range).or_insert(first);
         loop {
@@ -88,7 +88,7 @@ fn parts_v6(range: Ipv6Net) -> Option<impl Iterator<Item = Ipv6Net>> {
     range.subnets(range.prefix_len().max(64)).ok()
 }
 
-/// True where two ranges have an address in common.
+/// True if two ranges have an address in common.
 pub(crate) fn overlap(one: IpNet, other: IpNet) -> bool {
     one.contains(&other) || other.contains(&one)
 }

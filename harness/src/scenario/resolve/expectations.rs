@@ -1,4 +1,4 @@
-//! What must become of a probe.
+//! The required outcome of a probe.
 
 use std::net::IpAddr;
 
@@ -34,7 +34,7 @@ const SAME: &str = "same-as-before";
 #[derive(Debug, Clone, Copy)]
 struct ProbeKind {
     family: Family,
-    /// None where the probe is wrong itself.
+    /// None if the probe is wrong itself.
     protocol: Option<Protocol>,
 }
 
@@ -272,7 +272,7 @@ fn reply(text: &str, at: At<'_>, findings: &mut Findings) -> Option<ReplyExpecta
     }
 }
 
-/// An address, where two keywords are allowed as well.
+/// An address, if two keywords are allowed as well.
 fn word_or_address(text: &str, words: [&str; 2], at: At<'_>, findings: &mut Findings) -> Option<IpAddr> {
     let address = text.parse().ok();
     if address.is_none() {

@@ -103,7 +103,7 @@ fn one_cluster_ip(at: At<'_>, path: &str) -> String {
     if at.has("clusterIPs") { path.to_owned() } else { path.replace("clusterIPs[0]", "clusterIP") }
 }
 
-/// The place of a Kubernetes field in the short form, where names are the same but the levels `metadata`, `spec`,
+/// The place of a Kubernetes field in the short form, if names are the same but the levels `metadata`, `spec`,
 /// `status` and `containers` are left out.
 fn short_field<'a>(at: At<'a>, path: &str) -> At<'a> {
     if let Some(rest) = path.strip_prefix("status.loadBalancer.ingress") {

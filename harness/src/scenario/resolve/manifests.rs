@@ -44,7 +44,7 @@ impl Manifests {
         errors
     }
 
-    /// The objects of a file. Kinds that have no effect are left out with a note; false where an object could not
+    /// The objects of a file. Kinds that have no effect are left out with a note; false if an object could not
     /// be read.
     pub(crate) fn objects<'a>(&'a self, file: &Path, findings: &mut Findings) -> (Vec<Located<'a, Object>>, bool) {
         let mut reader = Reader { objects: Vec::new(), sound: true, findings };

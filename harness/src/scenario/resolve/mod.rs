@@ -68,7 +68,7 @@ pub(crate) struct Input<'a> {
     pub(crate) tests: Tests,
 }
 
-/// Resolves a scenario, and the extra probe where there is one. Both can be used only where `findings` has no errors
+/// Resolves a scenario, and the extra probe where there is one. Both can be used only if `findings` has no errors
 /// afterwards.
 pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> (Scenario, Option<ResolvedProbe>) {
     let Input { raw, at, .. } = *input;

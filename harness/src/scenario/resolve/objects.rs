@@ -25,7 +25,7 @@ pub(crate) struct Objects<'a> {
     pub(super) pool: Pool,
     /// The scenario as it was written, with the items that could not be read.
     pub(super) written: At<'a>,
-    /// False where an object of a manifest could not be read, so that objects may be missing.
+    /// False if an object of a manifest could not be read, so that objects may be missing.
     pub(super) complete: bool,
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct Written<'a> {
     pub(crate) parsed: Result<Rules, Vec<ParseError>>,
     /// Their entry.
     pub(crate) at: At<'a>,
-    /// The column that their lines start at, where these are lines of a file.
+    /// The column that their lines start at, if these are lines of a file.
     pub(crate) start: Option<usize>,
 }
 
@@ -50,7 +50,7 @@ impl Written<'_> {
         self.mode == ProxyMode::Nftables && self.install != Install::Instead
     }
 
-    /// True where they are the only rules in the namespace. Others are merged.
+    /// True if they are the only rules in the namespace. Others are merged.
     fn alone(&self) -> bool {
         self.install == Install::Instead || matches!(self.place, Namespace::Pod(_))
     }
@@ -234,7 +234,7 @@ fn merged(written: &Written<'_>, all: &[Written<'_>], cluster: &Cluster) -> Opti
     Some(rules)
 }
 
-/// The line of the rule that an error is in, where it is one of these.
+/// The line of the rule that an error is in, if it is one of these.
 fn line(error: &CompileError, merged: &RuleSet, own: &Parsed) -> Option<usize> {
     let name = error.chain.as_deref()?;
     let wrong = merged.rules(error.table, name).get(error.rule?.checked_sub(1)?)?;

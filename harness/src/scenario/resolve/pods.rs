@@ -20,7 +20,7 @@ use crate::yaml::At;
 pub(crate) struct PodState {
     /// The facts.
     pub(crate) pod: Pod,
-    /// The name in the scenario, where it covers several pods.
+    /// The name in the scenario, if it covers several pods.
     pub(crate) group: Option<String>,
     /// Whether it is ready or serving; a terminating pod may still serve.
     pub(crate) ready: bool,

@@ -19,7 +19,7 @@ use crate::yaml::{At, Place};
 pub(crate) struct ResolvedProbe {
     /// The probe.
     pub(crate) probe: Probe,
-    /// The Service and its port, where the destination is one of a Service's addresses.
+    /// The Service and its port, if the destination is one of a Service's addresses.
     pub(crate) service: Option<(ObjectName, ServicePort)>,
 }
 
@@ -204,7 +204,7 @@ fn check_source_port(
     }
 }
 
-/// The node that a sender is a process of, where it is one.
+/// The node that a sender is a process of, if it is one.
 fn node_of<'s>(from: &Vantage, scene: &'s Scene<'_, '_>) -> Option<&'s Node> {
     let cluster = scene.now.1;
     match from {

@@ -11,7 +11,7 @@ use crate::scenario::model::{Balance, Probe, Target, Vantage, short_name};
 use crate::yaml::At;
 
 /// The shares that are promised to a probe's flows, with the policies and hints of the Service in this state of the cluster.
-/// An error where no shares are promised.
+/// An error if no shares are promised.
 pub(crate) fn promised(probe: &Probe, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findings) -> Option<Balance> {
     let cluster = scene.now.1;
     let to = SocketAddr::new(probe.to.address, probe.to.port);

@@ -34,7 +34,7 @@ impl<'a> ServiceList<'a> {
         self.places.get(name).map(|place| &self.list[*place])
     }
 
-    /// Removes a Service; false where there is none with this name.
+    /// Removes a Service; false if there is none with this name.
     pub(super) fn remove(&mut self, name: &ObjectName) -> bool {
         let Some(gap) = self.places.remove(name) else { return false };
         self.list.remove(gap);

@@ -17,7 +17,7 @@ pub(crate) struct RawCluster {
     /// The range of all pods' addresses; a list of two for dual-stack. Default: 10.244.0.0/16.
     #[serde(rename = "podCIDR")]
     pub(crate) pod_cidr: OneOrMany<String>,
-    /// Where cluster IPs that are not given come from. Default: 10.96.0.0/12, and fd00:10:96::/112 for IPv6, or, where pods have
+    /// Where cluster IPs that are not given come from. Default: 10.96.0.0/12, and fd00:10:96::/112 for IPv6, or, if pods have
     /// these, 172.20.0.0/16 and fd00:172:20::/112.
     #[serde(rename = "serviceCIDR")]
     pub(crate) service_cidr: OneOrMany<String>,
@@ -108,7 +108,7 @@ pub(crate) enum RawOverlay {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RawProxy {
-    /// `kubeproxy.config.k8s.io/v1alpha1`, where a whole KubeProxyConfiguration is pasted.
+    /// `kubeproxy.config.k8s.io/v1alpha1`, if a whole KubeProxyConfiguration is pasted.
     #[schemars(extend("enum" = ["kubeproxy.config.k8s.io/v1alpha1"]))]
     pub(crate) api_version: Option<String>,
     /// `KubeProxyConfiguration`.

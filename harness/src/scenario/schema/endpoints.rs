@@ -72,7 +72,7 @@ pub(crate) struct RawEndpoint {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RawEndpointPort {
-    /// The name of the Service's port; none where that has none.
+    /// The name of the Service's port; none if that has none.
     pub(crate) name: Option<String>,
     /// TCP, UDP or SCTP. Default: TCP.
     #[schemars(extend("enum" = ["TCP", "UDP", "SCTP", null]))]
@@ -86,7 +86,7 @@ pub(crate) struct RawEndpointPort {
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RawConditions {
-    /// Whether it gets traffic. Default: true, or false where it is terminating.
+    /// Whether it gets traffic. Default: true, or false if it is terminating.
     pub(crate) ready: Option<bool>,
     /// Whether it can answer, even while it is terminating. Default: as ready.
     pub(crate) serving: Option<bool>,

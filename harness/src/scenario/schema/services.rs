@@ -95,7 +95,7 @@ pub(crate) struct RawServicePort {
     #[serde(default)]
     #[schemars(schema_with = "int_or_string")]
     pub(crate) target_port: Option<IntOrString>,
-    /// The port on every node. Default, where the type has node ports: the next free one of the range (from 30000 on).
+    /// The port on every node. Default, if the type has node ports: the next free one of the range (from 30000 on).
     pub(crate) node_port: Option<i32>,
 }
 

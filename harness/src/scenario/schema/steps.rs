@@ -21,7 +21,7 @@ pub(crate) struct RawTest {
     pub(crate) tags: OneOrMany<String>,
     /// What is sent.
     pub(crate) probe: Option<RawProbe>,
-    /// What must become of it.
+    /// The required outcome of it.
     pub(crate) expect: Option<RawExpect>,
     /// Instead of one probe: what is done, in order.
     pub(crate) steps: Option<Vec<RawStep>>,
@@ -39,7 +39,7 @@ pub(crate) struct RawStep {
     pub(crate) wait: Option<String>,
     /// What is sent.
     pub(crate) probe: Option<RawProbe>,
-    /// What must become of it.
+    /// The required outcome of it.
     pub(crate) expect: Option<RawExpect>,
 }
 

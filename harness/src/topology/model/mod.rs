@@ -48,7 +48,7 @@ impl Topology {
         self.namespaces.len() - 1
     }
 
-    /// True where any machine has an IPv6 address.
+    /// True if any machine has an IPv6 address.
     pub(crate) fn has_ipv6(&self) -> bool {
         let kernels = self.namespaces.iter().flat_map(|netns| &netns.addresses).map(|(_, prefix)| prefix.addr());
         kernels.chain(self.owners.keys().copied()).any(|address| address.is_ipv6())

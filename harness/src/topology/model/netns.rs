@@ -124,7 +124,7 @@ impl Netns {
         self.fdb.iter().chain(self.peers.iter().flat_map(OfPeers::fdb))
     }
 
-    /// The node's name, where it is one.
+    /// The node's name, if it is one.
     pub(crate) fn node_name(&self) -> Option<&str> {
         self.name.strip_prefix("node/")
     }

@@ -29,7 +29,7 @@ pub(crate) enum Hop {
 }
 
 impl Hop {
-    /// The next hop, where that is another machine than the destination.
+    /// The next hop, if that is another machine than the destination.
     pub(crate) fn gateway(self) -> Option<IpAddr> {
         match self {
             Self::Gateway(address, _) => Some(address),

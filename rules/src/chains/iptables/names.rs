@@ -83,7 +83,7 @@ impl Known<'_> {
         self.first(|names| names.owners.get(&*chain.name).copied()).or_else(by_name)
     }
 
-    /// Whose a rule of a list is, and its name where the rule says it: by the chain that it leads to, else by its comment.
+    /// Whose a rule of a list is, and its name if the rule says it: by the chain that it leads to, else by its comment.
     pub(crate) fn owner<'r>(&self, rule: &'r Rule) -> Option<(ChainHash, Option<&'r str>)> {
         let name = service_in(rule);
         if let Some(hash) = rule.next_chain().and_then(|chain| service_of(chain)) {

@@ -21,7 +21,7 @@ pub(super) fn endpoint_in(rule: &Rule) -> Option<SocketAddr> {
     rule.comment()?.rsplit_once(" -> ")?.1.trim().parse().ok()
 }
 
-/// The protocol that a rule asks for, where it has ports.
+/// The protocol that a rule asks for, if it has ports.
 pub(crate) fn transport(rule: &Rule) -> Option<Protocol> {
     let asked = rule.protocol.filter(|protocol| !protocol.negated).map(|protocol| protocol.value);
     asked.and_then(ProtocolNumber::transport)

@@ -166,7 +166,7 @@ fn dnat(statement: &Statement) -> Option<SocketAddr> {
 }
 
 /// The service port and the endpoint in the name of a chain: `default/web/tcp/http` and `10.244.1.10/8080` of
-/// `endpoint-FLXOMXXM-default/web/tcp/http__10.244.1.10/8080`. Nothing where the name was cut.
+/// `endpoint-FLXOMXXM-default/web/tcp/http__10.244.1.10/8080`. Nothing if the name was cut.
 fn named_endpoint(chain: &str) -> Option<(&str, &str)> {
     let base = NAMING.of_endpoint(chain)?.split_once('-')?.1;
     base.rsplit_once("__").filter(|_| !chain.ends_with("..."))

@@ -89,7 +89,7 @@ pub(crate) fn frontend_of_key(key: &[Key]) -> Option<Frontend> {
     }
 }
 
-/// The chance of one of the values of a statement's `numgen`; nothing where it is sure.
+/// The chance of one of the values of a statement's `numgen`; nothing if it is sure.
 pub(super) fn drawn(statement: &Statement, choice: usize) -> Option<Chance> {
     match statement {
         Statement::Balance(chains) => chance(chains, choice),

@@ -43,7 +43,7 @@ pub struct Assembly {
 
 /// The cluster that objects make up, under a configuration of kube-proxy.
 ///
-/// An Endpoints object counts only where its service has no EndpointSlices and, like the mirroring controller has
+/// An Endpoints object counts only if its service has no EndpointSlices and, like the mirroring controller has
 /// it, unless the label `endpointslice.kubernetes.io/skip-mirror` forbids it.
 ///
 /// # Errors

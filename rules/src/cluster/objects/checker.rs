@@ -149,7 +149,7 @@ impl Checker {
         })
     }
 
-    /// One of several words; the first where none is given.
+    /// One of several words; the first if none is given.
     pub(super) fn choice<T: Copy>(&mut self, path: impl Into<String>, text: Option<&str>, words: &[(&str, T)]) -> T {
         let found = match text {
             None | Some("") => words.first(),

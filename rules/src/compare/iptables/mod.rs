@@ -156,7 +156,7 @@ impl<'a> Reading<'a> {
         self.read_of(of).map(move |number| self.rule(of, number))
     }
 
-    /// Whose a rule of a list is, and its name where the rule says it.
+    /// Whose a rule of a list is, and its name if the rule says it.
     fn owner<'r>(&self, of: ChainOf<'a>, rule: &'r Rule) -> Option<(ChainHash, Option<&'r str>)> {
         LISTS.contains(&&*of.chain.name).then(|| self.known.owner(rule)).flatten()
     }

@@ -65,7 +65,7 @@ pub(super) fn check(rules: &RuleSet) -> Result<(), Vec<CompileError>> {
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-/// The reasons why no kernel has these rules, even where they are a part of a whole.
+/// The reasons why no kernel has these rules, even if they are a part of a whole.
 pub(crate) fn rejections(rules: &RuleSet) -> Vec<CompileError> {
     errors(rules).into_iter().filter(|error| !error.kind.may_be_loaded()).collect()
 }

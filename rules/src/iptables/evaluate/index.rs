@@ -57,7 +57,7 @@ enum Key {
 }
 
 impl Index {
-    /// The index of a chain, where it is worth one; from the conditions of its rules and the position of the first.
+    /// The index of a chain, if it is worth one; from the conditions of its rules and the position of the first.
     pub(super) fn of<'a>(first: u32, rules: impl ExactSizeIterator<Item = &'a [Condition]>) -> Option<Self> {
         let mut index = Self::default();
         let count = rules.len();

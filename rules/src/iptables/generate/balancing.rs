@@ -24,7 +24,7 @@ pub(super) struct EndpointChain {
     comment: Option<Arc<str>>,
 }
 
-/// The chance of one in n: what the kernel makes of the decimal number that kube-proxy writes. `None` where it is
+/// The chance of one in n: what the kernel makes of the decimal number that kube-proxy writes. `None` if it is
 /// certain.
 pub(super) fn one_in(n: usize, profile: Profile) -> Option<Probability> {
     if n < 2 {

@@ -18,7 +18,7 @@ use crate::selection::NodePortAddresses;
 /// The kubelet's mark for packets to be dropped.
 const DROP_MARK: u32 = 0x8000;
 
-/// The kubelet's own mark for packets to be masqueraded, where kube-proxy does not run.
+/// The kubelet's own mark for packets to be masqueraded, if kube-proxy does not run.
 const KUBELET_MASQUERADE_MARK: u32 = 0x4000;
 
 const PORTALS: &str = "kubernetes service portals";
@@ -135,7 +135,7 @@ impl Generator<'_> {
     }
 
     /// `KUBE-FIREWALL`: the kubelet's drop of marked packets, and the guard of loopback services, which from 1.27 on
-    /// is kube-proxy's, who needs it only where it opened loopback to node ports.
+    /// is kube-proxy's, who needs it only if it opened loopback to node ports.
     fn firewall(&self) -> Vec<Rule> {
         let profile = self.profile;
         let marked =

@@ -30,7 +30,7 @@ impl LocalDetector {
         !matches!(self, Self::None)
     }
 
-    /// The source range, where that is how it works.
+    /// The source range, if that is how it works.
     pub(super) fn source(&self) -> Option<&Network> {
         match self {
             Self::Source(network) => Some(network),

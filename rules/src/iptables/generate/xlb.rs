@@ -29,7 +29,7 @@ impl Plan {
 impl Generator<'_> {
     /// All rules of a service port.
     pub(super) fn xlb_layout(&mut self, port: &PortContext<'_>) {
-        // An internal policy Local, known from 1.22 on, leaves only local endpoints to everybody, but not
+        // An internal policy Local, known from 1.22 on, leaves only local endpoints to everyone, but not
         // in addition to an external one.
         let only_local = port.view.internal_local && !port.view.external_local;
         let members = if only_local { &port.selected.local } else { &port.selected.cluster };

@@ -83,7 +83,7 @@ pub(in crate::iptables) struct AddressTypes {
 pub(super) const ADDRTYPE: Extension =
     Extension { name: "addrtype", options: &["--src-type", "--dst-type"], parse, parse_listed };
 
-/// Nothing where several types are given for one side.
+/// Nothing if several types are given for one side.
 fn parse(options: &Options<'_>) -> Parsed {
     let mut types = AddressType::default();
     for option in options.iter() {
@@ -231,7 +231,7 @@ fn edges(environment: &Environment) -> Vec<u128> {
     environment.addresses.edges().into_iter().chain(fixed).collect()
 }
 
-/// `match_type6`: all types in the mask must fit, and a local address is unicast as well. `None` where that is not modelled.
+/// `match_type6`: all types in the mask must fit, and a local address is unicast as well. `None` if that is not modelled.
 fn has_types(address: IpAddr, types: u16, limit: Option<Interface>, environment: &Environment) -> Option<bool> {
     let IpAddr::V6(v6) = address else { return Some(false) };
     let asked = |kind: RouteType| types & 1 << kind as u16 != 0;

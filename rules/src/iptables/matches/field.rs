@@ -66,7 +66,7 @@ impl Field {
         }
     }
 
-    /// The condition of `-s` or `-d`; nothing where it always holds.
+    /// The condition of `-s` or `-d`; nothing if it always holds.
     pub(in crate::iptables) fn address(self, network: &Negatable<Network>, family: Family) -> Option<Condition> {
         let negated = network.negated;
         match &network.value {
@@ -81,7 +81,7 @@ impl Field {
         }
     }
 
-    /// The condition of `-i` or `-o`; nothing where it always holds.
+    /// The condition of `-i` or `-o`; nothing if it always holds.
     pub(in crate::iptables) fn interface(self, name: &Negatable<Box<str>>) -> Option<Condition> {
         let (shift, value) = name_bits(&name.value);
         self.prefix(name.negated, shift, value, 128)

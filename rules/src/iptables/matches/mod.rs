@@ -50,7 +50,7 @@ pub enum Match {
     Connmark(Negatable<Masked>),
     /// `conntrack --ctstate`, and the older `state --state`.
     State {
-        /// True where written as `-m state --state`.
+        /// True if written as `-m state --state`.
         old_name: bool,
         /// The states, one of which must hold.
         states: Negatable<States>,
@@ -122,10 +122,10 @@ pub(super) enum Condition {
     Unknown(Arc<str>),
 }
 
-/// A match, or nothing where its options are not modelled.
+/// A match, or nothing if its options are not modelled.
 type Parsed = Result<Option<Match>, Fault>;
 
-/// A match of a listing, and the number of words that were read; nothing where these words are not its.
+/// A match of a listing, and the number of words that were read; nothing if these words are not its.
 type Listed = Option<(Match, usize)>;
 
 /// How an extension is read.
@@ -161,7 +161,7 @@ const EXTENSIONS: [Extension; 15] = [
 ];
 
 impl Extension {
-    /// The extension of a name; nothing where it is not modelled.
+    /// The extension of a name; nothing if it is not modelled.
     pub(super) fn of(name: &str) -> Option<&'static Self> {
         const ALL: &[Extension] = &EXTENSIONS;
         ALL.iter().find(|extension| extension.name == name)
@@ -172,7 +172,7 @@ impl Extension {
         self.options.contains(&option)
     }
 
-    /// The match, or nothing where it has options that are not modelled.
+    /// The match, or nothing if it has options that are not modelled.
     pub(super) fn parse(&self, options: &Options<'_>) -> Parsed {
         if options.iter().any(|option| !self.knows(option.name)) { Ok(None) } else { (self.parse)(options) }
     }
@@ -251,7 +251,7 @@ impl Match {
         });
     }
 
-    /// What it requires of a packet, as a fragment: `to port 80`. Nothing where it always holds, or by chance.
+    /// What it requires of a packet, as a fragment: `to port 80`. Nothing if it always holds, or by chance.
     pub fn explain(&self) -> Option<String> {
         Some(match self {
             Self::Comment(_) | Self::Nfacct(_) | Self::Statistic(_) => return None,

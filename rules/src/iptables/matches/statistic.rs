@@ -167,7 +167,7 @@ impl Statistic {
         }
     }
 
-    /// Nothing where it always holds.
+    /// Nothing if it always holds.
     pub(super) fn compile(self) -> Option<Condition> {
         match self {
             Self::Random(Negatable { negated, value }) => {

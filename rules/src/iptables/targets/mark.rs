@@ -67,7 +67,7 @@ pub(in crate::iptables) enum ConnmarkChange {
 }
 
 impl ConnmarkChange {
-    /// Changes the marks of a packet and its connection; nothing where it has none.
+    /// Changes the marks of a packet and its connection; nothing if it has none.
     pub(in crate::iptables) fn apply<T: Trace>(self, walker: &mut Walker<T>) {
         let of_packet = walker.packet.mark;
         let Some(Connection { mark, .. }) = walker.tracked_mut().map(|tracked| &mut tracked.connection) else { return };
@@ -84,7 +84,7 @@ impl ConnmarkChange {
 /// What `--save-mark` and `--restore-mark` of `CONNMARK` may be followed by. Shifts are not modelled.
 const MASKS: [&str; 3] = ["--mask", "--ctmask", "--nfmask"];
 
-/// The change of a `CONNMARK` with these options; nothing where one is not modelled.
+/// The change of a `CONNMARK` with these options; nothing if one is not modelled.
 pub(super) fn connmark(text: &str) -> Option<ConnmarkChange> {
     let options = kept_options(text)?;
     let masks = || {

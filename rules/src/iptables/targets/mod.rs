@@ -61,7 +61,7 @@ pub enum Target {
     },
     /// `NOTRACK`, and its newer spelling `CT --notrack`.
     NoTrack {
-        /// True where written as `CT --notrack`.
+        /// True if written as `CT --notrack`.
         by_ct: bool,
     },
     /// `TRACE`.
@@ -75,7 +75,7 @@ pub enum Target {
 pub(super) enum Action {
     /// No effect that is modelled: on with the next rule.
     Continue,
-    /// The same, where omitted conditions decide whether the rule matches.
+    /// The same, if omitted conditions decide whether the rule matches.
     Perhaps,
     Accept,
     Drop,
@@ -96,7 +96,7 @@ pub(super) enum Action {
     Unknown(Arc<str>),
 }
 
-/// A target, or nothing where it or one of its options is not modelled.
+/// A target, or nothing if it or one of its options is not modelled.
 type Parsed = Result<Option<Target>, Fault>;
 
 /// A target of the kernel itself.
@@ -109,7 +109,7 @@ pub(super) fn built_in(name: &str) -> Option<Target> {
     }
 }
 
-/// An extension; nothing where it, or one of its options, is not modelled.
+/// An extension; nothing if it, or one of its options, is not modelled.
 pub(super) fn parse(name: &str, options: &Options<'_>) -> Parsed {
     match name {
         "REJECT" => reject::parse(options),

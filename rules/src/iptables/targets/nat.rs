@@ -32,7 +32,7 @@ struct Flags {
 }
 
 impl Flags {
-    /// Sets a flag; false where there is none of this name.
+    /// Sets a flag; false if there is none of this name.
     fn set(&mut self, name: &str) -> bool {
         match name {
             "--random" => self.random = true,

@@ -68,12 +68,12 @@ const REQUIRED: [(&str, &[&str]); 22] = [
     ("TTL", &["--ttl-set", "--ttl-dec", "--ttl-inc"]),
 ];
 
-/// The options of which a target needs one, where it does.
+/// The options of which a target needs one, if it does.
 pub(super) fn required(name: &str) -> Option<&'static [&'static str]> {
     REQUIRED.iter().find(|(target, _)| *target == name).map(|(_, options)| *options)
 }
 
-/// Those options, where it has none of them.
+/// Those options, if it has none of them.
 pub(in crate::iptables) fn lacking(name: &str, options: &Options<'_>) -> Option<&'static [&'static str]> {
     let required = required(name)?;
     // iptables takes options that are cut short, and values behind `=`.

@@ -123,7 +123,7 @@ pub(in crate::iptables) struct KeptOption<'a> {
     arguments: Vec<&'a str>,
 }
 
-/// The options of a text; nothing where there are quotes in it or words before the first option.
+/// The options of a text; nothing if there are quotes in it or words before the first option.
 pub(in crate::iptables) fn kept_options(text: &str) -> Option<Vec<KeptOption<'_>>> {
     let mut options: Vec<KeptOption<'_>> = Vec::new();
     let mut negated = false;

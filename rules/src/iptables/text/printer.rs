@@ -26,14 +26,14 @@ impl Printer {
         self.push(name);
     }
 
-    /// An option without a value, where it is given.
+    /// An option without a value, if it is given.
     pub(in crate::iptables) fn flag(&mut self, name: &str, given: bool) {
         if given {
             self.push(name);
         }
     }
 
-    /// An option whose value is a word, where it is given.
+    /// An option whose value is a word, if it is given.
     pub(in crate::iptables) fn word(&mut self, name: &str, word: Option<&Negatable<Box<str>>>) {
         if let Some(word) = word {
             self.option(name, word.negated);

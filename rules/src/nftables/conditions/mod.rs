@@ -87,7 +87,7 @@ pub(super) enum Comparison {
     Unknown(Arc<str>),
 }
 
-/// The condition that comes next; none where it is not modelled.
+/// The condition that comes next; none if it is not modelled.
 pub(super) fn parse(line: &mut Line<'_, '_>) -> Option<Condition> {
     if let Some(found) = line.attempt(parse_keyed) {
         return Some(found);

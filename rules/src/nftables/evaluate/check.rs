@@ -104,7 +104,7 @@ pub(super) fn check<'a>(tables: impl Iterator<Item = &'a Table>) -> Result<(), V
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-/// The reasons why no kernel has this table, even where it is a part of a whole.
+/// The reasons why no kernel has this table, even if it is a part of a whole.
 pub(crate) fn rejections(table: &Table) -> Vec<CompileError> {
     errors(table).into_iter().filter(|error| !error.kind.is_of_part()).collect()
 }

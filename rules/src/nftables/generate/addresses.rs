@@ -85,7 +85,7 @@ impl Generator<'_> {
     }
 }
 
-/// What becomes of traffic that no endpoint takes: reject where there is none at all, else drop.
+/// The outcome of traffic that no endpoint takes: reject where there is none at all, else drop.
 fn rejection(plan: &Plan<'_>) -> Verdict {
     if plan.selected.any { Verdict::Drop } else { Verdict::Goto(Name::from("reject-chain")) }
 }

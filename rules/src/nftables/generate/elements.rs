@@ -29,7 +29,7 @@ impl VerdictMap {
     ///
     /// # Errors
     ///
-    /// [`Unsupported::Collision`] where the key has another verdict already.
+    /// [`Unsupported::Collision`] if the key has another verdict already.
     pub(super) fn add(
         &mut self,
         key: Vec<Key>,

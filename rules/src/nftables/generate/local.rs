@@ -5,7 +5,7 @@ use super::{Generator, Unsupported};
 use crate::selection::LocalTraffic;
 
 impl Generator<'_> {
-    /// The condition that a packet comes from a pod, or with `negated` that it does not. None where that is not known.
+    /// The condition that a packet comes from a pod, or with `negated` that it does not. None if that is not known.
     pub(super) fn pod_condition(&self, negated: bool) -> Result<Option<Condition>, Unsupported> {
         let by_name = self.profile.nftables_interface_by_name();
         let condition = match &self.local {

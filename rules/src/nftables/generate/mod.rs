@@ -64,7 +64,7 @@ pub enum Unsupported {
 ///
 /// # Errors
 ///
-/// Where the release is not known or its mode not modelled, and where a real kube-proxy fails to write its table.
+/// If the release is not known or its mode not modelled, and if a real kube-proxy fails to write its table.
 pub fn generate(cluster: &Cluster, node: &Node, family: Family) -> Result<Ruleset, Unsupported> {
     let profile: Profile = cluster.proxy.version.parse()?;
     if !profile.nftables() {

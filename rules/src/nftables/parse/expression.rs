@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 type Fields = Map<String, Value>;
 
-/// The text of an expression of a rule; none where it is not one that kube-proxy's rules have.
+/// The text of an expression of a rule; none if it is not one that kube-proxy's rules have.
 pub(super) fn text(json: &str) -> Option<String> {
     let expression: Value = serde_json::from_str(json).ok()?;
     let (name, value) = only(&expression)?;

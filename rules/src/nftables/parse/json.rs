@@ -13,7 +13,7 @@ pub(super) struct Document<'a> {
     pub(super) nftables: Vec<Object<'a>>,
 }
 
-/// One of its objects. Of those that it may be, one is there; none where it is of another kind, as a named
+/// One of its objects. Of those that it may be, one is there; none if it is of another kind, as a named
 /// counter.
 #[derive(Deserialize)]
 pub(super) struct Object<'a> {

@@ -138,7 +138,7 @@ impl Reader {
         others.position(|other| other.family == family && other.name == table).map_or(Owner::Undeclared, Owner::Other)
     }
 
-    /// One of kube-proxy's tables; an error where there is no such table at all.
+    /// One of kube-proxy's tables; an error if there is no such table at all.
     fn own_table(&mut self, family: &str, table: &str, place: &dyn Fn() -> String) -> Option<&mut Table> {
         match self.owner(family, table) {
             Owner::Proxy(family) => self.parsed.rules.tables.iter_mut().find(|table| table.family == family),
@@ -222,7 +222,7 @@ fn read_set(set: &json::Set<'_>, kind: SetKind) -> Result<Set, String> {
     })
 }
 
-/// What JSON is, where it is of a type.
+/// What JSON is, if it is of a type.
 fn typed<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
     serde_json::from_str(raw.get()).ok()
 }

@@ -78,7 +78,7 @@ pub(super) fn from_json(expressions: &[&RawValue], comment: Option<&str>) -> Rul
     rule
 }
 
-/// What comes next; none where it is not modelled.
+/// What comes next; none if it is not modelled.
 fn part(line: &mut Line<'_, '_>) -> Option<Part> {
     match line.peek() {
         "counter" => {

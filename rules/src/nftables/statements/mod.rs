@@ -57,7 +57,7 @@ pub enum Statement {
 pub(super) enum Action {
     Verdict(Verdict<u32>),
     Reject(RejectResponse),
-    /// The verdict that a map, by its position, has for the packet's key; where it has none, the rule ends.
+    /// The verdict that a map, by its position, has for the packet's key; if it has none, the rule ends.
     Lookup {
         key: Box<[LookupKey]>,
         map: u32,
@@ -78,7 +78,7 @@ pub(super) enum Action {
     Unknown(Arc<str>),
 }
 
-/// The statement that comes next; none where it is not modelled.
+/// The statement that comes next; none if it is not modelled.
 pub(super) fn parse(line: &mut Line<'_, '_>) -> Option<Statement> {
     if let Some(found) = line.attempt(parse_lookup) {
         return Some(found);
@@ -132,7 +132,7 @@ impl Statement {
         }
     }
 
-    /// The only hooks at which it is allowed, where it is not allowed at all of them, and whether it needs a chain of type `nat`
+    /// The only hooks at which it is allowed, if it is not allowed at all of them, and whether it needs a chain of type `nat`
     /// (`nft_nat_validate`, `nft_masq_validate`, `nft_reject_validate`).
     pub(super) fn restriction(&self) -> Option<(&'static str, &'static [Hook], bool)> {
         Some(match self {
@@ -190,7 +190,7 @@ impl Statement {
 }
 
 impl Action {
-    /// For how many of all draws its map has a value, where it lacks some: the rule does not match for the others.
+    /// For how many of all draws its map has a value, if it lacks some: the rule does not match for the others.
     pub(super) fn matching(&self, counted: bool) -> Option<(u32, u64)> {
         match self {
             Self::Balance(verdicts) => verdicts.lacking(counted),

@@ -18,7 +18,7 @@ impl<'w, 'a> Line<'w, 'a> {
         self.at
     }
 
-    /// Whether there are no more words; none where more were taken than there are.
+    /// Whether there are no more words; none if more were taken than there are.
     pub(in crate::nftables) fn is_done(&self) -> bool {
         self.at == self.words.len()
     }
@@ -47,7 +47,7 @@ impl<'w, 'a> Line<'w, 'a> {
         is
     }
 
-    /// Takes so many words; none where there are fewer.
+    /// Takes so many words; none if there are fewer.
     pub(in crate::nftables) fn skip(&mut self, words: usize) -> Option<()> {
         self.at += words;
         (self.at <= self.words.len()).then_some(())

@@ -154,7 +154,7 @@ fn addresses_depend_on_release_and_gates(
 
 const BOTH_KEPT: &str = "web-a 1/2 node a, web-b 1/2 node a";
 
-/// A range of length 0 admits everybody, in releases that write it and in those that write no ranges then.
+/// A range of length 0 admits everyone, in releases that write it and in those that write no ranges then.
 #[rstest]
 #[case("1.33")]
 #[case("1.34")]

@@ -11,7 +11,7 @@ fn forwarded() -> Packet {
     Packet { input: interface("eth0"), output: interface("eth1"), mark: 0x4001, ..tcp("10.0.0.1", "10.0.0.2", 80) }
 }
 
-/// What becomes of a packet where a rule of FORWARD with these conditions drops it.
+/// The outcome of a packet where a rule of FORWARD with these conditions drops it.
 fn dropped(conditions: &str, packet: &Packet, tracking: Tracking, environment: &Environment) -> &'static str {
     let program = program(packet.family(), &format!("*filter\n-A FORWARD {conditions} -j DROP\nCOMMIT\n"));
     let branches = program.walk(environment, Hook::Forward, packet, tracking);

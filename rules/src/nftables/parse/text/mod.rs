@@ -270,7 +270,7 @@ impl<'a> Reader<'a> {
         Ok(rules)
     }
 
-    /// The first word of the next statement of a block; none where the block ends.
+    /// The first word of the next statement of a block; none if the block ends.
     fn inside(&mut self) -> Result<Option<Word<'a>>, Fault> {
         while self.words.peek().is_some_and(|word| word.is_end()) {
             self.words.next();

@@ -18,7 +18,9 @@ pub mod pcapng;
 mod words;
 
 #[cfg(test)]
-pub(crate) mod tests;
+pub(crate) mod samples;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::path::PathBuf;

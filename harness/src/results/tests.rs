@@ -6,7 +6,7 @@ use rstest::rstest;
 use super::github::Folders;
 use super::*;
 use crate::environment::{Environment, Implementation, Iptables, Machine};
-use crate::report::tests::{failing, flaky, passing, without_a_lab};
+use crate::report::samples::{failing, flaky, passing, without_a_lab};
 use crate::report::{RunReport, ShardOf, Status, json};
 
 fn environment(kernel: &str) -> Environment {

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
     use crate::observation::{Observation, Tally, Translations};
     use crate::report::TestReport;
-    use crate::report::tests::failing;
+    use crate::report::samples::failing;
     use crate::scenario::Span;
 
     /// What a worker sends is what the run gets, also numbers, maps and paths that JSON does not know.

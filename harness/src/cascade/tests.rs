@@ -309,7 +309,7 @@ fn of_some_lines_no_more_is_claimed_than_they_show() {
 
 #[test]
 fn shares_that_are_not_known_are_no_zeros() {
-    let text = "-A KUBE-SVC-A -m nobody --knows it -j ACCEPT\n".to_owned() + WITHOUT_FIRST;
+    let text = "-A KUBE-SVC-A -m unknown --to this -j ACCEPT\n".to_owned() + WITHOUT_FIRST;
     let page = console::render(&report(&text), Settings::default());
     assert!(page.contains(" ?") && !page.contains("0.00000000 %") && !page.contains("as they should be"), "{page}");
     let json = serde_json::to_value(json::document(&report(&text))).unwrap();

@@ -31,7 +31,7 @@ impl Lab {
     }
 }
 
-/// Those of some documents whose rules remember clients.
+/// The documents whose rules remember clients.
 pub(super) fn remembering(documents: &[Document]) -> Vec<Document> {
     documents.iter().filter(|document| document.rules.remembers()).cloned().collect()
 }

@@ -78,7 +78,7 @@ impl Comparison<'_, '_, '_> {
     fn compare<'s>(&self, class: usize, known: &Known<'s>, asked: AskedClass<'s>) -> Option<Differing<'s>> {
         let mut before = None;
         if asked.packet != known.asked.packet {
-            // A part of the class, which the mutant alone tells apart.
+            // A part of the class, which the mutant alone distinguishes.
             self.unmodified.of(asked.senders, asked.region.clone(), asked.packet, |part| {
                 before.get_or_insert(Known::of(part));
             });

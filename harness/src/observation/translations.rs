@@ -36,7 +36,7 @@ impl From<SocketAddr> for Destinations {
 }
 
 impl Destinations {
-    /// The only destination, if there is but one.
+    /// The only destination, if there is only one.
     fn only(&self) -> Option<SocketAddr> {
         let ((address, last), (port, highest)) = (self.addresses?, self.ports?);
         ((address, port) == (last, highest)).then(|| SocketAddr::new(address, port))

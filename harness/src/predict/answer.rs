@@ -17,7 +17,7 @@ use crate::wire::Mac;
 
 /// The flags of a SYN-ACK.
 const SYN_ACK: u8 = 0x12;
-/// Those of a reset.
+/// The flags of a reset.
 const RST_ACK: u8 = 0x14;
 
 /// A packet that a kernel rejects.

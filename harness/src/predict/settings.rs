@@ -14,7 +14,7 @@ pub(super) struct OfInterface {
 }
 
 impl OfInterface {
-    /// Those of an interface by its index; every index that is not listed is the loopback's.
+    /// The settings of an interface by its index; every index that is not listed is the loopback's.
     pub(super) fn of(netns: &Netns, index: u32) -> Self {
         let name = netns.interface(index).map_or("lo", |interface| &interface.name);
         let settings = Settings(netns);
@@ -27,7 +27,7 @@ impl OfInterface {
         }
     }
 
-    /// Those of all interfaces by their indices.
+    /// The settings of all interfaces by their indices.
     pub(super) fn all(netns: &Netns) -> Vec<Self> {
         (0..=netns.interfaces.last().map_or(LOOPBACK, |last| last.index)).map(|index| Self::of(netns, index)).collect()
     }

@@ -53,7 +53,7 @@ struct One {
     _started: Option<Started>,
 }
 
-/// What a pod or host says to a packet that it got.
+/// The reply of a pod or host to a packet.
 struct Answer {
     netns: NetnsId,
     packet: Packet,

@@ -27,7 +27,7 @@ impl Ports {
         self.left.clone().filter(|port| !self.taken.contains(port)).take(count).count() == count
     }
 
-    /// One that no flow has had; `None` if all were handed out.
+    /// A port that no flow has used; `None` if all were handed out.
     pub(super) fn next(&mut self) -> Option<u16> {
         self.left.by_ref().find(|port| !self.taken.contains(port))
     }

@@ -79,7 +79,7 @@ impl Prober<'_> {
     }
 
     /// Counts flows of a probe, until the function says that what was counted is enough, and at most so
-    /// many. It is asked every now and then, about all flows so far.
+    /// many. It is called from time to time, with all flows so far.
     ///
     /// # Errors
     ///

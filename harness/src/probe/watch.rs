@@ -83,7 +83,7 @@ impl Watch {
         stamp != self.first_stamp
     }
 
-    /// A packet reached the sender. Returns what the sender says to it, if it says anything.
+    /// A packet reached the sender. Returns the sender's response, if any.
     pub(super) fn came_back(&mut self, packet: &Packet) -> Vec<Packet> {
         if self.reply.is_none() && self.rejection.is_none() {
             self.rejection = match self.segment {
@@ -197,7 +197,7 @@ fn is_closing(packet: &Packet) -> bool {
     matches!(innermost, Some(Transport::Tcp(tcp)) if !tcp.flags.contains(TcpFlags::SYN))
 }
 
-/// What a sender says when its connection is open: it confirms and aborts, so that conntrack takes the flow for closed and a
+/// The response of a sender whose connection is open: it confirms and aborts, so that conntrack takes the flow for closed and a
 /// later one from the same port for new.
 fn hang_up(reply: &Packet) -> Vec<Packet> {
     let Transport::Tcp(tcp) = &reply.transport else { return Vec::new() };

@@ -15,7 +15,7 @@ const BY_CHANCE: f64 = 1e-9;
 
 /// The number of flows that show whether a client stays with one of so many even endpoints, because by chance they meet at one
 /// rarely enough: the least n with k · k^-n ≤ 1e-9. Where the number of endpoints is not known it is taken to be two, the worst
-/// case; if there is but one, nothing can be tested, and one flow is as good as many.
+/// case; if there is only one, nothing can be tested, and one flow is as good as many.
 pub(crate) fn flows_to_tell(endpoints: usize) -> u64 {
     match endpoints {
         1 => 1,

@@ -18,7 +18,7 @@ const LATER: [u8; 5] = [16, 24, 48, 17, 25];
 pub(crate) struct Depth {
     /// Later segments of connections, both ways. Rules that are those of the release need no such question.
     pub(crate) segments: bool,
-    /// Those with all flags, if rules compare them.
+    /// The segments with all flags, if rules compare them.
     pub(crate) flags: bool,
 }
 

@@ -66,7 +66,7 @@ pub enum AffinityDefect {
         /// The part that counts.
         mask: IpAddr,
     },
-    /// Clients of this endpoint are remembered for another time than those of most.
+    /// Clients of this endpoint are remembered for another time than clients of most endpoints.
     Time {
         /// The endpoint.
         endpoint: String,

@@ -39,7 +39,7 @@ pub(super) fn machine(family: Family) -> Environment {
     environment
 }
 
-/// Those of a cascade with these frontends; of the protocol where it has none.
+/// The packets of a cascade with these frontends; of the protocol if it has none.
 pub(super) fn packets(family: Family, protocol: Protocol, frontends: &[Frontend], edges: &Edges) -> Packets {
     let (client, own) = addresses(family);
     let target = |frontend: &Frontend| (frontend.protocol.number(), frontend.address.unwrap_or(own), frontend.port);

@@ -4,7 +4,7 @@ use crate::iptables::Probability;
 
 /// Digits behind the point with which releases from 1.17 on write a probability.
 pub(crate) const TEN_DIGITS: usize = 10;
-/// Those of releases up to 1.16: `%0.5f`.
+/// The digits of releases up to 1.16: `%0.5f`.
 pub(crate) const FIVE_DIGITS: usize = 5;
 
 /// By how much a probability may be off in units of 2^-31: iptables rounds what kube-proxy writes to the nearest

@@ -20,7 +20,7 @@ pub(crate) enum Kind {
 pub enum Policy {
     /// Cluster: the endpoints of all nodes.
     Cluster,
-    /// Local: those of the rules' own node.
+    /// Local: the endpoints of the rules' own node.
     Local,
 }
 

@@ -141,7 +141,7 @@ pub(super) struct Draws<T> {
 }
 
 impl<T> Draws<T> {
-    /// Those of a map; `compile` makes its values.
+    /// The draws of a map; `compile` makes its values.
     pub(super) fn of<U>(numgen: &Numgen<U>, compile: impl Fn(&U) -> T) -> Self {
         let parts: Vec<_> = numgen.numbers.iter().map(|range| numgen.parts(range)).collect();
         let sums = [0, 1].map(|at| parts.iter().map(|part| u64::from(part[at])).sum());

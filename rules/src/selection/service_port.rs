@@ -96,7 +96,7 @@ pub(crate) fn service_ports<'a>(
 pub(crate) struct Slices<'a>(HashMap<&'a ObjectName, Vec<Listed<'a>>>);
 
 impl<'a> Slices<'a> {
-    /// Those of a cluster.
+    /// The slices of a cluster.
     pub(crate) fn new(cluster: &'a Cluster, family: Family) -> Self {
         let mut slices: HashMap<&ObjectName, Vec<Listed<'_>>> = HashMap::with_capacity(cluster.services.len());
         for slice in cluster.slices.iter().filter(|slice| slice.family == family) {

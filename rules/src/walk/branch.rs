@@ -58,7 +58,7 @@ pub enum HookVerdict {
     Drop(By),
     /// It is lost, and its sender gets a rejection.
     Reject(RuleId, RejectResponse),
-    /// It cannot be determined.
+    /// It is unknown.
     Unknown(Unknown),
 }
 

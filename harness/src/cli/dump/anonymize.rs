@@ -57,11 +57,11 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         let [words, addresses] = replaced;
         console.complain(format!("{} and {} replaced", counted(words, "word"), counted(addresses, "address")));
     }
-    Ok(if told(&proof, console) { Exit::Held } else { Exit::Failed })
+    Ok(if show(&proof, console) { Exit::Held } else { Exit::Failed })
 }
 
 /// Says how the result was checked; whether all is as it was.
-fn told(proof: &Proof, console: &Console) -> bool {
+fn show(proof: &Proof, console: &Console) -> bool {
     let inform = |text: String| {
         if !console.quiet {
             console.complain(text)

@@ -33,7 +33,7 @@ pub(crate) struct Names<'a> {
     endpoints: HashMap<&'a str, String>,
     /// By the names of endpoints' chains: whose they are.
     owners: HashMap<&'a str, &'a str>,
-    /// Those of services that have chains.
+    /// The services that have chains.
     services: BTreeSet<&'a str>,
     /// Which services are reached at an address.
     at_address: BTreeMap<IpAddr, BTreeSet<ServiceKey>>,

@@ -42,10 +42,10 @@ type Ranges = Vec<(u128, u128)>;
 /// The destination ports that rules ask for.
 #[derive(Debug, Clone, Default)]
 struct Ports {
-    /// Those of rules for an address as well.
+    /// The positions of rules for an address as well.
     with_addresses: Ranges,
     addresses: FxHashMap<u16, Ranges>,
-    /// Those of other rules.
+    /// The positions of other rules.
     alone: Ranges,
 }
 

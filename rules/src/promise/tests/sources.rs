@@ -31,7 +31,7 @@ fn pods_are_detected(
 #[case::pod("pod client", "web-a 1/2 kept, web-b 1/2 kept")]
 #[case::node("node c", "web-a 1/2 node c, web-b 1/2 node c")]
 #[case::outside(OUTSIDE_AT_A, "web-a 1/2 kept, web-b 1/2 kept past")]
-fn without_cluster_cidr_nobody_is_masqueraded(#[case] from: &str, #[case] expected: &str) {
+fn without_cluster_cidr_no_one_is_masqueraded(#[case] from: &str, #[case] expected: &str) {
     assert_eq!(answer(|cluster| cluster.proxy.cluster_cidrs.clear(), from, "10.96.0.80:80"), expected);
 }
 

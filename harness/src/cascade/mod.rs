@@ -1,7 +1,7 @@
 //! How rules share new connections out among a service's endpoints, for people and programs to read.
 //!
 //! 1. [`input`]: text of any of the forms that rules are shown in, or a scenario → [`Report`];
-//! 2. `sample`: what came of real packets, held against the exact shares;
+//! 2. `sample`: what came of real packets, compared with the exact shares;
 //! 3. [`console`], [`json`], [`svg`]: a report as a page, as JSON, as a picture.
 //!
 //! The shares themselves are [`svclab_rules::cascade`]'s.

@@ -1,4 +1,4 @@
-//! Real packets held against exact shares: what arrived at every endpoint, and what its rule counted.
+//! Real packets compared with exact shares: what arrived at every endpoint, and what its rule counted.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use crate::observation::{INDEPENDENT, Tally};
 use crate::stats::{Fit, Goal, conclude, fit, is_clear};
 use crate::text::grouped;
 
-/// What came of many fresh flows through the rules of one cascade.
+/// The outcome of many new flows through the rules of one cascade.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Sample {
     /// The sender, as a scenario names it: `pod/client`.
@@ -21,7 +21,7 @@ pub(crate) struct Sample {
     pub(crate) sent: u64,
     /// How often a flow was sent again because the kernel had dropped it by itself: see [`Tally::repeated`].
     pub(crate) repeated: u64,
-    /// Every endpoint in the order of its first rule; behind them, if rules leave some to none, those that came out nowhere.
+    /// Every endpoint in the order of its first rule; then, if rules lead some flows to none, the flows that reached none.
     pub(crate) arrivals: Vec<Arrival>,
     /// How the counts fit the shares; `None` if nothing arrived.
     pub(crate) fit: Option<Fit>,
@@ -45,17 +45,17 @@ pub(crate) struct Arrival {
     pub(crate) counted: Option<u64>,
 }
 
-/// What stands for the flows that rules lead nowhere.
+/// The placeholder for flows that rules lead to no endpoint.
 const NOWHERE: &str = "no endpoint";
 
 impl Sample {
-    /// Whether all is as the rules have it.
+    /// Whether everything agrees with the rules.
     pub(crate) fn held(&self) -> bool {
         self.faults.is_empty()
     }
 }
 
-/// The shares that a sample is held against: those of endpoints, and what is left to none.
+/// The shares that a sample is compared with: those of endpoints, and what is left to none.
 pub(crate) fn expected(cascade: &Cascade) -> Expected {
     let mut shares: Expected = cascade.shares().into_iter().map(|(at, share)| (at.to_owned(), share)).collect();
     if cascade.left != Share::ZERO {
@@ -89,14 +89,14 @@ fn counts_and_shares(arrivals: &[Arrival]) -> (Vec<u64>, Vec<f64>) {
     arrivals.iter().map(|own| (own.arrived, own.share.to_f64())).unzip()
 }
 
-/// Whether so much has arrived that no more flows are needed: see [`is_clear`].
+/// Whether enough flows have arrived: see [`is_clear`].
 pub(crate) fn is_enough(expected: &Expected, tally: &Tally, goal: &Goal) -> bool {
     let (counts, shares) = counts_and_shares(&arrivals(expected, tally).0);
-    // What cannot be judged becomes no clearer by more flows.
+    // More flows do not help where nothing can be judged.
     is_clear(&counts, &shares, goal).unwrap_or(true)
 }
 
-/// Holds what arrived against the exact shares of a cascade. `looked` is whether flows were
+/// Compares what arrived with the exact shares of a cascade. `looked` is whether flows were
 /// counted until that [was enough](is_enough).
 pub(crate) fn judge(
     cascade: &Cascade,

@@ -1,4 +1,4 @@
-//! How far a command is, on a terminal.
+//! The progress of a command, on a terminal.
 
 use std::fmt;
 use std::sync::Arc;

@@ -115,7 +115,7 @@ fn part(
     Ok((chosen.chain(others).collect(), Some(report)))
 }
 
-/// Runs scenarios, shows each as it ends, and on a terminal how far the run is.
+/// Runs scenarios, shows each as it ends, and the progress on a terminal.
 fn run_with_progress(scenarios: &[Scenario], options: &Options, console: &Console) -> RunReport {
     let settings = console.settings();
     let chosen = scenarios.iter().filter(|scenario| options.runs(scenario)).count();

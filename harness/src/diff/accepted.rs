@@ -1,4 +1,4 @@
-//! Changes that are expected, as a gate in CI needs them.
+//! Accepted changes, for a gate in CI.
 
 use serde::Deserialize;
 
@@ -18,7 +18,7 @@ pub struct Accepted {
 struct Entry {
     /// Its `id`.
     change: String,
-    /// The services that it is accepted for; all where none is named.
+    /// The services that it is accepted for; all if none is named.
     #[serde(default)]
     services: Vec<String>,
     /// Why it is accepted.
@@ -36,7 +36,7 @@ pub fn read(text: &str) -> Result<Accepted, String> {
 }
 
 impl Accepted {
-    /// Marks the changes that are accepted. Returns the entries that are of no change.
+    /// Marks the changes that are accepted. Returns the entries without a change.
     pub(super) fn apply(&self, changes: &mut [Change]) -> Vec<String> {
         let mut unused = Vec::new();
         for entry in &self.accepted {

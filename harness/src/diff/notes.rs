@@ -11,7 +11,7 @@ use super::side::Side;
 use crate::text::{counted, grouped};
 use crate::topology::Topology;
 
-/// Something that changes and is no packet.
+/// A change that is not about packets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// A name for programs, which stays the same: `rules`, `sysctls`, `firewall`, `held-ports`.

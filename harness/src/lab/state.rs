@@ -1,4 +1,4 @@
-//! What a lab is like at a moment: rules with their counters, connections, addresses, routes.
+//! A snapshot of a lab: rules with their counters, connections, addresses, routes.
 
 use svclab_rules::cluster::Family;
 

@@ -1,4 +1,4 @@
-//! Nodes' bridges, and what `br_netfilter` makes of them (`br_netfilter_hooks.c`).
+//! Nodes' bridges, and how `br_netfilter` treats them (`br_netfilter_hooks.c`).
 
 use svclab_rules::walk::{BridgePorts, Hook, Packet};
 

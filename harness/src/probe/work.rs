@@ -1,4 +1,4 @@
-//! Flows that several workers share out among themselves.
+//! Flows that several workers share.
 
 use std::ops::Range;
 use std::sync::Arc;

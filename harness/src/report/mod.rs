@@ -48,7 +48,7 @@ pub struct RunReport {
     pub not_started: usize,
     /// The seed of the order, if it was random.
     pub seed: Option<u64>,
-    /// The shard, if scenarios were shared out.
+    /// The shard, if scenarios were split.
     pub shard: Option<ShardOf>,
     /// Wall-clock time.
     pub duration: Duration,

@@ -7,7 +7,7 @@
 //! - *that shares are wrong*: a mixture of all shares, weighed by a Dirichlet distribution around the stated ones, is held
 //!   against these (Lindon and Malek, *Anytime-valid inference for multinomial count data*, NeurIPS 2022). If the stated shares
 //!   are right this bet hardly ever wins much; if it has won 1/α, they are wrong, at a false-alarm rate of α.
-//! - *that no endpoint is off by the bias to be found*: each share is held against those that are off by just that (Wald,
+//! - *that no endpoint is off by the bias to be found*: each share is compared with those that are off by just that (Wald,
 //!   *Sequential tests of statistical hypotheses*, Annals of Mathematical Statistics 16, 1945). Where it has won against
 //!   all of them, counting may end.
 //!
@@ -49,7 +49,7 @@ pub(crate) fn is_clear(counts: &[u64], shares: &[f64], goal: &Goal) -> Result<bo
     Ok(unbiased || !fit_anytime(counts, shares, goal)?.held)
 }
 
-/// What counts show that were looked at on the way. At [`most_flows`] or more they are held against the shares by [`fit`](fit()),
+/// What counts show that were looked at on the way. At [`most_flows`] or more they are compared with the shares by [`fit`](fit()),
 /// before by what holds at any time; each has half of the false-alarm rate.
 ///
 /// # Errors
@@ -65,7 +65,7 @@ pub(crate) fn conclude(counts: &[u64], shares: &[f64], goal: &Goal) -> Result<Fi
     Ok(Fit { p_value, rate: goal.false_alarm, held: p_value > goal.false_alarm.get(), ..half })
 }
 
-/// Holds counts against shares so that it may be done after every flow, at half of the false-alarm rate.
+/// Compares counts with shares so that it may be done after every flow, at half of the false-alarm rate.
 fn fit_anytime(counts: &[u64], shares: &[f64], goal: &Goal) -> Result<Fit, StatsError> {
     let flows: u64 = counts.iter().sum();
     let possible = possible(shares);

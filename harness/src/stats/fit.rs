@@ -37,7 +37,7 @@ pub(crate) struct Cell {
     pub(crate) interval: Interval,
 }
 
-/// All counts held against all shares.
+/// All counts compared with all shares.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Global {
     /// By the exact multinomial test.
@@ -151,7 +151,7 @@ pub(super) fn possible(shares: &[f64]) -> usize {
     shares.iter().filter(|share| **share > 0.0).count()
 }
 
-/// Holds counts against exact shares. A share of 0 is a place where no flow may come.
+/// Compares counts with exact shares. A share of 0 is a place where no flow may come.
 ///
 /// With right shares the test fails at most at the rate given, whatever the number of flows. Half of the rate is spent
 /// on single endpoints and half on the whole, so that both one bad endpoint and many small shifts are found.

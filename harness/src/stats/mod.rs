@@ -2,10 +2,10 @@
 //!
 //! Every statement has a false-alarm rate that is kept at any number of flows, not only in the limit:
 //!
-//! - each endpoint's count is held against its share by an exact binomial test ([`fit()`]);
-//! - all counts together are held against all shares by an exact multinomial test where the outcomes can be
+//! - each endpoint's count is compared with its share by an exact binomial test ([`fit()`]);
+//! - all counts together are compared with all shares by an exact multinomial test where the outcomes can be
 //!   enumerated, and else by a likelihood ratio whose chance has a proven bound ([`Global`](fit::Global));
-//! - half of the false-alarm rate goes to the endpoints, shared out evenly (Bonferroni), and half to the whole.
+//! - half of the false-alarm rate goes to the endpoints, split evenly (Bonferroni), and half to the whole.
 //!
 //! Where the number of flows is left to svclab, counts are looked at on the way ([`is_clear`]), and counting ends as soon as they
 //! are clear, at the same rates ([`conclude`]). Whether flows depend on each other or on their source port is another

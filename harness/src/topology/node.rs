@@ -61,7 +61,7 @@ pub(super) fn netns_of(cluster: &Cluster, node: &str) -> Option<NetnsId> {
     namespaces(cluster).find(|(_, candidate)| candidate.name == node).map(|(id, _)| id)
 }
 
-/// The kernel settings: what kubelet, kube-proxy and CNI plugins make of a node, then the scenario's own.
+/// The kernel settings: what kubelet, kube-proxy and CNI plugins set on a node, then the scenario's own.
 fn settings(netns: &mut Netns, scenario: &Scenario, cluster: &Cluster, node: &Node) {
     netns.quiet_ipv6();
     netns.forward_packets();

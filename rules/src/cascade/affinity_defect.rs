@@ -12,7 +12,7 @@ pub enum AffinityDefect {
         /// The endpoint.
         endpoint: String,
     },
-    /// Clients of an endpoint are noted, or those of others stay there, but its own are shared out anew.
+    /// Clients of an endpoint are noted, or those of others stay there, but its own are balanced anew.
     NoAffinity {
         /// The endpoint.
         endpoint: String,

@@ -112,7 +112,7 @@ pub(crate) trait Reading<'a> {
     /// How chains are named.
     fn naming(&self) -> &'static Naming;
 
-    /// The chains that share connections out, in the table's order.
+    /// The chains that balance connections, in the table's order.
     fn groups(&self) -> Vec<&'a str>;
 
     /// A chain that balances connections.

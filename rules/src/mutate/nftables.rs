@@ -57,7 +57,7 @@ fn of_element(table: &Table, set: &Set, element: &Element) -> Vec<(Operator, Edi
         };
         let mut key = element.key.clone();
         key[at] = other;
-        // A key that is there already would say two things.
+        // A duplicate key would have two verdicts.
         if set.elements.iter().all(|one| one.key != key) {
             replace(operator, Element { key, ..element.clone() });
         }

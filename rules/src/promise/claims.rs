@@ -56,18 +56,18 @@ impl Claim<'_> {
     }
 }
 
-/// What a node makes of a destination.
+/// How a node treats a destination.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Meaning<'a> {
     /// It is an address of this service port.
     Service(Claim<'a>),
-    /// Several service ports say that it is theirs.
+    /// Several service ports claim it.
     Disputed,
     /// It is a cluster IP, on a port that its service does not have.
     UnusedPort,
-    /// It is an address for cluster IPs, which no service has.
+    /// It is an unallocated address of a range of cluster IPs.
     Unallocated,
-    /// It is nothing that kube-proxy knows.
+    /// kube-proxy has no rules for it.
     Unknown,
 }
 
@@ -113,7 +113,7 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// What a destination means to the kube-proxy of a node.
+    /// How the kube-proxy of a node treats a destination.
     pub(super) fn meaning(&self, node: &Node, to: SocketAddr, protocol: Protocol) -> Meaning<'a> {
         let family = Family::of(to.ip());
         if !serves_family(self.profile, node, family) {

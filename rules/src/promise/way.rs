@@ -1,4 +1,4 @@
-//! Who the client is, and which nodes its packets come to while their destination is as it was.
+//! The client, and the nodes that its packets reach before their destination is translated.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -55,8 +55,8 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// A process of a node. The kernel gives its packets the address that is asked where that is the node's own, else
-    /// the one of the interface that the way to it leads by, which is taken to be the node's first.
+    /// A process of a node. The kernel uses the destination as source if it is the node's own address, otherwise
+    /// the address of the outgoing interface, assumed to be the node's first.
     fn process(node: &'a Node, to: IpAddr) -> Option<Self> {
         let place = Place::Process(node);
         if to.is_loopback() {
@@ -90,7 +90,7 @@ impl<'a> Client<'a> {
     /// outside host the one that the network hands the packet to; then the node that has the address.
     ///
     /// A node treats a packet when the address is one of a service on every node, or one of its own node ports. So a
-    /// pod's packet for another node's port passes its own node as it is.
+    /// pod's packet for another node's port passes its own node untranslated.
     pub(super) fn nodes_on_the_way(&self, cluster: &'a Cluster, question: &Question) -> Vec<&'a Node> {
         let via = question.via.as_ref().filter(|_| matches!(self.place, Place::Outside));
         let first = self.node().or_else(|| cluster.node(via?));

@@ -1,8 +1,8 @@
-//! Which chains are inside of which.
+//! How chains are nested.
 
 use super::hook::Hook;
 
-/// How many chains may be inside of each other, the hook's own included (`NFT_JUMP_STACK_SIZE` in `nf_tables.h`; the
+/// How deep chains may be nested, the hook's own included (`NFT_JUMP_STACK_SIZE` in `nf_tables.h`; the
 /// kernel answers EMLINK). iptables-legacy knows no limit.
 pub(crate) const DEEPEST: usize = 16;
 
@@ -14,11 +14,11 @@ pub(crate) type Lead = (usize, usize);
 pub(crate) enum Fault {
     /// A chain leads back to itself: by these chains, the first one at the end again.
     Loop(Vec<usize>),
-    /// More chains are inside of each other than [`DEEPEST`].
+    /// Chains are nested deeper than [`DEEPEST`].
     TooDeep,
 }
 
-/// Looks for chains that lead back to themselves, and for too many inside of each other, from the chains of hooks on, as the
+/// Looks for chains that lead back to themselves, and for chains that are nested too deep, from the chains of hooks on, as the
 /// kernel does. `leads` has for every chain where its rules lead to. Each fault comes with its chain and rule: a loop where
 /// it closes, a path that is too long at the jump that is too much.
 pub(crate) fn faults(leads: &[Vec<Lead>], hooks: impl IntoIterator<Item = usize>) -> Vec<(usize, usize, Fault)> {
@@ -37,7 +37,7 @@ pub(crate) fn starts(hooks: impl Iterator<Item = usize>, chains: usize) -> Vec<u
 
 struct Search<'a> {
     leads: &'a [Vec<Lead>],
-    /// For every chain that was looked at: how many chains are inside of each other from it on.
+    /// For every chain that was looked at: the depth of nesting from it on.
     depths: Vec<Option<usize>>,
     /// The chains between a hook and the one looked at.
     path: Vec<usize>,
@@ -45,7 +45,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// How many chains are inside of each other from this one on.
+    /// The depth of nesting from this one on.
     fn depth(&mut self, chain: usize) -> usize {
         if let Some(depth) = self.depths[chain] {
             return depth;

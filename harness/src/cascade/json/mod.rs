@@ -16,7 +16,7 @@ pub fn document(report: &Report) -> impl Serialize {
     Document::of(report)
 }
 
-/// How rules share connections out.
+/// How rules balance connections.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Document<'a> {
@@ -63,7 +63,7 @@ impl FrameDefect {
     }
 }
 
-/// How connections to one service port are shared out.
+/// How connections to one service port are balanced.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Cascade<'a> {

@@ -1,4 +1,4 @@
-//! The chains of the `nat` table that share connections out.
+//! The chains of the `nat` table that balance connections.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! The chains of a table that share connections out.
+//! The chains of a table that balance connections.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};

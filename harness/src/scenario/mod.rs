@@ -25,7 +25,8 @@ pub use model::{
 };
 pub(crate) use model::{pod_label, short_name};
 pub use plain::{PlainCluster, cluster, proxy_config};
-pub use print::{PlannedOutcome, PlannedTest, print};
+pub(crate) use print::PlannedOutcome;
+pub use print::{PlannedTest, print};
 pub(crate) use read::parse_into;
 pub use read::{load, load_within, parse, parse_with};
 pub(crate) use resolve::{Extra, Findings, LEFT_OUT, NODE_RANGES, OF_THE_MACHINE, ResolvedProbe};

@@ -16,7 +16,8 @@ use svclab_rules::cluster::{Cluster, Family, Protocol, ProxyMode};
 
 use self::endpoints::Known;
 use self::objects::{node, pod, service};
-pub use self::planned::{PlannedOutcome, PlannedTest};
+pub(crate) use self::planned::PlannedOutcome;
+pub use self::planned::PlannedTest;
 use self::proxy::proxy;
 use super::model::{Cni, CniKind, Install, OtherRules, Overlay, Place, Scenario, short_name};
 use crate::text::one_line;

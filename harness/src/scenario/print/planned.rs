@@ -9,24 +9,24 @@ use crate::yaml::{Fields, Item};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedTest {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// The sender, as scenarios write it.
-    pub from: String,
+    pub(crate) from: String,
     /// The destination, as scenarios write it.
-    pub to: String,
+    pub(crate) to: String,
     /// The protocol, if the destination does not determine it.
-    pub protocol: Option<Protocol>,
+    pub(crate) protocol: Option<Protocol>,
     /// The family, if both ends have both.
-    pub family: Option<Family>,
+    pub(crate) family: Option<Family>,
     /// How many flows are sent.
-    pub flows: u64,
+    pub(crate) flows: u64,
     /// What is expected.
-    pub outcome: PlannedOutcome,
+    pub(crate) outcome: PlannedOutcome,
 }
 
 /// What is promised for a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PlannedOutcome {
+pub(crate) enum PlannedOutcome {
     /// It is delivered.
     Delivered {
         /// To one of these, as scenarios write it; anywhere if there are none.

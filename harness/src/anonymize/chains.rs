@@ -24,7 +24,7 @@ pub(super) trait Rename {
     fn key(&self) -> &Key;
 }
 
-/// The new hashes of chains of iptables.
+/// The new hashes of chains and sets.
 #[derive(Default)]
 pub(super) struct Chains(HashMap<String, String>);
 
@@ -44,12 +44,17 @@ fn hash_of(chain: &str) -> Option<&str> {
 impl Chains {
     /// Those whose origin the texts show.
     pub(super) fn of(texts: &[Text], evidence: &[Evidence], names: &mut dyn Rename) -> Self {
+        let mut chains = Self::default();
         let mut wanted: HashSet<&str> = HashSet::new();
         for text in texts.iter().map(|text| text.text.as_str()) {
-            let chains = tokens(text).into_iter().filter(|found| found.token == Token::Chain);
-            wanted.extend(chains.filter_map(|found| hash_of(&text[found.at])));
+            for found in tokens(text).into_iter().filter(|found| found.token == Token::Chain) {
+                let name = &text[found.at];
+                match hash_of(name) {
+                    Some(hash) => _ = wanted.insert(hash),
+                    None => chains.add_named(name, names),
+                }
+            }
         }
-        let mut chains = Self::default();
         if wanted.is_empty() {
             return chains;
         }
@@ -105,6 +110,20 @@ impl Chains {
                 }
             }
         }
+    }
+
+    /// A chain or set of nftables, whose name has all that was hashed.
+    fn add_named(&mut self, name: &str, names: &mut dyn Rename) {
+        let new = self.replace(name, names);
+        if let (Some((old, _)), Some((new, _))) = (name.split_once('-'), new.split_once('-')) {
+            self.0.insert(old.to_owned(), new.to_owned());
+        }
+    }
+
+    /// The new hash in place of one that stands by itself. It may be the old one, where nothing that was hashed is identifying.
+    pub(super) fn hash(&self, word: &str) -> Option<String> {
+        let new = self.0.get(&word.to_ascii_uppercase())?;
+        Some(if word.contains(|letter: char| letter.is_ascii_lowercase()) { new.to_lowercase() } else { new.clone() })
     }
 
     /// Another name for a chain or set. A hash of which the origin is not known, or that is wrong, becomes another one.

@@ -91,7 +91,7 @@ impl Scan {
                 self.chains = chains;
                 new
             }
-            Token::Word | Token::Hash => self.words.replace(old),
+            Token::Word | Token::Hash => self.chains.hash(old).unwrap_or_else(|| self.words.replace(old)),
         }
     }
 

@@ -50,6 +50,18 @@ spec:
 I0714 12:00:00.000000       1 proxier.go:1500] "Opened local port" port="payments/checkout" image="registry.acme.io/shop/checkout:1.2.3" mac=52:54:00:ab:cd:ef
 "#;
 
+/// A hash that stands by itself is the one in the chain's name, which stays where nothing that was hashed is identifying.
+#[rstest]
+#[case::kept("goto service-6BI3YCZC-default/api/tcp/https, 6BI3YCZC or 6bi3yczc", true)]
+#[case::replaced("goto service-ULMVA6XW-ns1/svc1/tcp/p80, ULMVA6XW or ulmva6xw", false)]
+fn a_hash_by_itself_is_that_of_the_chain(#[case] text: &str, #[case] is_kept: bool) {
+    let new = anonymized(text);
+    let words: Vec<&str> = new.texts[0].text.split(' ').collect();
+    let hash = words[1].strip_prefix("service-").and_then(|name| name.split_once('-')).map(|(hash, _)| hash).unwrap();
+    assert_eq!([words[2], words[4]], [hash, &hash.to_lowercase()]);
+    assert_eq!((text.contains(hash), new.proof.left.len()), (is_kept, 0), "{:?}", new.proof.left);
+}
+
 #[test]
 fn nothing_identifying_is_left() {
     let new = anonymized(ISSUE);

@@ -2,7 +2,7 @@
 
 use svclab_rules::cascade::Extent;
 use svclab_rules::cluster::Family;
-use svclab_rules::iptables;
+use svclab_rules::iptables::{self, Joiner};
 use svclab_rules::nftables;
 use svclab_rules::ruleset::Rules;
 
@@ -42,6 +42,7 @@ impl NodeRules {
 /// The rules that evidence has. Whole dumps stand for themselves, each of another node or time; excerpts of a file are parts of one rule set.
 pub fn node_rules(evidence: &Evidence) -> Vec<NodeRules> {
     let mut all: Vec<NodeRules> = Vec::new();
+    let mut joiners: Vec<Joiner> = Vec::new();
     for piece in &evidence.pieces {
         match &piece.contents {
             Contents::Iptables { rules, extent, short_digits, cut, .. } => {
@@ -54,7 +55,8 @@ pub fn node_rules(evidence: &Evidence) -> Vec<NodeRules> {
                     short_digits: *short_digits,
                     cut: *cut,
                 };
-                add(&mut all, new, rules.rules.family, piece);
+                joiners.resize_with(all.len(), Joiner::default);
+                add(&mut all, &mut joiners, new, rules.rules.family, piece);
             }
             Contents::Nftables { rules, extent, .. } if !rules.rules.tables.is_empty() => {
                 add_tables(&mut all, rules, *extent, piece);
@@ -66,8 +68,8 @@ pub fn node_rules(evidence: &Evidence) -> Vec<NodeRules> {
 }
 
 /// Adds rules of iptables to those that they belong to.
-fn add(all: &mut Vec<NodeRules>, new: NodeRules, family: Family, piece: &Piece) {
-    let belongs = |known: &&mut NodeRules| match &known.rules {
+fn add(all: &mut Vec<NodeRules>, joiners: &mut [Joiner], new: NodeRules, family: Family, piece: &Piece) {
+    let belongs = |known: &NodeRules| match &known.rules {
         Rules::Iptables(own) => {
             // Excerpts complete each other. Whole tables do where they are others; the same table once more is another dump.
             let is_part =
@@ -80,24 +82,24 @@ fn add(all: &mut Vec<NodeRules>, new: NodeRules, family: Family, piece: &Piece) 
         }
         _ => false,
     };
-    let known = all.iter_mut().find(belongs);
-    let (Some(known), Rules::Iptables(parsed)) = (known, &new.rules) else {
+    let (Some(place), Rules::Iptables(parsed)) = (all.iter().position(belongs), &new.rules) else {
         all.push(new);
         return;
     };
+    let known = &mut all[place];
     let Rules::Iptables(own) = &mut known.rules else { return };
     let both_whole = known.extent == Extent::Whole && new.extent == Extent::Whole;
     let mixes = known.format != new.format;
-    join(own, parsed.clone(), mixes || new.format == Format::IptablesList);
+    join(&mut joiners[place], own, parsed.clone(), mixes || new.format == Format::IptablesList);
     known.extent = if both_whole { Extent::Whole } else { Extent::Part };
     known.short_digits = known.short_digits.into_iter().chain(new.short_digits).min();
     known.cut = known.cut.or(new.cut);
 }
 
 /// Joins rule sets. A listing, or another format of the same chain, counts where it has more rules.
-fn join(own: &mut iptables::Parsed, mut other: iptables::Parsed, replaces: bool) {
+fn join(joiner: &mut Joiner, own: &mut iptables::Parsed, mut other: iptables::Parsed, replaces: bool) {
     if !replaces {
-        iptables::join(own, other);
+        joiner.join(own, other);
         return;
     }
     for table in &mut other.rules.tables {
@@ -111,7 +113,7 @@ fn join(own: &mut iptables::Parsed, mut other: iptables::Parsed, replaces: bool)
             }
         }
     }
-    iptables::join(own, other);
+    joiner.join(own, other);
 }
 
 fn add_tables(all: &mut Vec<NodeRules>, rules: &nftables::Parsed, extent: Extent, piece: &Piece) {

@@ -26,7 +26,7 @@ pub use matches::{
 };
 pub use merge::{Order, merge};
 pub use parse::{
-    Excerpt, LONGEST_LINE, LineOfListing, Listing, ListingReader, ParseError, Parsed, SourceLines, join, parse,
+    Excerpt, Joiner, LONGEST_LINE, LineOfListing, Listing, ListingReader, ParseError, Parsed, SourceLines, parse,
     parse_either_family, parse_listing, parse_rule,
 };
 pub use parse::{UNREAD, parse_excerpt, unfold};

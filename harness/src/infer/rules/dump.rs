@@ -71,24 +71,30 @@ impl Dump {
         })
     }
 
-    /// The differences from the rules that kube-proxy writes for the node; `None` where it cannot write any. What an excerpt does not show
-    /// is no difference.
-    pub(in crate::infer) fn differences(&self, cluster: &Cluster) -> Option<Vec<Finding>> {
+    /// The rules that kube-proxy writes for the node, for each part that shows a service; `None` where it cannot write any.
+    pub(in crate::infer) fn expected(&self, cluster: &Cluster) -> Option<Vec<Option<Rules>>> {
         let node = cluster.node(&self.node)?;
-        let mut all = Vec::new();
-        for part in &self.parts {
+        let of_part = |part: &NodeRules| {
             let families = self.families().filter(|(_, of)| std::ptr::eq(*of, part)).map(|(family, _)| family);
             let written: Option<Vec<Rules>> =
                 families.map(|family| Rules::generate(cluster, node, family).ok()).collect();
-            let Some(expected) = written?.into_iter().reduce(Rules::joined) else { continue };
-            let expected = as_named(expected, &self.renamed);
+            Some(written?.into_iter().reduce(Rules::joined))
+        };
+        self.parts.iter().map(of_part).collect()
+    }
+
+    /// The differences from the rules that are expected. What an excerpt does not show is no difference.
+    pub(in crate::infer) fn differences(&self, expected: &[Option<Rules>]) -> Vec<Finding> {
+        let of_part = |(part, expected): (&NodeRules, &Option<Rules>)| {
+            let Some(expected) = expected else { return Vec::new() };
+            let expected = as_named(expected.clone(), &self.renamed);
             let found = match is_whole(part) {
                 true => compare_machines(&expected, &part.rules),
                 false => compare_machines(&expected, &completed(&part.rules, expected.clone())),
             };
-            all.extend(found.own);
-        }
-        Some(all)
+            found.own
+        };
+        self.parts.iter().zip(expected).flat_map(of_part).collect()
     }
 }
 

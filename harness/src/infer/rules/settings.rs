@@ -1,12 +1,14 @@
 //! kube-proxy's configuration and release, as rules show them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::rc::Rc;
 
 use ipnet::IpNet;
 use svclab_rules::cluster::{Cluster, DetectLocal, Family, ProxyConfig, ProxyMode};
 use svclab_rules::compare::{Difference, Fact, Finding, Subject};
 use svclab_rules::infer::{Inferred, InferredProxy};
 use svclab_rules::profile::{Profile, releases};
+use svclab_rules::ruleset::Rules;
 
 use super::dump::Dump;
 use super::surroundings::Surroundings;
@@ -19,14 +21,15 @@ pub(super) fn assume(inferred: &Inferred, around: &Surroundings, dumps: &[Dump],
     cluster.proxy = read(&inferred.proxy, around, dumps.first().map(Dump::mode).unwrap_or_default());
     let dumps = &*if whole.is_empty() { dumps.iter().collect() } else { whole };
     cluster.service_cidrs = inferred.proxy.service_cidrs.iter().copied().collect();
-    let mut closest = differences(dumps, cluster, &cluster.proxy);
+    let mut trials = Trials { dumps, last: None, known: Vec::new() };
+    let mut closest = trials.differences(cluster, &cluster.proxy);
     // Of releases that write the same, the newest.
     for version in Profile::kinds().rev() {
-        choose(dumps, cluster, &mut closest, &|proxy| proxy.version = version.to_string());
+        choose(&mut trials, cluster, &mut closest, &|proxy| proxy.version = version.to_string());
     }
-    choose(dumps, cluster, &mut closest, &|proxy| proxy.localhost_node_ports = !proxy.localhost_node_ports);
-    choose(dumps, cluster, &mut closest, &|proxy| proxy.tcp_be_liberal = !proxy.tcp_be_liberal);
-    let versions = as_close(dumps, cluster, closest.as_ref());
+    choose(&mut trials, cluster, &mut closest, &|proxy| proxy.localhost_node_ports = !proxy.localhost_node_ports);
+    choose(&mut trials, cluster, &mut closest, &|proxy| proxy.tcp_be_liberal = !proxy.tcp_be_liberal);
+    let versions = as_close(&mut trials, cluster, closest.as_deref());
     let differs = match closest.as_deref() {
         None => "whose rules cannot be generated for this cluster".to_owned(),
         Some([]) => "which generates the same rules".to_owned(),
@@ -41,10 +44,10 @@ pub(super) fn assume(inferred: &Inferred, around: &Surroundings, dumps: &[Dump],
 }
 
 /// The releases whose rules are as close to the dump as those of the cluster's release.
-fn as_close(dumps: &[&Dump], cluster: &Cluster, closest: Option<&Vec<Finding>>) -> String {
+fn as_close(trials: &mut Trials<'_>, cluster: &Cluster, closest: Option<&[Finding]>) -> String {
     let is_as_close = |version: &Profile| {
         let proxy = ProxyConfig { version: version.to_string(), ..cluster.proxy.clone() };
-        differences(dumps, cluster, &proxy).as_deref().map(weight) == closest.map(|found| weight(found))
+        trials.differences(cluster, &proxy).as_deref().map(weight) == closest.map(weight)
     };
     let kinds: Vec<Profile> = Profile::kinds().filter(is_as_close).collect();
     releases::named(&kinds)
@@ -55,14 +58,14 @@ const SHOWN: usize = 3;
 
 /// Changes the configuration where rules are closer then.
 fn choose(
-    dumps: &[&Dump],
+    trials: &mut Trials<'_>,
     cluster: &mut Cluster,
-    closest: &mut Option<Vec<Finding>>,
+    closest: &mut Option<Rc<[Finding]>>,
     change: &dyn Fn(&mut ProxyConfig),
 ) {
     let mut proxy = cluster.proxy.clone();
     change(&mut proxy);
-    let found = differences(dumps, cluster, &proxy);
+    let found = trials.differences(cluster, &proxy);
     let is_closer = match (&found, &*closest) {
         (Some(found), Some(closest)) => weight(found) < weight(closest),
         (found, closest) => found.is_some() && closest.is_none(),
@@ -85,10 +88,41 @@ fn weight(found: &[Finding]) -> usize {
 /// How many differences a whole service port counts for.
 const HIDDEN: usize = 20;
 
-fn differences(dumps: &[&Dump], cluster: &Cluster, proxy: &ProxyConfig) -> Option<Vec<Finding>> {
-    let cluster = Cluster { proxy: proxy.clone(), ..cluster.clone() };
-    let each: Option<Vec<Vec<Finding>>> = dumps.iter().map(|dump| dump.differences(&cluster)).collect();
-    Some(each?.into_iter().flatten().collect())
+/// Configurations that were tried. Comparing the rules of thousands of services takes long, and many releases write the same.
+struct Trials<'d> {
+    dumps: &'d [&'d Dump],
+    /// The rules that were compared last, and what was found.
+    last: Option<(Vec<ExpectedRules>, Rc<[Finding]>)>,
+    known: Vec<(ProxyConfig, Option<Rc<[Finding]>>)>,
+}
+
+/// The rules of each part of a dump.
+type ExpectedRules = Vec<Option<Rules>>;
+
+impl Trials<'_> {
+    /// The differences of the dumps from the rules of a configuration; `None` where there are no such rules.
+    fn differences(&mut self, cluster: &Cluster, proxy: &ProxyConfig) -> Option<Rc<[Finding]>> {
+        if let Some((_, found)) = self.known.iter().find(|(known, _)| known == proxy) {
+            return found.clone();
+        }
+        let cluster = Cluster { proxy: proxy.clone(), ..cluster.clone() };
+        let expected: Option<Vec<ExpectedRules>> = self.dumps.iter().map(|dump| dump.expected(&cluster)).collect();
+        let found = expected.map(|expected| self.compared(expected));
+        self.known.push((cluster.proxy, found.clone()));
+        found
+    }
+
+    fn compared(&mut self, expected: Vec<ExpectedRules>) -> Rc<[Finding]> {
+        if let Some((last, found)) = &self.last
+            && *last == expected
+        {
+            return found.clone();
+        }
+        let each = self.dumps.iter().zip(&expected);
+        let found: Rc<[Finding]> = each.flat_map(|(dump, expected)| dump.differences(expected)).collect();
+        self.last = Some((expected, found.clone()));
+        found
+    }
 }
 
 /// The configuration that the rules show, of the newest release.

@@ -7,7 +7,7 @@ mod listing;
 
 use std::collections::HashMap;
 
-pub use self::excerpt::{Excerpt, UNREAD, join, parse_excerpt};
+pub use self::excerpt::{Excerpt, Joiner, UNREAD, parse_excerpt};
 pub use self::guard::LONGEST_LINE;
 use self::line::RuleReader;
 pub use self::listing::{LineOfListing, Listing, ListingReader, parse_listing, unfold};

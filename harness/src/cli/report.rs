@@ -87,7 +87,7 @@ fn exit(results: &Results) -> Exit {
 
 fn complain(file: &Path, why: &str, console: &Console) -> Exit {
     console.complain(format!(
-        "{}: cannot read the file: {why}\nhelp: Pass files of at most {} MiB.",
+        "{}: cannot read the file: {why}\nhelp: Pass readable files of at most {} MiB.",
         printable(file),
         FILE_BYTES >> 20
     ));

@@ -24,8 +24,9 @@ impl Alike {
     pub(super) fn of(netns: &Netns, topology: &Topology, settings: &[OfInterface]) -> Self {
         let mut kinds: Vec<(OfInterface, Vec<ipnet::IpNet>, bool)> = Vec::new();
         let mut pods = HashMap::new();
-        let neighbours = netns.neighbours().map(|one| (one.interface, one.address)).collect();
-        for route in netns.routes() {
+        // Those that nodes share lead to other nodes, never to pods of one's own.
+        let neighbours = netns.own_neighbours().iter().map(|one| (one.interface, one.address)).collect();
+        for route in netns.own_routes() {
             let Some((address, interface, pod)) = to_pod(route, netns, topology, &neighbours) else { continue };
             let pod = &topology.namespaces[pod];
             let own = settings.get(interface as usize).unwrap_or(&settings[LOOPBACK as usize]);

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
 use ipnet::IpNet;
-use svclab_rules::cluster::{Cluster, Family, Protocol};
+use svclab_rules::cluster::{Cluster, Family, Node, Protocol};
 use svclab_rules::walk::{AddressTable, Environment, Field, Interface, Intervals, RuleId, address_bits};
 
 use super::alike::Alike;
@@ -51,11 +51,12 @@ impl Machine {
     pub(super) fn of(
         netns: &Netns,
         topology: &Topology,
-        documents: &[Document],
+        documents: &[&Document],
         cluster: &Cluster,
+        node: Option<&Node>,
     ) -> Result<Self, PredictError> {
         let of_family = |family: Family| {
-            let own = documents.iter().filter(|one| one.netns == netns.name && one.is_met_by(family));
+            let own = documents.iter().copied().filter(|one| one.is_met_by(family));
             Rules::of(&own.collect::<Vec<_>>(), family).map(|rules| rules.map(Arc::new))
         };
         let rules = [of_family(Family::ALL[0])?, of_family(Family::ALL[1])?];
@@ -64,7 +65,6 @@ impl Machine {
             let Some(interface) = netns.interface(*index).and_then(|one| Interface::new(&one.name)) else { continue };
             environment.addresses.assign_in(*prefix, interface);
         }
-        let node = cluster.nodes.iter().find(|node| netns.node_name() == Some(&node.name));
         let served = node.map(|node| served_on(cluster, node)).unwrap_or_default();
         let listeners = served.into_iter().map(|(protocol, at, owner)| ((protocol, at), owner)).collect();
         let own = Family::ALL

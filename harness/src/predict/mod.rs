@@ -41,7 +41,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use svclab_rules::cluster::{Cluster, Family, Protocol};
+use svclab_rules::cluster::{Cluster, Family, Node, Protocol};
 use svclab_rules::walk::{Connection, Environment, Field, Narrowing, Packet, Transport, Tuple, address_bits};
 
 use crate::documents::Document;
@@ -155,7 +155,14 @@ impl<'a> Network<'a> {
         documents: &[Document],
         cluster: &'a Cluster,
     ) -> Result<Self, PredictError> {
-        let machines = topology.namespaces.iter().map(|netns| Machine::of(netns, topology, documents, cluster));
+        let mut of_netns: HashMap<&str, Vec<&Document>> = HashMap::new();
+        documents.iter().for_each(|document| of_netns.entry(&document.netns).or_default().push(document));
+        let nodes: HashMap<&str, &Node> = cluster.nodes.iter().map(|node| (node.name.as_str(), node)).collect();
+        let machines = topology.namespaces.iter().map(|netns| {
+            let own = of_netns.get(netns.name.as_str()).map(Vec::as_slice).unwrap_or_default();
+            let node = netns.node_name().and_then(|name| nodes.get(name)).copied();
+            Machine::of(netns, topology, own, cluster, node)
+        });
         let machines = machines.collect::<Result<_, _>>()?;
         let namespaces = topology.namespaces.iter().enumerate();
         let by_mac = namespaces.flat_map(|(id, netns)| {

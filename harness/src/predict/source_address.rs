@@ -120,7 +120,7 @@ mod tests {
             netns.interfaces.push(Port::new(1, index, name.to_owned(), InterfaceKind::Bridge));
         }
         netns.addresses = addresses.iter().map(|(index, network)| (*index, network.parse().unwrap())).collect();
-        Machine::of(&netns, &crate::topology::Topology::default(), &[], &Cluster::default()).unwrap()
+        Machine::of(&netns, &crate::topology::Topology::default(), &[], &Cluster::default(), None).unwrap()
     }
 
     #[rstest]

@@ -121,6 +121,53 @@ fn a_comparison_takes_little_more_than_the_rules() {
     assert_eq!(said.lines().filter(|line| line.contains(":81/tcp is unexpected")).count(), 4_000);
 }
 
+/// Issue 10, number 22.
+#[test]
+fn a_service_with_every_port_takes_no_more_than_its_share() {
+    let (code, said) = within_bounds("ports", &many_ports(), &["--quiet", "rules"]);
+    assert_eq!(code, Some(0), "{}", &said[..said.len().min(1_000)]);
+}
+
+/// Twice as many as Kubernetes supports. Rules of all nodes are written before one packet is explained: so memory is that of the rules, and
+/// the time grows with the nodes, not with their square.
+#[test]
+fn ten_thousand_nodes_are_explained_in_time() {
+    let file = folder("nodes").join("input.yaml");
+    fs::write(&file, many_nodes()).expect("a file");
+    let mut command = Command::new("prlimit");
+    command.args([format!("--as={}", PROGRAM + (1 << 30)), "--cpu=60".to_owned()]);
+    command.arg(env!("CARGO_BIN_EXE_svclab")).args(["--quiet", "explain", "--from", "pod/a", "--to", "service/s:80"]);
+    let (code, said) = ended(command.arg(&file));
+    assert_eq!(code, Some(0), "{}", &said[..said.len().min(1_000)]);
+}
+
+/// A Service with every port.
+fn many_ports() -> String {
+    let ports = |with: &dyn Fn(u16) -> String| (1..=u16::MAX).map(with).collect::<String>();
+    format!(
+        "apiVersion: v1\nkind: Node\nmetadata: {{name: n}}\nstatus: {{addresses: [{{type: InternalIP, address: 172.18.0.2}}]}}\n\
+         spec: {{podCIDR: 10.244.1.0/24}}\n---\napiVersion: v1\nkind: Service\nmetadata: {{name: s}}\nspec:\n  clusterIP: 10.96.0.10\n  \
+         ports:\n{}---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{name: s-1, labels: \
+         {{kubernetes.io/service-name: s}}}}\naddressType: IPv4\nports:\n{}endpoints: [{{addresses: [10.244.1.2], nodeName: n}}]\n",
+        ports(&|port| format!("  - {{name: p{port}, port: {port}, targetPort: 8080}}\n")),
+        ports(&|port| format!("- {{name: p{port}, port: 8080}}\n")),
+    )
+}
+
+/// A cluster of 10,000 nodes.
+fn many_nodes() -> String {
+    let node = |node: u32| {
+        let (high, low) = (node / 250, node % 250 + 1);
+        let range = format!("10.{}.{}.0/24", 128 + node / 256, node % 256);
+        format!("- {{name: n{node}, ip: 172.18.{high}.{low}, podCIDR: {range}}}\n")
+    };
+    let nodes: String = (0..10_000).map(node).collect();
+    format!(
+        "name: many nodes\ncluster: {{podCIDR: 10.128.0.0/9}}\nnodes:\n{nodes}pods: [{{name: a, node: n1}}, {{name: b, node: n9999}}]\n\
+         services: [{{name: s, ports: [{{port: 80}}]}}]\nendpoints: [{{service: s, pods: [b]}}]\n"
+    )
+}
+
 /// Each change leads to a state with all of the cluster's objects.
 #[test]
 fn states_of_many_changes_are_refused() {

@@ -114,6 +114,16 @@ impl Netns {
         self.routes.iter().chain(self.peers.iter().flat_map(OfPeers::routes))
     }
 
+    /// The routes that no other node has too, with those to its pods.
+    pub(crate) fn own_routes(&self) -> &[Route] {
+        &self.routes
+    }
+
+    /// The neighbours that no other node has too, with its pods.
+    pub(crate) fn own_neighbours(&self) -> &[Neighbour] {
+        &self.neighbours
+    }
+
     /// All permanent neighbours.
     pub(crate) fn neighbours(&self) -> impl DoubleEndedIterator<Item = &Neighbour> {
         self.neighbours.iter().chain(self.peers.iter().flat_map(OfPeers::neighbours))

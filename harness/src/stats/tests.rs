@@ -17,16 +17,21 @@ impl Draws {
         z ^ (z >> 31)
     }
 
-    /// Spreads flows over shares.
+    /// Spreads flows over shares. Millions are drawn, without optimisation: so nothing but integers is compared for each.
     fn counts(&mut self, flows: u64, shares: &[f64]) -> Vec<u64> {
+        let sums = shares.iter().scan(0.0, |sum, share| {
+            *sum += share;
+            Some((*sum * 2_f64.powi(64)) as u64)
+        });
+        let limits: Vec<u64> = sums.take(shares.len() - 1).collect();
         let mut counts = vec![0; shares.len()];
         for _ in 0..flows {
-            let mut point = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
-            let cell = shares.iter().position(|share| {
-                point -= share;
-                point < 0.0
-            });
-            counts[cell.unwrap_or(shares.len() - 1)] += 1;
+            let point = self.next();
+            let mut cell = 0;
+            while cell < limits.len() && point >= limits[cell] {
+                cell += 1;
+            }
+            counts[cell] += 1;
         }
         counts
     }

@@ -7,6 +7,7 @@ mod chains;
 pub mod cluster;
 pub mod compare;
 pub mod conntrack;
+pub mod coverage;
 mod digits;
 pub mod infer;
 pub mod iptables;

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use svclab_rules::cascade::Extent;
 use svclab_rules::ruleset::Rules;
 
 use super::Text;
@@ -103,7 +102,7 @@ const MOST_LEFT: usize = 20;
 fn behaviour(before: &[Evidence], after: &[Evidence], addresses: &mut Addresses) -> Behaviour {
     let whole = |evidence: &[Evidence]| -> Option<NodeRules> {
         let all: Vec<NodeRules> = evidence.iter().flat_map(node_rules).collect();
-        all.into_iter().find(|rules| rules.extent == Extent::Whole && !rules.rules.print().is_empty())
+        all.into_iter().find(|rules| rules.is_whole() && !rules.rules.print().is_empty())
     };
     let (Some(old), Some(new)) = (whole(before), whole(after)) else {
         return Behaviour::NotCompared("the input has no whole rule set".to_owned());

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use svclab_rules::cascade::{Extent, FrameDefect, Shares, shares};
+use svclab_rules::cascade::{Shares, shares};
 use svclab_rules::cluster::{Cluster, Node};
+use svclab_rules::coverage::Coverage;
 use svclab_rules::ruleset::Unsupported;
 
 use super::Report;
@@ -34,6 +35,9 @@ pub fn read(evidence: &Evidence, file: &Path) -> Result<Report, Diagnostics> {
             let message = format!("no chain of {} load-balances connections", set.format.words());
             errors.push(mistake(&place(set.file.as_deref()), (set.first, 1), &message, SERVICES));
         }
+        None if errors.is_empty() && evidence.of_iptables_nft().is_some() => {
+            errors.push(mistake(file, (1, 1), OF_IPTABLES_NFT, SAVE));
+        }
         None if errors.is_empty() => errors.push(mistake(file, (1, 1), "unrecognised rule format", FORMS)),
         _ => {}
     }
@@ -43,6 +47,9 @@ pub fn read(evidence: &Evidence, file: &Path) -> Result<Report, Diagnostics> {
 
 const FORMS: &str = "Pass the output of `iptables-save`, `iptables -t nat -L -n` or `nft list ruleset`, or a scenario.";
 const UNREAD: &str = "Give the text as iptables-save or nft prints it; `svclab dump show` lists what was read.";
+const OF_IPTABLES_NFT: &str =
+    "these tables are iptables' own, as nft shows them: kube-proxy runs in iptables mode here";
+const SAVE: &str = "Save them with `iptables-save` on the same node, which prints the same rules with their comments.";
 const SERVICES: &str =
     "Services are in the table `nat`, in chains KUBE-SVC-...; in nft's table kube-proxy, in chains service-...";
 
@@ -59,16 +66,13 @@ fn of_evidence(evidence: &Evidence, file: &Path) -> Report {
         samples: Vec::new(),
     };
     for node in &nodes {
-        let Shares { cascades, frame_defects } = shares(&node.rules, node.extent);
+        let Shares { cascades, frame_defects } = shares(&node.rules, &node.coverage);
         if report.cascades.is_empty() {
             report.form = form_of(node.format);
         }
-        report.is_part |= node.extent == Extent::Part && !cascades.is_empty();
+        report.is_part |= !node.is_whole() && !cascades.is_empty();
         report.cascades.extend(cascades);
-        let is_absence = |defect: &FrameDefect| matches!(defect, FrameDefect::MissingJump { .. });
-        report
-            .frame_defects
-            .extend(frame_defects.into_iter().filter(|defect| node.extent == Extent::Whole || !is_absence(defect)));
+        report.frame_defects.extend(frame_defects);
         report.notes.extend(notes(node));
     }
     if report.is_part && report.form != Form::Listed {
@@ -118,7 +122,7 @@ pub fn of_scenario(scenario: &Scenario, state: &Cluster, node: &Node) -> Result<
     let netns = format!("node/{}", node.name);
     let mut all = Shares::default();
     for document in documents::generate(scenario, state)?.into_iter().filter(|document| document.netns == netns) {
-        let Shares { cascades, frame_defects } = shares(&document.rules, Extent::Whole);
+        let Shares { cascades, frame_defects } = shares(&document.rules, &Coverage::all());
         all.cascades.extend(cascades);
         all.frame_defects.extend(frame_defects);
     }

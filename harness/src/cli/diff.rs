@@ -8,7 +8,7 @@ use svclab_rules::profile::Profile;
 
 use super::console::Console;
 use super::failure::Failure;
-use super::inputs::{InputArgs, load_all};
+use super::inputs::{InputArgs, load_all, of_rules};
 use super::labs::{BackendName, prepare, trouble};
 use super::reports::{ReportArgs, Reports};
 use super::{Exit, text_of, warn};
@@ -104,10 +104,10 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
         return Err(Failure::new("there is nothing to compare with", help));
     }
     let options = Options { accepted: accepted(args)?, most_classes: args.most_classes };
-    let before = load(&args.before_path, args, console)?;
+    let (before, after) = load_both(args, console)?;
     let before = with_proxy(before, args.before, args.before_config.as_ref(), "--before", console)?;
     // Without a second input, what is not said of the kube-proxy after is as before.
-    let after = args.after_path.as_ref().map_or_else(|| Ok(before.clone()), |path| load(path, args, console))?;
+    let after = after.unwrap_or_else(|| before.clone());
     let after = with_proxy(after, args.after, args.after_config.as_ref(), "--after", console)?;
     if args.each_release {
         return each_release(&before, &after, &options, args.format, console);
@@ -151,6 +151,16 @@ fn each_release(
         }
     }
     Ok(if steps.iter().all(|step| step.diff.holds()) { Exit::Held } else { Exit::Failed })
+}
+
+/// The clusters of the inputs. Two inputs with rules show one cluster.
+fn load_both(args: &Args, console: &Console) -> Result<(Scenario, Option<Scenario>), Failure> {
+    let Some(after) = &args.after_path else { return Ok((load(&args.before_path, args, console)?, None)) };
+    if let Some(both) = of_rules([&args.before_path, after], console) {
+        let [before, after] = both?;
+        return Ok((before, Some(after)));
+    }
+    Ok((load(&args.before_path, args, console)?, Some(load(after, args, console)?)))
 }
 
 /// The only scenario of a path.

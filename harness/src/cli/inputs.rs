@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::console::Console;
+use super::failure::Failure;
 use super::{Exit, diagnostics, load, text_of};
 use svclab::evidence::{self, Evidence, Format};
 use svclab::infer::{self, Assumed};
@@ -158,6 +159,23 @@ fn with_own_text(assumed: Assumed) -> Assumed {
     let text = print(&assumed.scenario, &[], &[]).into();
     let inputs = BTreeMap::from([(assumed.scenario.file.clone(), text)]);
     Assumed { scenario: Scenario { inputs, ..assumed.scenario }, ..assumed }
+}
+
+/// The scenarios of two inputs with rules, of one cluster; `None` where an input is something else. What was assumed is reported.
+pub(super) fn of_rules(paths: [&PathBuf; 2], console: &Console) -> Option<Result<[Scenario; 2], Failure>> {
+    if paths.iter().any(|path| path.as_os_str() == "-" || path.is_dir() && !is_collection(path)) {
+        return None;
+    }
+    let [Ok((first, Input::Evidence(one))), Ok((second, Input::Evidence(other)))] = paths.map(|path| input(path))
+    else {
+        return None;
+    };
+    let both = infer::from_two([(&one, &first), (&other, &second)])?;
+    Some(both.map_err(Failure::from).map(|both| {
+        let files = [first, second];
+        files.iter().zip(&both).for_each(|(file, assumed)| report_assumptions(file, &assumed.assumptions, console));
+        both.map(|assumed| assumed.scenario)
+    }))
 }
 
 /// The evidence of an input, whatever it is, and the input's name in messages.

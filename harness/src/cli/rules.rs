@@ -17,6 +17,7 @@ use super::failure::Failure;
 use super::inputs::InputArgs;
 use super::{Exit, text_of, warn};
 use svclab::documents::{self, Document};
+use svclab::infer::from_objects;
 use svclab::input::did_you_mean;
 use svclab::input::{is_manifest, read_file, unreadable};
 use svclab::scenario::{self, Note, PlainCluster, Scenario, Tests};
@@ -172,8 +173,11 @@ impl Input {
         let text = text.map_err(|error| unreadable(&path, &error))?;
         if is_manifest(&text) {
             let proxy = ProxyConfig { nfacct: args.nfacct, ..proxy_config(args, console)? };
-            let PlainCluster { cluster, notes } = scenario::cluster(&text, &path, proxy)?;
+            let PlainCluster { mut cluster, notes } = scenario::cluster(&text, &path, proxy)?;
             show(&notes, console);
+            if args.proxy_config.is_none() {
+                assume_cidrs(&mut cluster, &text, &path, console);
+            }
             doubts(&cluster).iter().filter(|_| !console.quiet).for_each(|doubt| console.complain(doubt));
             return Ok(Self::Objects(Box::new(cluster)));
         }
@@ -231,6 +235,19 @@ impl Input {
             Self::Scenario(scenario) => of_scenario(scenario, node, family)?,
         };
         Ok(Written::new(rules, family, cluster, node))
+    }
+}
+
+/// Sets the clusterCIDR that all commands assume for objects without a configuration.
+fn assume_cidrs(cluster: &mut Cluster, text: &str, path: &Path, console: &Console) {
+    let Ok(assumed) = from_objects(text, path) else { return };
+    cluster.proxy.cluster_cidrs.clone_from(&assumed.scenario.cluster.proxy.cluster_cidrs);
+    let cidrs: Vec<String> = cluster.proxy.cluster_cidrs.iter().map(ToString::to_string).collect();
+    if !console.quiet && !cidrs.is_empty() {
+        let cidrs = cidrs.join(",");
+        console.complain(format!(
+            "note: clusterCIDR {cidrs} is assumed, by the nodes' pod ranges; --proxy-config names another"
+        ));
     }
 }
 

@@ -7,6 +7,8 @@ use svclab_rules::iptables::TableName;
 pub(super) struct Command {
     /// Its text without the prompt.
     pub(super) text: String,
+    /// The machine that the prompt names.
+    pub(super) host: Option<String>,
 }
 
 /// Programs that people run where Services fail.
@@ -60,6 +62,7 @@ pub(super) fn command(line: &str) -> Option<Command> {
         Some(rest) => (rest, true),
         None => (text, false),
     };
+    let host = has_prompt.then(|| host_of(&text[..text.len() - rest.len()])).flatten();
     let mut words =
         rest.split_whitespace().skip_while(|word| matches!(*word, "sudo" | "-E" | "exec") || word.contains('='));
     let program = words.next()?;
@@ -96,7 +99,7 @@ pub(super) fn command(line: &str) -> Option<Command> {
     };
     let is_command =
         if has_prompt { is_known || text.contains('@') || first == b'$' } else { is_known && has_arguments };
-    is_command.then(|| Command { text: rest.to_owned() })
+    is_command.then(|| Command { text: rest.to_owned(), host })
 }
 
 /// The text behind a shell's prompt: `$ `, `# `, `root@node:~# `, `[root@node ~]# `, `/ # `, `>> `.
@@ -118,9 +121,21 @@ fn behind_prompt(text: &str) -> Option<&str> {
     None
 }
 
+/// The machine in a prompt: `root@node:~# `, `[root@node ~]# `.
+fn host_of(prompt: &str) -> Option<String> {
+    let (_, rest) = prompt.split_once('@')?;
+    let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || ".-_".contains(letter);
+    let name: String = rest.chars().take_while(|letter| is_of_name(*letter)).collect();
+    (!name.is_empty()).then_some(name)
+}
+
 impl Command {
     /// The table that a command of iptables prints; that of the program's default where it names none.
     pub(super) fn table(&self) -> Option<TableName> {
+        // Several commands on a line print several tables.
+        if self.text.contains([';', '&']) {
+            return None;
+        }
         let words: Vec<&str> = self.text.split_whitespace().collect();
         if !words.iter().any(|word| word.rsplit('/').next().is_some_and(is_iptables)) {
             return None;
@@ -169,12 +184,21 @@ mod tests {
     }
 
     #[rstest]
+    #[case("root@worker-1:~# iptables-save", Some("worker-1"))]
+    #[case("[root@worker1 ~]# iptables -t nat -nL", Some("worker1"))]
+    #[case("$ iptables-save", None)]
+    fn the_machine_is_that_of_the_prompt(#[case] line: &str, #[case] expected: Option<&str>) {
+        assert_eq!(command(line).and_then(|command| command.host).as_deref(), expected);
+    }
+
+    #[rstest]
     #[case("sudo iptables -t nat -L -n", Some(TableName::Nat))]
     #[case("iptables -nvL", Some(TableName::Filter))]
     #[case("iptables -vnLt nat", Some(TableName::Nat))]
     #[case("iptables-save | grep x", None)]
     #[case("kubectl get svc -t nat", None)]
+    #[case("iptables -t nat -nvL; iptables -nvL", None)]
     fn the_table_is_that_of_the_command(#[case] text: &str, #[case] expected: Option<TableName>) {
-        assert_eq!(Command { text: text.to_owned() }.table(), expected);
+        assert_eq!(Command { text: text.to_owned(), host: None }.table(), expected);
     }
 }

@@ -7,8 +7,10 @@
 //!
 //! Nothing is left out silently: every line belongs to a piece, is prose, or is listed as unread.
 
+mod blocks;
 mod command;
 mod dictionary;
+mod filter;
 mod format;
 pub mod json;
 mod line;
@@ -21,6 +23,7 @@ mod read;
 mod rules;
 mod source;
 mod split;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod wrap;

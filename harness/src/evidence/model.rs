@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use serde_json::Value;
-use svclab_rules::cascade::Extent;
+use svclab_rules::coverage::Coverage;
 use svclab_rules::iptables;
 use svclab_rules::nftables;
 
@@ -58,6 +58,8 @@ pub struct Piece {
     pub last: usize,
     /// The command that printed it, where it is shown.
     pub command: Option<String>,
+    /// The machine that the prompt before the command names.
+    pub(crate) host: Option<String>,
     /// What the lines say.
     pub(crate) contents: Contents,
     /// How lines were changed to be read.
@@ -73,8 +75,8 @@ pub(crate) enum Contents {
         rules: iptables::Parsed,
         /// How many were read.
         count: usize,
-        /// Whether they are all of their chains.
-        extent: Extent,
+        /// The tables and chains that are shown whole.
+        coverage: Coverage,
         /// The fewest digits of a probability whose threshold does not follow from them.
         short_digits: Option<usize>,
         /// The first line that is cut off.
@@ -86,13 +88,15 @@ pub(crate) enum Contents {
         rules: nftables::Parsed,
         /// How many rules were read, those of other tables included.
         count: usize,
-        /// Whether they are whole tables.
-        extent: Extent,
+        /// The tables, chains, sets and maps that are shown whole.
+        coverage: Coverage,
     },
     /// Kubernetes objects, as the API has them; those of a table have the fields that it shows.
     Objects(Vec<Value>),
     /// Entries of the connection table.
     Connections(Vec<Connection>),
+    /// The addresses of a machine, and how many entries show them.
+    Addresses(Vec<IpAddr>, usize),
     /// Settings of the kernel.
     Settings(Vec<(String, String)>),
     /// So many entries, of which no more is used.
@@ -211,7 +215,7 @@ impl Contents {
         match self {
             Self::Connections(entries) => entries.len(),
             Self::Settings(entries) => entries.len(),
-            Self::Entries(count) => *count,
+            Self::Entries(count) | Self::Addresses(_, count) => *count,
             _ => 0,
         }
     }
@@ -220,7 +224,19 @@ impl Contents {
 impl Evidence {
     /// Whether there is any piece of which more than its length is used: rules, objects, connections, settings.
     pub fn says_something(&self) -> bool {
-        self.pieces.iter().any(|piece| !matches!(piece.contents, Contents::Entries(_)))
+        self.pieces.iter().any(|piece| !matches!(piece.contents, Contents::Entries(_) | Contents::Addresses(..)))
+    }
+
+    /// The piece with tables of iptables-nft, where nft shows them.
+    pub(crate) fn of_iptables_nft(&self) -> Option<&Piece> {
+        let is_own = |piece: &&Piece| match &piece.contents {
+            Contents::Nftables { rules, .. } => rules
+                .others
+                .iter()
+                .any(|table| table.family.starts_with("ip") && table.name == "nat" && table.rules > 0),
+            _ => false,
+        };
+        self.pieces.iter().find(is_own)
     }
 
     /// How many rules all pieces have.

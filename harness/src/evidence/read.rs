@@ -36,7 +36,7 @@ fn whole(text: &str) -> Option<Evidence> {
     let mut shown = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()).map(|(number, _)| number);
     let first = shown.next()?;
     let last = shown.last().unwrap_or(first);
-    let piece = Piece { file: None, format, first, last, command: None, contents, mended: Vec::new() };
+    let piece = Piece { file: None, format, first, last, command: None, host: None, contents, mended: Vec::new() };
     Some(Evidence { pieces: vec![piece], ..Evidence::default() })
 }
 
@@ -106,7 +106,8 @@ impl Reader {
         let mended = Mends::listed(all.into_iter());
         let (first, last) = (lines[0].number, lines[lines.len() - 1].number);
         let command = self.command.as_ref().map(|command| command.text.clone());
-        self.evidence.pieces.push(Piece { file: None, format, first, last, command, contents, mended });
+        let host = self.command.as_ref().and_then(|command| command.host.clone());
+        self.evidence.pieces.push(Piece { file: None, format, first, last, command, host, contents, mended });
     }
 
     fn prose(&mut self, line: &Line<'_>) -> usize {

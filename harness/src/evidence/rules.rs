@@ -1,8 +1,8 @@
 //! Pieces with rules → the rules of a node.
 
-use svclab_rules::cascade::Extent;
 use svclab_rules::cluster::Family;
-use svclab_rules::iptables::{self, Joiner};
+use svclab_rules::coverage::{Coverage, nft_table};
+use svclab_rules::iptables::{self, Joiner, TableName};
 use svclab_rules::nftables;
 use svclab_rules::ruleset::Rules;
 
@@ -13,8 +13,8 @@ use super::model::{Contents, Evidence, Format, Piece};
 pub struct NodeRules {
     /// The rules.
     pub rules: Rules,
-    /// Whether they are all of their chains.
-    pub extent: Extent,
+    /// The tables and chains that are shown whole.
+    pub coverage: Coverage,
     /// The format of the first piece.
     pub format: Format,
     /// The file among several.
@@ -25,6 +25,8 @@ pub struct NodeRules {
     pub(crate) short_digits: Option<usize>,
     /// The first line that is cut off.
     pub(crate) cut: Option<usize>,
+    /// The machine that the prompt before the command names.
+    pub(crate) host: Option<String>,
 }
 
 impl NodeRules {
@@ -37,6 +39,29 @@ impl NodeRules {
     pub fn line(&self) -> usize {
         self.first
     }
+
+    /// Whether all of their tables are shown whole.
+    pub fn is_whole(&self) -> bool {
+        match &self.rules {
+            Rules::Iptables(parsed) => {
+                let tables = &parsed.rules.tables;
+                !tables.is_empty() && tables.iter().all(|table| self.coverage.has_table(table.name.as_str()))
+            }
+            Rules::Nftables(parsed) => {
+                let tables = &parsed.rules.tables;
+                !tables.is_empty() && tables.iter().all(|table| self.coverage.has_table(nft_table(table.family)))
+            }
+            Rules::OtherTables(_) => false,
+        }
+    }
+
+    /// Whether the table in which kube-proxy translates is shown whole.
+    pub fn has_translations(&self) -> bool {
+        match &self.rules {
+            Rules::Iptables(_) => self.coverage.has_table(TableName::Nat.as_str()),
+            _ => self.is_whole(),
+        }
+    }
 }
 
 /// The rules that evidence has. Whole dumps stand for themselves, each of another node or time; excerpts of a file are parts of one rule set.
@@ -45,21 +70,22 @@ pub fn node_rules(evidence: &Evidence) -> Vec<NodeRules> {
     let mut joiners: Vec<Joiner> = Vec::new();
     for piece in &evidence.pieces {
         match &piece.contents {
-            Contents::Iptables { rules, extent, short_digits, cut, .. } => {
+            Contents::Iptables { rules, coverage, short_digits, cut, .. } => {
                 let new = NodeRules {
                     rules: Rules::Iptables(rules.clone()),
-                    extent: *extent,
+                    coverage: coverage.clone(),
                     format: piece.format,
                     file: piece.file.clone(),
                     first: piece.first,
                     short_digits: *short_digits,
                     cut: *cut,
+                    host: piece.host.clone(),
                 };
                 joiners.resize_with(all.len(), Joiner::default);
                 add(&mut all, &mut joiners, new, rules.rules.family, piece);
             }
-            Contents::Nftables { rules, extent, .. } if !rules.rules.tables.is_empty() => {
-                add_tables(&mut all, rules, *extent, piece);
+            Contents::Nftables { rules, coverage, .. } if !rules.rules.tables.is_empty() => {
+                add_tables(&mut all, rules, coverage, piece);
             }
             _ => {}
         }
@@ -72,13 +98,13 @@ fn add(all: &mut Vec<NodeRules>, joiners: &mut [Joiner], new: NodeRules, family:
     let belongs = |known: &NodeRules| match &known.rules {
         Rules::Iptables(own) => {
             // Excerpts complete each other. Whole tables do where they are others; the same table once more is another dump.
-            let is_part =
-                new.extent == Extent::Part || known.extent == Extent::Part || new.format == Format::IptablesList;
+            let is_part = !new.is_whole() || !known.is_whole() || new.format == Format::IptablesList;
             let is_other = new
                 .rules
                 .iptables()
                 .is_some_and(|rules| rules.tables.iter().all(|table| own.rules.table(table.name).is_none()));
-            known.file == piece.file && own.rules.family == family && (is_part || is_other)
+            let is_of_host = known.host.is_none() || piece.host.is_none() || known.host == piece.host;
+            known.file == piece.file && is_of_host && own.rules.family == family && (is_part || is_other)
         }
         _ => false,
     };
@@ -88,57 +114,65 @@ fn add(all: &mut Vec<NodeRules>, joiners: &mut [Joiner], new: NodeRules, family:
     };
     let known = &mut all[place];
     let Rules::Iptables(own) = &mut known.rules else { return };
-    let both_whole = known.extent == Extent::Whole && new.extent == Extent::Whole;
     let mixes = known.format != new.format;
-    join(&mut joiners[place], own, parsed.clone(), mixes || new.format == Format::IptablesList);
-    known.extent = if both_whole { Extent::Whole } else { Extent::Part };
+    let replaces = mixes || new.format == Format::IptablesList;
+    join(&mut joiners[place], (own, &known.coverage), (parsed.clone(), &new.coverage), replaces);
+    known.coverage.join(new.coverage);
     known.short_digits = known.short_digits.into_iter().chain(new.short_digits).min();
     known.cut = known.cut.or(new.cut);
+    known.host = known.host.take().or(new.host);
 }
 
-/// Joins rule sets. A listing, or another format of the same chain, counts where it has more rules.
-fn join(joiner: &mut Joiner, own: &mut iptables::Parsed, mut other: iptables::Parsed, replaces: bool) {
-    if !replaces {
-        joiner.join(own, other);
-        return;
-    }
+/// Joins rule sets. Of a chain that one of them shows whole, that one counts; else a listing, or another format, where it has more rules.
+fn join(
+    joiner: &mut Joiner,
+    (own, own_coverage): (&mut iptables::Parsed, &Coverage),
+    (mut other, coverage): (iptables::Parsed, &Coverage),
+    replaces: bool,
+) {
     for table in &mut other.rules.tables {
         let Some(known) = own.rules.tables.iter_mut().find(|known| known.name == table.name) else { continue };
         for chain in &mut table.chains {
             let Some(before) = known.chains.iter_mut().find(|before| before.name == chain.name) else { continue };
-            if before.rules.len() >= chain.rules.len() {
-                chain.rules.clear();
-            } else {
-                before.rules.clear();
+            let is_whole = |coverage: &Coverage| coverage.has_chain(table.name.as_str(), &chain.name);
+            match (is_whole(own_coverage), is_whole(coverage)) {
+                (true, false) => chain.rules.clear(),
+                (false, true) => before.rules.clear(),
+                _ if replaces && before.rules.len() >= chain.rules.len() => chain.rules.clear(),
+                _ if replaces => before.rules.clear(),
+                _ => {}
             }
         }
     }
     joiner.join(own, other);
 }
 
-fn add_tables(all: &mut Vec<NodeRules>, rules: &nftables::Parsed, extent: Extent, piece: &Piece) {
-    let belongs = |known: &&mut NodeRules| known.file == piece.file && matches!(known.rules, Rules::Nftables(_));
-    let known = all.iter_mut().find(belongs);
-    if let Some(known) = known
-        && let Rules::Nftables(own) = &mut known.rules
-    {
-        let is_part = extent == Extent::Part || known.extent == Extent::Part;
-        let is_other = rules.rules.tables.iter().all(|table| own.rules.table(table.family).is_none());
-        if is_part || is_other {
-            join_tables(own, rules);
-            known.extent = if is_part { Extent::Part } else { Extent::Whole };
-            return;
-        }
-    }
-    all.push(NodeRules {
+fn add_tables(all: &mut Vec<NodeRules>, rules: &nftables::Parsed, coverage: &Coverage, piece: &Piece) {
+    let is_of_host = |known: &NodeRules| known.host.is_none() || piece.host.is_none() || known.host == piece.host;
+    let belongs = |known: &&mut NodeRules| {
+        known.file == piece.file && is_of_host(known) && matches!(known.rules, Rules::Nftables(_))
+    };
+    let new = NodeRules {
         rules: Rules::Nftables(rules.clone()),
-        extent,
+        coverage: coverage.clone(),
         format: piece.format,
         file: piece.file.clone(),
         first: piece.first,
         short_digits: None,
         cut: None,
-    });
+        host: piece.host.clone(),
+    };
+    if let Some(known) = all.iter_mut().find(belongs) {
+        let is_part = !new.is_whole() || !known.is_whole();
+        let Rules::Nftables(own) = &mut known.rules else { return };
+        let is_other = rules.rules.tables.iter().all(|table| own.rules.table(table.family).is_none());
+        if is_part || is_other {
+            join_tables(own, rules);
+            known.coverage.join(new.coverage);
+            return;
+        }
+    }
+    all.push(new);
 }
 
 /// Adds the chains and sets of tables that others do not have. Lines are kept only where nothing is added.

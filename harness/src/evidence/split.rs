@@ -4,9 +4,13 @@ use svclab_rules::iptables;
 
 use super::line::Line;
 use super::mending::Mend;
+use super::tables;
 
 /// The shortest line that is looked at: shorter ones hold one rule.
 const SHORTEST: usize = 40;
+
+/// The shortest line that may hold a table.
+const SHORTEST_TABLE: usize = 60;
 
 /// Takes lines apart that hold several rules, or rows of a listing.
 pub(super) fn split(lines: Vec<Line<'_>>) -> Vec<Line<'_>> {
@@ -25,6 +29,12 @@ pub(super) fn split(lines: Vec<Line<'_>>) -> Vec<Line<'_>> {
 fn parts(line: &str) -> Vec<String> {
     if line.matches("Chain ").count() > 0 && line.contains(" -- ") && line.contains(" (") {
         return iptables::unfold(line);
+    }
+    if line.contains("NAME ") && line.len() > SHORTEST_TABLE {
+        let parts = tables::unfolded(line);
+        if parts.len() > 2 {
+            return parts;
+        }
     }
     let rest = line.trim_start();
     // Only what starts as rules do is taken apart: a sentence may quote one.

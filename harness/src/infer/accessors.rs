@@ -68,6 +68,12 @@ pub(super) fn ips(pod: &Value) -> Vec<IpAddr> {
     all.into_iter().collect()
 }
 
+/// Whether a node is one of the control plane.
+pub(super) fn is_control_plane(node: &Value) -> bool {
+    let is_role = |label: &String| label.ends_with("/control-plane") || label.ends_with("/master");
+    node["metadata"]["labels"].as_object().is_some_and(|labels| labels.keys().any(is_role))
+}
+
 /// The addresses of a node.
 pub(super) fn node_ips(node: &Value) -> Vec<IpAddr> {
     let listed = node["status"]["addresses"].as_array().into_iter().flatten();

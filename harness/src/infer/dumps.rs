@@ -8,11 +8,11 @@ use ipnet::IpNet;
 use serde_json::Value;
 use svclab_rules::infer::Inferred;
 
-use super::accessors::{ips, node_ips};
+use super::accessors::{ips, is_control_plane, node_ips};
 use super::merge::Objects;
 use super::names::{settle, valid};
-use super::rules::{Dump, HERE, is_whole};
-use crate::evidence::{Evidence, NodeRules, node_rules};
+use super::rules::{Dump, HERE};
+use crate::evidence::{Contents, Evidence, NodeRules, Piece, node_rules};
 use crate::text::one_line;
 
 /// The node that a file's rules come from.
@@ -20,7 +20,7 @@ use crate::text::one_line;
 pub struct NodeFile {
     /// The node.
     pub node: String,
-    /// The file, or a folder of files.
+    /// The file, or a folder of files; empty for the only input.
     pub file: String,
 }
 
@@ -32,6 +32,9 @@ impl FromStr for NodeFile {
             Some((node, file)) if !file.is_empty() && sanitized(node) == node => {
                 Ok(Self { node: node.to_owned(), file: file.trim_end_matches('/').to_owned() })
             }
+            None if !text.is_empty() && sanitized(text) == text => {
+                Ok(Self { node: text.to_owned(), file: String::new() })
+            }
             _ => Err("write the node's name, `=` and the file, for example worker-1=worker-1/iptables-save.txt"),
         }
     }
@@ -41,7 +44,8 @@ impl NodeFile {
     fn has(&self, file: &str) -> bool {
         let file = file.trim_start_matches("./");
         let own = self.file.trim_start_matches("./");
-        file == own
+        own.is_empty()
+            || file == own
             || file.strip_prefix(own).is_some_and(|rest| rest.starts_with('/'))
             || file.ends_with(&format!("/{own}"))
     }
@@ -83,7 +87,8 @@ pub(super) fn dumps(evidence: &Evidence, given: &[NodeFile], objects: &Objects, 
         if dumps[at].node.is_empty() {
             let taken: BTreeSet<&str> = dumps.iter().map(|dump| dump.node.as_str()).collect();
             let free: Vec<&String> = known.iter().filter(|name| !taken.contains(name.as_str())).collect();
-            let (node, is_sure) = named(&dumps[at], &places[at], &free, objects, is_alone, &taken);
+            let own = if is_alone { addresses(evidence, None) } else { addresses(evidence, Some(&dumps[at])) };
+            let (node, is_sure) = named((&dumps[at], &own), &places[at], &free, objects, is_alone, &taken);
             if !is_sure {
                 let place = if places[at].is_empty() {
                     "the rules".to_owned()
@@ -177,13 +182,13 @@ fn clash(one: &NodeRules, other: &NodeRules) -> bool {
 
 /// The sets without parts of those that are there as a whole.
 fn without_parts(sets: Vec<NodeRules>) -> Vec<NodeRules> {
-    let whole: Vec<NodeRules> = sets.iter().filter(|set| is_whole(set)).cloned().collect();
-    sets.into_iter().filter(|set| is_whole(set) || !whole.iter().any(|other| clash(set, other))).collect()
+    let whole: Vec<NodeRules> = sets.iter().filter(|set| set.has_translations()).cloned().collect();
+    sets.into_iter().filter(|set| set.has_translations() || !whole.iter().any(|other| clash(set, other))).collect()
 }
 
 /// The name of a dump's node, and whether it is sure.
 fn named(
-    dump: &Dump,
+    (dump, own): (&Dump, &[IpAddr]),
     place: &str,
     known: &[&String],
     objects: &Objects,
@@ -200,14 +205,26 @@ fn named(
     if let Some(name) = known.iter().filter(in_place).max_by_key(|name| name.len()) {
         return ((*name).clone(), true);
     }
-    if let Some(name) = known.iter().find(|name| has_addresses(dump, name, objects)) {
+    let host = dump.parts.iter().find_map(|part| part.host.as_deref());
+    let is_host =
+        |name: &str| host.is_some_and(|host| host == name || name.split('.').next() == host.split('.').next());
+    if let Some(name) = known.iter().find(|name| is_host(name)) {
+        return ((*name).clone(), true);
+    }
+    let has_own = |name: &str| objects.node(name).is_some_and(|node| node_ips(node).iter().any(|ip| own.contains(ip)));
+    if let Some(name) = known.iter().find(|name| has_own(name) || has_addresses(dump, name, objects)) {
         return ((*name).clone(), true);
     }
     if let [only] = known {
         return ((*only).clone(), true);
     }
-    if let Some(first) = known.first() {
+    // Pods run on workers.
+    let is_worker = |name: &&&String| !objects.node(name).is_some_and(is_control_plane);
+    if let Some(first) = known.iter().find(is_worker).or(known.first()) {
         return ((*first).clone(), false);
+    }
+    if let Some(host) = host.map(valid).filter(|host| !taken.contains(host.as_str())) {
+        return (host, true);
     }
     let own = place.rsplit('/').find(|part| !sanitized(part).is_empty()).map(sanitized).unwrap_or_default();
     if !is_alone && !own.is_empty() && !taken.contains(own.as_str()) {
@@ -215,6 +232,23 @@ fn named(
     }
     let mut numbered = (1..).map(|number| format!("node-{number}"));
     (numbered.find(|name| !taken.contains(name.as_str())).unwrap_or_else(|| HERE.to_owned()), is_alone)
+}
+
+/// The addresses that evidence shows of a machine: all where it is the only one, else those with its host or file.
+fn addresses(evidence: &Evidence, dump: Option<&Dump>) -> Vec<IpAddr> {
+    let is_of = |piece: &Piece| {
+        dump.is_none_or(|dump| {
+            let is_part = |part: &NodeRules| {
+                part.file == piece.file && part.file.is_some() || part.host == piece.host && part.host.is_some()
+            };
+            dump.parts.iter().any(is_part)
+        })
+    };
+    let of_piece = |piece: &Piece| match &piece.contents {
+        Contents::Addresses(all, _) => all.clone(),
+        _ => Vec::new(),
+    };
+    evidence.pieces.iter().filter(|piece| is_of(piece)).flat_map(of_piece).collect()
 }
 
 /// Whether a node has addresses that rules treat as those of their own node.

@@ -28,27 +28,68 @@ pub fn from_evidence(evidence: &Evidence, path: &Path, given: &[NodeFile]) -> Re
         return Err(nothing(evidence, path));
     }
     notes.extend(unread(evidence));
-    let mut assumed = around(&dumps, &objects, path)?;
-    notes.extend(settings(evidence, &dumps, &mut assumed));
+    let sides = [(dumps, path)];
+    let Some(mut assumed) = around(&sides, &objects)?.pop() else { return Err(nothing(evidence, path)) };
+    let [(dumps, _)] = &sides;
+    notes.extend(settings(evidence, dumps, &mut assumed));
     notes.extend(connections(evidence, &assumed.scenario));
     assumed.assumptions.splice(0..0, notes);
     Ok(assumed)
 }
 
-/// The scenario of dumps and objects. Machines among the objects that no lab can be built of are left out.
-fn around(dumps: &[Dump], objects: &Objects, path: &Path) -> Result<Assumed, Diagnostics> {
-    let of = |objects: &Objects| match dumps {
-        [] => {
+/// Builds two scenarios of one cluster from what two inputs show, so that they differ only in the rules of nodes; `None` where one of them has
+/// no rules. The rules of one node each are taken for those of the same node.
+///
+/// # Errors
+///
+/// As [`from_evidence`].
+pub fn from_two(sides: [(&Evidence, &Path); 2]) -> Option<Result<[Assumed; 2], Diagnostics>> {
+    let mut all = Evidence::default();
+    sides.iter().for_each(|(evidence, path)| all.add(&path.to_string_lossy(), (*evidence).clone()));
+    let objects = Objects::of(objects(&all));
+    let mut notes = [Vec::new(), Vec::new()];
+    let [first, second] = [0, 1].map(|at| dumps(sides[at].0, &[], &objects, &mut notes[at]));
+    if first.is_empty() || second.is_empty() {
+        return None;
+    }
+    let mut both = [(first, sides[0].1), (second, sides[1].1)];
+    if let [(first, _), (second, _)] = &mut both
+        && let ([one], [other]) = (first.as_slice(), second.as_mut_slice())
+        && one.node != other.node
+    {
+        notes[1].push(format!("the rules of {} are compared as those of {}", other.node, one.node));
+        other.node.clone_from(&one.node);
+    }
+    let assumed = match around(&both, &objects) {
+        Ok(assumed) => assumed,
+        Err(errors) => return Some(Err(errors)),
+    };
+    let mut assumed = assumed.into_iter().zip(notes).enumerate().map(|(at, (mut assumed, mut notes))| {
+        notes.extend(unread(sides[at].0));
+        notes.extend(settings(sides[at].0, &both[at].0, &mut assumed));
+        assumed.assumptions.splice(0..0, notes);
+        assumed
+    });
+    Some(Ok([assumed.next()?, assumed.next()?]))
+}
+
+/// The scenarios of dumps and objects, one for each list of dumps. Machines among the objects that no lab can be built of are left out.
+fn around(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Result<Vec<Assumed>, Diagnostics> {
+    let has_rules = sides.iter().all(|(dumps, _)| !dumps.is_empty());
+    let of = |objects: &Objects| match has_rules {
+        false => {
             let mut all = objects.clone();
             all.repair();
-            let assumed = from_objects(&all.list().to_string(), path);
-            assumed.map(|mut assumed| {
+            let list = all.list().to_string();
+            let of_side = |(_, path): &(Vec<Dump>, &Path)| {
+                let mut assumed = from_objects(&list, path)?;
                 let words = "the objects are those that the text shows; what tables leave out is not known";
                 assumed.assumptions.insert(0, words.to_owned());
-                assumed
-            })
+                Ok(assumed)
+            };
+            sides.iter().map(of_side).collect()
         }
-        dumps => from_dumps(dumps, objects, path),
+        true => from_dumps(sides, objects),
     };
     let first = match of(objects) {
         Ok(assumed) => return Ok(assumed),
@@ -61,11 +102,12 @@ fn around(dumps: &[Dump], objects: &Objects, path: &Path) -> Result<Assumed, Dia
     let fewer = [(pods, "pods"), (machines, "nodes and pods"), (Objects::default(), "Kubernetes objects")];
     for (fewer, what) in fewer {
         let is_same = what == "pods" && objects.pods.is_empty() || what == "nodes and pods" && !has_more;
-        if is_same || dumps.is_empty() && fewer.services.is_empty() {
+        if is_same || !has_rules && fewer.services.is_empty() {
             continue;
         }
         if let Ok(mut assumed) = of(&fewer) {
-            assumed.assumptions.insert(0, format!("{what} left out, because no lab can have all of them: {why}"));
+            let words = format!("{what} left out, because no lab can have all of them: {why}");
+            assumed.iter_mut().for_each(|assumed| assumed.assumptions.insert(0, words.clone()));
             return Ok(assumed);
         }
     }
@@ -92,6 +134,14 @@ fn nothing(evidence: &Evidence, path: &Path) -> Diagnostics {
                 "Pass the output of iptables-save, iptables -L, nft list ruleset or kubectl, or a text that quotes it.";
             let message = "the text shows neither rules nor Kubernetes objects";
             errors.push(Diagnostic::new(Span::start_of(path), message, help));
+        }
+        None if evidence.of_iptables_nft().is_some() => {
+            let piece = evidence.of_iptables_nft().unwrap_or(&evidence.pieces[0]);
+            let help = "Save them with `iptables-save` on the same node, which prints the same rules with their comments: nft's text leaves out \
+                what it does not know of iptables' matches.";
+            let message = "these tables are iptables' own, as nft shows them: kube-proxy runs in iptables mode here";
+            errors.push(Diagnostic::new(place(piece.first, piece.file.as_deref()), message, help));
+            return Diagnostics { errors, sources: BTreeMap::new() };
         }
         None => {
             let piece = &evidence.pieces[0];

@@ -55,6 +55,11 @@ impl Objects {
         self.nodes.is_empty() && self.pods.is_empty() && self.services.is_empty() && self.endpoints.is_empty()
     }
 
+    /// A node by its name.
+    pub(super) fn node(&self, name: &str) -> Option<&Value> {
+        self.nodes.iter().find(|node| node["metadata"]["name"] == name)
+    }
+
     /// Whether machines are among them.
     pub(super) fn has_machines(&self) -> bool {
         !self.nodes.is_empty() || !self.pods.is_empty()
@@ -79,13 +84,6 @@ impl Objects {
         self.services.retain(|service| shown.contains(&name(service)));
         self.endpoints.retain(|one| shown.contains(&service_of(one)));
         before - self.services.len()
-    }
-
-    /// Leaves out on which nodes endpoints are: of rules alone, that is a guess.
-    pub(super) fn forget_nodes(&mut self) {
-        for slice in &mut self.endpoints {
-            for_each_endpoint(slice, |_, _, endpoint| drop(endpoint.remove("nodeName")));
-        }
     }
 
     /// A list as `kubectl` prints it.
@@ -121,7 +119,7 @@ impl Objects {
         self.services.extend(new);
         let mut served: BTreeMap<String, bool> = BTreeMap::new();
         for one in &self.endpoints {
-            let is_cut = one["more"].as_u64().is_some_and(|more| more > 0);
+            let is_cut = one["more"] == true;
             *served.entry(service_of(one)).or_default() |= is_cut;
         }
         for one in shown.endpoints {

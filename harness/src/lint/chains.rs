@@ -2,36 +2,41 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use svclab_rules::cascade::Extent;
-use svclab_rules::cluster::Family;
-use svclab_rules::iptables::{ChainKind, Match, UNREAD};
+use svclab_rules::cluster::{Family, ProxyMode};
+use svclab_rules::iptables::{ChainKind, Match, TableName, UNREAD};
 use svclab_rules::ruleset::compile;
 
 use super::finding::{Finding, Place};
+use super::lines::lines_of_nft;
 use super::view::{Placed, Tables, View};
-use crate::evidence::NodeRules;
+use crate::evidence::{Format, NodeRules};
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
-    let of_iptables = view.tables().filter(Tables::is_whole).flat_map(of_tables);
+    let of_iptables = view.tables().flat_map(of_tables);
     of_iptables.chain(view.nodes.iter().flat_map(of_nftables)).chain(view.tables().flat_map(unknown)).collect()
 }
 
 /// What the kernel rejects in kube-proxy's tables of nftables: jumps to chains that are not there, first of all.
 fn of_nftables(node: &NodeRules) -> Vec<Finding> {
-    let Some(parsed) = node.rules.nftables().filter(|_| node.extent == Extent::Whole) else { return Vec::new() };
+    let Some(parsed) = node.rules.nftables().filter(|_| node.is_whole()) else { return Vec::new() };
     let of_family =
         |family: Family| compile(&[&node.rules.clone().of_family(family)], family).err().unwrap_or_default();
     let errors = parsed.rules.tables.iter().flat_map(|table| of_family(table.family));
     let mut reported = HashSet::new();
     let errors = errors.map(|error| error.to_string()).filter(|words| words.contains("does not exist"));
+    let lines = lines_of_nft(node);
     let finding = |words: String| {
-        let place = Place { file: node.file.clone(), line: node.first };
+        // The message names the chain that has the rule.
+        let named = lines.iter().filter(|(chain, _)| words.contains(&***chain)).max_by_key(|(chain, _)| chain.len());
+        let line = named.and_then(|(_, lines)| lines.first()).copied().unwrap_or(node.first);
+        let place = Place { file: node.file.clone(), line };
         Finding::new(
             "undefined-chain",
             place,
             words,
             "nft rejects the whole transaction: no Service can be updated on this node",
         )
+        .of_mode(ProxyMode::Nftables)
     };
     errors.filter(|words| reported.insert(words.clone())).take(MOST).map(finding).collect()
 }
@@ -68,14 +73,16 @@ const KNOWN: [&str; 3] = [UNREAD, "recent", "physdev"];
 
 fn of_tables(tables: Tables<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    for table in &tables.parsed.rules.tables {
+    let is_whole = |table: TableName| tables.node.coverage.has_table(table.as_str());
+    for table in tables.parsed.rules.tables.iter().filter(|table| is_whole(table.name)) {
         let chains: HashSet<&str> = table.chains.iter().map(|chain| &*chain.name).collect();
         let mut used: HashSet<&str> = HashSet::new();
         let mut reported: HashSet<&str> = HashSet::new();
         for placed in tables.rules().filter(|placed| placed.table == table.name) {
             let Some(next) = placed.rule.next_chain() else { continue };
             used.insert(next);
-            let is_listing = tables.node.format == crate::evidence::Format::IptablesList;
+            // The kernel has no such jumps: what a listing does not show was not copied.
+            let is_listing = tables.node.format == Format::IptablesList;
             if !chains.contains(&**next) && !is_listing && reported.insert(next) {
                 let message = format!(
                     "a rule of {} jumps to {next}, which table {} does not have",

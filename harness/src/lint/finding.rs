@@ -1,7 +1,10 @@
 //! A finding.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
+
+use svclab_rules::cluster::ProxyMode;
 
 use super::catalog::{self, Entry};
 use super::severity::Severity;
@@ -28,18 +31,40 @@ pub struct Finding {
     pub message: String,
     /// What it does to which traffic: a fragment in lower case.
     pub effect: String,
+    /// The mode of kube-proxy whose rules it is in.
+    pub mode: ProxyMode,
 }
 
 impl Finding {
     /// A finding of a kind of the catalog, with its usual severity.
     pub(super) fn new(id: &'static str, place: Place, message: impl Into<String>, effect: impl Into<String>) -> Self {
         let severity = catalog::entry(id).map_or(Severity::Info, |entry| entry.severity);
-        Self { id, severity, place, message: message.into(), effect: effect.into() }
+        Self { id, severity, place, message: message.into(), effect: effect.into(), mode: ProxyMode::Iptables }
     }
 
     /// The same, of another severity.
     pub(super) fn graded(self, severity: Severity) -> Self {
         Self { severity, ..self }
+    }
+
+    /// The same, in rules of a mode.
+    pub(super) fn of_mode(self, mode: ProxyMode) -> Self {
+        Self { mode, ..self }
+    }
+
+    /// What to ask a reporter for.
+    pub fn ask(&self) -> Cow<'static, str> {
+        let ask = self.entry().map(|entry| entry.ask).unwrap_or_default();
+        match self.mode {
+            ProxyMode::Iptables => ask.into(),
+            ProxyMode::Nftables => ask
+                .replace("`iptables-save`", "`nft list ruleset`")
+                .replace(
+                    "`iptables --version` on the host and in kube-proxy's image",
+                    "`nft --version` in kube-proxy's image",
+                )
+                .into(),
+        }
     }
 
     /// What is known of its kind.

@@ -111,7 +111,7 @@ fn masquerade(tables: Tables<'_>) -> Vec<Finding> {
         tunnels.iter().any(|name| chain.name.contains(name))
             || chain.rules.iter().any(|rule| rule.comment().is_some_and(|comment| comment.contains("flanneld")))
     });
-    if let Some(placed) = fully.filter(|_| !clears && has_tunnel && tables.is_whole()) {
+    if let Some(placed) = fully.filter(|_| !clears && has_tunnel && tables.shows(TableName::Nat, "KUBE-POSTROUTING")) {
         let message = "KUBE-POSTROUTING masquerades with --random-fully and leaves the mark on the packet";
         let effect = "over VXLAN the outer packet is masqueraded again with wrong checksums: connections to other nodes take 1 to 63 seconds";
         found.push(Finding::new("double-masquerade", tables.place(placed.line), message, effect));
@@ -146,8 +146,10 @@ fn off_cluster(tables: Tables<'_>, rules: &[Placed<'_>]) -> Vec<Finding> {
     let first = portals.next();
     let marking: Vec<&Placed<'_>> =
         rules.iter().filter(|placed| is_cluster_ip(placed.rule) && leads(placed.rule, "KUBE-MARK-MASQ")).collect();
-    let is_all = tables.is_whole() && tables.chain(TableName::Nat, "POSTROUTING").is_some();
-    if let Some(placed) = first.filter(|_| is_all && marking.is_empty()) {
+    let leads_to =
+        |placed: &&Placed<'_>| placed.rule.next_chain().is_some_and(|next| tables.shows(TableName::Nat, next));
+    let is_all = tables.shows(TableName::Nat, "KUBE-SERVICES");
+    if let Some(placed) = first.filter(leads_to).filter(|_| is_all && marking.is_empty()) {
         let message = "no rule marks connections from outside of the cluster to cluster IPs for masquerading";
         let effect =
             "other hosts and node processes reach a cluster IP only where the reply comes back through this node";
@@ -188,9 +190,11 @@ fn off_cluster(tables: Tables<'_>, rules: &[Placed<'_>]) -> Vec<Finding> {
 /// What is dropped or left to others in FORWARD.
 fn forwarding(tables: Tables<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    let Some(forward) = tables.chain(TableName::Filter, "FORWARD").filter(|_| tables.is_whole()) else { return found };
+    let shows = |chain: &str| tables.shows(TableName::Filter, chain);
+    let Some(forward) = tables.chain(TableName::Filter, "FORWARD").filter(|_| shows("FORWARD")) else { return found };
     let jumps = |name: &str| forward.rules.iter().any(|rule| rule.next_chain().is_some_and(|next| **next == *name));
-    if forward.policy == Some(Policy::Drop) {
+    let is_all = forward.rules.iter().filter_map(Rule::next_chain).all(|next| shows(next));
+    if forward.policy == Some(Policy::Drop) && is_all {
         let accepts = |placed: &Placed<'_>| {
             placed.table == TableName::Filter
                 && placed.rule.target == Some(Target::Accept)
@@ -222,7 +226,7 @@ fn forwarding(tables: Tables<'_>) -> Vec<Finding> {
         let is_invalid = |one: &Match| matches!(one, Match::State { states, .. } if !states.negated && states.value == States::INVALID);
         &*placed.chain.name == "KUBE-FORWARD" && placed.rule.target == Some(Target::Drop) && placed.rule.matches.iter().any(is_invalid)
     });
-    if jumps("KUBE-FORWARD") && !drops_invalid {
+    if jumps("KUBE-FORWARD") && shows("KUBE-FORWARD") && !drops_invalid {
         let message = "KUBE-FORWARD does not drop packets in state INVALID";
         let effect = "a reply outside of the window is not translated back, and the client resets a connection it does not know; right where nf_conntrack_tcp_be_liberal is 1";
         found.push(Finding::new(

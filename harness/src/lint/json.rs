@@ -1,5 +1,6 @@
 //! The result of `svclab dump lint` for machines. `svclab schema dump-lint` describes every field.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use schemars::JsonSchema;
@@ -40,7 +41,7 @@ struct Finding<'a> {
     /// An issue that it would have explained; `null` where none is known.
     issue: Option<&'static str>,
     /// What to ask a reporter for.
-    ask: &'static str,
+    ask: Cow<'static, str>,
 }
 
 /// Where a finding is.
@@ -66,7 +67,7 @@ impl<'a> Document<'a> {
                 message: &finding.message,
                 effect: &finding.effect,
                 issue: entry.and_then(|entry| entry.issue),
-                ask: entry.map(|entry| entry.ask).unwrap_or_default(),
+                ask: finding.ask(),
             }
         });
         Self { head: Head::new("dump-lint", path), rules, unread, findings: findings.collect() }

@@ -13,6 +13,7 @@ mod connections;
 mod finding;
 mod frame;
 pub mod json;
+mod lines;
 mod names;
 mod objects;
 mod page;

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 
 use serde_json::Value;
-use svclab_rules::cascade::Extent;
 use svclab_rules::infer::{Inferred, InferredPort, Show};
+use svclab_rules::iptables::TableName;
 
 use super::finding::{Finding, Place};
+use super::lines::line_of_port;
 use super::view::View;
+use crate::evidence::NodeRules;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let mut found = external_ips(view);
@@ -16,13 +18,20 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let services = services(view);
     for node in view.nodes {
         let Inferred { ports, .. } = node.rules.show();
-        let place = Place { file: node.file.clone(), line: node.first };
         for port in &ports {
-            found.extend(compared(port, &ready, &place, node.extent));
-            found.extend(ranges(port, &services, &place, node.extent));
+            let line = line_of_port(node, port).unwrap_or(node.first);
+            let place = Place { file: node.file.clone(), line };
+            found.extend(compared(port, &ready, &place, shows_endpoints(node, port)));
+            found.extend(ranges(port, &services, &place, node.has_translations()));
         }
     }
     found
+}
+
+/// Whether all endpoints of a service port are shown, as far as the rules have them.
+fn shows_endpoints(node: &NodeRules, port: &InferredPort) -> bool {
+    let of_hash = |hash: &str| node.coverage.has_chain(TableName::Nat.as_str(), &format!("KUBE-SVC-{hash}"));
+    node.is_whole() || port.hash.is_some_and(|hash| of_hash(&hash.to_string()))
 }
 
 /// The ready endpoints of services by namespace and name, where they are surely all of them.
@@ -82,7 +91,7 @@ fn compared(
     port: &InferredPort,
     ready: &BTreeMap<String, (BTreeSet<IpAddr>, BTreeSet<u16>)>,
     place: &Place,
-    extent: Extent,
+    is_whole: bool,
 ) -> Vec<Finding> {
     let service = port.service.to_string();
     let by_name = |name: &str| ready.iter().find(|(known, _)| known.rsplit('/').next() == Some(name));
@@ -97,7 +106,7 @@ fn compared(
         known.iter().copied().filter(|ip| family.is_none_or(|is_ipv4| ip.is_ipv4() == is_ipv4)).collect();
     let listed = |all: Vec<&IpAddr>| all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let mut found = Vec::new();
-    if own.is_empty() && !known.is_empty() && extent == Extent::Whole && !port.has_endpoints_elsewhere {
+    if own.is_empty() && !known.is_empty() && is_whole && !port.has_endpoints_elsewhere {
         let message =
             format!("the rules have no endpoint of {service}, but {} are ready", listed(known.iter().collect()));
         found.push(Finding::new(
@@ -114,7 +123,7 @@ fn compared(
         let message = format!("the rules have endpoints of {service} that are not ready: {}", listed(extra));
         let effect = "a share of connections goes to addresses that no pod has";
         found.push(Finding::new("endpoints-differ", place.clone(), message, effect));
-    } else if !lacking.is_empty() && !own.is_empty() && extent == Extent::Whole && !port.is_internal_local {
+    } else if !lacking.is_empty() && !own.is_empty() && is_whole && !port.is_internal_local {
         let message = format!("ready endpoints of {service} are missing in the rules: {}", listed(lacking));
         found.push(Finding::new(
             "endpoints-differ",
@@ -140,14 +149,14 @@ fn ranges(
     port: &InferredPort,
     services: &HashMap<(&str, &str), &Value>,
     place: &Place,
-    extent: Extent,
+    is_whole: bool,
 ) -> Option<Finding> {
     let object = services.get(&(port.service.namespace.as_str(), port.service.name.as_str()))?;
     let ranges = object["spec"]["loadBalancerSourceRanges"].as_array()?;
     let is_open = ranges.iter().any(|range| range.as_str().is_some_and(|range| range.ends_with("/0")));
     let is_unchecked =
         !ranges.is_empty() && !is_open && !port.load_balancer.is_empty() && port.source_ranges.is_empty();
-    (is_unchecked && extent == Extent::Whole).then(|| {
+    (is_unchecked && is_whole).then(|| {
         let message = format!("{} has loadBalancerSourceRanges, but no rule checks them", port.service);
         Finding::new("source-ranges", place.clone(), message, "every source reaches the load balancer's address")
     })

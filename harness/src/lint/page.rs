@@ -42,7 +42,7 @@ pub fn render(path: &Path, rules: usize, unread: usize, findings: &[Finding], se
         page.line(2, format!("effect: {}", one_line(&finding.effect)));
         if let Some(entry) = finding.entry() {
             let issue = entry.issue.map(|issue| format!("as in {issue}; ")).unwrap_or_default();
-            page.line(2, format!("{issue}ask for {}", entry.ask));
+            page.line(2, format!("{issue}ask for {}", finding.ask()));
         }
     }
     for (id, count) in shown.iter().filter(|(_, count)| *count > most) {

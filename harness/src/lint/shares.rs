@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use svclab_rules::cascade::{Cascade, Extent, FrameDefect, Kind, shares};
+use svclab_rules::cascade::{Cascade, FrameDefect, Kind, shares};
 use svclab_rules::iptables::{Rule, TableName, Target};
 use svclab_rules::ruleset::Rules;
 
 use super::finding::{Finding, Place};
+use super::lines::lines_of_nft;
 use super::severity::Severity;
 use super::view::{Tables, View};
 use crate::evidence::NodeRules;
@@ -16,16 +17,19 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
 }
 
 fn of_node(node: &NodeRules) -> Vec<Finding> {
-    let found = shares(&node.rules, node.extent);
+    let found = shares(&node.rules, &node.coverage);
     let tables = match &node.rules {
         Rules::Iptables(parsed) => Some(Tables { node, parsed }),
         _ => None,
     };
     let lines = tables.map(|tables| tables.lines_of_chains()).unwrap_or_default();
+    let of_nft = lines_of_nft(node);
     let place = |table: TableName, chain: &str, rule: usize| {
-        let line = lines.get(&(table, chain)).and_then(|lines| lines.get(rule.max(1) - 1).or(lines.first())).copied();
+        let of_chain = lines.get(&(table, chain)).or_else(|| of_nft.get(chain));
+        let line = of_chain.and_then(|lines| lines.get(rule.max(1) - 1).or(lines.first())).copied();
         Place { file: node.file.clone(), line: line.filter(|line| *line > 0).unwrap_or(node.first) }
     };
+    let mode = node.rules.mode();
     let translating = translating(node);
     let mut all = Vec::new();
     for cascade in &found.cascades {
@@ -45,11 +49,10 @@ fn of_node(node: &NodeRules) -> Vec<Finding> {
             let message = format!("{}: {defect}", name(cascade));
             all.push(Finding::new(id, at, message, effect(cascade, &defect.kind)));
         }
-        all.extend(explained(cascade, place(TableName::Nat, &cascade.chain, 1), node.extent));
+        all.extend(explained(cascade, place(TableName::Nat, &cascade.chain, 1)));
     }
     for defect in &found.frame_defects {
         match defect {
-            FrameDefect::MissingJump { .. } if node.extent == Extent::Part => {}
             FrameDefect::MissingJump { table, chain, effect, .. } => {
                 let table = TableName::ALL.into_iter().find(|own| own.as_str() == *table).unwrap_or(TableName::Nat);
                 all.push(Finding::new("missing-jump", place(table, chain, 1), defect.to_string(), *effect));
@@ -64,7 +67,7 @@ fn of_node(node: &NodeRules) -> Vec<Finding> {
             _ => {}
         }
     }
-    all
+    all.into_iter().map(|finding| finding.of_mode(mode)).collect()
 }
 
 /// The number of the rule that translates, from 1, of each chain that has one.
@@ -129,9 +132,8 @@ fn effect(cascade: &Cascade, kind: &Kind) -> String {
 }
 
 /// Numbers that look unequal and are right.
-fn explained(cascade: &Cascade, place: Place, extent: Extent) -> Option<Finding> {
+fn explained(cascade: &Cascade, place: Place) -> Option<Finding> {
     let is_sound = cascade.defects.is_empty() && cascade.unknown.is_empty() && cascade.endpoints > 1;
-    let _ = extent;
     is_sound.then(|| {
         let endpoints = cascade.endpoints;
         let message = format!(

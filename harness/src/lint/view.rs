@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use svclab_rules::cascade::Extent;
 use svclab_rules::iptables::{self, Chain, Rule, TableName};
 use svclab_rules::ruleset::Rules;
 
@@ -74,8 +73,14 @@ pub(super) struct Placed<'e> {
 }
 
 impl<'e> Tables<'e> {
+    /// Whether all of its tables are shown whole.
     pub(super) fn is_whole(&self) -> bool {
-        self.node.extent == Extent::Whole
+        self.node.is_whole()
+    }
+
+    /// Whether all rules of a chain are shown.
+    pub(super) fn shows(&self, table: TableName, chain: &str) -> bool {
+        self.node.coverage.has_chain(table.as_str(), chain)
     }
 
     /// A place in the file of these rules.

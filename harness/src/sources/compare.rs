@@ -65,8 +65,9 @@ impl Comparison {
             (PromisedOutcome::Rejected(rejection), FlowOutcome::Rejected(kind)) => {
                 is_kind(*rejection, *protocol, *kind)
             }
-            (PromisedOutcome::Dropped | PromisedOutcome::Fails, FlowOutcome::Dropped { at, .. }) => {
-                is_on(promise.node.as_deref(), at)
+            // A drop elsewhere shows nothing of the rules that are to drop it, unless the packet never gets to them.
+            (PromisedOutcome::Dropped | PromisedOutcome::Fails, FlowOutcome::Dropped { at, is_martian, .. }) => {
+                *is_martian || is_on(promise.node.as_deref(), at)
             }
             (PromisedOutcome::Fails, FlowOutcome::Rejected(_)) => true,
             (PromisedOutcome::NotAService(owner), seen) => self.admits_of_owner(owner, flow, seen),
@@ -166,10 +167,32 @@ impl Comparison {
         let allowed = of_a_rule * endpoints.len() as f64;
         let off = endpoints.iter().map(|endpoint| {
             let share = shares.get(&endpoint.address).copied().unwrap_or_default();
-            (share, endpoint.share, (share - 1.0 / endpoint.share.one_in as f64).abs())
+            (endpoint, share, (share - 1.0 / endpoint.share.one_in as f64).abs())
         });
-        let (share, promised, off) = off.max_by(|one, other| one.2.total_cmp(&other.2))?;
-        (off > allowed).then(|| format!("{:.4} % instead of {promised}", share * 100.0))
+        // Of those that are equally far off, one that gets too little.
+        let far = |one: &(&Eligible, f64, f64)| (one.2 / allowed).round();
+        let (endpoint, share, off) =
+            off.max_by(|one, other| far(one).total_cmp(&far(other)).then(other.1.total_cmp(&one.1)))?;
+        (off > allowed)
+            .then(|| format!("{} gets {:.4} % instead of {}", endpoint.address, share * 100.0, endpoint.share))
+    }
+
+    /// The destination that gets more than is promised; `None` where none does.
+    pub(super) fn favoured(&self, promise: &Promise, prediction: &Prediction) -> Option<SocketAddr> {
+        let PromisedOutcome::Delivered { endpoints, .. } = &promise.outcome else { return None };
+        self.uneven(promise, prediction)?;
+        let mut shares: BTreeMap<SocketAddr, f64> = BTreeMap::new();
+        for branch in &prediction.branches {
+            if let PredictedOutcome::Delivered { destination, .. } = &branch.outcome {
+                *shares.entry(*destination).or_default() += branch.share.to_f64();
+            }
+        }
+        let excess = |address: &SocketAddr, share: f64| {
+            let own = endpoints.iter().find(|endpoint| endpoint.address == *address);
+            share - own.map_or(0.0, |endpoint| 1.0 / endpoint.share.one_in as f64)
+        };
+        let most = shares.iter().max_by(|one, other| excess(one.0, *one.1).total_cmp(&excess(other.0, *other.1)))?;
+        Some(*most.0)
     }
 }
 

@@ -33,6 +33,8 @@ pub(crate) enum FlowOutcome {
         /// Whether it got to a machine where no process listens at the port, and whose kernel left the answer to a process that reads
         /// packets of its protocol for all ports, as one that speaks SCTP without the kernel.
         is_unheard: bool,
+        /// Whether a kernel rejected its addresses on the way, so that rules of no further node met it.
+        is_martian: bool,
     },
     /// Something that neither promise nor rules know, in words.
     Odd(String),
@@ -54,7 +56,8 @@ impl FlowOutcome {
             PredictedOutcome::Dropped { at, cause, rejected_at } => {
                 let at = rejected_at.as_ref().unwrap_or(at).clone();
                 let is_astray = !is_in_cluster(&at) || !cause.is_of_a_rule();
-                Self::Dropped { at, is_astray, is_unheard: *cause == Cause::NoListener }
+                let (is_unheard, is_martian) = (*cause == Cause::NoListener, *cause == Cause::Martian);
+                Self::Dropped { at, is_astray, is_unheard, is_martian }
             }
             PredictedOutcome::Unknown { .. } => return None,
         })
@@ -75,7 +78,7 @@ impl FlowOutcome {
             }
             ObservedOutcome::Rejected(rejection) => Self::Rejected(rejection.kind),
             ObservedOutcome::Dropped { at, has_left } => {
-                Self::Dropped { at: at.clone(), is_astray: *has_left, is_unheard: false }
+                Self::Dropped { at: at.clone(), is_astray: *has_left, is_unheard: false, is_martian: false }
             }
         }
     }
@@ -84,12 +87,13 @@ impl FlowOutcome {
     pub(crate) fn explain(&mut self, outcome: &PredictedOutcome) {
         let predicted = Self::predicted(outcome).filter(|predicted| predicted.is_like(self));
         if let (
-            Self::Dropped { is_astray, is_unheard, .. },
-            Some(Self::Dropped { is_astray: goes, is_unheard: ends, .. }),
+            Self::Dropped { is_astray, is_unheard, is_martian, .. },
+            Some(Self::Dropped { is_astray: goes, is_unheard: ends, is_martian: is_rejected, .. }),
         ) = (self, predicted)
         {
             *is_astray |= goes;
             *is_unheard |= ends;
+            *is_martian |= is_rejected;
         }
     }
 

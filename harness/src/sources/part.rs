@@ -196,7 +196,7 @@ impl<'c, 'a> Sources<'c, 'a> {
         let with_defaults = self.sent.predict(self.context.with_defaults());
         let would_keep = with_defaults.is_some_and(|prediction| self.broken(&prediction).is_none());
         let disagreement = if would_keep { Disagreement::Network } else { Disagreement::Rules };
-        (disagreement, self.branch_in_short(branch))
+        (disagreement, format!("{}{}", self.branch_in_short(branch), self.promised_elsewhere(branch)))
     }
 
     fn admits(&self, seen: &FlowOutcome) -> bool {
@@ -218,16 +218,32 @@ impl<'c, 'a> Sources<'c, 'a> {
             .find(|branch| FlowOutcome::predicted(&branch.outcome).is_none_or(|seen| !self.admits(&seen)))
     }
 
-    /// The branch to show: one that is not promised, else the first.
+    /// The branch to show: one that is not promised, else the longest way to an endpoint that gets too much, else the first.
     pub(crate) fn branch_that_matters(&self) -> Option<&PredictedBranch> {
         let prediction = self.prediction.as_ref()?;
-        self.broken(prediction).or_else(|| prediction.branches.first())
+        let favoured = || {
+            let address = self.context.comparison.favoured(&self.promise, prediction)?;
+            let leads_there = |branch: &&PredictedBranch| matches!(branch.outcome, PredictedOutcome::Delivered { destination, .. } if destination == address);
+            let length = |branch: &&PredictedBranch| self.context.network.rules_met(&branch.stages).len();
+            prediction.branches.iter().filter(leads_there).max_by_key(length)
+        };
+        self.broken(prediction).or_else(favoured).or_else(|| prediction.branches.first())
     }
 
     fn predicted_in_short(&self, prediction: &Prediction) -> String {
         match self.broken(prediction).or_else(|| prediction.branches.first()) {
             Some(branch) => format!("the rules say: {}", self.branch_in_short(branch)),
             None => "the rules say nothing".to_owned(),
+        }
+    }
+
+    /// Where a drop was promised, where the packet is lost in another place.
+    fn promised_elsewhere(&self, branch: &PredictedBranch) -> String {
+        match (&self.promise.outcome, &branch.outcome, &self.promise.node) {
+            (PromisedOutcome::Dropped | PromisedOutcome::Fails, PredictedOutcome::Dropped { .. }, Some(node)) => {
+                format!(", where node/{node} is to drop it")
+            }
+            _ => String::new(),
         }
     }
 

@@ -221,7 +221,12 @@ mod tests {
                 network,
                 &prediction.branches,
                 &matched,
-                &FlowOutcome::Dropped { at: "node/worker".to_owned(), is_astray: false, is_unheard: false },
+                &FlowOutcome::Dropped {
+                    at: "node/worker".to_owned(),
+                    is_astray: false,
+                    is_unheard: false,
+                    is_martian: false,
+                },
             )
             .unwrap();
             assert_eq!((way, comparison.alike, &comparison.difference), (1, matched.len(), &None));
@@ -268,7 +273,12 @@ mod tests {
                 network,
                 &prediction.branches,
                 &matched,
-                &FlowOutcome::Dropped { at: "node/worker".to_owned(), is_astray: false, is_unheard: false },
+                &FlowOutcome::Dropped {
+                    at: "node/worker".to_owned(),
+                    is_astray: false,
+                    is_unheard: false,
+                    is_martian: false,
+                },
             )
             .unwrap();
             let difference = comparison.difference.unwrap();

@@ -89,6 +89,8 @@ struct Found<'a> {
     /// What is wrong with the rules of nodes as a whole, mostly the cause of all findings: missing jumps, rules that a chain has
     /// several times.
     frame_defects: &'a [String],
+    /// What rules of services whose connections fail lack, or have besides, compared with those that kube-proxy's release writes.
+    differences: &'a [String],
 }
 
 impl<'a> Found<'a> {
@@ -102,6 +104,7 @@ impl<'a> Found<'a> {
             not_promised: verification.not_promised,
             coverage: verification.asked.iter().map(Row::of).collect(),
             frame_defects: &verification.frame_defects,
+            differences: &verification.differences,
             findings: verification.findings.iter().map(|finding| FindingRow::of(finding, options)).collect(),
         }
     }

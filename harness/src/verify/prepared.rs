@@ -1,6 +1,9 @@
 //! Everything about a scenario's first state that is needed to ask the sources.
 
+use std::collections::BTreeSet;
+
 use svclab_rules::cluster::Cluster;
+use svclab_rules::compare::{Finding, Subject, compare_machines};
 use svclab_rules::promise::Question;
 
 use crate::documents::Document;
@@ -20,6 +23,9 @@ pub(crate) struct Prepared<'a> {
     released: Vec<Document>,
     pub(crate) topology: Topology,
 }
+
+/// The most differences of rules that are listed.
+const MOST_DIFFERENCES: usize = 10;
 
 impl<'a> Prepared<'a> {
     pub(crate) fn of(scenario: &'a Scenario, backend: Backend) -> Result<Self, RunError> {
@@ -42,6 +48,38 @@ impl<'a> Prepared<'a> {
     /// The network with the rules that the cluster's release writes.
     pub(crate) fn released(&self) -> Result<Network<'_>, RunError> {
         Ok(Network::of(&self.topology, &self.released, self.cluster)?)
+    }
+
+    /// Which rules of services on nodes are not as the release writes them: `node/worker, IPv4: ...`.
+    pub(super) fn differences(&self, services: &BTreeSet<String>) -> Vec<String> {
+        let release = &self.cluster.proxy.version;
+        let of = |document: &Document| {
+            let is_same = |other: &&Document| {
+                other.netns == document.netns
+                    && other.family == document.family
+                    && other.rules.mode() == document.rules.mode()
+                    && !other.is_other_tables()
+            };
+            let written = self.released.iter().find(is_same)?;
+            let found = compare_machines(&*written.rules, &*document.rules).own;
+            let is_asked = |finding: &Finding| match &finding.subject {
+                Subject::Service(port) => services.iter().any(|service| port.starts_with(service.as_str())),
+                _ => false,
+            };
+            let words = found.into_iter().filter(is_asked);
+            let words = words.map(|finding| format!("{}, {}: {finding}", document.netns, document.family));
+            Some(words.collect::<Vec<_>>())
+        };
+        let own = self.documents.iter().filter(|document| !document.is_other_tables());
+        let mut all: Vec<String> = own.filter_map(of).flatten().collect();
+        let more = all.len().saturating_sub(MOST_DIFFERENCES);
+        all.truncate(MOST_DIFFERENCES);
+        if more > 0 {
+            all.push(format!(
+                "{more} more differences from what kube-proxy {release} writes: `svclab rules --diff` lists them"
+            ));
+        }
+        all
     }
 
     /// Whether these are the rules that the cluster's release writes, and no others.

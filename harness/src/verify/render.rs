@@ -40,6 +40,13 @@ pub fn page(verified: &Verified, options: &Options, settings: Settings) -> Strin
             for finding in &verification.findings {
                 show(&mut page, finding, finding.disagreement.fails(options.allow_unknown));
             }
+            for (position, difference) in verification.differences.iter().enumerate() {
+                if position == 0 {
+                    page.gap();
+                    page.line(2, "rules that are not as kube-proxy writes them:");
+                }
+                page.line(4, difference);
+            }
             page.line(2, closing(&page, verification, options));
             if let Some(words) = not_verified(verified) {
                 page.line(2, words);

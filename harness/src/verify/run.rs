@@ -1,8 +1,10 @@
 //! Promise and prediction of all classes of packets, and one witness of each in a lab.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 
 use svclab_rules::cascade;
+use svclab_rules::coverage::Coverage;
 use svclab_rules::promise::{PromisedOutcome, Question};
 
 use super::Options;
@@ -53,13 +55,16 @@ pub(super) fn run(scenario: &Scenario, options: &Options) -> Result<Verification
     let verification = tally.into_verification(nodes, services, findings.finish());
     let has_failed = verification.failures(options).next().is_some();
     let frame_defects = if has_failed { frame_defects(&prepared.documents) } else { Vec::new() };
-    Ok(Verification { frame_defects, ..verification })
+    let failing: BTreeSet<String> =
+        verification.failures(options).filter_map(|finding| finding.example.service.clone()).collect();
+    let differences = if failing.is_empty() { Vec::new() } else { prepared.differences(&failing) };
+    Ok(Verification { frame_defects, differences, ..verification })
 }
 
 /// What is wrong with rules as a whole: `node/worker: ...`.
 fn frame_defects(documents: &[Document]) -> Vec<String> {
     let of = |document: &Document| {
-        let defects = cascade::frame_defects(&document.rules).into_iter();
+        let defects = cascade::frame_defects(&document.rules, &Coverage::all()).into_iter();
         defects.map(|defect| format!("{}, {}: {defect}", document.netns, document.family)).collect::<Vec<_>>()
     };
     documents.iter().flat_map(of).collect()

@@ -25,6 +25,8 @@ pub struct Verification {
     /// What is wrong with the rules of nodes as a whole, where sources disagree: missing jumps from the chains of hooks, and rules that
     /// chains have several times. Mostly the cause of all findings.
     pub frame_defects: Vec<String>,
+    /// What rules of services whose connections fail lack, or have besides, compared with those that kube-proxy's release writes.
+    pub differences: Vec<String>,
     /// The disagreements.
     pub findings: Vec<Finding>,
     /// How long it took.

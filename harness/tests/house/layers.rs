@@ -12,6 +12,7 @@ const LAYERS: [(&str, &[&[&str]]); 2] = [
         "svclab-rules",
         &[
             &["cluster", "digits"],
+            &["coverage"],
             &["profile", "walk"],
             &["selection", "promise"],
             &["iptables", "nftables", "conntrack"],

@@ -21,6 +21,7 @@ mod diff;
 mod doctor;
 mod dump;
 mod dump_import;
+mod excerpts;
 mod explain;
 mod few_threads;
 mod help;

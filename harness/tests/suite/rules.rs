@@ -152,7 +152,7 @@ fn what_plain_objects_leave_open_is_noted() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let notes: Vec<&str> = stderr(&output).lines().collect();
     let [no_cidr, no_port] = notes[..] else { panic!("{notes:?}") };
-    assert!(no_cidr.starts_with("note: detectLocalMode is ClusterCIDR and no clusterCIDR is known"), "{no_cidr}");
+    assert!(no_cidr.starts_with("note: clusterCIDR 10.244.0.0/16 is assumed"), "{no_cidr}");
     assert_eq!(
         no_port,
         "note: Service default/web is of type NodePort and its port 80 has no nodePort: no rule leads there"

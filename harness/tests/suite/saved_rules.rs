@@ -51,7 +51,7 @@ const WITH_IPV6: [&str; 6] = [
 const ONLY_IPV6: &str = "ipv6-only";
 
 /// Whether no rule of a recording is about a Service.
-fn is_without_services(recording: &Path) -> bool {
+pub(crate) fn is_without_services(recording: &Path) -> bool {
     let parts: Vec<&str> = recording.iter().filter_map(|part| part.to_str()).collect();
     let [.., cluster, folder, file] = parts.as_slice() else { panic!("{}", recording.display()) };
     let is_lacking = match *file {

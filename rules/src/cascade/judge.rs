@@ -9,16 +9,6 @@ use crate::chains::Frontend;
 use crate::cluster::Protocol;
 use crate::walk::Share;
 
-/// How much of a node's rules a text has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Extent {
-    /// All rules of every chain in it.
-    #[default]
-    Whole,
-    /// Some rules, as `iptables-save | grep` shows: what is not in it may stand in the rest.
-    Part,
-}
-
 /// What is known about a cascade besides the walk.
 pub(super) struct About {
     pub(super) service: String,
@@ -28,7 +18,8 @@ pub(super) struct About {
     pub(super) has_affinity: bool,
     /// What is wrong with names, addresses and affinity.
     pub(super) defects: Vec<Defect>,
-    pub(super) extent: Extent,
+    /// Whether all rules of the chain are known.
+    pub(super) is_whole: bool,
 }
 
 /// How far shares may be off where nothing is wrong with the single rules, apart from the last bit of each of their thresholds.
@@ -38,7 +29,7 @@ const MOST_ROUNDED: f64 = 0.01;
 
 /// Puts a cascade together.
 pub(super) fn judge(about: About, walked: Walked) -> Cascade {
-    let About { service, protocol, frontends, chain, has_affinity, defects: more, extent } = about;
+    let About { service, protocol, frontends, chain, has_affinity, defects: more, is_whole } = about;
     let Walked { steps, endpoints, left, fallen, cases, mut unknown, mut defects } = walked;
     defects.extend(check(&steps, endpoints));
     defects.extend(more);
@@ -47,7 +38,7 @@ pub(super) fn judge(about: About, walked: Walked) -> Cascade {
     defects.retain(|one| !(matches!(one.kind, Kind::NeverTaken { .. }) && explained.contains(&one.rule)));
     let is_end = |defect: &Defect| matches!(defect.kind, Kind::FallsThrough { .. });
     defects.sort_by_key(|defect| (is_end(defect), defect.rule));
-    if extent == Extent::Part {
+    if !is_whole {
         let (absent, present) = defects.into_iter().partition(|defect| defect.kind.is_absence());
         defects = present;
         unknown.extend(absent.into_iter().map(beyond));

@@ -27,7 +27,6 @@ mod walked;
 
 pub use affinity_defect::AffinityDefect;
 pub use defect::{Defect, Kind};
-pub use judge::Extent;
 pub use outcome::{Assessment, Case, Fallen, Fate, Unknown};
 pub use read::{Shares, cascades, cascades_of, frame_defects, numgens, shares};
 

@@ -7,12 +7,13 @@ use super::Cascade;
 use super::affinity::affinity;
 use super::defect::{Defect, Kind};
 use super::group::Walk;
-use super::judge::{About, Extent, judge};
+use super::judge::{About, judge};
 use super::outcome::Unknown;
 use super::walked::walk;
 use crate::chains::iptables::{MASQUERADE, NAMING, destination, service_in};
 use crate::chains::{Endpoint, FrameDefect, Group, Kind as Role, Lead, Policy, Reading};
 use crate::cluster::Protocol;
+use crate::coverage::{Coverage, nft_table};
 use crate::iptables::{Chain, Rule, RuleSet, Table, TableName};
 use crate::ruleset::Rules;
 use crate::walk::{Inspect, Program};
@@ -24,16 +25,17 @@ const MARKING: [&str; 2] = [MASQUERADE, "KUBE-MARK-DROP"];
 /// Every chain of a rule set that balances connections among endpoints, in the rule set's order: kube-proxy's chains of
 /// services, and chains of others that translate by chance themselves.
 pub fn cascades(rules: &RuleSet) -> Vec<Cascade> {
-    cascades_of(rules, Extent::Whole)
+    cascades_of(rules, &Coverage::all())
 }
 
 /// The same of rules that may be a part of a whole.
-pub fn cascades_of(rules: &RuleSet, extent: Extent) -> Vec<Cascade> {
+pub fn cascades_of(rules: &RuleSet, coverage: &Coverage) -> Vec<Cascade> {
     let Some(nat) = rules.table(TableName::Nat) else { return Vec::new() };
-    let nat = completed(nat, extent);
+    let is_whole = |chain: &str| coverage.has_chain(TableName::Nat.as_str(), chain);
+    let nat = completed(nat, &is_whole);
     let program = iptables::evaluate::Program::of_chains(&nat, rules.family);
-    let mut cascades = all(&chains::iptables::Table::new(&nat, rules.family), &program, extent);
-    orphans(nat.chains.as_slice(), extent, &mut cascades);
+    let mut cascades = all(&chains::iptables::Table::new(&nat, rules.family), &program, &is_whole);
+    orphans(nat.chains.as_slice(), &is_whole, &mut cascades);
     cascades
 }
 
@@ -48,25 +50,27 @@ pub struct Shares {
 
 /// The shares of rules in either language. There are none in other tables of nftables than kube-proxy's, and none in rules that the kernel
 /// rejects: why it does is the defect then, of which all else would be a consequence.
-pub fn shares(rules: &Rules, extent: Extent) -> Shares {
+pub fn shares(rules: &Rules, coverage: &Coverage) -> Shares {
     let rejected = rejections(rules);
     if !rejected.is_empty() {
         return Shares { cascades: Vec::new(), frame_defects: rejected };
     }
     let cascades = match rules {
-        Rules::Iptables(parsed) => cascades_of(&parsed.rules, extent),
-        Rules::Nftables(parsed) => parsed.rules.tables.iter().flat_map(|table| numgens_of(table, extent)).collect(),
+        Rules::Iptables(parsed) => cascades_of(&parsed.rules, coverage),
+        Rules::Nftables(parsed) => parsed.rules.tables.iter().flat_map(|table| numgens_of(table, coverage)).collect(),
         Rules::OtherTables(_) => Vec::new(),
     };
-    Shares { cascades, frame_defects: frame_defects(rules) }
+    Shares { cascades, frame_defects: frame_defects(rules, coverage) }
 }
 
 /// What is wrong with rules as a whole, where the kernel takes them: missing jumps from the chains of hooks, and rules that chains have
 /// several times.
-pub fn frame_defects(rules: &Rules) -> Vec<FrameDefect> {
+pub fn frame_defects(rules: &Rules, coverage: &Coverage) -> Vec<FrameDefect> {
     match rules {
-        Rules::Iptables(parsed) => chains::iptables::frame_defects(&parsed.rules),
-        Rules::Nftables(parsed) => parsed.rules.tables.iter().flat_map(chains::nftables::frame_defects).collect(),
+        Rules::Iptables(parsed) => chains::iptables::frame_defects(&parsed.rules, coverage),
+        Rules::Nftables(parsed) => {
+            parsed.rules.tables.iter().flat_map(|table| chains::nftables::frame_defects(table, coverage)).collect()
+        }
         Rules::OtherTables(_) => Vec::new(),
     }
 }
@@ -89,25 +93,26 @@ fn rejections(rules: &Rules) -> Vec<FrameDefect> {
 
 /// Every chain of a table that balances connections among endpoints, in the table's order.
 pub fn numgens(table: &nftables::Table) -> Vec<Cascade> {
-    numgens_of(table, Extent::Whole)
+    numgens_of(table, &Coverage::all())
 }
 
 /// The same of a table that may be a part of a whole.
-pub(crate) fn numgens_of(table: &nftables::Table, extent: Extent) -> Vec<Cascade> {
+pub(crate) fn numgens_of(table: &nftables::Table, coverage: &Coverage) -> Vec<Cascade> {
     let shown = table.chains.len();
+    let is_whole = |chain: &str| coverage.has_chain(nft_table(table.family), chain);
     let table = chains::nftables::completed(table);
     let program = nftables::evaluate::Program::of_chains(&table);
-    all(&chains::nftables::Table::new(&table, shown), &program, extent)
+    all(&chains::nftables::Table::new(&table, shown), &program, &is_whole)
 }
 
-/// A table with the marking chains that it lacks, and, where it is a part of a whole, without endpoints' chains whose translating rule
-/// is not among its rules.
-fn completed(table: &Table, extent: Extent) -> Cow<'_, Table> {
+/// A table with the marking chains that it lacks, and without endpoints' chains of which only a part is known, and not the rule that
+/// translates.
+fn completed<'t>(table: &'t Table, is_whole: IsWhole<'_>) -> Cow<'t, Table> {
     let jumps = || table.chains.iter().flat_map(|chain| &chain.rules).filter_map(Rule::next_chain);
     let is_lacking = |name: &&str| table.chain(name).is_none() && jumps().any(|next| **next == **name);
     let lacking: Vec<&str> = MARKING.into_iter().filter(is_lacking).collect();
     let is_cut = |chain: &Chain| {
-        let is_part = extent == Extent::Part && NAMING.is_endpoint(&chain.name);
+        let is_part = NAMING.is_endpoint(&chain.name) && !is_whole(&chain.name);
         is_part && !chain.rules.iter().any(|rule| destination(rule).is_some())
     };
     if lacking.is_empty() && !table.chains.iter().any(is_cut) {
@@ -118,7 +123,10 @@ fn completed(table: &Table, extent: Extent) -> Cow<'_, Table> {
     Cow::Owned(Table { name: table.name, chains })
 }
 
-fn all<'a, C: Inspect>(reading: &impl Reading<'a>, program: &Program<C>, extent: Extent) -> Vec<Cascade> {
+/// Whether all rules of a chain are known.
+type IsWhole<'f> = &'f dyn Fn(&str) -> bool;
+
+fn all<'a, C: Inspect>(reading: &impl Reading<'a>, program: &Program<C>, is_whole: IsWhole<'_>) -> Vec<Cascade> {
     let positions: HashMap<&str, u32> = program.names.iter().zip(0..).map(|(names, at)| (&*names.chain, at)).collect();
     let cascade = |name: &str| {
         let group = reading.group(name)?;
@@ -127,8 +135,8 @@ fn all<'a, C: Inspect>(reading: &impl Reading<'a>, program: &Program<C>, extent:
         defects.extend(endpoints(reading, &group));
         let has_affinity = group.leads.iter().any(|lead| lead.recall.is_some());
         let (service, chain) = (group.service.into_owned(), group.chain.to_owned());
-        let (protocol, frontends) = (group.protocol, group.frontends);
-        Some(judge(About { service, protocol, frontends, chain, has_affinity, defects, extent }, walked))
+        let (protocol, frontends, is_whole) = (group.protocol, group.frontends, is_whole(&chain));
+        Some(judge(About { service, protocol, frontends, chain, has_affinity, defects, is_whole }, walked))
     };
     reading.groups().into_iter().filter_map(cascade).collect()
 }
@@ -179,7 +187,7 @@ fn other_protocol(endpoint: &Endpoint<'_>, service: Protocol) -> Option<Protocol
 
 /// Finds endpoints that translate for a service, but that no rule leads to. In a part of the rules, that rule may be among those that
 /// are not shown; the chain that has all endpoints lacks it then.
-fn orphans(chains: &[Chain], extent: Extent, cascades: &mut [Cascade]) {
+fn orphans(chains: &[Chain], is_whole: IsWhole<'_>, cascades: &mut [Cascade]) {
     let jumps = chains.iter().flat_map(|chain| &chain.rules).filter_map(Rule::next_chain);
     let led: HashSet<&str> = jumps.map(|next| &**next).filter(|next| NAMING.is_endpoint(next)).collect();
     let alone = chains.iter().filter(|chain| NAMING.is_endpoint(&chain.name) && !led.contains(&*chain.name));
@@ -190,23 +198,20 @@ fn orphans(chains: &[Chain], extent: Extent, cascades: &mut [Cascade]) {
             continue;
         };
         let (endpoint, chain) = (address.to_string(), chain.name.to_string());
-        let mut own = cascades.iter_mut().filter(|cascade| cascade.service == service);
-        match extent {
-            Extent::Whole => {
-                if let Some(own) = own.next() {
-                    own.defects.push(Defect { rule: 0, kind: Kind::Orphan { endpoint, chain } });
-                }
+        let is_of_all =
+            |cascade: &Cascade| NAMING.of(&cascade.chain).is_some_and(|(kind, _)| kind == Role::Group(Policy::Cluster));
+        let mut own: Vec<&mut Cascade> = cascades.iter_mut().filter(|cascade| cascade.service == service).collect();
+        // The chain of all endpoints may be cut so that it is no cascade.
+        let of_all = |cascade: &Cascade| NAMING.of(&cascade.chain).map(|(_, base)| format!("KUBE-SVC-{base}"));
+        let is_known =
+            |cascade: &Cascade| is_whole(&cascade.chain) && of_all(cascade).is_none_or(|chain| is_whole(&chain));
+        if own.iter().all(|cascade| is_known(cascade)) {
+            if let Some(own) = own.first_mut() {
+                own.defects.push(Defect { rule: 0, kind: Kind::Orphan { endpoint, chain } });
             }
-            Extent::Part => {
-                let is_of_all = |cascade: &&mut Cascade| {
-                    NAMING.of(&cascade.chain).is_some_and(|(kind, _)| kind == Role::Group(Policy::Cluster))
-                };
-                if let Some(own) = own.find(is_of_all) {
-                    let why =
-                        format!("{endpoint} has a chain, {chain}, but the rule that leads there is not among these");
-                    own.unknown.push(Unknown { rule: 0, share: None, why });
-                }
-            }
+        } else if let Some(own) = own.iter_mut().find(|cascade| is_of_all(cascade)) {
+            let why = format!("{endpoint} has a chain, {chain}, but the rule that leads there is not among these");
+            own.unknown.push(Unknown { rule: 0, share: None, why });
         }
     }
 }

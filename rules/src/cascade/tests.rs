@@ -2,6 +2,7 @@ use rstest::rstest;
 
 use super::*;
 use crate::cluster::Family;
+use crate::coverage::Coverage;
 use crate::ruleset::Rules;
 use crate::{iptables, nftables};
 
@@ -339,7 +340,7 @@ fn shares_behind_what_is_not_understood_are_not_known() {
 
 /// The frame's defects of rules that the kernel rejects. There are no shares then.
 fn rejected(rules: &Rules) -> Vec<String> {
-    let Shares { cascades, frame_defects } = shares(rules, Extent::Whole);
+    let Shares { cascades, frame_defects } = shares(rules, &Coverage::all());
     assert_eq!(cascades, []);
     frame_defects.iter().map(|defect| defect.to_string()).collect()
 }

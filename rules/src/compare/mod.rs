@@ -9,6 +9,7 @@
 //! where a node has hundreds of thousands of rules, a service is read when it is compared: all at once took many times the memory of the rules.
 
 mod differences;
+mod excerpt;
 mod finding;
 mod iptables;
 mod model;
@@ -20,6 +21,7 @@ mod tests;
 use std::collections::HashSet;
 
 use self::differences::differences;
+pub use self::excerpt::{Completed, completed};
 pub use self::finding::{Difference, Fact, Finding, Subject};
 pub use self::others::Others;
 use self::others::Own;
@@ -191,7 +193,7 @@ fn of_iptables([expected, found]: [iptables::Source<'_>; 2], scope: Scope) -> Ve
 fn of_nftables([expected, found]: [nftables::Source<'_>; 2], scope: Scope) -> Vec<Finding> {
     let mut findings = Vec::new();
     for family in Family::ALL {
-        let name = chains::nftables::table_name(family);
+        let name = crate::coverage::nft_table(family);
         match (expected.table(family), found.table(family)) {
             (Some(expected), Some(found)) => {
                 let names = [expected, found].map(|one| chains::nftables::Names::of(one.table));

@@ -1,12 +1,13 @@
 //! What rules of iptables show.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 
 use super::endpoints::endpoints;
 use super::model::{Inferred, InferredPort, InferredProxy, Marked, bit};
+use super::orphans::{Orphan, orphans};
 use crate::chains::iptables::{
     Known, MASQUERADE, NODE_PORTS, Names, Table, frontend, host, kind_of, service_in, transport,
 };
@@ -27,6 +28,7 @@ pub(super) fn read(rules: &RuleSet) -> Inferred {
         ports: BTreeMap::new(),
         marked: Vec::new(),
         proxy: InferredProxy::default(),
+        served: BTreeSet::new(),
     };
     for table in &rules.tables {
         table.chains.iter().for_each(|chain| reader.chain(table.name, chain));
@@ -35,6 +37,11 @@ pub(super) fn read(rules: &RuleSet) -> Inferred {
         for of_group in endpoints(&Table::new(nat, rules.family)) {
             if let Some(hash) = ChainHash::parse(of_group.base) {
                 of_group.add_to(reader.port(hash, None));
+            }
+        }
+        for Orphan { port, endpoint } in orphans(nat) {
+            if let Some(port) = reader.ports.get_mut(&port) {
+                port.endpoints.insert(endpoint);
             }
         }
     }
@@ -49,6 +56,8 @@ struct Reader<'a> {
     /// Which packets to an address are marked.
     marked: Vec<(IpAddr, Marked<'a>)>,
     proxy: InferredProxy,
+    /// The service ports whose connections rules of `nat` are about: those that have endpoints.
+    served: BTreeSet<ChainHash>,
 }
 
 impl<'a> Reader<'a> {
@@ -109,6 +118,8 @@ impl<'a> Reader<'a> {
             return;
         }
         self.marks(rule);
+        let served = self.known.owner(rule).map(|(hash, _)| hash);
+        self.served.extend(served);
         let Some(kind) = rule.next_chain().and_then(|next| kind_of(next)).map(|(kind, _)| kind) else { return };
         let says = |words| rule.comment().is_some_and(|comment| comment.contains(words));
         let Some((ip, number)) = frontend(rule).and_then(|frontend| Some((frontend.address?, frontend.port))) else {
@@ -150,6 +161,8 @@ impl<'a> Reader<'a> {
             && let Some(port) = self.owner(rule)
         {
             port.node_port = Some(frontend.port);
+            let hash = port.hash;
+            self.served.extend(hash);
         }
     }
 
@@ -204,7 +217,11 @@ impl<'a> Reader<'a> {
             |condition: &Match| matches!(condition, Match::AddressType(types) if types.source == local);
         let is_local = rule.matches.iter().any(asks_for_the_node)
             || rule.next_chain().is_some_and(|next| matches!(kind_of(next), Some((Kind::Group(Policy::Local), _))));
-        self.port(hash, None).is_external_local |= is_local;
+        let leads_here = rule.source.is_none()
+            && rule.next_chain().is_some_and(|next| matches!(kind_of(next), Some((Kind::Group(Policy::Local), _))));
+        let port = self.port(hash, None);
+        port.is_external_local |= is_local;
+        port.has_local_endpoints |= leads_here;
     }
 
     fn in_firewall(&mut self, hash: ChainHash, rule: &Rule) {
@@ -214,7 +231,10 @@ impl<'a> Reader<'a> {
     }
 
     fn finish(self) -> Inferred {
-        let Self { mut proxy, marked, ports, .. } = self;
+        let Self { mut proxy, marked, mut ports, served, .. } = self;
+        for (_, port) in ports.iter_mut().filter(|(hash, _)| served.contains(hash)) {
+            port.has_unshown_endpoints |= port.endpoints.is_empty() && port.local.is_empty();
+        }
         let mut ports: Vec<InferredPort> = ports.into_values().collect();
         for (_, marked) in marked.iter().filter(|(ip, _)| ports.iter().any(|port| port.cluster_ips.contains(ip))) {
             proxy.marks(marked);

@@ -10,6 +10,7 @@ mod endpoints;
 mod iptables;
 mod model;
 mod nftables;
+mod orphans;
 #[cfg(test)]
 mod tests;
 

@@ -72,6 +72,10 @@ pub struct InferredPort {
     pub is_external_local: bool,
     /// Whether traffic is dropped because the endpoints that there are, are on other nodes.
     pub has_endpoints_elsewhere: bool,
+    /// Whether rules translate its connections, but none shows where to.
+    pub has_unshown_endpoints: bool,
+    /// Whether rules for external traffic lead to endpoints of its node, in iptables mode.
+    pub has_local_endpoints: bool,
     /// For how many seconds a client comes back to its endpoint.
     pub affinity: Option<u32>,
     /// The hash in the names of its chains, in iptables mode.
@@ -101,6 +105,8 @@ impl InferredPort {
             is_internal_local: false,
             is_external_local: false,
             has_endpoints_elsewhere: false,
+            has_unshown_endpoints: false,
+            has_local_endpoints: false,
             affinity: None,
             hash: None,
             also: Vec::new(),
@@ -145,6 +151,8 @@ impl InferredPort {
         self.is_internal_local |= other.is_internal_local;
         self.is_external_local |= other.is_external_local;
         self.has_endpoints_elsewhere |= other.has_endpoints_elsewhere;
+        self.has_unshown_endpoints |= other.has_unshown_endpoints;
+        self.has_local_endpoints |= other.has_local_endpoints;
         self.affinity = self.affinity.or(other.affinity);
         self.hash = self.hash.or(other.hash);
         self.also.extend(other.also);

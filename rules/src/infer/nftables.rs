@@ -32,6 +32,7 @@ pub(super) fn read(table: &Table) -> Inferred {
         ports: BTreeMap::new(),
         marked: Vec::new(),
         proxy: InferredProxy::default(),
+        served: BTreeSet::new(),
     };
     match table.set("nodeport-ips") {
         None => drop(reader.proxy.families_on_all_addresses.insert(table.family)),
@@ -72,6 +73,8 @@ struct Reader<'a> {
     /// Which packets to an address are marked.
     marked: Vec<(IpAddr, Marked<'a>)>,
     proxy: InferredProxy,
+    /// The service ports that elements lead to chains of: those that have endpoints.
+    served: BTreeSet<String>,
 }
 
 impl<'a> Reader<'a> {
@@ -105,6 +108,9 @@ impl<'a> Reader<'a> {
         let is_checked = self.checked.contains(&element.key);
         let is_dropped = element.verdict == Some(Verdict::Drop);
         let is_local = is_dropped || kind == Some(Kind::Group(Policy::Local));
+        if kind.is_some() {
+            self.served.insert(service.clone());
+        }
         let port = self.port(&service);
         match frontend.address {
             Some(ip) => {
@@ -172,7 +178,10 @@ impl<'a> Reader<'a> {
     }
 
     fn finish(self) -> Inferred {
-        let Self { mut proxy, marked, cluster_ips, ports, .. } = self;
+        let Self { mut proxy, marked, cluster_ips, mut ports, served, .. } = self;
+        for (_, port) in ports.iter_mut().filter(|(service, _)| served.contains(*service)) {
+            port.has_unshown_endpoints |= port.endpoints.is_empty() && port.local.is_empty();
+        }
         let to_cluster_ips = marked.iter().filter(|(ip, _)| cluster_ips.contains([Key::Address(*ip)].as_slice()));
         to_cluster_ips.for_each(|(_, marked)| proxy.marks(marked));
         let mut ports: Vec<InferredPort> = ports.into_values().collect();

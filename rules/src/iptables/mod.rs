@@ -25,11 +25,12 @@ pub use matches::{
     States, Statistic, TcpFlags,
 };
 pub use merge::{Order, merge};
+pub(crate) use parse::essence;
+pub use parse::{ELLIPSIS, UNREAD, parse_excerpt, unfold};
 pub use parse::{
     Excerpt, Joiner, LONGEST_LINE, LineOfListing, Listing, ListingReader, ParseError, Parsed, SourceLines, parse,
     parse_either_family, parse_listing, parse_rule,
 };
-pub use parse::{UNREAD, parse_excerpt, unfold};
 pub use print::{print, print_rule};
 pub use table_name::TableName;
 pub use targets::{Nat, RejectWith, Target};

@@ -45,6 +45,19 @@ impl Table {
         self.chains.iter().find(|chain| &*chain.name == name)
     }
 
+    /// Adds the chains that rules and maps lead to and that are not there, without rules.
+    pub(crate) fn add_missing(&mut self) {
+        let of_rules = self.chains.iter().flat_map(|chain| &chain.rules).flat_map(|rule| &rule.statements);
+        let of_maps = self.sets.iter().flat_map(|set| &set.elements).filter_map(|one| one.verdict.as_ref()?.chain());
+        let mut named: Vec<Name> = of_rules.flat_map(Statement::chains).chain(of_maps).cloned().collect();
+        named.sort();
+        named.dedup();
+        let missing = named.into_iter().filter(|name| self.chain(name).is_none());
+        let missing: Vec<Chain> =
+            missing.map(|name| Chain { name, base: None, comment: None, rules: Vec::new() }).collect();
+        self.chains.extend(missing);
+    }
+
     /// The set or map of a name.
     pub fn set(&self, name: &str) -> Option<&Set> {
         self.sets.iter().find(|set| &*set.name == name)

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use svclab_rules::cascade::{Assessment, Cascade, Extent, Fate, cascades, numgens, shares};
+use svclab_rules::cascade::{Assessment, Cascade, Fate, cascades, numgens, shares};
 use svclab_rules::cluster::{Family, Protocol};
+use svclab_rules::coverage::Coverage;
 use svclab_rules::iptables::evaluate::Program;
 use svclab_rules::ruleset::Rules;
 use svclab_rules::walk::{Environment, Hook, HookVerdict, Packet, Share, Tracking, Transport};
@@ -64,7 +65,7 @@ fn no_rules_of_a_real_kube_proxy_have_a_frame_defect() {
             "ip6tables-save.txt" => Rules::Iptables(iptables::parse(&text, Family::Ipv6).unwrap()),
             _ => Rules::Nftables(nftables::parse(&text).unwrap()),
         };
-        let found = shares(&rules, Extent::Whole).frame_defects;
+        let found = shares(&rules, &Coverage::all()).frame_defects;
         wrong.extend(found.iter().map(|defect| format!("{}: {defect}", path.display())));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -1,9 +1,10 @@
 //! Rules that chains have several times, and missing jumps: each is one defect, in `cascade` and in `compare`.
 
 use rstest::rstest;
-use svclab_rules::cascade::{Assessment, Extent, cascades, numgens, shares};
+use svclab_rules::cascade::{Assessment, cascades, numgens, shares};
 use svclab_rules::cluster::Family;
 use svclab_rules::compare::compare;
+use svclab_rules::coverage::Coverage;
 use svclab_rules::ruleset::Rules;
 use svclab_rules::{iptables, nftables};
 
@@ -38,7 +39,7 @@ fn frame(text: &str) -> Vec<String> {
         true => Rules::from(rules(text)),
         false => Rules::from(tables(text)),
     };
-    let defects = shares(&rules, Extent::Whole).frame_defects;
+    let defects = shares(&rules, &Coverage::all()).frame_defects;
     defects.iter().map(ToString::to_string).collect()
 }
 

@@ -6,6 +6,7 @@ use super::evidence;
 use crate::cli::Exit;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
+use svclab::evidence::is_archive;
 use svclab::infer::{NodeFile, from_evidence, tests};
 use svclab::scenario::print;
 use svclab::text::{one_line, printable};
@@ -17,24 +18,53 @@ use svclab::text::{one_line, printable};
 /// broken, and `svclab explain` by which rule.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Files, folders or archives (tar, tar.gz, zip); `-` for standard input.
-    #[arg(required = true, value_name = "INPUT")]
+    /// Files, folders or archives (tar, tar.gz, zip); `-` for standard input [default: the files of --node]
+    #[arg(required_unless_present = "node", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
     /// The scenario that is written; `-` for standard output.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// The node that rules in a file, or in a folder of files, come from; repeat it for several.
-    #[arg(long, value_name = "NAME=FILE")]
+    /// The node that rules in a file, or in a folder of files, come from; repeat it for several. Of a single input NAME is enough.
+    #[arg(long, value_name = "NAME[=FILE]")]
     node: Vec<NodeFile>,
+}
+
+/// The inputs, and the files of nodes that are not among them.
+fn inputs(args: &Args) -> Result<Vec<PathBuf>, Failure> {
+    let mut inputs = args.inputs.clone();
+    let named = args.node.iter().filter(|node| !node.file.is_empty()).map(|node| PathBuf::from(&node.file));
+    // A file of a folder or archive is there already.
+    let is_there = |file: &PathBuf, inputs: &[PathBuf]| {
+        inputs.iter().any(|input| input == file || input.is_dir() || is_archive(input))
+    };
+    for file in named {
+        if !is_there(&file, &inputs) && file.exists() {
+            inputs.push(file);
+        }
+    }
+    let is_unclear = args.node.iter().any(|node| node.file.is_empty()) && (inputs.len() != 1 || args.node.len() > 1);
+    if is_unclear {
+        let help = "Write `--node NAME=FILE` for each file of rules.";
+        return Err(Failure::new("`--node NAME` without a file is for one input with the rules of one node", help));
+    }
+    Ok(inputs)
+}
+
+/// The node of a file: pieces of the only file do not name it.
+fn of_input(node: &NodeFile, inputs: &[PathBuf]) -> NodeFile {
+    let is_only = matches!(inputs, [only] if only.is_file() && !is_archive(only) && *only == PathBuf::from(&node.file));
+    NodeFile { file: if is_only { String::new() } else { node.file.clone() }, ..node.clone() }
 }
 
 /// Runs the command.
 pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
-    let (path, evidence) = evidence(&args.inputs)?;
+    let inputs = inputs(args)?;
+    let (path, evidence) = evidence(&inputs)?;
+    let nodes: Vec<NodeFile> = args.node.iter().map(|node| of_input(node, &inputs)).collect();
     if evidence.pieces.is_empty() {
         return Err(super::unrecognised());
     }
-    let assumed = from_evidence(&evidence, &path, &args.node)?;
+    let assumed = from_evidence(&evidence, &path, &nodes)?;
     let (tests, left_out) = tests(&assumed.scenario, &assumed.nodes);
     let mut comments = vec![format!("Made by `svclab dump import` of {}.", printable(&path))];
     comments.extend(assumed.assumptions.iter().map(|words| format!("assumed: {words}")));

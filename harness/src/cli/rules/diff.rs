@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use svclab_rules::cascade::Extent;
 use svclab_rules::cluster::{Family, ProxyMode};
-use svclab_rules::compare::{Comparison, Difference, Others, Subject, compare_machines};
+use svclab_rules::compare::{Comparison, Others, Subject, compare_machines, completed};
+use svclab_rules::coverage::Coverage;
 use svclab_rules::profile::{Profile, releases};
 use svclab_rules::ruleset::Rules;
 
@@ -20,6 +20,8 @@ pub(super) struct Found {
     /// The file's name in messages.
     file: PathBuf,
     rules: Rules,
+    /// The tables and chains that it shows whole.
+    coverage: Coverage,
     /// Whether it is an excerpt.
     is_part: bool,
 }
@@ -95,11 +97,12 @@ impl Diff {
 impl Found {
     /// Compares these rules with those written; `missing` means missing here.
     pub(super) fn diff(&self, written: &Written) -> Diff {
-        let mut comparison = compare_machines(&written.rules, &self.rules);
-        if self.is_part {
-            comparison.own.retain(|finding| !matches!(finding.difference, Difference::Missing(_)));
-            comparison.foreign.retain(|finding| !matches!(finding.difference, Difference::Missing(_)));
-        }
+        let comparison = match self.is_part {
+            true => {
+                compare_machines(&written.rules, &completed(&self.rules, &self.coverage, written.rules.clone()).rules)
+            }
+            false => compare_machines(&written.rules, &self.rules),
+        };
         Diff {
             is_part: self.is_part,
             file: self.file.clone(),
@@ -178,7 +181,7 @@ impl Saved {
         if let Rules::Iptables(parsed) = &mut rules {
             parsed.rules.family = family;
         }
-        Ok(Found { file: self.file.clone(), rules, is_part: is_part(set) })
+        Ok(Found { file: self.file.clone(), rules, coverage: set.coverage.clone(), is_part: is_part(set) })
     }
 
     /// The errors of an input without rules of a mode and family.
@@ -235,9 +238,9 @@ fn is_nft(format: Format) -> bool {
     matches!(format, Format::Nft | Format::NftJson)
 }
 
-/// Whether rules are an excerpt or a listing: what is missing in them may be on the node.
+/// Whether rules are an excerpt: what is missing in them may be on the node.
 fn is_part(set: &NodeRules) -> bool {
-    set.extent == Extent::Part || set.format == Format::IptablesList
+    !set.is_whole()
 }
 
 /// The families of rules; none where no rule has an address.

@@ -2,6 +2,7 @@
 
 use super::super::line::Line;
 use super::super::model::{Contents, Format};
+use super::ip::addresses;
 use super::{Block, Context, run};
 
 /// `eth0: flags=4163<UP,...>  mtu 1500`, `eth0      Link encap:Ethernet  HWaddr ...`
@@ -16,5 +17,6 @@ pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
     }
     let taken = run(lines, |line| is_interface(line) || line.starts_with([' ', '\t']));
     let entries = lines[..taken].iter().filter(|line| is_interface(&line.text)).count();
-    Some(Block::new(Format::Ifconfig, taken, Contents::Entries(entries)))
+    let own = addresses(&lines[..taken]);
+    Some(Block::new(Format::Ifconfig, taken, Contents::Addresses(own, entries)))
 }

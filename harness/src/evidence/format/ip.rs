@@ -50,6 +50,20 @@ fn is_rule(line: &str) -> bool {
         && (rest.trim_start().starts_with("from ") || rest.trim_start().starts_with("not from "))
 }
 
+/// The addresses behind `inet` and `inet6`, but for those that every machine has.
+pub(super) fn addresses(lines: &[Line<'_>]) -> Vec<IpAddr> {
+    let words = lines.iter().flat_map(|line| line.text.split_whitespace().zip(line.text.split_whitespace().skip(1)));
+    let of_pair = |(word, next): (&str, &str)| {
+        let own = next.trim_start_matches("addr:").split('/').next()?;
+        matches!(word, "inet" | "inet6").then(|| own.parse::<IpAddr>().ok()).flatten()
+    };
+    let is_own = |ip: &IpAddr| match ip {
+        IpAddr::V4(ip) => !ip.is_loopback(),
+        IpAddr::V6(ip) => !ip.is_loopback() && ip.segments()[0] != 0xfe80,
+    };
+    words.filter_map(of_pair).filter(is_own).collect()
+}
+
 pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
     let first = lines.first()?.text.trim();
     let (format, is_own): (_, fn(&str) -> bool) = match () {
@@ -62,5 +76,9 @@ pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
     let is_entry =
         |line: &&Line<'_>| if format == Format::IpAddr { is_link(line.text.trim()) } else { !line.is_blank() };
     let entries = lines[..taken].iter().filter(is_entry).count();
-    Some(Block::new(format, taken, Contents::Entries(entries)))
+    let contents = match format {
+        Format::IpAddr => Contents::Addresses(addresses(&lines[..taken]), entries),
+        _ => Contents::Entries(entries),
+    };
+    Some(Block::new(format, taken, contents))
 }

@@ -1,12 +1,13 @@
 //! `iptables -L`, with and without `-n`, `-v` and `--line-numbers`; grepped, or through `column -t`.
 
-use svclab_rules::cascade::Extent;
+use svclab_rules::coverage::Coverage;
 use svclab_rules::iptables::{LineOfListing, Listing, ListingReader};
 
+use super::super::filter::Filter;
 use super::super::line::Line;
 use super::super::mending::{Mend, Mends};
 use super::super::model::{Contents, Format};
-use super::{Block, Context, command, knows_block};
+use super::{Block, Command, Context, command, knows_block};
 
 pub(super) fn knows(line: &str) -> bool {
     is_heading(line) || is_columns(line) || is_row(line)
@@ -39,6 +40,9 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
         return None;
     }
     let mut reader = ListingReader::default();
+    if matches!(context.command.as_ref().map(Command::filter), Some(Filter::End)) {
+        reader.gap();
+    }
     reader.set_table(context.command.as_ref().and_then(|command| command.table()));
     let mut unread = Vec::new();
     let mut mends = Vec::new();
@@ -52,6 +56,11 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
             break;
         }
         if line.is_blank() || line.is_gutter() {
+            if line.is_ellipsis() {
+                reader.gap();
+            } else if line.is_blank() {
+                reader.blank();
+            }
             at += 1;
             continue;
         }
@@ -62,9 +71,15 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
                 let is_between = at == taken
                     && lines.get(at + 1).is_some_and(|next| knows(next.text.trim()) && !is_heading(next.text.trim()));
                 if !is_between || knows_block(line.text.trim()) {
+                    if line.is_ellipsis() {
+                        reader.gap();
+                    }
                     break;
                 }
-                unread.push((at, "it is no row of a listing".to_owned()));
+                reader.gap();
+                if !line.is_ellipsis() {
+                    unread.push((at, "it is no row of a listing".to_owned()));
+                }
             }
             LineOfListing::Cut => {
                 mends.push((line.number, Mends::default().with(Mend::Cut)));
@@ -80,11 +95,13 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     }
     let count =
         reader.rules() - unread.iter().filter(|(_, reason)| reason.contains("cut off")).count().min(reader.rules());
-    let Listing { rules, lines: source, short_digits, cut } = reader.finish().unwrap_or_else(empty);
+    let Listing { rules, lines: source, short_digits, cut, mut coverage } = reader.finish().unwrap_or_else(empty);
     let rules = svclab_rules::iptables::Parsed { rules, lines: source };
-    let is_grepped = context.command.as_ref().is_some_and(|command| command.text.contains("grep"));
-    let extent = if has_heading && cut.is_none() && !is_grepped { Extent::Whole } else { Extent::Part };
-    let contents = Contents::Iptables { rules, count, extent, short_digits, cut };
+    // A filter picks rows, whatever chain they are in.
+    if !matches!(context.command.as_ref().map(Command::filter).unwrap_or_default(), Filter::None | Filter::End) {
+        coverage = Coverage::default();
+    }
+    let contents = Contents::Iptables { rules, count, coverage, short_digits, cut };
     Some(Block { format: Format::IptablesList, taken: taken.max(1), contents, unread, mends })
 }
 
@@ -109,5 +126,6 @@ fn empty() -> Listing {
         lines: svclab_rules::iptables::SourceLines::default(),
         short_digits: None,
         cut: None,
+        coverage: Coverage::default(),
     }
 }

@@ -1,8 +1,9 @@
 //! `nft list ruleset`, `nft list table`, and chains or maps without their table.
 
-use svclab_rules::cascade::Extent;
+use svclab_rules::coverage::{Coverage, nft_table};
 use svclab_rules::nftables::{self, Parsed};
 
+use super::super::blocks;
 use super::super::line::Line;
 use super::super::mending::{Mend, Mends};
 use super::super::model::{Contents, Format};
@@ -71,8 +72,9 @@ pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
     }
     let (rules, unread) = parsed(block, &mut texts, is_headless, is_cut);
     let count = count(&rules);
-    let extent = if is_headless || is_cut || !unread.is_empty() { Extent::Part } else { Extent::Whole };
-    let contents = Contents::Nftables { rules, count, extent };
+    let unread_lines: Vec<usize> = unread.iter().map(|(at, _)| *at).collect();
+    let coverage = blocks::coverage(block, is_headless, &unread_lines);
+    let contents = Contents::Nftables { rules, count, coverage };
     Some(Block { format: Format::Nft, taken, contents, unread, mends })
 }
 
@@ -164,11 +166,19 @@ fn count(rules: &Parsed) -> usize {
     own + rules.others.iter().map(|other| other.rules).sum::<usize>()
 }
 
+/// All tables, as whole ones.
+fn of_tables(rules: &Parsed) -> Coverage {
+    let mut coverage = Coverage::default();
+    rules.rules.tables.iter().for_each(|table| coverage.add_table(nft_table(table.family)));
+    coverage
+}
+
 /// What `nft -j list ruleset` prints.
 pub(super) fn of_json(text: &str) -> Result<(Contents, usize), String> {
     let rules = nftables::parse(text).map_err(|errors| errors.first().map(ToString::to_string).unwrap_or_default())?;
     let count = count(&rules);
-    Ok((Contents::Nftables { rules, count, extent: Extent::Whole }, count))
+    let coverage = of_tables(&rules);
+    Ok((Contents::Nftables { rules, count, coverage }, count))
 }
 
 /// A whole file of nft's own text, which is read at once.
@@ -179,5 +189,6 @@ pub(in super::super) fn whole(text: &str) -> Option<Contents> {
     }
     let rules = nftables::parse(text).ok()?;
     let count = count(&rules);
-    Some(Contents::Nftables { rules, count, extent: Extent::Whole })
+    let coverage = of_tables(&rules);
+    Some(Contents::Nftables { rules, count, coverage })
 }

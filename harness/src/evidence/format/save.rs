@@ -3,15 +3,16 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use svclab_rules::cascade::Extent;
 use svclab_rules::cluster::Family;
-use svclab_rules::iptables::{self, Excerpt, TableName, parse_excerpt};
+use svclab_rules::coverage::Coverage;
+use svclab_rules::iptables::{self, ELLIPSIS, Excerpt, TableName, parse_excerpt};
 
+use super::super::filter::Filter;
 use super::super::line::{Line, is_sentence};
 use super::super::mending::{Mend, Mends};
 use super::super::model::{Contents, Format};
 use super::super::wrap::{self, MOST_LINES};
-use super::{Block, Context, command, knows_block};
+use super::{Block, Command, Context, command, knows_block};
 
 /// The most lines of something else between rules that do not end a block.
 const MOST_BETWEEN: usize = 3;
@@ -64,7 +65,11 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     if !knows(lines.first()?.text.trim()) {
         return None;
     }
-    let Lines { logical, taken, unread, mut mends } = collect(lines);
+    let Lines { mut logical, taken, unread, mut mends } = collect(lines);
+    let filter = context.command.as_ref().map(Command::filter).unwrap_or_default();
+    if filter == Filter::End {
+        logical.push((lines[taken - 1].number, ELLIPSIS.into()));
+    }
     let table = context.command.as_ref().and_then(|command| command.table());
     let is_listed = logical.iter().any(|(_, text)| is_heading_of_rules(text.trim()));
     let has_table = logical.iter().any(|(_, text)| text.trim_start().starts_with('*'));
@@ -76,7 +81,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
         let at = lines[..taken].partition_point(|line| line.number < number);
         if lines[..taken].get(at).is_some_and(|line| line.number == number) { at } else { 0 }
     };
-    let last = logical.last().map(|(number, _)| *number);
+    let last = logical.iter().rfind(|(_, text)| text != ELLIPSIS).map(|(number, _)| *number);
     let mut cut = None;
     for error in &excerpt.unread {
         let is_last = Some(error.line) == last;
@@ -88,15 +93,15 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
         cut = cut.or((is_last && !is_older).then_some(error.line));
         block_unread.push((position(error.line), error.message.clone()));
     }
-    let Excerpt { parsed, rules: count, is_whole, .. } = excerpt;
+    let Excerpt { parsed, rules: count, mut coverage, is_cut, .. } = excerpt;
+    // Of rules that were picked, the last one is no end.
+    let cut = cut.or(last.filter(|_| is_cut && matches!(filter, Filter::None | Filter::End)));
+    filter.apply(&parsed.rules, &mut coverage);
     let format = if is_listed && !has_table { Format::IptablesRules } else { Format::IptablesSave };
-    let is_all =
-        is_listed && logical.iter().any(|(_, text)| text.trim_start().starts_with("-P ")) && block_unread.is_empty();
-    let extent = if is_whole || is_all { Extent::Whole } else { Extent::Part };
     if !has_table && format == Format::IptablesSave {
         mends.push((lines[0].number, Mends::default().with(Mend::Heading)));
     }
-    let contents = Contents::Iptables { rules: parsed, count, extent, short_digits: None, cut };
+    let contents = Contents::Iptables { rules: parsed, count, coverage, short_digits: None, cut };
     Some(Block { format, taken, contents, unread: block_unread, mends })
 }
 
@@ -104,6 +109,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
 fn collect<'l>(lines: &'l [Line<'_>]) -> Lines<'l> {
     let mut found = Lines { logical: Vec::new(), taken: 0, unread: Vec::new(), mends: Vec::new() };
     let mut tables: Vec<&str> = Vec::new();
+    let mut has_others = false;
     let mut at = 0;
     while let Some(line) = lines.get(at) {
         let text = line.text.trim();
@@ -121,6 +127,7 @@ fn collect<'l>(lines: &'l [Line<'_>]) -> Lines<'l> {
             match between(&lines[at..]) {
                 // Behind a blank line another block starts.
                 Some(count) if found.taken == at => {
+                    found.logical.push((line.number, ELLIPSIS.into()));
                     for (offset, line) in lines[at..at + count].iter().enumerate() {
                         if !line.is_gutter() && !line.is_ellipsis() {
                             found.unread.push((at + offset, "it is no line of saved rules".to_owned()));
@@ -129,9 +136,20 @@ fn collect<'l>(lines: &'l [Line<'_>]) -> Lines<'l> {
                     at += count;
                     continue;
                 }
-                _ => break,
+                _ => {
+                    if line.is_ellipsis() {
+                        found.logical.push((line.number, ELLIPSIS.into()));
+                    }
+                    break;
+                }
             }
         }
+        // A table that is listed starts with the policies of its built-in chains.
+        let is_policy = text.starts_with("-P ");
+        if is_policy && has_others {
+            break;
+        }
+        has_others |= !is_policy;
         if let Some(name) = text.strip_prefix('*') {
             if tables.contains(&name.trim()) {
                 break;
@@ -183,6 +201,9 @@ fn shown_once<'l>(lines: Vec<(usize, Cow<'l, str>)>) -> Vec<(usize, Cow<'l, str>
     let mut known: HashSet<String> = HashSet::with_capacity(lines.len());
     let (mut current, mut left) = (None, HashSet::new());
     let mut is_new = |text: &str| {
+        if text == ELLIPSIS {
+            return true;
+        }
         let own = chain(text);
         if own != current {
             left.insert(std::mem::replace(&mut current, own.clone()));
@@ -236,12 +257,18 @@ pub(in super::super) fn whole(text: &str) -> Option<Contents> {
     if !rest.starts_with(['#', '*']) || !text.contains("COMMIT") {
         return None;
     }
+    // A prompt of root looks like a comment; a filter behind its command may have left rules out.
+    if rest.lines().take(MOST_BETWEEN).any(|line| command(line.trim()).is_some()) {
+        return None;
+    }
     let rules = iptables::parse_either_family(text).ok()?;
     let count = rules.rules.tables.iter().flat_map(|table| &table.chains).map(|chain| chain.rules.len()).sum();
+    let mut coverage = Coverage::default();
+    rules.rules.tables.iter().for_each(|table| coverage.add_table(table.name.as_str()));
     (!rules.rules.tables.is_empty()).then_some(Contents::Iptables {
         rules,
         count,
-        extent: Extent::Whole,
+        coverage,
         short_digits: None,
         cut: None,
     })

@@ -81,7 +81,22 @@ fn is_number(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
+/// The namespace that a command of kubectl names.
+fn namespace_of(command: &str) -> Option<&str> {
+    let mut words = command.split_whitespace();
+    while let Some(word) = words.next() {
+        match word.split_once('=') {
+            Some(("-n" | "--namespace", name)) => return Some(name),
+            None if matches!(word, "-n" | "--namespace") => return words.next(),
+            None if word.len() > 2 && word.starts_with("-n") => return Some(&word[2..]),
+            _ => {}
+        }
+    }
+    None
+}
+
+pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
+    let namespace = context.command.as_ref().and_then(|command| namespace_of(&command.text)).unwrap_or("default");
     let first = lines.first()?.text.trim();
     let names = heading(first);
     let kind = match &names {
@@ -122,7 +137,7 @@ pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
             at += 1;
             continue;
         }
-        match row(text, kind, has_namespace) {
+        match row(text, kind, has_namespace, namespace) {
             Some(object) => objects.push(object),
             // Sentences follow a table without an empty line.
             None if names.is_none() || text.split_whitespace().count() > 2 * names.as_ref().map_or(0, Vec::len) => {
@@ -141,7 +156,7 @@ pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
 }
 
 fn is_row(text: &str, kind: Kind, columns: usize) -> bool {
-    row(text.trim(), kind, false).is_some()
+    row(text.trim(), kind, false, "default").is_some()
         && text.split_whitespace().count() >= columns.min(3)
         && heading(text.trim()).is_none()
 }
@@ -175,9 +190,9 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-fn row(text: &str, kind: Kind, has_namespace: bool) -> Option<Value> {
+fn row(text: &str, kind: Kind, has_namespace: bool, namespace: &str) -> Option<Value> {
     let mut words = words(text);
-    let namespace = if has_namespace && words.len() > 1 { words.remove(0) } else { "default".to_owned() };
+    let namespace = if has_namespace && words.len() > 1 { words.remove(0) } else { namespace.to_owned() };
     let given = |at: usize| {
         words.get(at).map(String::as_str).filter(|word| !matches!(*word, "<none>" | "<unset>" | "<pending>"))
     };
@@ -318,6 +333,10 @@ fn node(words: &[String]) -> Option<Value> {
         "apiVersion": "v1", "kind": "Node", "metadata": {"name": words[0]},
         "spec": {}, "status": {"nodeInfo": {"kubeletVersion": version}},
     });
+    if let Some(role) = words.get(2).filter(|role| role.contains("control-plane") || role.contains("master")) {
+        let labels = role.split(',').map(|role| (format!("node-role.kubernetes.io/{role}"), json!("")));
+        node["metadata"]["labels"] = labels.collect::<serde_json::Map<_, _>>().into();
+    }
     if let Some(address) = address {
         node["status"]["addresses"] = json!([{"type": "InternalIP", "address": address}]);
     }

@@ -1,13 +1,13 @@
 //! The rules of one node, out of evidence.
 
-use svclab_rules::cascade::Extent;
 use svclab_rules::cluster::{Cluster, Family, ProxyMode};
-use svclab_rules::compare::{Finding, compare_machines};
+use svclab_rules::compare::{Finding, compare_machines, completed};
+use svclab_rules::coverage::nft_table;
 use svclab_rules::infer::{Inferred, Show};
+use svclab_rules::iptables::TableName;
 use svclab_rules::ruleset::Rules;
 
-use super::excerpt::completed;
-use crate::evidence::{Format, NodeRules};
+use crate::evidence::NodeRules;
 use crate::infer::names::{Renamed, as_named};
 
 /// The rules of a node, as far as they are shown.
@@ -35,7 +35,8 @@ impl Dump {
         let mode = if nftables > iptables { ProxyMode::Nftables } else { ProxyMode::Iptables };
         let shows_some = |part: &NodeRules| {
             let is_empty = part.rules.show().ports.is_empty();
-            part.rules.mode() == mode && (!is_empty || counts_empty && iptables + nftables == 0 && is_whole(part))
+            part.rules.mode() == mode
+                && (!is_empty || counts_empty && iptables + nftables == 0 && part.has_translations())
         };
         let parts: Vec<NodeRules> = parts.into_iter().filter(shows_some).collect();
         if parts.is_empty() {
@@ -45,14 +46,45 @@ impl Dump {
         Some(Self { node, parts, inferred, renamed: Vec::new() })
     }
 
+    /// All dumps of each node as one.
+    pub(in crate::infer) fn merged<'d>(dumps: impl Iterator<Item = &'d Self>) -> Vec<Self> {
+        let mut merged: Vec<Self> = Vec::new();
+        for dump in dumps {
+            match merged.iter_mut().find(|known| known.node == dump.node) {
+                None => merged.push(dump.clone()),
+                Some(known) => {
+                    known.parts.extend(dump.parts.iter().cloned());
+                    known.inferred = Inferred::joined([known.inferred.clone(), dump.inferred.clone()]);
+                    let new = dump.renamed.iter().filter(|one| !known.renamed.contains(one)).cloned();
+                    let new: Vec<Renamed> = new.collect();
+                    known.renamed.extend(new);
+                }
+            }
+        }
+        merged
+    }
+
     /// The proxy mode.
     pub(in crate::infer) fn mode(&self) -> ProxyMode {
         self.parts.first().map_or(ProxyMode::Iptables, |part| part.rules.mode())
     }
 
-    /// Whether these are all rules of the node, and not an excerpt or a listing, which leaves things out.
+    /// Whether the tables in which kube-proxy translates are shown whole.
     pub(in crate::infer) fn is_whole(&self) -> bool {
-        self.parts.iter().all(is_whole)
+        self.parts.iter().all(NodeRules::has_translations)
+    }
+
+    /// Whether the list of all Services is shown whole, so that one that is not in it is not on the node.
+    pub(in crate::infer) fn lists_services(&self) -> bool {
+        let lists = |part: &NodeRules| match &part.rules {
+            Rules::Iptables(_) => part.coverage.has_chain(TableName::Nat.as_str(), "KUBE-SERVICES"),
+            Rules::Nftables(parsed) => {
+                let tables = &parsed.rules.tables;
+                tables.iter().all(|table| part.coverage.has_chain(nft_table(table.family), "service-ips"))
+            }
+            Rules::OtherTables(_) => false,
+        };
+        self.parts.iter().all(lists)
     }
 
     /// The families that have services, each with the part that it is in.
@@ -83,24 +115,14 @@ impl Dump {
         self.parts.iter().map(of_part).collect()
     }
 
-    /// The differences from the rules that are expected. What an excerpt does not show is no difference.
+    /// The differences from the rules that are expected. What the text does not show is no difference.
     pub(in crate::infer) fn differences(&self, expected: &[Option<Rules>]) -> Vec<Finding> {
         let of_part = |(part, expected): (&NodeRules, &Option<Rules>)| {
             let Some(expected) = expected else { return Vec::new() };
             let expected = as_named(expected.clone(), &self.renamed);
-            let found = match is_whole(part) {
-                true => compare_machines(&expected, &part.rules),
-                false => compare_machines(&expected, &completed(&part.rules, expected.clone())),
-            };
-            found.own
+            let shown = completed(&part.rules, &part.coverage, expected.clone()).rules;
+            compare_machines(&expected, &shown).own
         };
         self.parts.iter().zip(expected).flat_map(of_part).collect()
     }
-}
-
-/// Whether these are all rules in their language and family.
-pub(in crate::infer) fn is_whole(part: &NodeRules) -> bool {
-    let has_nat =
-        part.rules.iptables().is_none_or(|rules| rules.table(svclab_rules::iptables::TableName::Nat).is_some());
-    part.extent == Extent::Whole && part.format != Format::IptablesList && has_nat
 }

@@ -6,13 +6,13 @@
 use std::collections::BTreeSet;
 
 use svclab_rules::cluster::{Cluster, Family};
+use svclab_rules::compare::{Completed, completed};
 use svclab_rules::iptables::evaluate::{CompileError, CompileErrorKind, Program};
 use svclab_rules::iptables::{Chain, Match, RuleSet, TableName, Target, UNREAD};
 use svclab_rules::nftables::{self, Condition, Statement};
 use svclab_rules::ruleset::Rules;
 
-use super::dump::{Dump, is_whole};
-use super::excerpt::completed;
+use super::dump::Dump;
 use crate::evidence::{Format, NodeRules};
 use crate::infer::names::as_named;
 use crate::scenario::OF_THE_MACHINE;
@@ -23,7 +23,7 @@ pub(super) fn rules(dump: &Dump, cluster: &Cluster, changes: &mut Vec<String>) -
     let mut all = Vec::new();
     for (family, part) in dump.families() {
         let shown = part.rules.clone().of_family(family);
-        let shown = if is_whole(part) { shown } else { around(dump, cluster, part, shown, family, changes) };
+        let shown = around(dump, cluster, part, shown, family, changes);
         let fitted = match shown {
             Rules::Iptables(mut parsed) => {
                 let before = changes.len();
@@ -42,7 +42,7 @@ pub(super) fn rules(dump: &Dump, cluster: &Cluster, changes: &mut Vec<String>) -
     all
 }
 
-/// The rules of an excerpt with those that kube-proxy writes around them.
+/// The rules that are shown, with those that kube-proxy writes around them.
 fn around(
     dump: &Dump,
     cluster: &Cluster,
@@ -53,13 +53,40 @@ fn around(
 ) -> Rules {
     let node = cluster.node(&dump.node);
     let Some(written) = node.and_then(|node| Rules::generate(cluster, node, family).ok()) else { return shown };
-    let release = &cluster.proxy.version;
-    changes.push(format!(
-        "the {family} rules of node {} from line {} on are an excerpt: what it does not show is as kube-proxy {release} writes it",
-        dump.node, part.first
-    ));
-    completed(&shown, as_named(written, &dump.renamed))
+    let completed = completed(&shown, &part.coverage, as_named(written, &dump.renamed));
+    changes.extend(added(&completed, dump, part, family, &cluster.proxy.version));
+    completed.rules
 }
+
+/// What was added to rules, in words.
+fn added(completed: &Completed, dump: &Dump, part: &NodeRules, family: Family, release: &str) -> Option<String> {
+    let Completed { tables, chains, partial, .. } = completed;
+    let mut what: Vec<String> = tables.iter().map(|table| format!("table {table}")).collect();
+    if *chains > 0 {
+        what.push(counted(*chains, "chain"));
+    }
+    if !partial.is_empty() {
+        let names: Vec<&str> = partial.iter().take(MOST_NAMED).map(|(_, chain)| chain.as_str()).collect();
+        let more = if partial.len() > names.len() { ", ..." } else { "" };
+        what.push(format!("the rest of {}{more}", names.join(", ")));
+    }
+    if let Some(line) = part.cut.filter(|_| what.is_empty()) {
+        return Some(format!("the text is cut off at line {line}, where no rule of kube-proxy is missing"));
+    }
+    let cut = part.cut.map(|line| format!(" (the text is cut off at line {line})")).unwrap_or_default();
+    (!what.is_empty()).then(|| {
+        format!(
+            "the {family} rules of node {} from line {} on are an excerpt{cut}: what it does not show is as kube-proxy {release} \
+             writes it: {}",
+            dump.node,
+            part.first,
+            what.join(", ")
+        )
+    })
+}
+
+/// The most chains that are named.
+const MOST_NAMED: usize = 3;
 
 /// Makes rules of iptables such that a kernel takes them.
 fn fit(rules: &mut RuleSet, node: &str, changes: &mut Vec<String>) {

@@ -3,14 +3,14 @@
 //! 1. `dump`: the rules of a node, and what is inferred from them ([`svclab_rules::infer`]);
 //! 2. `surroundings`: nodes and pods; `objects`: all of it as Kubernetes objects, joined with those that the text shows;
 //! 3. `settings`: kube-proxy's configuration and the release with the closest rules;
-//! 4. `install`: the rules as a lab takes them; `excerpt`: what an excerpt does not show.
+//! 4. `install`: the rules as a lab takes them, with those that a text does not show.
 //!
 //! The objects are read as those of a file, so that the same checks apply.
 
 mod dump;
-mod excerpt;
 mod install;
 mod objects;
+mod placement;
 mod settings;
 mod surroundings;
 
@@ -22,16 +22,18 @@ use serde_json::{Value, json};
 use svclab_rules::cluster::ProxyConfig;
 use svclab_rules::infer::Inferred;
 
-pub(super) use self::dump::{Dump, is_whole};
+pub(super) use self::dump::Dump;
+use self::placement::place;
 pub(super) use self::surroundings::HERE;
 use self::surroundings::Surroundings;
 use super::merge::Objects;
 use super::objects::{Around, Assumed, file_name, own_name};
 use crate::input::{Diagnostics, Span};
-use crate::scenario::{Install, Note, OtherRules, Place, Tests, cluster, parse_with};
+use crate::scenario::{Install, Note, OtherRules, Place, Scenario, Tests, cluster, parse_with};
 use crate::text::{counted, one_line};
 
-/// Builds a scenario around the dumps of nodes, at least one; `path` is the name of what they were read from.
+/// Builds scenarios of one cluster around the dumps of nodes, one for each list of them, which have at least one each. With a list comes the name
+/// of what it was read from.
 ///
 /// The nodes have the rules as they are. Services, endpoints and settings are those that the rules and the objects show. Without machines
 /// among the objects, every range of endpoints becomes a node with a pod for each of them; other nodes have rules as kube-proxy
@@ -40,13 +42,15 @@ use crate::text::{counted, one_line};
 /// # Errors
 ///
 /// Services of which no lab can be built.
-pub(super) fn from_dumps(dumps: &[Dump], objects: &Objects, path: &Path) -> Result<Assumed, Diagnostics> {
+pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Result<Vec<Assumed>, Diagnostics> {
+    let dumps = &*Dump::merged(sides.iter().flat_map(|(dumps, _)| dumps));
+    let path = sides.first().map_or(Path::new(""), |(_, path)| path);
     let inferred = Inferred::joined(dumps.iter().map(|dump| dump.inferred.clone()));
     let surroundings = Surroundings::of(dumps, &inferred);
     let mode = dumps.first().map(Dump::mode).unwrap_or_default();
     let shown = objects::objects(&inferred, &surroundings, mode);
     let mut notes = Vec::new();
-    let listed = joined(objects, shown, dumps, &inferred, &mut notes).to_string();
+    let listed = joined(objects, shown, (dumps, &surroundings), &inferred, &mut notes).to_string();
     let (name, itself) = (file_name(path), own_name(path));
     let objects_name = format!("the objects assumed of {name}");
     let objects_path = itself.with_file_name(&objects_name);
@@ -62,6 +66,35 @@ pub(super) fn from_dumps(dumps: &[Dump], objects: &Objects, path: &Path) -> Resu
     let mut scenario = parse_with(&written.to_string(), path, &read, Tests::Optional)?;
     scenario.inputs.remove(&objects_path);
     let settings = settings::assume(&inferred, &surroundings, dumps, &mut scenario.cluster);
+    let ports = counted(inferred.ports.len(), "service port");
+    let nodes: Vec<String> = dumps.iter().map(|dump| dump.node.clone()).collect();
+    let whose = if nodes.len() > 1 { "nodes" } else { "node" };
+    let mut assumptions = vec![format!("the rules, with {ports}, are those of {whose} {}", nodes.join(", "))];
+    if objects.has_machines() {
+        let all: Vec<&str> = scenario.cluster.nodes.iter().map(|node| node.name.as_str()).collect();
+        assumptions.push(format!("nodes by the objects: {}; pod ranges are those of their pods", all.join(", ")));
+    } else {
+        assumptions.extend(surroundings.assumptions());
+    }
+    assumptions.extend(notes);
+    assumptions.extend(objects::assumptions(&inferred, mode));
+    assumptions.extend(settings);
+    assumptions.extend(bridge.map(|name| format!("pods are connected to a bridge {name}")));
+    let of_side = |(dumps, path): &(Vec<Dump>, &Path)| {
+        let mut scenario = scenario.clone();
+        scenario.name = format!("the rules of {}", one_line(&file_name(path)));
+        scenario.file = path.to_path_buf();
+        let changes = installed(&mut scenario, dumps, path);
+        let mut assumptions = assumptions.clone();
+        assumptions.extend(changes);
+        assumptions.push("a client pod `client-of-NODE` on every node and an outside host `outside`".to_owned());
+        Assumed { scenario, assumptions, nodes: dumps.iter().map(|dump| dump.node.clone()).collect() }
+    };
+    Ok(sides.iter().map(of_side).collect())
+}
+
+/// Installs the rules of dumps on their nodes. Returns what was changed in them.
+fn installed(scenario: &mut Scenario, dumps: &[Dump], path: &Path) -> Vec<String> {
     let mut changes = Vec::new();
     for dump in dumps {
         let origin = Span::start_of(path);
@@ -82,27 +115,22 @@ pub(super) fn from_dumps(dumps: &[Dump], objects: &Objects, path: &Path) -> Resu
             });
         }
     }
-    let ports = counted(inferred.ports.len(), "service port");
-    let nodes: Vec<String> = dumps.iter().map(|dump| dump.node.clone()).collect();
-    let whose = if nodes.len() > 1 { "nodes" } else { "node" };
-    let mut assumptions = vec![format!("the rules, with {ports}, are those of {whose} {}", nodes.join(", "))];
-    if objects.has_machines() {
-        let all: Vec<&str> = scenario.cluster.nodes.iter().map(|node| node.name.as_str()).collect();
-        assumptions.push(format!("nodes by the objects: {}; pod ranges are those of their pods", all.join(", ")));
-    } else {
-        assumptions.extend(surroundings.assumptions());
-    }
-    assumptions.extend(notes);
-    assumptions.extend(objects::assumptions(&inferred, mode));
-    assumptions.extend(settings);
-    assumptions.extend(bridge.map(|name| format!("pods are connected to a bridge {name}")));
-    assumptions.extend(changes);
-    assumptions.push("a client pod `client-of-NODE` on every node and an outside host `outside`".to_owned());
-    Ok(Assumed { scenario, assumptions, nodes })
+    changes
+}
+
+/// The nodes that pods name.
+fn node_names(objects: &Objects) -> impl Iterator<Item = String> + '_ {
+    objects.pods.iter().filter_map(|pod| pod["spec"]["nodeName"].as_str().map(str::to_owned))
 }
 
 /// The objects that rules show, joined with those of the text.
-fn joined(objects: &Objects, shown: Value, dumps: &[Dump], inferred: &Inferred, notes: &mut Vec<String>) -> Value {
+fn joined(
+    objects: &Objects,
+    shown: Value,
+    (dumps, around): (&[Dump], &Surroundings),
+    inferred: &Inferred,
+    notes: &mut Vec<String>,
+) -> Value {
     if objects.is_empty() {
         return shown;
     }
@@ -110,17 +138,18 @@ fn joined(objects: &Objects, shown: Value, dumps: &[Dump], inferred: &Inferred, 
     let mut shown = Objects::of(items);
     let mut all = objects.clone();
     if objects.has_machines() {
-        shown.forget_nodes();
-    }
-    if objects.has_machines() {
-        let is_known = |name: &str| objects.nodes.iter().any(|node| node["metadata"]["name"] == name);
-        let new = dumps.iter().filter(|dump| !is_known(&dump.node));
-        all.nodes.extend(new.map(|dump| json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": dump.node}})));
+        let new = node_names(objects).chain(dumps.iter().map(|dump| dump.node.clone()));
+        for name in new {
+            if !all.nodes.iter().any(|node| node["metadata"]["name"] == name.as_str()) {
+                all.nodes.push(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}));
+            }
+        }
+        notes.extend(place(&around.machines, &mut shown, &mut all));
     } else {
         all.nodes.clone_from(&shown.nodes);
     }
-    // Of an excerpt, only what it shows is judged.
-    if dumps.iter().all(|dump| !dump.is_whole()) {
+    // Where the list of Services is not shown, only those that are shown are judged.
+    if dumps.iter().all(|dump| !dump.lists_services()) {
         let left_out = all.retain_shown(inferred);
         if left_out > 0 {
             notes.push(format!(

@@ -27,6 +27,11 @@ pub(super) fn assumptions(inferred: &Inferred, mode: ProxyMode) -> Vec<String> {
         assumptions
             .push(format!("names of {unnamed} service ports without a comment, from the hashes of their chains"));
     }
+    let portless: Vec<String> =
+        inferred.ports.iter().filter(|port| number_of(port).is_none()).map(InferredPort::full_name).collect();
+    if !portless.is_empty() {
+        assumptions.push(format!("left out, because nothing that is shown leads to them: {}", portless.join(", ")));
+    }
     if mode == ProxyMode::Nftables && inferred.ports.iter().any(|port| !port.external_ips.is_empty()) {
         let words =
             "addresses other than cluster IPs are load-balancer addresses if there is a node port, else external IPs";
@@ -35,11 +40,19 @@ pub(super) fn assumptions(inferred: &Inferred, mode: ProxyMode) -> Vec<String> {
     assumptions
 }
 
-/// The ports of each service.
+/// The ports of each service, without those of which no port is shown.
 fn services(inferred: &Inferred) -> BTreeMap<&ObjectName, Vec<&InferredPort>> {
     let mut services: BTreeMap<&ObjectName, Vec<&InferredPort>> = BTreeMap::new();
-    inferred.ports.iter().for_each(|port| services.entry(&port.service).or_default().push(port));
+    for port in inferred.ports.iter().filter(|port| number_of(port).is_some()) {
+        services.entry(&port.service).or_default().push(port);
+    }
     services
+}
+
+/// The port of a Service. Where only its node port is known, it is reached at that everywhere.
+fn number_of(port: &InferredPort) -> Option<u16> {
+    let target = port.endpoints.iter().chain(&port.local).next().map(SocketAddr::port);
+    port.port.or(port.node_port).or(target)
 }
 
 fn node(machine: &Machine) -> Value {
@@ -125,11 +138,9 @@ fn once<'a, T: Copy + Ord + 'a>(all: impl Iterator<Item = &'a T>) -> Vec<T> {
     all.copied().filter(|one| known.insert(*one)).collect()
 }
 
-/// The port of a Service. Where only its node port is known, it is reached at that everywhere.
 fn port_of(port: &InferredPort) -> Value {
     let target = port.endpoints.iter().chain(&port.local).next().map(SocketAddr::port);
-    let number = port.port.or(port.node_port).or(target);
-    let mut written = json!({"port": number, "protocol": port.protocol.as_str().to_uppercase()});
+    let mut written = json!({"port": number_of(port), "protocol": port.protocol.as_str().to_uppercase()});
     if !port.name.is_empty() {
         written["name"] = json!(port.name);
     }
@@ -151,10 +162,12 @@ fn slices(name: &ObjectName, ports: &[&InferredPort], around: &Surroundings) -> 
             groups.entry((Family::of(endpoint.ip()), endpoint.port())).or_default().insert(endpoint.ip());
         }
         let is_known = groups.values().flatten().any(|ip| around.is_elsewhere(*ip));
-        if port.has_endpoints_elsewhere && !is_known {
+        if (port.has_endpoints_elsewhere || port.has_unshown_endpoints) && !is_known {
             for family in families(port) {
                 let address = around.elsewhere.get(&family).copied();
-                groups.entry((family, port.port.unwrap_or(80))).or_default().extend(address);
+                let local = around.here.get(&family).filter(|_| port.has_unshown_endpoints && port.has_local_endpoints);
+                let all = address.into_iter().chain(local.copied());
+                groups.entry((family, port.port.unwrap_or(80))).or_default().extend(all);
             }
         }
         for ((family, number), addresses) in groups {

@@ -1,7 +1,7 @@
 //! Nodes and pods for the endpoints that rules show.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use ipnet::IpNet;
 use svclab_rules::cluster::Family;
@@ -28,6 +28,15 @@ pub(super) struct Machine {
     pub(super) ranges: Vec<IpNet>,
 }
 
+impl Machine {
+    /// What is known of it, in words.
+    pub(super) fn words(&self) -> String {
+        let addresses = self.addresses.iter().map(ToString::to_string);
+        let known: Vec<String> = addresses.chain(self.ranges.iter().map(|range| format!("pods in {range}"))).collect();
+        known.join(", ")
+    }
+}
+
 /// The nodes around rules.
 #[derive(Debug, Clone)]
 pub(super) struct Surroundings {
@@ -35,6 +44,8 @@ pub(super) struct Surroundings {
     pub(super) machines: Vec<Machine>,
     /// Made-up endpoints on other nodes, by family, of services of which no other is known.
     pub(super) elsewhere: BTreeMap<Family, IpAddr>,
+    /// Made-up endpoints on the node of the rules, by family, of services of which nothing shows any.
+    pub(super) here: BTreeMap<Family, IpAddr>,
     /// The range of local pods, where it is that of the node alone.
     pub(super) node_range: Option<IpNet>,
     /// How many endpoints are pods.
@@ -92,9 +103,15 @@ impl Surroundings {
         let mut names = (2..).map(|number| format!("node-{number}")).filter(|name| !taken.contains(name));
         let mut machines = own;
         machines.extend(others.into_iter().map(|other| Machine { name: names.next().unwrap_or_default(), ..other }));
+        let is_free = |ip: &IpAddr| !known.pods.contains(ip);
+        let own_range = |family: Family| machines.first()?.ranges.iter().find(|own| Family::of(own.addr()) == family);
+        let here = Family::ALL
+            .into_iter()
+            .filter_map(|family| Some((family, own_range(family)?.hosts().skip(9).find(is_free)?)));
+        let here = here.collect();
         let node_range = node_ranges.into_iter().flatten().next();
         known.complete(&mut machines);
-        Self { machines, elsewhere, node_range, pods: known.pods.len() }
+        Self { machines, elsewhere, here, node_range, pods: known.pods.len() }
     }
 
     /// The node of an endpoint.
@@ -113,10 +130,8 @@ impl Surroundings {
     /// What was assumed, in words.
     pub(super) fn assumptions(&self) -> Vec<String> {
         let machine = |machine: &Machine| {
-            let addresses = machine.addresses.iter().map(ToString::to_string);
-            let known: Vec<String> =
-                addresses.chain(machine.ranges.iter().map(|range| format!("pods in {range}"))).collect();
-            if known.is_empty() { machine.name.clone() } else { format!("{} ({})", machine.name, known.join(", ")) }
+            let known = machine.words();
+            if known.is_empty() { machine.name.clone() } else { format!("{} ({known})", machine.name) }
         };
         let nodes: Vec<String> = self.machines.iter().map(machine).collect();
         let mut assumptions = vec![format!("nodes: {}", nodes.join(", "))];
@@ -142,6 +157,8 @@ struct Known {
     machines: BTreeSet<IpAddr>,
     /// Endpoints on the node of the rules.
     here: BTreeSet<IpAddr>,
+    /// Endpoints of which one at least is on the node of the rules.
+    some_here: Vec<BTreeSet<IpAddr>>,
     /// Endpoints on other nodes.
     there: BTreeSet<IpAddr>,
     /// The ranges of local sources.
@@ -170,15 +187,19 @@ impl Known {
         let local = inferred.ports.iter().flat_map(|port| &port.local).map(|endpoint| endpoint.ip());
         let here: BTreeSet<IpAddr> = local.chain(inferred.proxy.here.iter().copied()).collect();
         let is_local = |port: &&InferredPort| port.is_external_local || port.is_internal_local;
-        let there =
-            inferred.ports.iter().filter(is_local).flat_map(|port| &port.endpoints).map(|endpoint| endpoint.ip());
+        // Where one of several is local, and nothing shows which.
+        let is_open = |port: &&InferredPort| port.has_local_endpoints && port.local.is_empty();
+        let ips = |port: &InferredPort| port.endpoints.iter().map(SocketAddr::ip).collect::<BTreeSet<IpAddr>>();
+        let some_here = inferred.ports.iter().filter(is_open).map(ips).filter(|ips| !ips.is_empty()).collect();
+        let there = inferred.ports.iter().filter(|port| is_local(port) && !is_open(port));
+        let there = there.flat_map(|port| &port.endpoints).map(|endpoint| endpoint.ip());
         let there = there.chain(inferred.proxy.elsewhere.iter().copied()).filter(|ip| !here.contains(ip)).collect();
         let addresses = |port: &InferredPort| {
             let others = port.external_ips.iter().chain(&port.load_balancer);
             port.cluster_ips.iter().chain(others).copied().collect::<Vec<_>>()
         };
         let services = inferred.ports.iter().flat_map(addresses).collect();
-        Self { pods, machines, here, there, local_sources, services }
+        Self { pods, machines, here, some_here, there, local_sources, services }
     }
 
     /// Gives nodes whose address of one family is known one of the other family, where pods or services have addresses of it. Nodes of
@@ -235,13 +256,20 @@ impl Known {
         let own = ranges.iter().position(|range| Some(*range) == node_range);
         let with_local = || ranges.iter().position(|range| holds(range, &self.here));
         let not_elsewhere = || ranges.iter().position(|range| !holds(range, &self.there));
-        own.or_else(with_local).or_else(not_elsewhere)
+        let with_some = || {
+            let holds_some = |range: &IpNet| self.some_here.iter().filter(|some| holds(range, some)).count();
+            let most = ranges.iter().enumerate().filter(|(_, range)| !holds(range, &self.there));
+            let most = most.max_by_key(|(at, range)| (holds_some(range), ranges.len() - at));
+            most.filter(|(_, range)| holds_some(range) > 0).map(|(at, _)| at)
+        };
+        own.or_else(with_local).or_else(with_some).or_else(not_elsewhere)
     }
 
     /// The families in which services have endpoints on other nodes that the rules do not show.
     fn lacking(&self, inferred: &Inferred) -> BTreeSet<Family> {
         let lacks = |port: &&InferredPort| {
-            port.has_endpoints_elsewhere && port.endpoints.iter().all(|endpoint| self.here.contains(&endpoint.ip()))
+            (port.has_endpoints_elsewhere || port.has_unshown_endpoints)
+                && port.endpoints.iter().all(|endpoint| self.here.contains(&endpoint.ip()))
         };
         inferred.ports.iter().filter(lacks).flat_map(families).collect()
     }

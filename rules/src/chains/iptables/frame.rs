@@ -6,6 +6,7 @@ use crate::chains::copies::{Copies, copies};
 use crate::chains::frame::leads;
 use crate::chains::{FrameDefect, Frontend, Kind};
 use crate::cluster::Family;
+use crate::coverage::Coverage;
 use crate::iptables::{Chain, Negatable, Network, Rule, RuleSet, Table, TableName, print_rule};
 
 /// A jump that every release writes.
@@ -51,8 +52,8 @@ pub(crate) fn effect(table: TableName, from: &str, to: &str) -> Option<&'static 
 }
 
 /// What is wrong with rules as a whole.
-pub(crate) fn frame_defects(rules: &RuleSet) -> Vec<FrameDefect> {
-    let missing = JUMPS.iter().filter(|jump| is_missing(rules, jump)).map(|jump| FrameDefect::MissingJump {
+pub(crate) fn frame_defects(rules: &RuleSet, coverage: &Coverage) -> Vec<FrameDefect> {
+    let missing = JUMPS.iter().filter(|jump| is_missing(rules, coverage, jump)).map(|jump| FrameDefect::MissingJump {
         table: jump.table.as_str(),
         chain: jump.from.to_owned(),
         to: jump.to,
@@ -73,10 +74,13 @@ pub(crate) fn frame_defects(rules: &RuleSet) -> Vec<FrameDefect> {
     missing.chain(repeated).collect()
 }
 
-/// Whether a jump is missing in a table that has both of its chains. What `iptables-save` shows has all built-in chains.
-fn is_missing(rules: &RuleSet, jump: &Jump) -> bool {
+/// Whether a jump is missing in a table that has both of its chains. A chain of which some rules are not known may have it.
+fn is_missing(rules: &RuleSet, coverage: &Coverage, jump: &Jump) -> bool {
     let Some(table) = rules.table(jump.table) else { return false };
     let next = |chain: &str| -> Vec<&str> {
+        if !coverage.has_chain(jump.table.as_str(), chain) {
+            return vec![jump.to];
+        }
         let rules = table.chain(chain).into_iter().flat_map(|chain| &chain.rules);
         rules.filter_map(Rule::next_chain).map(|next| &**next).collect()
     };

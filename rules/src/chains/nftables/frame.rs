@@ -8,6 +8,7 @@ use crate::chains::FrameDefect;
 use crate::chains::copies::{Copies, copies};
 use crate::chains::frame::leads;
 use crate::cluster::Family;
+use crate::coverage::{Coverage, nft_table};
 use crate::nftables::{Chain, Rule, Statement, Table};
 use crate::walk::Hook;
 
@@ -18,14 +19,6 @@ const JUMPS: [(Hook, &str, &str); 3] = [
     (Hook::Postrouting, "masquerading", "no connection to a service is masqueraded"),
 ];
 
-/// What people call the table of a family.
-pub(crate) fn table_name(family: Family) -> &'static str {
-    match family {
-        Family::Ipv4 => "ip kube-proxy",
-        Family::Ipv6 => "ip6 kube-proxy",
-    }
-}
-
 /// What is wrong where a base chain lacks a jump.
 pub(crate) fn effect(chain: &Chain, rule: &Rule) -> Option<&'static str> {
     let hook = chain.base.filter(|base| base.nat)?.hook;
@@ -34,9 +27,10 @@ pub(crate) fn effect(chain: &Chain, rule: &Rule) -> Option<&'static str> {
 }
 
 /// What is wrong with a table as a whole.
-pub(crate) fn frame_defects(table: &Table) -> Vec<FrameDefect> {
-    let name = table_name(table.family);
-    let missing = JUMPS.iter().filter_map(|&(hook, to, effect)| {
+pub(crate) fn frame_defects(table: &Table, coverage: &Coverage) -> Vec<FrameDefect> {
+    let name = nft_table(table.family);
+    let is_whole = coverage.has_table(name);
+    let missing = JUMPS.iter().filter(|_| is_whole).filter_map(|&(hook, to, effect)| {
         let at_hook = table.chains.iter().filter(|chain| chain.base.is_some_and(|base| base.nat && base.hook == hook));
         let at_hook: Vec<&str> = at_hook.map(|chain| &*chain.name).collect();
         let chain = at_hook.first().map_or_else(|| format!("at hook {}", hook.lowercase()), ToString::to_string);

@@ -8,9 +8,10 @@ use super::model::{Chance, Line, Model, Part, Place};
 use crate::chains::Kind;
 use crate::chains::nftables::{
     Balance, Known, Names, ServiceKey, balance, effect, frontend_of_key, is_base, kind_of, name_of, protocol_of,
-    source_ranges, table_name, text,
+    source_ranges, text,
 };
 use crate::cluster::Family;
+use crate::coverage::nft_table;
 use crate::nftables::{
     Chain, Datatype, Element, Key, Rule, Ruleset, Set, SetKind, SourceLines, Table, print_key, print_verdict,
 };
@@ -80,7 +81,7 @@ impl<'a> Reader<'a> {
             }
         }
         let subject =
-            Subject::Set { table: table_name(self.of.table.family), kind: set.kind, name: set.name.to_string() };
+            Subject::Set { table: nft_table(self.of.table.family), kind: set.kind, name: set.name.to_string() };
         self.model.parts.insert(subject, part);
     }
 
@@ -148,7 +149,7 @@ impl<'a> Reader<'a> {
             part.order.push(Place::Fact(fact.clone()), line);
             part.rules.push((fact, line));
         }
-        let subject = Subject::Chain { table: table_name(self.of.table.family), name: chain.name.to_string() };
+        let subject = Subject::Chain { table: nft_table(self.of.table.family), name: chain.name.to_string() };
         self.model.parts.insert(subject, part);
     }
 

@@ -8,8 +8,10 @@ use super::super::matches::{Match, Other};
 use super::super::table_name::TableName;
 use super::super::targets::Target;
 use super::super::text::Fault;
+use super::trail::Trail;
 use super::{Document, ParseError, Parsed, SourceLines, counters_of};
 use crate::cluster::Family;
+use crate::coverage::Coverage;
 
 /// What lines show.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,8 +20,10 @@ pub struct Excerpt {
     pub parsed: Parsed,
     /// How many rules were read.
     pub rules: usize,
-    /// Whether these are all rules of every chain in it: every table has its heading and its `COMMIT`.
-    pub is_whole: bool,
+    /// The tables and chains that are shown with all their rules.
+    pub coverage: Coverage,
+    /// Whether they end before their table does.
+    pub is_cut: bool,
     /// The lines that cannot be read.
     pub unread: Vec<ParseError>,
 }
@@ -27,7 +31,10 @@ pub struct Excerpt {
 /// The match that stands for a rule that could not be read.
 pub const UNREAD: &str = "unread";
 
-/// Reads lines, each with its number; `table` is what a command before them names.
+/// The line that stands for lines that are left out.
+pub const ELLIPSIS: &str = "...";
+
+/// Reads lines, each with its number; `table` is what a command before them names. [`ELLIPSIS`] stands for lines that are left out.
 ///
 /// Chains need no declaration. Where no heading names a rule's table, it is that in which kube-proxy, or a kernel, has such a rule.
 pub fn parse_excerpt<'a>(
@@ -40,21 +47,26 @@ pub fn parse_excerpt<'a>(
         heading: None,
         table,
         rules: 0,
-        is_whole: true,
+        trail: Trail::default(),
         skips: false,
         unread: Vec::new(),
-        last: 0,
+        last: None,
     };
     for (number, line) in lines {
-        reader.last = number;
+        if line == ELLIPSIS {
+            reader.trail.gap();
+            continue;
+        }
         if let Err(Fault { column, message }) = reader.line(number, line) {
             let column = line.get(..column).map_or(0, |before| before.chars().count()) + 1;
             reader.unread.push(ParseError { line: number, column, text: line.to_owned(), message });
-            reader.is_whole = false;
         }
     }
-    let is_whole = reader.is_whole && reader.heading.is_none() && !reader.document.rules.tables.is_empty();
-    Excerpt { parsed: reader.document.parsed(), rules: reader.rules, is_whole, unread: reader.unread }
+    if reader.trail.is_open() {
+        reader.doubt_last();
+    }
+    let (coverage, is_cut) = reader.trail.finish();
+    Excerpt { parsed: reader.document.parsed(), rules: reader.rules, coverage, is_cut, unread: reader.unread }
 }
 
 struct Reader<'a> {
@@ -64,11 +76,13 @@ struct Reader<'a> {
     /// The table that a command names.
     table: Option<TableName>,
     rules: usize,
-    is_whole: bool,
+    /// What the lines so far show whole.
+    trail: Trail,
     /// Whether lines belong to a table that svclab does not know.
     skips: bool,
     unread: Vec<ParseError>,
-    last: usize,
+    /// The line of the last rule.
+    last: Option<(usize, &'a str)>,
 }
 
 impl<'a> Reader<'a> {
@@ -80,14 +94,18 @@ impl<'a> Reader<'a> {
             Some(b'*') => self.open(&text[1..], start + 1),
             _ if text == "COMMIT" => {
                 self.skips = false;
-                self.heading = None;
+                if let Some(table) = self.heading.take() {
+                    self.trail.commit(table);
+                }
                 self.document.table = None;
                 Ok(())
             }
             _ if self.skips => Err(Fault::new(start, "it belongs to an unknown table")),
             Some(b':') => {
                 let name = text[1..].split_whitespace().next().unwrap_or_default();
-                self.enter(self.heading.or(self.table).unwrap_or_else(|| table_of_chain(name)));
+                let table = self.heading.or(self.table).unwrap_or_else(|| table_of_chain(name));
+                self.enter(table);
+                self.trail.heading(table, name);
                 self.document.declare(&text[1..], start + 1)
             }
             Some(b'[') => match text.split_once("] ") {
@@ -102,11 +120,10 @@ impl<'a> Reader<'a> {
 
     fn open(&mut self, name: &str, column: usize) -> Result<(), Fault> {
         let known = TableName::ALL.into_iter().find(|table| table.as_str() == name.trim());
-        // A table whose end is missing is cut.
-        self.is_whole &= self.heading.is_none();
         self.skips = known.is_none();
         let table = known.ok_or_else(|| Fault::new(column, format!("unknown table `{name}`")))?;
         self.heading = Some(table);
+        self.trail.open(table);
         self.enter(table);
         Ok(())
     }
@@ -122,26 +139,61 @@ impl<'a> Reader<'a> {
         if chain.is_empty() {
             return Err(Fault::new(start, "the chain is missing"));
         }
-        self.is_whole &= self.heading.is_some();
         let table = self.heading.or(self.table);
-        self.enter(table.unwrap_or_else(|| if is_rule { table_of(chain, text) } else { table_of_chain(chain) }));
-        // A whole table declares its chains before their rules.
-        self.is_whole &= !is_rule || self.is_known(chain);
+        let table = table.unwrap_or_else(|| if is_rule { table_of(chain, text) } else { table_of_chain(chain) });
+        self.enter(table);
         self.declared(chain)?;
         let read = self.document.line(number, line);
         if !is_rule {
+            self.trail.heading(table, chain);
             return read;
         }
         match read {
             Ok(()) => {
                 self.rules += 1;
+                self.last = Some((number, line));
+                let next = self.last_rule().and_then(Rule::next_chain).cloned();
+                self.trail.rule(table, chain, next.as_deref());
                 Ok(())
             }
             Err(fault) => {
+                self.last = None;
+                self.trail.rule(table, chain, None);
+                self.trail.unread(table, chain);
                 self.stand_in(number, chain, text)?;
                 Err(fault)
             }
         }
+    }
+
+    /// Takes the last rule for one that could not be read where it is not a whole one, as where a text is cut within it.
+    fn doubt_last(&mut self) {
+        let (Some((number, line)), Some((table, chain))) = (self.last, self.document.last) else { return };
+        let Some(rule) = self.last_rule() else { return };
+        let known = &self.document.chains[table];
+        let is_whole = match &rule.target {
+            None => false,
+            Some(Target::Jump(next) | Target::Goto(next)) => known.contains_key(next),
+            Some(Target::Dnat(nat)) => nat.ports.is_some(),
+            Some(_) => true,
+        };
+        if is_whole && !rule.matches.iter().any(|one| matches!(one, Match::Other(_))) {
+            return;
+        }
+        self.document.rules.tables[table].chains[chain].rules.pop();
+        self.document.lines.0[table][chain].pop();
+        self.rules -= 1;
+        let name = self.document.rules.tables[table].chains[chain].name.to_string();
+        let column = line.chars().count().max(1);
+        let message = "the rule is cut off".to_owned();
+        self.unread.push(ParseError { line: number, column, text: line.to_owned(), message });
+        _ = self.stand_in(number, &name, line);
+    }
+
+    /// The rule that was read last.
+    fn last_rule(&self) -> Option<&Rule> {
+        let (table, chain) = self.document.last?;
+        self.document.rules.tables[table].chains[chain].rules.last()
     }
 
     /// Makes a table the current one.
@@ -159,13 +211,6 @@ impl<'a> Reader<'a> {
                 _ = self.document.open_table(name.as_str(), 0);
             }
         }
-    }
-
-    /// Whether the current table has a chain, or may have it undeclared.
-    fn is_known(&self, chain: &str) -> bool {
-        let Some(table) = self.document.table else { return false };
-        let is_builtin = self.document.rules.tables[table].name.builtin_chains().contains(&chain);
-        is_builtin || self.document.chains[table].contains_key(chain)
     }
 
     /// Makes sure that the current table has a chain.
@@ -303,7 +348,7 @@ impl Joiner {
 }
 
 /// What a rule asks and does, however it is written: comments, counters and the order of matches are left out.
-fn essence(rule: &Rule) -> String {
+pub(crate) fn essence(rule: &Rule) -> String {
     let mut matches: Vec<String> =
         rule.matches.iter().filter(|one| !one.always_holds()).map(|one| format!("{one:?}")).collect();
     let is_bare =
@@ -334,7 +379,8 @@ mod tests {
     #[case::masquerade("-A POSTROUTING -j KUBE-POSTROUTING", TableName::Nat)]
     fn a_rule_without_a_heading_gets_its_table(#[case] line: &str, #[case] table: TableName) {
         let found = excerpt(line);
-        assert_eq!((found.rules, found.is_whole, found.unread.len()), (1, false, 0));
+        assert_eq!((found.rules, found.unread.len()), (1, 0));
+        assert_eq!(found.coverage, Coverage::default());
         assert_eq!(found.parsed.rules.tables[0].name, table);
         assert_eq!(found.parsed.lines.line(0, 0, 0), Some(1));
     }
@@ -343,16 +389,40 @@ mod tests {
     fn a_line_that_cannot_be_read_leaves_its_place() {
         let found =
             excerpt("*nat\n:KUBE-SVC-A - [0:0]\n-A KUBE-SVC-A -m statistic --mode\n-A KUBE-SVC-A -j RETURN\nCOMMIT\n");
-        assert_eq!((found.rules, found.is_whole), (1, false));
+        assert_eq!((found.rules, found.coverage.is_cut("nat", "KUBE-SVC-A")), (1, true));
         assert_eq!(found.unread.iter().map(|error| error.line).collect::<Vec<_>>(), [3]);
         assert_eq!(found.parsed.rules.rules(TableName::Nat, "KUBE-SVC-A").len(), 2);
     }
 
-    #[test]
-    fn whole_tables_are_whole() {
-        assert!(excerpt("*nat\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n").is_whole);
-        assert!(!excerpt("*nat\n:PREROUTING ACCEPT [0:0]\n").is_whole);
-        assert!(!excerpt("*nat\n:A ACCEPT [0:0]\n*filter\n:B - [0:0]\nCOMMIT\n").is_whole);
+    #[rstest]
+    #[case::whole_table("*nat\n:A - [0:0]\n:B - [0:0]\n-A A -j B\nCOMMIT\n", "AB", "")]
+    #[case::without_its_end("*nat\n:A - [0:0]\n:B - [0:0]\n:C - [0:0]\n-A A -j B\n-A B -j C\n", "A", "BC")]
+    #[case::headings_alone("*nat\n:A - [0:0]\n:B - [0:0]\n", "", "AB")]
+    #[case::dots(
+        "*nat\n:A - [0:0]\n:B - [0:0]\n:C - [0:0]\n:D - [0:0]\n-A A -j B\n...\n-A C -j D\n-A D -j DROP\nCOMMIT\n",
+        "D",
+        "ABC"
+    )]
+    #[case::dots_behind_headings(
+        "*nat\n:A - [0:0]\n:B - [0:0]\n:C - [0:0]\n...\n-A B -j C\n-A C -j DROP\nCOMMIT\n",
+        "C",
+        "AB"
+    )]
+    #[case::listed("-N A\n-N B\n-A A -j B\n-A B -j DROP\n", "AB", "")]
+    #[case::listed_one_by_one("-N A\n-A A -j B\n-N B\n-A B -j DROP\n", "AB", "")]
+    #[case::listed_without_the_rules_of_the_last("-N A\n-N B\n-A A -j B\n", "", "AB")]
+    #[case::lost_in_the_middle("-N A\n-N B\n-N C\n-A A -j B\n-A C -j DROP\n", "ABC", "")]
+    #[case::without_headings("-A A -j B\n-A B -j DROP\n", "", "")]
+    #[case::another_table_opens("*nat\n:A - [0:0]\n:B - [0:0]\n-A A -j B\n*filter\n:X - [0:0]\nCOMMIT\n", "", "AB")]
+    fn chains_are_whole_where_nothing_is_left_out(#[case] text: &str, #[case] whole: &str, #[case] cut: &str) {
+        let coverage = excerpt(text).coverage;
+        let of =
+            |is: &dyn Fn(&str) -> bool| ["A", "B", "C", "D"].into_iter().filter(|name| is(name)).collect::<String>();
+        let names = excerpt(text).parsed.rules.table(TableName::Nat).expect("a table").clone();
+        let is_there = |name: &str| names.chain(name).is_some();
+        assert_eq!(of(&|name| is_there(name) && coverage.has_chain("nat", name)), whole);
+        assert_eq!(of(&|name| coverage.is_cut("nat", name)), cut);
+        assert_eq!(coverage.has_table("nat"), text.starts_with("*nat") && cut.is_empty());
     }
 
     #[test]

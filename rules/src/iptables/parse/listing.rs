@@ -5,9 +5,10 @@
 //! modelled. Probabilities have eleven digits, as in `iptables-save`, from which the 31 bits follow exactly. (iptables
 //! before 1.4.20 showed six, which leave thousands of thresholds open.)
 
+mod tables;
 mod unfold;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::super::ast::{Chain, Policy, Rule, RuleSet};
 use super::super::chain_name::ChainKind;
@@ -17,8 +18,8 @@ use super::super::targets::{Listed, Nat, Target};
 use super::super::text::values;
 use super::super::values::{ChainName, Negatable};
 use super::SourceLines;
-use super::excerpt::table_of_chain;
 use crate::cluster::{Family, ProtocolNumber};
+use crate::coverage::Coverage;
 
 /// Digits behind the point from which a threshold of 31 bits follows.
 const EXACT_DIGITS: usize = 10;
@@ -34,6 +35,8 @@ pub struct Listing {
     pub short_digits: Option<usize>,
     /// The line, from 1, of the first row that ends before its rule does, as where a terminal or a copy cut it off.
     pub cut: Option<usize>,
+    /// The tables and chains that are shown with all their rules.
+    pub coverage: Coverage,
 }
 
 /// What a line of a listing is.
@@ -72,23 +75,51 @@ pub fn unfold(line: &str) -> Vec<String> {
 /// Reads a listing line by line.
 #[derive(Debug, Default)]
 pub struct ListingReader {
-    /// The chains with the table and the lines of each.
-    chains: Vec<(TableName, Chain, Vec<usize>)>,
+    /// The chains so far.
+    chains: Vec<Shown>,
     columns: Columns,
     short_digits: Option<usize>,
     cut: Option<usize>,
     /// The table that a command names.
     table: Option<TableName>,
-    /// The table by the chains so far.
-    current: Option<TableName>,
+    /// Whether the last line was blank, behind which a chain is over.
+    is_over: bool,
+    /// Whether chains may be left out.
+    is_broken: bool,
     rules: usize,
+}
+
+/// A chain with its rows.
+#[derive(Debug)]
+struct Shown {
+    chain: Chain,
+    lines: Vec<usize>,
+    /// The table that a command names.
+    table: Option<TableName>,
+    /// Whether its heading is shown, and every row behind it.
+    is_whole: bool,
+    /// Whether the heading of its columns is shown.
+    has_columns: bool,
 }
 
 impl ListingReader {
     /// Sets the table of the chains that follow, as a command names it; by their names where there is none.
     pub fn set_table(&mut self, table: Option<TableName>) {
         self.table = table;
-        self.current = None;
+    }
+
+    /// Lines are left out here.
+    pub fn gap(&mut self) {
+        self.is_broken = true;
+        if let Some(last) = self.chains.last_mut().filter(|_| !self.is_over) {
+            last.is_whole = false;
+        }
+    }
+
+    /// A line is blank, as behind the last row of a chain.
+    pub fn blank(&mut self) {
+        // Some texts have a blank line behind every line.
+        self.is_over = self.chains.last().is_some_and(|last| last.has_columns);
     }
 
     /// How many rules were read.
@@ -103,29 +134,38 @@ impl ListingReader {
             line.trim_start_matches(|letter: char| letter.is_whitespace() || "•·*>|-".contains(letter)).trim_end();
         if let Some(chain) = heading(line) {
             self.columns = Columns::default();
-            let table = self.table_of(&chain.name);
-            self.chains.push((table, chain, Vec::new()));
+            self.is_over = false;
+            let table = self.table;
+            self.chains.push(Shown { chain, lines: Vec::new(), table, is_whole: true, has_columns: false });
             return LineOfListing::Chain;
         }
         let words: Vec<&str> = line.split_whitespace().collect();
         if words.contains(&"prot") && words.contains(&"source") {
             self.columns = Columns::of(&words);
+            if let Some(last) = self.chains.last_mut() {
+                last.has_columns = true;
+            }
             return LineOfListing::Columns;
         }
         if self.chains.is_empty() && self.row_of_any_chain(&words).is_none() {
             return LineOfListing::Other;
         }
-        let Some((_, chain, lines)) = self.chains.last_mut() else { return LineOfListing::Other };
+        let Some(Shown { chain, lines, is_whole, .. }) = self.chains.last_mut() else { return LineOfListing::Other };
         match Row::split(&words, self.columns) {
             Some(row) => {
                 let (rule, is_cut) = row.rule(&mut self.short_digits);
+                // What a listing says in words that are not understood may be any rule.
+                *is_whole &= !is_cut && !rule.matches.iter().any(is_unknown);
                 chain.rules.push(rule);
                 lines.push(number);
+                self.is_over = false;
                 self.rules += 1;
                 self.cut = self.cut.or(is_cut.then_some(number));
                 if is_cut { LineOfListing::Cut } else { LineOfListing::Rule }
             }
             None if Row::is_begun(&words, self.columns) => {
+                *is_whole = false;
+                self.is_broken = true;
                 self.cut = self.cut.or(Some(number));
                 LineOfListing::Cut
             }
@@ -147,65 +187,94 @@ impl ListingReader {
             }
             _ => UNNAMED,
         };
-        self.chains.push((self.table.unwrap_or(TableName::Nat), Chain::user(name), Vec::new()));
+        let table = self.table.or(Some(TableName::Nat));
+        let chain = Chain::user(name);
+        self.chains.push(Shown { chain, lines: Vec::new(), table, is_whole: false, has_columns: false });
         Some(())
     }
 
-    fn table_of(&mut self, chain: &str) -> TableName {
-        if let Some(table) = self.table {
-            return table;
-        }
-        let seen = match chain {
-            "PREROUTING" | "POSTROUTING" => Some(TableName::Nat),
-            "FORWARD" => Some(TableName::Filter),
-            "INPUT" | "OUTPUT" => self.current.or(Some(TableName::Filter)),
-            _ => None,
-        };
-        self.current = seen.or(self.current);
-        seen.unwrap_or_else(|| table_of_chain(chain))
-    }
-
     /// What was read; `None` where there is no chain.
-    pub fn finish(self) -> Option<Listing> {
-        let Self { chains, short_digits, cut, .. } = self;
+    pub fn finish(mut self) -> Option<Listing> {
+        let used = self.used();
+        // A text that ends with the heading of a chain that has rules to be used for was cut there.
+        if let Some(last) = self.chains.last_mut()
+            && last.chain.rules.is_empty()
+            && (!last.has_columns || used.contains(&last.chain.name))
+        {
+            last.is_whole = false;
+            self.is_broken = true;
+        }
+        let Self { chains, short_digits, cut, is_broken, .. } = self;
         if chains.is_empty() {
             return None;
         }
+        let tables = tables::tables(&chains);
+        let family = family(&chains);
+        let mut coverage = Coverage::default();
         let mut known: HashMap<(TableName, ChainName), usize> = HashMap::new();
-        let mut all: Vec<(TableName, Chain, Vec<usize>)> = Vec::with_capacity(chains.len());
-        for (table, chain, lines) in chains {
-            // kube-proxy has chains of this name in both tables: only one of them rejects.
-            let rejects = |rule: &Rule| matches!(rule.target, Some(Target::Reject(_) | Target::Drop));
-            let is_filter =
-                &*chain.name == "KUBE-SERVICES" && !chain.rules.is_empty() && chain.rules.iter().all(rejects);
-            let table = if is_filter { TableName::Filter } else { table };
-            match known.get(&(table, chain.name.clone())) {
-                Some(&at) if all[at].1.rules.len() < chain.rules.len() => all[at] = (table, chain, lines),
+        let mut all: Vec<(TableName, Shown)> = Vec::with_capacity(chains.len());
+        for (shown, (table, has_builtins)) in chains.into_iter().zip(tables) {
+            if has_builtins && !is_broken {
+                coverage.add_table(table.as_str());
+            }
+            match known.get(&(table, shown.chain.name.clone())) {
+                Some(&at) if all[at].1.chain.rules.len() < shown.chain.rules.len() => all[at] = (table, shown),
                 Some(_) => {}
                 None => {
-                    known.insert((table, chain.name.clone()), all.len());
-                    all.push((table, chain, lines));
+                    known.insert((table, shown.chain.name.clone()), all.len());
+                    all.push((table, shown));
                 }
             }
         }
-        let mut rules = RuleSet::new(family(&all));
+        let mut rules = RuleSet::new(family);
         let mut lines: Vec<Vec<Vec<usize>>> = Vec::new();
-        for (name, chain, own) in all {
-            rules.table_mut(name).chains.push(chain);
+        let is_partial = |table: TableName| all.iter().any(|(own, shown)| *own == table && !shown.is_whole);
+        // The kernel has no jump to a chain that is not there.
+        let lacks_some = |table: TableName| {
+            let own = || all.iter().filter(move |(of, _)| *of == table).map(|(_, shown)| &shown.chain);
+            let names: HashSet<&ChainName> = own().map(|chain| &chain.name).collect();
+            own().flat_map(|chain| &chain.rules).filter_map(Rule::next_chain).any(|next| !names.contains(next))
+        };
+        let partial: Vec<TableName> =
+            TableName::ALL.into_iter().filter(|table| is_partial(*table) || lacks_some(*table)).collect();
+        for table in partial {
+            coverage.remove_table(table.as_str());
+        }
+        for (table, Shown { chain, lines: own, is_whole, .. }) in all {
+            if is_whole {
+                coverage.add_chain(table.as_str(), &chain.name);
+            } else {
+                coverage.add_cut(table.as_str(), &chain.name);
+            }
+            rules.table_mut(table).chains.push(chain);
             lines.resize_with(rules.tables.len(), Vec::new);
-            let position = rules.tables.iter().position(|table| table.name == name).unwrap_or_default();
+            let position = rules.tables.iter().position(|known| known.name == table).unwrap_or_default();
             lines[position].push(own);
         }
-        Some(Listing { rules, lines: SourceLines(lines), short_digits, cut })
+        Some(Listing { rules, lines: SourceLines(lines), short_digits, cut, coverage })
+    }
+
+    /// The chains that rules jump to.
+    fn used(&self) -> HashSet<ChainName> {
+        let rules = self.chains.iter().flat_map(|shown| &shown.chain.rules);
+        rules.filter_map(Rule::next_chain).cloned().collect()
     }
 }
+
+/// Whether a condition stands for words that are not understood.
+fn is_unknown(one: &Match) -> bool {
+    matches!(one, Match::Other(other) if &*other.name == LISTED)
+}
+
+/// The match that stands for words of a listing that are not understood.
+const LISTED: &str = "listing";
 
 /// The chain of rows of which no heading says it.
 const UNNAMED: &str = "(unnamed)";
 
 /// The family of the first address that anything is translated to or compared with.
-fn family(chains: &[(TableName, Chain, Vec<usize>)]) -> Family {
-    let mut all = chains.iter().flat_map(|(_, chain, _)| &chain.rules);
+fn family(chains: &[Shown]) -> Family {
+    let mut all = chains.iter().flat_map(|shown| &shown.chain.rules);
     let of_rule = |rule: &Rule| match (&rule.target, rule.source.as_ref().or(rule.destination.as_ref())) {
         (Some(Target::Dnat(Nat { addresses: Some((address, _)), .. })), _) => Some(Family::of(*address)),
         (_, Some(network)) => Some(network.value.family()),
@@ -432,7 +501,7 @@ impl Words<'_, '_> {
     }
 
     fn unknown(&mut self, word: &str) {
-        self.rule.matches.push(Match::Other(Box::new(Other { name: "listing".into(), text: word.into() })));
+        self.rule.matches.push(Match::Other(Box::new(Other { name: LISTED.into(), text: word.into() })));
     }
 }
 

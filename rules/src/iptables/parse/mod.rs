@@ -4,10 +4,12 @@ mod excerpt;
 mod guard;
 mod line;
 mod listing;
+mod trail;
 
 use std::collections::HashMap;
 
-pub use self::excerpt::{Excerpt, Joiner, UNREAD, parse_excerpt};
+pub(crate) use self::excerpt::essence;
+pub use self::excerpt::{ELLIPSIS, Excerpt, Joiner, UNREAD, parse_excerpt};
 pub use self::guard::LONGEST_LINE;
 use self::line::RuleReader;
 pub use self::listing::{LineOfListing, Listing, ListingReader, parse_listing, unfold};
@@ -54,7 +56,32 @@ pub struct SourceLines(Vec<Vec<Vec<usize>>>);
 impl SourceLines {
     /// The line, from 1, of a rule given by the positions of its table, its chain in that, and itself in that.
     pub fn line(&self, table: usize, chain: usize, rule: usize) -> Option<usize> {
-        self.0.get(table)?.get(chain)?.get(rule).copied()
+        self.0.get(table)?.get(chain)?.get(rule).copied().filter(|line| *line > 0)
+    }
+}
+
+impl Parsed {
+    /// The position of a table, which is made if it is not there.
+    pub(crate) fn table(&mut self, name: TableName) -> usize {
+        let known = self.rules.tables.iter().position(|table| table.name == name);
+        known.unwrap_or_else(|| {
+            self.rules.tables.push(Table { name, chains: Vec::new() });
+            self.rules.tables.len() - 1
+        })
+    }
+
+    /// The lines of a chain's rules; 0 for a rule without a line.
+    pub(crate) fn lines_of(&self, (table, chain): (usize, usize)) -> Vec<usize> {
+        self.lines.0.get(table).and_then(|lines| lines.get(chain)).cloned().unwrap_or_default()
+    }
+
+    /// Sets the lines of a chain's rules.
+    pub(crate) fn set_lines(&mut self, (table, chain): (usize, usize), lines: Vec<usize>) {
+        let SourceLines(all) = &mut self.lines;
+        all.resize_with(all.len().max(table + 1), Vec::new);
+        let of_table = &mut all[table];
+        of_table.resize_with(of_table.len().max(chain + 1), Vec::new);
+        of_table[chain] = lines;
     }
 }
 

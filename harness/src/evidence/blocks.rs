@@ -1,0 +1,89 @@
+//! Which tables, chains, sets and maps of nft's text are closed, and so shown whole.
+
+use svclab_rules::cluster::Family;
+use svclab_rules::coverage::{Coverage, nft_table};
+
+use super::line::Line;
+
+/// A block that a brace opened.
+struct Open {
+    what: What,
+    is_broken: bool,
+}
+
+/// What a block is.
+enum What {
+    Table(Option<Family>),
+    Named(String),
+    /// Elements, or an anonymous set.
+    Other,
+}
+
+/// What lines show whole: what is closed, and has no line that could not be read or that stands for others. `is_headless` says that the lines are
+/// in the table without showing its heading.
+pub(super) fn coverage(lines: &[Line<'_>], is_headless: bool, unread: &[usize]) -> Coverage {
+    let mut coverage = Coverage::default();
+    let mut open: Vec<Open> = Vec::new();
+    if is_headless {
+        open.push(Open { what: What::Table(Some(Family::Ipv4)), is_broken: true });
+    }
+    for (at, line) in lines.iter().enumerate() {
+        if line.is_ellipsis() || unread.contains(&at) {
+            open.iter_mut().for_each(|block| block.is_broken = true);
+        }
+        let (mut in_quotes, mut before, mut start) = (false, ' ', 0);
+        for (position, letter) in line.text.char_indices() {
+            match letter {
+                '"' => in_quotes = !in_quotes,
+                '#' if !in_quotes && before == ' ' => break,
+                '{' if !in_quotes => {
+                    open.push(Open { what: named(&line.text[start..position]), is_broken: false });
+                    start = position + 1;
+                }
+                '}' if !in_quotes => {
+                    if let Some(closed) = open.pop() {
+                        let table = open.iter().find_map(table_of);
+                        close(&closed, table, &mut coverage);
+                    }
+                    start = position + 1;
+                }
+                ';' if !in_quotes => start = position + 1,
+                _ => {}
+            }
+            before = letter;
+        }
+    }
+    // A block that nothing closes is cut.
+    let table = open.iter().find_map(table_of);
+    for block in &open {
+        if let (What::Named(name), Some(table)) = (&block.what, table) {
+            coverage.add_cut(nft_table(table), name);
+        }
+    }
+    coverage
+}
+
+fn table_of(block: &Open) -> Option<Family> {
+    if let What::Table(family) = block.what { family } else { None }
+}
+
+fn close(closed: &Open, table: Option<Family>, coverage: &mut Coverage) {
+    match (&closed.what, table) {
+        (What::Table(Some(family)), _) if !closed.is_broken => coverage.add_table(nft_table(*family)),
+        (What::Named(name), Some(table)) if closed.is_broken => coverage.add_cut(nft_table(table), name),
+        (What::Named(name), Some(table)) => coverage.add_chain(nft_table(table), name),
+        _ => {}
+    }
+}
+
+/// What the words before a brace open.
+fn named(words: &str) -> What {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    match words.as_slice() {
+        ["table", "ip", "kube-proxy"] => What::Table(Some(Family::Ipv4)),
+        ["table", "ip6", "kube-proxy"] => What::Table(Some(Family::Ipv6)),
+        ["table", ..] => What::Table(None),
+        ["chain" | "map" | "set", name] => What::Named((*name).to_owned()),
+        _ => What::Other,
+    }
+}

@@ -1,0 +1,132 @@
+//! Which of the named nodes the endpoints that rules show are on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use serde_json::json;
+use svclab_rules::cluster::Family;
+
+use super::super::accessors::{for_each_endpoint, ips, is_control_plane, node_ips, own_name};
+use super::super::merge::Objects;
+use super::surroundings::Machine;
+
+/// A node among the objects.
+struct Known {
+    name: String,
+    addresses: Vec<IpAddr>,
+    ranges: Vec<IpNet>,
+    pods: Vec<IpAddr>,
+    is_control_plane: bool,
+}
+
+/// Puts the machines that rules show onto the nodes that objects name: a machine is the node that has its address, a pod or a range of it, else one
+/// of which nothing is known. Nodes get the addresses and ranges that they lack, and endpoints their node. Returns the nodes that were
+/// chosen without such a sign, in words.
+pub(super) fn place(machines: &[Machine], shown: &mut Objects, all: &mut Objects) -> Option<String> {
+    let mut nodes: Vec<Known> = all.nodes.iter().map(|node| known(node, all)).collect();
+    // Pods run on workers.
+    nodes.sort_by_key(|node| node.is_control_plane);
+    let mut taken: BTreeSet<String> = BTreeSet::new();
+    let mut placed: BTreeMap<&str, String> = BTreeMap::new();
+    let by_sign = |machine: &Machine, node: &Known| {
+        node.name == machine.name
+            || node.addresses.iter().any(|ip| machine.addresses.contains(ip))
+            || machine.ranges.iter().any(|range| {
+                node.ranges.iter().any(|own| own.contains(range) || range.contains(own))
+                    || node.pods.iter().any(|ip| range.contains(ip))
+            })
+    };
+    for machine in machines {
+        if let Some(node) = nodes.iter().find(|node| !taken.contains(&node.name) && by_sign(machine, node)) {
+            taken.insert(node.name.clone());
+            placed.insert(&machine.name, node.name.clone());
+        }
+    }
+    let mut guessed = Vec::new();
+    for machine in machines.iter().filter(|machine| !placed.contains_key(machine.name.as_str())).collect::<Vec<_>>() {
+        let is_free = |node: &&Known| {
+            !taken.contains(&node.name)
+                && (machine.addresses.is_empty() || node.addresses.is_empty())
+                && (machine.ranges.is_empty() || node.ranges.is_empty() && node.pods.is_empty())
+        };
+        // An address by itself is that of the API server.
+        let is_server = machine.ranges.is_empty();
+        let free = nodes.iter().filter(is_free);
+        let Some(node) = (if is_server { free.rev().next() } else { free.into_iter().next() }) else { continue };
+        let (name, what) = (node.name.clone(), machine.words());
+        taken.insert(name.clone());
+        guessed.push(format!("{what} on {name}"));
+        placed.insert(&machine.name, name);
+    }
+    for machine in machines {
+        if let Some(name) = placed.get(machine.name.as_str()) {
+            let own = nodes.iter().find(|node| node.name == *name);
+            let others = nodes.iter().filter(|node| node.name != *name);
+            complete(all, machine, own, &others.flat_map(|node| node.pods.clone()).collect::<Vec<_>>());
+        }
+    }
+    name_nodes(shown, all, machines, &placed);
+    (!guessed.is_empty()).then(|| format!("nothing shows which node has which pods: {}", guessed.join(", ")))
+}
+
+fn known(node: &serde_json::Value, all: &Objects) -> Known {
+    let name = own_name(node);
+    let listed = node["spec"]["podCIDRs"].as_array().into_iter().flatten().chain([&node["spec"]["podCIDR"]]);
+    let of_node = |pod: &&serde_json::Value| pod["spec"]["nodeName"] == name.as_str();
+    let addresses = node_ips(node);
+    let pods = all.pods.iter().filter(of_node).flat_map(ips).filter(|ip| !addresses.contains(ip));
+    Known {
+        ranges: listed.filter_map(|range| range.as_str()?.parse().ok()).collect(),
+        pods: pods.collect(),
+        is_control_plane: is_control_plane(node),
+        addresses,
+        name,
+    }
+}
+
+/// Gives a node the addresses and ranges of a machine that it lacks.
+fn complete(all: &mut Objects, machine: &Machine, known: Option<&Known>, others: &[IpAddr]) {
+    let Some(known) = known else { return };
+    let Some(node) = all.nodes.iter_mut().find(|node| own_name(node) == known.name) else { return };
+    for ip in &machine.addresses {
+        let has_family = node_ips(node).iter().any(|own| Family::of(*own) == Family::of(*ip));
+        if !has_family {
+            let own = json!({"type": "InternalIP", "address": ip});
+            match node["status"]["addresses"].as_array_mut() {
+                Some(list) => list.push(own),
+                None => node["status"]["addresses"] = json!([own]),
+            }
+        }
+    }
+    let has_more = |range: &&IpNet| !others.iter().any(|ip| range.contains(ip));
+    if known.ranges.is_empty() && known.pods.is_empty() {
+        let ranges: Vec<String> = machine.ranges.iter().filter(has_more).map(ToString::to_string).collect();
+        if let Some(first) = ranges.first() {
+            node["spec"]["podCIDR"] = json!(first);
+            node["spec"]["podCIDRs"] = json!(ranges);
+        }
+    }
+}
+
+/// Endpoints are on the node of their pod, else on that of their machine.
+fn name_nodes(shown: &mut Objects, all: &Objects, machines: &[Machine], placed: &BTreeMap<&str, String>) {
+    let mut of_pods: BTreeMap<IpAddr, &str> = BTreeMap::new();
+    for pod in &all.pods {
+        if let Some(node) = pod["spec"]["nodeName"].as_str() {
+            of_pods.extend(ips(pod).into_iter().map(|ip| (ip, node)));
+        }
+    }
+    let of_machine = |ip: IpAddr| {
+        let has = |machine: &&Machine| {
+            machine.addresses.contains(&ip) || machine.ranges.iter().any(|range| range.contains(&ip))
+        };
+        machines.iter().find(has).and_then(|machine| placed.get(machine.name.as_str())).map(String::as_str)
+    };
+    for slice in &mut shown.endpoints {
+        for_each_endpoint(slice, |ip, _, endpoint| match of_pods.get(&ip).copied().or_else(|| of_machine(ip)) {
+            Some(node) => drop(endpoint.insert("nodeName".to_owned(), json!(node))),
+            None => drop(endpoint.remove("nodeName")),
+        });
+    }
+}

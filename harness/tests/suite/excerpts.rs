@@ -1,0 +1,223 @@
+//! What texts show whole, and what they leave out: what is missing in a chain that is shown is missing on the node, what a cut may explain is not.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use rstest::rstest;
+use svclab::diff::{self, diff};
+use svclab::evidence;
+use svclab::infer::{self, Assumed};
+use svclab::lint::lint;
+use svclab::verify::{Options, verify};
+use svclab_rules::iptables::TableName;
+
+fn imported(text: &str) -> Assumed {
+    infer::from_evidence(&evidence::read(text), Path::new("dump"), &[]).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+/// What fails by promise and prediction.
+fn failures(assumed: &Assumed) -> Vec<String> {
+    let options = Options { no_lab: true, ..Options::default() };
+    let verified = verify(std::slice::from_ref(&assumed.scenario), &options, &|_| {}).remove(0);
+    let verification = verified.result.as_ref().unwrap_or_else(|trouble| panic!("{trouble:?}"));
+    verification.failures(&options).map(|failure| format!("{}: {}", failure.what, failure.example.flow)).collect()
+}
+
+fn saved() -> String {
+    std::fs::read_to_string("../rules/tests/golden/small-cluster/v1.30-iptables/iptables-save.txt")
+        .expect("a recording")
+}
+
+fn listed(form: &str) -> String {
+    std::fs::read_to_string(format!("../rules/tests/listings/small-cluster/v1.30-iptables/{form}.txt"))
+        .expect("a listing")
+}
+
+/// The table `nat` as `iptables -t nat -S` prints it.
+fn printed() -> String {
+    let saved = saved();
+    let nat = saved.split("*nat\n").nth(1).and_then(|rest| rest.split("COMMIT").next()).expect("a table");
+    let line = |line: &str| match line.strip_prefix(':').map(|rest| rest.split(' ').collect::<Vec<_>>()) {
+        Some(words) if words[1] == "-" => format!("-N {}\n", words[0]),
+        Some(words) => format!("-P {} {}\n", words[0], words[1]),
+        None => format!("{line}\n"),
+    };
+    nat.lines().map(line).collect()
+}
+
+/// One chain as `iptables -t nat -S CHAIN` prints it.
+fn chain_of(name: &str) -> String {
+    printed().lines().filter(|line| line.split(' ').nth(1) == Some(name)).map(|line| format!("{line}\n")).collect()
+}
+
+fn text_of(form: &str) -> String {
+    match form {
+        "save" => saved(),
+        "save-nat" => saved().split("*nat\n").nth(1).map(|rest| format!("*nat\n{rest}")).expect("a table"),
+        "S" => printed(),
+        form => listed(form),
+    }
+}
+
+fn without(text: &str, is_lost: impl Fn(&str) -> bool) -> String {
+    let kept = text.lines().filter(|line| !is_lost(line)).map(|line| format!("{line}\n")).collect();
+    assert_ne!(text, kept, "a line is lost");
+    kept
+}
+
+/// A rule that is lost, by what its lines have in common.
+const LOST: [&[&str]; 3] = [
+    &["DNAT", "10.244.1.30:8080"],
+    &["KUBE-SEP-I3QQSNVTBILNVTW5", "shop/backend:http -> 10.244.2.30:8080"],
+    &["shop/sessions cluster IP", "KUBE-SVC-", "dpt:6379|--dport 6379 -j KUBE-SVC"],
+];
+
+/// Every form shows the same loss as the saved rules do, and none where there is none.
+#[rstest]
+fn what_is_missing_in_a_chain_that_is_shown_is_missing(
+    #[values("save-nat", "S", "legacy-ipv4-L-n-v-x", "nft-ipv4-L-n-v-line-numbers", "legacy-ipv4-L-n")] form: &str,
+) {
+    let text = text_of(form);
+    assert_eq!(failures(&imported(&text)), Vec::<String>::new(), "{form}");
+    for lost in LOST {
+        let is_lost = |line: &str| {
+            lost.iter().all(|words| words.split('|').any(|word| line.contains(word)))
+                && !line.contains("KUBE-MARK-MASQ")
+        };
+        let expected = failures(&imported(&without(&text_of("save"), is_lost)));
+        let found = failures(&imported(&without(&text, is_lost)));
+        assert!(!expected.is_empty(), "{lost:?}");
+        assert_eq!(found, expected, "{form}, {lost:?}");
+    }
+}
+
+/// A text that ends within its rules shows no failure, and says once where it ends.
+#[rstest]
+fn what_a_cut_explains_is_no_failure(
+    #[values(0, 10, 30, 50, 70, 90, 99)] percent: usize,
+    #[values(false, true)] is_within: bool,
+) {
+    let saved = saved();
+    let nat = saved.find("*nat\n").expect("a table");
+    let (start, length) = (nat + saved[nat..].find("\n-A ").expect("a rule"), saved.len() - nat);
+    let near = start + (length - (start - nat) - 20) * percent / 100;
+    let end = near + saved[near..].find('\n').expect("lines") + 1;
+    let end = if is_within { end + saved[end..].find('\n').expect("a line") * 2 / 3 } else { end };
+    let text = &saved[..end];
+    let Ok(assumed) = infer::from_evidence(&evidence::read(text), Path::new("dump"), &[]) else { return };
+    assert_eq!(failures(&assumed), Vec::<String>::new(), "{}\n{text}", assumed.assumptions.join("\n"));
+    let lines = text.lines().count();
+    let said = assumed
+        .assumptions
+        .iter()
+        .filter(|words| words.contains(&format!("line {lines}")) && words.contains("cut"))
+        .count();
+    assert_eq!(said, 1, "{lines}: {:#?}", assumed.assumptions);
+    let evidence = evidence::read(text);
+    let bad: Vec<String> = lint(&evidence)
+        .iter()
+        .filter(|one| one.severity <= svclab::lint::Severity::Warning)
+        .map(|one| one.message.clone())
+        .collect();
+    assert_eq!(bad, Vec::<String>::new());
+}
+
+/// Chains that are listed one by one are whole, and the others are as kube-proxy writes them.
+#[test]
+fn chains_by_themselves_are_whole() {
+    let own = chain_of("KUBE-SVC-J7AG6KGDZTGIPWLW");
+    assert_eq!(own.lines().count(), 4, "{own}");
+    let text = format!("{}\n{own}", chain_of("KUBE-SERVICES"));
+    assert_eq!(failures(&imported(&text)), Vec::<String>::new());
+    let lost = without(&text, |line| line.contains("KUBE-SEP-3GSBABUHES36ZVAR"));
+    assert_eq!(failures(&imported(&lost)), Vec::<String>::new(), "nothing shows that there is another endpoint");
+}
+
+const NODES: &str = "\
+$ kubectl get nodes -o wide
+NAME       STATUS   ROLES           AGE   VERSION   INTERNAL-IP   EXTERNAL-IP   OS-IMAGE   KERNEL-VERSION   CONTAINER-RUNTIME
+cp         Ready    control-plane   25h   v1.30.2   172.18.0.2    <none>        Debian     6.1.0            containerd://1.7
+worker-1   Ready    <none>          25h   v1.30.2   172.18.0.3    <none>        Debian     6.1.0            containerd://1.7
+worker-2   Ready    <none>          25h   v1.30.2   172.18.0.4    <none>        Debian     6.1.0            containerd://1.7
+";
+
+/// Nodes alongside the rules of one of them are the nodes that there are, and what was not pasted does not fail.
+#[rstest]
+#[case::nothing_says_whose("", "worker-1", true)]
+#[case::prompt("root@worker-2:~# iptables-save\n", "worker-2", false)]
+#[case::address(
+    "$ ip addr\n2: eth0: <UP> mtu 1500\n    inet 172.18.0.2/16 scope global eth0\n$ iptables-save\n",
+    "cp",
+    false
+)]
+fn rules_alongside_nodes_are_those_of_one_of_them(#[case] before: &str, #[case] node: &str, #[case] is_guessed: bool) {
+    let assumed = imported(&format!("{before}{}\n\n{NODES}", saved()));
+    assert_eq!(assumed.nodes, [node]);
+    let names: Vec<&str> = assumed.scenario.cluster.nodes.iter().map(|node| node.name.as_str()).collect();
+    assert_eq!(names, ["cp", "worker-1", "worker-2"]);
+    assert_eq!(failures(&assumed), Vec::<String>::new());
+    let said = assumed.assumptions.iter().any(|words| words.contains("names another"));
+    assert_eq!(said, is_guessed, "{:#?}", assumed.assumptions);
+}
+
+/// Listings of two tables one after the other are two tables, in either order.
+#[rstest]
+fn listings_of_two_tables_are_two_tables(
+    #[values(false, true)] is_filter_first: bool,
+    #[values(false, true)] has_command: bool,
+) {
+    let nat = listed("legacy-ipv4-L-n-v-x");
+    let columns = " pkts bytes target     prot opt in     out     source               destination";
+    let row = |target: &str, words: &str| {
+        format!("    0     0 {target}  all  --  *      *       0.0.0.0/0            0.0.0.0/0            {words}\n")
+    };
+    let chain = |name: &str, rows: &[String]| {
+        format!("Chain {name} (policy ACCEPT 0 packets, 0 bytes)\n{columns}\n{}\n", rows.concat())
+    };
+    let filter = [
+        chain("INPUT", &[row("KUBE-FIREWALL", "")]),
+        chain("FORWARD", &[row("KUBE-FORWARD", "/* kubernetes forwarding rules */")]),
+        chain(
+            "OUTPUT",
+            &[row("KUBE-FIREWALL", ""), row("KUBE-SERVICES", "ctstate NEW /* kubernetes service portals */")],
+        ),
+        chain("KUBE-FIREWALL", &[]).replace("policy ACCEPT 0 packets, 0 bytes", "2 references"),
+        chain("KUBE-FORWARD", &[row("DROP", "ctstate INVALID")])
+            .replace("policy ACCEPT 0 packets, 0 bytes", "1 references"),
+        chain("KUBE-SERVICES", &[]).replace("policy ACCEPT 0 packets, 0 bytes", "1 references"),
+    ]
+    .concat();
+    let (first, second) = if is_filter_first { (&filter, &nat) } else { (&nat, &filter) };
+    let command = match (has_command, is_filter_first) {
+        (false, _) => "",
+        (true, true) => "# iptables -nvxL; iptables -t nat -nvxL\n",
+        (true, false) => "# iptables -t nat -nvxL; iptables -nvxL\n",
+    };
+    let evidence = evidence::read(&format!("{command}{first}\n{second}"));
+    let sets = evidence::node_rules(&evidence);
+    let rules = sets[0].rules.iptables().expect("iptables");
+    let alone = evidence::node_rules(&evidence::read(&nat));
+    assert_eq!(rules.rules(TableName::Filter, "KUBE-FORWARD").len(), 1);
+    assert_eq!(rules.rules(TableName::Filter, "OUTPUT").len(), 2);
+    assert_eq!(rules.table(TableName::Nat), alone[0].rules.iptables().expect("iptables").table(TableName::Nat));
+    assert_eq!(failures(&imported(&format!("{command}{first}\n{second}"))), Vec::<String>::new());
+}
+
+/// Of two dumps of a cluster only what their rules do differs, whatever one of them lacks.
+#[test]
+fn two_dumps_are_compared_in_one_cluster() {
+    let saved = saved();
+    let compare = |other: &str| {
+        let (one, other) = (evidence::read(&saved), evidence::read(other));
+        let both = infer::from_two([(&one, Path::new("before")), (&other, Path::new("after"))]).expect("rules");
+        let [before, after] = both.unwrap_or_else(|errors| panic!("{errors}"));
+        let found = diff(&before.scenario, &after.scenario, &diff::Options::default()).expect("a comparison");
+        assert_eq!(found.not_compared, Vec::<String>::new());
+        found.changes.iter().flat_map(|change| change.services.clone()).collect::<BTreeSet<String>>()
+    };
+    assert_eq!(compare(&saved), BTreeSet::new());
+    let lost = without(&saved, |line| line.contains("--to-destination 10.244.1.30:8080"));
+    assert_eq!(compare(&lost), BTreeSet::from(["shop/backend".to_owned()]));
+    let gone = without(&saved, |line| line.contains("shop/sessions"));
+    assert_eq!(compare(&gone), BTreeSet::from(["shop/sessions".to_owned()]));
+}

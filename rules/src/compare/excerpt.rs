@@ -1,0 +1,234 @@
+//! Rules of a text that shows a part of a node's → rules of a whole node: what the text shows as it is, the rest as kube-proxy writes it.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use crate::chains::Kind;
+use crate::chains::iptables::NAMING;
+use crate::coverage::{Coverage, nft_table};
+use crate::iptables::{self, Chain, Match, Rule, RuleSet, TableName, Target, UNREAD, essence};
+use crate::nftables;
+use crate::ruleset::Rules;
+
+/// Completed rules, and what was added to them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Completed {
+    /// The rules.
+    pub rules: Rules,
+    /// The tables of which nothing is shown.
+    pub tables: Vec<String>,
+    /// How many chains, sets and maps of the other tables are not shown.
+    pub chains: usize,
+    /// The chains of which some rules are not shown, with their tables.
+    pub partial: Vec<(String, String)>,
+}
+
+/// Completes the rules that a text shows with those that kube-proxy writes for the same objects.
+///
+/// What the text shows whole stays as it is: a rule that is missing there is missing on the node. Other chains get the rules that they lack,
+/// but for those of a service or endpoint of which the shown rules lead somewhere: `grep` shows all of such a chain.
+pub fn completed(shown: &Rules, coverage: &Coverage, written: Rules) -> Completed {
+    let mut completed = Completed { rules: shown.clone(), tables: Vec::new(), chains: 0, partial: Vec::new() };
+    match (&mut completed.rules, written) {
+        (Rules::Iptables(_), Rules::Iptables(written)) => of_iptables(&mut completed, coverage, written.rules),
+        (Rules::Nftables(_), Rules::Nftables(written)) => of_nftables(&mut completed, coverage, written.rules),
+        _ => {}
+    }
+    completed
+}
+
+fn of_iptables(completed: &mut Completed, coverage: &Coverage, written: RuleSet) {
+    let Rules::Iptables(own) = &mut completed.rules else { return };
+    let mut added: BTreeSet<(TableName, String)> = BTreeSet::new();
+    for table in written.tables {
+        let name = table.name;
+        if coverage.has_table(name.as_str()) {
+            continue;
+        }
+        let is_shown = own.rules.table(name).is_some();
+        if !is_shown {
+            completed.tables.push(name.to_string());
+        }
+        let at = own.table(name);
+        own.rules.tables[at].chains.iter_mut().for_each(|chain| {
+            if !name.builtin_chains().contains(&&*chain.name) {
+                chain.policy = None;
+            }
+        });
+        let positions: HashMap<String, usize> = own.rules.tables[at]
+            .chains
+            .iter()
+            .zip(0..)
+            .map(|(chain, position)| (chain.name.to_string(), position))
+            .collect();
+        for chain in table.chains {
+            match positions.get(&*chain.name) {
+                None => {
+                    added.insert((name, chain.name.to_string()));
+                    own.rules.tables[at].chains.push(chain);
+                }
+                Some(position) if !coverage.has_chain(name.as_str(), &chain.name) => {
+                    let is_cut = coverage.is_cut(name.as_str(), &chain.name);
+                    if merge(own, (at, *position), chain, is_cut) {
+                        let names = (name.to_string(), own.rules.tables[at].chains[*position].name.to_string());
+                        completed.partial.push(names);
+                    }
+                }
+                Some(_) => {}
+            }
+        }
+        for hook in name.builtin_chains() {
+            if own.rules.tables[at].chain(hook).is_none() {
+                own.rules.tables[at].chains.push(Chain::builtin(*hook));
+            }
+        }
+    }
+    drop_unused(&mut own.rules, &mut added);
+    let is_of_shown = |(table, _): &&(TableName, String)| !completed.tables.contains(&table.to_string());
+    completed.chains = added.iter().filter(is_of_shown).count();
+}
+
+/// Leaves out added chains of services and endpoints that nothing leads to.
+fn drop_unused(rules: &mut RuleSet, added: &mut BTreeSet<(TableName, String)>) {
+    loop {
+        let before = added.len();
+        for table in &mut rules.tables {
+            let of_table = table.chains.iter().flat_map(|chain| &chain.rules);
+            let used: HashSet<String> =
+                of_table.filter_map(|rule| rule.next_chain()).map(ToString::to_string).collect();
+            let is_unused = |name: &str| {
+                added.contains(&(table.name, name.to_owned())) && NAMING.of(name).is_some() && !used.contains(name)
+            };
+            let unused: Vec<String> =
+                table.chains.iter().map(|chain| chain.name.to_string()).filter(|name| is_unused(name)).collect();
+            table.chains.retain(|chain| !unused.iter().any(|name| **name == *chain.name));
+            unused.into_iter().for_each(|name| _ = added.remove(&(table.name, name)));
+        }
+        if added.len() == before {
+            return;
+        }
+    }
+}
+
+/// Adds the rules that a chain lacks, in the order in which kube-proxy writes them. Returns whether there are any.
+fn merge(own: &mut iptables::Parsed, at: (usize, usize), written: Chain, is_cut: bool) -> bool {
+    let lines = own.lines_of(at);
+    let chain = &mut own.rules.tables[at.0].chains[at.1];
+    let kind = NAMING.of(&chain.name).map(|(kind, _)| kind);
+    let leads_somewhere = chain.rules.iter().any(|rule| is_readable(rule) && rule.target.is_some() && !marks(rule));
+    if kind.is_some_and(|kind| kind != Kind::Endpoint) && leads_somewhere && !is_cut {
+        return false;
+    }
+    let shown = std::mem::take(&mut chain.rules);
+    let place = |find: &dyn Fn(&Rule) -> Option<String>| -> HashMap<String, usize> {
+        shown.iter().enumerate().rev().filter_map(|(at, rule)| Some((find(rule)?, at))).collect()
+    };
+    let (by_text, by_slot) = (place(&|rule| Some(essence(rule))), place(&slot));
+    let anchor = |rule: &Rule| by_text.get(&essence(rule)).or_else(|| by_slot.get(&slot(rule)?)).copied();
+    let anchors: Vec<Option<usize>> = written.rules.iter().map(anchor).collect();
+    let mut rest = shown.iter().cloned().zip(lines.into_iter().chain(std::iter::repeat(0))).enumerate().peekable();
+    let mut merged: Vec<(Rule, usize)> = Vec::with_capacity(shown.len() + written.rules.len());
+    // Rules of others, where none of kube-proxy's says where they are.
+    if anchors.iter().all(Option::is_none) {
+        merged.extend(rest.by_ref().map(|(_, rule)| rule));
+    }
+    let mut is_changed = false;
+    for (rule, anchor) in written.rules.into_iter().zip(anchors) {
+        match anchor {
+            Some(anchor) => {
+                while let Some((_, rule)) = rest.next_if(|(number, _)| *number <= anchor) {
+                    merged.push(rule);
+                }
+            }
+            None => {
+                is_changed = true;
+                merged.push((rule, 0));
+            }
+        }
+    }
+    merged.extend(rest.map(|(_, rule)| rule));
+    let (rules, lines) = merged.into_iter().unzip();
+    own.rules.tables[at.0].chains[at.1].rules = rules;
+    own.set_lines(at, lines);
+    is_changed
+}
+
+/// What a rule of kube-proxy is for, so that one that differs in something else stands in the place of that which kube-proxy writes.
+fn slot(rule: &Rule) -> Option<String> {
+    if !is_readable(rule) {
+        return None;
+    }
+    let recalls = rule.matches.iter().any(|one| matches!(one, Match::Recent(_)));
+    match &rule.target {
+        Some(Target::Dnat(_)) => Some("translates".to_owned()),
+        Some(Target::Jump(next) | Target::Goto(next)) if NAMING.of(next).is_some() => {
+            Some(format!("{next} {recalls} {:?}", rule.destination))
+        }
+        _ => None,
+    }
+}
+
+fn is_readable(rule: &Rule) -> bool {
+    !rule.matches.iter().any(|one| matches!(one, Match::Other(other) if &*other.name == UNREAD))
+}
+
+/// Whether a rule only marks packets, as the first one of an endpoint's chain does.
+fn marks(rule: &Rule) -> bool {
+    rule.next_chain().is_some_and(|next| next.starts_with("KUBE-MARK-"))
+}
+
+fn of_nftables(completed: &mut Completed, coverage: &Coverage, written: nftables::Ruleset) {
+    let Rules::Nftables(parsed) = &mut completed.rules else { return };
+    let mut is_changed = false;
+    for table in written.tables {
+        let name = nft_table(table.family);
+        if coverage.has_table(name) {
+            continue;
+        }
+        is_changed = true;
+        let Some(own) = parsed.rules.tables.iter_mut().find(|own| own.family == table.family) else {
+            completed.tables.push(name.to_owned());
+            parsed.rules.tables.push(table);
+            continue;
+        };
+        for chain in table.chains {
+            match own.chains.iter_mut().find(|known| known.name == chain.name) {
+                None => {
+                    completed.chains += 1;
+                    own.chains.push(chain);
+                }
+                Some(known) if !coverage.has_chain(name, &chain.name) && known.rules.len() < chain.rules.len() => {
+                    let shown = known.rules.len();
+                    known.rules.extend(chain.rules.into_iter().skip(shown));
+                    known.base = known.base.or(chain.base);
+                    completed.partial.push((name.to_owned(), known.name.to_string()));
+                }
+                Some(_) => {}
+            }
+        }
+        for set in table.sets {
+            match own.sets.iter_mut().find(|known| known.name == set.name) {
+                None => {
+                    completed.chains += 1;
+                    own.sets.push(set);
+                }
+                Some(known) if !coverage.has_chain(name, &set.name) => {
+                    let keys: HashSet<String> = known.elements.iter().map(|one| format!("{:?}", one.key)).collect();
+                    let is_new = |one: &nftables::Element| !keys.contains(&format!("{:?}", one.key));
+                    let new: Vec<_> = set.elements.into_iter().filter(is_new).collect();
+                    if !new.is_empty() {
+                        completed.partial.push((name.to_owned(), known.name.to_string()));
+                    }
+                    known.elements.extend(new);
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    for table in parsed.rules.tables.iter_mut().filter(|table| !coverage.has_table(nft_table(table.family))) {
+        table.add_missing();
+    }
+    // Lines are laid out as the rules were.
+    if is_changed {
+        *parsed = std::mem::take(&mut parsed.rules).into();
+    }
+}

@@ -1,0 +1,66 @@
+//! Endpoints' chains that no rule leads to, where the rules that led there are lost or not shown.
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+
+use crate::chains::iptables::{NAMING, destination, service_in};
+use crate::cluster::Protocol;
+use crate::iptables::{Chain, ChainHash, ChainKind, Match, Rule, Statistic, Table};
+
+/// An endpoint, and the service port that it is one of.
+pub(super) struct Orphan {
+    pub(super) port: ChainHash,
+    pub(super) endpoint: SocketAddr,
+}
+
+/// The endpoints whose chains no rule leads to and whose service's chain lacks rules. Where a service's chain shares all connections out, such a chain is
+/// one that kube-proxy has not removed yet.
+pub(super) fn orphans(nat: &Table) -> Vec<Orphan> {
+    let jumps = nat.chains.iter().flat_map(|chain| &chain.rules).filter_map(Rule::next_chain);
+    let led: HashSet<&str> = jumps.map(|next| &**next).collect();
+    let alone = nat.chains.iter().filter(|chain| NAMING.is_endpoint(&chain.name) && !led.contains(&*chain.name));
+    let orphans = alone.filter_map(orphan);
+    orphans.filter(|orphan| lacks_rules(nat.chain(&orphan.port.chain(ChainKind::Service)))).collect()
+}
+
+/// The endpoint of a chain whose name is the hash of it and of the service that its comment names.
+fn orphan(chain: &Chain) -> Option<Orphan> {
+    let endpoint = chain.rules.iter().find_map(destination)?;
+    let service = chain.rules.iter().find_map(service_in)?;
+    let hash = NAMING.of_endpoint(&chain.name).and_then(ChainHash::parse)?;
+    // Up to 1.18 the name of an unnamed port ended in a colon.
+    let names = [service.to_owned(), format!("{service}:")];
+    let protocols = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
+    let mut readings = names.iter().flat_map(|name| protocols.map(|protocol| (name, protocol)));
+    let text = endpoint.to_string();
+    let (name, protocol) = readings.find(|(name, protocol)| ChainHash::of_endpoint(name, *protocol, &text) == hash)?;
+    Some(Orphan { port: ChainHash::of_service_port(name, protocol), endpoint })
+}
+
+/// Whether a service's chain does not share all connections out, each endpoint's the same.
+fn lacks_rules(chain: Option<&Chain>) -> bool {
+    let Some(chain) = chain else { return true };
+    let leads: Vec<&Rule> = chain.rules.iter().filter(|rule| leads_to_endpoint(rule)).collect();
+    let count = leads.len();
+    let is_fair = |(at, rule): (usize, &&Rule)| match probability(rule) {
+        None => at + 1 == count,
+        Some(share) => at + 1 < count && (share - 1.0 / (count - at) as f64).abs() < ROUNDED,
+    };
+    count == 0 || !leads.iter().enumerate().all(is_fair)
+}
+
+/// How far probabilities of old releases are off.
+const ROUNDED: f64 = 0.0001;
+
+/// Whether a rule leads new clients to an endpoint.
+fn leads_to_endpoint(rule: &Rule) -> bool {
+    rule.next_chain().is_some_and(|next| NAMING.is_endpoint(next))
+        && !rule.matches.iter().any(|one| matches!(one, Match::Recent(_)))
+}
+
+fn probability(rule: &Rule) -> Option<f64> {
+    rule.matches.iter().find_map(|one| match one {
+        Match::Statistic(Statistic::Random(probability)) => Some(probability.value.share()),
+        _ => None,
+    })
+}

@@ -1,0 +1,126 @@
+//! Which table a listed chain is in: listings do not say it.
+
+use super::Shown;
+use crate::iptables::ast::Rule;
+use crate::iptables::parse::excerpt::table_of_chain;
+use crate::iptables::table_name::TableName;
+use crate::iptables::targets::Target;
+
+/// The tables that a chain may be in.
+type Candidates = Vec<TableName>;
+
+/// The chains of one command's output.
+struct Segment {
+    /// Positions of chains.
+    chains: Vec<usize>,
+    candidates: Candidates,
+    has_user_chains: bool,
+}
+
+/// The tables of chains in the order of a text, and for each whether all built-in chains of its table are listed with it.
+///
+/// A table is listed with its built-in chains first and each chain once. So a chain that is there again, a built-in chain behind other chains,
+/// and a chain that the table cannot have start the listing of another table.
+pub(super) fn tables(chains: &[Shown]) -> Vec<(TableName, bool)> {
+    let mut segments: Vec<Segment> = Vec::new();
+    for (at, shown) in chains.iter().enumerate() {
+        let own = candidates(shown);
+        let is_builtin = is_builtin(&shown.chain.name);
+        let fits = |segment: &&mut Segment| {
+            let is_again = segment.chains.iter().any(|other| chains[*other].chain.name == shown.chain.name);
+            !is_again
+                && !(is_builtin && segment.has_user_chains)
+                && segment.candidates.iter().any(|table| own.contains(table))
+        };
+        match segments.last_mut().filter(fits) {
+            Some(segment) => {
+                segment.candidates.retain(|table| own.contains(table));
+                segment.has_user_chains |= !is_builtin;
+                segment.chains.push(at);
+            }
+            None => {
+                segments.push(Segment { chains: vec![at], candidates: own, has_user_chains: !is_builtin });
+            }
+        }
+    }
+    let mut all = vec![(TableName::Filter, false); chains.len()];
+    for segment in &segments {
+        let has = |chain: &str| segment.chains.iter().any(|at| *chains[*at].chain.name == *chain);
+        let has_builtins = segment.chains.iter().any(|at| is_builtin(&chains[*at].chain.name));
+        let of_segment = has_builtins.then(|| preferred(&segment.candidates));
+        for at in &segment.chains {
+            let shown = &chains[*at];
+            let named = shown.table.filter(|table| segment.candidates.contains(table));
+            let guessed = || {
+                let own = candidates(shown);
+                let usual = table_of_chain(&shown.chain.name);
+                if own.contains(&usual) { usual } else { preferred(&own) }
+            };
+            let table = named.or(of_segment).unwrap_or_else(guessed);
+            all[*at] = (table, table.builtin_chains().iter().all(|chain| has(chain)));
+        }
+    }
+    all
+}
+
+fn is_builtin(chain: &str) -> bool {
+    TableName::ALL.iter().any(|table| table.builtin_chains().contains(&chain))
+}
+
+/// The table that is meant where several are possible: that of kube-proxy's chains.
+fn preferred(candidates: &[TableName]) -> TableName {
+    let order = [TableName::Filter, TableName::Nat];
+    let usual = order.into_iter().find(|table| candidates.contains(table));
+    usual.or(candidates.first().copied()).unwrap_or(TableName::Filter)
+}
+
+/// The tables that may have a chain of this name with these rules.
+fn candidates(shown: &Shown) -> Candidates {
+    let name = &*shown.chain.name;
+    let builtin: Candidates =
+        TableName::ALL.into_iter().filter(|table| table.builtin_chains().contains(&name)).collect();
+    let mut all = if builtin.is_empty() { TableName::ALL.to_vec() } else { builtin };
+    let kept: Option<TableName> =
+        of_name(name).or_else(|| shown.chain.rules.iter().find_map(|rule| of_rule(name, rule)));
+    if let Some(table) = kept {
+        all.retain(|own| *own == table);
+    }
+    // Only the table of which it is true can be meant; a rule that contradicts its chain was edited.
+    if all.is_empty() { kept.into_iter().collect() } else { all }
+}
+
+/// The table of kube-proxy's chains that are in one alone.
+fn of_name(name: &str) -> Option<TableName> {
+    const NAT: [&str; 10] = [
+        "KUBE-SVC-",
+        "KUBE-SEP-",
+        "KUBE-FW-",
+        "KUBE-XLB-",
+        "KUBE-EXT-",
+        "KUBE-SVL-",
+        "KUBE-MARK-",
+        "KUBE-POSTROUTING",
+        "KUBE-PORTALS-",
+        "CNI-HOSTPORT-",
+    ];
+    const FILTER: [&str; 4] = ["KUBE-FORWARD", "KUBE-EXTERNAL-SERVICES", "KUBE-PROXY-FIREWALL", "KUBE-FIREWALL"];
+    let starts = |all: &[&str]| all.iter().any(|start| name.starts_with(start));
+    match () {
+        () if starts(&NAT) => Some(TableName::Nat),
+        () if starts(&FILTER) => Some(TableName::Filter),
+        () => None,
+    }
+}
+
+/// The table of a rule whose target is in one alone.
+fn of_rule(chain: &str, rule: &Rule) -> Option<TableName> {
+    let of_target = match rule.target.as_ref()? {
+        Target::Dnat(_) | Target::Snat(_) | Target::Masquerade { .. } | Target::Redirect { .. } => Some(TableName::Nat),
+        Target::Reject(_) => Some(TableName::Filter),
+        _ => None,
+    };
+    // kube-proxy has chains of these names in both tables: only one of them drops.
+    let drops = matches!(rule.target, Some(Target::Drop)) && matches!(chain, "KUBE-SERVICES" | "KUBE-NODEPORTS");
+    let of_next = || of_name(rule.next_chain()?);
+    of_target.or(drops.then_some(TableName::Filter)).or_else(of_next)
+}

@@ -1,0 +1,229 @@
+//! Which chains single lines of `iptables-save` and `iptables -S` show with all their rules.
+//!
+//! Both print the headings of a table's chains first, and then the rules, chain by chain in the order of the headings. So a chain that is
+//! declared has all its rules, unless lines were left out between its neighbours.
+
+use std::collections::HashMap;
+
+use super::super::table_name::TableName;
+use crate::coverage::Coverage;
+
+/// What was seen so far.
+#[derive(Debug, Default)]
+pub(super) struct Trail {
+    tables: Vec<Seen>,
+    /// The table of the last line, and what it was.
+    last: Option<(usize, Event)>,
+    /// Whether lines were left out behind the last one.
+    is_gap: bool,
+}
+
+/// A table.
+#[derive(Debug)]
+struct Seen {
+    name: TableName,
+    chains: Vec<Headed>,
+    positions: HashMap<String, usize>,
+    /// Whether `*table` opened it.
+    is_opened: bool,
+    /// Whether `COMMIT` closed it.
+    is_closed: bool,
+    /// Whether lines were left out, or could not be read.
+    is_broken: bool,
+}
+
+/// A chain.
+#[derive(Debug)]
+struct Headed {
+    name: String,
+    is_declared: bool,
+    has_rules: bool,
+    is_cut: bool,
+    /// Whether rules that were read jump to it.
+    is_used: bool,
+}
+
+/// A line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Event {
+    Open,
+    Heading(usize),
+    Rule(usize),
+    Commit,
+}
+
+impl Trail {
+    /// `*table`
+    pub(super) fn open(&mut self, name: TableName) {
+        let table = self.table(name);
+        self.tables[table].is_opened = true;
+        self.tables[table].is_closed = false;
+        self.step(table, Event::Open);
+    }
+
+    /// `COMMIT`
+    pub(super) fn commit(&mut self, name: TableName) {
+        let table = self.table(name);
+        self.tables[table].is_closed = true;
+        self.step(table, Event::Commit);
+    }
+
+    /// The declaration of a chain.
+    pub(super) fn heading(&mut self, name: TableName, chain: &str) {
+        let table = self.table(name);
+        let at = self.tables[table].chain(chain);
+        self.tables[table].chains[at].is_declared = true;
+        self.step(table, Event::Heading(at));
+    }
+
+    /// A rule, and the chain that it jumps to.
+    pub(super) fn rule(&mut self, name: TableName, chain: &str, next: Option<&str>) {
+        let table = self.table(name);
+        let at = self.tables[table].chain(chain);
+        if let Some(next) = next {
+            let next = self.tables[table].chain(next);
+            self.tables[table].chains[next].is_used = true;
+        }
+        self.step(table, Event::Rule(at));
+        self.tables[table].chains[at].has_rules = true;
+    }
+
+    /// A rule that could not be read.
+    pub(super) fn unread(&mut self, name: TableName, chain: &str) {
+        let table = self.table(name);
+        let at = self.tables[table].chain(chain);
+        self.tables[table].chains[at].is_cut = true;
+        self.tables[table].is_broken = true;
+    }
+
+    /// Lines are left out here.
+    pub(super) fn gap(&mut self) {
+        self.is_gap = true;
+    }
+
+    /// Whether the last table was opened and is not closed.
+    pub(super) fn is_open(&self) -> bool {
+        self.last.is_some_and(|(table, _)| self.tables[table].is_opened && !self.tables[table].is_closed)
+    }
+
+    /// The lines are over. Returns what they show whole, and whether they end before their table does.
+    pub(super) fn finish(mut self) -> (Coverage, bool) {
+        let mut is_cut = false;
+        if let Some((table, _)) = self.last {
+            let own = &self.tables[table];
+            let has_end = own.is_closed || !own.is_opened && !self.is_gap && !own.ends_early();
+            if !has_end {
+                is_cut = true;
+                self.cut_behind(table);
+            }
+        }
+        let mut coverage = Coverage::default();
+        for table in &self.tables {
+            let name = table.name.as_str();
+            if table.is_opened && table.is_closed && !table.is_broken {
+                coverage.add_table(name);
+            }
+            for chain in table.chains.iter().filter(|chain| chain.is_declared || chain.has_rules) {
+                if chain.is_cut {
+                    coverage.add_cut(name, &chain.name);
+                } else if chain.is_declared {
+                    coverage.add_chain(name, &chain.name);
+                }
+            }
+        }
+        (coverage, is_cut)
+    }
+
+    fn table(&mut self, name: TableName) -> usize {
+        if let Some(at) = self.tables.iter().position(|table| table.name == name) {
+            return at;
+        }
+        self.tables.push(Seen {
+            name,
+            chains: Vec::new(),
+            positions: HashMap::new(),
+            is_opened: false,
+            is_closed: false,
+            is_broken: false,
+        });
+        self.tables.len() - 1
+    }
+
+    fn step(&mut self, table: usize, event: Event) {
+        if let Some((before, _)) = self.last.filter(|(before, _)| *before != table)
+            && self.tables[before].is_opened
+            && !self.tables[before].is_closed
+        {
+            self.cut_behind(before);
+        }
+        if std::mem::take(&mut self.is_gap) {
+            self.skip(table, event);
+        }
+        self.last = Some((table, event));
+    }
+
+    /// Lines were left out before a line.
+    fn skip(&mut self, table: usize, event: Event) {
+        let from = match self.last {
+            Some((before, _)) if before != table => {
+                self.cut_behind(before);
+                None
+            }
+            last => last.map(|(_, event)| event),
+        };
+        let own = &mut self.tables[table];
+        own.is_broken = true;
+        let last = own.chains.len().saturating_sub(1);
+        let (first, last) = match (from, event) {
+            (_, Event::Open) | (None | Some(Event::Open), Event::Heading(_)) => return,
+            // Of `-N A`, `-A A ...`, `-N B` only the first chain can have more.
+            (Some(Event::Heading(at) | Event::Rule(at)), Event::Heading(_)) => (at, at),
+            (Some(Event::Rule(first)), Event::Rule(last)) => (first.min(last), first.max(last)),
+            (Some(Event::Rule(first)), Event::Commit) => (first, last),
+            (_, Event::Rule(last)) => (0, last),
+            (_, Event::Commit | Event::Heading(_)) => (0, last),
+        };
+        let is_after_headings = !matches!(from, Some(Event::Rule(_)));
+        for (at, chain) in own.chains.iter_mut().enumerate().take(last + 1).skip(first) {
+            chain.is_cut |= !(is_after_headings && chain.has_rules && at != last);
+        }
+    }
+
+    /// What follows the last line of a table is left out.
+    fn cut_behind(&mut self, table: usize) {
+        let from = match self.last {
+            Some((last, Event::Heading(at) | Event::Rule(at))) if last == table => at,
+            _ => 0,
+        };
+        let is_of_headings = matches!(self.last, Some((last, Event::Heading(_))) if last == table);
+        let own = &mut self.tables[table];
+        own.is_broken = true;
+        for (at, chain) in own.chains.iter_mut().enumerate() {
+            chain.is_cut |= at >= from && !(chain.has_rules && at > from) || is_of_headings && !chain.has_rules;
+        }
+    }
+}
+
+impl Seen {
+    fn chain(&mut self, name: &str) -> usize {
+        if let Some(at) = self.positions.get(name) {
+            return *at;
+        }
+        let at = self.chains.len();
+        self.positions.insert(name.to_owned(), at);
+        self.chains.push(Headed {
+            name: name.to_owned(),
+            is_declared: false,
+            has_rules: false,
+            is_cut: false,
+            is_used: false,
+        });
+        at
+    }
+
+    /// Whether chains behind the last one with rules are used and have none: `iptables -S` has no line that ends a table.
+    fn ends_early(&self) -> bool {
+        let behind = self.chains.iter().rev().take_while(|chain| !chain.has_rules);
+        behind.filter(|chain| chain.is_declared).any(|chain| chain.is_used)
+    }
+}

@@ -75,7 +75,7 @@ pub(super) fn carry_out(slot: &mut Slot<'_>, assigned: Assignment<'_>) -> Result
     results.map_err(|error| Box::new(Died { ended, under_way, trouble: error.into_trouble() }))
 }
 
-/// Serves a run: see [`worker::serve`].
+/// Serves a run: see `worker::serve`.
 ///
 /// # Errors
 ///

@@ -1,6 +1,6 @@
 //! Processes that build labs, so that the death of one is the failure of what it was doing and not of the command.
 //!
-//! A command starts svclab once more, as a [`Worker`] of its [`Kind`], and sends it orders; the worker [`serve`]s them, one after
+//! A command starts svclab once more, as a worker of its [`Kind`], and sends it orders; the worker serves them, one after
 //! the other. Both sides write frames to a pipe:
 //!
 //! - `frame`: a value on a pipe; `message`: what a worker says;

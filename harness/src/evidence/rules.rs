@@ -70,7 +70,7 @@ pub fn node_rules(evidence: &Evidence) -> Vec<NodeRules> {
     let mut joiners: Vec<Joiner> = Vec::new();
     for piece in &evidence.pieces {
         match &piece.contents {
-            Contents::Iptables { rules, coverage, short_digits, cut, .. } => {
+            Contents::Iptables { rules, coverage, short_digits, cut, .. } if !rules.rules.tables.is_empty() => {
                 let new = NodeRules {
                     rules: Rules::Iptables(rules.clone()),
                     coverage: coverage.clone(),

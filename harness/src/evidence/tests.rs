@@ -233,3 +233,11 @@ fn noise_is_accounted_for() {
     let evidence = read(&text);
     assert_eq!(unaccounted(&text, &evidence), Vec::<usize>::new());
 }
+
+/// The end of a table alone is no rule set of a node beside the one that is shown.
+#[test]
+fn a_piece_without_a_table_is_no_rule_set() {
+    let evidence = read("COMMIT\nchain t {\n\ty2:");
+    assert_eq!(evidence.pieces.len(), 2);
+    assert_eq!(node_rules(&evidence).iter().map(|node| node.format).collect::<Vec<_>>(), [Format::Nft]);
+}

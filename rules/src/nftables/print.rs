@@ -177,7 +177,8 @@ fn write_priority(out: &mut String, base: &BaseChain) {
         Hook::Input | Hook::Forward | Hook::Output => None,
     };
     let named = named.into_iter().chain([("filter", 0)]);
-    let near = named.map(|(name, number)| (name, base.priority - number)).find(|(_, distance)| distance.abs() <= 10);
+    let distance = |number: i32| base.priority.saturating_sub(number);
+    let near = named.map(|(name, number)| (name, distance(number))).find(|(_, distance)| (-10..=10).contains(distance));
     let _ = match near {
         Some((name, 0)) => write!(out, "{name}"),
         Some((name, distance)) if distance < 0 => write!(out, "{name} - {}", -distance),
@@ -223,6 +224,7 @@ mod tests {
     #[rstest]
     #[case(Hook::Prerouting, -110, "dstnat - 10")]
     #[case(Hook::Prerouting, -100, "dstnat")]
+    #[case(Hook::Prerouting, i32::MAX - 99, "2147483548")]
     #[case(Hook::Output, -100, "-100")]
     #[case(Hook::Output, 0, "filter")]
     #[case(Hook::Postrouting, 100, "srcnat")]

@@ -96,7 +96,7 @@ pub(super) fn paths(
     };
     let one = |(position, branch): (usize, &PredictedBranch)| {
         let of_this = traced(position);
-        let rules = branch.stages.iter().chain(&branch.back).map(|stage| stage.path.0.len() + 1).sum::<usize>();
+        let rules = branch.stages.iter().chain(&branch.back).map(|stage| stage.path.steps().len() + 1).sum::<usize>();
         room = room.saturating_sub(rules);
         path(network, branch, of_this, room == 0 && position != chosen && of_this.is_empty())
     };

@@ -93,7 +93,7 @@ impl Network<'_> {
             let (place, rule) = rules.rule(netns, step.rule)?;
             Some(MatchedRule { place, did: step.did, next_hook: rules.next_hook(step.then), rule, packet: stage.came })
         };
-        stage.path.0.iter().filter_map(meet).collect()
+        stage.path.steps().iter().filter_map(meet).collect()
     }
 
     /// Whether rules of others than kube-proxy made of a packet what became of it: they dropped or rejected it, are not modelled, or gave

@@ -50,12 +50,12 @@ use crate::topology::{NetnsId, Sender, Topology};
 use crate::wire::Mac;
 use machine::Machine;
 use narrow::Set;
-use packet_state::{Budget, Origin, PacketState};
+use packet_state::{Budget, Origin, PacketState, SetApart};
 use traversal::Traversal;
 
 pub(crate) use matched_rule::{MatchedRule, NextHook};
 pub(crate) use prediction::{Cause, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, RulePlace, Stage};
-pub(crate) use senders::{LaterReply, Memory, Senders};
+pub(crate) use senders::{LaterReply, Memory, OfSet, Senders};
 
 /// A new flow, as its sender sends it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -126,6 +126,8 @@ struct Circumstances<'a> {
     connections: Option<&'a [(NetnsId, Connection)]>,
     /// Whether namespaces take it for a packet of no connection (`INVALID`).
     is_invalid: bool,
+    /// Sources of the set that fare otherwise in one branch.
+    apart: SetApart<'a>,
 }
 
 /// Why nothing is predicted where rules can be walked.
@@ -207,13 +209,13 @@ impl<'a> Network<'a> {
     fn follow(&self, sender: Sender, via: Option<NetnsId>, packet: Packet, given: Circumstances<'_>) -> Prediction {
         let mut state = PacketState::new(packet);
         let budget = Budget::default();
-        let Circumstances { chosen, memory, narrowing, connections, is_invalid: _ } = given;
+        let Circumstances { chosen, memory, narrowing, connections, apart, is_invalid: _ } = given;
         state.known.extend_from_slice(connections.unwrap_or_default());
         state.is_later = connections.is_some();
         let sent = state.packet.tuple();
         let none = HashMap::new();
         let chosen = chosen.unwrap_or(&none);
-        let origin = Origin { netns: sender.netns(), sent, budget: &budget, chosen, memory, narrowing };
+        let origin = Origin { netns: sender.netns(), sent, budget: &budget, chosen, memory, narrowing, apart };
         let mut traversal = Traversal::there(self, origin);
         match sender {
             Sender::Wire(netns) => {
@@ -243,7 +245,8 @@ impl<'a> Network<'a> {
         state.is_invalid = given.is_invalid;
         let (budget, chosen) = (Budget::default(), HashMap::new());
         let Circumstances { memory, narrowing, .. } = given;
-        let origin = Origin { netns: sender.netns(), sent, budget: &budget, chosen: &chosen, memory, narrowing };
+        let apart = SetApart::No;
+        let origin = Origin { netns: sender.netns(), sent, budget: &budget, chosen: &chosen, memory, narrowing, apart };
         self.replies(receiver, state, origin).iter().map(|end| self.reply(end)).collect()
     }
 

@@ -1,14 +1,14 @@
 //! A packet on its way, and how the way ends.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::walk::{
-    Assumptions, Connection, Effect, Effects, Environment, Field, Narrowing, Packet, RejectResponse, RuleId, Share,
-    Tracked, Tracking, Transport, Tuple,
+    Apart, Assumptions, Connection, Effect, Effects, Environment, Field, Fork, Hook, Narrowed, Narrowing, Packet,
+    RejectResponse, RuleId, Share, Tracked, Tracking, Transport, Tuple,
 };
 
 use super::narrow::Set;
@@ -43,6 +43,8 @@ pub(super) struct PacketState {
     /// What namespaces remember of it for later packets.
     pub(super) effects: Remembered,
     pub(super) trail: Trail,
+    /// The sources of its set that do not fare as it does.
+    pub(super) apart: Vec<Apart>,
 }
 
 /// What namespaces remember of a packet, in order. Hardly any packet is remembered.
@@ -104,6 +106,7 @@ impl PacketState {
             assumptions: Assumptions::NONE,
             effects: Remembered::default(),
             trail: Trail::default(),
+            apart: Vec::new(),
         }
     }
 
@@ -119,6 +122,11 @@ impl PacketState {
         stages
     }
 
+    /// How many hooks it has passed.
+    pub(super) fn passed(&self) -> usize {
+        std::iter::successors(self.trail.0.as_deref(), |(_, rest)| rest.0.as_deref()).count()
+    }
+
     /// The branch of a packet that ends with this outcome.
     pub(super) fn branch(&self, outcome: PredictedOutcome) -> PredictedBranch {
         let (share, assumptions) = (self.share, self.assumptions);
@@ -132,6 +140,7 @@ impl PacketState {
             connections,
             stages: self.stages(),
             back: Vec::new(),
+            apart: self.apart.clone(),
         }
     }
 
@@ -219,6 +228,30 @@ pub(super) struct Origin<'b> {
     pub(super) memory: Option<&'b HashMap<NetnsId, Environment>>,
     /// The set of packets that the flow's stands for.
     pub(super) narrowing: Option<&'b Narrowing>,
+    /// Sources of the set that fare otherwise in one branch.
+    pub(super) apart: SetApart<'b>,
+}
+
+/// What becomes of sources that fare otherwise in one branch.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) enum SetApart<'b> {
+    /// They are left for later.
+    #[default]
+    No,
+    /// They are set apart, and noted here.
+    Note(&'b RefCell<Vec<PlaceApart>>),
+    /// The packet is of one of them, and followed from there on.
+    TakeUp(&'b [PlaceApart]),
+}
+
+/// Where a packet's sources were set apart.
+#[derive(Debug, Clone)]
+pub(crate) struct PlaceApart {
+    pub(super) netns: NetnsId,
+    pub(super) hook: Hook,
+    /// How many hooks it had passed.
+    pub(super) passed: usize,
+    pub(super) fork: Fork<Narrowed>,
 }
 
 impl Origin<'_> {

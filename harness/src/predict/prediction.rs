@@ -1,11 +1,11 @@
 //! What is predicted: plain values.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use svclab_rules::cluster::Family;
-use svclab_rules::walk::{Assumptions, Connection, Effect, Hook, Packet, Path, RejectResponse, Share, Tracking};
+use svclab_rules::walk::{Apart, Assumptions, Connection, Effect, Hook, Packet, Path, RejectResponse, Share, Tracking};
 
 use crate::scenario::RejectKind;
 use crate::text::drop_words;
@@ -37,6 +37,28 @@ pub(crate) struct PredictedBranch {
     pub stages: Vec<Arc<Stage>>,
     /// The hooks on the way of what comes back: of the answer, or of the rejection.
     pub back: Vec<Arc<Stage>>,
+    /// The sources of the packet's set that do not fare so.
+    pub apart: Vec<Apart>,
+}
+
+impl PredictedBranch {
+    /// The same branch of another source's packet, which fares alike.
+    pub(super) fn of_another(&self, from: IpAddr, to: IpAddr) -> Self {
+        let mut own = self.clone();
+        if let PredictedOutcome::Delivered { source, .. } = &mut own.outcome
+            && source.ip() == from
+        {
+            source.set_ip(to);
+        }
+        own.connections.iter_mut().for_each(|(_, connection)| connection.become_another(from, to));
+        for (_, effect) in &mut own.remembered {
+            let (Effect::Note { address, .. } | Effect::Forget { address, .. }) = effect;
+            if *address == from {
+                *address = to;
+            }
+        }
+        own
+    }
 }
 
 /// How a packet's way ends.

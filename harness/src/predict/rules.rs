@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use svclab_rules::cluster::Family;
 use svclab_rules::ruleset::{self, Program, Rule};
-use svclab_rules::walk::{Arrival, Branch, ChainId, Narrowed, RuleId, Then};
+use svclab_rules::walk::{Arrival, Branch, ChainId, Fork, Narrowed, Narrowing, RuleId, Then};
 
 use super::matched_rule::NextHook;
 use super::{PredictError, RulePlace};
@@ -29,9 +29,21 @@ impl Rules {
         Ok(Some(Self { family, installed, program }))
     }
 
-    /// Takes a packet through a hook.
-    pub(super) fn walk(&self, arrival: Arrival<'_>, trace: Narrowed) -> Vec<Branch<Narrowed>> {
-        self.program.walk_with(arrival, trace)
+    /// Takes a packet through a hook; returns also where sources of its set were set apart.
+    pub(super) fn walk(&self, arrival: Arrival<'_>, trace: Narrowed) -> (Vec<Branch<Narrowed>>, Vec<Fork<Narrowed>>) {
+        let mut branches = Vec::new();
+        let forks = self.program.walk_into(arrival, trace, &mut branches);
+        (branches, forks)
+    }
+
+    /// Takes a packet of a source that was set apart on from there.
+    pub(super) fn take_up(
+        &self,
+        arrival: Arrival<'_>,
+        fork: &Fork<Narrowed>,
+        narrowing: Option<&Narrowing>,
+    ) -> Vec<Branch<Narrowed>> {
+        self.program.take_up(arrival, fork, |before| before.with(narrowing))
     }
 
     /// The table and name of a chain.

@@ -1,7 +1,8 @@
 //! Senders that differ only in the source address of their packets, taken as one.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use svclab_rules::cluster::{Family, ObjectName, Protocol};
@@ -10,6 +11,7 @@ use svclab_rules::walk::{
 };
 
 use super::narrow::keys;
+use super::packet_state::{PlaceApart, SetApart};
 use super::{Circumstances, Network, PredictedBranch, PredictedOutcome, PredictedReply, Prediction};
 use crate::scenario::Vantage;
 use crate::topology::{ETH0, InterfaceKind, NetnsId, Role, Sender, UNDERLAY, pod_label};
@@ -199,6 +201,25 @@ impl Network<'_> {
         narrowing: Option<&Narrowing>,
         memory: Option<&Memory>,
     ) -> Option<(Packet, Prediction)> {
+        self.predict_of_set(senders, witness, narrowing, (memory, SetApart::No))
+    }
+
+    /// The same, where sources may be set apart: those of which another thing becomes in one branch of chance alone. They stay in the set,
+    /// and [`OfSet::of_source`] has what becomes of each.
+    pub(crate) fn predict_apart(&self, senders: &Senders, witness: &Packet, narrowing: &Narrowing) -> Option<OfSet> {
+        let places = RefCell::default();
+        let given = (None, SetApart::Note(&places));
+        let (packet, prediction) = self.predict_of_set(senders, witness, Some(narrowing), given)?;
+        Some(OfSet { packet, prediction, places: places.into_inner() })
+    }
+
+    fn predict_of_set(
+        &self,
+        senders: &Senders,
+        witness: &Packet,
+        narrowing: Option<&Narrowing>,
+        (memory, apart): (Option<&Memory>, SetApart<'_>),
+    ) -> Option<(Packet, Prediction)> {
         let member = senders.member(witness)?;
         let mut packet = *witness;
         if let Way::Process(netns, _) = senders.way {
@@ -214,7 +235,7 @@ impl Network<'_> {
         if let Some((narrowing, input)) = narrowing.zip(member.input) {
             narrowing.name_interfaces(Field::Source, input, &senders.inputs);
         }
-        let given = Circumstances { memory, narrowing, ..Circumstances::default() };
+        let given = Circumstances { memory, narrowing, apart, ..Circumstances::default() };
         Some((packet, self.follow(member.sender, senders.via_netns, packet, given)))
     }
 
@@ -277,6 +298,40 @@ impl Network<'_> {
             ..Circumstances::default()
         };
         self.follow_reply(receiver, reply, (member.sender, packet.tuple()), given)
+    }
+}
+
+/// What becomes of a set of packets, but for sources that are set apart.
+pub(crate) struct OfSet {
+    /// One of the packets.
+    pub(crate) packet: Packet,
+    /// What becomes of it. Branches name the sources that do not fare so.
+    pub(crate) prediction: Prediction,
+    places: Vec<PlaceApart>,
+}
+
+impl OfSet {
+    /// What becomes of the packet of a source that was set apart: where it was, it is followed on its own; in all other branches it fares as
+    /// the packet of the set.
+    pub(crate) fn of_source(
+        &self,
+        network: &Network<'_>,
+        senders: &Senders,
+        packet: &Packet,
+        narrowing: &Narrowing,
+    ) -> Option<Prediction> {
+        let source = address_bits(packet.source);
+        let here: Vec<PlaceApart> = self.places.iter().filter(|place| place.fork.apart.has(source)).cloned().collect();
+        let alike =
+            self.prediction.branches.iter().filter(|branch| !branch.apart.iter().any(|apart| apart.has(source)));
+        let mut branches: Vec<PredictedBranch> =
+            alike.map(|branch| branch.of_another(self.packet.source, packet.source)).collect();
+        if !here.is_empty() {
+            let given = (None, SetApart::TakeUp(&here));
+            let (_, own) = network.predict_of_set(senders, packet, Some(narrowing), given)?;
+            branches.extend(own.branches);
+        }
+        Some(Prediction { source: SocketAddr::new(packet.source, self.prediction.source.port()), branches })
     }
 }
 

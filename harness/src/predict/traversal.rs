@@ -5,13 +5,14 @@ use std::net::{IpAddr, SocketAddr};
 use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::walk::{
     Arrival, Branch, BridgePorts, By, Direction, Field, Hook, HookVerdict, Interface, Intervals, Narrowed, Narrowing,
-    Packet, RejectResponse, State, Tracked, Tracking, Tuple, address_bits,
+    Packet, RejectResponse, Share, State, Tracked, Tracking, Tuple, address_bits,
 };
 
 use super::narrow::{Set, is_among, loopback};
-use super::packet_state::{End, Ended, Origin, PacketState};
+use super::packet_state::{End, Ended, Origin, PacketState, PlaceApart, SetApart};
 use super::prediction::{Cause, Stage};
 use super::routing::Way;
+use super::rules::Rules;
 use super::ways::Out;
 use super::{Machine, Network};
 use crate::topology::{ETH0, InterfaceKind, LOOPBACK, NetnsId, Role, UNDERLAY};
@@ -322,12 +323,11 @@ impl<'n, 'a> Traversal<'n, 'a> {
             return Vec::new();
         }
         let environment = self.origin.memory.and_then(|memory| memory.get(&netns)).unwrap_or(&machine.environment);
-        let trace = Narrowed::by(self.narrowing.as_ref());
         let arrival = Arrival { environment, hook, packet: &state.packet, tracking: state.tracking };
-        let branches = rules.walk(arrival, trace);
+        let branches = self.branches_of(netns, rules, arrival, &state);
         if branches.len() > 1 {
             // Not every branch contains it: for a part a rule may hold by chance, and then not for another of its conditions.
-            let steps = || branches.iter().flat_map(|branch| &branch.trace.path.0);
+            let steps = || branches.iter().flat_map(|branch| branch.trace.path.steps());
             let decided = steps().find(|step| step.is_by_chance()).or_else(|| steps().next());
             self.origin.budget.split(&state, branches.len(), decided.map(|step| (netns, family, step.rule)));
         }
@@ -352,6 +352,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
                 assumptions: state.assumptions.and(branch.assumptions),
                 effects: state.effects.and(netns, branch.effects),
                 trail: state.trail.and(stage),
+                apart: [state.apart.as_slice(), branch.trace.apart.get_mut().as_slice()].concat(),
             };
             let how = if is_lost && branch.outcome == HookVerdict::Accept {
                 Some(Ended::Dropped(netns, Cause::NoAddress))
@@ -368,6 +369,37 @@ impl<'n, 'a> Traversal<'n, 'a> {
             }
         }
         accepted
+    }
+
+    /// What can become of a packet at a hook. Where chance decides at this hook first, sources of its set may be set apart.
+    fn branches_of(
+        &self,
+        netns: NetnsId,
+        rules: &Rules,
+        arrival: Arrival<'_>,
+        state: &PacketState,
+    ) -> Vec<Branch<Narrowed>> {
+        let hook = arrival.hook;
+        let trace = Narrowed::by(self.narrowing.as_ref());
+        match self.origin.apart {
+            SetApart::Note(noted) if !self.is_answer && state.share == Share::ONE => {
+                let trace = trace.setting_apart();
+                let (branches, forks) = rules.walk(arrival, trace);
+                let passed = state.passed();
+                noted.borrow_mut().extend(forks.into_iter().map(|fork| PlaceApart { netns, hook, passed, fork }));
+                branches
+            }
+            SetApart::TakeUp(places) if !self.is_answer => {
+                let passed = state.passed();
+                let is_here = |place: &&PlaceApart| (place.netns, place.hook, place.passed) == (netns, hook, passed);
+                let mut here = places.iter().filter(is_here).peekable();
+                if here.peek().is_none() {
+                    return rules.walk(arrival, trace).0;
+                }
+                here.flat_map(|place| rules.take_up(arrival, &place.fork, self.narrowing.as_ref())).collect()
+            }
+            _ => rules.walk(arrival, trace).0,
+        }
     }
 
     /// Chooses the source that rules leave open; `false` where there is no address for it.

@@ -25,7 +25,7 @@ pub(super) struct Ways {
     /// The addresses of each kind of route, and behind them those of none.
     addresses: Vec<Intervals>,
     routes: Vec<Route>,
-    /// The kind of each route: routes to pods that are alike are of one.
+    /// The kind of each route: routes to pods that are alike are of one, and so are routes over the same next hop.
     kinds: Vec<usize>,
 }
 
@@ -47,10 +47,10 @@ impl Ways {
             sweep.start(start);
         }
         sweep.close_before(u128::MAX);
-        let mut first_of: HashMap<usize, usize> = HashMap::new();
-        let kind = |(number, route): (usize, &Route)| match alike(route) {
-            Some(group) => *first_of.entry(group).or_insert(number),
-            None => number,
+        let mut first_of: HashMap<Kind, usize> = HashMap::new();
+        let kind = |(number, route): (usize, &Route)| {
+            let kind = alike(route).map_or_else(|| Kind::of(&route.hop), Kind::ToPods);
+            *first_of.entry(kind).or_insert(number)
         };
         let kinds: Vec<usize> = routes.iter().enumerate().map(kind).collect();
         let mut addresses: Vec<Vec<(u128, u128)>> = vec![Vec::new(); routes.len() + 1];
@@ -68,6 +68,26 @@ impl Ways {
         let (_, route) = self.parts.get(at.checked_sub(1)?)?;
         is_among(set, field, to, &self.addresses[route.map_or(self.routes.len(), |route| self.kinds[route])]);
         route.map(|route| &self.routes[route])
+    }
+}
+
+/// What routes of one kind have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    /// They lead to pods that are alike, by their number.
+    ToPods(usize),
+    Gateway(IpAddr, u32),
+    Link(u32),
+    Nowhere,
+}
+
+impl Kind {
+    fn of(hop: &Hop) -> Self {
+        match *hop {
+            Hop::Gateway(next_hop, interface) => Self::Gateway(next_hop, interface),
+            Hop::Link(interface) => Self::Link(interface),
+            Hop::Nowhere => Self::Nowhere,
+        }
     }
 }
 
@@ -113,8 +133,11 @@ mod tests {
     #[test]
     fn the_longest_prefix_counts() {
         let prefixes = ["10.0.0.0/8", "0.0.0.0/0", "10.1.0.0/16", "10.1.2.3/32", "10.1.2.4/32", "10.1.255.0/24"];
-        let route = |prefix: &&str| Route { destination: prefix.parse().unwrap(), hop: Hop::Nowhere };
-        let routes: Vec<Route> = prefixes.iter().map(route).collect();
+        let route = |(link, prefix): (usize, &&str)| {
+            let hop = Hop::Link(u32::try_from(link).unwrap());
+            Route { destination: prefix.parse().unwrap(), hop }
+        };
+        let routes: Vec<Route> = prefixes.iter().enumerate().map(route).collect();
         let ways = Ways::of(&routes, Family::Ipv4, |_| None);
         for address in [
             "9.9.9.9",
@@ -135,5 +158,15 @@ mod tests {
         let some = Ways::of(&routes[2..], Family::Ipv4, |_| None);
         assert_eq!(some.find(Field::Destination, "11.0.0.1".parse().unwrap(), None), None);
         assert_eq!(some.addresses.iter().map(|part| part.ranges().len()).sum::<usize>(), some.parts.len());
+    }
+
+    #[test]
+    fn routes_over_one_next_hop_are_of_one_kind() {
+        let hop = || Hop::Gateway("172.18.0.3".parse().unwrap(), 1);
+        let route = |prefix: &str, hop| Route { destination: prefix.parse().unwrap(), hop };
+        let routes = [route("10.0.0.1/32", hop()), route("10.0.0.7/32", hop()), route("10.0.0.9/32", Hop::Nowhere)];
+        let ways = Ways::of(&routes, Family::Ipv4, |_| None);
+        assert_eq!((ways.kinds[0], ways.kinds[1], ways.kinds[2]), (0, 0, 2));
+        assert_eq!(ways.addresses[0].ranges().len(), 2);
     }
 }

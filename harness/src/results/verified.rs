@@ -18,6 +18,8 @@ struct Scenario {
     #[serde(default)]
     flows: usize,
     #[serde(default)]
+    left_out: usize,
+    #[serde(default)]
     not_promised: usize,
     #[serde(default)]
     coverage: Vec<Row>,
@@ -56,7 +58,7 @@ pub(super) fn suites(scenarios: Value) -> Result<Vec<Suite>, serde_json::Error> 
 }
 
 fn suite(scenario: Scenario) -> Suite {
-    let Scenario { name, file, seconds, error, machines, flows, not_promised, coverage, findings } = scenario;
+    let Scenario { name, file, seconds, error, machines, flows, left_out, not_promised, coverage, findings } = scenario;
     let row = |row: &Row| {
         let agreeing = row.flows - row.disagreeing.min(row.flows);
         format!("{} > {}: {agreeing} of {}", row.from, row.kind, counted(row.flows, "flow"))
@@ -70,8 +72,10 @@ fn suite(scenario: Scenario) -> Suite {
         notes.push(format!("nothing is promised for {}", counted(not_promised, "flow")));
     }
     notes.extend(findings.iter().filter(|finding| !finding.fails).map(note));
-    let is_sound = error.is_none();
-    let cases = findings.iter().filter(|finding| finding.fails).map(failed).chain(is_sound.then_some(others));
+    let left = format!("at least {} of packets not followed", counted(left_out, "class"));
+    let left = (left_out > 0).then(|| case(left, Status::Failed));
+    let others = error.is_none().then_some(others);
+    let cases = findings.iter().filter(|finding| finding.fails).map(failed).chain(left).chain(others);
     Suite { name, file, repetition: None, seconds, error, notes, machines, cases: cases.collect() }
 }
 

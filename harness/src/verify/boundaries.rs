@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 use svclab_rules::cluster::{Cluster, Family, Node, Service};
-use svclab_rules::walk::{Field, Intervals, Narrowing, Packet, address_bits};
+use svclab_rules::walk::{Field, Intervals, Narrowing, Others, Packet, address_bits};
 
 /// Sorted numbers as ranges of one.
 type Keys = Vec<(u128, u128)>;
@@ -84,6 +84,27 @@ impl Boundaries {
         boundaries.ranges = Family::ALL.map(|family| ranges_of(&own, family));
         boundaries.clients = cluster.services.iter().map(|service| Clients::of(cluster, service)).collect();
         boundaries
+    }
+
+    /// Whether endpoints of the services that a packet is for send others of its set, and a source of the set that is of none of them, or
+    /// else any.
+    pub(crate) fn plain_source(&self, packet: &Packet, sources: &Intervals) -> Option<(u128, Others)> {
+        let port = u16::try_from(Field::DestinationPort.of(packet)).ok()?;
+        let protocol = packet.transport.protocol();
+        let frontends = self.frontends.get(&(protocol, port)).and_then(|own| own.services.get(&packet.destination));
+        let value = address_bits(packet.destination);
+        let is_node = self.nodes[packet.family() as usize].binary_search(&(value, value)).is_ok();
+        let node_ports = self.node_ports.0.get(&protocol).filter(|_| is_node).and_then(|own| own.services.get(&port));
+        let mut claimed = frontends.into_iter().chain(node_ports).flatten();
+        // Of several services at one address, one is enough: others are told apart by their rules.
+        let endpoints = &self.clients[*claimed.next()?].endpoints;
+        let source = address_bits(packet.source);
+        let is_endpoint = |source: u128| endpoints.binary_search(&(source, source)).is_ok();
+        if !is_endpoint(source) {
+            return Some((source, Others::Left));
+        }
+        let plain = sources.without_ranges(endpoints).first();
+        Some(plain.map_or((source, Others::Apart), |plain| (plain, Others::Left)))
     }
 
     /// Leaves the packets of a set of which the promise is another than of this one.
@@ -179,7 +200,7 @@ impl Clients {
 
     fn narrow(&self, packet: &Packet, narrowing: &Narrowing) {
         let source = address_bits(packet.source);
-        narrowing.look_up(Field::Source, source, &self.endpoints);
+        narrowing.look_up_own(source, &self.endpoints);
         for range in &self.ranges {
             narrowing.ask(Field::Source, source, range);
         }

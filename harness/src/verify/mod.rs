@@ -52,7 +52,7 @@ pub use verification::{AddressKind, Asked, Verification};
 pub use crate::sources::Disagreement;
 
 /// How scenarios are verified.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Options {
     /// How many labs run at the same time; `None` stands for one per CPU.
     pub jobs: Option<NonZeroUsize>,
@@ -70,6 +70,9 @@ pub struct Options {
     pub from: Option<String>,
     /// Only packets that start on this node.
     pub node: Option<String>,
+    /// How many classes of packets are followed at most, of all pods of a node, of each node's processes, and of hosts by each of their ways:
+    /// each takes time, and those that are left take memory.
+    pub most_classes: u32,
     /// The program whose processes labs are in, one for each of `jobs`: svclab, which [`serve`]s with the arguments
     /// [`WORKER`](crate::worker::WORKER) and `verify`. Then the death of a lab's process is an error of its scenario. It reads the
     /// texts in [`Scenario::inputs`] again, so scenarios must be as they were read. `None` for threads of this process.
@@ -78,6 +81,27 @@ pub struct Options {
     /// Where to report how far verification is.
     #[serde(skip)]
     pub progress: Arc<Progress>,
+}
+
+/// How many classes are followed at most where nothing else is said.
+pub const MOST_CLASSES: u32 = 2_000_000;
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            jobs: None,
+            backend: Backend::default(),
+            allow_unknown: false,
+            no_lab: false,
+            repeat: None,
+            service: None,
+            from: None,
+            node: None,
+            most_classes: MOST_CLASSES,
+            worker: None,
+            progress: Arc::default(),
+        }
+    }
 }
 
 impl Options {
@@ -136,9 +160,11 @@ pub struct Verified {
 }
 
 impl Verified {
-    /// Whether all sources agree.
+    /// Whether all sources agree about all packets.
     pub fn holds(&self, options: &Options) -> bool {
-        self.result.as_ref().is_ok_and(|verification| verification.failures(options).next().is_none())
+        let holds =
+            |verification: &Verification| verification.left_out == 0 && verification.failures(options).next().is_none();
+        self.result.as_ref().is_ok_and(holds)
     }
 }
 

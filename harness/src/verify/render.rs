@@ -99,7 +99,8 @@ fn closing(page: &Page, verification: &Verification, options: &Options) -> Strin
         let _ = write!(text, ", except for {} noted above", counted(allowed, "flow"));
     }
     if verification.left_out > 0 {
-        let _ = write!(text, "; not followed: {}", counted(verification.left_out, "set of packets"));
+        let left = counted(verification.left_out, "class");
+        let _ = write!(text, "; incomplete: at least {left} not followed, for there are more than --most-classes");
     }
     if verification.not_promised > 0 {
         let _ = write!(text, "; nothing is promised for {}", counted(verification.not_promised, "flow"));

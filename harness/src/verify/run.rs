@@ -40,7 +40,7 @@ pub(super) fn run(scenario: &Scenario, options: &Options) -> Result<Verification
     let verifying = Verifying {
         scenario,
         options,
-        survey: Survey::new(&context, &released, &boundaries, depth),
+        survey: Survey::new(&context, &released, &boundaries, depth).at_most(options.most_classes),
         kinds: Kinds::of(prepared.cluster),
     };
     let Part { mut tally, mut findings, witnesses } = verifying.ask_all();

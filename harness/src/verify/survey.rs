@@ -4,12 +4,13 @@ use std::net::SocketAddr;
 
 use svclab_rules::cluster::Protocol;
 use svclab_rules::promise::{Promise, Question, VantagePoint};
-use svclab_rules::walk::{Classes, Field, Intervals, Narrowing, Packet, Region, Transport, address_bits};
+use svclab_rules::walk::{Classes, Field, Intervals, Narrowing, Packet, Region, Transport, address_bits, bits_address};
 
+use super::MOST_CLASSES;
 use super::boundaries::Boundaries;
 use super::later::{Behind, Depth, Later};
 use super::prepared;
-use crate::predict::{Network, NewFlow, Prediction, Senders};
+use crate::predict::{Network, NewFlow, OfSet, Prediction, Senders};
 use crate::probe::{Counting, FIRST_PORT};
 use crate::scenario::{Probe, Scenario, Vantage};
 use crate::sources::{Context, Sources};
@@ -58,8 +59,14 @@ impl Asked<'_> {
     }
 }
 
-/// How many classes of one sender are followed.
-const MOST_CLASSES: usize = 4_000_000;
+/// What was found of a set of packets.
+struct Answer<'s> {
+    /// Nothing where no packet of it is sent to any machine but the sender's own, or no service may be asked by it.
+    asked: Option<Asked<'s>>,
+    of_set: OfSet,
+    /// Sources that are set apart in it.
+    apart: Vec<u128>,
+}
 
 /// After how many classes progress is reported.
 const REPORTED: usize = 256;
@@ -80,6 +87,8 @@ pub(crate) struct Survey<'x, 'a> {
     pub(crate) released: &'x Network<'a>,
     pub(crate) boundaries: &'x Boundaries,
     pub(crate) depth: Depth,
+    /// How many classes of senders that send alike are followed at most.
+    most: usize,
     /// Whether nodes tunnel packets to each other.
     has_tunnels: bool,
 }
@@ -93,7 +102,12 @@ impl<'x, 'a> Survey<'x, 'a> {
     ) -> Self {
         let mut interfaces = context.network.topology().namespaces.iter().flat_map(|netns| &netns.interfaces);
         let has_tunnels = interfaces.any(|interface| matches!(interface.kind, InterfaceKind::Vxlan { .. }));
-        Self { context, released, boundaries, depth, has_tunnels }
+        Self { context, released, boundaries, depth, most: MOST_CLASSES as usize, has_tunnels }
+    }
+
+    /// The same with another limit.
+    pub(crate) fn at_most(self, classes: u32) -> Self {
+        Self { most: classes as usize, ..self }
     }
 
     /// Goes through the classes of all first packets of some senders that open a connection of TCP, UDP or SCTP.
@@ -123,7 +137,17 @@ impl<'x, 'a> Survey<'x, 'a> {
         let mut expected = 0;
         while let Some(class) = classes.next_by(|witness, narrowing| self.ask(senders, witness, narrowing)) {
             surveyed.classes += 1;
-            class.found.into_iter().for_each(&mut found);
+            if let Some(Answer { asked, of_set, apart }) = class.found {
+                let region = asked.as_ref().map_or(&class.region, |asked| &asked.region);
+                for source in apart {
+                    surveyed.classes += 1;
+                    let region = region.with(Field::Source, Intervals::one(source));
+                    let (asked, rest) = self.ask_apart(senders, &of_set, source, region);
+                    classes.add(rest);
+                    asked.into_iter().for_each(&mut found);
+                }
+                asked.into_iter().for_each(&mut found);
+            }
             if let Some(counting) =
                 counting.filter(|_| surveyed.classes.is_multiple_of(REPORTED) || classes.left() == 0)
             {
@@ -133,7 +157,8 @@ impl<'x, 'a> Survey<'x, 'a> {
                 expected = expected.max(now);
                 counting.counted(((surveyed.classes - 1) % REPORTED + 1) as u64);
             }
-            if surveyed.classes >= MOST_CLASSES {
+            // What is left takes memory as well.
+            if surveyed.classes + classes.left() > self.most {
                 surveyed.left_out = classes.left();
                 break;
             }
@@ -143,9 +168,44 @@ impl<'x, 'a> Survey<'x, 'a> {
 
     /// Asks about a packet, and leaves those of its set of which something else is promised or predicted. `None` where it is not sent
     /// to any machine but the sender's own, or no service may be asked by it.
-    fn ask<'s>(&self, senders: &'s Senders, witness: &Packet, narrowing: &Narrowing) -> Option<Asked<'s>> {
+    fn ask<'s>(&self, senders: &'s Senders, witness: &Packet, narrowing: &Narrowing) -> Option<Answer<'s>> {
+        let mut witness = *witness;
+        if senders.are_pods()
+            && let Some((source, others)) = self.boundaries.plain_source(&witness, &narrowing.region()[Field::Source])
+        {
+            narrowing.set_sources_apart(source, others);
+            witness.source = bits_address(source, witness.family());
+        }
+        let of_set = self.context.network.predict_apart(senders, &witness, narrowing)?;
+        let asked = self.judge(senders, of_set.packet, of_set.prediction.clone(), narrowing);
+        let asked = asked.map(|asked| Asked { region: narrowing.own_region(), ..asked });
+        Some(Answer { asked, of_set, apart: narrowing.apart() })
+    }
+
+    /// Asks about the packet of a source that was set apart. Returns also what is left of its region.
+    fn ask_apart<'s>(
+        &self,
+        senders: &'s Senders,
+        of_set: &OfSet,
+        source: u128,
+        region: Region,
+    ) -> (Option<Asked<'s>>, Vec<Region>) {
+        let packet = Packet { source: bits_address(source, region.family()), ..of_set.packet };
+        let narrowing = Narrowing::of(region, &packet);
+        let prediction = of_set.of_source(&self.context.network, senders, &packet, &narrowing);
+        let asked = prediction.and_then(|prediction| self.judge(senders, packet, prediction, &narrowing));
+        (asked, narrowing.take_rest())
+    }
+
+    /// What is promised of a packet of which this is predicted, and what becomes of packets behind it.
+    fn judge<'s>(
+        &self,
+        senders: &'s Senders,
+        packet: Packet,
+        prediction: Prediction,
+        narrowing: &Narrowing,
+    ) -> Option<Asked<'s>> {
         let network = &self.context.network;
-        let (packet, prediction) = network.predict_set(senders, witness, Some(narrowing), None)?;
         self.boundaries.narrow(&packet, narrowing);
         if senders.are_pods() && is_own(&packet, narrowing) || self.has_tunnels && is_of_tunnel(&packet, narrowing) {
             return None;

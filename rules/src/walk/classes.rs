@@ -66,7 +66,12 @@ impl Classes {
         let narrowing = Narrowing::of(region, &witness);
         let found = walk(&witness, &narrowing);
         self.todo.extend(narrowing.take_rest().into_iter().rev());
-        Some(Class { region: narrowing.region(), witness, found })
+        Some(Class { region: narrowing.own_region(), witness, found })
+    }
+
+    /// Adds packets, which are disjoint with all others.
+    pub fn add(&mut self, regions: Vec<Region>) {
+        self.todo.extend(regions.into_iter().rev());
     }
 
     /// How many regions are left, each of at least one class.

@@ -43,6 +43,12 @@ impl Connection {
         (self.reply.destination, self.reply.destination_port) != (self.original.source, self.original.source_port)
     }
 
+    /// Makes it the same connection of another source, wherever it has the one.
+    pub fn become_another(&mut self, from: IpAddr, to: IpAddr) {
+        let ends = [&mut self.original.source, &mut self.reply.destination];
+        ends.into_iter().filter(|end| **end == from).for_each(|end| *end = to);
+    }
+
     /// Settles where the connection goes.
     pub(crate) fn bind_destination(&mut self, address: IpAddr, port: u16) {
         (self.reply.source, self.reply.source_port) = (address, port);

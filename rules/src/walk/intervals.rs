@@ -69,7 +69,7 @@ impl Intervals {
 
     /// The numbers of this set that are in none of some sorted, disjoint ranges.
     #[must_use]
-    pub(crate) fn without_ranges(&self, others: &[(u128, u128)]) -> Self {
+    pub fn without_ranges(&self, others: &[(u128, u128)]) -> Self {
         let mut left = SmallVec::new();
         for &(first, last) in &self.0 {
             let mut from = Some(first);

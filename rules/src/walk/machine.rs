@@ -6,10 +6,12 @@ use super::branch::{Branch, By, HookVerdict, Unknown};
 use super::code::Code;
 use super::connection::Tracking;
 use super::environment::Environment;
+use super::fork::Fork;
 use super::hook::Hook;
 use super::packet::Packet;
 use super::pass::{Cursor, Draws, Next, Pass, Todo, Work};
 use super::program::Program;
+use super::share::Share;
 use super::stops::Stop;
 use super::trace::{ChainId, NoTrace, RuleId, Trace};
 use super::walker::Walker;
@@ -47,30 +49,48 @@ impl<C: Code> Program<C> {
         branches
     }
 
-    /// The same; the branches are put behind those that are in `branches` already.
-    pub fn walk_into<T: Trace>(&self, arrival: Arrival<'_>, trace: T, branches: &mut Vec<Branch<T>>) {
+    /// The same; the branches are put behind those that are in `branches` already. Returns where sources were set apart.
+    pub fn walk_into<T: Trace>(
+        &self,
+        arrival: Arrival<'_>,
+        trace: T,
+        branches: &mut Vec<Branch<T>>,
+    ) -> Vec<Fork<T>> {
         let Arrival { hook, packet, tracking, .. } = arrival;
+        let mut forks = Vec::new();
         let mut walker = Walker::new(packet, tracking, trace);
         if packet.family() != self.family {
             // The kernel keeps the families apart: these rules never see the packet.
             walker.look_up();
             branches.push(walker.end(HookVerdict::Accept));
-            return;
+            return forks;
         }
         if hook.is_entry() {
             walker.forget_connection();
         }
-        let mut todo = Todo::new();
-        let most = branches.len() + MOST_BRANCHES;
-        let mut next = Some(Work { walker, stop: 0, place: None });
-        while let Some(work) = next {
-            let branch = match &work.place {
-                Some((cursor, _)) if branches.len() >= most => too_many(work.walker, cursor),
-                _ => finish(self, &arrival, work, &mut todo),
-            };
-            branches.push(branch);
-            next = todo.pop();
-        }
+        finish_all(self, &arrival, Work { walker, stop: 0, place: None }, branches, &mut forks);
+        forks
+    }
+}
+
+/// Takes a packet to the end of the hook by all branches.
+pub(super) fn finish_all<C: Code, T: Trace>(
+    program: &Program<C>,
+    arrival: &Arrival<'_>,
+    work: Work<T>,
+    branches: &mut Vec<Branch<T>>,
+    forks: &mut Vec<Fork<T>>,
+) {
+    let mut todo = Todo::new();
+    let most = branches.len() + MOST_BRANCHES;
+    let mut next = Some(work);
+    while let Some(work) = next {
+        let branch = match &work.place {
+            Some((cursor, _)) if branches.len() >= most => too_many(work.walker, cursor),
+            _ => finish(program, arrival, work, (&mut todo, forks)),
+        };
+        branches.push(branch);
+        next = todo.pop();
     }
 }
 
@@ -88,7 +108,7 @@ fn finish<C: Code, T: Trace>(
     program: &Program<C>,
     &Arrival { environment, hook, .. }: &Arrival<'_>,
     mut work: Work<T>,
-    todo: &mut Todo<T>,
+    (todo, forks): (&mut Todo<T>, &mut Vec<Fork<T>>),
 ) -> Branch<T> {
     let walker = &mut work.walker;
     for (position, stop) in program.stops[hook as usize].iter().enumerate().skip(work.stop) {
@@ -109,7 +129,7 @@ fn finish<C: Code, T: Trace>(
             walker.mark_before = walker.packet.mark;
             (Cursor { chain, rule: program.first_rule(chain), callers: ArrayVec::new() }, Next::Rule)
         });
-        let mut pass = Pass { environment, hook, stop: position, cursor, todo, draws: Draws::Alike };
+        let mut pass = Pass { environment, hook, stop: position, cursor, todo, forks, draws: Draws::Alike };
         if let Some(outcome) = pass.run(program, walker, next, chain) {
             return work.walker.end(outcome);
         }
@@ -126,9 +146,10 @@ pub(super) fn meet_alone<C: Code, T: Trace>(
     mut walker: Walker<T>,
     rule: u32,
 ) -> impl Iterator<Item = (Walker<T>, Next)> {
-    let mut todo = Todo::new();
+    let (mut todo, mut forks) = (Todo::new(), Vec::new());
     let cursor = Cursor { chain: 0, rule, callers: ArrayVec::new() };
-    let mut pass = Pass { environment, hook, stop: 0, cursor, todo: &mut todo, draws: Draws::Counted };
+    let mut pass =
+        Pass { environment, hook, stop: 0, cursor, todo: &mut todo, forks: &mut forks, draws: Draws::Counted };
     let next = code.meet(&mut pass, &mut walker, rule);
     // What is left last is taken up first.
     let others = todo.into_iter().rev().filter_map(|work| Some((work.walker, work.place?.1)));
@@ -162,12 +183,27 @@ impl<T: Trace> Pass<'_, T> {
             next = match program.code.next_rule(program.span(self.cursor.chain), self.cursor.rule, walker) {
                 None => Next::Return,
                 Some(rule) => {
+                    let is_part = walker.share != Share::ONE && walker.effects.is_empty();
+                    let before = walker.trace.may_set_apart(is_part).then(|| walker.clone());
                     self.cursor.rule = rule + 1;
                     let next = program.code.meet(self, walker, rule);
                     next.record(walker);
+                    if let Some(before) = before {
+                        self.fork(&before, walker, rule);
+                    }
                     next
                 }
             };
+        }
+    }
+
+    /// Keeps the packet as it was before a rule that set sources apart.
+    fn fork(&mut self, before: &Walker<T>, walker: &mut Walker<T>, rule: u32) {
+        for apart in walker.trace.set_apart() {
+            let mut walker = before.clone();
+            walker.trace = before.trace.alone();
+            let cursor = Cursor { rule, ..self.cursor.clone() };
+            self.forks.push(Fork { apart, work: Work { walker, stop: self.stop, place: Some((cursor, Next::Rule)) } });
         }
     }
 }

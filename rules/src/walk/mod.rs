@@ -14,7 +14,8 @@
 //!
 //! Sets of packets go through rules by one of them, the witness: `asking` has every question that conditions put to a packet, and
 //! reports it; `narrowing` keeps the packets that would answer alike, a `region` of [`Intervals`] for each [`Field`]; [`Classes`]
-//! goes on with the others until none is left.
+//! goes on with the others until none is left. Of a cascade, the packets of its own endpoints are taken up in the branch that treats them
+//! otherwise (`fork`).
 
 mod address;
 mod alongside;
@@ -25,6 +26,7 @@ mod code;
 mod connection;
 mod environment;
 mod field;
+mod fork;
 mod held;
 mod hook;
 mod inspect;
@@ -57,13 +59,14 @@ pub(crate) use code::Code;
 pub use connection::{Connection, Direction, SourceNat, State, Tracked, Tracking};
 pub use environment::{AddressTable, Environment, IpSet, Part, RecentEntry, RecentLists, address_scope};
 pub use field::Field;
+pub use fork::{Apart, Fork};
 pub(crate) use held::Held;
 pub use hook::Hook;
 pub(crate) use inspect::{Edges, Inspect, Reach, RuleEffect, Scan};
 pub use interface::Interface;
 pub use intervals::Intervals;
 pub use machine::Arrival;
-pub use narrowing::{Narrowed, Narrowing};
+pub use narrowing::{Narrowed, Narrowing, Others};
 pub(crate) use nesting::{Fault, Hooks, Lead, faults, reached, starts};
 pub use packet::{BridgePorts, Packet, Transport};
 pub(crate) use pass::{Next, Pass, stop};

@@ -1,10 +1,12 @@
 //! From one packet to all that rules treat alike.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use super::field::Field;
+use super::fork::Apart;
 use super::intervals::{Intervals, overlapping};
 use super::packet::Packet;
 use super::region::Region;
@@ -32,6 +34,18 @@ struct Shared {
     names: Vec<Names>,
     /// What answers differently: disjoint regions, which the present one is disjoint with.
     rest: Vec<Region>,
+    /// The sources that are in the region, and are set apart in a branch of chance.
+    apart: BTreeSet<u128>,
+    sets_apart: Option<Others>,
+}
+
+/// What becomes of sources where the witness alone is asked for in a branch of chance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Others {
+    /// They are left for later.
+    Left,
+    /// They are all set apart: each is asked for in another branch.
+    Apart,
 }
 
 /// The interfaces by which the packets of a region come in or leave, by an address of theirs.
@@ -43,9 +57,18 @@ struct Names {
 }
 
 impl Narrowing {
-    pub(super) fn of(region: Region, witness: &Packet) -> Self {
+    /// All packets of a region, by one of them.
+    pub fn of(region: Region, witness: &Packet) -> Self {
         let witness = Field::ALL.map(|field| field.of(witness));
-        let shared = Shared { region, witness, source_is_chosen: false, names: Vec::new(), rest: Vec::new() };
+        let shared = Shared {
+            region,
+            witness,
+            source_is_chosen: false,
+            names: Vec::new(),
+            rest: Vec::new(),
+            apart: BTreeSet::new(),
+            sets_apart: None,
+        };
         Self { shared: Rc::new(RefCell::new(shared)), is_reply: false }
     }
 
@@ -58,6 +81,29 @@ impl Narrowing {
     /// The sources of packets are not those of the region: the sender's kernel chooses one, by what has been narrowed already.
     pub fn choose_source(&self) {
         self.shared.borrow_mut().source_is_chosen = true;
+    }
+
+    /// From now on, a packet of the set with this source is the witness, and sources that only a branch of chance asks for are set apart.
+    ///
+    /// Nothing may have been asked yet.
+    pub fn set_sources_apart(&self, witness: u128, others: Others) {
+        let mut shared = self.shared.borrow_mut();
+        shared.witness[Field::Source as usize] = witness;
+        shared.sets_apart = Some(others);
+    }
+
+    /// The sources that are set apart, as far as they are still in the set.
+    pub fn apart(&self) -> Vec<u128> {
+        let shared = self.shared.borrow();
+        let sources = &shared.region[Field::Source];
+        shared.apart.iter().copied().filter(|source| sources.contains(*source)).collect()
+    }
+
+    /// The present set without the sources that are set apart.
+    pub fn own_region(&self) -> Region {
+        let region = self.region();
+        let apart: Intervals = self.apart().into_iter().map(|source| (source, source)).collect();
+        if apart.is_empty() { region } else { region.with(Field::Source, region[Field::Source].without(&apart)) }
     }
 
     /// Packets of each address in a field come in or leave by an interface of their own, given as pairs of interface and address; the
@@ -113,6 +159,40 @@ impl Narrowing {
         }
     }
 
+    /// As [`Self::look_up`] for sources, but for those that are set apart.
+    pub fn look_up_own(&self, source: u128, keys: &[(u128, u128)]) {
+        let apart: Intervals = self.apart().into_iter().map(|source| (source, source)).collect();
+        self.shared.borrow_mut().region = self.own_region();
+        self.look_up(Field::Source, source, keys);
+        let mut shared = self.shared.borrow_mut();
+        let sources = &shared.region[Field::Source];
+        let all = sources.ranges().iter().chain(apart.ranges()).copied().collect();
+        shared.region = shared.region.with(Field::Source, all);
+    }
+
+    /// Which sources a question of a branch of chance sets apart, if it is one for a single source.
+    fn sets_apart(&self, value: u128, among: &Intervals) -> Option<Apart> {
+        let one = among.single()?;
+        if self.is_reply || self.own(Field::Source, value) != Some((Field::Source, 0)) {
+            return None;
+        }
+        let mut shared = self.shared.borrow_mut();
+        let Shared { region, apart, sets_apart, .. } = &mut *shared;
+        let sources = &region[Field::Source];
+        match (*sets_apart)? {
+            _ if one != value && sources.contains(one) => {
+                apart.insert(one);
+                Some(Apart::One(one))
+            }
+            Others::Apart if one == value => {
+                let all = sources.ranges().iter().flat_map(|(first, last)| *first..=*last);
+                apart.extend(all.filter(|source| *source != value));
+                Some(Apart::Others)
+            }
+            _ => None,
+        }
+    }
+
     fn asked(&self, field: Field, value: u128, among: impl FnOnce() -> Intervals) {
         let Some((field, added)) = self.own(field, value) else { return };
         let mut among = among();
@@ -141,7 +221,8 @@ impl Narrowing {
         self.shared.borrow().region.clone()
     }
 
-    pub(super) fn take_rest(&self) -> Vec<Region> {
+    /// What answers differently, since the last call.
+    pub fn take_rest(&self) -> Vec<Region> {
         std::mem::take(&mut self.shared.borrow_mut().rest)
     }
 }
@@ -168,12 +249,39 @@ pub struct Narrowed {
     pub path: Path,
     /// The set.
     pub narrowing: Option<Narrowing>,
+    /// The sources of the set that were set apart on the way.
+    pub apart: RefCell<Vec<Apart>>,
+    /// How many of them are known to who walks.
+    taken: usize,
+    stance: Stance,
+}
+
+/// Whether a walk sets sources apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Stance {
+    #[default]
+    Never,
+    NotYet,
+    Now,
 }
 
 impl Narrowed {
     /// No rule met yet.
     pub fn by(narrowing: Option<&Narrowing>) -> Self {
-        Self { path: Path::default(), narrowing: narrowing.cloned() }
+        Self { narrowing: narrowing.cloned(), ..Self::default() }
+    }
+
+    /// The same rules met by another set.
+    #[must_use]
+    pub fn with(&self, narrowing: Option<&Narrowing>) -> Self {
+        Self { path: self.path.clone(), ..Self::by(narrowing) }
+    }
+
+    /// The same where sources may be set apart.
+    #[must_use]
+    pub fn setting_apart(self) -> Self {
+        let may = self.narrowing.as_ref().is_some_and(|narrowing| narrowing.shared.borrow().sets_apart.is_some());
+        Self { stance: if may { Stance::NotYet } else { Stance::Never }, ..self }
     }
 }
 
@@ -187,9 +295,38 @@ impl Trace for Narrowed {
     }
 
     fn asked(&self, field: Field, value: u128, among: impl FnOnce() -> Intervals) {
-        if let Some(narrowing) = &self.narrowing {
-            narrowing.asked(field, value, among);
+        let Some(narrowing) = &self.narrowing else { return };
+        if self.stance != Stance::Now || field != Field::Source {
+            return narrowing.asked(field, value, among);
         }
+        let among = among();
+        match narrowing.sets_apart(value, &among) {
+            Some(apart) => {
+                let mut all = self.apart.borrow_mut();
+                if !all.contains(&apart) {
+                    all.push(apart);
+                }
+            }
+            None => narrowing.asked(field, value, || among),
+        }
+    }
+
+    fn may_set_apart(&mut self, is_decided: bool) -> bool {
+        if self.stance != Stance::Never {
+            self.stance = if is_decided { Stance::Now } else { Stance::NotYet };
+        }
+        self.stance == Stance::Now
+    }
+
+    fn set_apart(&mut self) -> Vec<Apart> {
+        let all = self.apart.get_mut();
+        let new = all[self.taken..].to_vec();
+        self.taken = all.len();
+        new
+    }
+
+    fn alone(&self) -> Self {
+        self.with(None)
     }
 
     fn looked_up<'k>(&self, field: Field, value: u128, keys: impl FnOnce() -> &'k [(u128, u128)]) {

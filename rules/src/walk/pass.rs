@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use super::branch::{HookVerdict, Unknown};
 use super::environment::Environment;
+use super::fork::Fork;
 use super::hook::Hook;
 use super::nesting::DEEPEST;
 use super::share::Share;
@@ -14,6 +15,7 @@ use super::trace::{ChainId, Evaluated, RuleId, Step, Then, Trace};
 use super::walker::Walker;
 
 /// What a rule leads to.
+#[derive(Debug, Clone)]
 pub(crate) enum Next {
     /// The rule behind it.
     Rule,
@@ -50,7 +52,7 @@ impl Next {
 
 /// Where a packet is in the chains of a stop.
 #[derive(Debug, Clone)]
-pub(super) struct Cursor {
+pub(crate) struct Cursor {
     pub(super) chain: u32,
     /// The rule that is next.
     pub(super) rule: u32,
@@ -59,7 +61,8 @@ pub(super) struct Cursor {
 }
 
 /// A packet that is yet to be taken to the end of the hook.
-pub(super) struct Work<T> {
+#[derive(Debug, Clone)]
+pub(crate) struct Work<T> {
     pub(super) walker: Walker<T>,
     /// The position of the stop where it is.
     pub(super) stop: usize,
@@ -78,6 +81,8 @@ pub(crate) struct Pass<'a, T> {
     pub(super) stop: usize,
     pub(super) cursor: Cursor,
     pub(super) todo: &'a mut Todo<T>,
+    /// Where sources were set apart.
+    pub(super) forks: &'a mut Vec<Fork<T>>,
     pub(super) draws: Draws,
 }
 

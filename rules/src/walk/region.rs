@@ -58,12 +58,17 @@ impl Region {
                 .all(|field| self[*field].contains(field.of(packet)))
     }
 
-    /// One of its packets: of each field the number that another packet has, where it may be that, else the lowest. `None` where the
-    /// region is empty.
+    /// One of its packets: of each field the number that another packet has, where it may be that, else the lowest; of addresses the
+    /// one behind it where the lowest may be that of a network. `None` where the region is empty.
     pub fn witness(&self, like: &Packet) -> Option<Packet> {
         let number = |field: Field| {
             let wanted = field.of(like);
-            if self[field].contains(wanted) { Some(wanted) } else { self[field].first() }
+            if self[field].contains(wanted) {
+                return Some(wanted);
+            }
+            let first = self[field].first()?;
+            let is_network = matches!(field, Field::Source | Field::Destination) && first.is_multiple_of(256);
+            Some(if is_network && self[field].contains(first + 1) { first + 1 } else { first })
         };
         let [protocol, source, destination, source_port, destination_port, flags, icmp] = Field::ALL.map(number);
         let (source_port, destination_port) = (source_port? as u16, destination_port? as u16);

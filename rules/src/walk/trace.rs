@@ -1,6 +1,10 @@
 //! Which rules a packet met.
 
+use std::fmt;
+use std::sync::Arc;
+
 use super::field::Field;
+use super::fork::Apart;
 use super::intervals::Intervals;
 use super::share::Share;
 
@@ -97,6 +101,22 @@ pub trait Trace: Clone {
     /// The name of an interface is compared, as a number.
     fn asked_name(&self, _name: u128, _fits: impl Fn(u128) -> bool) {}
 
+    /// Whether questions may set sources apart from now on, instead of leaving their packets for later; never before chance has decided.
+    fn may_set_apart(&mut self, _is_decided: bool) -> bool {
+        false
+    }
+
+    /// The sources that were set apart since the last call.
+    fn set_apart(&mut self) -> Vec<Apart> {
+        Vec::new()
+    }
+
+    /// The rules met alone, without a set of packets.
+    #[must_use]
+    fn alone(&self) -> Self {
+        self.clone()
+    }
+
     /// Whether answers about this number of a packet are needed for others as well.
     fn is_open(&self, _field: Field, _value: u128) -> bool {
         false
@@ -113,18 +133,77 @@ impl Trace for NoTrace {
     fn then(&mut self, _: Then) {}
 }
 
-/// Keeps every rule that matched, may have matched, or that only chance kept from matching, in order.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Path(pub Vec<Step>);
+/// Keeps every rule that matched, may have matched, or that only chance kept from matching. Branches of a walk share the part of their
+/// paths that they have in common, so what a cascade of endpoints keeps grows with its rules, not with their square.
+#[derive(Clone, Default)]
+pub struct Path(Option<Arc<Link>>);
+
+/// A step with those before it.
+#[derive(Clone)]
+struct Link {
+    step: Step,
+    before: Path,
+}
+
+impl Path {
+    /// The rules met, in order.
+    pub fn steps(&self) -> Vec<Step> {
+        let mut steps: Vec<Step> = self.backwards().map(|link| link.step).collect();
+        steps.reverse();
+        steps
+    }
+
+    /// The last rule met.
+    pub fn last(&self) -> Option<Step> {
+        self.0.as_ref().map(|link| link.step)
+    }
+
+    fn backwards(&self) -> impl Iterator<Item = &Arc<Link>> {
+        std::iter::successors(self.0.as_ref(), |link| link.before.0.as_ref())
+    }
+}
+
+impl Drop for Path {
+    /// Link by link: a path may be longer than a stack is deep.
+    fn drop(&mut self) {
+        let mut last = self.0.take();
+        while let Some(mut link) = last.and_then(Arc::into_inner) {
+            last = link.before.0.take();
+        }
+    }
+}
+
+impl PartialEq for Path {
+    fn eq(&self, other: &Self) -> bool {
+        let (mut own, mut others) = (self.backwards(), other.backwards());
+        loop {
+            match (own.next(), others.next()) {
+                (None, None) => return true,
+                (Some(one), Some(other)) if Arc::ptr_eq(one, other) => return true,
+                (Some(one), Some(other)) if one.step == other.step => {}
+                _ => return false,
+            }
+        }
+    }
+}
+
+impl Eq for Path {}
+
+impl fmt::Debug for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.steps()).finish()
+    }
+}
 
 impl Trace for Path {
     fn step(&mut self, step: impl FnOnce() -> Step) {
-        self.0.push(step());
+        let before = std::mem::take(self);
+        self.0 = Some(Arc::new(Link { step: step(), before }));
     }
 
     fn then(&mut self, then: Then) {
-        if let Some(last) = self.0.last_mut() {
-            last.then = then;
+        if let Some(last) = &mut self.0 {
+            Arc::make_mut(last).step.then = then;
         }
     }
 }

@@ -99,6 +99,15 @@ impl<T> Walker<T> {
         self.assumptions = self.assumptions.and(more);
     }
 
+    /// Makes it the same packet of another source, as that came to the hook.
+    pub(super) fn become_another(&mut self, came: &Packet) {
+        let (from, to) = (self.packet.source, came.source);
+        self.packet = Packet { source: to, input: came.input, bridge: came.bridge, ..self.packet };
+        if let Tracking::Tracked(tracked) = &mut self.found {
+            tracked.connection.become_another(from, to);
+        }
+    }
+
     pub(super) fn end(self, outcome: HookVerdict) -> Branch<T> {
         Branch {
             share: self.share,

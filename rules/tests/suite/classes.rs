@@ -123,7 +123,7 @@ impl Machine {
         });
         let Branch { share, outcome, effects, assumptions, .. } = branch;
         let mut digest = DefaultHasher::new();
-        branch.trace.path.0.iter().for_each(|step| format!("{:?} {:?}", step.rule, step.then).hash(&mut digest));
+        branch.trace.path.steps().iter().for_each(|step| format!("{:?} {:?}", step.rule, step.then).hash(&mut digest));
         let steps = digest.finish();
         let lists = effects.len();
         let mark = branch.packet.mark;

@@ -56,7 +56,7 @@ fn the_youngest_chain_translates(#[case] older: usize, #[case] to: &str, #[case]
     let branches = program.walk_with(arrival, Path::default());
     let [branch] = branches.as_slice() else { panic!("{branches:?}") };
     assert_eq!((&branch.outcome, branch.packet.destination), (&HookVerdict::Accept, to.parse().unwrap()));
-    let [step] = branch.trace.0.as_slice() else { panic!("{branch:?}") };
+    let [step] = branch.trace.steps()[..] else { panic!("{branch:?}") };
     let place = program.place(step.rule);
     assert_eq!((place.table, place.chain), by);
 }

@@ -40,7 +40,7 @@ fn a_connection_is_translated_there_and_back() {
     let tracking = Tracking::established(connection, Direction::Original);
     let later = walk_traced(&program, Hook::Prerouting, &packet, tracking).remove(0);
     assert_eq!(later.packet.tuple(), there.packet.tuple());
-    assert!(later.trace.0.is_empty());
+    assert!(later.trace.steps().is_empty());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::walk::{Assumptions, Branch, By, Evaluated, RejectResponse, Share, Tra
 
 /// The rules met, as `chain:number`.
 fn path(program: &Program, branch: &Branch<Path>) -> String {
-    let places = branch.trace.0.iter().map(|step| program.place(step.rule));
+    let places = branch.trace.steps().into_iter().map(|step| program.place(step.rule));
     places.map(|place| format!("{}:{}", place.chain, place.rule)).collect::<Vec<_>>().join(" ")
 }
 
@@ -75,7 +75,7 @@ fn tables_come_in_the_kernels_order(#[case] hook: Hook, #[case] order: &str) {
     let program = v4(&text);
     let packet = tcp("10.0.0.1", "10.0.0.2", 80);
     let branch = only_way(&program, hook, &packet);
-    let tables: Vec<_> = branch.trace.0.iter().map(|step| program.place(step.rule).table).collect();
+    let tables: Vec<_> = branch.trace.steps().into_iter().map(|step| program.place(step.rule).table).collect();
     assert_eq!(tables.join(" "), order);
 }
 
@@ -88,7 +88,7 @@ fn the_trace_names_rules_and_the_reason_of_a_loss() {
     let HookVerdict::Drop(By::Policy(chain)) = lost.outcome else { panic!("{:?}", lost.outcome) };
     assert_eq!(program.chain(chain), ("filter", "FORWARD"));
     let by_rule = only_way(&program, Hook::Forward, &tcp("10.9.0.1", "10.0.0.2", 80));
-    assert_eq!(by_rule.outcome, HookVerdict::Drop(By::Rule(by_rule.trace.0[1].rule)));
+    assert_eq!(by_rule.outcome, HookVerdict::Drop(By::Rule(by_rule.trace.steps()[1].rule)));
 }
 
 /// Logging may fail, so whether a line was written is unknown.
@@ -103,7 +103,7 @@ fn a_log_is_traced_as_sure_as_it_is(#[case] conditions: &str, #[case] did: Evalu
     let program = v4(&format!("*filter\n-A FORWARD {conditions} -j LOG\nCOMMIT\n"));
     let branch = only_way(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80));
     assert_eq!((word(&branch.outcome), branch.share), ("accept", Share::ONE));
-    assert_eq!(branch.trace.0.iter().map(|step| step.did).collect::<Vec<_>>(), [did]);
+    assert_eq!(branch.trace.steps().into_iter().map(|step| step.did).collect::<Vec<_>>(), [did]);
     assert_eq!(branch.assumptions, Assumptions::NONE);
 }
 
@@ -114,7 +114,7 @@ fn refusals_have_kinds() {
     for (hook, rejection) in [(Hook::Input, RejectResponse::TcpReset), (Hook::Output, RejectResponse::PortUnreachable)]
     {
         let branch = only_way(&program, hook, &packet);
-        assert_eq!(branch.outcome, HookVerdict::Reject(branch.trace.0[0].rule, rejection));
+        assert_eq!(branch.outcome, HookVerdict::Reject(branch.trace.steps()[0].rule, rejection));
     }
 }
 

@@ -109,7 +109,7 @@ fn chance_shares_out_evenly() {
     let third = Share::of(1, 3);
     let expected = [("accept", "f:1 a:1"), ("drop", "f:1 b:1"), ("accept", "f:1 c:1")];
     assert_eq!(seen, expected.map(|(outcome, met)| (third, outcome, met.to_owned())));
-    assert_eq!(branches[1].trace.0[0].did, Evaluated::Match(third));
+    assert_eq!(branches[1].trace.steps()[0].did, Evaluated::Match(third));
 }
 
 #[test]

@@ -195,7 +195,7 @@ fn what_is_not_modelled_is_not_guessed(#[case] rule: &str, #[case] outcome: &str
     if let HookVerdict::Unknown(unknown) = &branch.outcome {
         assert_eq!(program.place(unknown.rule).chain, "f");
         assert!(unknown.why.contains("is not modelled"), "{}", unknown.why);
-        assert_eq!(branch.trace.0.last().map(|step| step.did), Some(Evaluated::Stop));
+        assert_eq!(branch.trace.last().map(|step| step.did), Some(Evaluated::Stop));
     }
 }
 

@@ -45,6 +45,6 @@ fn only_way(program: &Program, hook: Hook, packet: &Packet) -> Branch<Path> {
 
 /// The rules met, as `chain:number`.
 fn path(program: &Program, branch: &Branch<Path>) -> String {
-    let places = branch.trace.0.iter().map(|step| program.place(step.rule));
+    let places = branch.trace.steps().into_iter().map(|step| program.place(step.rule));
     places.map(|place| format!("{}:{}", place.chain, place.rule)).collect::<Vec<_>>().join(" ")
 }

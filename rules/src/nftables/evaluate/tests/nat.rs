@@ -90,5 +90,5 @@ fn later_packets_are_asked_nothing() {
     let tracking = Tracking::established(connection, crate::walk::Direction::Original);
     let arrival = Arrival { environment: &machine(), hook: Hook::Prerouting, packet: &packet, tracking };
     let later = program.walk_with(arrival, Path::default()).remove(0);
-    assert_eq!((later.packet.tuple(), later.trace.0.len()), (first.packet.tuple(), 0));
+    assert_eq!((later.packet.tuple(), later.trace.steps().len()), (first.packet.tuple(), 0));
 }

@@ -9,7 +9,7 @@ use super::Exit;
 use super::console::Console;
 use super::failure::Failure;
 use super::inputs::{Input, InputArgs, input};
-use super::labs::{BackendName, own_program, prepare, trouble};
+use super::labs::{BackendArgs, own_program, prepare, trouble};
 use super::numbers::index;
 use super::progress::Bars;
 use super::rules::{impossible, node};
@@ -44,9 +44,8 @@ pub(crate) struct Args {
     /// of 5 % with probability 0.999 and a false-alarm rate below 1e-6, and stops early once the result is clear.
     #[arg(long, value_name = "N|auto", value_parser = flows)]
     sample: Option<Flows>,
-    /// The iptables implementation that installs rules, with --sample.
-    #[arg(long, value_enum, default_value = "system")]
-    backend: BackendName,
+    #[command(flatten)]
+    backend: BackendArgs,
     /// The output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,

@@ -9,7 +9,7 @@ use svclab_rules::profile::Profile;
 use super::console::Console;
 use super::failure::Failure;
 use super::inputs::{InputArgs, load_all, of_rules};
-use super::labs::{BackendName, prepare, trouble};
+use super::labs::{BackendArgs, ClassArgs, prepare, trouble};
 use super::reports::{ReportArgs, Reports};
 use super::{Exit, text_of, warn};
 use svclab::diff::{self, Accepted, Options};
@@ -51,12 +51,10 @@ pub(crate) struct Args {
     /// Send one packet of each change in labs of both sides, and show what the kernel does with it: needs the privileges of `svclab run`.
     #[arg(long)]
     live: bool,
-    /// The iptables implementation that installs rules, with --live.
-    #[arg(long, value_enum, default_value = "system")]
-    backend: BackendName,
-    /// Compare at most N classes of packets.
-    #[arg(long, value_name = "N", default_value_t = diff::MOST_CLASSES, value_parser = clap::value_parser!(u32).range(1..))]
-    most_classes: u32,
+    #[command(flatten)]
+    backend: BackendArgs,
+    #[command(flatten)]
+    classes: ClassArgs,
     /// The output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -103,14 +101,14 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
         let help = "Name a second input, or choose kube-proxies with `--before 1.27:iptables --after 1.33:nftables`.";
         return Err(Failure::new("there is nothing to compare with", help));
     }
-    let options = Options { accepted: accepted(args)?, most_classes: args.most_classes };
+    let options = Options { accepted: accepted(args)?, most_classes: args.classes.most_classes };
     let (before, after) = load_both(args, console)?;
     let before = with_proxy(before, args.before, args.before_config.as_ref(), "--before", console)?;
     // Without a second input, what is not said of the kube-proxy after is as before.
     let after = after.unwrap_or_else(|| before.clone());
     let after = with_proxy(after, args.after, args.after_config.as_ref(), "--after", console)?;
     if args.each_release {
-        return each_release(&before, &after, &options, args.format, console);
+        return each_release(&before, &after, &options, args, console);
     }
     let inputs = [&before, &after].into_iter().flat_map(|scenario| scenario.inputs.keys()).map(PathBuf::as_path);
     let reports = Reports::open(&args.reports.report, inputs, console)?;
@@ -135,19 +133,17 @@ fn each_release(
     before: &Scenario,
     after: &Scenario,
     options: &Options,
-    format: Format,
+    args: &Args,
     console: &Console,
 ) -> Result<Exit, Failure> {
-    if format == Format::Json {
-        let help = "Choose `--format text` or `--format markdown`, or compare two releases at a time.";
-        return Err(Failure::new("`--each-release` has no JSON output", help));
-    }
     let steps = diff::steps(before, &after.cluster.proxy, options);
     let steps = steps.map_err(|error| Failure::new(error.to_string(), error.help()))?;
-    match format {
+    match args.format {
         Format::Markdown => console.text(diff::matrix(&steps)),
-        Format::Text | Format::Json => {
-            steps.iter().for_each(|step| console.text(diff::page(&step.diff, console.settings())));
+        Format::Json => console.json("diff", args.backend.into(), diff::json_of_steps(&steps))?,
+        Format::Text => {
+            let mut pages = steps.iter().map(|step| diff::page(&step.diff, console.settings()));
+            console.text(pages.by_ref().filter(|page| !page.is_empty()).collect::<Vec<_>>().join("\n"));
         }
     }
     Ok(if steps.iter().all(|step| step.diff.holds()) { Exit::Held } else { Exit::Failed })

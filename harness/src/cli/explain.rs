@@ -7,7 +7,7 @@ use clap::ValueEnum;
 
 use super::console::Console;
 use super::inputs::{InputArgs, input, report_assumptions};
-use super::labs::{BackendName, own_program, prepare, trouble};
+use super::labs::{BackendArgs, own_program, prepare, trouble};
 use super::numbers::{count, index, port};
 use super::{Exit, diagnostics};
 use svclab::explain::{self, Explanation};
@@ -49,9 +49,8 @@ pub(crate) struct Args {
     /// Also send a packet in a lab, trace the rules that the kernel matches, and mark where they diverge from the prediction.
     #[arg(long)]
     live: bool,
-    /// The iptables implementation that installs rules, with --live.
-    #[arg(long, value_enum, default_value = "system")]
-    backend: BackendName,
+    #[command(flatten)]
+    backend: BackendArgs,
     /// The output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,

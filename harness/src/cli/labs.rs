@@ -6,11 +6,15 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use super::console::Console;
+use super::inputs::{InputArgs, load_all};
 use super::numbers::count;
+use super::reports::{ReportArgs, Reports};
 use super::{Exit, interrupt};
 use svclab::Backend;
 use svclab::report::{Cause, Trouble};
+use svclab::scenario::Scenario;
 use svclab::testing::become_privileged;
+use svclab::verify;
 
 /// Options of commands that build a lab for each scenario.
 #[derive(Debug, clap::Args)]
@@ -18,9 +22,62 @@ pub(super) struct LabArgs {
     /// Run N labs at the same time [default: one per CPU]
     #[arg(short, long, value_name = "N", value_parser = count)]
     pub(super) jobs: Option<NonZeroUsize>,
-    /// The iptables implementation that installs rules.
+    #[command(flatten)]
+    pub(super) backend: BackendArgs,
+}
+
+/// Options of commands that install rules.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(super) struct BackendArgs {
+    /// The iptables implementation that installs rules in labs.
     #[arg(long, value_enum, default_value = "system")]
-    pub(super) backend: BackendName,
+    backend: BackendName,
+}
+
+impl From<BackendArgs> for Backend {
+    fn from(args: BackendArgs) -> Self {
+        args.backend.into()
+    }
+}
+
+/// Options of commands that go through all classes of packets.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(super) struct ClassArgs {
+    /// Follow at most N classes of packets: more take more time and memory. What is left out is reported, and fails.
+    #[arg(long, value_name = "N", default_value_t = verify::MOST_CLASSES, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) most_classes: u32,
+}
+
+/// Options of commands that judge scenarios, or what is made one, as a whole.
+#[derive(Debug, clap::Args)]
+pub(super) struct SubjectArgs {
+    /// Scenario files, or folders that contain them; or files with Kubernetes objects, or with all rules of a node as
+    /// printed by `iptables-save` or `nft list ruleset`. The initial state of the cluster counts.
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    inputs: InputArgs,
+    #[command(flatten)]
+    pub(super) labs: LabArgs,
+    /// The output format.
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: Format,
+    #[command(flatten)]
+    reports: ReportArgs,
+}
+
+impl SubjectArgs {
+    /// Reads the inputs, and opens the reports, which overwrite none of them.
+    pub(super) fn open(&self, console: &Console) -> Result<(Vec<Scenario>, Reports), Exit> {
+        let scenarios = load_all(&self.paths, self.inputs.reach(), console)?;
+        let reports = Reports::of(&self.reports, &scenarios, console)?;
+        Ok((scenarios, reports))
+    }
+
+    /// What installs iptables rules.
+    pub(super) fn backend(&self) -> Backend {
+        self.labs.backend.into()
+    }
 }
 
 /// How a result about several scenarios is written.

@@ -35,6 +35,8 @@ enum Of {
     Cascade,
     /// `svclab diff --format json`.
     Diff,
+    /// `svclab diff --each-release --format json`.
+    DiffReleases,
     /// `svclab dump show --format json`.
     DumpShow,
     /// `svclab dump lint --format json`.
@@ -50,6 +52,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
         Of::Mutate => written::<mutate::json::Document<'_>>("mutate"),
         Of::Explain => written::<explain::Explanation>("explain"),
         Of::Diff => written::<diff::json::Document<'_>>("diff"),
+        Of::DiffReleases => written::<diff::json::Steps<'_>>("diff --each-release"),
         Of::Cascade => written::<cascade::json::Document<'_>>("cascade"),
         Of::DumpShow => plain::<evidence::json::Document<'_>>("dump show"),
         Of::DumpLint => plain::<lint::json::Document<'_>>("dump lint"),

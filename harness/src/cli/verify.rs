@@ -1,15 +1,12 @@
 //! `svclab verify`: every vantage point against every service address, by three sources.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 
 use super::Exit;
 use super::console::Console;
 use super::failure::Failure;
-use super::inputs::{InputArgs, load_all};
-use super::labs::{Format, LabArgs, end, own_program, prepare};
+use super::labs::{ClassArgs, Format, SubjectArgs, end, own_program, prepare};
 use super::progress::Bars;
-use super::reports::{ReportArgs, Reports};
 use svclab::environment::Environment;
 use svclab::text::one_line;
 use svclab::verify::{self, Options, Verified};
@@ -17,14 +14,8 @@ use svclab::verify::{self, Options, Verified};
 /// Compare what the API promises, what the rules do and what the kernel does, for every Service address.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Scenario files, or folders that contain them; or files with Kubernetes objects, or with all rules of a node as
-    /// printed by `iptables-save` or `nft list ruleset`. Tests are ignored: the initial state of the cluster is verified.
-    #[arg(required = true)]
-    paths: Vec<PathBuf>,
     #[command(flatten)]
-    inputs: InputArgs,
-    #[command(flatten)]
-    labs: LabArgs,
+    subject: SubjectArgs,
     /// Do not fail on flows that match a rule that svclab does not model.
     #[arg(long)]
     allow_unknown: bool,
@@ -43,11 +34,8 @@ pub(crate) struct Args {
     /// Only packets that start on a node.
     #[arg(long, value_name = "NODE")]
     node: Option<String>,
-    /// The output format.
-    #[arg(long, value_enum, default_value = "text")]
-    format: Format,
     #[command(flatten)]
-    reports: ReportArgs,
+    classes: ClassArgs,
 }
 
 /// Runs the command.
@@ -56,20 +44,21 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 }
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
-    let scenarios = load_all(&args.paths, args.inputs.reach(), console)?;
-    let reports = Reports::of(&args.reports, &scenarios, console)?;
+    let (scenarios, reports) = args.subject.open(console)?;
+    let backend = args.subject.backend();
     if !args.no_lab {
         prepare(console)?;
     }
     let options = Options {
-        jobs: args.labs.jobs,
-        backend: args.labs.backend.into(),
+        jobs: args.subject.labs.jobs,
+        backend,
         allow_unknown: args.allow_unknown,
         no_lab: args.no_lab,
         repeat: args.repeat,
         service: args.service.clone(),
         from: args.from.clone(),
         node: args.node.clone(),
+        most_classes: args.classes.most_classes,
         worker: Some(own_program()),
         ..Options::default()
     };
@@ -79,7 +68,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         return Err(Failure::new(message, help).report(console));
     }
     let settings = console.settings();
-    let is_text = args.format == Format::Text;
+    let is_text = args.subject.format == Format::Text;
     let bars = Bars::new((scenarios.len() > 1).then_some(scenarios.len()), &options.progress, console);
     let finished = |verified: &Verified| {
         if is_text {
@@ -92,10 +81,9 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     if is_text {
         console.text(verify::summary(&all, &options, settings));
     } else {
-        console.json("verify", args.labs.backend.into(), verify::json(&all, &options))?;
+        console.json("verify", backend, verify::json(&all, &options))?;
     }
-    let written =
-        reports.write("verify", &Environment::of(args.labs.backend.into()), verify::json(&all, &options), console);
+    let written = reports.write("verify", &Environment::of(backend), verify::json(&all, &options), console);
     let troubles = all.iter().filter_map(|one| one.result.as_ref().err());
     Ok(end(troubles, all.iter().all(|verified| verified.holds(&options))).with_reports(written))
 }

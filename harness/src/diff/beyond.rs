@@ -8,7 +8,7 @@ use svclab_rules::ruleset::{Rules, compile};
 use svclab_rules::walk::{Arrival, Classes, Hook, HookVerdict, Narrowed, Packet, Region, Tracking, Transport};
 
 use super::DiffError;
-use super::classes;
+use super::fate::{Contrast, Fate};
 use super::known::{FIREWALL, INVALID};
 use super::merge::{Change, OutcomeChange};
 use super::notes::Note;
@@ -18,7 +18,7 @@ use crate::predict::Network;
 use crate::text::counted;
 
 /// What becomes of packets on both sides, with the nodes and the number of classes.
-type Found = BTreeMap<[&'static str; 2], (BTreeSet<String>, usize)>;
+type Found = BTreeMap<[Fate; 2], (BTreeSet<String>, usize)>;
 
 /// Changes of packets in the state INVALID that are forwarded, and whether there are more classes than are compared at most.
 pub(super) fn invalid_packets(
@@ -29,9 +29,9 @@ pub(super) fn invalid_packets(
     let asked = [Asked { hook: Hook::Forward, is_closed: false, is_marked: false }];
     let is_other_mode = sides[0].scenario.cluster.proxy.mode != sides[1].scenario.cluster.proxy.mode;
     let (found, is_cut) = on_all_nodes(&asked, sides, networks, most)?;
-    let change = |([was, is], (nodes, classes)): ([&str; 2], (BTreeSet<String>, usize))| Change {
+    let change = |([was, is], (nodes, classes)): ([Fate; 2], (BTreeSet<String>, usize))| Change {
         targets: vec![Target::Invalid],
-        outcomes: vec![OutcomeChange { was: was.to_owned(), is: is.to_owned(), classes }],
+        outcomes: vec![OutcomeChange { contrast: Contrast::between(was, is), classes }],
         services: BTreeSet::new(),
         origins: vec![("node".to_owned(), nodes.len())],
         classes,
@@ -57,7 +57,7 @@ pub(super) fn firewall(
         return Ok(None);
     }
     let details = found.into_iter().map(|([was, is], (nodes, number))| {
-        format!("{} on {}: was {was}, is {is}", classes(number), counted(nodes.len(), "node"))
+        format!("{} on {}: was {was}, is {is}", counted(number, "class"), counted(nodes.len(), "node"))
     });
     let is_other_mode = sides[0].scenario.cluster.proxy.mode != sides[1].scenario.cluster.proxy.mode;
     let what = "a firewall of a node that drops by default, should there be one, gets other packets".to_owned();
@@ -78,8 +78,8 @@ fn on_all_nodes(
     for node in &sides[0].scenario.cluster.nodes {
         for family in Family::ALL {
             for asked in asked {
-                for (words, classes) in differences(&node.name, family, *asked, sides, networks, &mut room)? {
-                    let entry = found.entry(words).or_default();
+                for (fates, classes) in differences(&node.name, family, *asked, sides, networks, &mut room)? {
+                    let entry = found.entry(fates).or_default();
                     entry.0.insert(node.name.clone());
                     entry.1 += classes;
                 }
@@ -107,7 +107,7 @@ fn differences(
     sides: [&Side<'_>; 2],
     networks: [&Network<'_>; 2],
     room: &mut usize,
-) -> Result<BTreeMap<[&'static str; 2], usize>, DiffError> {
+) -> Result<BTreeMap<[Fate; 2], usize>, DiffError> {
     let netns = format!("node/{node}");
     let rules = sides.map(|side| -> Vec<_> {
         let own = side.documents.iter().filter(|one| one.netns == netns && one.is_met_by(family));
@@ -149,13 +149,13 @@ fn differences(
                 // Without rules of iptables to accept it, what the firewall drops stays dropped.
                 (true, passes) => {
                     if passes && *has_firewall {
-                        "accepted"
+                        Fate::PassedOn
                     } else {
-                        "dropped by the firewall"
+                        Fate::DroppedByFirewall
                     }
                 }
-                (false, true) => "passed on",
-                (false, false) => "dropped",
+                (false, true) => Fate::PassedOn,
+                (false, false) => Fate::DroppedOnNode,
             }
         })
     }) {

@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use svclab_rules::walk::{Classes, Field};
+use svclab_rules::walk::{Classes, Field, Packet};
 
 use super::DiffError;
+use super::fate::{Aspect, Contrast, Fates};
 use super::group::{Differing, Groups};
-use super::later::{Ages, Lasting};
-use super::outcome::{is_alike, kind, unknown_rule};
+use super::later::{Ages, Both, Lasting};
+use super::outcome::{TOLERANCE, is_alike, unknown_rule};
 use super::side::Side;
 use super::target::Target;
-use crate::predict::{Network, Senders};
+use crate::predict::{Network, Prediction, Senders};
 use crate::scenario::Vantage;
 use crate::verify::vantages;
 
@@ -83,19 +84,28 @@ impl Compared {
                 continue;
             }
             let Some(from) = senders[0].vantage(&witness) else { continue };
-            let mut add = |words: [String; 2], about: Option<Target>| {
+            let mut add = |contrast: Contrast, about: Option<Target>| {
                 let region = &class.region;
-                let differing = Differing { senders: senders[0], from, region, witness, found: &found, words, about };
+                let differing =
+                    Differing { senders: senders[0], from, region, witness, found: &found, contrast, about };
                 self.groups.add(&differing, networks);
             };
+            let both = Both { networks, senders, packet: &witness, found: &found };
             if !is_alike(&found, &witness) {
-                add(found.each_ref().map(|found| kind(found.as_ref(), &witness)), None);
-            } else if let Some(words) = ages.difference(networks, senders, &witness, &found) {
-                add(words, Some(Target::Returning));
+                add(contrast(&found, &witness), None);
+            } else if let Some(later) = ages.difference(both) {
+                add(later, Some(Target::Returning));
             }
-            if let Some(words) = lasting.broken(networks, senders, &witness, &found) {
-                add(words, Some(Target::Established));
+            if let Some(later) = lasting.broken(both) {
+                add(later, Some(Target::Established));
             }
         }
     }
+}
+
+/// How what becomes of a packet differs.
+fn contrast(found: &[Option<Prediction>; 2], packet: &Packet) -> Contrast {
+    let [was, is] = found.each_ref().map(|found| Fates::of(found.as_ref(), packet));
+    let aspects = if was == is { Aspect::between(found, packet, TOLERANCE) } else { BTreeSet::new() };
+    Contrast { was, is, aspects }
 }

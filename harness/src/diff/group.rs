@@ -7,6 +7,7 @@ use std::sync::Arc;
 use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::walk::{Packet, Region, Transport};
 
+use super::fate::Contrast;
 use super::outcome::words;
 use super::side::Side;
 use super::target::{Target, Targets};
@@ -22,8 +23,8 @@ pub(super) struct Differing<'x> {
     pub(super) region: &'x Region,
     pub(super) witness: Packet,
     pub(super) found: &'x [Option<Prediction>; 2],
-    /// What becomes of it on each side, in words.
-    pub(super) words: [String; 2],
+    /// What becomes of it on each side.
+    pub(super) contrast: Contrast,
     /// What differs, where it is not what becomes of the first packet.
     pub(super) about: Option<Target>,
 }
@@ -40,8 +41,7 @@ pub(super) struct Key {
     /// A packet with a loopback address leaves its node.
     pub(super) leaves_loopback: bool,
     pub(super) traits: Arc<BTreeSet<Trait>>,
-    pub(super) was: String,
-    pub(super) is: String,
+    pub(super) contrast: Contrast,
 }
 
 /// Classes that change alike.
@@ -85,9 +85,6 @@ pub struct Example {
 /// whether it is not of TCP, or is handed to a node.
 pub(super) type Rank = (bool, bool, bool, bool, bool);
 
-/// Where the kind of outcome is the same, what differs.
-const OTHER: &str = ", with other endpoints, shares or addresses";
-
 impl Groups {
     pub(super) fn of(sides: [&Side<'_>; 2]) -> Self {
         Self { targets: Targets::of(sides.map(|side| &side.scenario.cluster)), all: BTreeMap::new() }
@@ -97,8 +94,6 @@ impl Groups {
     pub(super) fn add(&mut self, one: &Differing<'_>, networks: [&Network<'_>; 2]) {
         let (target, claim) = self.targets.find(&one.witness);
         let rules = [0, 1].map(|at| deciding(networks[at], one.found[at].as_ref()?));
-        let [was, is] = one.words.clone();
-        let is = if was == is { is + OTHER } else { is };
         let key = Key {
             target: one.about.unwrap_or(target),
             family: one.witness.family(),
@@ -106,8 +101,7 @@ impl Groups {
             is_invalid: one.about.is_none() && one.depends_on_invalid(&rules),
             leaves_loopback: matches!(one.from, Vantage::Localhost(_)) && !one.witness.destination.is_loopback(),
             traits: claim.map(|claim| Arc::clone(&claim.traits)).unwrap_or_default(),
-            was,
-            is,
+            contrast: one.contrast.clone(),
         };
         let rank = one.rank();
         let example = || Example {

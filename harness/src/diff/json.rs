@@ -3,24 +3,17 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::merge::OutcomeChange;
-use super::{Diff, known, merge, notes};
+use super::{Diff, Step, known, merge, notes};
 
 /// The changes as a serializable value.
 pub fn json(diff: &Diff) -> impl Serialize {
-    Document {
-        before: &diff.sides[0],
-        after: &diff.sides[1],
-        files: &diff.files,
-        holds: diff.holds(),
-        changes: diff.changes.iter().map(Change::of).collect(),
-        notes: diff.notes.iter().map(Note::of).collect(),
-        classes: diff.classes,
-        complete: !diff.is_cut,
-        unknown: diff.unknown.iter().map(|(rule, classes)| Unknown { rule, classes: *classes }).collect(),
-        not_compared: &diff.not_compared,
-        unused: &diff.unused,
-    }
+    Document::of(diff)
+}
+
+/// The changes of each release as a serializable value.
+pub fn json_of_steps(steps: &[Step]) -> impl Serialize {
+    let all = steps.iter().map(|Step { name, diff }| StepDocument { name, diff: Document::of(diff) });
+    Steps { holds: steps.iter().all(|step| step.diff.holds()), steps: all.collect() }
 }
 
 /// The results of `svclab diff`.
@@ -51,6 +44,42 @@ pub struct Document<'a> {
     unused: &'a [String],
 }
 
+impl<'a> Document<'a> {
+    fn of(diff: &'a Diff) -> Self {
+        Self {
+            before: &diff.sides[0],
+            after: &diff.sides[1],
+            files: &diff.files,
+            holds: diff.holds(),
+            changes: diff.changes.iter().map(Change::of).collect(),
+            notes: diff.notes.iter().map(Note::of).collect(),
+            classes: diff.classes,
+            complete: !diff.is_cut,
+            unknown: diff.unknown.iter().map(|(rule, classes)| Unknown { rule, classes: *classes }).collect(),
+            not_compared: &diff.not_compared,
+            unused: &diff.unused,
+        }
+    }
+}
+
+/// The results of `svclab diff --each-release`.
+#[derive(Serialize, JsonSchema)]
+pub struct Steps<'a> {
+    /// Whether no release changes anything.
+    holds: bool,
+    /// The releases and modes, the oldest first.
+    steps: Vec<StepDocument<'a>>,
+}
+
+/// What one release or mode changes.
+#[derive(Serialize, JsonSchema)]
+struct StepDocument<'a> {
+    /// The release or mode that brings the changes: `1.28`, `1.33, nftables mode`.
+    name: &'a str,
+    /// The comparison with the release or mode before it.
+    diff: Document<'a>,
+}
+
 /// A rule that svclab does not model.
 #[derive(Serialize, JsonSchema)]
 struct Unknown<'a> {
@@ -69,7 +98,7 @@ struct Change<'a> {
     /// What the packets are sent to, the most frequent first: `cluster-ip`, `node-port-at-loopback`.
     targets: Vec<&'static str>,
     /// What became and becomes of them, the most frequent first.
-    outcomes: &'a [OutcomeChange],
+    outcomes: Vec<OutcomeChange>,
     /// The services that they are sent to.
     services: Vec<&'a str>,
     /// The vantage points that send them.
@@ -77,7 +106,7 @@ struct Change<'a> {
     /// The number of classes of packets.
     classes: usize,
     /// The release or mode that brings the change, where it can be told.
-    since: Option<&'a str>,
+    since: Option<String>,
     /// The documented difference that it is.
     known: Option<Known>,
     /// Whether it is accepted.
@@ -88,6 +117,19 @@ struct Change<'a> {
     example: Option<Example<'a>>,
     /// What the kernel did with the example; `null` where it was not sent.
     live: Option<Live<'a>>,
+}
+
+/// What became of packets, and what becomes of them.
+#[derive(Serialize, JsonSchema)]
+struct OutcomeChange {
+    /// What became of them, in words.
+    was: String,
+    /// What becomes of them, in words.
+    is: String,
+    /// What differs where packets are delivered, rejected or dropped on both sides alike: `fewer-endpoints`, `another-source-address`.
+    differs: Vec<&'static str>,
+    /// The number of classes of packets.
+    classes: usize,
 }
 
 /// What the kernel did with a packet, before and after.
@@ -162,11 +204,11 @@ impl<'a> Change<'a> {
         Self {
             id: change.id(),
             targets: change.targets.iter().map(|target| target.code()).collect(),
-            outcomes: &change.outcomes,
+            outcomes: change.outcomes.iter().map(|one| OutcomeChange::of(one)).collect(),
             services: change.services.iter().map(String::as_str).collect(),
             from: change.origins.iter().map(|(kind, number)| Origin { kind, number: *number }).collect(),
             classes: change.classes,
-            since: change.since.as_deref(),
+            since: change.since.as_ref().map(ToString::to_string),
             known: change.known.map(Known::of),
             accepted: change.accepted.is_some(),
             reason: change.accepted.as_deref(),
@@ -186,6 +228,14 @@ impl<'a> Change<'a> {
                 is_predicted: live.is_predicted == [true; 2],
             }),
         }
+    }
+}
+
+impl OutcomeChange {
+    fn of(one: &merge::OutcomeChange) -> Self {
+        let merge::OutcomeChange { contrast, classes } = one;
+        let differs = contrast.aspects.iter().map(|aspect| aspect.code()).collect();
+        Self { was: contrast.was.to_string(), is: contrast.is_words(), differs, classes: *classes }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use svclab_rules::cluster::{Family, ProxyConfig, ProxyMode};
 
+use super::fate::{Contrast, Fate, Fates};
 use super::group::Key;
 use super::release::Boundary;
 use super::target::Target;
@@ -77,288 +78,340 @@ pub(super) const FIREWALL: Known = Known {
     document: MIGRATING,
 };
 
-/// A difference that a release brought, and which packets it is about.
-struct OfRelease {
-    since: &'static str,
-    fits: fn(&Key) -> bool,
+/// What brings a difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// This release, the first of its kind.
+    Release(&'static str),
+    /// nftables mode, in comparison with iptables mode.
+    NftablesMode,
+}
+
+/// Which packets a difference is about: those of which all of this holds.
+#[derive(Debug, Clone, Copy)]
+struct Fits {
+    /// Their destination is one of these; any where none is listed.
+    to: &'static [Target],
+    /// The service has one of these; whatever it has where none is listed.
+    with: &'static [Trait],
+    family: Option<Family>,
+    when: When,
+}
+
+/// What holds of packets besides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum When {
+    Always,
+    /// Only rules for packets in the state INVALID tell the sides apart.
+    Invalid,
+    /// They leave their node with a loopback address.
+    LeavesLoopback,
+    /// A process sends them from a loopback address.
+    FromLoopback,
+    /// nftables mode delivers them to no endpoint.
+    Unserved,
+    /// nftables mode rejects them.
+    Rejected,
+    /// nftables mode drops them on the node.
+    Dropped,
+}
+
+const ANY: Fits = Fits { to: &[], with: &[], family: None, when: When::Always };
+
+const fn with(with: &'static [Trait]) -> Fits {
+    Fits { with, ..ANY }
+}
+
+/// A documented difference, what brings it, and which packets it is about.
+struct Row {
+    by: By,
+    fits: Fits,
     known: Known,
 }
 
-const fn since(since: &'static str, fits: fn(&Key) -> bool, known: Known) -> OfRelease {
-    OfRelease { since, fits, known }
+const fn in_nftables_mode(fits: Fits, known: Known) -> Row {
+    Row { by: By::NftablesMode, fits, known }
 }
 
-/// The differences of releases; of one release, the first that fits.
-const OF_RELEASES: [OfRelease; 25] = [
-    since(
-        "1.18.4",
-        |_| true,
-        Known {
+/// The documented differences; of one release or mode, the first that fits.
+const TABLE: &[Row] = &[
+    in_nftables_mode(Fits { when: When::Invalid, ..ANY }, INVALID),
+    in_nftables_mode(Fits { when: When::LeavesLoopback, ..ANY }, ROUTE_LOCALNET),
+    in_nftables_mode(Fits { to: &[Target::SecondaryNodePort], when: When::Unserved, ..ANY }, PRIMARY),
+    in_nftables_mode(Fits { to: &[Target::LoopbackNodePort], when: When::Unserved, ..ANY }, LOOPBACK),
+    in_nftables_mode(Fits { to: &[Target::Node], when: When::FromLoopback, ..ANY }, ROUTE_LOCALNET),
+    in_nftables_mode(Fits { to: &[Target::UnusedPort], when: When::Rejected, ..ANY }, UNUSED),
+    in_nftables_mode(Fits { to: &[Target::Elsewhere], when: When::Dropped, ..ANY }, UNALLOCATED),
+    in_nftables_mode(
+        Fits {
+            to: &[Target::LoadBalancer, Target::ExternalIp],
+            with: &[Trait::WithoutReady],
+            when: When::Rejected,
+            ..ANY
+        },
+        REJECTED_LOCALLY,
+    ),
+    Row {
+        by: By::Release("1.18.4"),
+        fits: ANY,
+        known: Known {
             code: "1.18.4-loopback-addresses-from-outside",
             what: "packets to 127.0.0.0/8 that come from elsewhere are dropped (CVE-2020-8558)",
             document: "https://github.com/kubernetes/kubernetes/issues/92315",
         },
-    ),
-    since(
-        "1.21",
-        |key| key.family == Family::Ipv6,
-        Known {
+    },
+    Row {
+        by: By::Release("1.21"),
+        fits: Fits { family: Some(Family::Ipv6), ..ANY },
+        known: Known {
             code: "1.21-both-families",
             what: "kube-proxy serves both families (dual-stack); before, only that of the node's first address",
             document: kep!("563-dual-stack"),
         },
-    ),
-    since(
-        "1.21",
-        |key| key.target == Target::ExternalIp,
-        Known {
+    },
+    Row {
+        by: By::Release("1.21"),
+        fits: Fits { to: &[Target::ExternalIp], ..ANY },
+        known: Known {
             code: "1.21-external-ips-inside",
             what: "external IPs are served to pods and processes of nodes as well; before, the network decides where such a packet goes",
             document: "https://github.com/kubernetes/kubernetes/pull/96296",
         },
-    ),
-    since(
-        "1.21",
-        |key| key.has(Trait::SourceRanges),
-        Known {
+    },
+    Row {
+        by: By::Release("1.21"),
+        fits: with(&[Trait::SourceRanges]),
+        known: Known {
             code: "1.21-node-addresses",
             what: "source ranges that contain the node's own address do not allow it any more (until 1.29)",
             document: "https://github.com/kubernetes/kubernetes/issues/119524",
         },
-    ),
-    since(
-        "1.21",
-        |key| matches!(key.target, Target::Node | Target::Elsewhere),
-        Known {
+    },
+    Row {
+        by: By::Release("1.21"),
+        fits: Fits { to: &[Target::Node, Target::Elsewhere], ..ANY },
+        known: Known {
             code: "1.21-health-checks-accepted",
             what: "rules for health checks stand before those of the kubelet: packets to loopback addresses from elsewhere may pass them",
             document: "https://github.com/kubernetes/kubernetes/pull/97824",
         },
-    ),
-    since(
-        "1.22",
-        |key| key.has(Trait::InternalLocal),
-        Known {
+    },
+    Row {
+        by: By::Release("1.22"),
+        fits: with(&[Trait::InternalLocal]),
+        known: Known {
             code: "1.22-internal-traffic-policy",
             what: "internalTrafficPolicy counts",
             document: kep!("2086-service-internal-traffic-policy"),
         },
-    ),
-    since(
-        "1.24",
-        |key| key.has(Trait::InternalLocal),
-        Known {
+    },
+    Row {
+        by: By::Release("1.24"),
+        fits: with(&[Trait::InternalLocal]),
+        known: Known {
             code: "1.24-independent-policies",
             what: "internalTrafficPolicy does not restrict external traffic, and without a local endpoint packets are dropped, not rejected",
             document: "scenarios/releases/1.23-internal-policy.yaml",
         },
-    ),
-    since(
-        "1.24",
-        |key| key.has(Trait::Hints),
-        Known {
+    },
+    Row {
+        by: By::Release("1.24"),
+        fits: with(&[Trait::Hints]),
+        known: Known {
             code: "1.24-topology-hints",
             what: "zone hints count where the annotation topology-aware-hints asks for them",
             document: kep!("2433-topology-aware-hints"),
         },
-    ),
-    since(
-        "1.24",
-        |key| key.target == Target::ExternalIp,
-        Known {
+    },
+    Row {
+        by: By::Release("1.24"),
+        fits: Fits { to: &[Target::ExternalIp], ..ANY },
+        known: Known {
             code: "1.24-external-ips-masqueraded",
             what: "what pods send to external IPs is masqueraded",
             document: "https://github.com/kubernetes/kubernetes/pull/109060",
         },
-    ),
-    since(
-        "1.24",
-        |key| key.has(Trait::SourceRanges),
-        Known {
+    },
+    Row {
+        by: By::Release("1.24"),
+        fits: with(&[Trait::SourceRanges]),
+        known: Known {
             code: "1.24-source-ranges-are-marked",
             what: "what loadBalancerSourceRanges exclude is only marked, and is forwarded where it does not end on the node (until 1.25)",
             document: "scenarios/releases/1.24-source-ranges.yaml",
         },
-    ),
-    since(
-        "1.25",
-        |key| key.has(Trait::SourceRanges),
-        Known {
+    },
+    Row {
+        by: By::Release("1.25"),
+        fits: with(&[Trait::SourceRanges]),
+        known: Known {
             code: "1.25-source-ranges-are-dropped",
             what: "what loadBalancerSourceRanges exclude is dropped wherever it goes",
             document: "scenarios/releases/1.25-source-ranges.yaml",
         },
-    ),
-    since(
-        "1.25",
-        |key| key.has(Trait::InternalLocal) || key.has(Trait::ExternalLocal),
-        Known {
+    },
+    Row {
+        by: By::Release("1.25"),
+        fits: with(&[Trait::InternalLocal, Trait::ExternalLocal]),
+        known: Known {
             code: "1.25-no-local-endpoints",
             what: "what finds no local endpoint under a policy Local is dropped wherever it goes; before, it is only marked",
             document: "https://github.com/kubernetes/kubernetes/pull/110290",
         },
-    ),
-    since(
-        "1.26",
-        |key| key.has(Trait::Terminating),
-        Known {
+    },
+    Row {
+        by: By::Release("1.26"),
+        fits: with(&[Trait::Terminating]),
+        known: Known {
             code: "1.26-terminating-endpoints",
             what: "endpoints that terminate serve where no ready one is left",
             document: kep!("1669-proxy-terminating-endpoints"),
         },
-    ),
-    since(
-        "1.26",
-        |key| key.target == Target::ExternalIp && key.has(Trait::ExternalLocal),
-        Known {
+    },
+    Row {
+        by: By::Release("1.26"),
+        fits: Fits { to: &[Target::ExternalIp], with: &[Trait::ExternalLocal], ..ANY },
+        known: Known {
             code: "1.26-external-policy-of-external-ips",
             what: "externalTrafficPolicy counts for services that have only external IPs",
             document: "scenarios/releases/1.25-external-ip-policy.yaml",
         },
-    ),
-    since(
-        "1.26",
-        |key| key.target == Target::LoopbackNodePort,
-        Known {
+    },
+    Row {
+        by: By::Release("1.26"),
+        fits: Fits { to: &[Target::LoopbackNodePort], ..ANY },
+        known: Known {
             code: "1.26-node-ports-at-loopback",
             what: "loopback addresses that cannot work have no node ports: ::1, and 127.0.0.0/8 without localhostNodePorts",
             document: "https://github.com/kubernetes/kubernetes/pull/108250",
         },
-    ),
-    since(
-        "1.27",
-        |key| key.has(Trait::Hints),
-        Known {
+    },
+    Row {
+        by: By::Release("1.27"),
+        fits: with(&[Trait::Hints]),
+        known: Known {
             code: "1.27-topology-mode",
             what: "the annotation topology-mode asks for zone hints, with any value but Disabled",
             document: kep!("2433-topology-aware-hints"),
         },
-    ),
-    since(
-        "1.27",
-        |_| true,
-        Known {
+    },
+    Row {
+        by: By::Release("1.27"),
+        fits: ANY,
+        known: Known {
             code: "1.27-own-firewall-chain",
             what: "kube-proxy writes KUBE-FIREWALL itself, and before its other rules: packets to loopback addresses from elsewhere are dropped \
                earlier than by the kubelet's rules",
             document: kep!("3178-iptables-cleanup"),
         },
-    ),
-    since(
-        "1.29",
-        |key| key.has(Trait::SourceRanges),
-        Known {
+    },
+    Row {
+        by: By::Release("1.29"),
+        fits: with(&[Trait::SourceRanges]),
+        known: Known {
             code: "1.29-node-addresses",
             what: "source ranges that contain the node's own address allow it again",
             document: "https://github.com/kubernetes/kubernetes/pull/119525",
         },
-    ),
-    since(
-        "1.30",
-        |key| key.has(Trait::IpModeProxy),
-        Known {
+    },
+    Row {
+        by: By::Release("1.30"),
+        fits: with(&[Trait::IpModeProxy]),
+        known: Known {
             code: "1.30-ip-mode",
             what: "load-balancer addresses with ipMode Proxy are left to the load balancer",
             document: kep!("1860-kube-proxy-IP-node-binding"),
         },
-    ),
-    since(
-        "1.31",
-        |key| key.has(Trait::Hints),
-        Known {
+    },
+    Row {
+        by: By::Release("1.31"),
+        fits: with(&[Trait::Hints]),
+        known: Known {
             code: "1.31-hints-without-annotation",
             what: "hints count without an annotation (trafficDistribution)",
             document: kep!("4444-service-traffic-distribution"),
         },
-    ),
-    since(
-        "1.33",
-        |key| key.target == Target::Elsewhere,
-        Known {
+    },
+    Row {
+        by: By::Release("1.33"),
+        fits: Fits { to: &[Target::Elsewhere], ..ANY },
+        known: Known {
             code: "1.33-unallocated-cluster-ips",
             what: "nftables mode drops packets to addresses of the service CIDRs that no service has",
             document: "scenarios/releases/1.33-unallocated-address-nftables.yaml",
         },
-    ),
-    since(
-        "1.33.6",
-        |_| true,
-        Known {
+    },
+    Row {
+        by: By::Release("1.33.6"),
+        fits: ANY,
+        known: Known {
             code: "1.33.6-checks-behind-translation",
             what: "nftables mode checks for endpoints where destinations are translated: the node's own packets take the short cut of policy \
                Local",
             document: "scenarios/releases/1.33.5-policy-local-nftables.yaml",
         },
-    ),
-    since(
-        "1.34",
-        |key| key.has(Trait::Hints),
-        Known {
+    },
+    Row {
+        by: By::Release("1.34"),
+        fits: with(&[Trait::Hints]),
+        known: Known {
             code: "1.34-hints-for-nodes",
             what: "hints can name nodes (PreferSameNode)",
             document: kep!("3015-prefer-same-node"),
         },
-    ),
-    since(
-        "1.34",
-        |key| key.has(Trait::SourceRanges),
-        Known {
+    },
+    Row {
+        by: By::Release("1.34"),
+        fits: with(&[Trait::SourceRanges]),
+        known: Known {
             code: "1.34-source-range-of-everyone",
             what: "a source range of length 0 stands for no source ranges",
             document: "scenarios/releases/1.34-source-range-of-everyone.yaml",
         },
-    ),
-    since(
-        "1.36",
-        |key| key.has(Trait::Repeated),
-        Known {
+    },
+    Row {
+        by: By::Release("1.36"),
+        fits: with(&[Trait::Repeated]),
+        known: Known {
             code: "1.36-running-endpoint-first",
             what: "of several entries with one address, one that does not terminate counts; before, a local one",
             document: "rules/src/profile/endpoints.rs",
         },
-    ),
+    },
 ];
 
-impl Key {
-    fn has(&self, one: Trait) -> bool {
-        self.traits.contains(&one)
+impl Fits {
+    fn holds(self, key: &Key, in_nftables_mode: &Fates) -> bool {
+        (self.to.is_empty() || self.to.contains(&key.target))
+            && (self.with.is_empty() || self.with.iter().any(|one| key.traits.contains(one)))
+            && self.family.is_none_or(|family| family == key.family)
+            && self.when.holds(key, in_nftables_mode)
+    }
+}
+
+impl When {
+    fn holds(self, key: &Key, in_nftables_mode: &Fates) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Invalid => key.is_invalid,
+            Self::LeavesLoopback => key.leaves_loopback,
+            Self::FromLoopback => key.from == "localhost",
+            Self::Unserved => !in_nftables_mode.any(|fate| matches!(fate, Fate::Delivered { is_translated: true, .. })),
+            Self::Rejected => in_nftables_mode.any(|fate| matches!(fate, Fate::Rejected { .. })),
+            Self::Dropped => in_nftables_mode.any(|fate| fate == Fate::DroppedOnNode),
+        }
     }
 }
 
 /// The documented difference that a change of packets is, if it is one.
 pub(super) fn known(key: &Key, boundary: Option<&Boundary>, proxies: [&ProxyConfig; 2]) -> Option<Known> {
     let [before, after] = proxies;
-    match boundary {
-        Some(Boundary::Release(release)) => {
-            let found = OF_RELEASES.iter().find(|one| one.since == release && (one.fits)(key));
-            found.map(|one| one.known)
-        }
-        Some(Boundary::Settings) => None,
-        None if before.mode == after.mode => None,
-        Some(Boundary::Mode) | None => of_mode(key, before.mode == ProxyMode::Iptables),
-    }
-}
-
-fn of_mode(key: &Key, to_nftables: bool) -> Option<Known> {
-    let of_nftables = if to_nftables { &key.is } else { &key.was };
-    let is_served = of_nftables.starts_with("delivered to an endpoint");
-    if key.is_invalid {
-        return Some(INVALID);
-    }
-    if key.leaves_loopback {
-        return Some(ROUTE_LOCALNET);
-    }
-    match key.target {
-        Target::SecondaryNodePort if !is_served => Some(PRIMARY),
-        Target::LoopbackNodePort if !is_served => Some(LOOPBACK),
-        Target::Node if key.from == "localhost" => Some(ROUTE_LOCALNET),
-        Target::UnusedPort if of_nftables.starts_with("rejected") => Some(UNUSED),
-        Target::Elsewhere if of_nftables.starts_with("dropped") => Some(UNALLOCATED),
-        Target::LoadBalancer | Target::ExternalIp
-            if key.has(Trait::WithoutReady) && of_nftables.starts_with("rejected") =>
-        {
-            Some(REJECTED_LOCALLY)
-        }
-        _ => None,
-    }
+    let is_by = |by: By| match (boundary, by) {
+        (Some(Boundary::Release(release)), By::Release(since)) => since == release,
+        (Some(Boundary::Mode(_)) | None, By::NftablesMode) => before.mode != after.mode,
+        _ => false,
+    };
+    let Contrast { was, is, .. } = &key.contrast;
+    let in_nftables_mode = if before.mode == ProxyMode::Nftables { was } else { is };
+    TABLE.iter().find(|row| is_by(row.by) && row.fits.holds(key, in_nftables_mode)).map(|row| row.known)
 }

@@ -7,8 +7,17 @@ use std::net::SocketAddr;
 use svclab_rules::cluster::Cluster;
 use svclab_rules::walk::{Packet, Transport};
 
-use super::outcome::kind;
+use super::fate::{Contrast, Fate, Fates};
 use crate::predict::{Network, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, Senders};
+
+/// A first packet with what becomes of it on both sides.
+#[derive(Clone, Copy)]
+pub(super) struct Both<'x, 'a> {
+    pub(super) networks: [&'x Network<'a>; 2],
+    pub(super) senders: [&'x Senders; 2],
+    pub(super) packet: &'x Packet,
+    pub(super) found: &'x [Option<Prediction>; 2],
+}
 
 /// The times after which clients come back: shortly before and after the end of every affinity.
 pub(super) struct Ages {
@@ -25,23 +34,18 @@ impl Ages {
     }
 
     /// How later connections of a client differ, where first ones do not.
-    pub(super) fn difference(
-        &self,
-        networks: [&Network<'_>; 2],
-        senders: [&Senders; 2],
-        packet: &Packet,
-        found: &[Option<Prediction>; 2],
-    ) -> Option<[String; 2]> {
+    pub(super) fn difference(&self, both: Both<'_, '_>) -> Option<Contrast> {
+        let Both { networks, senders, packet, found } = both;
         let is_noted =
             |one: &Prediction| one.branches.len() > 1 && one.branches.iter().any(|one| !one.remembered.is_empty());
         if !found.iter().flatten().any(is_noted) {
             return None;
         }
-        let words = [0, 1].map(|at| {
+        let [was, is] = [0, 1].map(|at| {
             let kept = found[at].as_ref().and_then(|first| self.kept(networks[at], senders[at], packet, first));
-            self.words(kept)
+            self.fate(kept)
         });
-        (words[0] != words[1]).then_some(words)
+        (was != is).then(|| Contrast::between(was, is))
     }
 
     /// The longest time asked after which a client of each endpoint comes back to it.
@@ -55,11 +59,11 @@ impl Ages {
         self.asked.iter().copied().take_while(is_kept).last()
     }
 
-    fn words(&self, kept: Option<u32>) -> String {
+    fn fate(&self, kept: Option<u32>) -> Fate {
         match kept {
-            None => "each goes to any endpoint".to_owned(),
-            Some(age) if self.ends.contains(&(age + 1)) => format!("go to the endpoint of the first for {} s", age + 1),
-            Some(age) => format!("go to the endpoint of the first for more than {} s", age.saturating_sub(1)),
+            None => Fate::Anywhere,
+            Some(age) if self.ends.contains(&(age + 1)) => Fate::Returns(age + 1),
+            Some(age) => Fate::ReturnsForMoreThan(age.saturating_sub(1)),
         }
     }
 }
@@ -82,13 +86,8 @@ impl Lasting {
 
     /// How a translated connection of TCP ends that is open when the rules are replaced. Packets of loopback addresses depend on
     /// a sysctl that is not reset.
-    pub(super) fn broken(
-        &self,
-        networks: [&Network<'_>; 2],
-        senders: [&Senders; 2],
-        packet: &Packet,
-        found: &[Option<Prediction>; 2],
-    ) -> Option<[String; 2]> {
+    pub(super) fn broken(&self, both: Both<'_, '_>) -> Option<Contrast> {
+        let Both { networks, senders, packet, found } = both;
         let Transport::Tcp { source, destination: port, .. } = packet.transport else { return None };
         if !self.is_comparable || packet.source.is_loopback() || packet.destination.is_loopback() {
             return None;
@@ -106,7 +105,7 @@ impl Lasting {
         };
         let after = at(1)?;
         (!goes_on(&after) && at(0).is_some_and(|before| goes_on(&before)))
-            .then(|| ["go on".to_owned(), kind(Some(&after), &later)])
+            .then(|| Contrast::between(Fate::GoesOn, Fates::of(Some(&after), &later)))
     }
 }
 

@@ -8,8 +8,7 @@ use super::{Diff, Known, Step};
 
 /// The changes as a table of Markdown, with the examples folded.
 pub fn markdown(diff: &Diff) -> String {
-    let [before, after] = &diff.sides;
-    let mut out = format!("### Service traffic: {before} → {after}\n\n");
+    let mut out = format!("### Service traffic: {}\n\n", diff.sides.join(" → "));
     if !diff.changes.is_empty() {
         out += "| to | who | was | is | known |\n| --- | --- | --- | --- | --- |\n";
     }
@@ -78,8 +77,8 @@ fn entry(change: &Change) -> String {
     let more = change.services.len().saturating_sub(services.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let services = if services.is_empty() { String::new() } else { format!(" ({}{more})", services.join(", ")) };
-    let first =
-        change.outcomes.first().map(|OutcomeChange { was, is, .. }| format!("{was} → {is}")).unwrap_or_default();
+    let first = change.outcomes.first().map(|first| format!("{} → {}", first.contrast.was, first.contrast.is_words()));
+    let first = first.unwrap_or_default();
     format!("{what}: {}{services}: {}", escaped(&targets(change)), escaped(&first))
 }
 
@@ -101,11 +100,11 @@ fn notes(change: &Change) -> String {
 /// What became and becomes of packets, each in the same order.
 fn each(outcomes: &[OutcomeChange]) -> [String; 2] {
     let (lines, more) = outcome_lines(outcomes);
-    let of = |side: fn(&OutcomeChange) -> &str| {
-        let words: Vec<&str> = lines.iter().map(side).collect();
+    let of = |side: fn(&OutcomeChange) -> String| {
+        let words: Vec<String> = lines.iter().map(side).collect();
         format!("{}{}", words.join("<br>"), if more > 0 { "<br>..." } else { "" })
     };
-    [of(|one| &one.was), of(|one| &one.is)]
+    [of(|one| one.contrast.was.to_string()), of(|one| one.contrast.is_words())]
 }
 
 /// A text in a cell of a table; line breaks stay.

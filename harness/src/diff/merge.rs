@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemars::JsonSchema;
-use serde::Serialize;
-use svclab_rules::cluster::{ProxyConfig, ProxyMode};
+use svclab_rules::cluster::ProxyConfig;
 
+use super::fate::Contrast;
 use super::group::{Example, Group, Key};
 use super::known::{Known, known};
 use super::live::Live;
@@ -28,8 +27,8 @@ pub struct Change {
     pub classes: usize,
     /// One of the packets; `None` where no first packet shows the change.
     pub example: Option<Example>,
-    /// The release or mode that brings the change, where it can be told: `1.28`, `nftables mode`.
-    pub since: Option<String>,
+    /// The release or mode that brings the change, where it can be told.
+    pub(crate) since: Option<Boundary>,
     /// The documented difference that it is.
     pub known: Option<Known>,
     /// Why it is accepted, if it is.
@@ -38,20 +37,18 @@ pub struct Change {
     pub live: Option<Live>,
 }
 
-/// The outcome of packets before and after.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+/// What became of packets, and what becomes of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutcomeChange {
-    /// The outcome before, in words.
-    pub was: String,
-    /// The outcome after, in words.
-    pub is: String,
-    /// The number of classes of packets.
+    /// What became and becomes of them.
+    pub(crate) contrast: Contrast,
+    /// How many classes of packets.
     pub classes: usize,
 }
 
 /// What a change is to those whose packets change, the gravest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Gravity {
+pub(super) enum Gravity {
     /// Packets are not delivered any more.
     Lost,
     /// They are delivered otherwise.
@@ -71,23 +68,17 @@ impl Change {
         }
         let target = self.targets.first().map_or("", |target| target.code());
         if let Some(since) = &self.since {
-            return format!("{}/{target}", since.replace(' ', "-"));
+            return format!("{}/{target}", since.code());
         }
-        let word = |outcome: &str| {
-            let words = outcome.split(", or ").map(|one| {
-                let letters = one.replace(", ", "-").replace(' ', "-");
-                letters.replace("delivered-to-an-endpoint", "delivered")
-            });
-            words.collect::<Vec<_>>().join("+")
-        };
-        let [was, is] = self.outcomes.first().map_or(["", ""], |first| [&first.was, &first.is]).map(word);
-        format!("{target}/{was}/{is}")
+        let contrast = self.outcomes.first().map(|first| first.contrast.code()).unwrap_or_default();
+        format!("{target}/{contrast}")
     }
 
-    fn gravity(&self) -> Gravity {
-        let is_delivered =
-            |words: &str| words.starts_with("delivered") && !words.contains("replies lost") || words == "go on";
-        let of = |one: &OutcomeChange| match (is_delivered(&one.was), is_delivered(&one.is)) {
+    pub(super) fn gravity(&self) -> Gravity {
+        let of = |OutcomeChange { contrast, .. }: &OutcomeChange| match (
+            contrast.was.are_delivered(),
+            contrast.is.are_delivered(),
+        ) {
             (true, false) => Gravity::Lost,
             (true, true) => Gravity::Otherwise,
             (false, true) => Gravity::Gained,
@@ -104,7 +95,7 @@ enum Cause {
     /// A release or mode, for packets of a kind.
     Boundary(Boundary, Target),
     /// The objects, for packets of a kind that change in the same way.
-    Objects(Target, [String; 2]),
+    Objects(Target, Contrast),
 }
 
 /// Puts groups together by what causes them. Changes come first that make packets get lost, and of these those of most classes.
@@ -119,13 +110,12 @@ pub(super) fn merge(
         let cause = match (known(&key, boundary.as_ref(), proxies), boundary) {
             (Some(known), boundary) => (Cause::Known(known), boundary),
             (None, Some(boundary)) => (Cause::Boundary(boundary.clone(), target), Some(boundary)),
-            (None, None) => (Cause::Objects(target, [key.was.clone(), key.is.clone()]), None),
+            (None, None) => (Cause::Objects(target, key.contrast.clone()), None),
         };
         let entry = merged.entry(cause.0).or_insert_with(|| Merged::of(cause.1, group.example.clone()));
         entry.add(&key, target, group);
     }
-    let to = proxies[1].mode;
-    let changes = merged.into_iter().map(|(cause, merged)| merged.change(matching_known(&cause), to));
+    let changes = merged.into_iter().map(|(cause, merged)| merged.change(matching_known(&cause)));
     let mut changes: Vec<Change> = changes.collect();
     changes.sort_by_key(|change| (change.gravity(), std::cmp::Reverse(change.classes)));
     changes
@@ -154,7 +144,7 @@ impl Key {
 struct Merged {
     boundary: Option<Boundary>,
     targets: BTreeMap<Target, usize>,
-    outcomes: BTreeMap<[String; 2], usize>,
+    outcomes: BTreeMap<Contrast, usize>,
     services: BTreeSet<String>,
     origins: BTreeSet<String>,
     classes: usize,
@@ -176,7 +166,7 @@ impl Merged {
 
     fn add(&mut self, key: &Key, target: Target, group: Group) {
         *self.targets.entry(target).or_default() += group.classes;
-        *self.outcomes.entry([key.was.clone(), key.is.clone()]).or_default() += group.classes;
+        *self.outcomes.entry(key.contrast.clone()).or_default() += group.classes;
         self.services.extend(group.services.iter().map(ToString::to_string));
         self.origins.extend(group.origins);
         self.classes += group.classes;
@@ -185,27 +175,21 @@ impl Merged {
         }
     }
 
-    fn change(self, known: Option<Known>, to: ProxyMode) -> Change {
+    fn change(self, known: Option<Known>) -> Change {
         let mut origins: BTreeMap<String, usize> = BTreeMap::new();
         for name in &self.origins {
             let kind = name.split(['/', '@']).next().unwrap_or_default();
             *origins.entry(kind.to_owned()).or_default() += 1;
         }
         let outcomes = frequent(self.outcomes).into_iter();
-        let since = self.boundary.map(|boundary| match (boundary, to) {
-            (Boundary::Release(release), _) => release,
-            (Boundary::Settings, _) => "other settings".to_owned(),
-            (Boundary::Mode, ProxyMode::Nftables) => "nftables mode".to_owned(),
-            (Boundary::Mode, ProxyMode::Iptables) => "iptables mode".to_owned(),
-        });
         Change {
             targets: frequent(self.targets).into_iter().map(|(target, _)| target).collect(),
-            outcomes: outcomes.map(|([was, is], classes)| OutcomeChange { was, is, classes }).collect(),
+            outcomes: outcomes.map(|(contrast, classes)| OutcomeChange { contrast, classes }).collect(),
             services: self.services,
             origins: origins.into_iter().collect(),
             classes: self.classes,
             example: Some(self.example),
-            since,
+            since: self.boundary,
             known,
             accepted: None,
             live: None,

@@ -4,7 +4,7 @@
 //! ([`svclab_rules::walk::Classes`]). So the result is complete, and no sample.
 //!
 //! - `side`: a cluster with its rules; `compare`: all classes, and those that differ; `later`: what comes behind a first packet;
-//! - `target`: what a packet is sent to, of a service with which `traits`; `outcome`: what becomes of it, in words that can be compared;
+//! - `target`: what a packet is sent to, of a service with which `traits`; `fate`: what becomes of it; `outcome`: whether the same;
 //! - `group`: classes that change alike; `release`: the release or mode that brings a change; `known`: documented differences; `merge`:
 //!   groups to a few changes;
 //! - `beyond`: packets in the state INVALID and firewalls; `image`: a cluster against itself with other addresses; `notes`: what is no packet;
@@ -14,6 +14,7 @@
 mod accepted;
 mod beyond;
 mod compare;
+mod fate;
 mod group;
 mod image;
 pub mod json;
@@ -36,7 +37,7 @@ use svclab_rules::ruleset::{CompileError, Unsupported};
 pub use accepted::{Accepted, read as read_accepted};
 pub use group::Example;
 pub(crate) use image::image;
-pub use json::json;
+pub use json::{json, json_of_steps};
 pub use known::Known;
 pub use live::{Live, live};
 pub use markdown::{markdown, matrix};
@@ -49,7 +50,7 @@ use target::Target;
 pub use crate::predict::PredictError;
 
 use crate::scenario::Scenario;
-use crate::text::{grouped, path_text};
+use crate::text::{counted, path_text};
 
 /// What changes from one side to the other.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,7 +88,7 @@ impl Diff {
 
     /// What was compared, and what is left out, as sentences.
     pub(crate) fn closing(&self) -> Vec<String> {
-        let compared = classes(self.classes);
+        let compared = counted(self.classes, "class");
         let mut lines = vec![match (self.changes.is_empty(), self.unknown.is_empty()) {
             (true, true) => format!("nothing changes: {compared} compared"),
             (false, true) => format!("nothing else changes: {compared} compared"),
@@ -100,7 +101,7 @@ impl Diff {
         lines.extend(
             self.unknown
                 .iter()
-                .map(|(rule, classes)| format!("unknown for {} of packets: {rule}", self::classes(*classes))),
+                .map(|(rule, classes)| format!("unknown for {} of packets: {rule}", counted(*classes, "class"))),
         );
         if !self.not_compared.is_empty() {
             lines.push(format!("not compared, for only one side has it: {}", self.not_compared.join(", ")));
@@ -108,12 +109,6 @@ impl Diff {
         lines.extend(self.unused.iter().map(|id| format!("accepted, but does not occur: {id}")));
         lines
     }
-}
-
-/// A number of classes: `1 class`, `1,057 classes`.
-fn classes(number: usize) -> String {
-    let word = if number == 1 { "class" } else { "classes" };
-    format!("{} {word}", grouped(number as u64))
 }
 
 /// Why two sides cannot be compared.
@@ -132,6 +127,12 @@ pub enum DiffError {
     /// Clusters that have nothing to compare.
     #[error("the two clusters have no node in common, by name and address: {}; {}", .0[0], .0[1])]
     NothingInCommon([String; 2]),
+    /// Releases in the wrong order, for a comparison of each with the next.
+    #[error("releases are compared from an older to a newer one, and {} is newer than {}", .0[0], .0[1])]
+    Reversed([String; 2]),
+    /// One release, for a comparison of each with the next.
+    #[error("there is no release to compare with: both sides are {0}, with the same mode and settings")]
+    NoReleases(String),
 }
 
 impl DiffError {
@@ -140,6 +141,8 @@ impl DiffError {
         match self {
             Self::Unsupported(_) => "Choose another release or mode with `--before` or `--after`.",
             Self::Predict(_) | Self::Rejected(_) => "Correct the rules; the kernel would not load them.",
+            Self::Reversed(_) => "Exchange `--before` and `--after`, or leave `--each-release` out.",
+            Self::NoReleases(_) => "Choose two releases or modes with `--before` and `--after`.",
             Self::NothingInCommon(_) => "Compare two states of one cluster: nodes with the same names and addresses.",
         }
     }
@@ -156,12 +159,9 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { accepted: Accepted::default(), most_classes: MOST_CLASSES }
+        Self { accepted: Accepted::default(), most_classes: crate::verify::MOST_CLASSES }
     }
 }
-
-/// How many classes are compared at most where nothing else is said.
-pub const MOST_CLASSES: u32 = 2_000_000;
 
 /// Compares what becomes of all first packets.
 ///

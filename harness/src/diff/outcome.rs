@@ -1,15 +1,14 @@
-//! What becomes of packets, in words that can be compared.
+//! Whether the same becomes of a packet on both sides, and what, in full.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::walk::{Packet, Share};
 
-use crate::predict::{Cause, PredictedBranch, PredictedOutcome, PredictedReply, Prediction};
-use crate::scenario::RejectKind;
+use crate::predict::{PredictedBranch, PredictedOutcome, PredictedReply, Prediction};
 
 /// By how much a share may differ: probabilities are written with ten digits in iptables mode, and `numgen` has none.
-const TOLERANCE: f64 = 1e-6;
+pub(super) const TOLERANCE: f64 = 1e-6;
 
 /// Whether the same becomes of a packet on both sides, with the same shares. Rules that decide may differ.
 pub(super) fn is_alike(found: &[Option<Prediction>; 2], packet: &Packet) -> bool {
@@ -61,49 +60,6 @@ fn shares(prediction: &Prediction, packet: &Packet, image: &dyn Fn(IpAddr) -> Ip
         *shares.entry(words).or_insert(0.0) += share.to_f64();
     }
     shares
-}
-
-/// What becomes of a packet, whichever endpoint it gets: `delivered to an endpoint, masqueraded`.
-pub(super) fn kind(prediction: Option<&Prediction>, packet: &Packet) -> String {
-    let Some(prediction) = prediction else { return "cannot be sent".to_owned() };
-    let words: BTreeSet<String> =
-        prediction.branches.iter().map(|branch| kind_of(&branch.outcome, prediction, packet)).collect();
-    Vec::from_iter(words).join(", or ")
-}
-
-fn kind_of(outcome: &PredictedOutcome, prediction: &Prediction, packet: &Packet) -> String {
-    match outcome {
-        PredictedOutcome::Delivered { source, destination, reply, .. } => {
-            let port = packet.transport.ports().map_or(0, |(_, port)| port);
-            let asked = SocketAddr::new(packet.destination, port);
-            // Of protocols without ports, the port is an identifier that rules do not translate.
-            let has_ports = packet.transport.ports().is_some();
-            let is_asked = |to: &SocketAddr| if has_ports { *to == asked } else { to.ip() == asked.ip() };
-            let to = if is_asked(destination) { "delivered untranslated" } else { "delivered to an endpoint" };
-            let masqueraded = if source.ip() == prediction.source.ip() { "" } else { ", masqueraded" };
-            let reply = match reply {
-                PredictedReply::From(address) if is_asked(address) => "",
-                PredictedReply::From(_) => ", replies from another address",
-                PredictedReply::Lost { .. } | PredictedReply::Unknown(_) => ", replies lost",
-            };
-            format!("{to}{masqueraded}{reply}")
-        }
-        PredictedOutcome::Rejected { kind, cause, .. } => {
-            let how = match kind {
-                RejectKind::TcpReset => " with a TCP reset",
-                RejectKind::PortUnreachable => " with ICMP port unreachable",
-                _ => "",
-            };
-            let why = if *cause == Cause::NoListener { ", as no process listens" } else { "" };
-            format!("rejected{how}{why}")
-        }
-        PredictedOutcome::Dropped { at, .. } => match at.split_once('/') {
-            Some(("node", _)) => "dropped on the node".to_owned(),
-            Some((kind, _)) => format!("dropped on a {kind}"),
-            None => "lost on the underlay".to_owned(),
-        },
-        PredictedOutcome::Unknown { .. } => "unknown".to_owned(),
-    }
 }
 
 /// How many outcomes are listed.

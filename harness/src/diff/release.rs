@@ -1,6 +1,7 @@
 //! The release or mode that brings a change.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::net::IpAddr;
 
 use svclab_rules::cluster::{Cluster, ProxyConfig, ProxyMode};
@@ -16,13 +17,34 @@ use crate::scenario::{Install, Scenario, Vantage};
 
 /// Between which two configurations a change happens.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Boundary {
+pub(crate) enum Boundary {
     /// The release that brings it: `1.28`.
     Release(String),
-    /// From one mode to the other.
-    Mode,
+    /// From the other mode to this one.
+    Mode(ProxyMode),
     /// Other settings of kube-proxy.
     Settings,
+}
+
+impl Boundary {
+    /// A name for programs, which stays the same.
+    pub(super) fn code(&self) -> String {
+        match self {
+            Self::Release(release) => release.clone(),
+            Self::Mode(mode) => format!("{mode}-mode"),
+            Self::Settings => "settings".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Boundary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Release(release) => f.write_str(release),
+            Self::Mode(mode) => write!(f, "{mode} mode"),
+            Self::Settings => f.write_str("other settings"),
+        }
+    }
 }
 
 /// Clusters of more services are cut down to those of the examples before releases in between are tried.
@@ -106,7 +128,7 @@ fn reduced(scenario: &Scenario, groups: &Groups) -> Scenario {
 /// What changes from one configuration to the next: the mode, the newer of two releases, or other settings.
 fn boundary(one: &ProxyConfig, next: &ProxyConfig) -> Boundary {
     if one.mode != next.mode {
-        return Boundary::Mode;
+        return Boundary::Mode(next.mode);
     }
     if one.version == next.version {
         return Boundary::Settings;
@@ -130,13 +152,25 @@ pub(super) fn path(before: &ProxyConfig, after: &ProxyConfig) -> Vec<ProxyConfig
     let mut path = vec![before.clone()];
     // nftables mode is there in the newer release.
     if before.mode == after.mode || after.mode == ProxyMode::Nftables {
-        path.extend(between.iter().map(|kind| of(before, kind.to_string())));
+        path.extend(between.iter().map(|kind| of(before, version(*kind))));
         path.push(of(before, after.version.clone()));
     } else {
         path.push(of(after, before.version.clone()));
-        path.extend(between.iter().map(|kind| of(after, kind.to_string())));
+        path.extend(between.iter().map(|kind| of(after, version(*kind))));
     }
     path.push(after.clone());
     path.dedup();
     path
+}
+
+/// A kube-proxy whose version says which kind of release it is: 1.33 is the newest patch release, which is another than 1.33.5.
+pub(super) fn precise(proxy: &ProxyConfig) -> ProxyConfig {
+    let version = proxy.version.parse().map_or_else(|_| proxy.version.clone(), version);
+    ProxyConfig { version, ..proxy.clone() }
+}
+
+/// A release as it is named next to others of its minor one: `1.33.6` for the newest kind of 1.33, `1.27` where there is one kind.
+fn version(release: Profile) -> String {
+    let is_newest = Profile::all().any(|newest| newest == release);
+    if is_newest { release.first_of_kind() } else { release.to_string() }
 }

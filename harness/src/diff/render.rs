@@ -1,20 +1,22 @@
 //! The page for a person.
 
-use super::merge::{Change, OutcomeChange};
+use super::merge::{Change, Gravity, OutcomeChange};
 use super::notes::Note;
-use super::{Diff, Example, classes};
+use super::{Diff, Example};
 use crate::page::{BAD, FAINT, GOOD, MARKED, Page, Settings};
 use crate::text::counted;
 
+/// How many kinds of destinations are named.
+const MOST_TARGETS: usize = 4;
 /// How many services are named.
 const MOST_SERVICES: usize = 6;
 
-/// The changes, and what was compared.
+/// The answer, the changes, and what was compared.
 pub fn page(diff: &Diff, settings: Settings) -> String {
     let mut page = Page::new(settings);
-    let [before, after] = &diff.sides;
     if !settings.is_quiet() {
-        page.line(0, format!("{before} → {after}"));
+        let answer = page.paint(if diff.holds() { GOOD } else { BAD }, answer(diff));
+        page.line(0, format!("{}: {answer}", diff.sides.join(" → ")));
     }
     for change in diff.changes.iter().filter(|change| !settings.is_quiet() || change.accepted.is_none()) {
         show(&mut page, change);
@@ -32,68 +34,111 @@ pub fn page(diff: &Diff, settings: Settings) -> String {
     page.finish()
 }
 
+/// `8 changes, 3 of which lose packets`.
+fn answer(diff: &Diff) -> String {
+    let all = diff.changes.len();
+    if all == 0 {
+        return if diff.is_cut { "no change found so far" } else { "no traffic changes" }.to_owned();
+    }
+    let number = |holds: &dyn Fn(&Change) -> bool| diff.changes.iter().filter(|change| holds(change)).count();
+    let parts = [
+        (number(&|change| change.gravity() == Gravity::Lost), "of which lose packets"),
+        (number(&|change| change.accepted.is_some()), "accepted"),
+    ];
+    let parts = parts.iter().filter(|(number, _)| *number > 0).map(|(number, what)| format!(", {number} {what}"));
+    format!("{}{}", counted(all, "change"), parts.collect::<String>())
+}
+
+/// The width of a label with its indent.
+const LABEL: usize = 10;
+
+/// Adds a line of a change behind its label.
+fn line(page: &mut Page, label: &str, text: impl std::fmt::Display) {
+    page.labelled(2, format!("{label:0$}", LABEL - 2), text);
+}
+
 fn show(page: &mut Page, change: &Change) {
     page.gap();
-    let mark = match &change.accepted {
-        Some(_) => page.paint(MARKED, "accepted"),
-        None => page.paint(BAD, "CHANGE"),
+    let (style, mark) = match (&change.accepted, change.gravity()) {
+        (Some(_), _) => (MARKED, "ACCEPTED"),
+        (None, Gravity::Lost) => (BAD, "LOST"),
+        (None, Gravity::Otherwise | Gravity::LostOtherwise) => (BAD, "CHANGED"),
+        (None, Gravity::Gained) => (BAD, "GAINED"),
     };
-    page.labelled(0, format!("{mark}  "), targets(change));
-    page.labelled(2, "who      ", who(change));
-    show_outcomes(page, &change.outcomes);
-    if let Some(since) = &change.since {
-        page.labelled(2, "since    ", since);
-    }
+    page.labelled(0, format!("{}  ", page.paint(style, mark)), targets(change));
+    line(page, "who", who(change));
+    show_outcomes(page, change);
     if let Some(known) = change.known {
-        page.labelled(2, "known    ", format!("{}  [{}]", known.what, known.document));
+        line(page, "why", known.what);
+        line(page, "", page.paint(FAINT, known.document));
+    } else if let Some(since) = &change.since {
+        line(page, "since", since);
     }
     if let Some(reason) = change.accepted.as_ref().filter(|reason| !reason.is_empty()) {
-        page.labelled(2, "because  ", reason);
+        line(page, "because", reason);
     }
     if let Some(example) = &change.example {
         show_example(page, example);
     }
     if let Some(live) = &change.live {
         for (label, seen, is_predicted) in [
-            ("kernel   was  ", &live.seen[0], live.is_predicted[0]),
-            ("         is   ", &live.seen[1], live.is_predicted[1]),
+            ("kernel  was  ", &live.seen[0], live.is_predicted[0]),
+            ("        is   ", &live.seen[1], live.is_predicted[1]),
         ] {
             let doubt = if is_predicted { String::new() } else { page.paint(BAD, "  NOT AS PREDICTED") };
             page.labelled(2, label, format!("{seen}{doubt}"));
         }
     }
-    page.labelled(2, "id       ", change.id());
+    line(page, "id", page.paint(FAINT, change.id()));
 }
 
-fn show_outcomes(page: &mut Page, outcomes: &[OutcomeChange]) {
-    if let [one] = outcomes {
-        page.labelled(2, "was      ", &one.was);
-        page.labelled(2, "is       ", &one.is);
+/// What became and becomes of the packets, with the rule of each side that decides about one of them.
+fn show_outcomes(page: &mut Page, change: &Change) {
+    let rules = change.example.as_ref().map(|example| example.rules.each_ref().map(Option::as_deref));
+    let rules = rules.unwrap_or_default();
+    if let [OutcomeChange { contrast, .. }] = change.outcomes.as_slice() {
+        for (label, words, rule) in [("was", contrast.was.to_string(), rules[0]), ("is", contrast.is_words(), rules[1])]
+        {
+            line(page, label, words);
+            show_rule(page, rule);
+        }
         return;
     }
-    let (lines, more) = outcome_lines(outcomes);
-    for (number, one) in lines.iter().enumerate() {
-        let label = if number == 0 { "was → is   " } else { "           " };
-        page.labelled(2, label, format!("{} → {} ({})", one.was, one.is, classes(one.classes)));
+    let (lines, more) = outcome_lines(&change.outcomes);
+    for (number, OutcomeChange { contrast, classes }) in lines.iter().enumerate() {
+        let words = format!("{} → {} ({})", contrast.was, contrast.is_words(), counted(*classes, "class"));
+        line(page, if number == 0 { "was→is" } else { "" }, words);
     }
     if more > 0 {
-        page.labelled(2, "           ", format!("and {} more ways in {}", outcomes.len() - lines.len(), classes(more)));
+        let ways = counted(change.outcomes.len() - lines.len(), "more way");
+        line(page, "", format!("and {ways} in {}", counted(more, "class")));
+    }
+    if rules[0] == rules[1] {
+        return show_rule(page, rules[0]);
+    }
+    for (word, rule) in [("was ", rules[0]), ("is  ", rules[1])] {
+        if let Some(rule) = rule {
+            page.labelled(LABEL, page.paint(FAINT, format!("{word}by  ")), rule);
+        }
     }
 }
 
-fn show_example(page: &mut Page, example: &Example) {
-    page.labelled(2, "example  ", format!("{} > {} {}", example.from, example.to(), example.protocol()));
-    if page.settings.is_verbose() {
-        page.labelled(11, "all  ", &example.class);
+fn show_rule(page: &mut Page, rule: Option<&str>) {
+    if let Some(rule) = rule {
+        page.labelled(LABEL, page.paint(FAINT, "by  "), rule);
     }
-    for (label, outcomes, rule) in
-        [("was  ", &example.was, &example.rules[0]), ("is   ", &example.is, &example.rules[1])]
-    {
+}
+
+/// One of the packets; with all that becomes of it where everything is said.
+fn show_example(page: &mut Page, example: &Example) {
+    line(page, "packet", format!("{} > {} {}", example.from, example.to(), example.protocol()));
+    if !page.settings.is_verbose() {
+        return;
+    }
+    page.labelled(LABEL, "all  ", &example.class);
+    for (label, outcomes) in [("was  ", &example.was), ("is   ", &example.is)] {
         for (position, outcome) in outcomes.iter().enumerate() {
-            page.labelled(11, if position == 0 { label } else { "     " }, outcome);
-        }
-        if let Some(rule) = rule.as_ref().filter(|rule| !is_named(rule, outcomes)) {
-            page.labelled(11, "     by ", rule);
+            page.labelled(LABEL, if position == 0 { label } else { "     " }, outcome);
         }
     }
 }
@@ -112,12 +157,6 @@ fn show_note(page: &mut Page, note: &Note) {
     }
 }
 
-/// Whether outcomes name the rule already.
-fn is_named(rule: &str, outcomes: &[String]) -> bool {
-    let text = rule.split_once(": ").map_or(rule, |(_, text)| text);
-    outcomes.iter().any(|outcome| outcome.contains(text))
-}
-
 /// How many ways in which packets change are listed.
 const MOST_OUTCOMES: usize = 4;
 
@@ -127,9 +166,11 @@ pub(super) fn outcome_lines(outcomes: &[OutcomeChange]) -> (&[OutcomeChange], us
     (lines, rest.iter().map(|one| one.classes).sum())
 }
 
-/// What the packets of a change are sent to.
+/// What the packets of a change are sent to, the most frequent first.
 pub(super) fn targets(change: &Change) -> String {
-    change.targets.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    let (named, rest) = change.targets.split_at(change.targets.len().min(MOST_TARGETS));
+    let named = named.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    if rest.is_empty() { named } else { format!("{named} and {}", counted(rest.len(), "other destination")) }
 }
 
 /// Who is affected: services, vantage points, and how many classes of their packets.
@@ -139,7 +180,7 @@ pub(super) fn who(change: &Change) -> String {
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let services = if services.is_empty() { String::new() } else { format!("{}{more}; ", services.join(", ")) };
     let origins: Vec<String> = change.origins.iter().map(|(kind, number)| origin(kind, *number)).collect();
-    let classes = classes(change.classes);
+    let classes = counted(change.classes, "class");
     format!("{services}from {}; {classes} of packets", origins.join(", "))
 }
 

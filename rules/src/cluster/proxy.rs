@@ -71,7 +71,7 @@ pub enum ConntrackCleanup {
 }
 
 /// Which backend kube-proxy writes rules for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum ProxyMode {
     /// iptables and ip6tables.
     #[default]

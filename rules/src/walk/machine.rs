@@ -50,12 +50,7 @@ impl<C: Code> Program<C> {
     }
 
     /// The same; the branches are put behind those that are in `branches` already. Returns where sources were set apart.
-    pub fn walk_into<T: Trace>(
-        &self,
-        arrival: Arrival<'_>,
-        trace: T,
-        branches: &mut Vec<Branch<T>>,
-    ) -> Vec<Fork<T>> {
+    pub fn walk_into<T: Trace>(&self, arrival: Arrival<'_>, trace: T, branches: &mut Vec<Branch<T>>) -> Vec<Fork<T>> {
         let Arrival { hook, packet, tracking, .. } = arrival;
         let mut forks = Vec::new();
         let mut walker = Walker::new(packet, tracking, trace);

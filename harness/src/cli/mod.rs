@@ -172,7 +172,7 @@ fn named(path: &Path) -> PathBuf {
 /// The text of a file, or of standard input where it is named `-`, and what messages call it.
 fn text_of(path: &Path) -> (PathBuf, io::Result<String>) {
     if path.as_os_str() == "-" {
-        return (PathBuf::from("standard input"), input::read_limited(io::stdin().lock()));
+        return (PathBuf::from(input::STANDARD_INPUT), input::read_limited(io::stdin().lock()));
     }
     (path.to_owned(), input::read_argument(path))
 }

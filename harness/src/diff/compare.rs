@@ -1,8 +1,8 @@
 //! All classes of first packets, and those that differ.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use svclab_rules::walk::{Classes, Field, Packet};
+use svclab_rules::walk::{Classes, Field, Intervals, Narrowing, Packet, Region, bits_address};
 
 use super::DiffError;
 use super::fate::{Aspect, Contrast, Fates};
@@ -10,12 +10,14 @@ use super::group::{Differing, Groups};
 use super::later::{Ages, Both, Lasting};
 use super::outcome::{TOLERANCE, is_alike, unknown_rule};
 use super::side::Side;
-use super::target::Target;
-use crate::predict::{Network, Prediction, Senders};
+use super::target::{Target, Targets};
+use crate::predict::{Network, OfSet, Prediction, Senders};
+use crate::run::in_parallel;
 use crate::scenario::Vantage;
-use crate::verify::vantages;
+use crate::verify::{Boundaries, vantages};
 
 /// What was found.
+#[derive(Default)]
 pub(super) struct Compared {
     pub(super) groups: Groups,
     pub(super) classes: usize,
@@ -23,10 +25,9 @@ pub(super) struct Compared {
     pub(super) not_compared: Vec<String>,
     /// Whether there are more classes than are compared at most.
     pub(super) is_cut: bool,
-    most: usize,
 }
 
-/// Compares all classes of both sides, as long as there are not more than `most`.
+/// Compares all classes of both sides, as long as there are not more than `most` of senders that send alike.
 pub(super) fn compare(sides: [&Side<'_>; 2], networks: [&Network<'_>; 2], most: usize) -> Result<Compared, DiffError> {
     let all = sides.map(|side| vantages(side.scenario));
     let names = all.each_ref().map(|all| all.iter().map(ToString::to_string).collect::<BTreeSet<_>>());
@@ -34,24 +35,22 @@ pub(super) fn compare(sides: [&Side<'_>; 2], networks: [&Network<'_>; 2], most: 
     if common.is_empty() || !share_a_node(sides) {
         return Err(DiffError::NothingInCommon(sides.map(Side::nodes)));
     }
-    let mut compared = Compared {
-        groups: Groups::of(sides),
-        classes: 0,
-        unknown: BTreeMap::new(),
-        not_compared: names[0].symmetric_difference(&names[1]).cloned().collect(),
-        is_cut: false,
+    let clusters = sides.map(|side| &side.scenario.cluster);
+    let comparing = Comparing {
+        networks,
+        targets: Targets::of(clusters),
+        boundaries: clusters.map(Boundaries::of),
+        ages: Ages::of(clusters),
+        lasting: Lasting::of(networks),
         most,
     };
-    let ages = Ages::of(sides.map(|side| &side.scenario.cluster));
-    let lasting = Lasting::of(networks);
     let [own, others] = networks.map(|network| Senders::of(network, &common));
-    for senders in &own {
-        let key = senders.key(networks[0]);
-        if let Some(other) = others.iter().find(|other| other.key(networks[1]) == key) {
-            compared.of_senders([senders, other], networks, &ages, &lasting);
-        }
-    }
-    Ok(compared)
+    let keys: HashMap<String, &Senders> = others.iter().map(|other| (other.key(networks[1]), other)).collect();
+    let pairs = own.iter().filter_map(|own| Some([own, *keys.get(&own.key(networks[0]))?]));
+    let pairs: Vec<[&Senders; 2]> = pairs.collect();
+    let parts = in_parallel(&pairs, None, |senders| comparing.of_senders(*senders), &|_| ());
+    let not_compared = names[0].symmetric_difference(&names[1]).cloned().collect();
+    Ok(parts.into_iter().fold(Compared { not_compared, ..Compared::default() }, Compared::and))
 }
 
 /// Whether a node of one side is in the other: by its name, with one of its addresses.
@@ -64,41 +63,100 @@ fn share_a_node(sides: [&Side<'_>; 2]) -> bool {
 }
 
 impl Compared {
-    fn of_senders(&mut self, senders: [&Senders; 2], networks: [&Network<'_>; 2], ages: &Ages, lasting: &Lasting) {
-        let other = senders[1].packets(networks[1]);
-        let own = senders[0].packets(networks[0]);
+    /// With what was found of other senders.
+    fn and(mut self, other: Self) -> Self {
+        self.groups.merge(other.groups);
+        self.classes += other.classes;
+        other.unknown.into_iter().for_each(|(rule, classes)| *self.unknown.entry(rule).or_default() += classes);
+        self.is_cut |= other.is_cut;
+        self
+    }
+}
+
+/// What all senders are compared by.
+struct Comparing<'x, 'a> {
+    networks: [&'x Network<'a>; 2],
+    targets: Targets,
+    boundaries: [Boundaries; 2],
+    ages: Ages,
+    lasting: Lasting,
+    most: usize,
+}
+
+impl Comparing<'_, '_> {
+    fn of_senders(&self, senders: [&Senders; 2]) -> Compared {
+        let mut compared = Compared::default();
+        let [own, other] = [0, 1].map(|at| senders[at].packets(self.networks[at]));
         let region = Field::ALL.into_iter().fold(own, |region, field| region.among(field, &other[field]));
         let mut classes = Classes::of([region], senders[0].like());
-        while !self.is_cut
-            && let Some(class) = classes.next_by(|witness, narrowing| {
-                [0, 1].map(|at| networks[at].predict_set(senders[at], witness, Some(narrowing), None))
-            })
+        while !compared.is_cut
+            && let Some(class) = classes.next_by(|witness, narrowing| self.predict(senders, witness, narrowing))
         {
-            self.classes += 1;
+            compared.classes += 1;
+            let (sets, apart) = class.found;
+            let packet = sets.iter().flatten().map(|set| set.packet).next().unwrap_or(class.witness);
+            for source in apart {
+                compared.classes += 1;
+                let region = class.region.with(Field::Source, Intervals::one(source));
+                let packet = Packet { source: bits_address(source, packet.family()), ..packet };
+                let narrowing = Narrowing::of(region.clone(), &packet);
+                let found =
+                    [0, 1].map(|at| sets[at].as_ref()?.of_source(self.networks[at], senders[at], &packet, &narrowing));
+                classes.add(narrowing.take_rest());
+                self.put(senders, &narrowing.region(), packet, &found, &mut compared);
+            }
+            let found = sets.map(|set| set.map(|set| set.prediction));
+            self.put(senders, &class.region, packet, &found, &mut compared);
             // What is left is at least one class each.
-            self.is_cut = self.classes + classes.left() > self.most;
-            let witness = class.found.iter().flatten().map(|(packet, _)| *packet).next().unwrap_or(class.witness);
-            let found = class.found.map(|found| found.map(|(_, prediction)| prediction));
-            if let Some(rule) = found.iter().flatten().find_map(unknown_rule) {
-                *self.unknown.entry(rule).or_default() += 1;
-                continue;
-            }
-            let Some(from) = senders[0].vantage(&witness) else { continue };
-            let mut add = |contrast: Contrast, about: Option<Target>| {
-                let region = &class.region;
-                let differing =
-                    Differing { senders: senders[0], from, region, witness, found: &found, contrast, about };
-                self.groups.add(&differing, networks);
-            };
-            let both = Both { networks, senders, packet: &witness, found: &found };
-            if !is_alike(&found, &witness) {
-                add(contrast(&found, &witness), None);
-            } else if let Some(later) = ages.difference(both) {
-                add(later, Some(Target::Returning));
-            }
-            if let Some(later) = lasting.broken(both) {
-                add(later, Some(Target::Established));
-            }
+            compared.is_cut = compared.classes + classes.left() > self.most;
+        }
+        compared
+    }
+
+    /// What becomes of a set of packets on both sides, and the sources that are set apart in it.
+    fn predict(
+        &self,
+        senders: [&Senders; 2],
+        witness: &Packet,
+        narrowing: &Narrowing,
+    ) -> ([Option<OfSet>; 2], Vec<u128>) {
+        let mut witness = *witness;
+        let sources = || narrowing.region()[Field::Source].clone();
+        let mut plain = self.boundaries.iter().filter_map(|one| one.plain_source(&witness, &sources()));
+        if let Some((source, others)) = plain.next().filter(|_| senders[0].are_pods()) {
+            narrowing.set_sources_apart(source, others);
+            witness.source = bits_address(source, witness.family());
+        }
+        let sets = [0, 1].map(|at| self.networks[at].predict_apart(senders[at], &witness, narrowing));
+        (sets, narrowing.apart())
+    }
+
+    /// Puts a class to those that change alike, if it changes.
+    fn put(
+        &self,
+        senders: [&Senders; 2],
+        region: &Region,
+        witness: Packet,
+        found: &[Option<Prediction>; 2],
+        compared: &mut Compared,
+    ) {
+        if let Some(rule) = found.iter().flatten().find_map(unknown_rule) {
+            *compared.unknown.entry(rule).or_default() += 1;
+            return;
+        }
+        let Some(from) = senders[0].vantage(&witness) else { return };
+        let mut add = |contrast: Contrast, about: Option<Target>| {
+            let differing = Differing { senders: senders[0], from, region, witness, found, contrast, about };
+            compared.groups.add(&differing, self.networks, &self.targets);
+        };
+        let both = Both { networks: self.networks, senders, packet: &witness, found };
+        if !is_alike(found, &witness) {
+            add(contrast(found, &witness), None);
+        } else if let Some(later) = self.ages.difference(both) {
+            add(later, Some(Target::Returning));
+        }
+        if let Some(later) = self.lasting.broken(both) {
+            add(later, Some(Target::Established));
         }
     }
 }

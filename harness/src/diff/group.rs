@@ -1,5 +1,6 @@
 //! Classes that change alike, each group with one example.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,7 +10,6 @@ use svclab_rules::walk::{Packet, Region, Transport};
 
 use super::fate::Contrast;
 use super::outcome::words;
-use super::side::Side;
 use super::target::{Target, Targets};
 use super::traits::Trait;
 use crate::predict::{Network, Prediction, Senders};
@@ -53,8 +53,8 @@ pub(super) struct Group {
 }
 
 /// All groups of a comparison.
+#[derive(Default)]
 pub(super) struct Groups {
-    targets: Targets,
     pub(super) all: BTreeMap<Key, Group>,
 }
 
@@ -86,13 +86,9 @@ pub struct Example {
 pub(super) type Rank = (bool, bool, bool, bool, bool);
 
 impl Groups {
-    pub(super) fn of(sides: [&Side<'_>; 2]) -> Self {
-        Self { targets: Targets::of(sides.map(|side| &side.scenario.cluster)), all: BTreeMap::new() }
-    }
-
     /// Adds a class to its group.
-    pub(super) fn add(&mut self, one: &Differing<'_>, networks: [&Network<'_>; 2]) {
-        let (target, claim) = self.targets.find(&one.witness);
+    pub(super) fn add(&mut self, one: &Differing<'_>, networks: [&Network<'_>; 2], targets: &Targets) {
+        let (target, claim) = targets.find(&one.witness);
         let rules = [0, 1].map(|at| deciding(networks[at], one.found[at].as_ref()?));
         let key = Key {
             target: one.about.unwrap_or(target),
@@ -126,6 +122,29 @@ impl Groups {
         group.classes += 1;
         if rank < group.example.rank {
             group.example = example();
+        }
+    }
+
+    /// Adds the groups of other senders.
+    pub(super) fn merge(&mut self, others: Self) {
+        for (key, other) in others.all {
+            match self.all.entry(key) {
+                Entry::Vacant(entry) => {
+                    entry.insert(other);
+                }
+                Entry::Occupied(mut entry) => entry.get_mut().merge(other),
+            }
+        }
+    }
+}
+
+impl Group {
+    fn merge(&mut self, other: Self) {
+        self.services.extend(other.services);
+        self.origins.extend(other.origins);
+        self.classes += other.classes;
+        if other.example.rank < self.example.rank {
+            self.example = other.example;
         }
     }
 }

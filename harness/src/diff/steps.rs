@@ -22,15 +22,16 @@ pub struct Step {
 ///
 /// As [`diff()`]; the first that is found.
 pub fn steps(scenario: &Scenario, after: &ProxyConfig, options: &Options) -> Result<Vec<Step>, DiffError> {
-    let [before, after] = [&scenario.cluster.proxy, after].map(release::precise);
+    let given = [&scenario.cluster.proxy, after];
+    let [before, after] = given.map(release::precise);
     if let [Ok(first), Ok(last)] = [&before, &after].map(|proxy| proxy.version.parse::<Profile>())
         && first > last
     {
-        return Err(DiffError::Reversed([before.version, after.version]));
+        return Err(DiffError::Reversed(given.map(|proxy| proxy.version.clone())));
     }
     let path = release::path(&before, &after);
     if path.len() < 2 {
-        return Err(DiffError::NoReleases(before.version));
+        return Err(DiffError::NoReleases(given[0].version.clone()));
     }
     let pairs: Vec<[ProxyConfig; 2]> = path.windows(2).map(|pair| [pair[0].clone(), pair[1].clone()]).collect();
     let of = |proxy: &ProxyConfig| {

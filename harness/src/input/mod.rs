@@ -26,3 +26,6 @@ pub use groups::Group;
 pub use limits::{FILE_BYTES, MOST_FLOWS};
 pub use suggestions::did_you_mean;
 pub(crate) use suggestions::listed;
+
+/// What messages call standard input, which the command line names `-`.
+pub const STANDARD_INPUT: &str = "standard input";

@@ -42,6 +42,11 @@ pub(crate) struct PredictedBranch {
 }
 
 impl PredictedBranch {
+    /// Whether packets of a source do not fare so.
+    pub(super) fn is_apart(&self, source: u128) -> bool {
+        self.apart.iter().any(|apart| apart.has(source))
+    }
+
     /// The same branch of another source's packet, which fares alike.
     pub(super) fn of_another(&self, from: IpAddr, to: IpAddr) -> Self {
         let mut own = self.clone();

@@ -320,18 +320,44 @@ impl OfSet {
         packet: &Packet,
         narrowing: &Narrowing,
     ) -> Option<Prediction> {
+        let own = self.own_branches(network, senders, packet, narrowing)?;
+        Some(self.whole(packet.source, own))
+    }
+
+    /// What becomes of that packet where its source was set apart.
+    pub(crate) fn own_branches(
+        &self,
+        network: &Network<'_>,
+        senders: &Senders,
+        packet: &Packet,
+        narrowing: &Narrowing,
+    ) -> Option<Vec<PredictedBranch>> {
         let source = address_bits(packet.source);
         let here: Vec<PlaceApart> = self.places.iter().filter(|place| place.fork.apart.has(source)).cloned().collect();
-        let alike =
-            self.prediction.branches.iter().filter(|branch| !branch.apart.iter().any(|apart| apart.has(source)));
-        let mut branches: Vec<PredictedBranch> =
-            alike.map(|branch| branch.of_another(self.packet.source, packet.source)).collect();
-        if !here.is_empty() {
-            let given = (None, SetApart::TakeUp(&here));
-            let (_, own) = network.predict_of_set(senders, packet, Some(narrowing), given)?;
-            branches.extend(own.branches);
+        if here.is_empty() {
+            return Some(Vec::new());
         }
-        Some(Prediction { source: SocketAddr::new(packet.source, self.prediction.source.port()), branches })
+        let given = (None, SetApart::TakeUp(&here));
+        network.predict_of_set(senders, packet, Some(narrowing), given).map(|(_, own)| own.branches)
+    }
+
+    /// The branches of the set's packet that the packet of a source does not share.
+    pub(crate) fn replaced(&self, source: IpAddr) -> impl Iterator<Item = &PredictedBranch> {
+        let source = address_bits(source);
+        self.prediction.branches.iter().filter(move |branch| branch.is_apart(source))
+    }
+
+    /// Some branches as the prediction of a source's packet.
+    pub(crate) fn part(&self, source: IpAddr, branches: Vec<PredictedBranch>) -> Prediction {
+        Prediction { source: SocketAddr::new(source, self.prediction.source.port()), branches }
+    }
+
+    /// A source's own branches with those that it shares.
+    pub(crate) fn whole(&self, source: IpAddr, own: Vec<PredictedBranch>) -> Prediction {
+        let number = address_bits(source);
+        let alike = self.prediction.branches.iter().filter(|branch| !branch.is_apart(number));
+        let alike = alike.map(|branch| branch.of_another(self.packet.source, source));
+        self.part(source, alike.chain(own).collect())
     }
 }
 

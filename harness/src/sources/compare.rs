@@ -55,11 +55,10 @@ impl Comparison {
         match (&promise.outcome, seen) {
             (PromisedOutcome::NotPromised, _) => true,
             (
-                PromisedOutcome::Delivered { endpoints, .. },
+                promised @ PromisedOutcome::Delivered { .. },
                 FlowOutcome::Delivered { source, destination, reply, .. },
-            ) => endpoints.iter().any(|endpoint| {
-                endpoint.address == *destination
-                    && self.admits_source(&endpoint.source, flow, source.ip(), *destination)
+            ) => promised.endpoint(*destination).is_some_and(|endpoint| {
+                self.admits_source(&endpoint.source, flow, source.ip(), *destination)
                     && admits_reply(endpoint, *to, *reply)
             }),
             (PromisedOutcome::Rejected(rejection), FlowOutcome::Rejected(kind)) => {
@@ -199,8 +198,8 @@ impl Comparison {
 /// The source that is promised to the receiver at a destination, where there is one, and whether the answer is promised.
 fn promised_ends(promised: &PromisedOutcome, destination: SocketAddr) -> (Option<&Source>, Reply) {
     match promised {
-        PromisedOutcome::Delivered { endpoints, .. } => {
-            let endpoint = endpoints.iter().find(|endpoint| endpoint.address == destination);
+        promised @ PromisedOutcome::Delivered { .. } => {
+            let endpoint = promised.endpoint(destination);
             endpoint.map_or((None, Reply::FromDestination), |one| (Some(&one.source), one.reply))
         }
         PromisedOutcome::NotAService(Owner::Pod(_, source)) => (Some(source), Reply::FromDestination),

@@ -22,6 +22,8 @@ pub(crate) struct Sources<'c, 'a> {
     pub(crate) prediction: Option<Prediction>,
     /// What was observed, where a packet was sent.
     pub(crate) seen: Option<FlowOutcome>,
+    /// Whether the prediction has only some of the branches, the others being known to keep the promise.
+    is_part: bool,
 }
 
 /// What is sent.
@@ -29,7 +31,7 @@ pub(crate) struct Sources<'c, 'a> {
 enum Sent<'c> {
     Flow(&'c NewFlow),
     /// A packet that stands for others of the same senders.
-    Packet(&'c Senders, &'c Packet),
+    Packet(&'c Senders, Packet),
 }
 
 impl Sent<'_> {
@@ -37,7 +39,7 @@ impl Sent<'_> {
         match self {
             Self::Flow(flow) => network.predict(flow),
             Self::Packet(senders, packet) => {
-                network.predict_set(senders, packet, None, None).map(|(_, prediction)| prediction)
+                network.predict_set(senders, &packet, None, None).map(|(_, prediction)| prediction)
             }
         }
     }
@@ -55,19 +57,24 @@ impl<'c, 'a> Sources<'c, 'a> {
         let (promise, prediction) = (context.promise(question), context.network.predict(sent));
         let mut seen = FlowOutcome::observed(observed);
         prediction.iter().flat_map(|prediction| &prediction.branches).for_each(|branch| seen.explain(&branch.outcome));
-        Self { context, flow, sent: Sent::Flow(sent), promise, prediction, seen: Some(seen) }
+        Self { context, flow, sent: Sent::Flow(sent), promise, prediction, seen: Some(seen), is_part: false }
     }
 
     /// What is promised and predicted of a packet that senders may send.
     pub(crate) fn about_packet(
         context: &'c Context<'a>,
         question: &'c Question,
-        (senders, packet): (&'c Senders, &'c Packet),
+        (senders, packet): (&'c Senders, Packet),
         (promise, prediction): (Promise, Prediction),
     ) -> Self {
         let flow = Flow { question, source: packet.source };
         let sent = Sent::Packet(senders, packet);
-        Self { context, flow, sent, promise, prediction: Some(prediction), seen: None }
+        Self { context, flow, sent, promise, prediction: Some(prediction), seen: None, is_part: false }
+    }
+
+    /// The same of a prediction that has only some of the branches, the others being known to keep the promise.
+    pub(crate) fn about_part(self, is_part: bool) -> Self {
+        Self { is_part, ..self }
     }
 
     /// The disagreement between the sources and what it is about, as [`Self::disagreement`]; a known bug of a release counts as
@@ -131,7 +138,7 @@ impl<'c, 'a> Sources<'c, 'a> {
             return Some((Disagreement::Unknown, unknown));
         }
         let broken = self.broken(prediction);
-        let is_even = self.context.comparison.has_shares(&self.promise, prediction);
+        let is_even = self.is_part || self.context.comparison.has_shares(&self.promise, prediction);
         if broken.is_none() && is_even {
             return self.counted(prediction).map(|what| (Disagreement::Rules, what));
         }
@@ -266,7 +273,7 @@ impl<'c, 'a> Sources<'c, 'a> {
     /// What came of the flow, without what differs from flow to flow.
     fn short(&self, seen: &FlowOutcome) -> String {
         let FlowOutcome::Delivered { source, destination, reply, .. } = seen else { return seen.to_string() };
-        let PromisedOutcome::Delivered { endpoints, .. } = &self.promise.outcome else {
+        let PromisedOutcome::Delivered { .. } = &self.promise.outcome else {
             let is_there = *destination == self.flow.question.to;
             return match (is_there, source.ip() == self.flow.source) {
                 (false, _) => "delivered elsewhere".to_owned(),
@@ -274,7 +281,7 @@ impl<'c, 'a> Sources<'c, 'a> {
                 (true, true) => "delivered".to_owned(),
             };
         };
-        if !endpoints.iter().any(|endpoint| endpoint.address == *destination) {
+        if self.promise.outcome.endpoint(*destination).is_none() {
             return "delivered to an address that is not a ready endpoint".to_owned();
         }
         if self.admits(seen) {

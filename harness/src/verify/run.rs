@@ -17,6 +17,7 @@ use super::survey::{Asked, Survey};
 use super::tally::Tally;
 use super::verification::Verification;
 use crate::documents::Document;
+use crate::input::STANDARD_INPUT;
 use crate::lab::with_lab;
 use crate::predict::{Network, NewFlow, PredictedBranch, Senders};
 use crate::probe::{FIRST_PORT, Prober};
@@ -103,7 +104,7 @@ impl<'a> Verifying<'_, 'a> {
             None,
             |senders| {
                 let mut part = Part::default();
-                let surveyed = self.survey.all(senders, Some(&*counting), |asked| self.ask(&asked, &mut part));
+                let surveyed = self.survey.all_judged(senders, Some(&*counting), |asked| self.ask(asked, &mut part));
                 part.tally.add_classes(surveyed);
                 part
             },
@@ -119,10 +120,12 @@ impl<'a> Verifying<'_, 'a> {
     }
 
     /// Asks about one class: by a witness in a lab, where one can send it, else by promise and prediction alone.
-    fn ask(&self, asked: &Asked<'_>, part: &mut Part) {
+    /// Returns whether all that is predicted of it is known to be as promised.
+    fn ask(&self, asked: Asked<'_>, part: &mut Part) -> bool {
         if !self.options.selects_service(asked.promise.service.as_deref()) {
-            return;
+            return false;
         }
+        let is_sound = asked.later.fault.is_none();
         if let Some(what) = &asked.later.fault {
             let sent = asked.flow();
             part.findings.count(Disagreement::Rules, what.clone(), false, || {
@@ -130,10 +133,14 @@ impl<'a> Verifying<'_, 'a> {
             });
         }
         match asked.probe(self.scenario).filter(|_| !self.options.no_lab) {
-            Some(probe) => part.witnesses.push((asked.question.clone(), probe)),
+            Some(probe) => {
+                part.witnesses.push((asked.question, probe));
+                false
+            }
             None => {
-                let sources = asked.sources(self.context());
-                self.count(&sources, &asked.flow(), &asked.question, (&mut part.tally, &mut part.findings));
+                let (sent, question) = (asked.flow(), asked.question.clone());
+                let sources = asked.into_sources(self.context(), &question);
+                self.count(&sources, &sent, &question, (&mut part.tally, &mut part.findings)) && is_sound
             }
         }
     }
@@ -164,20 +171,23 @@ impl<'a> Verifying<'_, 'a> {
         RunError::Probe { span: Span::start_of(&self.scenario.file), source: Box::new(source) }
     }
 
+    /// Counts a flow; returns whether all sources agree on it.
     fn count(
         &self,
         sources: &Sources<'_, '_>,
         sent: &NewFlow,
         question: &Question,
         (tally, findings): (&mut Tally, &mut Findings),
-    ) {
+    ) -> bool {
         let disagreement = sources.disagreement_with(self.survey.released);
         let kind = self.kinds.kind(question.to.ip());
         let is_promised = sources.promise.outcome != PromisedOutcome::NotPromised;
-        tally.count(&sent.from, kind, is_promised, disagreement.is_some());
+        let agrees = disagreement.is_none();
+        tally.count(&sent.from, kind, is_promised, !agrees);
         if let Some((disagreement, what)) = disagreement {
             findings.count(disagreement, what, sources.seen.is_some(), || self.example(sources, sent));
         }
+        agrees
     }
 
     fn example(&self, sources: &Sources<'_, '_>, sent: &NewFlow) -> Example {
@@ -204,8 +214,9 @@ impl<'a> Verifying<'_, 'a> {
         let to = via.as_ref().map_or(to.to_string(), |node| format!("{to}@{node}"));
         let (from, to) = (shell_word(&from.to_string()), shell_word(&to));
         let port = if *source_port == DEFAULT_PORT { String::new() } else { format!(" --source-port={source_port}") };
+        let file = printable(&self.scenario.file).to_string();
         // A file whose name begins with a hyphen would be an option.
-        let file = shell_word(&printable(&self.scenario.file).to_string());
+        let file = if file == STANDARD_INPUT { "-".to_owned() } else { shell_word(&file) };
         format!("svclab explain --from={from} --to={to} --protocol={protocol}{port} -- {file}")
     }
 }

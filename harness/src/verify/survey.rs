@@ -1,16 +1,19 @@
 //! All packets that anyone may send first, class by class, with what is promised and what is predicted of each.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use svclab_rules::cluster::Protocol;
-use svclab_rules::promise::{Promise, Question, VantagePoint};
-use svclab_rules::walk::{Classes, Field, Intervals, Narrowing, Packet, Region, Transport, address_bits, bits_address};
+use svclab_rules::promise::{Eligible, Promise, PromisedOutcome, Question, VantagePoint};
+use svclab_rules::walk::{
+    Classes, Field, Intervals, Narrowing, Packet, Region, Share, Transport, address_bits, bits_address,
+};
 
 use super::MOST_CLASSES;
 use super::boundaries::Boundaries;
 use super::later::{Behind, Depth, Later};
 use super::prepared;
-use crate::predict::{Network, NewFlow, OfSet, Prediction, Senders};
+use crate::predict::{Network, NewFlow, OfSet, PredictedBranch, PredictedOutcome, Prediction, Senders};
 use crate::probe::{Counting, FIRST_PORT};
 use crate::scenario::{Probe, Scenario, Vantage};
 use crate::sources::{Context, Sources};
@@ -28,10 +31,12 @@ pub(crate) struct Asked<'s> {
     pub(crate) vantage: &'s Vantage,
     pub(crate) promise: Promise,
     pub(crate) prediction: Prediction,
+    /// Whether the prediction has only the branches in which this packet does not fare as another one that keeps its promise.
+    is_part: bool,
     pub(crate) later: Later,
 }
 
-impl Asked<'_> {
+impl<'s> Asked<'s> {
     /// The packet as a probe; `None` where a lab cannot send it: no machine has its source, or not every source port that a lab may
     /// choose is of the class.
     pub(crate) fn probe(&self, scenario: &Scenario) -> Option<Probe> {
@@ -54,8 +59,18 @@ impl Asked<'_> {
 
     /// What is promised and predicted of it.
     pub(crate) fn sources<'c, 'a>(&'c self, context: &'c Context<'a>) -> Sources<'c, 'a> {
-        let sent = (self.senders, &self.packet);
-        Sources::about_packet(context, &self.question, sent, (self.promise.clone(), self.prediction.clone()))
+        let sent = (self.senders, self.packet);
+        let found = (self.promise.clone(), self.prediction.clone());
+        Sources::about_packet(context, &self.question, sent, found).about_part(self.is_part)
+    }
+
+    /// The same, which takes over all that is needed; `question` is this one's.
+    pub(super) fn into_sources<'c, 'a>(self, context: &'c Context<'a>, question: &'c Question) -> Sources<'c, 'a>
+    where
+        's: 'c,
+    {
+        let Self { senders, packet, promise, prediction, is_part, .. } = self;
+        Sources::about_packet(context, question, (senders, packet), (promise, prediction)).about_part(is_part)
     }
 }
 
@@ -63,9 +78,8 @@ impl Asked<'_> {
 struct Answer<'s> {
     /// Nothing where no packet of it is sent to any machine but the sender's own, or no service may be asked by it.
     asked: Option<Asked<'s>>,
-    of_set: OfSet,
-    /// Sources that are set apart in it.
-    apart: Vec<u128>,
+    /// Sources that are set apart in it, if there are any.
+    apart: Option<(OfSet, Vec<u128>)>,
 }
 
 /// After how many classes progress is reported.
@@ -115,15 +129,32 @@ impl<'x, 'a> Survey<'x, 'a> {
         &self,
         senders: &'s Senders,
         counting: Option<&Counting>,
-        found: impl FnMut(Asked<'s>),
+        mut found: impl FnMut(Asked<'s>),
+    ) -> Surveyed {
+        self.all_judged(senders, counting, |asked| {
+            found(asked);
+            false
+        })
+    }
+
+    /// The same; `found` says whether all that is predicted of a class is as promised. Then only what differs from it is predicted of the
+    /// sources that are set apart in it.
+    pub(crate) fn all_judged<'s>(
+        &self,
+        senders: &'s Senders,
+        counting: Option<&Counting>,
+        found: impl FnMut(Asked<'s>) -> bool,
     ) -> Surveyed {
         let regions = regions(&senders.packets(&self.context.network));
         self.classes(senders, Classes::of(regions, senders.like()), counting, found)
     }
 
     /// The same of some packets; witnesses are like one of them.
-    pub(crate) fn of<'s>(&self, senders: &'s Senders, region: Region, like: Packet, found: impl FnMut(Asked<'s>)) {
-        self.classes(senders, Classes::of([region], like), None, found);
+    pub(crate) fn of<'s>(&self, senders: &'s Senders, region: Region, like: Packet, mut found: impl FnMut(Asked<'s>)) {
+        self.classes(senders, Classes::of([region], like), None, |asked| {
+            found(asked);
+            false
+        });
     }
 
     fn classes<'s>(
@@ -131,31 +162,33 @@ impl<'x, 'a> Survey<'x, 'a> {
         senders: &'s Senders,
         mut classes: Classes,
         counting: Option<&Counting>,
-        mut found: impl FnMut(Asked<'s>),
+        mut found: impl FnMut(Asked<'s>) -> bool,
     ) -> Surveyed {
         let mut surveyed = Surveyed::default();
-        let mut expected = 0;
+        let (mut expected, mut reported) = (0, 0);
         while let Some(class) = classes.next_by(|witness, narrowing| self.ask(senders, witness, narrowing)) {
             surveyed.classes += 1;
-            if let Some(Answer { asked, of_set, apart }) = class.found {
-                let region = asked.as_ref().map_or(&class.region, |asked| &asked.region);
-                for source in apart {
+            if let Some(Answer { asked, apart }) = class.found {
+                let promise = asked.as_ref().filter(|_| apart.is_some()).map(|asked| asked.promise.clone());
+                let is_kept = asked.is_some_and(&mut found);
+                let kept = promise.filter(|_| is_kept);
+                for (of_set, source) in apart.iter().flat_map(|(of_set, all)| all.iter().map(move |one| (of_set, *one)))
+                {
                     surveyed.classes += 1;
-                    let region = region.with(Field::Source, Intervals::one(source));
-                    let (asked, rest) = self.ask_apart(senders, &of_set, source, region);
+                    let region = class.region.with(Field::Source, Intervals::one(source));
+                    let (asked, rest) = self.ask_apart(senders, of_set, region, kept.as_ref());
                     classes.add(rest);
-                    asked.into_iter().for_each(&mut found);
+                    asked.map(&mut found);
                 }
-                asked.into_iter().for_each(&mut found);
             }
-            if let Some(counting) =
-                counting.filter(|_| surveyed.classes.is_multiple_of(REPORTED) || classes.left() == 0)
-            {
+            let is_due = surveyed.classes - reported >= REPORTED || classes.left() == 0;
+            if let Some(counting) = counting.filter(|_| is_due) {
                 // At least one class for each region that is left.
                 let now = surveyed.classes + classes.left();
                 counting.expect(now.saturating_sub(expected) as u64);
                 expected = expected.max(now);
-                counting.counted(((surveyed.classes - 1) % REPORTED + 1) as u64);
+                counting.counted((surveyed.classes - reported) as u64);
+                reported = surveyed.classes;
             }
             // What is left takes memory as well.
             if surveyed.classes + classes.left() > self.most {
@@ -177,33 +210,50 @@ impl<'x, 'a> Survey<'x, 'a> {
             witness.source = bits_address(source, witness.family());
         }
         let of_set = self.context.network.predict_apart(senders, &witness, narrowing)?;
-        let asked = self.judge(senders, of_set.packet, of_set.prediction.clone(), narrowing);
+        let packet = of_set.packet;
+        let (prediction, of_set) = if narrowing.apart().is_empty() {
+            (of_set.prediction, None)
+        } else {
+            (of_set.prediction.clone(), Some(of_set))
+        };
+        let asked = self.judge(senders, packet, narrowing, |_| (prediction, false));
         let asked = asked.map(|asked| Asked { region: narrowing.own_region(), ..asked });
-        Some(Answer { asked, of_set, apart: narrowing.apart() })
+        Some(Answer { asked, apart: of_set.map(|of_set| (of_set, narrowing.apart())) })
     }
 
-    /// Asks about the packet of a source that was set apart. Returns also what is left of its region.
+    /// Asks about the packets of a source that was set apart, which are a region. Returns also what is left of it. `kept` is what is
+    /// promised of the set, where all that is predicted of it is as promised.
     fn ask_apart<'s>(
         &self,
         senders: &'s Senders,
         of_set: &OfSet,
-        source: u128,
         region: Region,
+        kept: Option<&Promise>,
     ) -> (Option<Asked<'s>>, Vec<Region>) {
-        let packet = Packet { source: bits_address(source, region.family()), ..of_set.packet };
+        let source = region[Field::Source].first().map(|source| bits_address(source, region.family()));
+        let packet = Packet { source: source.unwrap_or(of_set.packet.source), ..of_set.packet };
         let narrowing = Narrowing::of(region, &packet);
-        let prediction = of_set.of_source(&self.context.network, senders, &packet, &narrowing);
-        let asked = prediction.and_then(|prediction| self.judge(senders, packet, prediction, &narrowing));
+        let own = of_set.own_branches(&self.context.network, senders, &packet, &narrowing);
+        let asked = own.and_then(|own| {
+            self.judge(senders, packet, &narrowing, |promise| {
+                let replaced = || of_set.replaced(packet.source);
+                if kept.is_some_and(|kept| fares_alike((kept, promise), replaced(), &own)) {
+                    (of_set.part(packet.source, own), true)
+                } else {
+                    (of_set.whole(packet.source, own), false)
+                }
+            })
+        });
         (asked, narrowing.take_rest())
     }
 
-    /// What is promised of a packet of which this is predicted, and what becomes of packets behind it.
+    /// What is promised and predicted of a packet, and what becomes of packets behind it. `predicted` says whether the prediction is a part.
     fn judge<'s>(
         &self,
         senders: &'s Senders,
         packet: Packet,
-        prediction: Prediction,
         narrowing: &Narrowing,
+        predicted: impl FnOnce(&Promise) -> (Prediction, bool),
     ) -> Option<Asked<'s>> {
         let network = &self.context.network;
         self.boundaries.narrow(&packet, narrowing);
@@ -213,6 +263,7 @@ impl<'x, 'a> Survey<'x, 'a> {
         let vantage = senders.vantage(&packet)?;
         let question = question(network, senders, &packet)?;
         let promise = self.context.promise(&question);
+        let (prediction, is_part) = predicted(&promise);
         let behind = Behind {
             network,
             released: self.released,
@@ -223,8 +274,53 @@ impl<'x, 'a> Survey<'x, 'a> {
             narrowing,
         };
         let later = behind.later(self.depth);
-        Some(Asked { senders, region: narrowing.region(), packet, question, vantage, promise, prediction, later })
+        Some(Asked {
+            senders,
+            region: narrowing.region(),
+            packet,
+            question,
+            vantage,
+            promise,
+            prediction,
+            is_part,
+            later,
+        })
     }
+}
+
+/// Whether the same is promised of a packet as of one that keeps its promise (`kept`), and it fares alike but for some branches, which take
+/// the place of others with the same shares.
+fn fares_alike<'p>(
+    (kept, promise): (&Promise, &Promise),
+    replaced: impl Iterator<Item = &'p PredictedBranch>,
+    own: &'p [PredictedBranch],
+) -> bool {
+    let (
+        PromisedOutcome::Delivered { endpoints, affinity_seconds: None },
+        PromisedOutcome::Delivered { endpoints: others, affinity_seconds: None },
+    ) = (&kept.outcome, &promise.outcome)
+    else {
+        return false;
+    };
+    let (Some(taken), Some(given)) = (shares(replaced), shares(own.iter())) else { return false };
+    let is_same = |(one, other): (&Eligible, &Eligible)| {
+        one == other || one.address == other.address && one.share == other.share && given.contains_key(&one.address)
+    };
+    taken == given
+        && (&kept.node, &kept.service, kept.known_bug) == (&promise.node, &promise.service, promise.known_bug)
+        && endpoints.len() == others.len()
+        && endpoints.iter().zip(others).all(is_same)
+}
+
+/// The shares of branches by their destinations; nothing where one does not come out.
+fn shares<'p>(branches: impl Iterator<Item = &'p PredictedBranch>) -> Option<BTreeMap<SocketAddr, Share>> {
+    let mut shares = BTreeMap::new();
+    for branch in branches {
+        let PredictedOutcome::Delivered { destination, .. } = &branch.outcome else { return None };
+        let share = shares.entry(*destination).or_insert(Share::ZERO);
+        *share = share.plus(branch.share);
+    }
+    Some(shares)
 }
 
 /// Whether a pod sends a packet to itself, which does not leave it. Where a set has packets to many pods, those of each to itself are in

@@ -102,7 +102,11 @@ fn between_releases_that_treat_packets_alike_nothing_changes() {
     let output = diff(OBJECTS, &["--before", "1.34:nftables", "--after", "1.35"]);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(text.contains("1.34, nftables mode → 1.35, nftables mode") && text.contains("nothing changes: "), "{text}");
+    assert!(
+        text.contains("1.34, nftables mode → 1.35, nftables mode: no traffic changes")
+            && text.contains("nothing changes: "),
+        "{text}"
+    );
 }
 
 /// Endpoints that terminate serve from 1.26 on, where no others are left.
@@ -165,7 +169,8 @@ fn accepted_changes_do_not_fail() {
     &["../scenarios/seeds/000-foo-three-replicas.yaml"],
     "no node in common, by name and address: standard input has worker1 (172.18.0.2, 192.0.2.7), worker2 (172.18.0.3)"
 )]
-#[case::json_of_steps(&["--after", "1.36", "--each-release", "--format", "json"], "has no JSON output")]
+#[case::reversed(&["--before", "1.33", "--after", "1.27", "--each-release"], "and 1.33 is newer than 1.27")]
+#[case::no_range(&["--before", "1.33", "--after", "1.33", "--each-release"], "both sides are 1.33, with the same mode")]
 fn bad_input_is_refused(#[case] arguments: &[&str], #[case] message: &str) {
     let output = diff(OBJECTS, arguments);
     let text = String::from_utf8_lossy(&output.stderr);
@@ -181,6 +186,45 @@ fn markdown_is_a_table_with_examples() {
     assert!(text.starts_with("### Service traffic: 1.27, iptables mode → 1.33, nftables mode\n"), "{text}");
     assert_eq!(text.lines().filter(|line| line.starts_with("| ")).count(), 2 + DOCUMENTED.len(), "{text}");
     assert!(text.contains("<details><summary>one packet of each change</summary>"), "{text}");
+}
+
+/// A minor release of two kinds: 1.33.6 has other nftables rules than the releases before.
+#[test]
+fn each_release_is_compared_with_the_next() {
+    let found = found(OBJECTS, &["--before", "1.32:nftables", "--after", "1.34", "--each-release"]);
+    let steps = found["steps"].as_array().expect("steps");
+    let sides: Vec<[&str; 2]> =
+        steps.iter().map(|step| ["before", "after"].map(|side| step["diff"][side].as_str().expect("words"))).collect();
+    let versions = ["1.32", "1.33.5", "1.33.6", "1.34.1", "1.34.2"].map(|version| format!("{version}, nftables mode"));
+    let expected: Vec<[&str; 2]> = versions.windows(2).map(|pair| [pair[0].as_str(), &pair[1]]).collect();
+    assert_eq!(sides, expected);
+    assert_eq!(steps[1]["name"], "1.33.6");
+    assert_eq!(found["holds"], steps.iter().all(|step| step["diff"]["holds"] == true));
+}
+
+/// What differs is said where the outcome is the same.
+#[test]
+fn fewer_endpoints_are_a_change_of_their_own() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let after = folder.path().join("after.yaml");
+    let other = OBJECTS
+        .replace("nodeName: worker2, conditions: {ready: true}", "nodeName: worker2, conditions: {ready: false}");
+    std::fs::write(&after, other).expect("a file");
+    let found = found(OBJECTS, &[after.to_str().expect("UTF-8")]);
+    let outcomes =
+        found["changes"].as_array().unwrap().iter().flat_map(|change| change["outcomes"].as_array().unwrap());
+    let fewer: Vec<&Value> = outcomes.filter(|one| one["differs"] == serde_json::json!(["fewer-endpoints"])).collect();
+    let is_said = |one: &&Value| one["is"].as_str().unwrap().ends_with(", with fewer endpoints");
+    assert!(!fewer.is_empty() && fewer.iter().all(is_said), "{found}");
+}
+
+/// Examples are packets that a user would send: `127.0.0.1`, not the address of a network.
+#[test]
+fn examples_are_sent_to_addresses_of_hosts() {
+    let found = found(OBJECTS, &["--before", "1.27", "--after", "1.33:nftables"]);
+    let at_loopback = |change: &&Value| change["id"] == "nftables-no-node-ports-at-loopback";
+    let change = found["changes"].as_array().unwrap().iter().find(at_loopback).expect("a change");
+    assert_eq!(change["example"]["to"], "127.0.0.1:30080");
 }
 
 /// A field of the service is changed or taken away.
@@ -248,7 +292,7 @@ fn connections_that_new_rules_break_are_a_change(#[case] rule: &str, #[case] bre
     if let Some(broken) = broken {
         assert_eq!(
             broken["outcomes"][0],
-            serde_json::json!({"was": "go on", "is": "dropped on the node", "classes": broken["classes"]})
+            serde_json::json!({"was": "go on", "is": "dropped on the node", "differs": [], "classes": broken["classes"]})
         );
     }
 }

@@ -41,6 +41,7 @@ mod rules_load;
 mod saved_rules;
 mod scenarios;
 mod schema;
+mod set_apart;
 mod verify;
 mod without_ipv6;
 

@@ -54,7 +54,19 @@ fn undescribed(schema: &Value, place: &str, found: &mut Vec<String>) {
 
 #[rstest]
 fn every_property_has_a_description_and_a_camel_case_name(
-    #[values("scenario", "run", "verify", "mutate", "explain", "cascade", "diff", "dump-show", "dump-lint")] of: &str,
+    #[values(
+        "scenario",
+        "run",
+        "verify",
+        "mutate",
+        "explain",
+        "cascade",
+        "diff",
+        "diff-releases",
+        "dump-show",
+        "dump-lint"
+    )]
+    of: &str,
 ) {
     let printed = Command::new(env!("CARGO_BIN_EXE_svclab")).args(["schema", of]).output().expect("svclab starts");
     let schema: Value = serde_json::from_slice(&printed.stdout).expect("JSON");
@@ -133,9 +145,11 @@ fn a_mistake_of_form_is_refused(schema: Validator, #[case] name: &str, #[case] p
     assert!(places.iter().any(|found| found == place), "{places:?}");
 }
 
-#[test]
-fn the_result_of_diff_is_as_its_schema_says() {
-    let validator = validator("diff");
+#[rstest]
+#[case::diff("diff", &[])]
+#[case::releases("diff-releases", &["--each-release"])]
+fn the_result_of_diff_is_as_its_schema_says(#[case] of: &str, #[case] more: &[&str]) {
+    let validator = validator(of);
     let arguments = [
         "diff",
         "--format",
@@ -146,9 +160,11 @@ fn the_result_of_diff_is_as_its_schema_says() {
         "--after",
         "1.33:nftables",
     ];
-    let output = Command::new(env!("CARGO_BIN_EXE_svclab")).args(arguments).output().expect("svclab starts");
+    let output = Command::new(env!("CARGO_BIN_EXE_svclab")).args(arguments).args(more).output().expect("svclab starts");
     let written: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let errors: Vec<String> = validator.iter_errors(&written).map(|error| error.to_string()).collect();
     assert_eq!(errors, Vec::<String>::new());
-    assert!(written["result"]["changes"].as_array().is_some_and(|changes| !changes.is_empty()));
+    let result = &written["result"];
+    let found = result["changes"].as_array().or(result["steps"].as_array());
+    assert!(found.is_some_and(|found| !found.is_empty()));
 }

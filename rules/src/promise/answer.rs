@@ -45,6 +45,15 @@ pub enum PromisedOutcome {
     NotPromised,
 }
 
+impl PromisedOutcome {
+    /// The endpoint that serves at an address, where there is one.
+    pub fn endpoint(&self, address: SocketAddr) -> Option<&Eligible> {
+        let Self::Delivered { endpoints, .. } = self else { return None };
+        let at = endpoints.binary_search_by_key(&address, |endpoint| endpoint.address).ok()?;
+        endpoints.get(at)
+    }
+}
+
 /// An endpoint that serves, and how it sees the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Eligible {

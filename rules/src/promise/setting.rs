@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use super::way::has_address;
 use crate::cluster::{Cluster, Node, ObjectName, Pod, ProxyConfig};
 use crate::profile::Profile;
 
@@ -14,6 +13,9 @@ pub(super) struct Setting<'a> {
     /// Pods that have addresses of their own.
     pods: HashMap<IpAddr, &'a Pod>,
     by_name: HashMap<&'a ObjectName, &'a Pod>,
+    /// Nodes by their addresses, and by their names.
+    nodes: HashMap<IpAddr, &'a Node>,
+    nodes_by_name: HashMap<&'a str, &'a Node>,
 }
 
 impl<'a> Setting<'a> {
@@ -22,7 +24,9 @@ impl<'a> Setting<'a> {
         let pods = own.flat_map(|pod| pod.ips.iter().map(move |ip| (*ip, pod))).collect();
         // Of several with one name the first counts.
         let by_name = cluster.pods.iter().rev().map(|pod| (&pod.name, pod)).collect();
-        Self { cluster, profile, pods, by_name }
+        let nodes = cluster.nodes.iter().rev().flat_map(|node| node.addresses().map(move |address| (address, node)));
+        let nodes_by_name = cluster.nodes.iter().rev().map(|node| (node.name.as_str(), node)).collect();
+        Self { cluster, profile, pods, by_name, nodes: nodes.collect(), nodes_by_name }
     }
 
     pub(super) fn config(&self) -> &'a ProxyConfig {
@@ -33,8 +37,8 @@ impl<'a> Setting<'a> {
     /// it itself, the one of the pod that has it, or the one whose `podCIDRs` it is of.
     pub(super) fn location(&self, address: IpAddr) -> Option<&'a Node> {
         let nodes = &self.cluster.nodes;
-        let own = nodes.iter().find(|node| has_address(node, address));
-        let of_pod = || self.pods.get(&address).and_then(|pod| self.cluster.node(&pod.node));
+        let own = self.nodes.get(&address).copied();
+        let of_pod = || self.pods.get(&address).and_then(|pod| self.nodes_by_name.get(pod.node.as_str()).copied());
         let in_range = || nodes.iter().find(|node| node.pod_cidrs.iter().any(|range| range.contains(&address)));
         own.or_else(of_pod).or_else(in_range)
     }
@@ -43,8 +47,7 @@ impl<'a> Setting<'a> {
     ///
     /// Services, Load Balancing, and Networking, "The Kubernetes network model".
     pub(super) fn is_pod(&self, address: IpAddr) -> bool {
-        let is_node = self.cluster.nodes.iter().any(|node| has_address(node, address));
-        !is_node && self.location(address).is_some()
+        !self.nodes.contains_key(&address) && self.location(address).is_some()
     }
 
     /// The pod of a name.

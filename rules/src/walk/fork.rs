@@ -7,36 +7,9 @@
 use super::branch::Branch;
 use super::code::Code;
 use super::machine::{Arrival, finish_all};
-use super::pass::Work;
+use super::pass::Fork;
 use super::program::Program;
 use super::trace::Trace;
-
-/// Which packets of a set do not fare as its witness does in a branch, by their sources.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Apart {
-    /// Those from one address, as a number.
-    One(u128),
-    /// All but those from the witness' address.
-    Others,
-}
-
-impl Apart {
-    /// Whether packets from an address, other than the witness', are set apart.
-    pub fn has(self, source: u128) -> bool {
-        match self {
-            Self::One(one) => one == source,
-            Self::Others => true,
-        }
-    }
-}
-
-/// A place in a hook at which sources were set apart: before the rule that asked.
-#[derive(Debug, Clone)]
-pub struct Fork<T> {
-    /// Which.
-    pub apart: Apart,
-    pub(super) work: Work<T>,
-}
 
 #[expect(private_bounds, reason = "languages are this crate's own")]
 impl<C: Code> Program<C> {
@@ -53,5 +26,86 @@ impl<C: Code> Program<C> {
         let mut branches = Vec::new();
         finish_all(self, &arrival, work, &mut branches, &mut Vec::new());
         branches
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{Family, Protocol};
+    use crate::iptables::{evaluate, parse};
+    use crate::walk::{
+        Environment, Field, Hook, Intervals, Narrowed, Narrowing, Others, Packet, Region, Tracking, Transport,
+    };
+
+    /// Endpoints 10.0.0.1 to 10.0.0.3; each has a rule for its own packets.
+    const CASCADE: &str = "*nat
+-A PREROUTING -d 10.96.0.1/32 -j SVC
+-A SVC -m statistic --mode random --probability 0.33333333349 -j SEP1
+-A SVC -m statistic --mode random --probability 0.5 -j SEP2
+-A SVC -j SEP3
+-A SEP1 -s 10.0.0.1/32 -j MARK --set-xmark 0x4000/0x4000
+-A SEP1 -p tcp -j DNAT --to-destination 10.0.0.1:8080
+-A SEP2 -s 10.0.0.2/32 -j MARK --set-xmark 0x4000/0x4000
+-A SEP2 -p tcp -j DNAT --to-destination 10.0.0.2:8080
+-A SEP3 -s 10.0.0.3/32 -j MARK --set-xmark 0x4000/0x4000
+-A SEP3 -p tcp -j DNAT --to-destination 10.0.0.3:8080
+COMMIT
+";
+
+    fn packet(source: u8) -> Packet {
+        Packet::new([10, 0, 0, source].into(), [10, 96, 0, 1].into(), Transport::opening(Protocol::Tcp, 40_000, 80))
+    }
+
+    fn number(source: u8) -> u128 {
+        0x0a00_0000 + u128::from(source)
+    }
+
+    #[rstest::rstest]
+    #[case::another_pod(9, Others::Left, &[1, 2, 3, 9])]
+    #[case::endpoints_alone(2, Others::Apart, &[1, 2, 3])]
+    fn a_cascade_is_walked_once_for_all_of_its_endpoints(
+        #[case] witness: u8,
+        #[case] others: Others,
+        #[case] sources: &[u8],
+    ) {
+        let program = evaluate::Program::compile(&parse(CASCADE, Family::Ipv4).unwrap().rules).unwrap();
+        let all: Intervals = sources.iter().map(|source| (number(*source), number(*source))).collect();
+        let packet = packet(witness);
+        let narrowing = Narrowing::of(Region::all(Family::Ipv4).with(Field::Source, all.clone()), &packet);
+        narrowing.set_sources_apart(number(witness), others);
+        let environment = Environment::default();
+        let at = |packet| Arrival {
+            environment: &environment,
+            hook: Hook::Prerouting,
+            packet,
+            tracking: Tracking::first(packet),
+        };
+        let mut branches = Vec::new();
+        let trace = Narrowed::by(Some(&narrowing)).setting_apart();
+        let forks = program.walk_into(at(&packet), trace, &mut branches);
+        assert_eq!(branches.len(), 3);
+        // No source is left for another walk.
+        assert_eq!(narrowing.region()[Field::Source], all);
+        assert!(narrowing.take_rest().iter().all(|region| region[Field::Source] == all));
+        for own in sources.iter().copied().filter(|source| *source != witness) {
+            assert!(narrowing.apart().contains(&number(own)) == (own < 9));
+            let own_packet = self::packet(own);
+            let here = forks.iter().filter(|fork| fork.apart.has(number(own)));
+            let mut taken: Vec<Branch<Narrowed>> =
+                here.flat_map(|fork| program.take_up(at(&own_packet), fork, |before| before.with(None))).collect();
+            let shared = branches
+                .iter()
+                .filter(|branch| !branch.trace.apart.borrow().iter().any(|apart| apart.has(number(own))));
+            taken.extend(shared.cloned());
+            let mut found: Vec<_> =
+                taken.iter().map(|branch| (branch.packet.destination, branch.packet.mark, branch.share)).collect();
+            found.sort_by_key(|(to, ..)| *to);
+            let alone = program.walk(&environment, Hook::Prerouting, &own_packet, Tracking::first(&own_packet));
+            let mut expected: Vec<_> =
+                alone.iter().map(|branch| (branch.packet.destination, branch.packet.mark, branch.share)).collect();
+            expected.sort_by_key(|(to, ..)| *to);
+            assert_eq!(found, expected, "10.0.0.{own}");
+        }
     }
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::apart::Apart;
 use super::field::Field;
-use super::fork::Apart;
 use super::intervals::{Intervals, overlapping};
-use super::packet::Packet;
+use super::packet::{Packet, SOURCE_PORT_CLASSES};
 use super::region::Region;
 use super::trace::{Path, Step, Then, Trace};
 
@@ -197,6 +197,12 @@ impl Narrowing {
         let Some((field, added)) = self.own(field, value) else { return };
         let mut among = among();
         if added > 0 {
+            // A kernel has chosen the port, by the class of the one before.
+            let own = value.saturating_sub(added);
+            let class =
+                SOURCE_PORT_CLASSES.into_iter().map(|class| (u128::from(*class.start()), u128::from(*class.end())));
+            let class: Intervals = class.filter(|(first, last)| (*first..=*last).contains(&own)).collect();
+            self.shared.borrow_mut().narrow(field, &class);
             among =
                 among.ranges().iter().map(|(first, last)| (first.saturating_sub(1), last.saturating_sub(1))).collect();
         }

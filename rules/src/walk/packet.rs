@@ -1,10 +1,14 @@
 //! What rules see of a packet.
 
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 
 use super::interface::Interface;
 use super::tuple::Tuple;
 use crate::cluster::{Family, Protocol};
+
+/// The classes of source ports of which the kernel replaces each by one of the same (`nf_nat_l4proto_unique_tuple`).
+pub(super) const SOURCE_PORT_CLASSES: [RangeInclusive<u16>; 3] = [0..=511, 512..=1023, 1024..=u16::MAX];
 
 /// A packet at a hook. It is no fragment, and its checksums are right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use arrayvec::ArrayVec;
 use smallvec::SmallVec;
 
+use super::apart::Apart;
 use super::branch::{HookVerdict, Unknown};
 use super::environment::Environment;
-use super::fork::Fork;
 use super::hook::Hook;
 use super::nesting::DEEPEST;
 use super::share::Share;
@@ -68,6 +68,14 @@ pub(crate) struct Work<T> {
     pub(super) stop: usize,
     /// Where it is in the stop's chains, and what comes next; not yet in them where this is missing.
     pub(super) place: Option<(Cursor, Next)>,
+}
+
+/// A place in a hook at which sources were set apart: before the rule that asked.
+#[derive(Debug, Clone)]
+pub struct Fork<T> {
+    /// Which.
+    pub apart: Apart,
+    pub(super) work: Work<T>,
 }
 
 pub(super) type Todo<T> = SmallVec<[Work<T>; 2]>;

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::apart::Apart;
 use super::field::Field;
-use super::fork::Apart;
 use super::intervals::Intervals;
 use super::share::Share;
 

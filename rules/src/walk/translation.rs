@@ -10,7 +10,7 @@ use super::environment::Environment;
 use super::field::Field;
 use super::hook::Hook;
 use super::intervals::Intervals;
-use super::packet::Transport;
+use super::packet::{SOURCE_PORT_CLASSES, Transport};
 use super::trace::Trace;
 use super::walker::Walker;
 use crate::cluster::Family;
@@ -152,9 +152,12 @@ impl<T: Trace> Walker<T> {
             Some(ports) => (*ports.start(), *ports.end()),
             None if !to.random => (present, present),
             None if is_echo => (0, u16::MAX),
-            None if among(0..=511) => (1, 511),
-            None if among(0..=1023) => (600, 1023),
-            None => (1024, u16::MAX),
+            // Sets of packets are told apart by this only where rules ask for the port that was chosen: see `Narrowing`.
+            None => match SOURCE_PORT_CLASSES.iter().position(|class| class.contains(&present)) {
+                Some(0) => (1, 511),
+                Some(1) => (600, 1023),
+                _ => (1024, u16::MAX),
+            },
         }
     }
 }

@@ -1,0 +1,20 @@
+//! Sources of a set of packets that do not fare as its witness does.
+
+/// Which packets of a set do not fare as its witness does in a branch, by their sources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Apart {
+    /// Those from one address, as a number.
+    One(u128),
+    /// All but those from the witness' address.
+    Others,
+}
+
+impl Apart {
+    /// Whether packets from an address, other than the witness', are set apart.
+    pub fn has(self, source: u128) -> bool {
+        match self {
+            Self::One(one) => one == source,
+            Self::Others => true,
+        }
+    }
+}

@@ -57,6 +57,10 @@ COMMIT
         Packet::new([10, 0, 0, source].into(), [10, 96, 0, 1].into(), Transport::opening(Protocol::Tcp, 40_000, 80))
     }
 
+    fn arrival<'a>(environment: &'a Environment, packet: &'a Packet) -> Arrival<'a> {
+        Arrival { environment, hook: Hook::Prerouting, packet, tracking: Tracking::first(packet) }
+    }
+
     fn number(source: u8) -> u128 {
         0x0a00_0000 + u128::from(source)
     }
@@ -75,15 +79,9 @@ COMMIT
         let narrowing = Narrowing::of(Region::all(Family::Ipv4).with(Field::Source, all.clone()), &packet);
         narrowing.set_sources_apart(number(witness), others);
         let environment = Environment::default();
-        let at = |packet| Arrival {
-            environment: &environment,
-            hook: Hook::Prerouting,
-            packet,
-            tracking: Tracking::first(packet),
-        };
         let mut branches = Vec::new();
         let trace = Narrowed::by(Some(&narrowing)).setting_apart();
-        let forks = program.walk_into(at(&packet), trace, &mut branches);
+        let forks = program.walk_into(arrival(&environment, &packet), trace, &mut branches);
         assert_eq!(branches.len(), 3);
         // No source is left for another walk.
         assert_eq!(narrowing.region()[Field::Source], all);
@@ -92,8 +90,10 @@ COMMIT
             assert!(narrowing.apart().contains(&number(own)) == (own < 9));
             let own_packet = self::packet(own);
             let here = forks.iter().filter(|fork| fork.apart.has(number(own)));
-            let mut taken: Vec<Branch<Narrowed>> =
-                here.flat_map(|fork| program.take_up(at(&own_packet), fork, |before| before.with(None))).collect();
+            let mut taken: Vec<Branch<Narrowed>> = Vec::new();
+            for fork in here {
+                taken.extend(program.take_up(arrival(&environment, &own_packet), fork, |before| before.with(None)));
+            }
             let shared = branches
                 .iter()
                 .filter(|branch| !branch.trace.apart.borrow().iter().any(|apart| apart.has(number(own))));

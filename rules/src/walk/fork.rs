@@ -40,6 +40,10 @@ mod tests {
 
     /// Endpoints 10.0.0.1 to 10.0.0.3; each has a rule for its own packets.
     const CASCADE: &str = "*nat
+:SVC - [0:0]
+:SEP1 - [0:0]
+:SEP2 - [0:0]
+:SEP3 - [0:0]
 -A PREROUTING -d 10.96.0.1/32 -j SVC
 -A SVC -m statistic --mode random --probability 0.33333333349 -j SEP1
 -A SVC -m statistic --mode random --probability 0.5 -j SEP2

@@ -79,6 +79,16 @@ fn unrecognised() -> Failure {
     Failure::new("nothing in the input is recognised", help)
 }
 
+/// Rejects an output that would overwrite an input.
+fn keeps_inputs(output: &Path, inputs: &[PathBuf]) -> Result<(), Failure> {
+    let Ok(place) = output.canonicalize() else { return Ok(()) };
+    if !place.is_file() || !inputs.iter().any(|input| input.canonicalize().is_ok_and(|input| input == place)) {
+        return Ok(());
+    }
+    let message = format!("the output {} would overwrite an input", printable(output));
+    Err(Failure::new(message, "Name another file with `--output`."))
+}
+
 /// Writes a text to a file, or to standard output for `-`.
 fn write(path: &Path, text: &str, console: &Console) -> Result<(), Failure> {
     if path.as_os_str() == "-" {

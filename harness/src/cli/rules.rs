@@ -17,7 +17,7 @@ use super::failure::Failure;
 use super::inputs::InputArgs;
 use super::{Exit, text_of, warn};
 use svclab::documents::{self, Document};
-use svclab::infer::from_objects;
+use svclab::infer::cluster_cidrs;
 use svclab::input::did_you_mean;
 use svclab::input::{is_manifest, read_file, unreadable};
 use svclab::scenario::{self, Note, PlainCluster, Scenario, Tests};
@@ -176,7 +176,7 @@ impl Input {
             let PlainCluster { mut cluster, notes } = scenario::cluster(&text, &path, proxy)?;
             show(&notes, console);
             if args.proxy_config.is_none() {
-                assume_cidrs(&mut cluster, &text, &path, console);
+                assume_cidrs(&mut cluster, console);
             }
             doubts(&cluster).iter().filter(|_| !console.quiet).for_each(|doubt| console.complain(doubt));
             return Ok(Self::Objects(Box::new(cluster)));
@@ -239,9 +239,8 @@ impl Input {
 }
 
 /// Sets the clusterCIDR that all commands assume for objects without a configuration.
-fn assume_cidrs(cluster: &mut Cluster, text: &str, path: &Path, console: &Console) {
-    let Ok(assumed) = from_objects(text, path) else { return };
-    cluster.proxy.cluster_cidrs.clone_from(&assumed.scenario.cluster.proxy.cluster_cidrs);
+fn assume_cidrs(cluster: &mut Cluster, console: &Console) {
+    cluster.proxy.cluster_cidrs = cluster_cidrs(cluster);
     let cidrs: Vec<String> = cluster.proxy.cluster_cidrs.iter().map(ToString::to_string).collect();
     if !console.quiet && !cidrs.is_empty() {
         let cidrs = cidrs.join(",");

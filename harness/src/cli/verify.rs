@@ -8,6 +8,7 @@ use super::failure::Failure;
 use super::labs::{ClassArgs, Format, SubjectArgs, end, own_program, prepare};
 use super::progress::Bars;
 use svclab::environment::Environment;
+use svclab::scenario::Scenario;
 use svclab::text::one_line;
 use svclab::verify::{self, Options, Verified};
 
@@ -62,11 +63,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         worker: Some(own_program()),
         ..Options::default()
     };
-    if let Some((option, value)) = options.selects_nothing(&scenarios) {
-        let message = format!("`{option} {}` selects no packet of the input", one_line(value));
-        let help = "Name it as `svclab verify` without this option does in its output.";
-        return Err(Failure::new(message, help).report(console));
-    }
+    selects_something(&options, &scenarios).map_err(|failure| failure.report(console))?;
     let settings = console.settings();
     let is_text = args.subject.format == Format::Text;
     let bars = Bars::new((scenarios.len() > 1).then_some(scenarios.len()), &options.progress, console);
@@ -86,4 +83,11 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let written = reports.write("verify", &Environment::of(backend), verify::json(&all, &options), console);
     let troubles = all.iter().filter_map(|one| one.result.as_ref().err());
     Ok(end(troubles, all.iter().all(|verified| verified.holds(&options))).with_reports(written))
+}
+
+/// Rejects options that leave nothing to verify.
+pub(super) fn selects_something(options: &Options, scenarios: &[Scenario]) -> Result<(), Failure> {
+    let Some((option, value)) = options.selects_nothing(scenarios) else { return Ok(()) };
+    let message = format!("`{option} {}` selects no packet of the input", one_line(value));
+    Err(Failure::new(message, "Name it as `svclab verify` without this option does in its output."))
 }

@@ -1,7 +1,6 @@
 //! What programs behind a `|` leave of the rules that a command prints.
 
 use svclab_rules::coverage::Coverage;
-use svclab_rules::iptables::RuleSet;
 
 use super::command::Command;
 
@@ -102,8 +101,8 @@ fn words(arguments: &[String]) -> Filter {
 }
 
 impl Filter {
-    /// Takes back what lines show whole where the filter may have left some of it out.
-    pub(super) fn apply(&self, rules: &RuleSet, coverage: &mut Coverage) {
+    /// Takes back what lines show whole where the filter may have left some of it out. Chains are named with their tables.
+    pub(super) fn apply<'c>(&self, chains: impl Iterator<Item = (&'c str, &'c str)>, coverage: &mut Coverage) {
         match self {
             Self::None | Self::End => {}
             Self::Words(words) => {
@@ -111,9 +110,7 @@ impl Filter {
             }
             Self::Unknown => {
                 coverage.retain_chains(|_| false);
-                for table in &rules.tables {
-                    table.chains.iter().for_each(|chain| coverage.add_cut(table.name.as_str(), &chain.name));
-                }
+                chains.for_each(|(table, chain)| coverage.add_cut(table, chain));
             }
         }
     }

@@ -3,11 +3,15 @@
 /// The names of columns that have two words.
 const PAIRS: [[&str; 2]; 2] = [["NOMINATED", "NODE"], ["READINESS", "GATES"]];
 
+/// Columns of which each table of nodes, pods, Services, endpoints and their slices has one.
+const COLUMNS: [&str; 6] = ["AGE", "STATUS", "READY", "ENDPOINTS", "CLUSTER-IP", "ADDRESSTYPE"];
+
 /// The lines that a line was joined from: commands, headings and rows. Nothing where it has no table.
 pub(super) fn unfolded(line: &str) -> Vec<String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let Some(first) = (0..words.len()).find(|at| heading(&words[*at..]).is_some()) else { return Vec::new() };
     let start = (0..first).rev().find(|at| is_prompt(&words[*at..])).unwrap_or(first);
+    let start = if start > 0 && is_prompt(&words[start - 1..]) { start - 1 } else { start };
     let mut lines = Vec::new();
     if start > 0 {
         lines.push(words[..start].join(" "));
@@ -18,7 +22,8 @@ pub(super) fn unfolded(line: &str) -> Vec<String> {
         let taken = match (is_prompt(rest), heading(rest)) {
             (true, _) => {
                 columns = 0;
-                let end = (1..rest.len()).find(|end| heading(&rest[*end..]).is_some() || is_prompt(&rest[*end..]));
+                // The command's own word may be the second.
+                let end = (2..rest.len()).find(|end| heading(&rest[*end..]).is_some() || is_prompt(&rest[*end..]));
                 end.unwrap_or(rest.len())
             }
             (false, Some((length, count))) => {
@@ -47,7 +52,8 @@ fn heading(words: &[&str]) -> Option<(usize, usize)> {
         |word: &&&str| word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_uppercase() || b"-()_/".contains(&byte));
     let length = words.iter().take_while(is_name).count();
     let pairs = words[..length].windows(2).filter(|pair| PAIRS.iter().any(|own| own == pair)).count();
-    (is_start && length >= 3).then_some((length, length - pairs))
+    let has_column = || words[..length].iter().any(|word| COLUMNS.contains(word));
+    (is_start && length >= 3 && has_column()).then_some((length, length - pairs))
 }
 
 /// How many words a row has: what stands in brackets, or behind a `+`, belongs to the word before.

@@ -48,6 +48,15 @@ pub fn from_objects(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
     Ok(Assumed { scenario, assumptions, nodes })
 }
 
+/// The clusterCIDR that is assumed around objects.
+pub fn cluster_cidrs(cluster: &Cluster) -> Vec<IpNet> {
+    let mut around = Around::new(cluster);
+    let strays = around.strays();
+    around.nodes(&strays);
+    let ranges: Vec<IpNet> = around.pod_ranges().iter().filter_map(|range| range.parse().ok()).collect();
+    ranges.into_iter().filter(|range| range.prefix_len() > 0).collect()
+}
+
 /// The name of a file within the scenario that is made of it. One that is not UTF-8 cannot be written there.
 pub(super) fn file_name(path: &Path) -> String {
     path.file_name().map(|name| path_text(Path::new(name))).unwrap_or_default()

@@ -3,15 +3,14 @@
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 
-use svclab_rules::infer::{InferredPort, Show};
+use svclab_rules::infer::InferredPort;
 
 use super::finding::Finding;
 use super::view::View;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
-    let ports: Vec<_> = view.nodes.iter().flat_map(|node| node.rules.show().ports).collect();
     let mut by_address: HashMap<(IpAddr, &str), Vec<&InferredPort>> = HashMap::new();
-    for port in &ports {
+    for port in view.ports.iter().flatten() {
         for address in port.cluster_ips.iter().chain(&port.external_ips).chain(&port.load_balancer) {
             by_address.entry((*address, port.protocol.as_str())).or_default().push(port);
         }

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 
 use svclab_rules::infer::InferredPort;
+use svclab_rules::iptables::ChainKind;
+use svclab_rules::ruleset::Rules;
 
 use crate::evidence::NodeRules;
 
@@ -22,25 +24,53 @@ pub(super) fn lines_of_nft(node: &NodeRules) -> HashMap<&str, Vec<usize>> {
     lines
 }
 
-/// The line of the chain that balances the connections of a service port.
-pub(super) fn line_of_port(node: &NodeRules, port: &InferredPort) -> Option<usize> {
-    if let Some(parsed) = node.rules.nftables() {
-        let service = format!("-{}/{}/", port.service, port.protocol.as_str());
-        let table = parsed.rules.tables.iter().enumerate().find_map(|(at, table)| {
-            let is_own = |chain: &str| chain.starts_with("service-") && chain.contains(&service);
-            Some((at, table.chains.iter().position(|chain| is_own(&chain.name))?))
-        });
-        let (table, chain) = table?;
-        return parsed.lines.chain(table, chain);
+/// The lines of the chains that balance the connections of service ports.
+pub(super) struct PortLines<'n>(HashMap<PortKey<'n>, usize>);
+
+/// What a service port's chain is found by.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum PortKey<'n> {
+    /// The hash in the name of a chain of iptables.
+    Hash(&'n str),
+    /// `namespace/name/protocol/` in the name of a chain of nftables.
+    Name(&'n str),
+}
+
+impl<'n> PortLines<'n> {
+    /// Those of a node.
+    pub(super) fn of(node: &'n NodeRules) -> Self {
+        let lines = match &node.rules {
+            Rules::Iptables(parsed) => {
+                let chains = parsed.rules.tables.iter().enumerate().flat_map(|(table_at, table)| {
+                    table.chains.iter().enumerate().map(move |(at, chain)| (table_at, at, &*chain.name))
+                });
+                let placed = |(table, at, name): (usize, usize, &'n str)| {
+                    let hash = name.strip_prefix(ChainKind::Service.prefix())?;
+                    Some((PortKey::Hash(hash), parsed.lines.line(table, at, 0)?))
+                };
+                chains.filter_map(placed).collect()
+            }
+            Rules::Nftables(parsed) => {
+                let chains = parsed.rules.tables.iter().enumerate().flat_map(|(table_at, table)| {
+                    table.chains.iter().enumerate().map(move |(at, chain)| (table_at, at, &*chain.name))
+                });
+                let placed = |(table, at, name): (usize, usize, &'n str)| {
+                    let (_, named) = name.strip_prefix("service-")?.split_once('-')?;
+                    let (end, _) = named.match_indices('/').nth(2)?;
+                    Some((PortKey::Name(&named[..=end]), parsed.lines.chain(table, at)?))
+                };
+                chains.filter_map(placed).collect()
+            }
+            _ => HashMap::new(),
+        };
+        Self(lines)
     }
-    let svclab_rules::ruleset::Rules::Iptables(parsed) = &node.rules else { return None };
-    let name = format!("KUBE-SVC-{}", port.hash?);
-    let places = parsed
-        .rules
-        .tables
-        .iter()
-        .enumerate()
-        .find_map(|(at, table)| Some((at, table.chains.iter().position(|chain| *chain.name == *name)?)));
-    let (table, chain) = places?;
-    parsed.lines.line(table, chain, 0)
+
+    /// That of a service port.
+    pub(super) fn of_port(&self, port: &InferredPort) -> Option<usize> {
+        let hash = port.hash.map(|hash| hash.to_string());
+        let by_hash = hash.as_deref().and_then(|hash| self.0.get(&PortKey::Hash(hash)));
+        let name = format!("{}/{}/", port.service, port.protocol.as_str());
+        by_hash.or_else(|| self.0.get(&PortKey::Name(&name))).copied()
+    }
 }

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 
 use serde_json::Value;
-use svclab_rules::infer::{Inferred, InferredPort, Show};
+use svclab_rules::infer::InferredPort;
 use svclab_rules::iptables::TableName;
 
 use super::finding::{Finding, Place};
-use super::lines::line_of_port;
+use super::lines::PortLines;
 use super::view::View;
 use crate::evidence::NodeRules;
 
@@ -16,10 +16,10 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let mut found = external_ips(view);
     let ready = ready(view);
     let services = services(view);
-    for node in view.nodes {
-        let Inferred { ports, .. } = node.rules.show();
-        for port in &ports {
-            let line = line_of_port(node, port).unwrap_or(node.first);
+    for (node, ports) in view.nodes.iter().zip(&view.ports) {
+        let lines = PortLines::of(node);
+        for port in ports {
+            let line = lines.of_port(port).unwrap_or(node.first);
             let place = Place { file: node.file.clone(), line };
             found.extend(compared(port, &ready, &place, shows_endpoints(node, port)));
             found.extend(ranges(port, &services, &place, node.has_translations()));

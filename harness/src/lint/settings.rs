@@ -1,14 +1,11 @@
 //! Settings of the kernel that Services depend on.
 
-use svclab_rules::infer::Show;
-
 use super::finding::Finding;
 use super::view::View;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    let node_ports: Vec<u16> =
-        view.nodes.iter().flat_map(|node| node.rules.show().ports).filter_map(|port| port.node_port).collect();
+    let node_ports: Vec<u16> = view.ports.iter().flatten().filter_map(|port| port.node_port).collect();
     for (place, name, value) in &view.settings {
         let finding = match (*name, *value) {
             ("net.bridge.bridge-nf-call-iptables" | "net.bridge.bridge-nf-call-ip6tables", "0") => Some((

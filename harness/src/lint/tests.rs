@@ -150,5 +150,5 @@ target     prot opt source               destination
 KUBE-MARK-MASQ  all  --  100.96.32.2          anywhere
 DNAT       udp  --  anywhere             anywhere             udp to:100.32.64.2:9153
 ";
-    assert_eq!(ids(listing), ["dnat-protocol", "dnat-source", "hash-comment", "hash-endpoint"]);
+    assert_eq!(ids(listing), ["dnat-protocol", "dnat-source", "hash-comment", "hash-endpoint", "no-masquerade"]);
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::Value;
+use svclab_rules::infer::{InferredPort, Show};
 use svclab_rules::iptables::{self, Chain, Rule, TableName};
 use svclab_rules::ruleset::Rules;
 
@@ -14,6 +15,8 @@ use crate::evidence::{Connection, Contents, Evidence, NodeRules};
 pub(super) struct View<'e> {
     pub(super) evidence: &'e Evidence,
     pub(super) nodes: &'e [NodeRules],
+    /// The service ports that the rules of each node show.
+    pub(super) ports: Vec<Vec<InferredPort>>,
     pub(super) objects: Vec<(Place, &'e Value)>,
     pub(super) connections: Vec<(Place, &'e Connection)>,
     pub(super) settings: Vec<(Place, &'e str, &'e str)>,
@@ -21,7 +24,9 @@ pub(super) struct View<'e> {
 
 impl<'e> View<'e> {
     pub(super) fn of(evidence: &'e Evidence, nodes: &'e [NodeRules]) -> Self {
-        let mut view = Self { evidence, nodes, objects: Vec::new(), connections: Vec::new(), settings: Vec::new() };
+        let ports = nodes.iter().map(|node| node.rules.show().ports).collect();
+        let mut view =
+            Self { evidence, nodes, ports, objects: Vec::new(), connections: Vec::new(), settings: Vec::new() };
         for piece in &evidence.pieces {
             let place = |line: usize| Place { file: piece.file.clone(), line };
             match &piece.contents {

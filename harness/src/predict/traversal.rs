@@ -438,7 +438,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
         }
     }
 
-    /// What it has for an ICMP error: the connection of the packet that the error is about, as that left the machine.
+    /// What a machine's connection table has for an ICMP error: the connection of the packet that the error is about, as that left the machine.
     fn look_up_error(&self, netns: NetnsId, state: &PacketState, quoted: Tuple) -> Tracking {
         let mut here = state.known.iter().filter(|(of, _)| *of == netns).map(|(_, connection)| *connection);
         here.find(|connection| connection.reply == quoted.reversed()).map_or(Tracking::Invalid, |connection| {

@@ -61,7 +61,9 @@ pub(super) fn carry_out(slot: &mut Slot<'_>, assigned: Assignment<'_>) -> Result
             let test = scenario.tests.get(index).ok_or(io::ErrorKind::InvalidData)?;
             let may_start = supervisor.may_start(test);
             under_way = may_start.then(|| (test.name.clone(), Instant::now()));
-            patience.task_starts(attempt.timeout);
+            if may_start {
+                patience.task_starts(attempt.timeout);
+            }
             Ok(Some(if may_start { Answer::Start } else { Answer::Stop }))
         }
         Event::Ended(report) => {
@@ -102,7 +104,7 @@ struct Run<'c> {
 
 impl Supervisor for Run<'_> {
     fn may_start(&mut self, test: &Test) -> bool {
-        let index = self.names.iter().position(|name| *name == test.name).unwrap_or_default();
+        let Some(index) = self.names.iter().position(|name| *name == test.name) else { return false };
         let asked = self.command.event(&Event::Starts(index)).and_then(|()| self.command.answer());
         // Without a run there is no one who wants the test.
         asked.is_ok_and(|answer| matches!(answer, Answer::Start))

@@ -55,12 +55,15 @@ impl Behind<'_, '_> {
         if depth.segments && matches!(self.packet.transport, Transport::Tcp { .. }) {
             self.segments(depth, &mut later);
         }
+        // The order of branches says nothing.
+        later.words.sort_unstable();
         later
     }
 
     /// Second connections of the client, and first ones of others.
     fn connections(&self, affinity: Option<u32>, later: &mut Later) {
-        let fresh = destinations(self.prediction);
+        // Asked again: the prediction of an endpoint that asks its own service has its own branch alone.
+        let fresh = self.destinations(&self.packet, None, 0);
         let other = self.another_client();
         for first in &self.prediction.branches {
             let Some(to) = endpoint(first) else { continue };

@@ -64,6 +64,31 @@ fn findings_decide_the_exit_status() {
     assert_eq!(svclab(&["dump", "lint", &file, "--allow", "dnat"]).status.code(), Some(2));
 }
 
+/// What was sent is not lost by what is made of it.
+#[rstest]
+#[case::import(&["dump", "import"])]
+#[case::minimize(&["dump", "minimize", "--no-lab"])]
+#[case::anonymize(&["dump", "anonymize"])]
+fn no_output_overwrites_an_input(#[case] command: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "-A KUBE-SEP-X -p tcp -j DNAT --to-destination 10.0.0.1:80\n";
+    let file = written(folder.path(), "rules.txt", text.as_bytes());
+    let output = svclab(&[command, &[file.as_str(), "--output", file.as_str()]].concat());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("would overwrite an input"), "{said}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+}
+
+#[test]
+fn a_failure_of_no_sender_is_not_minimized() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/bugs/113659-mark-bits.yaml");
+    let output = svclab(&["dump", "minimize", "--no-lab", file, "--from", "pod/nope"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("`--from pod/nope` selects no packet of the input"), "{said}");
+}
+
 fn archive(entries: &[(&str, EntryType, &[u8])]) -> Vec<u8> {
     let mut builder = Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     for (name, kind, bytes) in entries {

@@ -133,6 +133,19 @@ fn chains_by_themselves_are_whole() {
     assert_eq!(failures(&imported(&lost)), Vec::<String>::new(), "nothing shows that there is another endpoint");
 }
 
+/// A filter may have taken a rule away, whatever the language.
+#[test]
+fn what_a_filter_leaves_is_an_excerpt() {
+    let rules = "rules/tests/golden/clusterip-three-endpoints/v1.30-nftables/nft-ruleset.txt";
+    let saved = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(rules)).expect(rules);
+    let is_excerpt = |command: &str| {
+        let assumed = imported(&format!("$ {command}\n{saved}"));
+        assumed.assumptions.iter().any(|words| words.contains("are an excerpt"))
+    };
+    assert!(!is_excerpt("nft list ruleset"));
+    assert!(is_excerpt("nft list ruleset | grep -v 'dnat to'"));
+}
+
 const NODES: &str = "\
 $ kubectl get nodes -o wide
 NAME       STATUS   ROLES           AGE   VERSION   INTERNAL-IP   EXTERNAL-IP   OS-IMAGE   KERNEL-VERSION   CONTAINER-RUNTIME

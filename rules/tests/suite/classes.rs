@@ -119,7 +119,15 @@ impl Machine {
         let source = kept(before.source == after.source, after.source.to_string());
         let nat = branch.source_nat.map(|nat| {
             let is_kept = nat.first_port == before.source_port && nat.last_port == nat.first_port;
-            (nat.address.filter(|address| *address != before.source), kept(is_kept, format!("{nat:?}")))
+            // The kernel replaces a port by one of the same class: a set of packets is not split for that.
+            let own = match before.source_port {
+                0..=511 => (1, 511),
+                512..=1023 => (600, 1023),
+                _ => (1024, u16::MAX),
+            };
+            let is_own = (nat.first_port, nat.last_port) == own;
+            let ports = if is_own { "a port of its class".to_owned() } else { kept(is_kept, format!("{nat:?}")) };
+            (nat.address.filter(|address| *address != before.source), ports)
         });
         let Branch { share, outcome, effects, assumptions, .. } = branch;
         let mut digest = DefaultHasher::new();

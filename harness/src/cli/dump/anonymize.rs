@@ -33,6 +33,7 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
+    super::keeps_inputs(&args.output, std::slice::from_ref(&args.input))?;
     let anonymized =
         anonymize(&args.input, args.seed.as_deref()).map_err(|error| Failure::new(error.to_string(), error.help))?;
     let Anonymized { texts, replaced, left_out, proof } = anonymized;

@@ -59,6 +59,7 @@ fn of_input(node: &NodeFile, inputs: &[PathBuf]) -> NodeFile {
 /// Runs the command.
 pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let inputs = inputs(args)?;
+    super::keeps_inputs(&args.output, &inputs)?;
     let (path, evidence) = evidence(&inputs)?;
     let nodes: Vec<NodeFile> = args.node.iter().map(|node| of_input(node, &inputs)).collect();
     if evidence.pieces.is_empty() {

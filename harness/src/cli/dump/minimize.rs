@@ -7,6 +7,7 @@ use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use crate::cli::inputs::{InputArgs, load_all};
 use crate::cli::labs::{LabArgs, own_program, prepare};
+use crate::cli::verify::selects_something;
 use svclab::minimize::{Choice, Kernel, MinimizeError, Minimized, Size, minimize};
 use svclab::text::{counted, grouped};
 use svclab::verify::Options;
@@ -43,6 +44,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     if !args.no_lab {
         prepare(console)?;
     }
+    super::keeps_inputs(&args.output, std::slice::from_ref(&args.input))?;
     let scenarios = load_all(std::slice::from_ref(&args.input), args.inputs.reach(), console)?;
     let [scenario] = scenarios.as_slice() else {
         let message = format!("the input has {}", counted(scenarios.len(), "scenario"));
@@ -57,6 +59,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         worker: Some(own_program()),
         ..Options::default()
     };
+    selects_something(&verify, &scenarios)?;
     let minimized = match minimize(scenario, &Choice { verify }) {
         Ok(minimized) => minimized,
         Err(error) => return failed(error, console),

@@ -4,6 +4,8 @@ use svclab_rules::coverage::{Coverage, nft_table};
 use svclab_rules::nftables::{self, Parsed};
 
 use super::super::blocks;
+use super::super::command::Command;
+use super::super::filter::Filter;
 use super::super::line::Line;
 use super::super::mending::{Mend, Mends};
 use super::super::model::{Contents, Format};
@@ -33,7 +35,7 @@ fn is_part(line: &str) -> bool {
     matches!(words.as_slice(), ["chain" | "map" | "set", _, "{"] | ["chain" | "map" | "set", _, "{", "#", ..])
 }
 
-pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
+pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     let first = lines.first()?.text.trim();
     if !knows(first) {
         return None;
@@ -73,9 +75,22 @@ pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
     let (rules, unread) = parsed(block, &mut texts, is_headless, is_cut);
     let count = count(&rules);
     let unread_lines: Vec<usize> = unread.iter().map(|(at, _)| *at).collect();
-    let coverage = blocks::coverage(block, is_headless, &unread_lines);
+    let mut coverage = blocks::coverage(block, is_headless, &unread_lines);
+    let chains = rules.rules.tables.iter().flat_map(|table| {
+        let names = table.chains.iter().map(|chain| &*chain.name).chain(table.sets.iter().map(|set| &*set.name));
+        names.map(|name| (nft_table(table.family), name))
+    });
+    filter(context).apply(chains, &mut coverage);
     let contents = Contents::Nftables { rules, count, coverage };
     Some(Block { format: Format::Nft, taken, contents, unread, mends })
+}
+
+/// What programs behind the command leave. The lines of a chain do not name it, so words choose among them as anything else does.
+fn filter(context: &Context) -> Filter {
+    match context.command.as_ref().map(Command::filter).unwrap_or_default() {
+        Filter::Words(_) => Filter::Unknown,
+        filter => filter,
+    }
 }
 
 /// How many lines there are to the brace that closes the first one.

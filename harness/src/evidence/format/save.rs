@@ -96,7 +96,9 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     let Excerpt { parsed, rules: count, mut coverage, is_cut, .. } = excerpt;
     // Of rules that were picked, the last one is no end.
     let cut = cut.or(last.filter(|_| is_cut && matches!(filter, Filter::None | Filter::End)));
-    filter.apply(&parsed.rules, &mut coverage);
+    let tables = parsed.rules.tables.iter();
+    let chains = tables.flat_map(|table| table.chains.iter().map(|chain| (table.name.as_str(), &*chain.name)));
+    filter.apply(chains, &mut coverage);
     let format = if is_listed && !has_table { Format::IptablesRules } else { Format::IptablesSave };
     if !has_table && format == Format::IptablesSave {
         mends.push((lines[0].number, Mends::default().with(Mend::Heading)));

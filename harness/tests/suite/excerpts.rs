@@ -139,11 +139,12 @@ fn what_a_filter_leaves_is_an_excerpt() {
     let rules = "rules/tests/golden/clusterip-three-endpoints/v1.30-nftables/nft-ruleset.txt";
     let saved = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(rules)).expect(rules);
     let is_excerpt = |command: &str| {
-        let assumed = imported(&format!("$ {command}\n{saved}"));
+        let left = without(&saved, |line| line.contains("fully-random"));
+        let assumed = imported(&format!("$ {command}\n{left}"));
         assumed.assumptions.iter().any(|words| words.contains("are an excerpt"))
     };
     assert!(!is_excerpt("nft list ruleset"));
-    assert!(is_excerpt("nft list ruleset | grep -v 'dnat to'"));
+    assert!(is_excerpt("nft list ruleset | grep -v fully-random"));
 }
 
 const NODES: &str = "\

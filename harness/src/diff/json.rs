@@ -204,7 +204,7 @@ impl<'a> Change<'a> {
         Self {
             id: change.id(),
             targets: change.targets.iter().map(|target| target.code()).collect(),
-            outcomes: change.outcomes.iter().map(|one| OutcomeChange::of(one)).collect(),
+            outcomes: change.outcomes.iter().map(OutcomeChange::of).collect(),
             services: change.services.iter().map(String::as_str).collect(),
             from: change.origins.iter().map(|(kind, number)| Origin { kind, number: *number }).collect(),
             classes: change.classes,

@@ -52,7 +52,8 @@ fn inputs(args: &Args) -> Result<Vec<PathBuf>, Failure> {
 
 /// The node of a file: pieces of the only file do not name it.
 fn of_input(node: &NodeFile, inputs: &[PathBuf]) -> NodeFile {
-    let is_only = matches!(inputs, [only] if only.is_file() && !is_archive(only) && *only == PathBuf::from(&node.file));
+    let is_only =
+        matches!(inputs, [only] if only.is_file() && !is_archive(only) && only.as_os_str() == node.file.as_str());
     NodeFile { file: if is_only { String::new() } else { node.file.clone() }, ..node.clone() }
 }
 

@@ -52,8 +52,8 @@ pub(super) fn place(machines: &[Machine], shown: &mut Objects, all: &mut Objects
         };
         // An address by itself is that of the API server.
         let is_server = machine.ranges.is_empty();
-        let free = nodes.iter().filter(is_free);
-        let Some(node) = (if is_server { free.rev().next() } else { free.into_iter().next() }) else { continue };
+        let mut free = nodes.iter().filter(is_free);
+        let Some(node) = (if is_server { free.next_back() } else { free.next() }) else { continue };
         let (name, what) = (node.name.clone(), machine.words());
         taken.insert(name.clone());
         guessed.push(format!("{what} on {name}"));

@@ -28,8 +28,7 @@ pub(super) fn tables(chains: &[Shown]) -> Vec<(TableName, bool)> {
         let is_builtin = is_builtin(&shown.chain.name);
         let fits = |segment: &&mut Segment| {
             let is_again = segment.chains.iter().any(|other| chains[*other].chain.name == shown.chain.name);
-            !is_again
-                && !(is_builtin && segment.has_user_chains)
+            !(is_again || is_builtin && segment.has_user_chains)
                 && segment.candidates.iter().any(|table| own.contains(table))
         };
         match segments.last_mut().filter(fits) {

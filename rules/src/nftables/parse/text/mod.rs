@@ -353,5 +353,5 @@ fn priority(text: &str) -> Option<i32> {
         return Some(number);
     }
     let (rest, number) = NAMES.iter().find_map(|(name, number)| Some((text.strip_prefix(name)?, *number)))?;
-    if rest.is_empty() { Some(number) } else { Some(number + rest.parse::<i32>().ok()?) }
+    if rest.is_empty() { Some(number) } else { number.checked_add(rest.parse().ok()?) }
 }

@@ -96,7 +96,7 @@ impl Boundaries {
         let is_node = self.nodes[packet.family() as usize].binary_search(&(value, value)).is_ok();
         let node_ports = self.node_ports.0.get(&protocol).filter(|_| is_node).and_then(|own| own.services.get(&port));
         let mut claimed = frontends.into_iter().chain(node_ports).flatten();
-        // Of several services at one address, one is enough: others are told apart by their rules.
+        // Of several services at one address, one is enough: rules distinguish the others.
         let endpoints = &self.clients[*claimed.next()?].endpoints;
         let source = address_bits(packet.source);
         let is_endpoint = |source: u128| endpoints.binary_search(&(source, source)).is_ok();

@@ -152,7 +152,7 @@ impl<T: Trace> Walker<T> {
             Some(ports) => (*ports.start(), *ports.end()),
             None if !to.random => (present, present),
             None if is_echo => (0, u16::MAX),
-            // Sets of packets are told apart by this only where rules ask for the port that was chosen: see `Narrowing`.
+            // This splits a set of packets only if rules match the port that was chosen: see `Narrowing`.
             None => match SOURCE_PORT_CLASSES.iter().position(|class| class.contains(&present)) {
                 Some(0) => (1, 511),
                 Some(1) => (600, 1023),

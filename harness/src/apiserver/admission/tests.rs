@@ -1,0 +1,160 @@
+use serde_json::json;
+use svclab_rules::cluster::objects::NODE_PORTS;
+
+use super::*;
+
+fn stored(objects: Value) -> Vec<Value> {
+    let Value::Array(objects) = objects else { panic!("a list of objects") };
+    let contents =
+        admit(objects, &NODE_PORTS, &mut HealthPorts::default()).unwrap_or_else(|refusals| panic!("{refusals:?}"));
+    let whole = |content: &Content| {
+        let (metadata, mut object) = content.parsed();
+        object.insert("kind".to_owned(), RESOURCES[content.index].kind.into());
+        object.insert("metadata".to_owned(), metadata.into());
+        Value::Object(object)
+    };
+    contents.iter().map(whole).collect()
+}
+
+fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    objects.iter().filter(|object| object["kind"] == kind).collect()
+}
+
+fn service(name: &str, spec: Value) -> Value {
+    json!({"kind": "Service", "apiVersion": "v1", "metadata": {"name": name}, "spec": spec})
+}
+
+#[test]
+fn a_service_gets_the_defaults_of_the_api() {
+    let spec = json!({"clusterIP": "10.96.0.10", "ports": [{"port": 80}], "sessionAffinity": "ClientIP"});
+    let objects = stored(json!([service("web", spec)]));
+    assert_eq!(
+        of_kind(&objects, "Service")[0]["spec"],
+        json!({
+            "type": "ClusterIP", "clusterIP": "10.96.0.10", "clusterIPs": ["10.96.0.10"],
+            "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack", "internalTrafficPolicy": "Cluster",
+            "sessionAffinity": "ClientIP", "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 10800}},
+            "ports": [{"port": 80, "protocol": "TCP", "targetPort": 80}],
+        })
+    );
+    assert_eq!(of_kind(&objects, "Service")[0]["status"], json!({"loadBalancer": {}}));
+    let namespaces: Vec<&Value> =
+        of_kind(&objects, "Namespace").iter().map(|object| &object["metadata"]["name"]).collect();
+    assert_eq!(namespaces, ["default", "kube-node-lease", "kube-public", "kube-system"]);
+}
+
+#[test]
+fn both_families_of_a_service_are_required() {
+    let spec = json!({"clusterIPs": ["fd00::10", "10.96.0.10"], "ports": [{"port": 80}]});
+    let spec = of_kind(&stored(json!([service("web", spec)])), "Service")[0]["spec"].clone();
+    assert_eq!(spec["clusterIP"], "fd00::10");
+    assert_eq!((&spec["ipFamilies"], &spec["ipFamilyPolicy"]), (&json!(["IPv6", "IPv4"]), &json!("RequireDualStack")));
+}
+
+#[test]
+fn health_check_ports_are_allocated_and_kept() {
+    let local = |name: &str, ip: &str| {
+        let ports = json!([{"port": 80, "nodePort": if name == "a" { 32767 } else { 30000 }}]);
+        let spec = json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local", "clusterIP": ip, "ports": ports});
+        service(name, spec)
+    };
+    let mut health = HealthPorts::default();
+    let mut ports = |objects: Vec<Value>| -> Vec<Value> {
+        let contents = admit(objects, &NODE_PORTS, &mut health).unwrap();
+        let services = contents.iter().filter(|content| RESOURCES[content.index].kind == "Service");
+        services.map(|content| content.parsed().1["spec"]["healthCheckNodePort"].clone()).collect()
+    };
+    let (a, b) = (local("a", "10.96.0.1"), local("b", "10.96.0.2"));
+    assert_eq!(ports(vec![a.clone(), b.clone()]), [32766, 32765]);
+    assert_eq!(ports(vec![b.clone()]), [32765]);
+    assert_eq!(ports(vec![b, a]), [32765, 32766]);
+}
+
+#[test]
+fn invalid_objects_are_refused_with_the_fields_that_are_wrong() {
+    let bad =
+        service("web", json!({"type": "NodePort", "clusterIP": "10.96.0.10", "ports": [{"port": 80, "nodePort": 80}]}));
+    let twin = service("twin", json!({"clusterIP": "10.96.0.11", "ports": [{"port": 80}]}));
+    let other = service("other", json!({"clusterIP": "10.96.0.11", "ports": [{"port": 80}]}));
+    let untyped = service("untyped", json!({"ports": "none"}));
+    let refusals = admit(vec![bad, twin, other, untyped], &NODE_PORTS, &mut HealthPorts::default()).unwrap_err();
+    let messages: Vec<String> = refusals.iter().map(ToString::to_string).collect();
+    let expected = [
+        "Service \"web\" is invalid: spec.ports[0].nodePort: Invalid value: 80: node port 80 is not in the range 30000-32767",
+        "Service in version \"v1\" cannot be handled as a Service: spec.ports: invalid type: string \"none\", expected a sequence",
+        "Service \"other\" is invalid: spec.clusterIPs[0]: Duplicate value: \"10.96.0.11\": 10.96.0.11 is already used by service default/twin",
+    ];
+    assert_eq!(messages, expected);
+    let causes = refusals[0].status().details.as_ref().unwrap().causes.as_ref().unwrap();
+    let cause = &causes[0];
+    assert_eq!(
+        (cause.field.as_deref(), cause.reason.as_deref()),
+        (Some("spec.ports[0].nodePort"), Some("FieldValueInvalid"))
+    );
+}
+
+fn slice(name: &str, endpoints: Value) -> Value {
+    json!({
+        "kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1",
+        "metadata": {"name": name, "labels": {"kubernetes.io/service-name": "web"}},
+        "addressType": "IPv4", "ports": [{"port": 80}], "endpoints": endpoints,
+    })
+}
+
+#[test]
+fn endpoints_are_made_of_slices() {
+    let first = json!([
+        {"addresses": ["10.0.0.2"], "nodeName": "a"},
+        {"addresses": ["10.0.0.1"], "conditions": {"ready": false}},
+    ]);
+    let second = json!([
+        {"addresses": ["10.0.0.3"], "conditions": {"ready": false, "terminating": true}},
+        {"addresses": ["10.0.0.2"], "nodeName": "a"},
+    ]);
+    let objects = stored(json!([slice("web-1", first), slice("web-2", second)]));
+    assert_eq!(
+        of_kind(&objects, "Endpoints")[0]["subsets"],
+        json!([{
+            "addresses": [{"ip": "10.0.0.2", "nodeName": "a"}],
+            "notReadyAddresses": [{"ip": "10.0.0.1"}],
+            "ports": [{"name": "", "port": 80, "protocol": "TCP"}],
+        }])
+    );
+}
+
+#[test]
+fn slices_mirror_endpoints_without_any() {
+    let endpoints = json!({
+        "kind": "Endpoints", "apiVersion": "v1", "metadata": {"name": "web"},
+        "subsets": [{
+            "addresses": [{"ip": "10.0.0.1", "nodeName": "a"}, {"ip": "fd00::1"}],
+            "notReadyAddresses": [{"ip": "10.0.0.2"}],
+            "ports": [{"port": 80}],
+        }],
+    });
+    let objects = stored(json!([endpoints]));
+    let slices = of_kind(&objects, "EndpointSlice");
+    let endpoints: Vec<(&Value, &Value)> =
+        slices.iter().map(|slice| (&slice["addressType"], &slice["endpoints"])).collect();
+    let ipv4 = json!([
+        {"addresses": ["10.0.0.1"], "conditions": {"ready": true}, "nodeName": "a"},
+        {"addresses": ["10.0.0.2"], "conditions": {"ready": false}},
+    ]);
+    let ipv6 = json!([{"addresses": ["fd00::1"], "conditions": {"ready": true}}]);
+    assert_eq!(endpoints, [(&json!("IPv4"), &ipv4), (&json!("IPv6"), &ipv6)]);
+    assert_eq!(of_kind(&objects, "Endpoints").len(), 1);
+}
+
+#[test]
+fn lists_are_taken_apart_and_unserved_kinds_left_out() {
+    let list = json!({"kind": "List", "apiVersion": "v1", "items": [
+        {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "a"}, "spec": {"podCIDR": "10.244.0.0/24"}},
+        {"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "web"}},
+    ]});
+    let objects = stored(json!([list]));
+    assert_eq!(
+        of_kind(&objects, "Node")[0]["spec"],
+        json!({"podCIDR": "10.244.0.0/24", "podCIDRs": ["10.244.0.0/24"]})
+    );
+    assert!(of_kind(&objects, "Deployment").is_empty());
+}

@@ -1,0 +1,99 @@
+//! What the API server refuses.
+
+use std::collections::HashMap;
+use std::ops::RangeInclusive;
+
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::api::discovery::v1 as discovery;
+use k8s_openapi::api::networking::v1 as networking;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use svclab_rules::cluster::Cluster;
+use svclab_rules::cluster::objects::{self, FieldError, Reading};
+
+use super::super::resource::Endpoint;
+use super::super::status::Refusal;
+use super::text_at;
+
+/// A refusal for each object that is not valid, by itself or alongside the others.
+pub(super) fn all(objects: &[(Endpoint, Value)], node_ports: &RangeInclusive<u16>) -> Vec<Refusal> {
+    let mut cluster = Cluster::default();
+    let mut refusals = Vec::new();
+    let mut named: HashMap<String, (Endpoint, &Value)> = HashMap::new();
+    for (end, object) in objects {
+        named.entry(label(*end, object)).or_insert((*end, object));
+        refusals.extend(one(*end, object, node_ports, &mut cluster).err());
+    }
+    let mut by_object: Vec<(String, Vec<FieldError>)> = Vec::new();
+    for error in objects::check(&cluster) {
+        match by_object.iter_mut().find(|(object, _)| *object == error.object) {
+            Some((_, errors)) => errors.push(error),
+            None => by_object.push((error.object.clone(), vec![error])),
+        }
+    }
+    refusals.extend(by_object.into_iter().filter_map(|(label, errors)| {
+        let (end, object) = named.get(&label)?;
+        Some(Refusal::invalid(*end, object, &errors))
+    }));
+    refusals
+}
+
+/// The object as field errors name it: `Service default/web`.
+fn label(end: Endpoint, object: &Value) -> String {
+    let (namespace, name) = (text_at(object, "/metadata/namespace"), text_at(object, "/metadata/name"));
+    let separator = if namespace.is_empty() { "" } else { "/" };
+    format!("{} {namespace}{separator}{name}", end.resource().kind)
+}
+
+/// Checks an object by itself and adds it to the cluster.
+fn one(end: Endpoint, object: &Value, node_ports: &RangeInclusive<u16>, cluster: &mut Cluster) -> Result<(), Refusal> {
+    let invalid = |errors: Vec<FieldError>| Refusal::invalid(end, object, &errors);
+    match end.resource().kind {
+        "Node" => cluster.nodes.push(objects::node(&typed::<core::Node>(end, object)?).map_err(invalid)?),
+        "Service" => {
+            let service = typed::<core::Service>(end, object)?;
+            cluster.services.push(objects::service_within(&service, node_ports.clone()).map_err(invalid)?);
+        }
+        "EndpointSlice" => {
+            let slice = typed::<discovery::EndpointSlice>(end, object)?;
+            if let Reading::Kept(slice) = objects::endpoint_slice(&slice).map_err(invalid)? {
+                cluster.slices.push(slice);
+            }
+        }
+        "Pod" => {
+            let pod = typed::<core::Pod>(end, object)?;
+            if let Reading::Kept(pod) = objects::pod(&pod).map_err(invalid)? {
+                cluster.pods.push(pod);
+            }
+        }
+        "Endpoints" => _ = objects::endpoints(&typed::<core::Endpoints>(end, object)?).map_err(invalid)?,
+        "ServiceCIDR" => {
+            let ranges = typed::<networking::ServiceCIDR>(end, object)?;
+            cluster.service_cidrs.extend(objects::service_cidr(&ranges).map_err(invalid)?);
+        }
+        _ => named(end, object)?,
+    }
+    Ok(())
+}
+
+/// All that is asked of other objects: a name.
+fn named(end: Endpoint, object: &Value) -> Result<(), Refusal> {
+    if !text_at(object, "/metadata/name").is_empty() {
+        return Ok(());
+    }
+    let error = FieldError {
+        object: label(end, object),
+        path: "metadata.name".to_owned(),
+        message: "name or generateName is required".to_owned(),
+        help: "Give the object a name.".to_owned(),
+    };
+    Err(Refusal::invalid(end, object, &[error]))
+}
+
+/// The typed object. A path to what is wrong is looked for only where something is.
+fn typed<T: DeserializeOwned>(end: Endpoint, object: &Value) -> Result<T, Refusal> {
+    T::deserialize(object).or_else(|_| {
+        serde_path_to_error::deserialize(object)
+            .map_err(|error| Refusal::undecodable(end, &error.path().to_string(), &error.inner().to_string()))
+    })
+}

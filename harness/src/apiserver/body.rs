@@ -1,0 +1,62 @@
+//! Bodies of responses.
+
+use std::convert::Infallible;
+
+use futures_util::Stream;
+use futures_util::stream;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Bytes, Frame};
+use hyper::{Response, StatusCode, header};
+use serde::Serialize;
+
+use super::status::Refusal;
+
+/// The body of a response, whole or streamed.
+pub(super) type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+/// The size that parts of streamed bodies have about.
+pub(super) const PART: usize = 64 << 10;
+
+/// A response with a body of JSON.
+pub(super) fn json(code: u16, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    response
+}
+
+/// A response of one value.
+pub(super) fn value(code: u16, value: &impl Serialize) -> Response<Body> {
+    json(code, whole(serde_json::to_vec(value).unwrap_or_default()))
+}
+
+/// A response of plain text.
+pub(super) fn text(text: &'static str) -> Response<Body> {
+    Response::new(whole(text.into()))
+}
+
+/// The response that says why a request is not served.
+pub(super) fn refused(refusal: &Refusal) -> Response<Body> {
+    let mut response = value(refusal.code(), refusal.status());
+    if let Some(seconds) = refusal.status().details.as_ref().and_then(|details| details.retry_after_seconds) {
+        response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// A body of known length.
+pub(super) fn whole(bytes: Vec<u8>) -> Body {
+    Full::new(Bytes::from(bytes)).boxed_unsync()
+}
+
+/// A body of parts.
+pub(super) fn streamed(parts: impl Stream<Item = Vec<u8>> + Send + 'static) -> Body {
+    use futures_util::StreamExt;
+    StreamBody::new(parts.map(|part| Ok(Frame::data(Bytes::from(part))))).boxed_unsync()
+}
+
+/// A body of parts that are written one after the other, as soon as the one before is sent.
+pub(super) fn written(parts: impl Iterator<Item = Vec<u8>> + Send + 'static) -> Body {
+    streamed(stream::iter(parts))
+}

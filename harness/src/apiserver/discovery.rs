@@ -1,0 +1,78 @@
+//! Discovery: which groups, versions and resources there are.
+
+use serde_json::{Value, json};
+
+use super::resource::Endpoint;
+
+/// `/api`.
+pub(super) fn core_versions() -> Value {
+    json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []})
+}
+
+/// `/apis`.
+pub(super) fn groups() -> Value {
+    let mut names: Vec<&str> = Endpoint::all().map(|end| end.served.group).filter(|group| !group.is_empty()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let groups: Vec<Value> = names.into_iter().filter_map(group).collect();
+    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+}
+
+/// `/apis/GROUP`: `None` for a group that is not served.
+pub(super) fn group(name: &str) -> Option<Value> {
+    let mut versions: Vec<Value> = Vec::new();
+    for end in Endpoint::all().filter(|end| end.served.group == name && !name.is_empty()) {
+        let version = json!({"groupVersion": end.served.api_version(), "version": end.served.version});
+        if !versions.contains(&version) {
+            versions.push(version);
+        }
+    }
+    let preferred = versions.first()?.clone();
+    Some(json!({
+        "kind": "APIGroup", "apiVersion": "v1", "name": name, "versions": versions, "preferredVersion": preferred,
+    }))
+}
+
+/// `/api/v1` and `/apis/GROUP/VERSION`: `None` for a version that is not served.
+pub(super) fn resources(group: &str, version: &str) -> Option<Value> {
+    let served = Endpoint::all().filter(|end| end.served.group == group && end.served.version == version);
+    let resources: Vec<Value> = served.map(resource).collect();
+    let group_version = Endpoint::all().find(|end| end.served.group == group && end.served.version == version)?;
+    Some(json!({
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": group_version.served.api_version(),
+        "resources": resources,
+    }))
+}
+
+fn resource(end: Endpoint) -> Value {
+    let resource = end.resource();
+    let mut verbs = vec!["get", "list", "watch"];
+    if resource.writable {
+        verbs.extend(["create", "patch", "update"]);
+    }
+    json!({
+        "name": resource.plural,
+        "singularName": resource.singular,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": verbs,
+        "shortNames": resource.short,
+    })
+}
+
+/// `/version`: of the newest API whose objects are served.
+pub(super) fn version() -> Value {
+    json!({
+        "major": "1",
+        "minor": "34",
+        "gitVersion": "v1.34.0+svclab",
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "2025-08-27T00:00:00Z",
+        "goVersion": "",
+        "compiler": "rustc",
+        "platform": "linux/amd64",
+    })
+}

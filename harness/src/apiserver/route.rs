@@ -1,0 +1,106 @@
+//! Paths.
+
+use super::resource::Endpoint;
+
+/// What a path names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Route<'a> {
+    Health,
+    Version,
+    /// `/api`: the versions of the core group.
+    CoreVersions,
+    /// `/apis`: all other groups.
+    Groups,
+    /// `/apis/discovery.k8s.io`.
+    Group(&'a str),
+    /// `/api/v1`, `/apis/discovery.k8s.io/v1`: the resources of a group version.
+    Resources {
+        group: &'a str,
+        version: &'a str,
+    },
+    /// The objects of a resource, in one namespace or (empty) in all.
+    Collection {
+        target: Target<'a>,
+        namespace: &'a str,
+    },
+    /// An object.
+    Object {
+        target: Target<'a>,
+        namespace: &'a str,
+        name: &'a str,
+    },
+    Unknown,
+}
+
+/// The resource of a path, by its names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Target<'a> {
+    group: &'a str,
+    version: &'a str,
+    plural: &'a str,
+}
+
+impl Target<'_> {
+    /// The resource, if it is served.
+    pub(super) fn endpoint(self) -> Option<Endpoint> {
+        Endpoint::of_path(self.group, self.version, self.plural)
+    }
+}
+
+impl<'a> Route<'a> {
+    /// What a path names.
+    pub(super) fn parse(path: &'a str) -> Self {
+        let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
+        match segments.as_slice() {
+            ["healthz" | "livez" | "readyz", ..] => Self::Health,
+            ["version"] => Self::Version,
+            ["api"] => Self::CoreVersions,
+            ["apis"] => Self::Groups,
+            ["api", version, rest @ ..] => Self::within("", version, rest),
+            ["apis", group] => Self::Group(group),
+            ["apis", group, version, rest @ ..] => Self::within(group, version, rest),
+            _ => Self::Unknown,
+        }
+    }
+
+    fn within(group: &'a str, version: &'a str, rest: &[&'a str]) -> Self {
+        let target = |plural| Target { group, version, plural };
+        match *rest {
+            [] => Self::Resources { group, version },
+            ["namespaces", namespace, plural] => Self::Collection { target: target(plural), namespace },
+            ["namespaces", namespace, plural, name] => Self::Object { target: target(plural), namespace, name },
+            [plural] => Self::Collection { target: target(plural), namespace: "" },
+            [plural, name] => Self::Object { target: target(plural), namespace: "", name },
+            _ => Self::Unknown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    const SLICES: Target<'_> = Target { group: "discovery.k8s.io", version: "v1", plural: "endpointslices" };
+    const NODES: Target<'_> = Target { group: "", version: "v1", plural: "nodes" };
+
+    #[rstest]
+    #[case("/readyz/ping", Route::Health)]
+    #[case("/api/v1", Route::Resources { group: "", version: "v1" })]
+    #[case("/apis/discovery.k8s.io/v1/endpointslices", Route::Collection { target: SLICES, namespace: "" })]
+    #[case(
+        "/apis/discovery.k8s.io/v1/namespaces/a/endpointslices/",
+        Route::Collection { target: SLICES, namespace: "a" }
+    )]
+    #[case(
+        "/apis/discovery.k8s.io/v1/namespaces/a/endpointslices/web",
+        Route::Object { target: SLICES, namespace: "a", name: "web" }
+    )]
+    #[case("/api/v1/nodes/n1", Route::Object { target: NODES, namespace: "", name: "n1" })]
+    #[case("/", Route::Unknown)]
+    #[case("/api/v1/nodes/n1/status/x", Route::Unknown)]
+    fn paths(#[case] path: &str, #[case] route: Route<'_>) {
+        assert_eq!(Route::parse(path), route);
+    }
+}

@@ -6,6 +6,7 @@
 
 mod ast;
 mod chain_name;
+mod essence;
 pub mod evaluate;
 mod generate;
 mod matches;
@@ -19,13 +20,13 @@ mod values;
 
 pub use ast::{Chain, Counters, Matches, Policy, Rule, RuleSet, Table};
 pub use chain_name::{ChainHash, ChainKind};
+pub(crate) use essence::essence;
 pub use generate::generate;
 pub use matches::{
     AddressType, IpSet, Match, Multiport, Other, Physdev, Ports, Probability, Recent, RecentAction, RouteType, Side,
     States, Statistic, TcpFlags,
 };
 pub use merge::{Order, merge};
-pub(crate) use parse::essence;
 pub use parse::{ELLIPSIS, UNREAD, parse_excerpt, unfold};
 pub use parse::{
     Excerpt, Joiner, LONGEST_LINE, LineOfListing, Listing, ListingReader, ParseError, Parsed, SourceLines, parse,

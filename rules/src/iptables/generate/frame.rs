@@ -1,4 +1,4 @@
-//! The chains that stand there whatever services there are, and the jumps to them from the kernel's own chains.
+//! The chains that exist independently of services, and the jumps to them from the kernel's own chains.
 
 use std::mem::take;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -1,15 +1,13 @@
 //! Rules out of single lines, as issues and terminals show them: parts of `iptables-save`, with or without headings, and `iptables -S`.
 
-use std::collections::{HashMap, HashSet};
-
-use super::super::ast::{Policy, Rule, RuleSet, Table};
-use super::super::chain_name::ChainKind;
+use super::super::ast::{Policy, Rule};
 use super::super::matches::{Match, Other};
 use super::super::table_name::TableName;
 use super::super::targets::Target;
 use super::super::text::Fault;
+use super::tables;
 use super::trail::Trail;
-use super::{Document, ParseError, Parsed, SourceLines, counters_of};
+use super::{Document, ParseError, Parsed, counters_of};
 use crate::cluster::Family;
 use crate::coverage::Coverage;
 
@@ -103,7 +101,7 @@ impl<'a> Reader<'a> {
             _ if self.skips => Err(Fault::new(start, "it belongs to an unknown table")),
             Some(b':') => {
                 let name = text[1..].split_whitespace().next().unwrap_or_default();
-                let table = self.heading.or(self.table).unwrap_or_else(|| table_of_chain(name));
+                let table = self.heading.or(self.table).unwrap_or_else(|| tables::usual(name));
                 self.enter(table);
                 self.trail.heading(table, name);
                 self.document.declare(&text[1..], start + 1)
@@ -140,7 +138,7 @@ impl<'a> Reader<'a> {
             return Err(Fault::new(start, "the chain is missing"));
         }
         let table = self.heading.or(self.table);
-        let table = table.unwrap_or_else(|| if is_rule { table_of(chain, text) } else { table_of_chain(chain) });
+        let table = table.unwrap_or_else(|| if is_rule { tables::of_line(chain, text) } else { tables::usual(chain) });
         self.enter(table);
         self.declared(chain)?;
         let read = self.document.line(number, line);
@@ -230,133 +228,13 @@ impl<'a> Reader<'a> {
         self.declared(chain)?;
         let (table, index) = self.document.chain_of_rule(chain, 0)?;
         let other = Other { name: UNREAD.into(), text: text.into() };
-        let mut words = text.split_whitespace().skip_while(|word| !matches!(*word, "-j" | "--jump" | "-g" | "--goto"));
-        let target = words.nth(1).filter(|name| name.starts_with("KUBE-"));
+        let target = tables::target_of(text).filter(|name| name.starts_with("KUBE-"));
         let target = target.map(|name| Target::Jump(name.into()));
         let rule = Rule { matches: [Match::Other(Box::new(other))].into_iter().collect(), target, ..Rule::default() };
         self.document.rules.tables[table].chains[index].rules.push(rule);
         self.document.lines.0[table][index].push(number);
         Ok(())
     }
-}
-
-/// The table of a rule that none is named for, by its text.
-fn table_of(chain: &str, text: &str) -> TableName {
-    let target = text.split_whitespace().skip_while(|word| !matches!(*word, "-j" | "--jump" | "-g" | "--goto")).nth(1);
-    let target = target.unwrap_or_default();
-    let is_nat = matches!(target, "DNAT" | "SNAT" | "MASQUERADE" | "REDIRECT" | "KUBE-MARK-MASQ" | "KUBE-MARK-DROP")
-        || ChainKind::of(target).is_some();
-    if is_nat {
-        return TableName::Nat;
-    }
-    match (chain, target) {
-        ("KUBE-SERVICES" | "KUBE-NODEPORTS", "REJECT" | "DROP" | "ACCEPT") => TableName::Filter,
-        ("OUTPUT", "KUBE-SERVICES") if text.contains("--ctstate NEW") => TableName::Filter,
-        ("OUTPUT", "KUBE-SERVICES" | "DOCKER" | "KUBE-PORTALS-HOST" | "CNI-HOSTPORT-DNAT") => TableName::Nat,
-        ("OUTPUT" | "INPUT", _) => TableName::Filter,
-        _ => table_of_chain(chain),
-    }
-}
-
-/// The table that a chain is mostly in, by its name.
-pub(super) fn table_of_chain(name: &str) -> TableName {
-    let filter = [
-        "INPUT",
-        "FORWARD",
-        "OUTPUT",
-        "KUBE-FORWARD",
-        "KUBE-FIREWALL",
-        "KUBE-EXTERNAL-SERVICES",
-        "KUBE-PROXY-FIREWALL",
-        "DOCKER-USER",
-        "DOCKER-FORWARD",
-        "DOCKER-ISOLATION-STAGE-1",
-        "DOCKER-ISOLATION-STAGE-2",
-        "FLANNEL-FWD",
-    ];
-    let is_policy =
-        ["KUBE-NWPLCY", "KUBE-POD-FW", "KUBE-ROUTER", "WEAVE-NPC", "cali-FORWARD", "cali-INPUT", "cali-OUTPUT"]
-            .iter()
-            .any(|prefix| name.starts_with(prefix));
-    if filter.contains(&name) || is_policy { TableName::Filter } else { TableName::Nat }
-}
-
-/// Adds rules to others of the same family: those that a page shows once more are there once.
-///
-/// It remembers the rules of one rule set, so that many parts are added in the time that it takes to read them.
-#[derive(Debug, Clone, Default)]
-pub struct Joiner {
-    known: HashMap<(TableName, String), KnownRules>,
-}
-
-/// The rules of a chain that were looked at.
-#[derive(Debug, Clone, Default)]
-struct KnownRules {
-    count: usize,
-    essences: HashSet<String>,
-}
-
-impl KnownRules {
-    /// Looks at the rules of a chain that were added, or at all where some were taken away.
-    fn update(&mut self, rules: &[Rule]) {
-        if rules.len() < self.count {
-            *self = Self::default();
-        }
-        self.essences.extend(rules[self.count..].iter().map(essence));
-        self.count = rules.len();
-    }
-}
-
-impl Joiner {
-    /// Adds rules. A chain that both have keeps its rules in their order; of the rules that are added those that it has already, apart from
-    /// counters, are left out.
-    pub fn join(&mut self, known: &mut Parsed, other: Parsed) {
-        let RuleSet { tables, .. } = other.rules;
-        for (at, table) in tables.into_iter().enumerate() {
-            let place = known.rules.tables.iter().position(|own| own.name == table.name).unwrap_or_else(|| {
-                known.rules.table_mut(table.name);
-                known.rules.tables.len() - 1
-            });
-            let SourceLines(lines) = &mut known.lines;
-            lines.resize_with(lines.len().max(place + 1), Vec::new);
-            let lines_of_table = other.lines.0.get(at).map(Vec::as_slice).unwrap_or_default();
-            self.join_table(&mut known.rules.tables[place], &mut lines[place], table, lines_of_table);
-        }
-    }
-
-    fn join_table(&mut self, own: &mut Table, own_lines: &mut Vec<Vec<usize>>, table: Table, lines: &[Vec<usize>]) {
-        own_lines.resize_with(own.chains.len(), Vec::new);
-        let positions: HashMap<_, usize> =
-            own.chains.iter().zip(0..).map(|(chain, at)| (chain.name.clone(), at)).collect();
-        for (index, chain) in table.chains.into_iter().enumerate() {
-            let of_chain = lines.get(index).cloned().unwrap_or_default();
-            let Some(&position) = positions.get(&chain.name) else {
-                own.chains.push(chain);
-                own_lines.push(of_chain);
-                continue;
-            };
-            let known = self.known.entry((table.name, chain.name.to_string())).or_default();
-            known.update(&own.chains[position].rules);
-            for (number, rule) in chain.rules.into_iter().enumerate() {
-                if !known.essences.contains(&essence(&rule)) {
-                    own.chains[position].rules.push(rule);
-                    own_lines[position].push(of_chain.get(number).copied().unwrap_or_default());
-                }
-            }
-        }
-    }
-}
-
-/// What a rule asks and does, however it is written: comments, counters and the order of matches are left out.
-pub(crate) fn essence(rule: &Rule) -> String {
-    let mut matches: Vec<String> =
-        rule.matches.iter().filter(|one| !one.always_holds()).map(|one| format!("{one:?}")).collect();
-    let is_bare =
-        |one: &Match| matches!(one, Match::Ports(ports) if *ports == super::super::matches::Ports::any(ports.protocol));
-    matches.retain(|text| !rule.matches.iter().any(|one| is_bare(one) && format!("{one:?}") == *text));
-    matches.sort();
-    let Rule { source, destination, in_interface, out_interface, protocol, fragment, target, .. } = rule;
-    format!("{source:?}{destination:?}{in_interface:?}{out_interface:?}{protocol:?}{fragment:?}{target:?}{matches:?}")
 }
 
 #[cfg(test)]
@@ -372,6 +250,7 @@ mod tests {
     #[rstest]
     #[case::service("-A KUBE-SERVICES -d 10.0.0.1/32 -p tcp -m tcp --dport 80 -j KUBE-SVC-X", TableName::Nat)]
     #[case::reject("-A KUBE-SERVICES -d 10.0.0.1/32 -p tcp -m tcp --dport 80 -j REJECT", TableName::Filter)]
+    #[case::reject_of_others("-A MY-CHAIN -p tcp -j REJECT --reject-with icmp-port-unreachable", TableName::Filter)]
     #[case::translation("-A ANY -p tcp -m tcp -j DNAT --to-destination 10.0.0.1:80", TableName::Nat)]
     #[case::new_connections("-A OUTPUT -m conntrack --ctstate NEW -j KUBE-SERVICES", TableName::Filter)]
     #[case::output("-A OUTPUT -m comment --comment \"kubernetes service portals\" -j KUBE-SERVICES", TableName::Nat)]
@@ -423,17 +302,5 @@ mod tests {
         assert_eq!(of(&|name| is_there(name) && coverage.has_chain("nat", name)), whole);
         assert_eq!(of(&|name| coverage.is_cut("nat", name)), cut);
         assert_eq!(coverage.has_table("nat"), text.starts_with("*nat") && cut.is_empty());
-    }
-
-    #[test]
-    fn what_is_shown_again_is_joined_once() {
-        let mut known = excerpt("-A K -s 10.0.0.1/32 -j RETURN\n-A K -j ACCEPT").parsed;
-        Joiner::default().join(
-            &mut known,
-            excerpt("\n-A K -s 10.0.0.1/32 -m comment --comment x -j RETURN\n-A L -j DROP\n-A K -j DROP").parsed,
-        );
-        let text = super::super::super::print::print(&known.rules);
-        assert_eq!(text.matches("-A K").count(), 3, "{text}");
-        assert_eq!(known.lines.line(0, 0, 2), Some(4));
     }
 }

@@ -5,24 +5,23 @@
 //! modelled. Probabilities have eleven digits, as in `iptables-save`, from which the 31 bits follow exactly. (iptables
 //! before 1.4.20 showed six, which leave thousands of thresholds open.)
 
+mod row;
 mod tables;
 mod unfold;
+mod words;
 
 use std::collections::{HashMap, HashSet};
 
+use self::row::{Columns, Row};
 use super::super::ast::{Chain, Policy, Rule, RuleSet};
 use super::super::chain_name::ChainKind;
-use super::super::matches::{Match, Other, Probability, Statistic, parse_listed};
+use super::super::matches::Match;
 use super::super::table_name::TableName;
-use super::super::targets::{Listed, Nat, Target};
-use super::super::text::values;
-use super::super::values::{ChainName, Negatable};
+use super::super::targets::{Nat, Target};
+use super::super::values::ChainName;
 use super::SourceLines;
-use crate::cluster::{Family, ProtocolNumber};
+use crate::cluster::Family;
 use crate::coverage::Coverage;
-
-/// Digits behind the point from which a threshold of 31 bits follows.
-const EXACT_DIGITS: usize = 10;
 
 /// What was read of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -283,39 +282,6 @@ fn family(chains: &[Shown]) -> Family {
     all.find_map(of_rule).unwrap_or(Family::Ipv4)
 }
 
-/// Which columns the heading of a chain names.
-#[derive(Debug, Clone, Copy, Default)]
-struct Columns {
-    numbers: bool,
-    counters: bool,
-    interfaces: bool,
-}
-
-impl Columns {
-    /// Those of a heading's words.
-    fn of(words: &[&str]) -> Self {
-        let has = |name| words.contains(&name);
-        Self { numbers: has("num"), counters: has("pkts"), interfaces: has("in") }
-    }
-
-    /// Those of a row without a heading, by its words.
-    fn guessed(words: &[&str]) -> Option<Self> {
-        let all = [(false, false), (false, true), (true, false), (true, true)];
-        let columns = all.map(|(numbers, counters)| Self { numbers, counters, interfaces: counters });
-        columns.into_iter().find(|columns| {
-            let before = columns.before_target();
-            let counts = |word: &&str| word.starts_with(|letter: char| letter.is_ascii_digit());
-            let named = |words: &[&str]| matches!(words, [_, protocol, option, ..] if is_protocol(protocol) && is_option(option));
-            words.len() > before && words[..before].iter().all(counts) && named(&words[before..]) && Row::split(words, *columns).is_some()
-        })
-    }
-
-    /// The number of words before a rule's target.
-    fn before_target(self) -> usize {
-        usize::from(self.numbers) + 2 * usize::from(self.counters)
-    }
-}
-
 /// `Chain KUBE-SERVICES (2 references)`, `Chain INPUT (policy ACCEPT 0 packets, 0 bytes)`.
 fn heading(line: &str) -> Option<Chain> {
     let (name, rest) = line.strip_prefix("Chain ")?.split_once(" (")?;
@@ -329,180 +295,6 @@ fn heading(line: &str) -> Option<Chain> {
         None => return None,
     };
     Some(Chain { policy, ..Chain::user(name) })
-}
-
-/// A rule's columns.
-struct Row<'a> {
-    target: Option<&'a str>,
-    protocol: ProtocolNumber,
-    interfaces: Option<[&'a str; 2]>,
-    source: &'a str,
-    destination: &'a str,
-    /// The words of extensions.
-    words: &'a [&'a str],
-}
-
-impl<'a> Row<'a> {
-    /// None where the words are not a rule.
-    fn split(words: &'a [&'a str], columns: Columns) -> Option<Self> {
-        let words = words.get(columns.before_target()..).filter(|words| words.len() >= 3)?;
-        // A rule without a target has nothing in its column, and the lack of an option is shown by `--` in IPv4 alone.
-        let at =
-            usize::from(!(words.first().is_some_and(|word| is_protocol(word)) && is_behind_protocol(words.get(1)?)));
-        let target = (at == 1).then(|| words[0]);
-        let protocol = words.get(at).filter(|word| is_protocol(word))?;
-        let protocol = ProtocolNumber::parse(protocol.trim_start_matches('!'))?;
-        let rest = &words[at + 1..];
-        let rest = if is_option(rest.first()?) { &rest[1..] } else { rest };
-        let (interfaces, rest) = match (columns.interfaces, rest) {
-            (true, [input, output, rest @ ..]) => (Some([*input, *output]), rest),
-            (true, _) => return None,
-            (false, rest) => (None, rest),
-        };
-        let [source, destination, words @ ..] = rest else { return None };
-        Some(Row { target, protocol, interfaces, source, destination, words })
-    }
-
-    /// Whether the words are the start of a row.
-    fn is_begun(words: &[&str], columns: Columns) -> bool {
-        let words = words.get(columns.before_target()..).unwrap_or_default();
-        matches!(words, [protocol, option, ..] | [_, protocol, option, ..] if is_protocol(protocol) && is_option(option))
-    }
-
-    /// The rule, and whether it is cut off.
-    fn rule(&self, short_digits: &mut Option<usize>) -> (Rule, bool) {
-        let mut rule = Rule::default();
-        if self.protocol.0 != 0 {
-            rule.protocol = Some(Negatable::is(self.protocol));
-        }
-        let mut said = Words {
-            words: self.words,
-            rule: &mut rule,
-            target: self.target,
-            action: Listed::default(),
-            is_known: true,
-            is_cut: false,
-            short_digits,
-        };
-        said.place(self.source, true);
-        said.place(self.destination, false);
-        said.read();
-        let lacks_words = |name: &str| said.is_known && said.action.lacks(name);
-        let is_cut = said.is_cut || self.target.is_some_and(lacks_words);
-        if is_cut {
-            said.unknown("cut off");
-        }
-        let (action, is_known) = (said.action, said.is_known);
-        if let Some([input, output]) = self.interfaces {
-            rule.in_interface = interface(input);
-            rule.out_interface = interface(output);
-        }
-        rule.target = self.target.map(|name| action.target(name, is_known));
-        (rule, is_cut)
-    }
-}
-
-fn is_protocol(word: &str) -> bool {
-    ProtocolNumber::parse(word.trim_start_matches('!')).is_some()
-}
-
-fn is_option(word: &str) -> bool {
-    matches!(word, "--" | "-f" | "!f" | "—" | "–")
-}
-
-fn is_behind_protocol(word: &str) -> bool {
-    is_option(word) || word == "anywhere" || word.contains("::")
-}
-
-fn interface(name: &str) -> Option<Negatable<Box<str>>> {
-    match name.strip_prefix('!') {
-        Some(name) => Some(Negatable::not(name.into())),
-        None if matches!(name, "*" | "any") => None,
-        None => Some(Negatable::is(name.into())),
-    }
-}
-
-/// Whether words that were not understood are the beginning of what would be.
-fn is_begun(word: &str, rest: &[&str]) -> bool {
-    match word {
-        "/*" => true,
-        "statistic" => rest.len() < 4,
-        "recent:" | "to:" => rest.is_empty(),
-        _ => false,
-    }
-}
-
-/// Reads the words of extensions.
-struct Words<'a, 'r> {
-    words: &'a [&'a str],
-    rule: &'r mut Rule,
-    /// The name of the rule's target, and its options.
-    target: Option<&'a str>,
-    action: Listed,
-    /// Whether all words were understood, and whether the last ones are the beginning of something.
-    is_known: bool,
-    is_cut: bool,
-    short_digits: &'r mut Option<usize>,
-}
-
-impl Words<'_, '_> {
-    fn read(&mut self) {
-        while let [word, rest @ ..] = self.words {
-            let taken = self.extension().unwrap_or_else(|| {
-                self.is_known = false;
-                self.is_cut |= is_begun(word, rest);
-                self.unknown(word);
-                1
-            });
-            self.words = self.words.get(taken..).unwrap_or_default();
-        }
-    }
-
-    /// Reads the match or the words for the target that come next. Returns the number of words; none where they are not known.
-    fn extension(&mut self) -> Option<usize> {
-        let Some((found, length)) = parse_listed(self.words) else {
-            return self.action.read(self.target, self.words);
-        };
-        if let Match::Statistic(Statistic::Random(probability)) = found {
-            self.check_digits(self.words[length - 1], probability.value);
-        }
-        self.rule.matches.push(found);
-        Some(length)
-    }
-
-    /// Notes a probability of which too few digits are listed to find its threshold.
-    fn check_digits(&mut self, number: &str, probability: Probability) {
-        let digits = number.split_once('.').map_or(0, |(_, digits)| digits.len());
-        let follows = digits >= EXACT_DIGITS || probability.threshold().trailing_zeros() >= 24;
-        if !follows {
-            *self.short_digits = Some(self.short_digits.map_or(digits, |short| short.min(digits)));
-        }
-    }
-
-    /// A source or destination; all where it is `anywhere`.
-    fn place(&mut self, word: &str, is_source: bool) {
-        let (negated, text) = word.strip_prefix('!').map_or((false, word), |rest| (true, rest));
-        if matches!(text, "anywhere" | "0.0.0.0/0" | "::/0") {
-            return;
-        }
-        // What every machine calls by these names, in a listing without `-n`.
-        let text = match text {
-            "localhost" => "127.0.0.1",
-            "loopback/8" => "127.0.0.0/8",
-            text => text,
-        };
-        let network = values::network(text).map(|value| Negatable { negated, value });
-        match network {
-            // The name of a machine or network, which only the listed machine can resolve.
-            None => self.unknown(word),
-            Some(network) if is_source => self.rule.source = Some(network),
-            Some(network) => self.rule.destination = Some(network),
-        }
-    }
-
-    fn unknown(&mut self, word: &str) {
-        self.rule.matches.push(Match::Other(Box::new(Other { name: LISTED.into(), text: word.into() })));
-    }
 }
 
 #[cfg(test)]

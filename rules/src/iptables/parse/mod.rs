@@ -2,15 +2,17 @@
 
 mod excerpt;
 mod guard;
+mod joiner;
 mod line;
 mod listing;
+mod tables;
 mod trail;
 
 use std::collections::HashMap;
 
-pub(crate) use self::excerpt::essence;
-pub use self::excerpt::{ELLIPSIS, Excerpt, Joiner, UNREAD, parse_excerpt};
+pub use self::excerpt::{ELLIPSIS, Excerpt, UNREAD, parse_excerpt};
 pub use self::guard::LONGEST_LINE;
+pub use self::joiner::Joiner;
 use self::line::RuleReader;
 pub use self::listing::{LineOfListing, Listing, ListingReader, parse_listing, unfold};
 use super::ast::{Chain, Counters, Policy, Rule, RuleSet, Table};

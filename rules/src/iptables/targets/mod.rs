@@ -129,6 +129,25 @@ pub(super) fn parse(name: &str, options: &Options<'_>) -> Parsed {
 }
 
 impl Target {
+    /// The name of the target, or of the chain that a rule leads to.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Jump(chain) | Self::Goto(chain) => chain,
+            Self::Accept => "ACCEPT",
+            Self::Drop => "DROP",
+            Self::Return => "RETURN",
+            Self::Reject(_) => "REJECT",
+            Self::Mark(_) => "MARK",
+            Self::Masquerade { .. } => "MASQUERADE",
+            Self::Dnat(_) => "DNAT",
+            Self::Snat(_) => "SNAT",
+            Self::Redirect { .. } => "REDIRECT",
+            Self::NoTrack { .. } => "NOTRACK",
+            Self::Trace => "TRACE",
+            Self::Other(other) => &other.name,
+        }
+    }
+
     pub(super) fn print(&self, out: &mut Printer) {
         match self {
             Self::Jump(chain) => {

@@ -1,4 +1,4 @@
-//! The words of a line, and what is wrong with them.
+//! The words of a line, and errors in them.
 
 use std::borrow::Cow;
 

@@ -1,10 +1,8 @@
 //! Which table a listed chain is in: listings do not say it.
 
 use super::Shown;
-use crate::iptables::ast::Rule;
-use crate::iptables::parse::excerpt::table_of_chain;
+use crate::iptables::parse::tables as known;
 use crate::iptables::table_name::TableName;
-use crate::iptables::targets::Target;
 
 /// The tables that a chain may be in.
 type Candidates = Vec<TableName>;
@@ -52,7 +50,7 @@ pub(super) fn tables(chains: &[Shown]) -> Vec<(TableName, bool)> {
             let named = shown.table.filter(|table| segment.candidates.contains(table));
             let guessed = || {
                 let own = candidates(shown);
-                let usual = table_of_chain(&shown.chain.name);
+                let usual = known::usual(&shown.chain.name);
                 if own.contains(&usual) { usual } else { preferred(&own) }
             };
             let table = named.or(of_segment).unwrap_or_else(guessed);
@@ -79,47 +77,11 @@ fn candidates(shown: &Shown) -> Candidates {
     let builtin: Candidates =
         TableName::ALL.into_iter().filter(|table| table.builtin_chains().contains(&name)).collect();
     let mut all = if builtin.is_empty() { TableName::ALL.to_vec() } else { builtin };
-    let kept: Option<TableName> =
-        of_name(name).or_else(|| shown.chain.rules.iter().find_map(|rule| of_rule(name, rule)));
+    let mut targets = shown.chain.rules.iter().filter_map(|rule| rule.target.as_ref());
+    let kept = known::alone(name).or_else(|| targets.find_map(|target| known::of_target(name, target.name())));
     if let Some(table) = kept {
         all.retain(|own| *own == table);
     }
     // Only the table of which it is true can be meant; a rule that contradicts its chain was edited.
     if all.is_empty() { kept.into_iter().collect() } else { all }
-}
-
-/// The table of kube-proxy's chains that are in one alone.
-fn of_name(name: &str) -> Option<TableName> {
-    const NAT: [&str; 10] = [
-        "KUBE-SVC-",
-        "KUBE-SEP-",
-        "KUBE-FW-",
-        "KUBE-XLB-",
-        "KUBE-EXT-",
-        "KUBE-SVL-",
-        "KUBE-MARK-",
-        "KUBE-POSTROUTING",
-        "KUBE-PORTALS-",
-        "CNI-HOSTPORT-",
-    ];
-    const FILTER: [&str; 4] = ["KUBE-FORWARD", "KUBE-EXTERNAL-SERVICES", "KUBE-PROXY-FIREWALL", "KUBE-FIREWALL"];
-    let starts = |all: &[&str]| all.iter().any(|start| name.starts_with(start));
-    match () {
-        () if starts(&NAT) => Some(TableName::Nat),
-        () if starts(&FILTER) => Some(TableName::Filter),
-        () => None,
-    }
-}
-
-/// The table of a rule whose target is in one alone.
-fn of_rule(chain: &str, rule: &Rule) -> Option<TableName> {
-    let of_target = match rule.target.as_ref()? {
-        Target::Dnat(_) | Target::Snat(_) | Target::Masquerade { .. } | Target::Redirect { .. } => Some(TableName::Nat),
-        Target::Reject(_) => Some(TableName::Filter),
-        _ => None,
-    };
-    // kube-proxy has chains of these names in both tables: only one of them drops.
-    let drops = matches!(rule.target, Some(Target::Drop)) && matches!(chain, "KUBE-SERVICES" | "KUBE-NODEPORTS");
-    let of_next = || of_name(rule.next_chain()?);
-    of_target.or(drops.then_some(TableName::Filter)).or_else(of_next)
 }

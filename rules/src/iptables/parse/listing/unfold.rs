@@ -1,6 +1,6 @@
 //! Listings that lost their line ends, as on pages of the web: `... dpt:80 KUBE-SVC-B tcp -- ...`.
 
-use super::{Columns, is_option, is_protocol};
+use super::row::{Columns, is_option, is_protocol};
 
 /// The lines that a line had before it was joined from them: headings of chains, headings of columns, rows, and prompts. A line
 /// that is one of these stays as it is.

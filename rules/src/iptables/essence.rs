@@ -1,0 +1,15 @@
+//! What a rule asks and does, however it is written.
+
+use super::ast::Rule;
+use super::matches::{Match, Ports};
+
+/// A key that is equal for rules that ask and do the same: comments, counters and the order of matches are left out.
+pub(crate) fn essence(rule: &Rule) -> String {
+    let mut matches: Vec<String> =
+        rule.matches.iter().filter(|one| !one.always_holds()).map(|one| format!("{one:?}")).collect();
+    let is_bare = |one: &Match| matches!(one, Match::Ports(ports) if *ports == Ports::any(ports.protocol));
+    matches.retain(|text| !rule.matches.iter().any(|one| is_bare(one) && format!("{one:?}") == *text));
+    matches.sort();
+    let Rule { source, destination, in_interface, out_interface, protocol, fragment, target, .. } = rule;
+    format!("{source:?}{destination:?}{in_interface:?}{out_interface:?}{protocol:?}{fragment:?}{target:?}{matches:?}")
+}

@@ -1,0 +1,97 @@
+//! Joining the parts of a rule set that a text shows more than once.
+
+use std::collections::{HashMap, HashSet};
+
+use super::super::ast::{Rule, RuleSet, Table};
+use super::super::essence::essence;
+use super::super::table_name::TableName;
+use super::{Parsed, SourceLines};
+
+/// Adds rules to others of the same family: those that a page shows once more are there once.
+///
+/// It remembers the rules of one rule set, so that many parts are added in the time that it takes to read them.
+#[derive(Debug, Clone, Default)]
+pub struct Joiner {
+    known: HashMap<(TableName, String), KnownRules>,
+}
+
+/// The rules of a chain that were looked at.
+#[derive(Debug, Clone, Default)]
+struct KnownRules {
+    count: usize,
+    essences: HashSet<String>,
+}
+
+impl KnownRules {
+    /// Looks at the rules of a chain that were added, or at all where some were taken away.
+    fn update(&mut self, rules: &[Rule]) {
+        if rules.len() < self.count {
+            *self = Self::default();
+        }
+        self.essences.extend(rules[self.count..].iter().map(essence));
+        self.count = rules.len();
+    }
+}
+
+impl Joiner {
+    /// Adds rules. A chain that both have keeps its rules in their order; of the rules that are added those that it has already, apart from
+    /// counters, are left out.
+    pub fn join(&mut self, known: &mut Parsed, other: Parsed) {
+        let RuleSet { tables, .. } = other.rules;
+        for (at, table) in tables.into_iter().enumerate() {
+            let place = known.rules.tables.iter().position(|own| own.name == table.name).unwrap_or_else(|| {
+                known.rules.table_mut(table.name);
+                known.rules.tables.len() - 1
+            });
+            let SourceLines(lines) = &mut known.lines;
+            lines.resize_with(lines.len().max(place + 1), Vec::new);
+            let lines_of_table = other.lines.0.get(at).map(Vec::as_slice).unwrap_or_default();
+            self.join_table(&mut known.rules.tables[place], &mut lines[place], table, lines_of_table);
+        }
+    }
+
+    fn join_table(&mut self, own: &mut Table, own_lines: &mut Vec<Vec<usize>>, table: Table, lines: &[Vec<usize>]) {
+        own_lines.resize_with(own.chains.len(), Vec::new);
+        let positions: HashMap<_, usize> =
+            own.chains.iter().zip(0..).map(|(chain, at)| (chain.name.clone(), at)).collect();
+        for (index, chain) in table.chains.into_iter().enumerate() {
+            let of_chain = lines.get(index).cloned().unwrap_or_default();
+            let Some(&position) = positions.get(&chain.name) else {
+                own.chains.push(chain);
+                own_lines.push(of_chain);
+                continue;
+            };
+            let known = self.known.entry((table.name, chain.name.to_string())).or_default();
+            known.update(&own.chains[position].rules);
+            for (number, rule) in chain.rules.into_iter().enumerate() {
+                if !known.essences.contains(&essence(&rule)) {
+                    own.chains[position].rules.push(rule);
+                    own_lines[position].push(of_chain.get(number).copied().unwrap_or_default());
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse_excerpt;
+    use super::*;
+    use crate::cluster::Family;
+
+    fn excerpt(text: &str) -> Parsed {
+        parse_excerpt((1..).zip(text.lines()), Family::Ipv4, None).parsed
+    }
+
+    #[test]
+    fn what_is_shown_again_is_joined_once() {
+        let mut known = excerpt("-A K -s 10.0.0.1/32 -j RETURN\n-A K -j ACCEPT");
+        Joiner::default().join(
+            &mut known,
+            excerpt("\n-A K -s 10.0.0.1/32 -m comment --comment x -j RETURN\n-A L -j DROP\n-A K -j DROP"),
+        );
+        let text = crate::iptables::print(&known.rules);
+        assert_eq!(text.matches("-A K").count(), 3, "{text}");
+        assert_eq!(known.lines.line(0, 0, 2), Some(4));
+    }
+}

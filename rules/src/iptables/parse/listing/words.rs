@@ -1,0 +1,94 @@
+//! The words of a row behind its columns: matches, options of the target, and what is not understood.
+
+use super::LISTED;
+use crate::iptables::ast::Rule;
+use crate::iptables::matches::{Match, Other, Probability, Statistic, parse_listed};
+use crate::iptables::targets::Listed;
+use crate::iptables::text::values;
+use crate::iptables::values::Negatable;
+
+/// Digits behind the point from which a threshold of 31 bits follows.
+const EXACT_DIGITS: usize = 10;
+
+/// Whether words that were not understood are the beginning of what would be.
+fn is_begun(word: &str, rest: &[&str]) -> bool {
+    match word {
+        "/*" => true,
+        "statistic" => rest.len() < 4,
+        "recent:" | "to:" => rest.is_empty(),
+        _ => false,
+    }
+}
+
+/// Reads the words of extensions.
+pub(super) struct Words<'a, 'r> {
+    pub(super) words: &'a [&'a str],
+    pub(super) rule: &'r mut Rule,
+    /// The name of the rule's target, and its options.
+    pub(super) target: Option<&'a str>,
+    pub(super) action: Listed,
+    /// Whether all words were understood, and whether the last ones are the beginning of something.
+    pub(super) is_known: bool,
+    pub(super) is_cut: bool,
+    pub(super) short_digits: &'r mut Option<usize>,
+}
+
+impl Words<'_, '_> {
+    pub(super) fn read(&mut self) {
+        while let [word, rest @ ..] = self.words {
+            let taken = self.extension().unwrap_or_else(|| {
+                self.is_known = false;
+                self.is_cut |= is_begun(word, rest);
+                self.unknown(word);
+                1
+            });
+            self.words = self.words.get(taken..).unwrap_or_default();
+        }
+    }
+
+    /// Reads the match or the words for the target that come next. Returns the number of words; none where they are not known.
+    fn extension(&mut self) -> Option<usize> {
+        let Some((found, length)) = parse_listed(self.words) else {
+            return self.action.read(self.target, self.words);
+        };
+        if let Match::Statistic(Statistic::Random(probability)) = found {
+            self.check_digits(self.words[length - 1], probability.value);
+        }
+        self.rule.matches.push(found);
+        Some(length)
+    }
+
+    /// Notes a probability of which too few digits are listed to find its threshold.
+    fn check_digits(&mut self, number: &str, probability: Probability) {
+        let digits = number.split_once('.').map_or(0, |(_, digits)| digits.len());
+        let follows = digits >= EXACT_DIGITS || probability.threshold().trailing_zeros() >= 24;
+        if !follows {
+            *self.short_digits = Some(self.short_digits.map_or(digits, |short| short.min(digits)));
+        }
+    }
+
+    /// A source or destination; all where it is `anywhere`.
+    pub(super) fn place(&mut self, word: &str, is_source: bool) {
+        let (negated, text) = word.strip_prefix('!').map_or((false, word), |rest| (true, rest));
+        if matches!(text, "anywhere" | "0.0.0.0/0" | "::/0") {
+            return;
+        }
+        // What every machine calls by these names, in a listing without `-n`.
+        let text = match text {
+            "localhost" => "127.0.0.1",
+            "loopback/8" => "127.0.0.0/8",
+            text => text,
+        };
+        let network = values::network(text).map(|value| Negatable { negated, value });
+        match network {
+            // The name of a machine or network, which only the listed machine can resolve.
+            None => self.unknown(word),
+            Some(network) if is_source => self.rule.source = Some(network),
+            Some(network) => self.rule.destination = Some(network),
+        }
+    }
+
+    pub(super) fn unknown(&mut self, word: &str) {
+        self.rule.matches.push(Match::Other(Box::new(Other { name: LISTED.into(), text: word.into() })));
+    }
+}

@@ -31,26 +31,19 @@ pub(super) fn coverage(lines: &[Line<'_>], is_headless: bool, unread: &[usize]) 
         if line.is_ellipsis() || unread.contains(&at) {
             open.iter_mut().for_each(|block| block.is_broken = true);
         }
-        let (mut in_quotes, mut before, mut start) = (false, ' ', 0);
-        for (position, letter) in line.text.char_indices() {
+        let mut start = 0;
+        for (position, letter) in punctuation(&line.text) {
             match letter {
-                '"' => in_quotes = !in_quotes,
-                '#' if !in_quotes && before == ' ' => break,
-                '{' if !in_quotes => {
-                    open.push(Open { what: named(&line.text[start..position]), is_broken: false });
-                    start = position + 1;
-                }
-                '}' if !in_quotes => {
+                '{' => open.push(Open { what: named(&line.text[start..position]), is_broken: false }),
+                '}' => {
                     if let Some(closed) = open.pop() {
                         let table = open.iter().find_map(table_of);
                         close(&closed, table, &mut coverage);
                     }
-                    start = position + 1;
                 }
-                ';' if !in_quotes => start = position + 1,
                 _ => {}
             }
-            before = letter;
+            start = position + 1;
         }
     }
     // A block that nothing closes is cut.
@@ -61,6 +54,19 @@ pub(super) fn coverage(lines: &[Line<'_>], is_headless: bool, unread: &[usize]) 
         }
     }
     coverage
+}
+
+/// The braces and semicolons of a line that structure nft's text, with their positions: those in quotes and in comments do not.
+pub(super) fn punctuation(line: &str) -> impl Iterator<Item = (usize, char)> {
+    let letters = line.char_indices().scan((false, ' '), |(in_quotes, before), (at, letter)| {
+        *in_quotes ^= letter == '"';
+        let starts_comment = letter == '#' && !*in_quotes && before.is_whitespace();
+        *before = letter;
+        (!starts_comment).then_some((at, letter, *in_quotes))
+    });
+    letters
+        .filter(|(_, letter, in_quotes)| !in_quotes && matches!(letter, '{' | '}' | ';'))
+        .map(|(at, letter, _)| (at, letter))
 }
 
 fn table_of(block: &Open) -> Option<Family> {

@@ -104,6 +104,14 @@ fn wrapped(text: &str, width: usize) -> String {
     text.lines().map(wrap).collect()
 }
 
+/// Braces in comments and quotes do not close what is cut off.
+#[test]
+fn a_chain_of_nft_with_braces_in_its_comments_is_read() {
+    let text = "chain services { # handle {\n\tip daddr 10.96.0.10 drop comment \"a { b\"\n\tct state new accept\n";
+    let evidence = read(text);
+    assert_eq!((evidence.rules(), evidence.unread.len()), (2, 0));
+}
+
 #[test]
 fn a_line_that_is_no_rule_is_listed() {
     let text = SAVED.replace("-A KUBE-SVC", "xyzzy 17\n-A KUBE-SVC");

@@ -100,21 +100,15 @@ fn end_of(lines: &[Line<'_>]) -> Option<usize> {
         if at > 0 && (line.is_fence() || is_table(line.text.trim())) {
             return None;
         }
-        let (mut in_quotes, mut before) = (false, ' ');
-        for letter in line.text.chars() {
+        for (_, letter) in blocks::punctuation(&line.text) {
             match letter {
-                '"' => in_quotes = !in_quotes,
-                '#' if !in_quotes && before == ' ' => break,
-                '{' if !in_quotes => depth += 1,
-                '}' if !in_quotes => {
-                    depth = depth.saturating_sub(1);
-                    if depth == 0 {
-                        return Some(at + 1);
-                    }
-                }
-                _ => {}
+                '{' => depth += 1,
+                '}' => depth = depth.saturating_sub(1),
+                _ => continue,
             }
-            before = letter;
+            if depth == 0 {
+                return Some(at + 1);
+            }
         }
     }
     None
@@ -152,9 +146,10 @@ fn parsed(block: &[Line<'_>], texts: &mut [&str], is_headless: bool, is_cut: boo
             text.push('\n');
             number = number.max(line.number);
         }
-        let open = text.matches('{').count().saturating_sub(text.matches('}').count());
         if is_headless || is_cut {
-            text += &"}\n".repeat(open);
+            let letters = || text.lines().flat_map(blocks::punctuation).map(|(_, letter)| letter);
+            let [opened, closed] = ['{', '}'].map(|brace| letters().filter(|letter| *letter == brace).count());
+            text += &"}\n".repeat(opened.saturating_sub(closed));
         }
         let error = match nftables::parse(&text) {
             Ok(parsed) => return (parsed, unread),

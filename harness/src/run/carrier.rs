@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::attempt::{Assignment, Attempt, Results};
-use super::worker::{self, Died};
+use super::remote::{self, Died};
 use super::{Options, artifacts, here};
 use crate::report::{TestReport, Trouble};
 use crate::scenario::{Scenario, Test};
@@ -33,7 +33,7 @@ impl<'o> Carrier<'o> {
         let mut tests = Vec::new();
         let mut part = attempt.clone();
         loop {
-            match worker::carry_out(slot, assigned.with(&part)) {
+            match remote::carry_out(slot, assigned.with(&part)) {
                 Ok((ended, error)) => {
                     tests.extend(ended);
                     return (tests, error);

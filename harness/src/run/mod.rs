@@ -8,10 +8,10 @@ mod diagnosis;
 mod error;
 mod here;
 mod parallel;
+mod remote;
 mod schedule;
 mod selection;
 mod session;
-mod worker;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -30,9 +30,9 @@ use crate::stats::{FalseAlarmRate, Goal};
 pub use artifacts::{RESULT, SCENARIO};
 pub(crate) use error::RunError;
 pub(crate) use parallel::{guarded, in_parallel, in_parallel_with};
+pub use remote::serve;
 pub use selection::{Selection, TagCondition};
 pub(crate) use session::Session;
-pub use worker::serve;
 
 use attempt::{Assignment, Attempt, Stop};
 use carrier::Carrier;

@@ -1,15 +1,14 @@
-//! How a worker ends before what it was to do.
+//! Errors of worker processes.
 
 use std::io;
 use std::process::ExitStatus;
-use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use std::os::unix::process::ExitStatusExt;
 
 use super::patience::Late;
 use crate::report::{Cause, Trouble};
-use crate::text::{self, reason};
+use crate::text::reason;
 
 /// Why a worker has not done what it was to do.
 #[derive(Debug, thiserror::Error)]
@@ -25,17 +24,9 @@ pub(crate) enum WorkerError {
         /// The number of the signal.
         signal: Option<i32>,
     },
-    /// It gave no sign of life.
-    #[error("the worker process of this lab did not respond for {} s, so it was killed", .0.as_secs())]
-    Silent(Duration),
-    /// What it was doing took too long, and it did not end it.
-    #[error("the test took longer than {}; its worker process did not end it within another {} s, so it was killed", text::duration(*limit), grace.as_secs())]
-    Overdue {
-        /// The limit.
-        limit: Duration,
-        /// How much longer it was waited for.
-        grace: Duration,
-    },
+    /// It was not waited for any longer.
+    #[error(transparent)]
+    Late(Late),
     /// It could not carry out the order.
     #[error("{}", .0.message)]
     Unable(Box<Trouble>),
@@ -55,13 +46,6 @@ impl WorkerError {
         Self::Died { how, signal }
     }
 
-    pub(super) fn late(late: Late) -> Self {
-        match late {
-            Late::Silent(time) => Self::Silent(time),
-            Late::Overdue { limit, grace } => Self::Overdue { limit, grace },
-        }
-    }
-
     /// The error as reports contain it.
     pub(crate) fn into_trouble(self) -> Trouble {
         let message = self.to_string();
@@ -71,11 +55,11 @@ impl WorkerError {
                 (Cause::Environment, "Allow more processes (`ulimit -u`, or the container's limit).")
             }
             Self::Died { signal, .. } => death_cause(signal),
-            Self::Silent(_) => (
+            Self::Late(Late::Silent(_)) => (
                 Cause::Environment,
                 "Look for what stopped it: a SIGSTOP, a frozen cgroup, or a machine without free memory or CPU time.",
             ),
-            Self::Overdue { .. } => (
+            Self::Late(Late::Overdue { .. }) => (
                 Cause::Environment,
                 "Give it more time with --timeout. If it never ends, please report it with the scenario.",
             ),

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use crate::text;
+
 /// The longest time without a sign of life, of which a worker gives five in a second: then it is stopped, or frozen.
 const SILENCE: Duration = Duration::from_secs(30);
 
@@ -26,13 +28,20 @@ pub(crate) struct Patience {
     task: Option<(Duration, Duration)>,
 }
 
-/// What a worker is waited for in vain.
+/// Why a worker is not waited for any longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Late {
-    #[error("no sign of life")]
+pub(crate) enum Late {
+    /// It gave no sign of life.
+    #[error("the worker process of this lab did not respond for {} s, so it was killed", .0.as_secs())]
     Silent(Duration),
-    #[error("still running after its limit")]
-    Overdue { limit: Duration, grace: Duration },
+    /// What it was doing took too long, and it did not end it.
+    #[error("the test took longer than {}; its worker process did not end it within another {} s, so it was killed", text::duration(*limit), grace.as_secs())]
+    Overdue {
+        /// The limit.
+        limit: Duration,
+        /// How much longer it was waited for.
+        grace: Duration,
+    },
 }
 
 impl Patience {
@@ -155,7 +164,7 @@ mod tests {
 
     /// A worker that reads nothing does not block the command, however long the order is.
     #[test]
-    fn an_order_that_nobody_reads_is_given_up() {
+    fn an_order_that_no_one_reads_is_given_up() {
         let (_reader, mut pipe) = io::pipe().expect("a pipe");
         unblock(&pipe).expect("a pipe");
         let mut patience = Patience { silent: SILENCE, task: None };

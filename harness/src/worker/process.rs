@@ -75,7 +75,7 @@ impl Worker {
             let _ = self.process.kill();
         }
         match (late, self.process.wait()) {
-            (Some(late), _) => WorkerError::late(late),
+            (Some(late), _) => WorkerError::Late(late),
             (None, Ok(status)) if has_ended => WorkerError::ended(status),
             (None, Ok(_)) => WorkerError::Died { how: format!("could not be understood: {error}"), signal: None },
             (None, Err(error)) => WorkerError::Died { how: format!("ended: {error}"), signal: None },

@@ -1,4 +1,4 @@
-//! Rules in any form that they are shown in, to cascades.
+//! Cascades from rules in any format that shows them.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What rules themselves have counted.
+//! The packet counters of rules.
 
 use svclab_rules::cluster::Family;
 use svclab_rules::iptables::{self, PortRange, Target};

@@ -1,4 +1,4 @@
-//! Rules into namespaces, by the programs that administrators use.
+//! Installs rules in namespaces, with the programs that administrators use.
 
 use svclab_rules::cluster::ProxyMode;
 use svclab_rules::iptables::LONGEST_LINE;

@@ -1,4 +1,4 @@
-//! What nodes remember of earlier packets, and how they are made to forget it.
+//! State that nodes keep of earlier packets, and how it is flushed.
 
 use std::fs;
 use std::io::{self, ErrorKind};

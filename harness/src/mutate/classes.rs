@@ -1,4 +1,4 @@
-//! Classes of packets, and those of which a mutant makes something else.
+//! Classes of packets, and those that a mutant handles differently.
 
 use svclab_rules::promise::Question;
 
@@ -7,7 +7,7 @@ use crate::documents::Document;
 use crate::predict::{NewFlow, Prediction, Senders};
 use crate::sources::{Context, outcome_words};
 use crate::topology::NetnsId;
-use crate::verify::{AskedClass, Survey};
+use crate::verify::{AskedClass, ClassWalk};
 
 /// A class of packets by the unmodified rules.
 pub(super) struct Known<'s> {
@@ -32,10 +32,10 @@ pub(super) struct Differing<'s> {
 
 impl<'s> Known<'s> {
     /// All classes of some senders.
-    pub(super) fn all(survey: &Survey<'_, '_>, senders: &'s [Senders]) -> Vec<Self> {
+    pub(super) fn all(class_walk: &ClassWalk<'_, '_>, senders: &'s [Senders]) -> Vec<Self> {
         let mut all = Vec::new();
         for senders in senders {
-            survey.all(senders, None, |asked| all.push(Self::of(asked)));
+            class_walk.all(senders, None, |asked| all.push(Self::of(asked)));
         }
         all
     }
@@ -57,8 +57,8 @@ impl<'s> Known<'s> {
 
 /// A mutant in place of the unmodified rules.
 pub(super) struct Comparison<'c, 'x, 'a> {
-    pub(super) unmodified: &'c Survey<'x, 'a>,
-    pub(super) mutant: &'c Survey<'x, 'a>,
+    pub(super) unmodified: &'c ClassWalk<'x, 'a>,
+    pub(super) mutant: &'c ClassWalk<'x, 'a>,
 }
 
 impl Comparison<'_, '_, '_> {

@@ -17,7 +17,7 @@ use crate::run::{RunError, Session};
 use crate::scenario::{Probe, Scenario, Step, Test};
 use crate::sources::Sources;
 use crate::stats::Goal;
-use crate::verify::{AskedClass, Boundaries, Depth, Disagreement, Prepared, Survey, vantages};
+use crate::verify::{AskedClass, Boundaries, ClassWalk, Depth, Disagreement, Prepared, vantages};
 
 /// The number of flows that are sent before their results are evaluated.
 const AT_ONCE: usize = 64;
@@ -34,7 +34,7 @@ pub(super) fn trials(scenario: &Scenario, options: &Options) -> Result<Tried, Ru
     let boundaries = Boundaries::of(prepared.cluster);
     // What mutants are asked about, the unmodified rules are as well.
     let depth = Depth { segments: true, flags: prepared.documents.iter().any(|one| one.rules.asks_tcp_flags()) };
-    let unmodified = Survey::new(&unmodified, &released, &boundaries, depth);
+    let unmodified = ClassWalk::new(&unmodified, &released, &boundaries, depth);
     let senders = Senders::of(&unmodified.context.network, &vantages(scenario));
     let known = Known::all(&unmodified, &senders);
     let goal = Goal { relative_bias: SHARE_OFF_BY, ..Goal::default() };
@@ -88,7 +88,7 @@ struct Trial<'t, 'lab, 'scenario> {
     prepared: &'t Prepared<'scenario>,
     originals: &'t Originals<'t>,
     /// What is asked about the unmodified rules.
-    unmodified: &'t Survey<'t, 't>,
+    unmodified: &'t ClassWalk<'t, 't>,
     /// All classes of packets with the unmodified rules.
     known: &'t [Known<'t>],
     /// The flows of the scenario's own tests, with their predictions for the unmodified rules.
@@ -125,7 +125,8 @@ impl Trial<'_, '_, '_> {
         let mut documents = prepared.documents.clone();
         documents[candidate.document] = mutated.clone();
         let mutant = prepared.context(&documents)?;
-        let mutant = Survey::new(&mutant, self.unmodified.released, self.unmodified.boundaries, self.unmodified.depth);
+        let mutant =
+            ClassWalk::new(&mutant, self.unmodified.released, self.unmodified.boundaries, self.unmodified.depth);
         let comparison = Comparison { unmodified: self.unmodified, mutant: &mutant };
         let differing = comparison.differing(self.known, &mutated);
         let network = &mutant.context.network;
@@ -177,7 +178,7 @@ impl Trial<'_, '_, '_> {
     }
 
     /// Returns the result of `verify` for the installed mutant.
-    fn fate(&mut self, mutant: &Survey<'_, '_>, differing: &[Differing<'_>]) -> Result<Fate, RunError> {
+    fn fate(&mut self, mutant: &ClassWalk<'_, '_>, differing: &[Differing<'_>]) -> Result<Fate, RunError> {
         if differing.is_empty() {
             return Ok(Fate::Equivalent);
         }
@@ -213,7 +214,7 @@ impl Trial<'_, '_, '_> {
     /// wanted, stops as soon as there is one.
     fn disagreements(
         &mut self,
-        survey: &Survey<'_, '_>,
+        class_walk: &ClassWalk<'_, '_>,
         classes: &[&AskedClass<'_>],
         counts: &dyn Fn(Disagreement) -> bool,
         all: bool,
@@ -221,7 +222,7 @@ impl Trial<'_, '_, '_> {
         let mut found = Vec::new();
         let mut sent: Vec<(usize, Probe)> = Vec::new();
         for (position, asked) in classes.iter().enumerate() {
-            let disagrees = || asked.sources(survey.context).disagreement_with(survey.released);
+            let disagrees = || asked.sources(class_walk.context).disagreement_with(class_walk.released);
             let probe = asked.probe(self.scenario);
             let fails_later = asked.later.fault.is_some() && counts(Disagreement::Rules);
             if fails_later || probe.is_none() && disagrees().is_some_and(|(disagreement, _)| counts(disagreement)) {
@@ -246,8 +247,8 @@ impl Trial<'_, '_, '_> {
             };
             for ((position, probe), observed) in together.iter().zip(&flows) {
                 let flow = NewFlow::of(probe, observed.source.port());
-                let sources = Sources::about(survey.context, &classes[*position].question, &flow, observed);
-                let disagreement = sources.disagreement_with(survey.released);
+                let sources = Sources::about(class_walk.context, &classes[*position].question, &flow, observed);
+                let disagreement = sources.disagreement_with(class_walk.released);
                 if disagreement.is_some_and(|(disagreement, _)| counts(disagreement)) {
                     found.push(*position);
                 }

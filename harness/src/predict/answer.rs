@@ -1,4 +1,4 @@
-//! What comes back to the sender.
+//! Replies and errors on their path back to the sender.
 
 use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::walk::{

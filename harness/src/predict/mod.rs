@@ -126,7 +126,7 @@ struct Circumstances<'a> {
     connections: Option<&'a [(NetnsId, Connection)]>,
     /// Whether namespaces take it for a packet of no connection (`INVALID`).
     is_invalid: bool,
-    /// Sources of the set that fare otherwise in one branch.
+    /// Sources of the set that are handled differently in one branch.
     apart: SetApart<'a>,
 }
 

@@ -43,7 +43,7 @@ pub(super) struct PacketState {
     /// What namespaces remember of it for later packets.
     pub(super) effects: Remembered,
     pub(super) trail: Trail,
-    /// The sources of its set that do not fare as it does.
+    /// The sources of its set that are handled differently.
     pub(super) apart: Vec<Apart>,
 }
 
@@ -228,11 +228,11 @@ pub(super) struct Origin<'b> {
     pub(super) memory: Option<&'b HashMap<NetnsId, Environment>>,
     /// The set of packets that the flow's stands for.
     pub(super) narrowing: Option<&'b Narrowing>,
-    /// Sources of the set that fare otherwise in one branch.
+    /// Sources of the set that are handled differently in one branch.
     pub(super) apart: SetApart<'b>,
 }
 
-/// What becomes of sources that fare otherwise in one branch.
+/// The outcomes of sources that are handled differently in one branch.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) enum SetApart<'b> {
     /// They are left for later.

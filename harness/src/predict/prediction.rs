@@ -11,16 +11,16 @@ use crate::scenario::RejectKind;
 use crate::text::drop_words;
 use crate::topology::NetnsId;
 
-/// Everything that can become of a flow's first packet.
+/// All outcomes of a flow's first packet.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Prediction {
     /// The source that the sender gives it.
     pub source: SocketAddr,
-    /// What can become of it; the shares add up to one.
+    /// The branches; their shares add up to one.
     pub branches: Vec<PredictedBranch>,
 }
 
-/// One of the things that can become of a packet.
+/// One outcome of a packet.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PredictedBranch {
     /// How much of all flows like this goes this way.
@@ -37,17 +37,17 @@ pub(crate) struct PredictedBranch {
     pub stages: Vec<Arc<Stage>>,
     /// The hooks on the way of what comes back: of the answer, or of the rejection.
     pub back: Vec<Arc<Stage>>,
-    /// The sources of the packet's set that do not fare so.
+    /// The sources of the packet's set that have another outcome.
     pub apart: Vec<Apart>,
 }
 
 impl PredictedBranch {
-    /// Whether packets of a source do not fare so.
+    /// Whether packets of a source have another outcome.
     pub(super) fn is_apart(&self, source: u128) -> bool {
         self.apart.iter().any(|apart| apart.has(source))
     }
 
-    /// The same branch of another source's packet, which fares alike.
+    /// The same branch of another source's packet, which is handled alike.
     pub(super) fn of_another(&self, from: IpAddr, to: IpAddr) -> Self {
         let mut own = self.clone();
         if let PredictedOutcome::Delivered { source, .. } = &mut own.outcome

@@ -1,4 +1,4 @@
-//! What a kernel decides between hooks.
+//! Routing decisions between hooks.
 
 use std::cmp::Reverse;
 use std::net::IpAddr;

@@ -305,13 +305,13 @@ impl Network<'_> {
 pub(crate) struct OfSet {
     /// One of the packets.
     pub(crate) packet: Packet,
-    /// What becomes of it. Branches name the sources that do not fare so.
+    /// Its prediction. Branches name the sources that have another outcome.
     pub(crate) prediction: Prediction,
     places: Vec<PlaceApart>,
 }
 
 impl OfSet {
-    /// What becomes of the packet of a source that was set apart: where it was, it is followed on its own; in all other branches it fares as
+    /// What becomes of the packet of a source that was set apart: where it was, it is followed on its own; in all other branches it is handled as
     /// the packet of the set.
     pub(crate) fn of_source(
         &self,

@@ -1,4 +1,4 @@
-//! What kernel settings come to, as a plan writes them.
+//! The effective values of the kernel settings of a plan.
 
 use crate::topology::{LOOPBACK, Netns, Sysctl};
 

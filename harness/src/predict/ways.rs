@@ -1,4 +1,4 @@
-//! Routes by the addresses that each is for.
+//! Routes, indexed by the addresses that they match.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

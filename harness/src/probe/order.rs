@@ -1,4 +1,4 @@
-//! In what order endpoints came, and from which source ports.
+//! The order in which endpoints received flows, and the flows' source ports.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! Tests that may be looked at whenever one likes, and end when the data are clear.
+//! Sequential tests: valid at any number of looks, they stop as soon as the result is clear.
 //!
 //! Two bets are made on the flows. Each starts with a stake of 1 and is fair, so that whatever is done, it reaches 1/α with
 //! a probability of at most α (Ville's inequality; Howard, Ramdas, McAuliffe and Sekhon, *Time-uniform, nonparametric,

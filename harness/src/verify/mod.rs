@@ -4,7 +4,7 @@
 //! ([`svclab_rules::promise`]), the *prediction* from walking the rules (`crate::predict`), and the *observation* of a real
 //! packet in a lab (`crate::probe`). [`verify`] compares all three for the initial state of a scenario:
 //!
-//! - `prepared`: a scenario's plan and rules; `survey`: all packets that anyone may send first, in classes of which the same is promised
+//! - `prepared`: a scenario's plan and rules; `class_walk`: all packets that anyone may send first, in classes of which the same is promised
 //!   and the same predicted; `boundaries`: where the promise changes; `later`: later connections and segments;
 //! - `run`: one witness of each class goes through a lab; `tally`, `verification`: the result;
 //! - `crate::sources`: which sources disagree on one flow;
@@ -12,6 +12,7 @@
 //! - `render`: the page for a person; `json`: the same for machines.
 
 mod boundaries;
+mod class_walk;
 mod finding;
 pub mod json;
 mod kinds;
@@ -19,7 +20,6 @@ mod later;
 mod prepared;
 mod render;
 mod run;
-mod survey;
 mod tally;
 mod verification;
 
@@ -41,12 +41,12 @@ use crate::scenario::{Note, Scenario, Vantage};
 use crate::worker::{self, Kind, Slot, Texts};
 
 pub(crate) use boundaries::Boundaries;
+pub(crate) use class_walk::{Asked as AskedClass, ClassWalk};
 pub use finding::{Example, Finding};
 pub use json::json;
 pub(crate) use later::Depth;
 pub(crate) use prepared::{Prepared, vantages};
 pub use render::{page, summary};
-pub(crate) use survey::{Asked as AskedClass, Survey};
 pub use verification::{AddressKind, Asked, Verification};
 
 pub use crate::sources::Disagreement;

@@ -9,11 +9,11 @@ use svclab_rules::promise::{PromisedOutcome, Question};
 
 use super::Options;
 use super::boundaries::Boundaries;
+use super::class_walk::{Asked, ClassWalk};
 use super::finding::{Example, Findings};
 use super::kinds::Kinds;
 use super::later::Depth;
 use super::prepared::{Prepared, vantages};
-use super::survey::{Asked, Survey};
 use super::tally::Tally;
 use super::verification::Verification;
 use crate::documents::Document;
@@ -41,7 +41,7 @@ pub(super) fn run(scenario: &Scenario, options: &Options) -> Result<Verification
     let verifying = Verifying {
         scenario,
         options,
-        survey: Survey::new(&context, &released, &boundaries, depth).at_most(options.most_classes),
+        class_walk: ClassWalk::new(&context, &released, &boundaries, depth).at_most(options.most_classes),
         kinds: Kinds::of(prepared.cluster),
     };
     let Part { mut tally, mut findings, witnesses } = verifying.ask_all();
@@ -75,7 +75,7 @@ fn frame_defects(documents: &[Document]) -> Vec<String> {
 struct Verifying<'v, 'a> {
     scenario: &'v Scenario,
     options: &'v Options,
-    survey: Survey<'v, 'a>,
+    class_walk: ClassWalk<'v, 'a>,
     kinds: Kinds,
 }
 
@@ -90,7 +90,7 @@ struct Part {
 
 impl<'a> Verifying<'_, 'a> {
     fn context(&self) -> &Context<'a> {
-        self.survey.context
+        self.class_walk.context
     }
 
     /// Goes through the classes of all senders, several at a time.
@@ -104,8 +104,9 @@ impl<'a> Verifying<'_, 'a> {
             None,
             |senders| {
                 let mut part = Part::default();
-                let surveyed = self.survey.all_judged(senders, Some(&*counting), |asked| self.ask(asked, &mut part));
-                part.tally.add_classes(surveyed);
+                let class_count =
+                    self.class_walk.all_judged(senders, Some(&*counting), |asked| self.ask(asked, &mut part));
+                part.tally.add_classes(class_count);
                 part
             },
             &|_| {},
@@ -179,7 +180,7 @@ impl<'a> Verifying<'_, 'a> {
         question: &Question,
         (tally, findings): (&mut Tally, &mut Findings),
     ) -> bool {
-        let disagreement = sources.disagreement_with(self.survey.released);
+        let disagreement = sources.disagreement_with(self.class_walk.released);
         let kind = self.kinds.kind(question.to.ip());
         let is_promised = sources.promise.outcome != PromisedOutcome::NotPromised;
         let agrees = disagreement.is_none();

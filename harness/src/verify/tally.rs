@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use super::class_walk::ClassCount;
 use super::finding::Finding;
-use super::survey::Surveyed;
 use super::verification::{AddressKind, Asked, Verification};
 use crate::scenario::Vantage;
 
@@ -14,7 +14,7 @@ pub(super) struct Tally {
     asked: Vec<(Vantage, Asked)>,
     positions: HashMap<(Vantage, AddressKind), usize>,
     not_promised: usize,
-    surveyed: Surveyed,
+    class_count: ClassCount,
 }
 
 impl Tally {
@@ -24,15 +24,15 @@ impl Tally {
         self.add(from, Asked { from: from.to_string(), kind, flows: 1, disagreeing: usize::from(disagrees) });
     }
 
-    pub(super) fn add_classes(&mut self, surveyed: Surveyed) {
-        self.surveyed.classes += surveyed.classes;
-        self.surveyed.left_out += surveyed.left_out;
+    pub(super) fn add_classes(&mut self, class_count: ClassCount) {
+        self.class_count.classes += class_count.classes;
+        self.class_count.left_out += class_count.left_out;
     }
 
     pub(super) fn merge(&mut self, other: Self) {
         other.asked.into_iter().for_each(|(from, asked)| self.add(&from, asked));
         self.not_promised += other.not_promised;
-        self.add_classes(other.surveyed);
+        self.add_classes(other.class_count);
     }
 
     fn add(&mut self, from: &Vantage, more: Asked) {
@@ -48,7 +48,7 @@ impl Tally {
 
     /// The result.
     pub(super) fn into_verification(self, nodes: usize, services: usize, findings: Vec<Finding>) -> Verification {
-        let Surveyed { classes, left_out } = self.surveyed;
+        let ClassCount { classes, left_out } = self.class_count;
         let asked = self.asked.into_iter().map(|(_, asked)| asked).collect();
         let not_promised = self.not_promised;
         Verification { nodes, services, asked, classes, left_out, not_promised, findings, ..Verification::default() }

@@ -1,4 +1,4 @@
-//! Addresses close to others.
+//! Neighbouring addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

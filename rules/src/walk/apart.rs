@@ -1,6 +1,6 @@
-//! Sources of a set of packets that do not fare as its witness does.
+//! Sources of a set of packets that are handled differently from its witness.
 
-/// Which packets of a set do not fare as its witness does in a branch, by their sources.
+/// The packets of a set that a branch handles differently from its witness, by their sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Apart {
     /// Those from one address, as a number.

@@ -1,4 +1,4 @@
-//! What can become of a packet at a hook.
+//! The outcomes of a packet at a hook.
 
 use std::fmt;
 use std::net::IpAddr;

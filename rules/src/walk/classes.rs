@@ -1,4 +1,4 @@
-//! All packets, one set of those that are treated alike after the other.
+//! All packets as disjoint classes, each of packets that are handled alike.
 
 use super::narrowing::Narrowing;
 use super::packet::Packet;

@@ -1,4 +1,4 @@
-//! What rules ask of the machine that they are on.
+//! The facts about a machine that its rules depend on.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -1,7 +1,7 @@
 //! Sources that are set apart: of a set of packets, those that answer otherwise in one branch of chance alone.
 //!
 //! In a cascade of endpoints, each endpoint has a rule for its own packets (`-s 10.0.0.1/32 -j KUBE-MARK-MASQ`). A packet of that endpoint
-//! fares as all others do in every branch but this one. So instead of walking the whole cascade once more for every endpoint, the walk
+//! is handled as all others are in every branch but this one. So instead of walking the whole cascade once more for every endpoint, the walk
 //! notes where it was asked, and the packet of that endpoint is taken up there.
 
 use super::branch::Branch;

@@ -1,4 +1,4 @@
-//! What rules of a program say of themselves, without a packet.
+//! Properties of the rules of a program that need no packet.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 

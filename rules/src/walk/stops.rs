@@ -1,4 +1,4 @@
-//! In which order a hook asks the chains that it has.
+//! The order of the base chains of a hook.
 
 use std::cmp::Reverse;
 

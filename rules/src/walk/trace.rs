@@ -1,4 +1,4 @@
-//! Which rules a packet met.
+//! The rules that a packet matched.
 
 use std::fmt;
 use std::sync::Arc;

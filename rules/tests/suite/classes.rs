@@ -140,7 +140,7 @@ impl Machine {
         Fate { what, steps }
     }
 
-    /// Random packets are each in one class, and fare as its witness.
+    /// Random packets are each in one class, and are handled as its witness is.
     fn check(&self, classes: &[Class<Vec<Fate>>], dice: &mut Dice) {
         assert!(classes.iter().all(|class| class.region.contains(&class.witness)));
         for class in classes {

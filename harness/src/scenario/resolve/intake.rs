@@ -1,4 +1,4 @@
-//! Objects come in: from files, and from the lists of a scenario or a step.
+//! Reads objects: from files, and from the lists of a scenario or a step.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! Services: short forms laid over what is there, with cluster IPs and node ports filled in.
+//! Services: short forms merged into existing objects, with cluster IPs and node ports filled in.
 
 use std::collections::HashSet;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! Classes of packets against single packets and against the kernel: random clusters, of which every packet of a class must fare as the
+//! Classes of packets against single packets and against the kernel: random clusters, in which every packet of a class must be handled as the
 //! class does, and one witness of each class as the kernel has it.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use crate::scenario::Probe;
 use crate::sources::Context;
 use crate::testing;
 use crate::topology;
-use crate::verify::{Boundaries, Depth, Survey, vantages};
+use crate::verify::{Boundaries, ClassWalk, Depth, vantages};
 
 use super::agreement::compare_with_kernel;
 use super::case::Case;
@@ -74,11 +74,11 @@ fn compare(case: &Case, dice: &mut Dice, most: usize, sum: &mut Sum) -> Result<(
     let context = Context::of::<RunError>(&scenario.hosts, &topology, &documents, &scenario.cluster);
     let context = context.map_err(|error| error.to_string())?;
     let boundaries = Boundaries::of(&scenario.cluster);
-    let survey = Survey::new(&context, &context.network, &boundaries, Depth::default());
+    let class_walk = ClassWalk::new(&context, &context.network, &boundaries, Depth::default());
     let mut probes: Vec<Probe> = Vec::new();
     let mut wrong = String::new();
     for senders in Senders::of(&context.network, &vantages(&scenario)) {
-        survey.all(&senders, None, |asked| {
+        class_walk.all(&senders, None, |asked| {
             sum.classes += 1;
             for _ in 0..PACKETS {
                 let packet = packet_of(dice, &asked.region);
@@ -94,7 +94,7 @@ fn compare(case: &Case, dice: &mut Dice, most: usize, sum: &mut Sum) -> Result<(
                 } else if wrong.is_empty() {
                     let _ = write!(
                         wrong,
-                        "{} of {}: {packet:?} fares as {found:#?}, its class ({}; witness {:?}) as {expected:#?}",
+                        "{} of {}: {packet:?} is handled as {found:#?}, its class ({}; witness {:?}) as {expected:#?}",
                         asked.vantage, asked.promise.outcome, asked.region, asked.packet
                     );
                 }
@@ -119,7 +119,7 @@ fn compare(case: &Case, dice: &mut Dice, most: usize, sum: &mut Sum) -> Result<(
     }
 }
 
-/// What a packet fares as where nothing is known of it.
+/// The outcome of a packet where none is known.
 const UNKNOWN: &str = "unknown";
 
 /// What becomes of one packet alone, as it is sent; `None` where no sender can send it.

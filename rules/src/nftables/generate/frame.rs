@@ -1,4 +1,4 @@
-//! The sets, maps and chains that stand there whatever services there are.
+//! The sets, maps and chains that exist independently of services.
 
 use std::mem::take;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -1,4 +1,4 @@
-//! Whose an address is.
+//! Which service an address belongs to.
 
 use rstest::rstest;
 

@@ -1,4 +1,4 @@
-//! Ways through chains and tables.
+//! Paths through chains and tables.
 
 use rstest::rstest;
 

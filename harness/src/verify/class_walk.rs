@@ -31,7 +31,7 @@ pub(crate) struct Asked<'s> {
     pub(crate) vantage: &'s Vantage,
     pub(crate) promise: Promise,
     pub(crate) prediction: Prediction,
-    /// Whether the prediction has only the branches in which this packet does not fare as another one that keeps its promise.
+    /// Whether the prediction has only the branches in which this packet is handled differently from another one that keeps its promise.
     is_part: bool,
     pub(crate) later: Later,
 }
@@ -87,7 +87,7 @@ const REPORTED: usize = 256;
 
 /// What going through classes has come to.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Surveyed {
+pub(crate) struct ClassCount {
     /// How many classes there are.
     pub(crate) classes: usize,
     /// How many regions were left out, as there were too many.
@@ -95,7 +95,7 @@ pub(crate) struct Surveyed {
 }
 
 /// What all classes are asked about.
-pub(crate) struct Survey<'x, 'a> {
+pub(crate) struct ClassWalk<'x, 'a> {
     pub(crate) context: &'x Context<'a>,
     /// The network with the rules that the release writes.
     pub(crate) released: &'x Network<'a>,
@@ -107,7 +107,7 @@ pub(crate) struct Survey<'x, 'a> {
     has_tunnels: bool,
 }
 
-impl<'x, 'a> Survey<'x, 'a> {
+impl<'x, 'a> ClassWalk<'x, 'a> {
     pub(crate) fn new(
         context: &'x Context<'a>,
         released: &'x Network<'a>,
@@ -130,7 +130,7 @@ impl<'x, 'a> Survey<'x, 'a> {
         senders: &'s Senders,
         counting: Option<&Counting>,
         mut found: impl FnMut(Asked<'s>),
-    ) -> Surveyed {
+    ) -> ClassCount {
         self.all_judged(senders, counting, |asked| {
             found(asked);
             false
@@ -144,7 +144,7 @@ impl<'x, 'a> Survey<'x, 'a> {
         senders: &'s Senders,
         counting: Option<&Counting>,
         found: impl FnMut(Asked<'s>) -> bool,
-    ) -> Surveyed {
+    ) -> ClassCount {
         let regions = regions(&senders.packets(&self.context.network));
         self.classes(senders, Classes::of(regions, senders.like()), counting, found)
     }
@@ -163,40 +163,40 @@ impl<'x, 'a> Survey<'x, 'a> {
         mut classes: Classes,
         counting: Option<&Counting>,
         mut found: impl FnMut(Asked<'s>) -> bool,
-    ) -> Surveyed {
-        let mut surveyed = Surveyed::default();
+    ) -> ClassCount {
+        let mut class_count = ClassCount::default();
         let (mut expected, mut reported) = (0, 0);
         while let Some(class) = classes.next_by(|witness, narrowing| self.ask(senders, witness, narrowing)) {
-            surveyed.classes += 1;
+            class_count.classes += 1;
             if let Some(Answer { asked, apart }) = class.found {
                 let promise = asked.as_ref().filter(|_| apart.is_some()).map(|asked| asked.promise.clone());
                 let is_kept = asked.is_some_and(&mut found);
                 let kept = promise.filter(|_| is_kept);
                 for (of_set, source) in apart.iter().flat_map(|(of_set, all)| all.iter().map(move |one| (of_set, *one)))
                 {
-                    surveyed.classes += 1;
+                    class_count.classes += 1;
                     let region = class.region.with(Field::Source, Intervals::one(source));
                     let (asked, rest) = self.ask_apart(senders, of_set, region, kept.as_ref());
                     classes.add(rest);
                     asked.map(&mut found);
                 }
             }
-            let is_due = surveyed.classes - reported >= REPORTED || classes.left() == 0;
+            let is_due = class_count.classes - reported >= REPORTED || classes.left() == 0;
             if let Some(counting) = counting.filter(|_| is_due) {
                 // At least one class for each region that is left.
-                let now = surveyed.classes + classes.left();
+                let now = class_count.classes + classes.left();
                 counting.expect(now.saturating_sub(expected) as u64);
                 expected = expected.max(now);
-                counting.counted((surveyed.classes - reported) as u64);
-                reported = surveyed.classes;
+                counting.counted((class_count.classes - reported) as u64);
+                reported = class_count.classes;
             }
             // What is left takes memory as well.
-            if surveyed.classes + classes.left() > self.most {
-                surveyed.left_out = classes.left();
+            if class_count.classes + classes.left() > self.most {
+                class_count.left_out = classes.left();
                 break;
             }
         }
-        surveyed
+        class_count
     }
 
     /// Asks about a packet, and leaves those of its set of which something else is promised or predicted. `None` where it is not sent
@@ -237,7 +237,7 @@ impl<'x, 'a> Survey<'x, 'a> {
         let asked = own.and_then(|own| {
             self.judge(senders, packet, &narrowing, |promise| {
                 let replaced = || of_set.replaced(packet.source);
-                if kept.is_some_and(|kept| fares_alike((kept, promise), replaced(), &own)) {
+                if kept.is_some_and(|kept| is_handled_alike((kept, promise), replaced(), &own)) {
                     (of_set.part(packet.source, own), true)
                 } else {
                     (of_set.whole(packet.source, own), false)
@@ -288,9 +288,9 @@ impl<'x, 'a> Survey<'x, 'a> {
     }
 }
 
-/// Whether the same is promised of a packet as of one that keeps its promise (`kept`), and it fares alike but for some branches, which take
+/// Whether the same is promised of a packet as of one that keeps its promise (`kept`), and it is handled alike but for some branches, which take
 /// the place of others with the same shares.
-fn fares_alike<'p>(
+fn is_handled_alike<'p>(
     (kept, promise): (&Promise, &Promise),
     replaced: impl Iterator<Item = &'p PredictedBranch>,
     own: &'p [PredictedBranch],

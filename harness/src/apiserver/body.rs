@@ -2,8 +2,8 @@
 
 use std::convert::Infallible;
 
-use futures_util::Stream;
 use futures_util::stream;
+use futures_util::{Stream, StreamExt};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Bytes, Frame};
@@ -52,7 +52,6 @@ pub(super) fn whole(bytes: Vec<u8>) -> Body {
 
 /// A body of parts.
 pub(super) fn streamed(parts: impl Stream<Item = Vec<u8>> + Send + 'static) -> Body {
-    use futures_util::StreamExt;
     StreamBody::new(parts.map(|part| Ok(Frame::data(Bytes::from(part))))).boxed_unsync()
 }
 

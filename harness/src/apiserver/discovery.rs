@@ -66,11 +66,11 @@ fn resource(end: Endpoint) -> Value {
 pub(super) fn version() -> Value {
     json!({
         "major": "1",
-        "minor": "34",
-        "gitVersion": "v1.34.0+svclab",
+        "minor": "37",
+        "gitVersion": "v1.37.0+svclab",
         "gitCommit": "",
         "gitTreeState": "clean",
-        "buildDate": "2025-08-27T00:00:00Z",
+        "buildDate": "1970-01-01T00:00:00Z",
         "goVersion": "",
         "compiler": "rustc",
         "platform": "linux/amd64",

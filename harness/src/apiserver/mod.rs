@@ -2,7 +2,7 @@
 //!
 //! It serves plain HTTP on listeners that its owner bound, each in the network namespace that it belongs to. `resource` is the table
 //! of what is served; `admission` makes objects what an API server would store; `store` numbers them and remembers the changes; `route`,
-//! `query` and `selector` read requests; `list`, `watch` and `write` respond to them.
+//! `query` and `selector` read requests; `list`, `watch` and `write` respond to them. Clients may send Events in `protobuf`.
 
 mod activity;
 mod admission;
@@ -11,6 +11,7 @@ mod discovery;
 mod form;
 mod list;
 mod object;
+mod protobuf;
 mod query;
 mod request;
 mod resource;

@@ -16,7 +16,9 @@ use super::query::Query;
 use super::resource::Endpoint;
 use super::route::Route;
 use super::status::Refusal;
-use super::{discovery, list, watch, write};
+use super::{discovery, list, protobuf, watch, write};
+
+const JSON: &str = "application/json";
 
 /// The largest body of a request.
 const BODY: usize = 1 << 20;
@@ -70,14 +72,15 @@ async fn served(
         }
         (Method::POST, None) => {
             let dry = request.uri().query().is_some_and(|query| query.split('&').any(|part| part == "dryRun=All"));
-            let sent = sent(request, &["application/json"]).await?;
+            let accepted: &[&str] = if end.resource().writable { &[JSON, protobuf::MEDIA] } else { &[JSON] };
+            let sent = sent(request, end, accepted).await?;
             write::create(api, end, namespace, sent, dry)
         }
         (Method::PATCH | Method::PUT, Some(name)) if end.resource().writable => {
             let patch = request.method() == Method::PATCH;
             let key = Key { namespace: namespace.to_owned(), name: name.to_owned() };
             let patches = ["application/merge-patch+json", "application/strategic-merge-patch+json"];
-            let sent = sent(request, if patch { &patches } else { &["application/json"] }).await?;
+            let sent = sent(request, end, if patch { &patches } else { &[JSON] }).await?;
             write::update(api, end, &key, sent, patch)
         }
         _ => Err(Refusal::method_not_allowed()),
@@ -107,7 +110,7 @@ pub(super) fn object(code: u16, end: Endpoint, stored: &Stored) -> Response<Body
     body::json(code, body::whole(text))
 }
 
-/// Whether JSON is among the media types that a client accepts. Protobuf is not served: clients of Kubernetes name both.
+/// Whether JSON is among the media types that a client accepts. Responses are never protobuf: clients of Kubernetes name both.
 fn accepts_json(headers: &HeaderMap) -> bool {
     let plain = |range: &str| {
         let mut parameters = range.split(';').map(str::trim);
@@ -120,15 +123,18 @@ fn accepts_json(headers: &HeaderMap) -> bool {
     given.peek().is_none() || given.any(|value| value.to_str().is_ok_and(|text| text.split(',').any(plain)))
 }
 
-/// The JSON that a client sent, in one of the media types.
-async fn sent(request: Request<Incoming>, accepted: &[&str]) -> Result<Value, Refusal> {
-    let media =
-        request.headers().get(CONTENT_TYPE).map_or("application/json", |value| value.to_str().unwrap_or_default());
-    let media = media.split(';').next().unwrap_or_default().trim();
-    if !accepted.contains(&media) {
+/// The object that a client sent, in one of the media types.
+async fn sent(request: Request<Incoming>, end: Endpoint, accepted: &[&str]) -> Result<Value, Refusal> {
+    let media = request.headers().get(CONTENT_TYPE).map_or(JSON, |value| value.to_str().unwrap_or_default());
+    let media = media.split(';').next().unwrap_or_default().trim().to_owned();
+    if !accepted.contains(&media.as_str()) {
         return Err(Refusal::unsupported_media_type(&accepted.join(", ")));
     }
     let body = Limited::new(request.into_body(), BODY).collect().await;
     let bytes = body.map_err(|_| Refusal::too_large(BODY))?.to_bytes();
+    if media == protobuf::MEDIA {
+        let event = protobuf::event(end.served.form, &bytes);
+        return event.ok_or_else(|| Refusal::bad_request("the body is not an Event in protobuf"));
+    }
     serde_json::from_slice(&bytes).map_err(|error| Refusal::bad_request(format!("the body is not JSON: {error}")))
 }

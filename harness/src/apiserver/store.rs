@@ -213,13 +213,7 @@ impl Inner {
                 created: before.created.clone(),
                 content,
             },
-            None => Stored {
-                version: self.version,
-                generation: 1,
-                uid: content.uid.clone().unwrap_or_else(|| uid(index, &key, self.version)),
-                created: content.created.clone().unwrap_or_else(now),
-                content,
-            },
+            None => created(content, self.version),
         };
         let after = Arc::new(stored);
         self.objects[index].insert(key.clone(), Arc::clone(&after));
@@ -258,6 +252,13 @@ impl Inner {
         let first = self.changes.partition_point(|change| change.version <= version);
         self.changes.range(first..)
     }
+}
+
+/// An object that is new at a version.
+pub(super) fn created(content: Content, version: u64) -> Stored {
+    let uid = content.uid.clone().unwrap_or_else(|| uid(content.index, &content.key, version));
+    let created = content.created.clone().unwrap_or_else(now);
+    Stored { version, generation: 1, uid, created, content }
 }
 
 /// A UUID that depends on the object and on when it was created.

@@ -7,10 +7,11 @@ use serde_json::{Map, Value};
 use super::Api;
 use super::admission;
 use super::body::Body;
-use super::object::{Key, Stored};
+use super::object::Key;
 use super::request;
 use super::resource::Endpoint;
 use super::status::Refusal;
+use super::store;
 
 /// The number of Events that are kept.
 const EVENTS: usize = 1000;
@@ -37,8 +38,7 @@ pub(super) fn create(
     let content = admission::admit_one(end, sent, &api.settings.node_ports)?;
     let name = content.key.name.clone();
     if dry {
-        let stored = Stored { content, version: 0, generation: 1, uid: String::new(), created: String::new() };
-        return Ok(request::object(201, end, &stored));
+        return Ok(request::object(201, end, &store::created(content, 0)));
     }
     let stored = api.store.create(content, EVENTS).ok_or_else(|| Refusal::already_exists(end, &name))?;
     Ok(request::object(201, end, &stored))

@@ -57,16 +57,30 @@ pub(super) fn admit_one(end: Endpoint, object: Value, node_ports: &RangeInclusiv
     }
 }
 
+/// Adds an object, or those of a list; items of a typed list (`ServiceList`) do not repeat their kind.
 fn take_apart(mut object: Value, all: &mut Vec<(Endpoint, Value)>) {
-    let is_list = object.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));
-    match object.get_mut("items").filter(|_| is_list).map(Value::take) {
-        Some(Value::Array(items)) => items.into_iter().for_each(|item| take_apart(item, all)),
+    let kind = text_at(&object, "/kind").strip_suffix("List").map(str::to_owned);
+    let version = object.get("apiVersion").cloned().unwrap_or_default();
+    let items = kind.as_ref().and_then(|_| object.get_mut("items")).map(Value::take);
+    match (kind, items) {
+        (Some(kind), Some(Value::Array(items))) => {
+            for mut item in items {
+                if let Some(item) = item.as_object_mut().filter(|item| !item.contains_key("kind")) {
+                    item.insert("kind".to_owned(), kind.as_str().into());
+                    item.insert("apiVersion".to_owned(), version.clone());
+                }
+                take_apart(item, all);
+            }
+        }
         _ => all.extend(Endpoint::of_object(&object).and_then(|end| Some((end, stored_form(end, object)?)))),
     }
 }
 
+/// An object as the first version of its resource has it, which is the one that is stored.
 fn stored_form(end: Endpoint, mut object: Value) -> Option<Value> {
-    end.served.form.decode(object.as_object_mut()?);
+    let fields = object.as_object_mut()?;
+    end.served.form.decode(fields);
+    fields.insert("apiVersion".to_owned(), end.resource().served[0].api_version().into());
     Some(object)
 }
 

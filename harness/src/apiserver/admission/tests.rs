@@ -150,11 +150,13 @@ fn lists_are_taken_apart_and_unserved_kinds_left_out() {
     let list = json!({"kind": "List", "apiVersion": "v1", "items": [
         {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "a"}, "spec": {"podCIDR": "10.244.0.0/24"}},
         {"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "web"}},
+        {"kind": "NodeList", "apiVersion": "v1", "items": [{"metadata": {"name": "b"}}]},
     ]});
     let objects = stored(json!([list]));
     assert_eq!(
         of_kind(&objects, "Node")[0]["spec"],
         json!({"podCIDR": "10.244.0.0/24", "podCIDRs": ["10.244.0.0/24"]})
     );
+    assert_eq!(of_kind(&objects, "Node")[1]["metadata"]["name"], "b");
     assert!(of_kind(&objects, "Deployment").is_empty());
 }

@@ -4,7 +4,7 @@
 // What is hidden is for the command only, which is a binary on this library.
 #[doc(hidden)]
 pub mod anonymize;
-#[expect(dead_code, reason = "the process side of a real kube-proxy uses it")]
+#[cfg_attr(not(test), expect(dead_code, reason = "the process side of a real kube-proxy uses it"))]
 mod apiserver;
 pub mod cascade;
 #[doc(hidden)]

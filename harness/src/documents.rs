@@ -42,10 +42,23 @@ impl Document {
 ///
 /// The first that is found: see [`Rules::generate`].
 pub fn generate(scenario: &Scenario, cluster: &Cluster) -> Result<Vec<Document>, Unsupported> {
+    assemble(scenario, cluster, |node, family| Rules::generate(cluster, node, family))
+}
+
+/// The same with what a node's kube-proxy has written in place of what is generated.
+///
+/// # Errors
+///
+/// The first of `written`.
+pub(crate) fn assemble(
+    scenario: &Scenario,
+    cluster: &Cluster,
+    written: impl Fn(&Node, Family) -> Result<Rules, Unsupported>,
+) -> Result<Vec<Document>, Unsupported> {
     let mut documents = Vec::new();
     for node in &cluster.nodes {
         let families = Family::ALL.into_iter().filter(|family| node.internal_ip(*family).is_some());
-        let of_family = families.map(|family| node_documents(scenario, cluster, node, family));
+        let of_family = families.map(|family| node_documents(scenario, node, family, &written));
         let of_node = of_family.collect::<Result<Vec<_>, _>>()?.concat();
         documents.extend(with_other_tables(scenario, node, of_node));
     }
@@ -88,9 +101,9 @@ fn document(node: &Node, family: Family, rules: Arc<Rules>) -> Document {
 /// A node's documents of a family, but for other tables of nftables.
 fn node_documents(
     scenario: &Scenario,
-    cluster: &Cluster,
     node: &Node,
     family: Family,
+    written: impl Fn(&Node, Family) -> Result<Rules, Unsupported>,
 ) -> Result<Vec<Document>, Unsupported> {
     let is_met = |rules: &&OtherRules| rules.family == family && !rules.is_other_tables();
     let other: Vec<&OtherRules> = of_node(scenario, node).filter(is_met).collect();
@@ -98,7 +111,7 @@ fn node_documents(
         return Ok(vec![document(node, family, Arc::clone(&instead.rules))]);
     }
     let document = |rules: Rules| document(node, family, Arc::new(rules));
-    Ok(match (Rules::generate(cluster, node, family)?, other.first()) {
+    Ok(match (written(node, family)?, other.first()) {
         (Rules::Iptables(generated), _) => vec![document(merged(generated.rules, &other).into())],
         (generated, None) => vec![document(generated)],
         (generated, Some(first)) => {

@@ -4,7 +4,6 @@
 // What is hidden is for the command only, which is a binary on this library.
 #[doc(hidden)]
 pub mod anonymize;
-#[cfg_attr(not(test), expect(dead_code, reason = "the process side of a real kube-proxy uses it"))]
 mod apiserver;
 pub mod cascade;
 #[doc(hidden)]
@@ -37,6 +36,7 @@ pub mod output;
 pub mod page;
 mod predict;
 mod probe;
+pub mod proxy;
 pub mod report;
 #[doc(hidden)]
 pub mod results;

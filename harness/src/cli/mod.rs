@@ -20,6 +20,7 @@ mod labs;
 mod mutate;
 mod numbers;
 mod progress;
+mod proxies;
 mod report;
 mod reports;
 mod rules;

@@ -1,6 +1,7 @@
 //! `svclab rules`: what kube-proxy writes on a node; needs no privileges.
 
 mod diff;
+mod program;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,8 @@ use svclab_rules::ruleset::Rules;
 use super::console::Console;
 use super::failure::Failure;
 use super::inputs::InputArgs;
+use super::labs::BackendArgs;
+use super::proxies::ProxyArgs;
 use super::{Exit, text_of, warn};
 use svclab::documents::{self, Document};
 use svclab::infer::cluster_cidrs;
@@ -55,8 +58,14 @@ pub(crate) struct Args {
     /// Differences are reported for services and endpoints: `missing` means missing in FILE, `unexpected` means only in
     /// FILE. The exit status is 1 if there are any. Rules that are not kube-proxy's are counted; -v also lists their
     /// differences, which do not affect the exit status.
-    #[arg(long, value_name = "FILE")]
-    diff: Option<PathBuf>,
+    ///
+    /// Without FILE: those of --kube-proxy.
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    diff: Option<Option<PathBuf>>,
+    #[command(flatten)]
+    proxies: ProxyArgs,
+    #[command(flatten)]
+    backend: BackendArgs,
 }
 
 /// The generated rules of a node.
@@ -116,9 +125,19 @@ fn rules(args: &Args, console: &Console) -> Result<Exit, Failure> {
     if let Some(note) = input.without_nfacct(args) {
         console.complain(note);
     }
-    let Some(file) = &args.diff else {
-        console.text(input.write(&node, family)?.rules.print());
-        return Ok(Exit::Held);
+    if let Some(programs) = args.proxies.programs()? {
+        return program::rules(args, &programs, input, (&node, family), console);
+    }
+    let file = match &args.diff {
+        Some(Some(file)) => file,
+        Some(None) => {
+            let help = "Name a file with saved rules, or a program with --kube-proxy.";
+            return Err(Failure::new("--diff has nothing to compare", help));
+        }
+        None => {
+            console.text(input.write(&node, family)?.rules.print());
+            return Ok(Exit::Held);
+        }
     };
     let saved = diff::Saved::read(file)?;
     let has_address =
@@ -143,6 +162,16 @@ fn differ(
     let written = input.write(node, family)?;
     let found = saved.parse(&written)?;
     let diff = found.diff(&written);
+    let exit = show_diff(&diff, console);
+    if args.version.is_none() && !console.quiet {
+        let likelier = diff::likelier(&diff, &found, |version| input.of_release(version).write(node, family).ok());
+        likelier.iter().for_each(|hint| console.inform(format!("help: {hint}")));
+    }
+    Ok(exit)
+}
+
+/// Prints differences; returns whether there are any in kube-proxy's own rules.
+fn show_diff(diff: &diff::Diff, console: &Console) -> Exit {
     console.inform(diff.summary());
     diff.comparison.own.iter().for_each(|finding| console.line(format!("  {finding}")));
     let compared = console.verbose > 0;
@@ -151,11 +180,7 @@ fn differ(
     }
     diff.comparison.foreign.iter().filter(|_| compared).for_each(|finding| console.line(format!("  {finding}")));
     diff.hints().iter().for_each(|hint| console.inform(format!("help: {hint}")));
-    if args.version.is_none() && !console.quiet {
-        let likelier = diff::likelier(&diff, &found, |version| input.of_release(version).write(node, family).ok());
-        likelier.iter().for_each(|hint| console.inform(format!("help: {hint}")));
-    }
-    Ok(if diff.comparison.own.is_empty() { Exit::Held } else { Exit::Failed })
+    if diff.comparison.own.is_empty() { Exit::Held } else { Exit::Failed }
 }
 
 /// The input that rules are generated from.
@@ -262,12 +287,15 @@ fn of_scenario(scenario: &Scenario, node: &Node, family: Family) -> Result<Rules
         return Err(Failure::new(message, "Choose the other `--family`, or give the node such an address."));
     }
     let documents = documents::generate(scenario, &scenario.cluster).map_err(|error| impossible(&error))?;
+    Ok(of_documents(documents, node, family, scenario.cluster.proxy.mode))
+}
+
+/// The rules of a node and family among documents. Other rules in the other language, alongside kube-proxy's, are left out.
+fn of_documents(documents: Vec<Document>, node: &Node, family: Family, mode: ProxyMode) -> Rules {
     let netns = format!("node/{}", node.name);
     let is_meant = |one: &Document| one.netns == netns && one.family == family && !one.is_other_tables();
-    // Other rules in the other language, alongside kube-proxy's, are not printed.
-    let of_node = documents.into_iter().filter(is_meant);
-    let of_node = of_node.max_by_key(|document| document.rules.mode() == scenario.cluster.proxy.mode);
-    Ok(of_node.map_or_else(|| RuleSet::new(family).into(), |document| Arc::unwrap_or_clone(document.rules)))
+    let of_node = documents.into_iter().filter(is_meant).max_by_key(|document| document.rules.mode() == mode);
+    of_node.map_or_else(|| RuleSet::new(family).into(), |document| Arc::unwrap_or_clone(document.rules))
 }
 
 /// Returns kube-proxy's configuration: the file's, or the defaults; options take precedence. Warns of probable errors in it.

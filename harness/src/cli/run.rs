@@ -9,6 +9,7 @@ use super::console::Console;
 use super::inputs::InputArgs;
 use super::labs::{LabArgs, own_program, prepare};
 use super::progress::Bars;
+use super::proxies::ProxyArgs;
 use super::reports::{ReportArgs, Reports};
 use super::shard::{Durations, durations};
 use super::{Exit, load};
@@ -28,6 +29,8 @@ pub(crate) struct Args {
     inputs: InputArgs,
     #[command(flatten)]
     labs: LabArgs,
+    #[command(flatten)]
+    proxies: ProxyArgs,
     #[command(flatten)]
     choice: ChoiceArgs,
     #[command(flatten)]
@@ -56,6 +59,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         worker: Some(own_program()),
         selection: args.choice.selection(),
         backend: args.labs.backend.into(),
+        programs: args.proxies.programs().map_err(|failure| failure.report(console))?,
         pcap: args.pcap.clone(),
         artifacts: args.artifacts.clone(),
         ..Options::default()
@@ -81,6 +85,9 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let report = RunReport { shard, ..run_with_progress(&scenarios, &options, console) };
     console.text(console::summary(&report, console.settings()));
     let written = reports.write("run", &Environment::of(options.backend), json::document(&report), console);
+    if report.scenarios.is_empty() && !report.not_applicable.is_empty() {
+        return Err(Exit::Input);
+    }
     Ok(exit(&report).with_reports(written))
 }
 

@@ -7,6 +7,7 @@ use super::console::Console;
 use super::failure::Failure;
 use super::labs::{ClassArgs, Format, SubjectArgs, end, own_program, prepare};
 use super::progress::Bars;
+use super::proxies::{ProxyArgs, fitting};
 use svclab::environment::Environment;
 use svclab::scenario::Scenario;
 use svclab::text::one_line;
@@ -37,6 +38,8 @@ pub(crate) struct Args {
     node: Option<String>,
     #[command(flatten)]
     classes: ClassArgs,
+    #[command(flatten)]
+    proxies: ProxyArgs,
 }
 
 /// Runs the command.
@@ -45,7 +48,11 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 }
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
-    let (scenarios, reports) = args.subject.open(console)?;
+    let (mut scenarios, reports) = args.subject.open(console)?;
+    let programs = args.proxies.programs().map_err(|failure| failure.report(console))?;
+    if let Some(programs) = &programs {
+        scenarios = fitting(scenarios, programs, console)?;
+    }
     let backend = args.subject.backend();
     if !args.no_lab {
         prepare(console)?;
@@ -53,6 +60,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let options = Options {
         jobs: args.subject.labs.jobs,
         backend,
+        programs,
         allow_unknown: args.allow_unknown,
         no_lab: args.no_lab,
         repeat: args.repeat,

@@ -16,6 +16,18 @@ pub enum Backend {
 }
 
 impl Backend {
+    /// The names of programs of iptables that are not the system's, each with the file name of this implementation's.
+    pub(crate) fn implementations(self) -> Vec<(String, String)> {
+        let kind = match self {
+            Self::System => return Vec::new(),
+            Self::Nft => "nft",
+            Self::Legacy => "legacy",
+        };
+        let parts =
+            ["iptables", "ip6tables"].into_iter().flat_map(|name| ["", "-save", "-restore"].map(|end| (name, end)));
+        parts.map(|(name, end)| (format!("{name}{end}"), format!("{name}-{kind}{end}"))).collect()
+    }
+
     /// The program that installs a document.
     pub fn program(self, mode: ProxyMode, family: Family) -> &'static str {
         match (mode, family, self) {

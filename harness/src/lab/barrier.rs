@@ -97,6 +97,11 @@ pub(crate) fn allowed_cpus() -> nix::Result<Vec<usize>> {
     sched_getaffinity(getpid()).map(|allowed| cpus_of(&allowed))
 }
 
+/// The CPUs that the calling thread may use.
+pub(super) fn allowed_to_thread() -> nix::Result<Vec<usize>> {
+    sched_getaffinity(Pid::from_raw(0)).map(|allowed| cpus_of(&allowed))
+}
+
 /// The CPUs of a set.
 pub(super) fn cpus_of(set: &CpuSet) -> Vec<usize> {
     (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).collect()

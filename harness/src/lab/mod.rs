@@ -22,6 +22,7 @@ mod netlink;
 mod nfacct;
 pub(crate) mod programs;
 mod sandbox;
+mod saved;
 mod settings;
 mod state;
 mod tracing;
@@ -150,6 +151,33 @@ impl Lab {
         self.remembering.retain(|old| !documents.iter().any(|new| tables(old) == tables(new)));
         self.remembering.extend(memory::remembering(documents));
         install::install_all(&self.namespaces, documents, self.backend, || Ok(()))
+    }
+
+    /// What installs rules of iptables.
+    pub(crate) fn backend(&self) -> Backend {
+        self.backend
+    }
+
+    /// Writes the settings that the scenario asks for once more, in case a program has changed them.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses one.
+    pub(crate) fn write_settings_again(&self) -> Result<(), LabError> {
+        let ipv6 = has_ipv6();
+        for (netns, namespace) in self.topology.namespaces.iter().zip(&self.namespaces) {
+            if netns.sysctls.iter().any(|sysctl| sysctl.asked_for.is_some()) {
+                for stage in [Stage::Empty, Stage::Up] {
+                    namespace.run(|| settings::write(netns, stage, ipv6))??;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes documents for those that are installed, which another program has done.
+    pub(crate) fn adopt(&mut self, documents: &[Document]) {
+        self.remembering = memory::remembering(documents);
     }
 
     /// Changes routes to those of another state's plan: see [`crate::topology::plan_at`].

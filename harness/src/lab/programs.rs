@@ -1,6 +1,7 @@
 //! The programs that a lab calls.
 
 use std::env;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::iter;
@@ -9,24 +10,36 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
+use std::time::Duration;
 
 use nix::unistd::{AccessFlags, access};
 
 use super::LabError;
-use super::barrier::{allowed_cpus, leave_cpu};
+use super::barrier::{allowed_cpus, allowed_to_thread, leave_cpu, stay_on};
 use super::call::{ADMINISTRATORS, CallError, Limits, call};
 use super::namespaces::Namespace;
 use crate::text::{printable, reason};
 
 /// Where a program is: in `PATH`, or where administrators' programs are.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    // An empty folder would be the one in which svclab was started.
-    let named = env::split_paths(&path).filter(|folder| !folder.as_os_str().is_empty());
-    let files = named.chain(ADMINISTRATORS.map(PathBuf::from)).map(|folder| folder.join(program));
+    let files = folders().map(|folder| folder.join(program));
     let (executable, others): (Vec<_>, Vec<_>) =
         files.filter(|file| file.is_file()).partition(|file| access(file, AccessFlags::X_OK).is_ok());
     executable.into_iter().chain(others).next()
+}
+
+/// The folders of programs.
+fn folders() -> impl Iterator<Item = PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    // An empty folder would be the one in which svclab was started.
+    let named: Vec<PathBuf> = env::split_paths(&path).filter(|folder| !folder.as_os_str().is_empty()).collect();
+    named.into_iter().chain(ADMINISTRATORS.map(PathBuf::from))
+}
+
+/// A `PATH` of a folder and those of all programs.
+pub(crate) fn search_path(first: &Path) -> OsString {
+    // Folders of `PATH` have no colon.
+    env::join_paths(iter::once(first.to_owned()).chain(folders())).unwrap_or_default()
 }
 
 /// The same for a program that is needed.
@@ -51,7 +64,7 @@ const ELF_HEADER: usize = 20;
 /// # Errors
 ///
 /// The kernel's reason.
-fn executable(file: &Path) -> io::Result<()> {
+pub(crate) fn executable(file: &Path) -> io::Result<()> {
     access(file, AccessFlags::X_OK)?;
     let is_usual = match (header(file), header(Path::new("/proc/self/exe"))) {
         (Ok(found), _) if found.starts_with(b"#!") => true,
@@ -141,8 +154,33 @@ pub(super) fn run<S: AsRef<std::ffi::OsStr>>(
 
 /// The version that a program prints on standard output, if it runs.
 pub(crate) fn version(file: &Path) -> Option<String> {
-    let output = call(Command::new(file).arg("--version"), b"", Limits::of(b"")).ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    version_within(file, Limits::of(b"").time).ok()
+}
+
+/// The same within a time.
+///
+/// # Errors
+///
+/// How it failed.
+pub(crate) fn version_within(file: &Path, time: Duration) -> Result<String, String> {
+    let limits = Limits { time, result: 1 << 20, ..Limits::of(b"") };
+    let output = call(Command::new(file).arg("--version"), b"", limits).map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        return Err(output.status.to_string());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Runs a function, such as the start of a program, that leaves the CPU of a lab's thread.
+pub(crate) fn on_all_cpus<T>(function: impl FnOnce() -> T) -> T {
+    let own = allowed_to_thread();
+    // A thread that cannot leave its CPU starts a program that stays there, and is slower.
+    let _ = leave_cpu();
+    let result = function();
+    if let Ok([cpu]) = own.as_deref() {
+        let _ = stay_on(*cpu);
+    }
+    result
 }
 
 /// What a program prints in a namespace.

@@ -31,8 +31,8 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::judge::{Difference, Field, Judgment};
 use crate::observation::Observation;
-use crate::scenario::{Span, Test};
-use crate::text::counted;
+use crate::scenario::{Scenario, Span, Test};
+use crate::text::{counted, path_text};
 
 pub(crate) use machines::{Machine, Machines, NodeMachine};
 pub(crate) use words::{probe_titles, probe_words};
@@ -42,6 +42,8 @@ pub(crate) use words::{probe_titles, probe_words};
 pub struct RunReport {
     /// The scenarios that were run, in the order of the input.
     pub scenarios: Vec<ScenarioReport>,
+    /// The scenarios that the programs under test cannot carry out: they have not passed.
+    pub not_applicable: Vec<NotApplicable>,
     /// Tests that a filter left out.
     pub filtered: usize,
     /// Tests that were not started because an earlier one did not pass.
@@ -52,6 +54,23 @@ pub struct RunReport {
     pub shard: Option<ShardOf>,
     /// Wall-clock time.
     pub duration: Duration,
+}
+
+/// A scenario that the programs under test cannot carry out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NotApplicable {
+    /// Its name.
+    pub name: String,
+    /// Its file, as given on the command line.
+    pub file: String,
+    /// The reason.
+    pub reason: String,
+}
+
+impl NotApplicable {
+    pub(crate) fn of(scenario: &Scenario, reason: String) -> Self {
+        Self { name: scenario.name.clone(), file: path_text(&scenario.file), reason }
+    }
 }
 
 /// A shard of a run that several machines share.
@@ -80,10 +99,23 @@ pub struct ScenarioReport {
     pub tests: Vec<TestReport>,
     /// Why the lab failed, so that tests were not run.
     pub error: Option<Trouble>,
+    /// How long programs under test took to write the rules of new objects, in the order of the changes.
+    pub syncs: Vec<SyncTime>,
     /// What to know about the results: fragments in lower case.
     pub notes: Vec<String>,
     /// Wall-clock time, lab included.
     pub duration: Duration,
+}
+
+/// How long the program of a node took to write the rules of new objects.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SyncTime {
+    /// The node.
+    pub node: String,
+    /// The number of the change; 0 is the start of the program.
+    pub step: usize,
+    /// The time in seconds.
+    pub seconds: f64,
 }
 
 /// One test.

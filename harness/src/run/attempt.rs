@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::{Options, Selection, artifacts};
 use crate::lab::Backend;
 use crate::probe::Progress;
-use crate::report::{Status, TestReport, Trouble};
+use crate::proxy::Programs;
+use crate::report::{Status, SyncTime, TestReport, Trouble};
 use crate::scenario::{Flows, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal};
 
@@ -23,6 +24,8 @@ pub(super) struct Attempt {
     /// What balance tests must find; the rate is that of one judgement.
     pub(super) goal: Goal,
     pub(super) backend: Backend,
+    /// The programs that write the nodes' rules, instead of the generator.
+    pub(super) programs: Option<Programs>,
     /// The longest time for one test.
     pub(super) timeout: Option<Duration>,
     /// The folder of captures.
@@ -39,6 +42,7 @@ impl Attempt {
             selection: options.selection.clone(),
             goal: Goal { false_alarm: rate, ..options.goal },
             backend: options.backend,
+            programs: options.programs.clone(),
             timeout: options.timeout,
             pcap: options.pcap.clone().map(Into::into),
             artifacts: options.artifacts.clone().map(Into::into),
@@ -75,6 +79,8 @@ pub(super) trait Supervisor: Send {
     fn may_start(&mut self, test: &Test) -> bool;
     /// A test has ended.
     fn ended(&mut self, report: &TestReport);
+    /// Programs under test have followed a change.
+    fn synced(&mut self, times: &[SyncTime]);
 }
 
 /// Ends a run after its first test that does not pass, if it is to.
@@ -83,6 +89,8 @@ pub(super) struct Stop<'a> {
     pub(super) is_set: &'a AtomicBool,
     /// Whether a test that does not pass sets it.
     pub(super) at_failure: bool,
+    /// How long programs under test took.
+    pub(super) syncs: Vec<SyncTime>,
 }
 
 impl Supervisor for Stop<'_> {
@@ -94,6 +102,10 @@ impl Supervisor for Stop<'_> {
         if self.at_failure && report.status() != Status::Ok {
             self.is_set.store(true, Ordering::Relaxed);
         }
+    }
+
+    fn synced(&mut self, times: &[SyncTime]) {
+        self.syncs.extend_from_slice(times);
     }
 }
 

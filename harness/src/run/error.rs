@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use crate::lab::LabError;
 use crate::predict::PredictError;
 use crate::probe::ProbeError;
+use crate::proxy::ProxyError;
 use crate::report::{Cause, Trouble};
 use crate::scenario::{MOST_FLOWS, Span};
 use crate::stats::StatsError;
@@ -21,6 +22,9 @@ pub(crate) enum RunError {
     /// The lab failed.
     #[error(transparent)]
     Lab(#[from] LabError),
+    /// A program under test failed.
+    #[error(transparent)]
+    Proxy(ProxyError),
     /// Probes cannot be sent: the lab's sockets failed.
     #[error(transparent)]
     Prober(ProbeError),
@@ -70,6 +74,16 @@ impl From<PredictError> for RunError {
     }
 }
 
+impl From<ProxyError> for RunError {
+    fn from(error: ProxyError) -> Self {
+        match error {
+            ProxyError::Lab(error) => Self::Lab(error),
+            ProxyError::Documents(error) => Self::Documents(error),
+            error => Self::Proxy(error),
+        }
+    }
+}
+
 impl RunError {
     /// Whether other tests of the scenario can go on.
     pub(super) fn is_of_one_probe(&self) -> bool {
@@ -85,6 +99,11 @@ impl RunError {
         let (cause, help, span) = match self {
             Self::Documents(_) => (Cause::Input, None, None),
             Self::Lab(error) => (lab_cause(&error), Some(error.help().to_owned()), error.span().cloned()),
+            Self::Proxy(error) => {
+                let is_internal = matches!(error, ProxyError::Api(_) | ProxyError::Unreadable { .. });
+                let cause = if is_internal { Cause::Internal } else { Cause::Environment };
+                (cause, Some(error.help().to_owned()), None)
+            }
             Self::Prober(source) => {
                 let (cause, help) = probe_cause(&source);
                 (cause, help, None)

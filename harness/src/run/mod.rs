@@ -8,6 +8,7 @@ mod diagnosis;
 mod error;
 mod here;
 mod parallel;
+mod program;
 mod remote;
 mod schedule;
 mod selection;
@@ -23,13 +24,15 @@ use svclab_rules::conntrack;
 
 use crate::lab::Backend;
 use crate::probe::Progress;
-use crate::report::{Machines, RunReport, ScenarioReport, Status, TestReport, Trouble};
+use crate::proxy::Programs;
+use crate::report::{Machines, NotApplicable, RunReport, ScenarioReport, Status, TestReport, Trouble};
 use crate::scenario::{Balance, Diagnostic, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal};
 
 pub use artifacts::{RESULT, SCENARIO};
 pub(crate) use error::RunError;
 pub(crate) use parallel::{guarded, in_parallel, in_parallel_with};
+pub use program::rules_of_program;
 pub use remote::serve;
 pub use selection::{Selection, TagCondition};
 pub(crate) use session::Session;
@@ -62,6 +65,8 @@ pub struct Options {
     pub worker: Option<PathBuf>,
     /// What installs iptables rules.
     pub backend: Backend,
+    /// The programs that write the nodes' rules, instead of the generator. Scenarios that are not for them are not run.
+    pub programs: Option<Programs>,
     /// The folder that a capture of each scenario is written to, as pcapng.
     pub pcap: Option<PathBuf>,
     /// The folder that gets a folder for each test that fails: see `svclab report show`.
@@ -89,6 +94,8 @@ impl Options {
 /// The report has the scenarios in the order in which they are started; those without a chosen test are left out.
 pub fn run(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&ScenarioReport) + Sync)) -> RunReport {
     let begin = Instant::now();
+    let (fitted, not_applicable) = options.programs.as_ref().map(|programs| fitted(scenarios, programs)).unzip();
+    let scenarios = fitted.as_deref().unwrap_or(scenarios);
     let scheduled = schedule(scenarios, options);
     scheduled.iter().for_each(|one| clear(&one.scenario, options));
     let all: Vec<&Scenario> = scheduled.iter().map(|one| &*one.scenario).collect();
@@ -103,11 +110,24 @@ pub fn run(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&Scenar
     RunReport {
         not_started: chosen - reports.iter().map(|report| report.tests.len()).sum::<usize>().min(chosen),
         scenarios: reports,
+        not_applicable: not_applicable.unwrap_or_default(),
         filtered: tests.filter(|test| !options.chooses(test)).count(),
         seed: options.shuffle,
         shard: None,
         duration: begin.elapsed(),
     }
+}
+
+/// The scenarios as they are for programs, and those that are not for them.
+fn fitted(scenarios: &[Scenario], programs: &Programs) -> (Vec<Scenario>, Vec<NotApplicable>) {
+    let (mut fitted, mut others) = (Vec::new(), Vec::new());
+    for scenario in scenarios {
+        match programs.fit(scenario) {
+            Ok(scenario) => fitted.push(scenario),
+            Err(why) => others.push(NotApplicable::of(scenario, why.to_string())),
+        }
+    }
+    (fitted, others)
 }
 
 /// Removes captures and artifacts of earlier runs of a scenario.
@@ -153,14 +173,17 @@ fn run_one(
     }
     let begin = Instant::now();
     let scenario = &*one.scenario;
+    let mut syncs = Vec::new();
     let mut carry_out = |attempt: &Attempt| {
-        let mut stop = Stop { is_set: stop, at_failure: options.fail_fast && options.retries == 0 };
+        let at_failure = options.fail_fast && options.retries == 0;
+        let mut stop = Stop { is_set: stop, at_failure, syncs: Vec::new() };
         let (mut tests, error) =
             carrier.carry_out(Assignment { scenario, attempt, progress: &options.progress, supervisor: &mut stop });
         if let Some(trouble) = &error {
             let rest = attempt.selection.of(scenario).skip(tests.len());
             tests.extend(rest.map(|test| TestReport::not_carried_out(test, trouble)));
         }
+        syncs = stop.syncs;
         (tests, error)
     };
     let first = Attempt::new(options, rate, one.suffix(0));
@@ -186,6 +209,7 @@ fn run_one(
         machines: Machines::of(&one.scenario),
         tests,
         error,
+        syncs,
         notes: notes(&one.scenario, options),
         duration: begin.elapsed(),
     };

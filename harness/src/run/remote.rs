@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attempt::{Assignment, Attempt, Results, Supervisor};
 use super::here;
-use crate::report::{TestReport, Trouble};
+use crate::report::{SyncTime, TestReport, Trouble};
 use crate::scenario::Test;
 use crate::worker::{self, Command, Slot, Texts};
 
@@ -26,6 +26,8 @@ enum Event {
     Starts(usize),
     /// A test has ended.
     Ended(Box<TestReport>),
+    /// Programs under test have followed a change.
+    Synced(Vec<SyncTime>),
 }
 
 /// What a run answers to [`Event::Starts`].
@@ -73,6 +75,10 @@ pub(super) fn carry_out(slot: &mut Slot<'_>, assigned: Assignment<'_>) -> Result
             ended.push(*report);
             Ok(None)
         }
+        Event::Synced(times) => {
+            supervisor.synced(&times);
+            Ok(None)
+        }
     });
     results.map_err(|error| Box::new(Died { ended, under_way, trouble: error.into_trouble() }))
 }
@@ -84,7 +90,7 @@ pub(super) fn carry_out(slot: &mut Slot<'_>, assigned: Assignment<'_>) -> Result
 /// If standard input and output are not the pipes of a run.
 pub fn serve() -> io::Result<()> {
     worker::serve(|order: Order<'static>, progress, command| {
-        let scenario = order.scenario.scenario()?;
+        let scenario = order.scenario.scenario_for(order.attempt.programs.as_ref())?;
         let names = scenario.tests.iter().map(|test| test.name.clone()).collect();
         Ok(here::carry_out(Assignment {
             scenario: &scenario,
@@ -113,5 +119,9 @@ impl Supervisor for Run<'_> {
     fn ended(&mut self, report: &TestReport) {
         // A run that is gone is noticed at the next test.
         let _ = self.command.event(&Event::Ended(Box::new(report.clone())));
+    }
+
+    fn synced(&mut self, times: &[SyncTime]) {
+        let _ = self.command.event(&Event::Synced(times.to_vec()));
     }
 }

@@ -19,13 +19,15 @@ use super::{RunError, artifacts, capture};
 use crate::documents::Document;
 use crate::lab::{Lab, Listing, generate_for_lab, with_lab};
 use crate::observation::Observation;
+use crate::output;
 use crate::probe::Prober;
+use crate::proxy::{self, Proxies};
 use crate::report::{
-    Diagnosis, ProbeReport, RuleExcerpt, Status, TestReport, Trouble, pcapng, probe_titles, probe_words,
+    Diagnosis, ProbeReport, RuleExcerpt, Status, SyncTime, TestReport, Trouble, pcapng, probe_titles, probe_words,
 };
 use crate::scenario::{Probe, Scenario, Step, Test};
 use crate::stats::Goal;
-use crate::{output, topology};
+use crate::topology::{self, Topology};
 
 /// The tests of a scenario in their lab.
 pub(crate) struct Session<'lab, 'scenario> {
@@ -33,6 +35,10 @@ pub(crate) struct Session<'lab, 'scenario> {
     prober: Prober<'lab>,
     cluster: Cluster,
     documents: Vec<Document>,
+    /// What writes the nodes' rules instead of the generator.
+    proxies: Option<Proxies>,
+    /// How long it took.
+    syncs: Vec<SyncTime>,
     /// How many changes were applied.
     applied: usize,
     /// How many probes were reported.
@@ -57,10 +63,20 @@ struct Failed<'scenario> {
 /// Builds a scenario's lab and carries out its tests; the result of each is added to `tests` as soon as it is known.
 pub(super) fn carry_out(assigned: Assignment<'_>, tests: &mut Vec<TestReport>) -> Result<(), RunError> {
     let Assignment { scenario, attempt, progress, supervisor } = assigned;
-    let documents = generate_for_lab(scenario, &scenario.cluster, attempt.backend)?;
+    let documents = match attempt.programs {
+        Some(_) => Vec::new(),
+        None => generate_for_lab(scenario, &scenario.cluster, attempt.backend)?,
+    };
     let topology = topology::plan(scenario);
     with_lab(&topology, &documents, attempt.backend, |lab| {
-        let mut session = Session::open(scenario, lab, documents.clone(), attempt.goal)?;
+        let mut session = match &attempt.programs {
+            Some(programs) => {
+                let (proxies, documents, times) = Proxies::install(lab, scenario, programs)?;
+                let session = Session::open(scenario, lab, documents, attempt.goal)?;
+                Session { proxies: Some(proxies), syncs: sync_times(0, times), ..session }
+            }
+            None => Session::open(scenario, lab, documents.clone(), attempt.goal)?,
+        };
         session.prober.report_to(progress);
         if attempt.pcap.is_some() || attempt.artifacts.is_some() {
             session.prober.start_record();
@@ -69,11 +85,18 @@ pub(super) fn carry_out(assigned: Assignment<'_>, tests: &mut Vec<TestReport>) -
         let frames = session.prober.record().to_vec();
         let captured = attempt.capture(scenario);
         let written = captured.map_or(Ok(()), |folder| session.write_capture(folder, &attempt.suffix));
+        supervisor.synced(&session.syncs);
         session.diagnoses(tests);
         let kept = attempt.kept(scenario);
         let artifacts = kept.map_or(Ok(()), |folder| artifacts::write(&folder, tests, &session.states, &frames));
         written.and(artifacts)
     })?
+}
+
+/// How long programs took to follow a change, as reports have it.
+fn sync_times(step: usize, times: Vec<proxy::SyncTime>) -> Vec<SyncTime> {
+    let of_node = |proxy::SyncTime { node, time }| SyncTime { node, step, seconds: time.as_secs_f64() };
+    times.into_iter().map(of_node).collect()
 }
 
 impl<'lab, 'scenario> Session<'lab, 'scenario> {
@@ -91,6 +114,8 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             prober,
             cluster,
             documents,
+            proxies: None,
+            syncs: Vec::new(),
             applied: 0,
             probed: 0,
             failed: Vec::new(),
@@ -223,19 +248,33 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
 
     /// Changes the cluster's objects, as an API server would, and lets every node sync its rules and forget connections.
     fn apply(&mut self, cluster: &Cluster) -> Result<(), RunError> {
+        let plan = topology::plan_at(self.scenario, cluster);
+        self.documents = match &mut self.proxies {
+            Some(proxies) => {
+                self.prober.lab().reroute(plan)?;
+                let (documents, times) = proxies.apply(self.prober.lab(), self.scenario, cluster)?;
+                self.syncs.extend(sync_times(self.applied + 1, times));
+                documents
+            }
+            None => self.sync(cluster, plan)?,
+        };
+        self.prober.follow(cluster).map_err(RunError::Prober)?;
+        self.cluster = cluster.clone();
+        self.applied += 1;
+        Ok(())
+    }
+
+    /// Installs the rules that the generator writes for another state, and deletes connections as its kube-proxy does.
+    fn sync(&mut self, cluster: &Cluster, plan: Topology) -> Result<Vec<Document>, RunError> {
         let documents = self.prober.lab().generate(self.scenario, cluster)?;
         let changed: Vec<Document> = documents.iter().filter(|new| !self.documents.contains(new)).cloned().collect();
         self.prober.lab().install(&changed)?;
-        self.prober.lab().reroute(topology::plan_at(self.scenario, cluster))?;
+        self.prober.lab().reroute(plan)?;
         for node in &cluster.nodes {
             let cleanup = cleanup(&self.cluster, cluster, node).map_err(Unsupported::from)?;
             self.prober.lab().clean_up(&format!("node/{}", node.name), &cleanup)?;
         }
-        self.prober.follow(cluster).map_err(RunError::Prober)?;
-        self.documents = documents;
-        self.cluster = cluster.clone();
-        self.applied += 1;
-        Ok(())
+        Ok(documents)
     }
 
     /// Writes what the taps saw to the scenario's file below the folder: see [`capture::place`].

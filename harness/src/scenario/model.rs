@@ -58,12 +58,16 @@ pub struct Scenario {
     pub inputs: BTreeMap<PathBuf, Arc<str>>,
     /// The cluster as it is before the first step.
     pub cluster: Cluster,
+    /// Whether the scenario names the release of kube-proxy; else it holds for all.
+    pub names_release: bool,
     /// How pods are connected.
     pub cni: Cni,
     /// Machines outside of the cluster.
     pub hosts: Vec<Host>,
     /// Kernel settings of single nodes, on top of those that kube-proxy makes; by node, then by dotted name.
     pub sysctls: BTreeMap<String, BTreeMap<String, Setting>>,
+    /// The names of programs that write the rules of single nodes, where the command line gives programs.
+    pub programs: BTreeMap<String, String>,
     /// Rules that are not the generator's.
     pub rules: Vec<OtherRules>,
     /// The tests, in order. Later tests see the connections of earlier ones.
@@ -80,6 +84,15 @@ impl Scenario {
             Step::Probe(..) | Step::Wait(_) => None,
         });
         std::iter::once(&self.cluster).chain(applied)
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn states_mut(&mut self) -> impl Iterator<Item = &mut Cluster> {
+        let applied = self.tests.iter_mut().flat_map(|test| &mut test.steps).filter_map(|step| match step {
+            Step::Apply(state) => Some(&mut **state),
+            Step::Probe(..) | Step::Wait(_) => None,
+        });
+        std::iter::once(&mut self.cluster).chain(applied)
     }
 }
 

@@ -35,6 +35,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::lab::Backend;
 use crate::probe::Progress;
+use crate::proxy::Programs;
 use crate::report::{Machines, Trouble};
 use crate::run::{RunError, guarded, in_parallel_with};
 use crate::scenario::{Note, Scenario, Vantage};
@@ -58,6 +59,8 @@ pub struct Options {
     pub jobs: Option<NonZeroUsize>,
     /// What installs iptables rules.
     pub backend: Backend,
+    /// The programs that write the nodes' rules, instead of the generator; scenarios must fit them.
+    pub programs: Option<Programs>,
     /// Flows that match a rule that svclab does not model are not failures.
     pub allow_unknown: bool,
     /// Compare promise and prediction only, without a lab.
@@ -91,6 +94,7 @@ impl Default for Options {
         Self {
             jobs: None,
             backend: Backend::default(),
+            programs: None,
             allow_unknown: false,
             no_lab: false,
             repeat: None,
@@ -211,6 +215,7 @@ struct Order<'a> {
 pub fn serve() -> io::Result<()> {
     worker::serve(|order: Order<'static>, progress, _| {
         let options = Options { progress: Arc::clone(progress), ..order.options.into_owned() };
-        verification(&order.scenario.scenario()?, &options)
+        let scenario = order.scenario.scenario_for(options.programs.as_ref())?;
+        verification(&scenario, &options)
     })
 }

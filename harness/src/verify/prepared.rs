@@ -29,15 +29,23 @@ const MOST_DIFFERENCES: usize = 10;
 
 impl<'a> Prepared<'a> {
     pub(crate) fn of(scenario: &'a Scenario, backend: Backend) -> Result<Self, RunError> {
-        let cluster = &scenario.cluster;
-        let documents = generate_for_lab(scenario, cluster, backend)?;
-        let released = if scenario.rules.is_empty() {
-            documents.clone()
-        } else {
-            generate_for_lab(&Scenario { rules: Vec::new(), ..scenario.clone() }, cluster, backend)?
-        };
+        let documents = generate_for_lab(scenario, &scenario.cluster, backend)?;
+        let released = if scenario.rules.is_empty() { documents.clone() } else { released(scenario, backend)? };
+        Ok(Self::with(scenario, documents, released))
+    }
+
+    /// The same with documents that another program has written.
+    pub(crate) fn of_program(
+        scenario: &'a Scenario,
+        documents: Vec<Document>,
+        backend: Backend,
+    ) -> Result<Self, RunError> {
+        Ok(Self::with(scenario, documents, released(scenario, backend)?))
+    }
+
+    fn with(scenario: &'a Scenario, documents: Vec<Document>, released: Vec<Document>) -> Self {
         let topology = topology::plan(scenario);
-        Ok(Self { hosts: &scenario.hosts, cluster, documents, released, topology })
+        Self { hosts: &scenario.hosts, cluster: &scenario.cluster, documents, released, topology }
     }
 
     /// The context of questions where `documents` are installed.
@@ -86,6 +94,12 @@ impl<'a> Prepared<'a> {
     pub(super) fn are_released(&self, documents: &[Document]) -> bool {
         documents == self.released
     }
+}
+
+/// What a scenario's release writes, without other rules.
+fn released(scenario: &Scenario, backend: Backend) -> Result<Vec<Document>, RunError> {
+    let scenario = Scenario { rules: Vec::new(), ..scenario.clone() };
+    Ok(generate_for_lab(&scenario, &scenario.cluster, backend)?)
 }
 
 /// All vantage points: pods, nodes, their loopback addresses, outside hosts.

@@ -18,20 +18,47 @@ use super::tally::Tally;
 use super::verification::Verification;
 use crate::documents::Document;
 use crate::input::STANDARD_INPUT;
-use crate::lab::with_lab;
+use crate::lab::programs::on_all_cpus;
+use crate::lab::{Lab, with_lab};
 use crate::predict::{Network, NewFlow, PredictedBranch, Senders};
 use crate::probe::{FIRST_PORT, Prober};
+use crate::proxy::Proxies;
 use crate::run::{RunError, in_parallel};
 use crate::scenario::{Probe, Scenario, Span, Vantage};
 use crate::sources::{Context, Disagreement, Sources};
 use crate::text::{printable, shell_word};
+use crate::topology;
 
 /// How many flows are sent before progress is reported.
 const AT_ONCE: usize = 2048;
 
+/// What is sent in a lab.
+type Sending<'s> = Box<dyn FnOnce(&mut Lab) -> Result<(), RunError> + Send + 's>;
+
 /// Compares all sources about a scenario's first state.
 pub(super) fn run(scenario: &Scenario, options: &Options) -> Result<Verification, RunError> {
-    let prepared = Prepared::of(scenario, options.backend)?;
+    let backend = options.backend;
+    let Some(programs) = &options.programs else {
+        let prepared = Prepared::of(scenario, backend)?;
+        return verified(scenario, options, &prepared, |sending| {
+            with_lab(&prepared.topology, &prepared.documents, backend, sending)?
+        });
+    };
+    // Only where they run can be asked what they write.
+    with_lab(&topology::plan(scenario), &[], backend, |lab| {
+        let (_running, documents, _) = Proxies::install(lab, scenario, programs)?;
+        let prepared = Prepared::of_program(scenario, documents, backend)?;
+        verified(scenario, options, &prepared, |sending| sending(lab))
+    })?
+}
+
+/// Asks all sources; `in_lab` lets packets be sent in a lab with the documents that were prepared.
+fn verified(
+    scenario: &Scenario,
+    options: &Options,
+    prepared: &Prepared<'_>,
+    in_lab: impl FnOnce(Sending<'_>) -> Result<(), RunError>,
+) -> Result<Verification, RunError> {
     let (context, released) = (prepared.context(&prepared.documents)?, prepared.released()?);
     let boundaries = Boundaries::of(prepared.cluster);
     let depth = Depth {
@@ -44,13 +71,13 @@ pub(super) fn run(scenario: &Scenario, options: &Options) -> Result<Verification
         class_walk: ClassWalk::new(&context, &released, &boundaries, depth).at_most(options.most_classes),
         kinds: Kinds::of(prepared.cluster),
     };
-    let Part { mut tally, mut findings, witnesses } = verifying.ask_all();
+    // The thread may be that of a lab, which stays on one CPU.
+    let Part { mut tally, mut findings, witnesses } = on_all_cpus(|| verifying.ask_all());
     if !witnesses.is_empty() {
-        let sent = with_lab(&prepared.topology, &prepared.documents, options.backend, |lab| {
+        in_lab(Box::new(|lab| {
             let prober = Prober::new(lab, prepared.cluster).map_err(|source| verifying.error(source))?;
             verifying.send_all(prober, &witnesses, (&mut tally, &mut findings))
-        })?;
-        sent?;
+        }))?;
     }
     let (nodes, services) = (prepared.cluster.nodes.len(), prepared.cluster.services.len());
     let verification = tally.into_verification(nodes, services, findings.finish());

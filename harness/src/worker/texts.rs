@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::input::Diagnostics;
+use crate::proxy::Programs;
 use crate::report::{Cause, Trouble};
 use crate::scenario::{Scenario, Tests, parse_with};
 
@@ -62,6 +63,24 @@ impl<'a> Texts<'a> {
         let place = |name: &str| self.tests.iter().position(|other| other == name);
         scenario.tests.sort_by_cached_key(|test| place(&test.name));
         Ok(scenario)
+    }
+}
+
+impl Texts<'_> {
+    /// The scenario as it is for programs under test, if there are any.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::scenario`], and where it is not for them.
+    pub(crate) fn scenario_for(&self, programs: Option<&Programs>) -> Result<Scenario, Trouble> {
+        let scenario = self.scenario()?;
+        let Some(programs) = programs else { return Ok(scenario) };
+        programs.fit(&scenario).map_err(|why| Trouble {
+            cause: Cause::Input,
+            message: why.to_string(),
+            help: None,
+            span: None,
+        })
     }
 }
 

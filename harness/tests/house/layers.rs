@@ -31,7 +31,7 @@ const LAYERS: [(&str, &[&[&str]]); 2] = [
             &["scenario", "evidence"],
             &["infer", "lint", "documents", "topology"],
             &["lab", "predict", "judge", "cascade"],
-            &["probe", "sources", "report"],
+            &["probe", "sources", "report", "proxy"],
             &["trace", "environment", "worker"],
             &["run"],
             &["verify", "sampling", "explain", "results"],

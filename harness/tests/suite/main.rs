@@ -35,6 +35,7 @@ mod mutations;
 mod nft_loads;
 mod outside;
 mod pages;
+mod proxy_programs;
 mod readiness;
 mod rules;
 mod rules_load;

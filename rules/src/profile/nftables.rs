@@ -11,6 +11,11 @@ impl Profile {
         self.minor >= 30
     }
 
+    /// The mode is off unless the gate `NFTablesProxyMode` is on (up to 1.30).
+    pub fn needs_nftables_gate(self) -> bool {
+        self.minor <= 30
+    }
+
     /// Checks for endpoints and for unused ports of cluster IPs stand at the priority of filters, where destinations are
     /// translated already (from 1.34, 1.33.6); before, those for endpoints stand before the translation, so that the
     /// node's own packets never get to the short cut of policy Local.

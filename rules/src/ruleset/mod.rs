@@ -9,7 +9,7 @@ mod program;
 mod rule;
 
 use crate::cluster::{Cluster, Family, Node, ProxyMode};
-use crate::iptables::{self, Match, RuleSet};
+use crate::iptables::{self, Counters, Match, RuleSet};
 use crate::nftables::{self, Condition, Ruleset};
 
 pub use crate::nftables::Unsupported;
@@ -89,6 +89,25 @@ impl Rules {
             }
             other => other,
         }
+    }
+
+    /// These rules as they were written: without counters, and without what packets have added to sets.
+    #[must_use]
+    pub fn at_rest(mut self) -> Self {
+        match &mut self {
+            Self::Iptables(parsed) => {
+                for chain in parsed.rules.tables.iter_mut().flat_map(|table| &mut table.chains) {
+                    chain.counters = Counters::default();
+                    chain.rules.iter_mut().for_each(|rule| rule.counters = None);
+                }
+            }
+            Self::Nftables(parsed) => {
+                let sets = parsed.rules.tables.iter_mut().flat_map(|table| &mut table.sets);
+                sets.filter(|set| set.dynamic.is_some()).for_each(|set| set.elements.clear());
+            }
+            Self::OtherTables(_) => {}
+        }
+        self
     }
 
     /// These rules with kube-proxy's tables of another family added, which are the same value in nftables.

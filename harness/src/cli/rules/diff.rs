@@ -95,6 +95,11 @@ impl Diff {
 }
 
 impl Found {
+    /// The rules that a program has written.
+    pub(super) fn of_program(program: &str, rules: Rules) -> Self {
+        Self { file: PathBuf::from(program), rules, coverage: Coverage::all(), is_part: false }
+    }
+
     /// Compares these rules with those written; `missing` means missing here.
     pub(super) fn diff(&self, written: &Written) -> Diff {
         let comparison = match self.is_part {

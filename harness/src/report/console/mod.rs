@@ -3,6 +3,7 @@
 mod path;
 mod probe;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anstyle::Style;
@@ -10,7 +11,7 @@ use anstyle::Style;
 use super::words::{duration, headline, trouble};
 use super::{RunReport, ScenarioReport, Status, TestReport, Trouble};
 use crate::page::{BAD, FAINT, GOOD, MARKED, Page, STRONG, Settings};
-use crate::text::printable;
+use crate::text::{counted, one_line, printable};
 
 /// The widest test name that durations are aligned behind.
 const WIDEST_NAME: usize = 72;
@@ -59,11 +60,24 @@ pub fn scenario(report: &ScenarioReport, settings: Settings) -> String {
     } else if report.tests.is_empty() {
         line(&mut page, word(Status::Error), style_of(Status::Error), "no tests", width, None);
     }
+    if settings.is_verbose() {
+        syncs(&mut page, report);
+    }
     for note in &report.notes {
         page.line(2, page.paint(FAINT, format!("note: {note}")));
     }
     page.gap();
     page.finish()
+}
+
+/// How long programs under test took, a line for each change.
+fn syncs(page: &mut Page, report: &ScenarioReport) {
+    for of_step in report.syncs.chunk_by(|one, next| one.step == next.step) {
+        let what = if of_step[0].step == 0 { "start".to_owned() } else { format!("change {}", of_step[0].step) };
+        let times =
+            of_step.iter().map(|one| format!("{} {}", one.node, duration(Duration::from_secs_f64(one.seconds))));
+        page.line(2, page.paint(FAINT, format!("synced after {what}: {}", times.collect::<Vec<_>>().join(", "))));
+    }
 }
 
 /// One test, with its failure.
@@ -85,12 +99,30 @@ pub fn summary(run: &RunReport, settings: Settings) -> String {
     if status != Status::Ok {
         failures(&mut page, run);
     }
+    not_applicable(&mut page, run);
     let words = page.paint(style_of(status), run.counts());
     let filtered = if run.filtered > 0 { format!(", {} filtered out", run.filtered) } else { String::new() };
+    let others = run.not_applicable.len();
+    let others = if others > 0 { format!(", {} not applicable", counted(others, "scenario")) } else { String::new() };
     let unstarted = if run.not_started > 0 { format!(", {} not started", run.not_started) } else { String::new() };
     let seed = run.seed.map(|seed| format!(" (--shuffle {seed})")).unwrap_or_default();
-    page.line(0, format!("{words}{filtered}{unstarted}{seed}, in {}", duration(run.duration)));
+    page.line(0, format!("{words}{filtered}{others}{unstarted}{seed}, in {}", duration(run.duration)));
     page.finish()
+}
+
+/// The scenarios that the programs under test cannot carry out, by reason: one line for all that have the same.
+fn not_applicable(page: &mut Page, run: &RunReport) {
+    let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for one in &run.not_applicable {
+        by_reason.entry(&one.reason).or_default().push(&one.file);
+    }
+    for (reason, files) in &by_reason {
+        page.line(0, format!("not applicable: {reason}"));
+        files.iter().for_each(|file| page.line(2, page.paint(FAINT, one_line(file))));
+    }
+    if !by_reason.is_empty() {
+        page.gap();
+    }
 }
 
 fn style_of(status: Status) -> Style {

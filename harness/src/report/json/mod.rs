@@ -15,7 +15,9 @@ pub(crate) use self::error::ScenarioError;
 use self::probe::Probe;
 use super::console;
 use super::words::trouble;
-use super::{Counts, Machines, RunReport, ScenarioReport, ShardOf, Status, TestReport, Trouble};
+use super::{
+    Counts, Machines, NotApplicable, RunReport, ScenarioReport, ShardOf, Status, SyncTime, TestReport, Trouble,
+};
 use crate::page::Settings;
 use crate::scenario::Span;
 use crate::text::path_text;
@@ -39,6 +41,8 @@ pub struct Run<'a> {
     seed: Option<u64>,
     /// The shard; `null` for a whole run.
     shard: Option<ShardOf>,
+    /// The scenarios that the programs under test (`--kube-proxy`) cannot carry out; they are neither run nor counted.
+    not_applicable: &'a [NotApplicable],
     /// The scenarios, in the order of the command line.
     scenarios: Vec<Scenario<'a>>,
 }
@@ -73,6 +77,7 @@ impl<'a> From<&'a RunReport> for Run<'a> {
             counts: Totals { scenarios, ok, flaky, failed, errors, filtered, not_started },
             seed: run.seed,
             shard: run.shard,
+            not_applicable: &run.not_applicable,
             scenarios: run.scenarios.iter().map(Scenario::from).collect(),
         }
     }
@@ -93,6 +98,8 @@ struct Scenario<'a> {
     seconds: f64,
     /// The error of the lab; `null` if there is none.
     error: Option<Error>,
+    /// How long programs under test (`--kube-proxy`) took to write the rules of new objects.
+    syncs: &'a [SyncTime],
     /// What to know about the results, in words.
     notes: &'a [String],
     /// The machines and services at the start.
@@ -110,6 +117,7 @@ impl<'a> From<&'a ScenarioReport> for Scenario<'a> {
             status: report.status().as_str(),
             seconds: report.duration.as_secs_f64(),
             error: report.error.clone().map(Error::from),
+            syncs: &report.syncs,
             notes: &report.notes,
             machines: &report.machines,
             tests: report.tests.iter().map(Test::from).collect(),

@@ -32,7 +32,14 @@ pub fn print(scenario: &Scenario, comments: &[String], tests: &[PlannedTest]) ->
             fields.push(field(name, items));
         }
     };
-    list("nodes", cluster.nodes.iter().map(|one| node(one, scenario.sysctls.get(&one.name))).collect());
+    list(
+        "nodes",
+        cluster
+            .nodes
+            .iter()
+            .map(|one| node(one, scenario.sysctls.get(&one.name), scenario.programs.get(&one.name)))
+            .collect(),
+    );
     list("pods", cluster.pods.iter().map(pod).collect());
     list("services", cluster.services.iter().map(service).collect());
     let known = Known::of(cluster);

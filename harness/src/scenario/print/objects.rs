@@ -10,7 +10,7 @@ use super::{addresses, field, named, protocol, words};
 use crate::scenario::model::Setting;
 use crate::yaml::{Fields, Item, texts};
 
-pub(super) fn node(node: &Node, sysctls: Option<&BTreeMap<String, Setting>>) -> Item {
+pub(super) fn node(node: &Node, sysctls: Option<&BTreeMap<String, Setting>>, program: Option<&String>) -> Item {
     let ranges = (!node.pod_cidrs.is_empty()).then(|| field("podCIDRs", words(&node.pod_cidrs)));
     let labels = (!node.labels.is_empty()).then(|| field("labels", texts(&node.labels)));
     let other_name = node.hostname_override.as_deref().map(|name| field("hostnameOverride", name));
@@ -19,7 +19,8 @@ pub(super) fn node(node: &Node, sysctls: Option<&BTreeMap<String, Setting>>) -> 
         field("sysctls", settings)
     });
     let [own, external] = [addresses("ips", &node.internal_ips), addresses("externalIPs", &node.external_ips)];
-    named(&node.name, [own, external, ranges, labels, other_name, settings])
+    let program = program.map(|name| field("proxy", vec![field("program", name.as_str())]));
+    named(&node.name, [own, external, ranges, labels, other_name, settings, program])
 }
 
 fn namespace(name: &ObjectName) -> Option<(String, Item)> {

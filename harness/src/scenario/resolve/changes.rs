@@ -12,7 +12,7 @@ use crate::yaml::At;
 
 /// Changes a node's labels, and the name that its kube-proxy is started with.
 pub(crate) fn node(objects: &mut Objects<'_>, raw: &RawNode, at: At<'_>, findings: &mut Findings) {
-    let fixed = ["ip", "ips", "externalIP", "externalIPs", "podCIDR", "podCIDRs", "sysctls"];
+    let fixed = ["ip", "ips", "externalIP", "externalIPs", "podCIDR", "podCIDRs", "sysctls", "proxy"];
     fixed_fields(at, &fixed, "node", findings);
     if objects.node(&raw.name).is_none() {
         objects.missing_node(&raw.name, at.field("name"), findings);

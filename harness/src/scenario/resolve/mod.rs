@@ -35,7 +35,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::scenario::model::{Scenario, Tests};
-use crate::scenario::schema::RawScenario;
+use crate::scenario::schema::{RawNode, RawScenario};
 use crate::yaml::At;
 use addresses::Pool;
 pub(crate) use findings::Findings;
@@ -110,13 +110,20 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> (Scenario, 
         file: at.file().to_owned(),
         inputs: BTreeMap::new(),
         sysctls: sysctls::sysctls(&raw.nodes, at.field("nodes"), findings),
+        programs: programs(&raw.nodes),
         hosts: hosts.into_iter().map(|host| host.value).collect(),
         cni: network.cni,
         cluster,
+        names_release: raw.cluster.proxy.version.is_some(),
         rules,
         tests,
         notes: findings.notes.clone(),
     };
     checks::nftables(&scenario, at.field("cluster").field("proxy").field("mode"), findings);
     (scenario, extra)
+}
+
+/// The names of nodes' programs. Which programs there are, the command line says.
+fn programs(nodes: &[RawNode]) -> BTreeMap<String, String> {
+    nodes.iter().filter_map(|node| Some((node.name.clone(), node.proxy.program.clone()?))).collect()
 }

@@ -38,6 +38,17 @@ pub(crate) struct RawNode {
     pub(crate) hostname_override: Option<String>,
     /// Kernel settings by dotted name, on top of those that kube-proxy makes.
     pub(crate) sysctls: Option<BTreeMap<String, Scalar>>,
+    /// What writes this node's rules.
+    #[serde(default)]
+    pub(crate) proxy: RawNodeProxy,
+}
+
+/// What writes a node's rules.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct RawNodeProxy {
+    /// The name of a program that the command line gives: `--kube-proxy NAME=PATH`. Without that option, svclab writes the rules.
+    pub(crate) program: Option<String>,
 }
 
 /// A pod, or several of one kind.

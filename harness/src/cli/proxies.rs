@@ -1,0 +1,90 @@
+//! Options that put a real kube-proxy, or another program, on nodes.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::Exit;
+use super::console::Console;
+use super::duration::duration;
+use super::failure::Failure;
+use svclab::proxy::{Program, ProgramError, Programs};
+use svclab::scenario::Scenario;
+use svclab::text::printable;
+
+/// Options of commands whose rules a program can write.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct ProxyArgs {
+    /// Let this kube-proxy write the rules of all nodes: it runs on each of them, and watches an API server with the scenario's objects.
+    /// Scenarios about another release are not applicable.
+    ///
+    /// NAME=PATH is the program of nodes that have `proxy: {program: NAME}`. Give the option several times for several programs.
+    #[arg(long, value_name = "[NAME=]PATH")]
+    kube_proxy: Vec<PathBuf>,
+    /// The same with another program: its command line, in which `{kubeconfig}`, `{config}` (a KubeProxyConfiguration) and `{node}`
+    /// are replaced. Its words are separated by blanks.
+    #[arg(long, value_name = "COMMAND")]
+    proxy_command: Option<String>,
+    /// The time that a program may take to write the rules of new objects
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    sync_timeout: Duration,
+}
+
+impl ProxyArgs {
+    /// The programs, if there are any; each kube-proxy is asked for its release.
+    pub(super) fn programs(&self) -> Result<Option<Programs>, Failure> {
+        let mut default =
+            self.proxy_command.as_deref().map(Program::command).transpose().map_err(|error| unusable(&error))?;
+        let mut named = BTreeMap::new();
+        for given in &self.kube_proxy {
+            let (name, file) = name_and_file(given);
+            let program = Program::kube_proxy(&file).map_err(|error| unusable(&error))?;
+            let before = match &name {
+                Some(name) => named.insert(name.clone(), program),
+                None => default.replace(program),
+            };
+            if before.is_some() {
+                let which = name.map_or("without a name".to_owned(), |name| format!("with the name `{name}`"));
+                let help = "Give each its own name: --kube-proxy old=PATH --kube-proxy new=PATH.";
+                return Err(Failure::new(format!("there are two programs {which}"), help));
+            }
+        }
+        let is_none = default.is_none() && named.is_empty();
+        Ok((!is_none).then(|| Programs::new(default, named, self.sync_timeout)))
+    }
+}
+
+/// A program's name, if it is given one, and its file. A name has letters, digits and hyphens.
+fn name_and_file(given: &Path) -> (Option<String>, PathBuf) {
+    let named = given.to_str().and_then(|text| text.split_once('='));
+    let is_name = |name: &str| {
+        !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter))
+    };
+    match named.filter(|(name, _)| is_name(name)) {
+        Some((name, file)) => (Some(name.to_owned()), file.into()),
+        None => (None, given.to_owned()),
+    }
+}
+
+fn unusable(error: &ProgramError) -> Failure {
+    Failure::new(error.to_string(), error.help())
+}
+
+/// The scenarios as they are for programs. The others are reported; none of them is counted as anything else.
+pub(super) fn fitting(scenarios: Vec<Scenario>, programs: &Programs, console: &Console) -> Result<Vec<Scenario>, Exit> {
+    let mut fitted = Vec::new();
+    for scenario in &scenarios {
+        match programs.fit(scenario) {
+            Ok(scenario) => fitted.push(scenario),
+            Err(why) => console.complain(format!("{}: not applicable: {why}", printable(&scenario.file))),
+        }
+    }
+    if fitted.is_empty() {
+        let failure = Failure::new(
+            format!("no scenario is applicable to {programs}"),
+            "Choose other scenarios, or another program.",
+        );
+        return Err(failure.report(console));
+    }
+    Ok(fitted)
+}

@@ -1,0 +1,205 @@
+//! What can go wrong with a program under test.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use svclab_rules::cluster::ProxyMode;
+use svclab_rules::ruleset::Unsupported;
+
+use crate::apiserver::ApiError;
+use crate::lab::LabError;
+use crate::text::{printable, reason};
+
+/// A program that cannot be put on nodes.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProgramError {
+    /// The kernel does not execute it.
+    #[error("{} cannot be executed: {}", printable(file), reason(source))]
+    NotExecutable {
+        /// The file.
+        file: PathBuf,
+        /// The kernel's reason.
+        source: io::Error,
+    },
+    /// It does not say which release it is.
+    #[error("{} --version: {why}", printable(file))]
+    NoRelease {
+        /// The file.
+        file: PathBuf,
+        /// How it failed.
+        why: String,
+    },
+    /// It prints a release that is unknown, or something else.
+    #[error("{} --version prints no known release of kube-proxy: {said}", printable(file))]
+    UnknownRelease {
+        /// The file.
+        file: PathBuf,
+        /// What it prints.
+        said: String,
+    },
+    /// A command line without a program.
+    #[error("the command line has no program")]
+    NoCommand,
+}
+
+impl ProgramError {
+    /// The fix, as a sentence.
+    pub fn help(&self) -> &'static str {
+        match self {
+            Self::NotExecutable { .. } => {
+                "Name an executable file for this machine's architecture: `file PATH` and `uname -m` print both."
+            }
+            Self::NoRelease { .. } | Self::UnknownRelease { .. } => {
+                "Name a kube-proxy of a known release; for another program, use --proxy-command."
+            }
+            Self::NoCommand => "Write the program and its arguments: `prog {kubeconfig} {config} {node}`.",
+        }
+    }
+}
+
+/// Why a scenario's rules cannot be those of a program.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotApplicable {
+    /// It is about another release.
+    #[error("the scenario is about kube-proxy {wanted}, and the program is {release}")]
+    Release {
+        /// The scenario's release.
+        wanted: String,
+        /// The program's.
+        release: String,
+    },
+    /// The release has no such mode, or none that is modelled.
+    #[error("kube-proxy {release} has no {mode} mode that is modelled")]
+    Mode {
+        /// The scenario's mode.
+        mode: ProxyMode,
+        /// The program's release.
+        release: String,
+    },
+    /// A node's rules are the scenario's own.
+    #[error("the rules of node {0} are the scenario's own (`install: instead`)")]
+    OwnRules(String),
+    /// The scenario decides which connections are deleted.
+    #[error("the scenario sets `conntrack.cleanup`, which the program decides")]
+    Cleanup,
+    /// A node has no program.
+    #[error("there is no program for node {node}: {}", missing(name.as_deref()))]
+    NoProgram {
+        /// The node.
+        node: String,
+        /// The name that the scenario has for it.
+        name: Option<String>,
+    },
+}
+
+/// A failure of a program on a node of a lab.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum ProxyError {
+    /// The lab failed.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// Rules cannot be put together.
+    #[error(transparent)]
+    Documents(#[from] Unsupported),
+    /// A scenario is not for the programs.
+    #[error(transparent)]
+    NotApplicable(#[from] NotApplicable),
+    /// The API server failed.
+    #[error("the API server of the lab: {0}")]
+    Api(#[from] ApiError),
+    /// It could not be started, or its files could not be written.
+    #[error("starting {program} on node {node}: {}", reason(source))]
+    Start {
+        /// The program.
+        program: String,
+        /// The node.
+        node: String,
+        /// The kernel's reason.
+        source: io::Error,
+    },
+    /// It has exited.
+    #[error("{program} on node {node} exited with {status}{}", quoted(log))]
+    Exited {
+        /// The program.
+        program: String,
+        /// The node.
+        node: String,
+        /// Its exit status.
+        status: String,
+        /// The end of its log.
+        log: String,
+    },
+    /// It fails to install its rules, again and again.
+    #[error("{program} on node {node} failed to install its rules {failures} times{}", quoted(log))]
+    Failing {
+        /// The program.
+        program: String,
+        /// The node.
+        node: String,
+        /// How often.
+        failures: u64,
+        /// The end of its log.
+        log: String,
+    },
+    /// It has not written the rules of the newest objects in time.
+    #[error("{program} on node {node} is not synced after {} s: {missing}{}", .waited.as_secs(), quoted(log))]
+    NotSynced {
+        /// The program.
+        program: String,
+        /// The node.
+        node: String,
+        /// The time that it had.
+        waited: Duration,
+        /// The signal that is missing.
+        missing: String,
+        /// The end of its log.
+        log: String,
+    },
+    /// Its rules cannot be read.
+    #[error("reading the rules of {program} on node {node}: line {line}: {message}")]
+    Unreadable {
+        /// The program.
+        program: String,
+        /// The node.
+        node: String,
+        /// The line of the listing.
+        line: usize,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+impl ProxyError {
+    /// The fix, as a sentence.
+    pub(crate) fn help(&self) -> &'static str {
+        match self {
+            Self::Lab(error) => error.help(),
+            Self::Api(_) => "This is a bug in svclab: please report it with the scenario.",
+            Self::Documents(_) | Self::NotApplicable(_) => "Choose another program with --kube-proxy.",
+            Self::Start { .. } => "Run `svclab doctor` to see what the environment lacks.",
+            Self::Exited { .. } => {
+                "See its log above. `svclab rules SCENARIO` prints the rules that were expected of it."
+            }
+            Self::Failing { .. } => "See its log above; iptables or nft rejects what it writes.",
+            Self::NotSynced { .. } => {
+                "See its log above. Give it more time with --sync-timeout, or run fewer labs in parallel (`--jobs`)."
+            }
+            Self::Unreadable { .. } => "This is a bug in svclab: please report it with the rules.",
+        }
+    }
+}
+
+fn quoted(log: &str) -> String {
+    if log.is_empty() { "; it printed nothing".to_owned() } else { format!("; the end of its log:\n{log}") }
+}
+
+/// Why a node has no program, of the name that the scenario has for it.
+fn missing(name: Option<&str>) -> String {
+    match name {
+        Some(name) => format!("the command line names no `{name}`"),
+        None => "the scenario names none, and all programs of the command line have names".to_owned(),
+    }
+}

@@ -1,0 +1,107 @@
+//! A program in a node's network namespace, confined to it.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, pipe};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ExitStatus, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::error::ProxyError;
+use super::log::Log;
+use crate::lab::{Lab, programs};
+use crate::topology::NetnsId;
+
+/// What confines a program: of util-linux.
+const CONFINES: &str = "unshare";
+/// The first process of the program's PID namespace dies with the one that made it, and all others die with the first.
+const NAMESPACES: [&str; 5] = ["--mount", "--pid", "--fork", "--kill-child=KILL", "--"];
+/// What runs there until it becomes the program.
+const START: &str = include_str!("start.sh");
+
+/// The time that the kernel may take to end all processes of a program.
+const END: Duration = Duration::from_secs(5);
+
+/// A running program; it ends with this value, and with the thread that started it.
+pub(super) struct Process {
+    child: Child,
+    log: Log,
+}
+
+impl Process {
+    /// Starts a program from the lab's thread, in a namespace; `search` is its `PATH`, and all that its environment has of svclab's.
+    pub(super) fn start(lab: &Lab, netns: NetnsId, words: &[OsString], search: &OsStr) -> Result<Self, StartError> {
+        let (reader, writer) = pipe()?;
+        let mut command = programs::command(CONFINES)?;
+        command.args(NAMESPACES).args(["/bin/sh", "-c", START, "svclab"]).args(words);
+        command.env_clear().env("PATH", search).env("HOME", "/run").env("TMPDIR", "/run").current_dir("/");
+        command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).process_group(0);
+        let child = lab.inside(netns, || programs::on_all_cpus(|| command.spawn()))??;
+        // The command holds the pipe, too.
+        drop(command);
+        Ok(Self { child, log: Log::of(reader)? })
+    }
+
+    /// How it has exited, if it has.
+    pub(super) fn exited(&mut self) -> io::Result<Option<ExitStatus>> {
+        let status = self.child.try_wait()?;
+        if status.is_some() {
+            // What it wrote last is there when the last process is gone.
+            self.log.is_closed_within(END);
+        }
+        Ok(status)
+    }
+
+    /// The end of its log.
+    pub(super) fn last_lines(&self) -> String {
+        self.log.last_lines()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // The first process of the namespace goes before `unshare`, which waits for it: an orphan would wait for the host's `init`.
+        let parent = self.child.id();
+        let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
+        let children: Vec<i32> = children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+        for pid in &children {
+            // It may have ended in the meantime; its PID stays reserved until `unshare` has waited for it.
+            let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
+        }
+        if children.is_empty() || !self.log.is_closed_within(END) {
+            let _ = self.child.kill();
+        }
+        let _ = self.child.wait();
+    }
+}
+
+/// Why a program could not be started.
+pub(super) enum StartError {
+    Lab(crate::lab::LabError),
+    Io(io::Error),
+}
+
+impl From<crate::lab::LabError> for StartError {
+    fn from(error: crate::lab::LabError) -> Self {
+        Self::Lab(error)
+    }
+}
+
+impl From<io::Error> for StartError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl StartError {
+    /// The same as the error of a program on a node.
+    pub(super) fn of(self, program: &impl ToString, node: &str) -> ProxyError {
+        match self {
+            Self::Lab(error) => ProxyError::Lab(error),
+            Self::Io(source) => ProxyError::Start { program: program.to_string(), node: node.to_owned(), source },
+        }
+    }
+}

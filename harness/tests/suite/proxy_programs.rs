@@ -1,0 +1,97 @@
+//! Programs under test that are none, that fail, or that try to leave their node.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use rstest::rstest;
+use tempfile::TempDir;
+
+const SCENARIO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/cluster-ip/headless.yaml");
+/// What a script must say to pass as a kube-proxy.
+const RELEASE: &str = "[ \"$1\" = --version ] && { echo Kubernetes v1.33.2; exit; }\n";
+
+fn program(folder: &TempDir, content: &[u8]) -> PathBuf {
+    let file = folder.path().join("proxy");
+    fs::write(&file, content).expect("a folder of its own");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("its own file");
+    file
+}
+
+fn run(program: &Path) -> Output {
+    let mut svclab = Command::new(env!("CARGO_BIN_EXE_svclab"));
+    svclab.args(["run", "--sync-timeout", "2s", "--kube-proxy"]).arg(program).arg(SCENARIO);
+    svclab.output().expect("svclab starts")
+}
+
+fn all(output: &Output) -> String {
+    let [stdout, stderr] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    super::unwrapped(&(stdout + &stderr))
+}
+
+/// Whether a process has these words in its command line.
+fn runs(words: &str) -> bool {
+    let processes = fs::read_dir("/proc").expect("/proc").flatten();
+    processes.map(|one| fs::read(one.path().join("cmdline")).unwrap_or_default()).any(|line| {
+        let line: Vec<String> =
+            line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+        line.join(" ").trim() == words
+    })
+}
+
+#[rstest]
+#[case::text(b"no program\n", "cannot be executed: exec format error")]
+#[case::other_machine(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\xff\xff", "cannot be executed: exec format error")]
+#[case::no_release(b"#!/bin/sh\necho hello\n", "--version prints no known release of kube-proxy: hello")]
+#[case::failing(b"#!/bin/sh\nexit 3\n", "--version: exit status: 3")]
+fn what_is_no_kube_proxy_is_invalid_input(#[case] content: &[u8], #[case] message: &str) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = run(&program(&folder, content));
+    assert_eq!(output.status.code(), Some(2), "{}", all(&output));
+    assert!(all(&output).contains(message), "{}", all(&output));
+}
+
+#[rstest]
+#[case::crashes("echo boom >&2; exit 7", &["exited with exit status: 7", "the end of its log: boom"])]
+#[case::is_killed("kill -9 $$", &["exited with ", "it printed nothing"])]
+#[case::hangs("trap '' TERM INT; echo here; while :; do sleep SLEEP; done", &["is not synced after 2 s: it has not asked the API server for services", "log: here"])]
+#[case::floods("while :; do echo again and again; done", &["is not synced after 2 s", "log: again and again"])]
+#[case::forks("setsid sleep SLEEP & setsid sh -c 'setsid sleep SLEEP & exec sleep SLEEP' & sleep SLEEP", &["is not synced after 2 s"])]
+#[case::writes_elsewhere(
+    "for file in /proxy-was-here /tmp/proxy-was-here /proc/sys/kernel/domainname; do echo x >$file; done; mount -t tmpfs none /mnt; nsenter -t 1 -n ip link; exit 1",
+    &["/proxy-was-here: Read-only file system", "/tmp/proxy-was-here: Read-only file system", "domainname: Read-only file system", "permission denied", "exited with exit status: 1"]
+)]
+fn a_program_that_fails_is_an_error_and_leaves_nothing(#[case] script: &str, #[case] messages: &[&str]) {
+    let folder = tempfile::tempdir().expect("a folder");
+    // No other process sleeps this long.
+    let sleep = format!("{}", 900_000_000 + u64::from(std::process::id()));
+    let script = format!("#!/bin/sh\n{RELEASE}{}\n", script.replace("SLEEP", &sleep));
+    let output = run(&program(&folder, script.as_bytes()));
+    let text = all(&output);
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    messages.iter().for_each(|message| assert!(text.contains(message), "no `{message}` in: {text}"));
+    assert!(text.contains("(v1.33.2)") || text.contains("(1.33.2)"), "the release is named: {text}");
+    assert!(output.stdout.len() < 10_000, "the log is quoted in part");
+    assert!(!runs(&format!("sleep {sleep}")), "a process is left");
+    assert!(!Path::new("/proxy-was-here").exists() && !Path::new("/tmp/proxy-was-here").exists());
+}
+
+#[test]
+fn a_scenario_of_another_release_is_not_applicable() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = program(&folder, format!("#!/bin/sh\n{RELEASE}exit 1\n").as_bytes());
+    let scenario = folder.path().join("old.yaml");
+    let text = fs::read_to_string(SCENARIO).expect("a scenario");
+    fs::write(&scenario, text.replacen("cluster: {", "cluster: {proxy: {version: \"1.24\"}, ", 1))
+        .expect("its own file");
+    let mut svclab = Command::new(env!("CARGO_BIN_EXE_svclab"));
+    let output = svclab.arg("run").arg("--kube-proxy").args([&program, &scenario]).output().expect("svclab starts");
+    let text = all(&output);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(
+        text.contains("not applicable: the scenario is about kube-proxy 1.24, and the program is 1.33.2"),
+        "{text}"
+    );
+    assert!(text.contains("1 scenario not applicable"), "{text}");
+}

@@ -109,6 +109,7 @@ pub(crate) struct ApiServer {
 }
 
 impl ApiServer {
+    #[cfg(test)]
     /// Serves objects on listeners that are bound already.
     ///
     /// # Errors

@@ -214,6 +214,7 @@ impl Endpoint {
     }
 }
 
+#[cfg(test)]
 /// The index of the resource of a kind.
 pub(super) fn index_of(kind: &str) -> Option<Index> {
     RESOURCES.iter().position(|resource| resource.kind == kind)

@@ -1,5 +1,6 @@
 //! What can go wrong with a program under test.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -121,55 +122,68 @@ pub(crate) enum ProxyError {
         source: io::Error,
     },
     /// It has exited.
-    #[error("{program} on node {node} exited with {status}{}", quoted(log))]
+    #[error("{whose} exited with {status}{}", whose.log())]
     Exited {
         /// The program.
-        program: String,
-        /// The node.
-        node: String,
+        whose: Box<Running>,
         /// Its exit status.
         status: String,
-        /// The end of its log.
-        log: String,
     },
     /// It fails to install its rules, again and again.
-    #[error("{program} on node {node} failed to install its rules {failures} times{}", quoted(log))]
+    #[error("{whose} failed to install its rules {failures} times{}", whose.log())]
     Failing {
         /// The program.
-        program: String,
-        /// The node.
-        node: String,
+        whose: Box<Running>,
         /// How often.
         failures: u64,
-        /// The end of its log.
-        log: String,
     },
     /// It has not written the rules of the newest objects in time.
-    #[error("{program} on node {node} is not synced after {} s: {missing}{}", .waited.as_secs(), quoted(log))]
+    #[error("{whose} is not synced after {} s: {missing}{}", .waited.as_secs(), whose.log())]
     NotSynced {
         /// The program.
-        program: String,
-        /// The node.
-        node: String,
+        whose: Box<Running>,
         /// The time that it had.
         waited: Duration,
         /// The signal that is missing.
         missing: String,
-        /// The end of its log.
-        log: String,
     },
     /// Its rules cannot be read.
-    #[error("reading the rules of {program} on node {node}: line {line}: {message}")]
+    #[error("reading the rules of {whose}: line {line}: {message}")]
     Unreadable {
         /// The program.
-        program: String,
-        /// The node.
-        node: String,
+        whose: Box<Running>,
         /// The line of the listing.
         line: usize,
         /// What is wrong.
         message: String,
     },
+}
+
+/// A program that runs on a node, or has run there.
+#[derive(Debug)]
+pub(crate) struct Running {
+    /// The program in words.
+    pub(super) program: String,
+    /// The node.
+    pub(super) node: String,
+    /// The end of its log.
+    pub(super) log: String,
+}
+
+impl fmt::Display for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on node {}", self.program, self.node)
+    }
+}
+
+impl Running {
+    /// The end of its log, as messages end with it.
+    fn log(&self) -> String {
+        match self.log.as_str() {
+            "" => "; it printed nothing".to_owned(),
+            log => format!("; the end of its log:\n{log}"),
+        }
+    }
 }
 
 impl ProxyError {
@@ -190,10 +204,6 @@ impl ProxyError {
             Self::Unreadable { .. } => "This is a bug in svclab: please report it with the rules.",
         }
     }
-}
-
-fn quoted(log: &str) -> String {
-    if log.is_empty() { "; it printed nothing".to_owned() } else { format!("; the end of its log:\n{log}") }
 }
 
 /// Why a node has no program, of the name that the scenario has for it.

@@ -169,8 +169,7 @@ fn without_nulls(value: Value) -> Value {
 mod tests {
     use std::path::{Path, PathBuf};
 
-    use svclab_rules::cluster::objects;
-    use svclab_rules::cluster::objects::Reading;
+    use svclab_rules::cluster::objects::{self as facts, Reading};
 
     use super::*;
     use crate::scenario;
@@ -185,18 +184,18 @@ mod tests {
         let scenario = scenario::load(Path::new(&file)).unwrap_or_else(|errors| panic!("{errors}"));
         for state in scenario.states() {
             let (mut nodes, mut services, mut slices) = (Vec::new(), Vec::new(), Vec::new());
-            for object in super::objects(state) {
+            for object in objects(state) {
                 match object["kind"].as_str() {
                     Some("Node") => {
-                        nodes.push(objects::node(&serde_json::from_value(object).expect("a Node")).expect("valid"))
+                        nodes.push(facts::node(&serde_json::from_value(object).expect("a Node")).expect("valid"))
                     }
                     Some("Service") => {
                         let object = serde_json::from_value(object).expect("a Service");
-                        services.push(objects::service_within(&object, 1..=u16::MAX).expect("valid"));
+                        services.push(facts::service_within(&object, 1..=u16::MAX).expect("valid"));
                     }
                     Some("EndpointSlice") => {
                         let object = serde_json::from_value(object).expect("an EndpointSlice");
-                        let read = objects::endpoint_slice(&object).expect("valid");
+                        let read = facts::endpoint_slice(&object).expect("valid");
                         let Reading::Kept(slice) = read else { panic!("it is ignored") };
                         slices.push(slice);
                     }

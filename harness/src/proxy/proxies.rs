@@ -13,7 +13,7 @@ use svclab_rules::cluster::{Cluster, Family, Node, ProxyConfig, ProxyMode};
 use svclab_rules::ruleset::{Rules, Unsupported};
 
 use super::configuration::{configuration, kubeconfig};
-use super::error::ProxyError;
+use super::error::{ProxyError, Running};
 use super::objects::objects;
 use super::process::{Process, StartError};
 use super::programs::{Program, Programs};
@@ -171,7 +171,9 @@ impl Proxies {
                 let mode = self.mode;
                 match wait.look(&client, on_node.signals(lab)?, || on_node.read(lab, mode))? {
                     Look::NotYet => {}
-                    Look::Failing(failures) => return Err(on_node.failing(failures)),
+                    Look::Failing(failures) => {
+                        return Err(ProxyError::Failing { whose: on_node.named(), failures });
+                    }
                     Look::Synced(time, rules) => {
                         on_node.rules = rules;
                         times.push(SyncTime { node: on_node.node.clone(), time });
@@ -183,7 +185,10 @@ impl Proxies {
             match late {
                 None => return Ok(times),
                 Some((wait, on_node)) if Instant::now() > deadline => {
-                    return Err(on_node.not_synced(&wait.missing, self.limit));
+                    {
+                        let (whose, missing) = (on_node.named(), wait.missing.clone());
+                        return Err(ProxyError::NotSynced { whose, waited: self.limit, missing });
+                    };
                 }
                 Some(_) => thread::sleep(LOOK),
             }
@@ -228,13 +233,13 @@ impl OnNode {
     fn is_running(&mut self) -> Result<(), ProxyError> {
         let exited = self.process.exited().map_err(|source| StartError::Io(source).of(&self.program, &self.node))?;
         let Some(status) = exited else { return Ok(()) };
-        let log = self.process.last_lines();
-        Err(ProxyError::Exited {
-            program: self.program.clone(),
-            node: self.node.clone(),
-            status: status.to_string(),
-            log,
-        })
+        Err(ProxyError::Exited { whose: self.named(), status: status.to_string() })
+    }
+
+    /// The program in errors.
+    fn named(&self) -> Box<Running> {
+        let (program, node, log) = (self.program.clone(), self.node.clone(), self.process.last_lines());
+        Box::new(Running { program, node, log })
     }
 
     fn signals(&self, lab: &Lab) -> Result<Option<io::Result<Signals>>, ProxyError> {
@@ -247,20 +252,10 @@ impl OnNode {
             let parsed = Rules::parse(mode, *family, &lab.saved(self.netns, mode, *family)?);
             parsed.map(|rules| rules.of_family(*family).at_rest()).map_err(|errors| {
                 let ((line, _), message) = errors.first().map(|error| error.in_text()).unwrap_or_default();
-                ProxyError::Unreadable { program: self.program.clone(), node: self.node.clone(), line, message }
+                ProxyError::Unreadable { whose: self.named(), line, message }
             })
         };
         self.families.iter().map(read).collect()
-    }
-
-    fn failing(&self, failures: u64) -> ProxyError {
-        let log = self.process.last_lines();
-        ProxyError::Failing { program: self.program.clone(), node: self.node.clone(), failures, log }
-    }
-
-    fn not_synced(&self, missing: &str, waited: Duration) -> ProxyError {
-        let (program, node, log) = (self.program.clone(), self.node.clone(), self.process.last_lines());
-        ProxyError::NotSynced { program, node, waited, missing: missing.to_owned(), log }
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) enum RunError {
     Lab(#[from] LabError),
     /// A program under test failed.
     #[error(transparent)]
-    Proxy(ProxyError),
+    Proxy(Box<ProxyError>),
     /// Probes cannot be sent: the lab's sockets failed.
     #[error(transparent)]
     Prober(ProbeError),
@@ -79,7 +79,7 @@ impl From<ProxyError> for RunError {
         match error {
             ProxyError::Lab(error) => Self::Lab(error),
             ProxyError::Documents(error) => Self::Documents(error),
-            error => Self::Proxy(error),
+            error => Self::Proxy(Box::new(error)),
         }
     }
 }
@@ -100,7 +100,7 @@ impl RunError {
             Self::Documents(_) => (Cause::Input, None, None),
             Self::Lab(error) => (lab_cause(&error), Some(error.help().to_owned()), error.span().cloned()),
             Self::Proxy(error) => {
-                let is_internal = matches!(error, ProxyError::Api(_) | ProxyError::Unreadable { .. });
+                let is_internal = matches!(*error, ProxyError::Api(_) | ProxyError::Unreadable { .. });
                 let cause = if is_internal { Cause::Internal } else { Cause::Environment };
                 (cause, Some(error.help().to_owned()), None)
             }

@@ -36,6 +36,7 @@ pub mod output;
 pub mod page;
 mod predict;
 mod probe;
+#[doc(hidden)]
 pub mod proxy;
 pub mod report;
 #[doc(hidden)]

@@ -10,6 +10,8 @@ use hyper::body::{Bytes, Frame};
 use hyper::{Response, StatusCode, header};
 use serde::Serialize;
 
+use super::object::Stored;
+use super::resource::Endpoint;
 use super::status::Refusal;
 
 /// The body of a response, whole or streamed.
@@ -29,6 +31,13 @@ pub(super) fn json(code: u16, body: Body) -> Response<Body> {
 /// A response of one value.
 pub(super) fn value(code: u16, value: &impl Serialize) -> Response<Body> {
     json(code, whole(serde_json::to_vec(value).unwrap_or_default()))
+}
+
+/// A response of one object, as a version of its group has it.
+pub(super) fn object(code: u16, end: Endpoint, stored: &Stored) -> Response<Body> {
+    let mut text = Vec::new();
+    stored.write(end.served, stored.version, &mut text);
+    json(code, whole(text))
 }
 
 /// A response of plain text.

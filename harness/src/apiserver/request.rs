@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::Api;
 use super::activity::Activity;
 use super::body::{self, Body};
-use super::object::{Key, Stored};
+use super::object::Key;
 use super::query::Query;
 use super::resource::Endpoint;
 use super::route::Route;
@@ -68,7 +68,7 @@ async fn served(
         (Method::GET, Some(name)) => {
             let key = Key { namespace: namespace.to_owned(), name: name.to_owned() };
             let stored = api.store.get(end.index, &key).ok_or_else(|| Refusal::not_found(end, name))?;
-            Ok(object(200, end, &stored))
+            Ok(body::object(200, end, &stored))
         }
         (Method::POST, None) => {
             let dry = request.uri().query().is_some_and(|query| query.split('&').any(|part| part == "dryRun=All"));
@@ -101,13 +101,6 @@ fn collection(
     let listed = list::list(api, end, namespace, &query)?;
     activity.listed(end.index);
     Ok(body::json(200, listed))
-}
-
-/// A response of one object.
-pub(super) fn object(code: u16, end: Endpoint, stored: &Stored) -> Response<Body> {
-    let mut text = Vec::new();
-    stored.write(end.served, stored.version, &mut text);
-    body::json(code, body::whole(text))
 }
 
 /// Whether JSON is among the media types that a client accepts. Responses are never protobuf: clients of Kubernetes name both.

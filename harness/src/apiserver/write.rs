@@ -6,9 +6,8 @@ use serde_json::{Map, Value};
 
 use super::Api;
 use super::admission;
-use super::body::Body;
+use super::body::{self, Body};
 use super::object::Key;
-use super::request;
 use super::resource::Endpoint;
 use super::status::Refusal;
 use super::store;
@@ -38,10 +37,10 @@ pub(super) fn create(
     let content = admission::admit_one(end, sent, &api.settings.node_ports)?;
     let name = content.key.name.clone();
     if dry {
-        return Ok(request::object(201, end, &store::created(content, 0)));
+        return Ok(body::object(201, end, &store::created(content, 0)));
     }
     let stored = api.store.create(content, EVENTS).ok_or_else(|| Refusal::already_exists(end, &name))?;
-    Ok(request::object(201, end, &stored))
+    Ok(body::object(201, end, &stored))
 }
 
 /// Replaces an object, or changes those of its fields that a patch names.
@@ -63,7 +62,7 @@ pub(super) fn update(api: &Api, end: Endpoint, key: &Key, sent: Value, patch: bo
         return Err(Refusal::bad_request("the name of the object does not match the name on the URL"));
     }
     let stored = api.store.update(content).ok_or_else(missing)?;
-    Ok(request::object(200, end, &stored))
+    Ok(body::object(200, end, &stored))
 }
 
 /// Applies a JSON merge patch (RFC 7396).

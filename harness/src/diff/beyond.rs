@@ -1,11 +1,14 @@
 //! Differences that no first packet shows: what becomes of invalid packets, and what a firewall of the node would drop.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::iptables::{self, Policy, TableName};
-use svclab_rules::ruleset::{Rules, compile};
-use svclab_rules::walk::{Arrival, Classes, Hook, HookVerdict, Narrowed, Packet, Region, Tracking, Transport};
+use svclab_rules::ruleset::{Program, Rules, compile};
+use svclab_rules::walk::{
+    Arrival, Classes, Environment, Hook, HookVerdict, Narrowed, Narrowing, Packet, Region, Tracking, Transport,
+};
 
 use super::DiffError;
 use super::fate::{Contrast, Fate};
@@ -15,7 +18,9 @@ use super::notes::Note;
 use super::side::Side;
 use super::target::Target;
 use crate::predict::Network;
+use crate::run::in_parallel;
 use crate::text::counted;
+use crate::topology::NetnsId;
 
 /// What becomes of packets on both sides, with the nodes and the number of classes.
 type Found = BTreeMap<[Fate; 2], (BTreeSet<String>, usize)>;
@@ -26,9 +31,9 @@ pub(super) fn invalid_packets(
     networks: [&Network<'_>; 2],
     most: usize,
 ) -> Result<(Vec<Change>, bool), DiffError> {
-    let asked = [Asked { hook: Hook::Forward, is_closed: false, is_marked: false }];
+    let asked = Asked { why: Why::Invalid, places: &[(Hook::Forward, Marked::No)] };
     let is_other_mode = sides[0].scenario.cluster.proxy.mode != sides[1].scenario.cluster.proxy.mode;
-    let (found, is_cut) = on_all_nodes(&asked, sides, networks, most)?;
+    let (found, is_cut) = on_all_nodes(asked, sides, networks, most)?;
     let change = |([was, is], (nodes, classes)): ([Fate; 2], (BTreeSet<String>, usize))| Change {
         targets: vec![Target::Invalid],
         outcomes: vec![OutcomeChange { contrast: Contrast::between(was, is), classes }],
@@ -50,9 +55,9 @@ pub(super) fn firewall(
     networks: [&Network<'_>; 2],
     most: usize,
 ) -> Result<Option<Note>, DiffError> {
-    let closed = |hook: Hook, is_marked: bool| Asked { hook, is_closed: true, is_marked };
-    let asked = [closed(Hook::Input, false), closed(Hook::Forward, false), closed(Hook::Forward, true)];
-    let (found, is_cut) = on_all_nodes(&asked, sides, networks, most)?;
+    let places = &[(Hook::Input, Marked::No), (Hook::Forward, Marked::No), (Hook::Forward, Marked::Yes)];
+    let asked = Asked { why: Why::Firewall, places };
+    let (found, is_cut) = on_all_nodes(asked, sides, networks, most)?;
     if found.is_empty() {
         return Ok(None);
     }
@@ -68,114 +73,157 @@ pub(super) fn firewall(
 
 /// The answers that differ, and whether there are more classes than are compared at most.
 fn on_all_nodes(
-    asked: &[Asked],
+    asked: Asked,
     sides: [&Side<'_>; 2],
     networks: [&Network<'_>; 2],
     most: usize,
 ) -> Result<(Found, bool), DiffError> {
-    let mut found = Found::new();
-    let mut room = most;
-    for node in &sides[0].scenario.cluster.nodes {
-        for family in Family::ALL {
-            for asked in asked {
-                for (fates, classes) in differences(&node.name, family, *asked, sides, networks, &mut room)? {
-                    let entry = found.entry(fates).or_default();
-                    entry.0.insert(node.name.clone());
-                    entry.1 += classes;
-                }
-            }
+    let nodes = sides[0].scenario.cluster.nodes.iter();
+    let places: Vec<(&str, Family)> =
+        nodes.flat_map(|node| Family::ALL.map(|family| (node.name.as_str(), family))).collect();
+    let differing = |(node, family): &(&str, Family)| on_node(node, *family, asked, sides, networks, most);
+    let (mut found, mut is_cut) = (Found::new(), false);
+    for ((node, _), differing) in places.iter().zip(in_parallel(&places, None, differing, &|_| ())) {
+        let (classes, is_part) = differing?;
+        is_cut |= is_part;
+        for (fates, classes) in classes {
+            let entry = found.entry(fates).or_default();
+            entry.0.insert((*node).to_owned());
+            entry.1 += classes;
         }
     }
-    Ok((found, room == 0))
+    Ok((found, is_cut))
 }
 
 /// Packets that a node is asked about.
 #[derive(Clone, Copy)]
 struct Asked {
-    hook: Hook,
-    /// Whether the node's own firewall drops by default; else they are invalid.
-    is_closed: bool,
-    /// Whether they are marked to be masqueraded.
-    is_marked: bool,
+    why: Why,
+    /// Where they are.
+    places: &'static [(Hook, Marked)],
 }
 
-/// How a node's answers at a hook differ, with the number of classes.
-fn differences(
+/// Why packets would be dropped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Why {
+    /// The node's own firewall drops by default.
+    Firewall,
+    /// They are of no connection.
+    Invalid,
+}
+
+/// Whether packets are marked to be masqueraded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Marked {
+    Yes,
+    No,
+}
+
+/// The rules of a node on one side.
+struct Walked<'n> {
+    program: Program,
+    environment: &'n Environment,
+    has_firewall: bool,
+    /// The mark of packets that are to be masqueraded.
+    mark: u32,
+}
+
+/// How the answers of a node differ, with the number of classes, and whether there are more than are compared at most.
+fn on_node(
     node: &str,
     family: Family,
-    Asked { hook, is_closed: closed, is_marked }: Asked,
+    asked: Asked,
     sides: [&Side<'_>; 2],
     networks: [&Network<'_>; 2],
-    room: &mut usize,
-) -> Result<BTreeMap<[Fate; 2], usize>, DiffError> {
-    let netns = format!("node/{node}");
-    let rules = sides.map(|side| -> Vec<_> {
-        let own = side.documents.iter().filter(|one| one.netns == netns && one.is_met_by(family));
-        own.map(|document| &document.rules).collect()
-    });
-    if rules[0] == rules[1] {
-        return Ok(BTreeMap::new());
-    }
-    let mut programs = Vec::new();
-    for (side, network) in sides.into_iter().zip(networks) {
-        let own = side.documents.iter().filter(|one| one.netns == netns && one.is_met_by(family));
-        let rules: Vec<Rules> = own.map(|document| prepared(&document.rules, closed)).collect();
-        let has_firewall = rules.iter().any(|rules| rules.iptables().is_some());
-        let refs: Vec<&Rules> = rules.iter().collect();
-        let Some(id) = network.topology().find(&netns) else { return Ok(BTreeMap::new()) };
-        let program = compile(&refs, family).map_err(|errors| errors.into_iter().next().map(DiffError::from));
-        match program {
-            Ok(program) => programs.push((program, network.environment(id), has_firewall, side.mark())),
-            Err(Some(error)) => return Err(error),
-            Err(None) => return Ok(BTreeMap::new()),
-        }
-    }
-    let [before, after] = programs.as_slice() else { return Ok(BTreeMap::new()) };
-    let none = match family {
-        Family::Ipv4 => std::net::Ipv4Addr::UNSPECIFIED.into(),
-        Family::Ipv6 => std::net::Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let like = Packet::new(none, none, Transport::opening(Protocol::Tcp, 33_000, 80));
-    let mut classes = Classes::of([Region::all(family)], like);
+    most: usize,
+) -> Result<(BTreeMap<[Fate; 2], usize>, bool), DiffError> {
     let mut found = BTreeMap::new();
-    while let Some(class) = classes.next_by(|witness, narrowing| {
-        [before, after].map(|(program, environment, has_firewall, mark)| {
-            let packet = Packet { mark: if is_marked { *mark } else { 0 }, ..*witness };
-            let tracking = if closed { Tracking::first(&packet) } else { Tracking::Invalid };
-            let arrival = Arrival { environment, hook, packet: &packet, tracking };
-            let branches = program.walk_with(arrival, Narrowed::by(Some(narrowing)));
-            let passes = branches.iter().any(|branch| branch.outcome == HookVerdict::Accept);
-            match (closed, passes) {
-                // Without rules of iptables to accept it, what the firewall drops stays dropped.
-                (true, passes) => {
-                    if passes && *has_firewall {
-                        Fate::PassedOn
-                    } else {
-                        Fate::DroppedByFirewall
-                    }
-                }
-                (false, true) => Fate::PassedOn,
-                (false, false) => Fate::DroppedOnNode,
-            }
-        })
-    }) {
-        if class.found[0] != class.found[1] {
-            *found.entry(class.found).or_default() += 1;
-        }
-        *room = room.saturating_sub(1);
-        // What is left is at least one class each.
-        if *room <= classes.left() {
-            *room = 0;
-            break;
+    let netns = format!("node/{node}");
+    let rules = sides.map(|side| -> Vec<&Rules> {
+        let own = side.documents.iter().filter(|one| one.netns == netns && one.is_met_by(family));
+        own.map(|document| &*document.rules).collect()
+    });
+    let ids = networks.map(|network| network.topology().find(&netns));
+    let [Some(was), Some(is)] = ids else { return Ok((found, false)) };
+    if rules[0] == rules[1] {
+        return Ok((found, false));
+    }
+    let walked = |at: usize, netns: NetnsId| -> Result<Option<Walked<'_>>, DiffError> {
+        let prepared: Vec<Rules> = rules[at].iter().map(|rules| prepared(rules, asked.why)).collect();
+        let refs: Vec<&Rules> = prepared.iter().collect();
+        let program = match compile(&refs, family) {
+            Ok(program) => program,
+            Err(errors) => return errors.into_iter().next().map_or(Ok(None), |error| Err(error.into())),
+        };
+        let has_firewall = prepared.iter().any(|rules| rules.iptables().is_some());
+        let environment = networks[at].environment(netns);
+        Ok(Some(Walked { program, environment, has_firewall, mark: sides[at].mark() }))
+    };
+    let (Some(was), Some(is)) = (walked(0, was)?, walked(1, is)?) else { return Ok((found, false)) };
+    let mut left = most;
+    for place in asked.places {
+        for (fates, classes) in asked.why.differences(*place, family, [&was, &is], &mut left) {
+            *found.entry(fates).or_default() += classes;
         }
     }
-    Ok(found)
+    Ok((found, left == 0))
 }
 
-/// The rules of a document; of iptables with policies that drop where the firewall is closed.
-fn prepared(rules: &Rules, closed: bool) -> Rules {
+impl Why {
+    /// How the answers of both sides differ, with the number of classes.
+    fn differences(
+        self,
+        place: (Hook, Marked),
+        family: Family,
+        sides: [&Walked<'_>; 2],
+        left: &mut usize,
+    ) -> BTreeMap<[Fate; 2], usize> {
+        let none = match family {
+            Family::Ipv4 => Ipv4Addr::UNSPECIFIED.into(),
+            Family::Ipv6 => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let like = Packet::new(none, none, Transport::opening(Protocol::Tcp, 33_000, 80));
+        let mut classes = Classes::of([Region::all(family)], like);
+        let mut found = BTreeMap::new();
+        while let Some(class) =
+            classes.next_by(|witness, narrowing| sides.map(|side| self.fate(place, side, witness, narrowing)))
+        {
+            if class.found[0] != class.found[1] {
+                *found.entry(class.found).or_default() += 1;
+            }
+            *left = left.saturating_sub(1);
+            // What remains is at least one class each.
+            if *left <= classes.left() {
+                *left = 0;
+                break;
+            }
+        }
+        found
+    }
+
+    fn fate(self, (hook, marked): (Hook, Marked), side: &Walked<'_>, witness: &Packet, narrowing: &Narrowing) -> Fate {
+        let packet = Packet { mark: if marked == Marked::Yes { side.mark } else { 0 }, ..*witness };
+        let tracking = match self {
+            Self::Firewall => Tracking::first(&packet),
+            Self::Invalid => Tracking::Invalid,
+        };
+        let arrival = Arrival { environment: side.environment, hook, packet: &packet, tracking };
+        let branches = side.program.walk_with(arrival, Narrowed::by(Some(narrowing)));
+        let passes = branches.iter().any(|branch| branch.outcome == HookVerdict::Accept);
+        match self {
+            // Without rules of iptables to accept it, what the firewall drops stays dropped.
+            Self::Firewall if passes && side.has_firewall => Fate::PassedOn,
+            Self::Firewall => Fate::DroppedByFirewall,
+            Self::Invalid if passes => Fate::PassedOn,
+            Self::Invalid => Fate::DroppedOnNode,
+        }
+    }
+}
+
+/// The rules of a document; of iptables with policies that drop where the firewall does.
+fn prepared(rules: &Rules, why: Why) -> Rules {
     let mut rules = rules.clone();
-    if let (true, Rules::Iptables(parsed)) = (closed, &mut rules) {
+    if let (Why::Firewall, Rules::Iptables(parsed)) = (why, &mut rules) {
         for table in parsed.rules.tables.iter_mut().filter(|table| table.name == TableName::Filter) {
             close(table);
         }
@@ -184,6 +232,6 @@ fn prepared(rules: &Rules, closed: bool) -> Rules {
 }
 
 fn close(table: &mut iptables::Table) {
-    let built_in = table.chains.as_mut_slice().iter_mut().filter(|chain| chain.policy.is_some());
+    let built_in = table.chains.iter_mut().filter(|chain| chain.policy.is_some());
     built_in.for_each(|chain| chain.policy = Some(Policy::Drop));
 }

@@ -81,20 +81,29 @@ pub struct Example {
     pub(super) rank: Rank,
 }
 
-/// Whether a packet is of a protocol without ports, whether no machine has its source, whether a lab would not choose its source port, and
-/// whether it is not of TCP, or is handed to a node.
-pub(super) type Rank = (bool, bool, bool, bool, bool);
+/// How easy an example is to follow and to send in a lab; the least is the best, and what comes first weighs most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Rank {
+    /// It has no ports, goes to port 0, or opens no connection.
+    is_odd: bool,
+    /// No machine has its source.
+    is_foreign: bool,
+    /// A lab would not choose its source port.
+    has_other_port: bool,
+    is_not_tcp: bool,
+    /// An outside host hands it to a node.
+    is_handed_over: bool,
+}
 
 impl Groups {
     /// Adds a class to its group.
     pub(super) fn add(&mut self, one: &Differing<'_>, networks: [&Network<'_>; 2], targets: &Targets) {
         let (target, claim) = targets.find(&one.witness);
-        let rules = [0, 1].map(|at| deciding(networks[at], one.found[at].as_ref()?));
         let key = Key {
             target: one.about.unwrap_or(target),
             family: one.witness.family(),
             from: sender_kind(one.from),
-            is_invalid: one.about.is_none() && one.depends_on_invalid(&rules),
+            is_invalid: one.about.is_none() && one.depends_on_invalid(networks),
             leaves_loopback: matches!(one.from, Vantage::Localhost(_)) && !one.witness.destination.is_loopback(),
             traits: claim.map(|claim| Arc::clone(&claim.traits)).unwrap_or_default(),
             contrast: one.contrast.clone(),
@@ -108,7 +117,7 @@ impl Groups {
             class: one.region.to_string(),
             was: words(one.found[0].as_ref()),
             is: words(one.found[1].as_ref()),
-            rules: rules.clone(),
+            rules: [0, 1].map(|at| deciding(networks[at], one.found[at].as_ref()?)),
             rank,
         };
         let group = self.all.entry(key).or_insert_with(|| Group {
@@ -160,10 +169,11 @@ fn sender_kind(from: &Vantage) -> &'static str {
 
 impl Differing<'_> {
     /// Whether a rule for packets in the state INVALID decides on one side.
-    fn depends_on_invalid(&self, rules: &[Option<String>; 2]) -> bool {
-        let names_it = |text: &str| text.contains("--ctstate INVALID") || text.contains("ct state invalid");
-        rules.iter().flatten().any(|rule| names_it(rule))
-            || self.found.iter().any(|found| words(found.as_ref()).iter().any(|words| names_it(words)))
+    fn depends_on_invalid(&self, networks: [&Network<'_>; 2]) -> bool {
+        let mut sides = self.found.iter().zip(networks);
+        sides.any(|(found, network)| {
+            found.iter().flat_map(|one| &one.branches).any(|branch| network.is_ended_as_invalid(branch))
+        })
     }
 
     fn rank(&self) -> Rank {
@@ -171,9 +181,13 @@ impl Differing<'_> {
         let opens =
             matches!(self.witness.transport, Transport::Tcp { flags: Transport::SYN, .. } | Transport::Udp { .. });
         let is_odd = ports.is_none_or(|(_, to)| to == 0) || !opens;
-        let is_tcp = matches!(self.witness.transport, Transport::Tcp { .. });
-        let port = ports.map_or(0, |(from, _)| from);
-        (is_odd, !self.senders.has(&self.witness), port < FIRST_PORT, !is_tcp, self.senders.via.is_some())
+        Rank {
+            is_odd,
+            is_foreign: !self.senders.has(&self.witness),
+            has_other_port: ports.map_or(0, |(from, _)| from) < FIRST_PORT,
+            is_not_tcp: !matches!(self.witness.transport, Transport::Tcp { .. }),
+            is_handed_over: self.senders.via.is_some(),
+        }
     }
 }
 
@@ -202,19 +216,13 @@ impl Example {
 
     /// Whether a lab can send it: a machine has its source, and it opens a connection of a protocol that labs send.
     pub(super) fn can_be_sent(&self) -> Option<Protocol> {
-        let (is_odd, is_foreign, has_other_port, ..) = self.rank;
+        let Rank { is_odd, is_foreign, has_other_port, .. } = self.rank;
         let protocol = Protocol::of_number(self.packet.transport.protocol());
         protocol.filter(|_| !is_odd && !is_foreign && !has_other_port)
     }
 }
 
-/// The rule that decides the first outcome: what drops, rejects or translates last before a packet is routed.
+/// The rule that decides the first outcome.
 fn deciding(network: &Network<'_>, prediction: &Prediction) -> Option<String> {
-    let branch = prediction.branches.first()?;
-    let met = network.rules_met(&branch.stages);
-    met.iter()
-        .rev()
-        .find(|rule| !rule.only_leads && rule.hook.translates_destination())
-        .or(met.last())
-        .map(|rule| rule.place.to_string())
+    network.deciding(&prediction.branches.first()?.stages).map(|place| place.to_string())
 }

@@ -49,6 +49,7 @@ use target::Target;
 
 pub use crate::predict::PredictError;
 
+use crate::run::in_parallel;
 use crate::scenario::Scenario;
 use crate::text::{counted, path_text};
 
@@ -169,10 +170,12 @@ impl Default for Options {
 ///
 /// Sides that cannot be predicted, or that have nothing in common.
 pub fn diff(before: &Scenario, after: &Scenario, options: &Options) -> Result<Diff, DiffError> {
-    let (before, after) = (side::Side::of(before)?, side::Side::of(after)?);
+    let [before, after] = both([before, after], |scenario| side::Side::of(scenario));
+    let (before, after) = (before?, after?);
     let sides = [&before, &after];
-    let networks = [before.network()?, after.network()?];
-    let networks = [&networks[0], &networks[1]];
+    let [was, is] = both(sides, |side| side.network());
+    let (was, is) = (was?, is?);
+    let networks = [&was, &is];
     let most = options.most_classes as usize;
     let mut compared = compare::compare(sides, networks, most)?;
     let scenarios = sides.map(|side| side.scenario);
@@ -199,4 +202,10 @@ pub fn diff(before: &Scenario, after: &Scenario, options: &Options) -> Result<Di
         is_cut: compared.is_cut,
         unused,
     })
+}
+
+/// The same work for both sides, at the same time.
+fn both<T: Copy + Sync, R: Send>(sides: [T; 2], work: impl Fn(T) -> R + Sync) -> [R; 2] {
+    let mut done = in_parallel(&sides, None, |side| work(*side), &|_| ()).into_iter();
+    sides.map(|_| done.next().expect("a result for each side"))
 }

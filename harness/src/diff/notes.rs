@@ -1,13 +1,14 @@
 //! What changes besides packets: kernel settings, rules without effect, ports that kube-proxy holds.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
-use svclab_rules::cluster::{ProxyConfig, ProxyMode};
+use svclab_rules::cluster::{Family, ProxyConfig, ProxyMode};
 use svclab_rules::profile::Profile;
 use svclab_rules::ruleset::Rules;
 
 use super::known::Known;
 use super::side::Side;
+use crate::run::in_parallel;
 use crate::text::{counted, grouped};
 use crate::topology::Topology;
 
@@ -36,29 +37,20 @@ const MOST_RULES: usize = 1_000;
 
 /// Rules of which only one side has as many.
 fn rules(sides: [&Side<'_>; 2], has_changes: bool) -> Option<Note> {
-    let mut nodes = BTreeSet::new();
-    let mut only: [usize; 2] = [0, 0];
-    let mut details = Vec::new();
-    let mut counts: BTreeMap<(&str, u8), [HashMap<String, usize>; 2]> = BTreeMap::new();
+    let mut places: BTreeMap<(&str, Family), [Vec<&Rules>; 2]> = BTreeMap::new();
     for (at, side) in sides.into_iter().enumerate() {
         for document in &side.documents {
-            let own = &mut counts.entry((&document.netns, document.family as u8)).or_default()[at];
-            lines(&document.rules).for_each(|line| *own.entry(line).or_default() += 1);
+            places.entry((&document.netns, document.family)).or_default()[at].push(&document.rules);
         }
     }
-    for ((netns, _), [before, after]) in &counts {
-        for (at, (own, other, sign)) in [(before, after, '-'), (after, before, '+')].into_iter().enumerate() {
-            let more =
-                own.iter().map(|(line, count)| (line, count.saturating_sub(other.get(line).copied().unwrap_or(0))));
-            let mut more: Vec<(&String, usize)> = more.filter(|(_, count)| *count > 0).collect();
-            more.sort_unstable();
-            only[at] += more.iter().map(|(_, count)| count).sum::<usize>();
-            if !more.is_empty() {
-                nodes.insert(*netns);
-            }
-            let room = MOST_RULES.saturating_sub(details.len());
-            details.extend(more.into_iter().take(room).map(|(line, _)| format!("{netns}  {sign} {line}")));
-        }
+    let places: Vec<((&str, Family), [Vec<&Rules>; 2])> = places.into_iter().collect();
+    let found = in_parallel(&places, None, |((netns, _), rules)| OnlyOnOne::of(netns, rules), &|_| ());
+    let mut only: [usize; 2] = [0, 0];
+    let (mut nodes, mut details) = (BTreeSet::new(), Vec::new());
+    for (((netns, _), _), found) in places.iter().zip(found).filter(|(_, found)| found.numbers != [0, 0]) {
+        nodes.insert(*netns);
+        only = [only[0] + found.numbers[0], only[1] + found.numbers[1]];
+        details.extend(found.lines.into_iter().take(MOST_RULES.saturating_sub(details.len())));
     }
     let [before, after] = only.map(|number| grouped(number as u64));
     let effect = if has_changes {
@@ -69,6 +61,45 @@ fn rules(sides: [&Side<'_>; 2], has_changes: bool) -> Option<Note> {
     let rules =
         format!("rules differ on {}: {before} only before, {after} only after; {effect}", counted(nodes.len(), "node"));
     (only != [0, 0]).then_some(Note { code: "rules", what: rules, details, known: None })
+}
+
+/// Rules of a namespace that only one side has.
+struct OnlyOnOne {
+    numbers: [usize; 2],
+    /// Some of them.
+    lines: Vec<String>,
+}
+
+impl OnlyOnOne {
+    fn of(netns: &str, [before, after]: &[Vec<&Rules>; 2]) -> Self {
+        let mut only = Self { numbers: [0, 0], lines: Vec::new() };
+        if before == after {
+            return only;
+        }
+        let [before, after] = [before, after].map(|rules| {
+            let mut all: Vec<String> = rules.iter().copied().flat_map(lines).collect();
+            all.sort_unstable();
+            all
+        });
+        for (at, (own, other, sign)) in [(&before, &after, '-'), (&after, &before, '+')].into_iter().enumerate() {
+            for line in surplus(own, other) {
+                only.numbers[at] += 1;
+                if only.lines.len() < MOST_RULES {
+                    only.lines.push(format!("{netns}  {sign} {line}"));
+                }
+            }
+        }
+        only
+    }
+}
+
+/// The lines that a sorted list has more often than another.
+fn surplus<'l>(own: &'l [String], other: &'l [String]) -> impl Iterator<Item = &'l String> {
+    let mut other = other.iter().peekable();
+    own.iter().filter(move |line| {
+        while other.next_if(|next| next < line).is_some() {}
+        other.next_if(|next| next == line).is_none()
+    })
 }
 
 /// The rules of a document, a line each: those of iptables, or lines within chains, maps and sets of nftables.

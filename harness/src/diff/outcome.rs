@@ -1,11 +1,11 @@
 //! Whether the same becomes of a packet on both sides, and what, in full.
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::walk::{Packet, Share};
 
 use crate::predict::{PredictedBranch, PredictedOutcome, PredictedReply, Prediction};
+use crate::scenario::RejectKind;
 
 /// By how much a share may differ: probabilities are written with ten digits in iptables mode, and `numgen` has none.
 pub(super) const TOLERANCE: f64 = 1e-6;
@@ -39,26 +39,49 @@ pub(super) fn unknown_rule(prediction: &Prediction) -> Option<String> {
     })
 }
 
-/// Every outcome with its share. Why a packet is lost is left out, for rules of both modes differ.
-fn shares(prediction: &Prediction, packet: &Packet, image: &dyn Fn(IpAddr) -> IpAddr) -> BTreeMap<String, f64> {
+/// What can become of a packet, as far as it counts. Why a packet is lost is left out, for rules of both modes differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Outcome<'p> {
+    Delivered { at: &'p str, to: SocketAddr, source: IpAddr, keeps_port: bool, reply: Option<SocketAddr> },
+    Rejected { at: &'p str, kind: RejectKind },
+    Dropped { at: &'p str },
+    Unknown { chain: &'p str, number: usize },
+}
+
+/// Every outcome with its share, in order.
+fn shares<'p>(
+    prediction: &'p Prediction,
+    packet: &Packet,
+    image: &dyn Fn(IpAddr) -> IpAddr,
+) -> Vec<(Outcome<'p>, f64)> {
     let of = |address: &SocketAddr| SocketAddr::new(image(address.ip()), address.port());
-    let mut shares = BTreeMap::new();
-    for PredictedBranch { share, outcome, .. } in &prediction.branches {
-        let words = match outcome {
-            PredictedOutcome::Delivered { at, source, destination, reply } => {
-                let keeps_port = packet.transport.ports().is_some_and(|(port, _)| port == source.port());
-                let reply = match reply {
-                    PredictedReply::From(address) => of(address).to_string(),
-                    PredictedReply::Lost { .. } | PredictedReply::Unknown(_) => "none".to_owned(),
-                };
-                format!("{at} {} {} {keeps_port} {reply}", of(destination), image(source.ip()))
-            }
-            PredictedOutcome::Rejected { kind, at, .. } => format!("rejected {kind:?} {at}"),
-            PredictedOutcome::Dropped { at, .. } => format!("dropped {at}"),
-            PredictedOutcome::Unknown { rule, .. } => format!("unknown {rule}"),
-        };
-        *shares.entry(words).or_insert(0.0) += share.to_f64();
-    }
+    let own_port = packet.transport.ports().map(|(port, _)| port);
+    let outcome = |outcome: &'p PredictedOutcome| match outcome {
+        PredictedOutcome::Delivered { at, source, destination, reply } => Outcome::Delivered {
+            at,
+            to: of(destination),
+            source: image(source.ip()),
+            keeps_port: own_port == Some(source.port()),
+            reply: match reply {
+                PredictedReply::From(address) => Some(of(address)),
+                PredictedReply::Lost { .. } | PredictedReply::Unknown(_) => None,
+            },
+        },
+        PredictedOutcome::Rejected { kind, at, .. } => Outcome::Rejected { at, kind: *kind },
+        PredictedOutcome::Dropped { at, .. } => Outcome::Dropped { at },
+        PredictedOutcome::Unknown { rule, .. } => Outcome::Unknown { chain: &rule.chain, number: rule.number },
+    };
+    let branches = prediction.branches.iter();
+    let mut shares: Vec<(Outcome<'_>, f64)> =
+        branches.map(|branch| (outcome(&branch.outcome), branch.share.to_f64())).collect();
+    shares.sort_unstable_by_key(|(outcome, _)| *outcome);
+    shares.dedup_by(|(next, more), (one, share)| {
+        let is_same = next == one;
+        if is_same {
+            *share += *more;
+        }
+        is_same
+    });
     shares
 }
 

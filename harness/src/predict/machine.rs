@@ -167,7 +167,7 @@ impl Machine {
 
     /// Where a rule of this machine stands.
     pub(super) fn place(&self, family: Family, rule: RuleId) -> Option<RulePlace> {
-        self.rules(family)?.rule(&self.netns.name, rule).map(|(place, _)| place)
+        self.rules(family)?.place(&self.netns.name, rule)
     }
 
     /// The name of an interface; the loopback's is 1.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use svclab_rules::ruleset::Rule;
-use svclab_rules::walk::{Evaluated, Hook, Packet, Step};
+use svclab_rules::walk::{Evaluated, Hook, Packet, RuleId, Step, Then};
 
 use super::{Cause, Network, PredictedBranch, PredictedOutcome, PredictedReply, RulePlace, Stage};
 
@@ -90,7 +90,8 @@ impl Network<'_> {
         let Some(rules) = self.machines[stage.netns].rules(stage.family) else { return Vec::new() };
         let netns = &self.topology.namespaces[stage.netns].name;
         let meet = |step: &Step| {
-            let (place, rule) = rules.rule(netns, step.rule)?;
+            let (_, rule) = rules.rule(step.rule)?;
+            let place = rules.place(netns, step.rule)?;
             Some(MatchedRule { place, did: step.did, next_hook: rules.next_hook(step.then), rule, packet: stage.came })
         };
         stage.path.steps().iter().filter_map(meet).collect()
@@ -120,18 +121,56 @@ impl Network<'_> {
     /// The rules that did something to a packet on its way, and the jumps that led to them. Jumps into chains that had
     /// nothing for the packet are left out.
     pub(crate) fn rules_met(&self, stages: &[Arc<Stage>]) -> Vec<Decisive> {
+        self.decisive(stages).iter().filter_map(|one| self.placed(one)).collect()
+    }
+
+    /// The rule that decides about a packet on its way: what drops, rejects or translates last before it is routed, or else what is met last.
+    pub(crate) fn deciding(&self, stages: &[Arc<Stage>]) -> Option<RulePlace> {
+        let met = self.decisive(stages);
+        let before_routing =
+            met.iter().rev().find(|one| !one.rule.only_jumps() && one.stage.hook.translates_destination());
+        before_routing.or(met.last()).and_then(|one| self.placed(one)).map(|one| one.place)
+    }
+
+    /// Whether a rule for packets in the connection state INVALID ends the way of a packet or of its reply.
+    pub(crate) fn is_ended_as_invalid(&self, branch: &PredictedBranch) -> bool {
+        let ended = [branch.stages.last(), branch.back.last()].into_iter().flatten();
+        ended.filter_map(|stage| Some((stage, stage.path.last()?))).filter(|(_, step)| step.then == Then::End).any(
+            |(stage, step)| {
+                let rules = self.machines[stage.netns].rules(stage.family);
+                rules.and_then(|rules| rules.rule(step.rule)).is_some_and(|(_, rule)| rule.is_for_invalid())
+            },
+        )
+    }
+
+    fn decisive<'s>(&'s self, stages: &'s [Arc<Stage>]) -> Vec<Met<'s>> {
         let mut met = Vec::new();
         for stage in stages {
-            let mut led_to: Vec<Decisive> = Vec::new();
-            for one in self.met(stage).into_iter().rev() {
-                let is_met = matches!(one.did, Evaluated::Match(_) | Evaluated::Stop);
-                let leads = led_to.last().is_some_and(|next| one.next_hook.chain() == Some(next.place.chain.as_str()));
-                if is_met && (leads || one.next_hook.is_end() || one.rule.has_effect()) {
-                    led_to.push(Decisive { hook: stage.hook, only_leads: one.rule.only_jumps(), place: one.place });
+            let Some(rules) = self.machines[stage.netns].rules(stage.family) else { continue };
+            let mut led_to: Vec<Met<'_>> = Vec::new();
+            for step in stage.path.steps().into_iter().rev() {
+                let Some((chain, rule)) = rules.rule(step.rule) else { continue };
+                let is_met = matches!(step.did, Evaluated::Match(_) | Evaluated::Stop);
+                let leads = led_to.last().is_some_and(|next| rules.is_led_to(step.then, next.chain));
+                if is_met && (leads || matches!(step.then, Then::Accept | Then::End) || rule.has_effect()) {
+                    led_to.push(Met { stage, id: step.rule, chain, rule });
                 }
             }
             met.extend(led_to.into_iter().rev());
         }
         met
     }
+
+    fn placed(&self, met: &Met<'_>) -> Option<Decisive> {
+        let place = self.machines[met.stage.netns].place(met.stage.family, met.id)?;
+        Some(Decisive { hook: met.stage.hook, only_leads: met.rule.only_jumps(), place })
+    }
+}
+
+/// A rule that decided about a packet, before anyone asks for its text.
+struct Met<'s> {
+    stage: &'s Stage,
+    id: RuleId,
+    chain: &'s str,
+    rule: Rule<'s>,
 }

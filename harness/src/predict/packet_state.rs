@@ -172,8 +172,8 @@ impl PacketState {
 
     /// Its protocol, where it has ports.
     pub(super) fn protocol(&self, set: Set<'_>) -> Option<Protocol> {
-        if let Some(set) = set {
-            let number = u128::from(self.packet.transport.protocol());
+        let number = u128::from(self.packet.transport.protocol());
+        if let Some(set) = set.filter(|set| set.is_open(Field::Protocol, number)) {
             let known = [6, 17, 132].contains(&number);
             let numbers = if known { vec![(number, number)] } else { vec![(6, 6), (17, 17), (132, 132)] };
             set.ask(Field::Protocol, number, &numbers.into_iter().collect());

@@ -1,9 +1,9 @@
 //! The rules of a namespace for one family, in either language or both.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use svclab_rules::cluster::Family;
-use svclab_rules::ruleset::{self, Program, Rule};
+use svclab_rules::ruleset::{self, ChainIndex, Program, Rule};
 use svclab_rules::walk::{Arrival, Branch, ChainId, Fork, Narrowed, Narrowing, RuleId, Then};
 
 use super::matched_rule::NextHook;
@@ -15,6 +15,8 @@ pub(super) struct Rules {
     family: Family,
     /// In the order in which they are installed.
     installed: Vec<Arc<ruleset::Rules>>,
+    /// The chains of each, found when the first rule is asked for.
+    indexes: OnceLock<Vec<ChainIndex>>,
     program: Program,
 }
 
@@ -26,7 +28,7 @@ impl Rules {
         let installed: Vec<_> = documents.iter().map(|document| Arc::clone(&document.rules)).collect();
         let program = ruleset::compile(&installed.iter().map(|rules| &**rules).collect::<Vec<_>>(), family);
         let program = program.map_err(|errors| PredictError::unsound(netns.clone(), &errors))?;
-        Ok(Some(Self { family, installed, program }))
+        Ok(Some(Self { family, installed, indexes: OnceLock::new(), program }))
     }
 
     /// Takes a packet through a hook; returns also where sources of its set were set apart.
@@ -51,24 +53,36 @@ impl Rules {
         self.program.chain(chain)
     }
 
-    /// Where a rule stands, and the rule.
-    pub(super) fn rule(&self, netns: &str, rule: RuleId) -> Option<(RulePlace, Rule<'_>)> {
+    /// A rule, with the name of its chain.
+    pub(super) fn rule(&self, rule: RuleId) -> Option<(&str, Rule<'_>)> {
+        let place = self.program.place(rule);
+        Some((place.chain, self.numbered(place.table, place.chain, place.rule)?))
+    }
+
+    /// Where a rule stands, with its text.
+    pub(super) fn place(&self, netns: &str, rule: RuleId) -> Option<RulePlace> {
         let place = self.program.place(rule);
         let rule = self.numbered(place.table, place.chain, place.rule)?;
-        let place = RulePlace {
+        Some(RulePlace {
             netns: netns.to_owned(),
             table: place.table.to_owned(),
             chain: place.chain.to_owned(),
             number: place.rule,
             text: rule.print(self.family, place.chain),
-        };
-        Some((place, rule))
+        })
     }
 
     /// A rule by its number in its chain, from 1.
     pub(super) fn numbered(&self, table: &str, chain: &str, number: usize) -> Option<Rule<'_>> {
         let at = number.checked_sub(1)?;
-        self.installed.iter().find_map(|rules| rules.rule(self.family, table, chain, at))
+        let indexes = self.indexes.get_or_init(|| self.installed.iter().map(|rules| rules.index_chains()).collect());
+        let mut installed = self.installed.iter().zip(indexes);
+        installed.find_map(|(rules, index)| rules.rule(index, self.family, table, chain, at))
+    }
+
+    /// Whether a packet goes from a rule to a chain of this name.
+    pub(super) fn is_led_to(&self, then: Then, chain: &str) -> bool {
+        matches!(then, Then::Jump(to) | Then::Goto(to) if self.chain(to).1 == chain)
     }
 
     /// Where a packet goes from a rule.

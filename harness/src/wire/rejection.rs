@@ -8,7 +8,7 @@ use super::describe::{error_words, version};
 use super::{Chunk, Flow, Icmp, IcmpError, Packet, TcpFlags, Transport};
 
 /// The kind of a rejection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum RejectKind {
     /// In any way.

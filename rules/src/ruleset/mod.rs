@@ -16,7 +16,7 @@ pub use crate::nftables::Unsupported;
 pub use other_tables::OtherTables;
 pub use parse::ParseError;
 pub use program::{CompileError, Program, compile};
-pub use rule::Rule;
+pub use rule::{ChainIndex, Rule};
 
 /// Rules of iptables or nftables, with the line of each where they were parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]

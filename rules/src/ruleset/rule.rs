@@ -3,7 +3,7 @@
 use super::Rules;
 use crate::cluster::Family;
 use crate::iptables::{self, Match, Target};
-use crate::nftables::{self, Statement, Verdict};
+use crate::nftables::{self, Condition, ConnectionState, Statement, Verdict};
 
 /// A rule in its language, with the rules of its chain.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,17 +26,54 @@ pub enum Rule<'r> {
     },
 }
 
+/// The chains of [`Rules`] by name: there may be tens of thousands.
+#[derive(Debug, Clone)]
+pub struct ChainIndex {
+    /// The positions of each table's chains, in the order of their names.
+    tables: Vec<Vec<u32>>,
+}
+
+impl ChainIndex {
+    fn find<C>(&self, table: usize, chains: &[C], name: &str, name_of: impl Fn(&C) -> &str) -> Option<usize> {
+        let order = self.tables.get(table)?;
+        let at = order.binary_search_by(|at| name_of(&chains[*at as usize]).cmp(name)).ok()?;
+        Some(order[at] as usize)
+    }
+}
+
+/// The positions of chains in the order of their names.
+fn sorted<C>(chains: &[C], name_of: impl Fn(&C) -> &str) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..chains.len() as u32).collect();
+    order.sort_by_key(|at| name_of(&chains[*at as usize]));
+    order
+}
+
 impl Rules {
-    /// Returns the rule of a family at a position of its chain, from 0.
-    pub fn rule(&self, family: Family, table: &str, chain: &str, at: usize) -> Option<Rule<'_>> {
+    /// Orders the chains by name, for [`Self::rule`].
+    pub fn index_chains(&self) -> ChainIndex {
+        let tables = match (self.iptables(), self.nftables()) {
+            (Some(rules), _) => rules.tables.iter().map(|table| sorted(&table.chains, |chain| &chain.name)).collect(),
+            (None, Some(parsed)) => {
+                parsed.rules.tables.iter().map(|table| sorted(&table.chains, |chain| &chain.name)).collect()
+            }
+            (None, None) => Vec::new(),
+        };
+        ChainIndex { tables }
+    }
+
+    /// Returns the rule of a family at a position of its chain, from 0. The index is of these rules.
+    pub fn rule(&self, index: &ChainIndex, family: Family, table: &str, chain: &str, at: usize) -> Option<Rule<'_>> {
         if let Some(rules) = self.iptables() {
-            let table = rules.tables.iter().find(|one| one.name.as_str() == table)?;
-            let chain = table.chain(chain)?.rules.as_slice();
+            let position = rules.tables.iter().position(|one| one.name.as_str() == table)?;
+            let chains = &rules.tables[position].chains;
+            let chain = chains[index.find(position, chains, chain, |chain| &chain.name)?].rules.as_slice();
             return Some(Rule::Iptables { rule: chain.get(at)?, chain });
         }
         let tables = &self.nftables()?.rules.tables;
-        let table = tables.iter().find(|one| one.family == family && &*one.name == table)?;
-        let chain = table.chain(chain)?.rules.as_slice();
+        let position = tables.iter().position(|one| one.family == family && &*one.name == table)?;
+        let table = &tables[position];
+        let chain = index.find(position, &table.chains, chain, |chain| &chain.name)?;
+        let chain = table.chains[chain].rules.as_slice();
         Some(Rule::Nftables { rule: chain.get(at)?, chain, table })
     }
 }
@@ -68,6 +105,21 @@ impl Rule<'_> {
                     matches!(rule.statements.as_slice(), [Statement::Verdict(Verdict::Jump(_) | Verdict::Goto(_))]);
                 rule.conditions.is_empty() && jumps
             }
+        }
+    }
+
+    /// Whether it is for packets in the connection state `INVALID`.
+    pub fn is_for_invalid(self) -> bool {
+        let names = |states: &iptables::States, negated: bool| states.intersects(iptables::States::INVALID) && !negated;
+        match self {
+            Self::Iptables { rule, .. } => rule
+                .matches
+                .iter()
+                .any(|one| matches!(one, Match::State { states, .. } if names(&states.value, states.negated))),
+            Self::Nftables { rule, .. } => rule.conditions.iter().any(|one| {
+                matches!(one, Condition::State(states)
+                    if !states.negated && states.states.contains(&ConnectionState::Invalid))
+            }),
         }
     }
 

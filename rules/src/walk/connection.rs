@@ -5,9 +5,10 @@
 
 use std::net::IpAddr;
 
+use smallvec::SmallVec;
+
 use super::field::Field;
 use super::hook::Hook;
-use super::intervals::Intervals;
 use super::narrowing::Narrowing;
 use super::packet::{Packet, Transport};
 use super::tuple::Tuple;
@@ -143,27 +144,29 @@ impl Tracking {
     ///
     /// `tcp_new`, `nf_conntrack_icmp_packet`, `icmpv6_new`, `nf_conntrack_icmpv6_error`.
     pub fn unknown(packet: &Packet, narrowing: Option<&Narrowing>) -> Self {
-        let ask = |field: Field, numbers: &[u128]| {
-            let numbers: Intervals = numbers.iter().map(|number| (*number, *number)).collect();
+        let among = |field: Field, ranges: &[(u128, u128)]| {
             let value = field.of(packet);
-            narrowing.map_or_else(|| numbers.contains(value), |narrowing| narrowing.ask(field, value, &numbers))
+            narrowing.map_or_else(
+                || ranges.iter().any(|(first, last)| (*first..=*last).contains(&value)),
+                |narrowing| narrowing.ask_ranges(field, value, ranges),
+            )
         };
+        let is_protocol = |number: u128| among(Field::Protocol, &[(number, number)]);
+        let opens = || among(Field::Flags, &Transport::NEW_FLAGS.map(|flags| (flags.into(), flags.into())));
         let of_types = |kinds: &[u128]| {
-            let numbers: Intervals = kinds.iter().map(|kind| (kind << 8, kind << 8 | 0xff)).collect();
-            let value = Field::Icmp.of(packet);
-            narrowing.map_or_else(|| numbers.contains(value), |narrowing| narrowing.ask(Field::Icmp, value, &numbers))
+            let ranges: SmallVec<[_; 8]> = kinds.iter().map(|kind| (kind << 8, kind << 8 | 0xff)).collect();
+            among(Field::Icmp, &ranges)
         };
         let (is_new, is_untracked) = match packet.transport {
-            Transport::Tcp { .. } => {
-                (ask(Field::Protocol, &[6]) && ask(Field::Flags, &Transport::NEW_FLAGS.map(u128::from)), false)
-            }
-            Transport::Icmp { v6: false, .. } => (ask(Field::Protocol, &[1]) && of_types(&[8, 13, 15, 17]), false),
+            Transport::Tcp { .. } => (is_protocol(6) && opens(), false),
+            Transport::Icmp { v6: false, .. } => (is_protocol(1) && of_types(&[8, 13, 15, 17]), false),
             Transport::Icmp { v6: true, .. } => {
-                let is_untracked = ask(Field::Protocol, &[58]) && of_types(&[130, 131, 132, 133, 134, 135, 136, 143]);
+                let is_untracked = is_protocol(58) && of_types(&[130, 131, 132, 133, 134, 135, 136, 143]);
                 (!is_untracked && of_types(&[128, 139]), is_untracked)
             }
             Transport::Udp { .. } | Transport::Sctp { .. } | Transport::Other(_) => {
-                ask(Field::Protocol, &[6, if packet.destination.is_ipv6() { 58 } else { 1 }]);
+                let icmp = if packet.destination.is_ipv6() { 58 } else { 1 };
+                among(Field::Protocol, &[(6, 6), (icmp, icmp)]);
                 (true, false)
             }
         };

@@ -121,8 +121,16 @@ impl Narrowing {
     /// Leaves the packets that give another answer than the witness to a question whether a field is among some numbers. Returns the
     /// answer.
     pub fn ask(&self, field: Field, value: u128, among: &Intervals) -> bool {
-        self.asked(field, value, || among.clone());
+        if let Some((field, added)) = self.own(field, value) {
+            self.narrow(field, value, added, among);
+        }
         among.contains(value)
+    }
+
+    /// As [`Self::ask`], for numbers that are listed.
+    pub(super) fn ask_ranges(&self, field: Field, value: u128, among: &[(u128, u128)]) -> bool {
+        self.asked(field, value, || among.iter().copied().collect());
+        among.iter().any(|(first, last)| (*first..=*last).contains(&value))
     }
 
     /// Leaves the packets that have another one of some sorted, disjoint keys in a field than the witness, a region for each key, and
@@ -194,19 +202,24 @@ impl Narrowing {
     }
 
     fn asked(&self, field: Field, value: u128, among: impl FnOnce() -> Intervals) {
-        let Some((field, added)) = self.own(field, value) else { return };
-        let mut among = among();
-        if added > 0 {
-            // A kernel has chosen the port, by the class of the one before.
-            let own = value.saturating_sub(added);
-            let class =
-                SOURCE_PORT_CLASSES.into_iter().map(|class| (u128::from(*class.start()), u128::from(*class.end())));
-            let class: Intervals = class.filter(|(first, last)| (*first..=*last).contains(&own)).collect();
-            self.shared.borrow_mut().narrow(field, &class);
-            among =
-                among.ranges().iter().map(|(first, last)| (first.saturating_sub(1), last.saturating_sub(1))).collect();
+        if let Some((field, added)) = self.own(field, value) {
+            self.narrow(field, value, added, &among());
         }
-        self.shared.borrow_mut().narrow(field, &among);
+    }
+
+    /// Keeps what answers as the witness does, of whose number in a field this one is, with so much added.
+    fn narrow(&self, field: Field, value: u128, added: u128, among: &Intervals) {
+        let mut shared = self.shared.borrow_mut();
+        if added == 0 {
+            return shared.narrow(field, among);
+        }
+        // A kernel has chosen the port, by the class of the one before.
+        let own = value.saturating_sub(added);
+        let class = SOURCE_PORT_CLASSES.into_iter().map(|class| (u128::from(*class.start()), u128::from(*class.end())));
+        let class: Intervals = class.filter(|(first, last)| (*first..=*last).contains(&own)).collect();
+        shared.narrow(field, &class);
+        let before = among.ranges().iter().map(|(first, last)| (first.saturating_sub(1), last.saturating_sub(1)));
+        shared.narrow(field, &before.collect());
     }
 
     /// The field of the witness that a number is, and what was added to it: rules that leave the source port to chance give the next

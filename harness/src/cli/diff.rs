@@ -3,19 +3,18 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use svclab_rules::cluster::ProxyMode;
-use svclab_rules::profile::Profile;
 
 use super::console::Console;
 use super::failure::Failure;
 use super::inputs::{InputArgs, load_all, of_rules};
 use super::labs::{BackendArgs, ClassArgs, prepare, trouble};
+use super::release::{Proxy, proxy, with_proxy};
 use super::reports::{ReportArgs, Reports};
-use super::{Exit, text_of, warn};
+use super::{Exit, text_of};
 use svclab::diff::{self, Accepted, Options};
 use svclab::environment::Environment;
 use svclab::input::unreadable;
-use svclab::scenario::{self, Install, Scenario};
+use svclab::scenario::Scenario;
 use svclab::text::printable;
 
 /// List all Service traffic that changes between two clusters, or between two kube-proxies for one cluster.
@@ -70,25 +69,6 @@ enum Format {
     Json,
     /// A table, for the comment of a pull request.
     Markdown,
-}
-
-/// A release and mode of kube-proxy.
-#[derive(Debug, Clone, Copy)]
-struct Proxy {
-    version: Option<Profile>,
-    mode: Option<ProxyMode>,
-}
-
-fn proxy(text: &str) -> Result<Proxy, String> {
-    let mode = |word: &str| word.parse::<ProxyMode>().map_err(|error| error.to_string());
-    let version = |word: &str| word.parse::<Profile>().map_err(|error| error.to_string());
-    match text.split_once(':') {
-        Some((release, word)) => Ok(Proxy { version: Some(version(release)?), mode: Some(mode(word)?) }),
-        None if text.starts_with(|letter: char| letter.is_ascii_digit()) => {
-            Ok(Proxy { version: Some(version(text)?), mode: None })
-        }
-        None => Ok(Proxy { version: None, mode: Some(mode(text)?) }),
-    }
 }
 
 /// Runs the command.
@@ -169,37 +149,6 @@ fn load(path: &PathBuf, args: &Args, console: &Console) -> Result<Scenario, Fail
             Err(Failure::new(message, "Name one file for each side."))
         }
     }
-}
-
-/// A scenario with another kube-proxy.
-fn with_proxy(
-    mut scenario: Scenario,
-    proxy: Option<Proxy>,
-    config: Option<&PathBuf>,
-    option: &str,
-    console: &Console,
-) -> Result<Scenario, Failure> {
-    if proxy.is_none() && config.is_none() {
-        return Ok(scenario);
-    }
-    if scenario.rules.iter().any(|rules| rules.install == Install::Instead) {
-        let help = "Give Kubernetes objects, or a scenario without `install: instead`.";
-        return Err(Failure::new(format!("`{option}` is for generated rules, and this input has its own"), help));
-    }
-    let own = &scenario.cluster.proxy;
-    let version = proxy.and_then(|proxy| proxy.version).map_or(own.version.clone(), |version| version.to_string());
-    let mode = proxy.and_then(|proxy| proxy.mode);
-    if let Some(file) = config {
-        let (name, text) = text_of(file);
-        let text = text.map_err(|error| unreadable(&name, &error))?;
-        let (read, notes) = scenario::proxy_config(&text, &name, &version, mode)?;
-        warn(&notes, console);
-        scenario.cluster.proxy = read;
-    } else {
-        scenario.cluster.proxy.version = version;
-        scenario.cluster.proxy.mode = mode.unwrap_or(scenario.cluster.proxy.mode);
-    }
-    Ok(scenario)
 }
 
 fn accepted(args: &Args) -> Result<Accepted, Failure> {

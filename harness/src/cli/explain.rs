@@ -9,9 +9,10 @@ use super::console::Console;
 use super::inputs::{InputArgs, input, report_assumptions};
 use super::labs::{BackendArgs, own_program, prepare, trouble};
 use super::numbers::{count, index, port};
+use super::release::{Proxy, proxy, with_proxy};
 use super::{Exit, diagnostics};
 use svclab::explain::{self, Explanation};
-use svclab::infer::{AdHocProbe, with_ad_hoc_probe};
+use svclab::infer::{AdHocProbe, AdHocScenario, with_ad_hoc_probe};
 use svclab::run::SCENARIO;
 use svclab::text::counted;
 
@@ -40,6 +41,9 @@ pub(crate) struct Args {
     /// The source port [default: 33000]
     #[arg(long, value_name = "PORT", value_parser = port)]
     source_port: Option<u16>,
+    /// Explain the rules of another kube-proxy than the input names, at the start: `1.27:iptables`, `1.27` or `nftables`.
+    #[arg(long, value_name = "RELEASE[:MODE]", value_parser = proxy, conflicts_with = "step")]
+    release: Option<Proxy>,
     /// The state of the cluster after N `apply` steps of the scenario.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = index)]
     step: usize,
@@ -92,6 +96,10 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     })?;
     assumptions.extend(ad_hoc.assumptions.iter().cloned());
     report_assumptions(&path, &assumptions, console);
+    let chosen = with_proxy(ad_hoc.scenario, args.release, None, "--release", console);
+    let scenario = chosen.map_err(|failure| failure.report(console))?;
+    let cluster = if args.release.is_some() { scenario.cluster.clone() } else { ad_hoc.cluster };
+    let ad_hoc = AdHocScenario { scenario, cluster, ..ad_hoc };
     let explained = match args.live {
         true => {
             prepare(console)?;

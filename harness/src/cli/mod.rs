@@ -21,6 +21,7 @@ mod mutate;
 mod numbers;
 mod progress;
 mod proxies;
+mod release;
 mod report;
 mod reports;
 mod rules;

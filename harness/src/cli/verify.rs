@@ -8,6 +8,7 @@ use super::failure::Failure;
 use super::labs::{ClassArgs, Format, SubjectArgs, end, own_program, prepare};
 use super::progress::Bars;
 use super::proxies::{ProxyArgs, fitting};
+use super::release::{Proxy, proxy, with_proxy};
 use svclab::environment::Environment;
 use svclab::scenario::Scenario;
 use svclab::text::one_line;
@@ -18,6 +19,9 @@ use svclab::verify::{self, Options, Verified};
 pub(crate) struct Args {
     #[command(flatten)]
     subject: SubjectArgs,
+    /// Verify the rules of another kube-proxy than the input names: `1.27:iptables`, `1.27` or `nftables`.
+    #[arg(long, value_name = "RELEASE[:MODE]", value_parser = proxy)]
+    release: Option<Proxy>,
     /// Do not fail on flows that match a rule that svclab does not model.
     #[arg(long)]
     allow_unknown: bool,
@@ -48,7 +52,10 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 }
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
-    let (mut scenarios, reports) = args.subject.open(console)?;
+    let (scenarios, reports) = args.subject.open(console)?;
+    let chosen = |scenario| with_proxy(scenario, args.release, None, "--release", console);
+    let scenarios = scenarios.into_iter().map(chosen).collect::<Result<Vec<_>, _>>();
+    let mut scenarios = scenarios.map_err(|failure| failure.report(console))?;
     let programs = args.proxies.programs().map_err(|failure| failure.report(console))?;
     if let Some(programs) = &programs {
         scenarios = fitting(scenarios, programs, console)?;
@@ -68,6 +75,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         from: args.from.clone(),
         node: args.node.clone(),
         most_classes: args.classes.most_classes,
+        release: args.release.map(|release| release.to_string()),
         worker: Some(own_program()),
         ..Options::default()
     };

@@ -126,7 +126,9 @@ pub fn serve() -> io::Result<()> {
     worker::serve(|order: Order<'static>, _, _| {
         let (text, file) = order.scenario.text();
         let ad_hoc = with_files(text, file, &order.probe, &|file| order.scenario.read(file));
-        sent(&ad_hoc.map_err(|errors| misread(&errors))?, order.backend)
+        let mut ad_hoc = ad_hoc.map_err(|errors| misread(&errors))?;
+        order.scenario.choose_proxy(&mut ad_hoc.cluster);
+        sent(&ad_hoc, order.backend)
     })
 }
 

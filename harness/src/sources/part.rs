@@ -184,16 +184,21 @@ impl<'c, 'a> Sources<'c, 'a> {
         }
     }
 
+    /// What is known of the release, with the document.
+    fn known(&self) -> Option<(Disagreement, String)> {
+        let known_bug = self.promise.known_bug?;
+        Some((Disagreement::Known, format!("{known_bug} [{}]", known_bug.document())))
+    }
+
     /// The promise is not kept, and it is unknown whether the rules are the cause.
     fn unkept_unpredicted(&self, seen: &FlowOutcome) -> (Disagreement, String) {
-        let known = self.promise.known_bug.map(|known_bug| (Disagreement::Known, known_bug.to_string()));
-        known.unwrap_or_else(|| (Disagreement::Unkept, self.short(seen)))
+        self.known().unwrap_or_else(|| (Disagreement::Unkept, self.short(seen)))
     }
 
     /// The promise is not kept, and the kernel does what was predicted.
     fn unkept(&self, broken: Option<&PredictedBranch>, prediction: Option<&Prediction>) -> (Disagreement, String) {
-        if let Some(known_bug) = self.promise.known_bug {
-            return (Disagreement::Known, known_bug.to_string());
+        if let Some(known) = self.known() {
+            return known;
         }
         let Some(branch) = broken else {
             let what = prediction.and_then(|prediction| self.context.comparison.uneven(&self.promise, prediction));

@@ -62,21 +62,29 @@ impl Behind<'_, '_> {
 
     /// Second connections of the client, and first ones of others.
     fn connections(&self, affinity: Option<u32>, later: &mut Later) {
+        let seconds = affinity.unwrap_or(0);
         // Asked again: the prediction of an endpoint that asks its own service has its own branch alone.
-        let fresh = self.destinations(&self.packet, None, 0);
+        let fresh = self.destinations(&self.packet, &[], 0);
         let other = self.another_client();
-        for first in &self.prediction.branches {
-            let Some(to) = endpoint(first) else { continue };
-            let at_once = self.destinations(&self.packet, first, affinity.unwrap_or(0).saturating_sub(1));
-            let afterwards = self.destinations(&self.packet, first, affinity.unwrap_or(0).saturating_add(1));
-            let own = other.map(|other| self.destinations(&other, None, 0));
-            let behind = other.map(|other| self.destinations(&other, Some(first), 0));
-            let [own_words, behind_words] = [&own, &behind].map(|all| all.as_deref().map_or("none".to_owned(), listed));
+        let own = other.map(|other| self.destinations(&other, &[], 0));
+        let all: Vec<&PredictedBranch> =
+            self.prediction.branches.iter().filter(|one| endpoint(one).is_some()).collect();
+        // What nobody notices of all first connections together is not noticed of one.
+        let is_forgotten = self.destinations(&self.packet, &all, seconds.saturating_add(1)) == fresh;
+        let is_private = other.map(|other| self.destinations(&other, &all, 0)) == own;
+        for (first, to) in all.iter().filter_map(|first| Some((*first, endpoint(first)?))) {
+            let first = std::slice::from_ref(&first);
+            let at_once = self.destinations(&self.packet, first, seconds.saturating_sub(1));
+            let afterwards = || self.destinations(&self.packet, first, seconds.saturating_add(1));
+            let afterwards = (!is_forgotten).then(afterwards).filter(|afterwards| *afterwards != fresh);
+            let behind = || other.map(|other| self.destinations(&other, first, 0));
+            let behind = (!is_private).then(behind).filter(|behind| *behind != own).flatten();
+            let words = |other: &Option<Vec<SocketAddr>>| other.as_deref().map_or("anywhere".to_owned(), listed);
             later.words.push(format!(
-                "after a connection to {to}, the client's next one goes to {}, later ones to {}; another client's goes to \
-                 {behind_words}, without it to {own_words}",
+                "after a connection to {to}, the client's next one goes to {}, later ones to {}; another client's goes to {}",
                 listed(&at_once),
-                listed(&afterwards)
+                words(&afterwards),
+                words(&behind),
             ));
             let fault = match affinity {
                 None if at_once != fresh => {
@@ -85,10 +93,10 @@ impl Behind<'_, '_> {
                 Some(seconds) if at_once != [to] => Some(format!(
                     "a second connection of a client of {to} within {seconds} s may go to another endpoint"
                 )),
-                Some(seconds) if afterwards != fresh => {
+                Some(seconds) if afterwards.is_some() => {
                     Some(format!("a client of {to} stays with it for longer than {seconds} s"))
                 }
-                _ if behind != own => {
+                _ if behind.is_some() => {
                     Some(format!("a connection of another client depends on an earlier one of a client of {to}"))
                 }
                 _ => None,
@@ -167,15 +175,10 @@ impl Behind<'_, '_> {
         Some(Packet { source: bits_address(other, self.packet.family()), ..self.packet })
     }
 
-    /// Where a client's connection may go so many seconds after a first one.
-    fn destinations<'b>(
-        &self,
-        packet: &Packet,
-        first: impl Into<Option<&'b PredictedBranch>>,
-        age: u32,
-    ) -> Vec<SocketAddr> {
+    /// Where a client's connection may go so many seconds after first ones.
+    fn destinations(&self, packet: &Packet, first: &[&PredictedBranch], age: u32) -> Vec<SocketAddr> {
         let mut memory = Memory::new();
-        for (netns, effect) in first.into().into_iter().flat_map(|first| &first.remembered) {
+        for (netns, effect) in first.iter().flat_map(|first| &first.remembered) {
             let environment = memory.entry(*netns).or_insert_with(|| self.network.environment(*netns).clone());
             match effect {
                 Effect::Note { list, address } => environment.recent.note(list, *address, age),

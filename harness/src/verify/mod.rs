@@ -76,6 +76,8 @@ pub struct Options {
     /// How many classes of packets are followed at most, of all pods of a node, of each node's processes, and of hosts by each of their ways:
     /// each takes time, and those that are left take memory.
     pub most_classes: u32,
+    /// The release and mode of kube-proxy, where others were chosen than the input names, as `svclab explain --release` takes them.
+    pub release: Option<String>,
     /// The program whose processes labs are in, one for each of `jobs`: svclab, which [`serve`]s with the arguments
     /// [`WORKER`](crate::worker::WORKER) and `verify`. Then the death of a lab's process is an error of its scenario. It reads the
     /// texts in [`Scenario::inputs`] again, so scenarios must be as they were read. `None` for threads of this process.
@@ -102,6 +104,7 @@ impl Default for Options {
             from: None,
             node: None,
             most_classes: MOST_CLASSES,
+            release: None,
             worker: None,
             progress: Arc::default(),
         }

@@ -245,7 +245,8 @@ impl<'a> Verifying<'_, 'a> {
         let file = printable(&self.scenario.file).to_string();
         // A file whose name begins with a hyphen would be an option.
         let file = if file == STANDARD_INPUT { "-".to_owned() } else { shell_word(&file) };
-        format!("svclab explain --from={from} --to={to} --protocol={protocol}{port} -- {file}")
+        let release = self.options.release.as_ref().map(|release| format!(" --release={release}")).unwrap_or_default();
+        format!("svclab explain --from={from} --to={to} --protocol={protocol}{port}{release} -- {file}")
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use svclab_rules::cluster::Cluster;
 
 use crate::input::Diagnostics;
 use crate::proxy::Programs;
@@ -22,6 +23,8 @@ pub(crate) struct Texts<'a> {
     texts: BTreeMap<Cow<'a, OsStr>, Cow<'a, str>>,
     /// The names of its tests in their order.
     tests: Vec<Cow<'a, str>>,
+    /// The release and mode of its kube-proxy, which may have been chosen otherwise.
+    proxy: (Cow<'a, str>, Cow<'a, str>),
 }
 
 impl<'a> Texts<'a> {
@@ -32,6 +35,10 @@ impl<'a> Texts<'a> {
             file: Cow::Borrowed(scenario.file.as_os_str()),
             texts: scenario.inputs.iter().map(text).collect(),
             tests: scenario.tests.iter().map(|test| Cow::Borrowed(test.name.as_str())).collect(),
+            proxy: (
+                Cow::Borrowed(&scenario.cluster.proxy.version),
+                Cow::Owned(scenario.cluster.proxy.mode.to_string()),
+            ),
         }
     }
 
@@ -62,7 +69,15 @@ impl<'a> Texts<'a> {
         let mut scenario = parsed.map_err(|errors| misread(&errors))?;
         let place = |name: &str| self.tests.iter().position(|other| other == name);
         scenario.tests.sort_by_cached_key(|test| place(&test.name));
+        self.choose_proxy(&mut scenario.cluster);
         Ok(scenario)
+    }
+
+    /// Gives a cluster that was read from the texts the release and mode that the command chose.
+    pub(crate) fn choose_proxy(&self, cluster: &mut Cluster) {
+        let (version, mode) = &self.proxy;
+        cluster.proxy.version = version.clone().into_owned();
+        cluster.proxy.mode = mode.parse().unwrap_or(cluster.proxy.mode);
     }
 }
 

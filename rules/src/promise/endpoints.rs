@@ -11,6 +11,8 @@ use crate::cluster::{EndpointSlice, Family, Node, Service, ServicePort};
 /// All endpoints of a service port in one family.
 pub(super) struct Candidates<'a> {
     all: Vec<Candidate<'a>>,
+    /// Further entries of their addresses, in the order of these.
+    repeated: Vec<Candidate<'a>>,
     /// Whether endpoints that are shutting down stand in.
     terminating_stand_in: bool,
 }
@@ -31,14 +33,32 @@ impl<'a> Candidates<'a> {
             all.extend(addresses.map(|(endpoint, ip)| Candidate { address: SocketAddr::new(ip, number), endpoint }));
         }
         all.sort_by_key(|candidate| (candidate.address, !candidate.is_ready(), !candidate.is_serving_terminating()));
-        all.dedup_by_key(|candidate| candidate.address);
-        Self { all, terminating_stand_in: setting.profile.terminating_endpoints(setting.config()) }
+        let mut repeated = Vec::new();
+        all.dedup_by(|next, kept| {
+            let is_repeated = next.address == kept.address;
+            if is_repeated {
+                repeated.push(*next);
+            }
+            is_repeated
+        });
+        Self { all, repeated, terminating_stand_in: setting.profile.terminating_endpoints(setting.config()) }
     }
 
     /// Whether any node could serve a new connection.
     pub(super) fn any_usable(&self) -> bool {
         let stands_in = |candidate: &Candidate<'_>| self.terminating_stand_in && candidate.is_serving_terminating();
         self.all.iter().any(|candidate| candidate.is_ready() || stands_in(candidate))
+    }
+
+    /// Whether one that is ready has entries of this node that all are not.
+    pub(super) fn are_hidden_on(&self, node: &Node) -> bool {
+        let is_hidden = |address: SocketAddr| {
+            let same = self.all.iter().chain(&self.repeated).filter(|one| one.address == address);
+            let mut own = same.filter(|one| one.is_on(node)).peekable();
+            own.peek().is_some() && own.all(|one| !one.is_ready())
+        };
+        let repeated = self.repeated.iter().map(|one| one.address);
+        repeated.filter(|address| self.all.iter().any(|one| one.address == *address && one.is_ready())).any(is_hidden)
     }
 
     /// Those that serve with policy Cluster: all that are ready, or by topology those that are meant for the node.

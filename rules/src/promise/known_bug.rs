@@ -29,6 +29,27 @@ pub enum KnownBug {
     /// In nftables mode from 1.36, a node does not masquerade what it sends back to its sender, unless its kube-proxy knows the sender
     /// for an endpoint of the node's own: the set `hairpin-connections` has no others.
     HairpinOfAnotherNode,
+    /// Up to 1.35, of several entries with one address the one of the node itself counts, also where it is not ready and another is.
+    OwnEntryCounts,
+}
+
+impl KnownBug {
+    /// Where it is documented: an address, or a file of svclab's repository.
+    pub fn document(self) -> &'static str {
+        match self {
+            Self::ExternalIpsFromInside => "https://github.com/kubernetes/kubernetes/pull/96296",
+            Self::InternalPolicyMixed => "scenarios/releases/1.23-internal-policy.yaml",
+            Self::DropIsForwarded => "https://github.com/kubernetes/kubernetes/pull/110290",
+            Self::NoShortCutForNodes => "scenarios/releases/1.14-policy-local.yaml",
+            Self::ShortCutDropped => "https://github.com/kubernetes/kubernetes/issues/131765",
+            Self::Ipv6LoopbackLost => "https://github.com/kubernetes/kubernetes/pull/108250",
+            Self::RefusedAtEveryAddress | Self::NodeNotRefused => {
+                "https://github.com/kubernetes/enhancements/tree/master/keps/sig-network/3866-nftables-proxy"
+            }
+            Self::HairpinOfAnotherNode => "rules/src/profile/nftables.rs",
+            Self::OwnEntryCounts => "rules/src/profile/endpoints.rs",
+        }
+    }
 }
 
 impl fmt::Display for KnownBug {
@@ -53,6 +74,9 @@ impl fmt::Display for KnownBug {
             }
             Self::HairpinOfAnotherNode => {
                 "in nftables mode from 1.36, a node does not masquerade what it sends back to an endpoint on another node"
+            }
+            Self::OwnEntryCounts => {
+                "up to 1.35, of several entries with one address that of the node itself counts, even if it is not ready"
             }
             Self::RefusedAtEveryAddress => {
                 "in iptables mode, a node port without endpoints is refused at addresses too that serve no node ports"

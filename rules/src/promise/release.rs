@@ -33,6 +33,8 @@ impl Handling<'_, '_> {
             Some(KnownBug::NodeNotRefused)
         } else if !is_own && self.sends_back_as_it_is(outcome) {
             Some(KnownBug::HairpinOfAnotherNode)
+        } else if !profile.prefers_running_endpoint() && candidates.are_hidden_on(self.node) {
+            Some(KnownBug::OwnEntryCounts)
         } else {
             None
         }

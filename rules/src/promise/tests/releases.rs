@@ -198,3 +198,20 @@ fn an_unknown_release_is_told() {
     assert!(Promises::of(&cluster).is_err());
     assert!(questions(&cluster, &[]).is_err());
 }
+
+/// An address with an entry on node b that is ready, and one on node a that shuts down.
+#[rstest]
+#[case::own_entry("1.35", "pod client", Some(KnownBug::OwnEntryCounts))]
+#[case::other_node("1.35", "pod other", None)]
+#[case::running_entry("1.36", "pod client", None)]
+fn an_own_entry_hides_a_ready_one(#[case] version: &str, #[case] from: &str, #[case] expected: Option<KnownBug>) {
+    let mut cluster = cluster();
+    cluster.proxy.version = version.to_owned();
+    let ending = Endpoint { ready: false, terminating: true, ..endpoint("10.244.1.3") };
+    cluster.slices[0].endpoints[0].node = Some("b".to_owned());
+    assert_eq!(ask(&cluster, from, "10.96.0.80:80").known_bug, None);
+    cluster.slices[0].endpoints.push(ending);
+    let promise = ask(&cluster, from, "10.96.0.80:80");
+    assert_eq!(promise.known_bug, expected);
+    assert_eq!(brief(&cluster, &promise), "web-a 1/2 kept, web-b 1/2 kept");
+}

@@ -53,10 +53,9 @@ pub(super) struct Remembered(pub(super) Vec<(NetnsId, Effect)>);
 
 impl Remembered {
     /// The same with what a hook of a namespace adds.
-    pub(super) fn and(&self, netns: NetnsId, effects: Effects) -> Self {
-        let mut all = self.clone();
-        all.0.extend(effects.into_iter().map(|effect| (netns, effect)));
-        all
+    pub(super) fn and(mut self, netns: NetnsId, effects: Effects) -> Self {
+        self.0.extend(effects.into_iter().map(|effect| (netns, effect)));
+        self
     }
 }
 
@@ -84,8 +83,8 @@ pub(super) struct Trail(Option<Arc<(Arc<Stage>, Trail)>>);
 
 impl Trail {
     /// The same with one more hook.
-    pub(super) fn and(&self, stage: Stage) -> Self {
-        Self(Some(Arc::new((Arc::new(stage), self.clone()))))
+    pub(super) fn and(self, stage: Stage) -> Self {
+        Self(Some(Arc::new((Arc::new(stage), self))))
     }
 }
 

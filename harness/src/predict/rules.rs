@@ -33,7 +33,8 @@ impl Rules {
 
     /// Takes a packet through a hook; returns also where sources of its set were set apart.
     pub(super) fn walk(&self, arrival: Arrival<'_>, trace: Narrowed) -> (Vec<Branch<Narrowed>>, Vec<Fork<Narrowed>>) {
-        let mut branches = Vec::new();
+        // Mostly there is one.
+        let mut branches = Vec::with_capacity(1);
         let forks = self.program.walk_into(arrival, trace, &mut branches);
         (branches, forks)
     }

@@ -31,7 +31,7 @@ pub(super) struct Traversal<'n, 'a> {
 impl<'n, 'a> Traversal<'n, 'a> {
     /// The way of the packet that a flow starts with.
     pub(super) fn there(network: &'n Network<'a>, origin: Origin<'n>) -> Self {
-        Self { network, origin, narrowing: origin.narrowing.cloned(), is_answer: false, ends: Vec::new() }
+        Self { network, origin, narrowing: origin.narrowing.cloned(), is_answer: false, ends: Vec::with_capacity(1) }
     }
 
     /// That of an answer to it, or of a rejection.
@@ -332,27 +332,29 @@ impl<'n, 'a> Traversal<'n, 'a> {
             self.origin.budget.split(&state, branches.len(), decided.map(|step| (netns, family, step.rule)));
         }
         let mut accepted = Vec::with_capacity(branches.len());
-        for mut branch in branches {
+        let mut whole = Some(state);
+        let mut branches = branches.into_iter().peekable();
+        while let Some(mut branch) = branches.next() {
+            // The last takes what the others copy: mostly there is one.
+            let state = if branches.peek().is_some() { whole.clone() } else { whole.take() };
+            let Some(state) = state else { break };
             let is_lost = !self.settle_source(netns, out, &mut branch);
             let path = std::mem::take(&mut branch.trace.path);
             let (came, left, tracking) = (state.packet, branch.packet, state.tracking);
             let stage = Stage { netns, family, hook, came, left, tracking, path };
+            let mut apart = state.apart;
+            apart.append(branch.trace.apart.get_mut());
             let state = PacketState {
                 share: branch.share.within(state.share),
                 packet: branch.packet,
                 tracking: branch.tracking,
                 reroute: branch.reroute,
-                known: state.known.clone(),
-                is_later: state.is_later,
-                is_invalid: state.is_invalid,
                 is_at_one_of_many: false,
-                ttl: state.ttl,
-                carried: state.carried.clone(),
-                quoted: state.quoted,
                 assumptions: state.assumptions.and(branch.assumptions),
                 effects: state.effects.and(netns, branch.effects),
                 trail: state.trail.and(stage),
-                apart: [state.apart.as_slice(), branch.trace.apart.get_mut().as_slice()].concat(),
+                apart,
+                ..state
             };
             let how = if is_lost && branch.outcome == HookVerdict::Accept {
                 Some(Ended::Dropped(netns, Cause::NoAddress))

@@ -43,6 +43,7 @@ pub(super) fn invalid_packets(
         example: None,
         since: None,
         known: is_other_mode.then_some(INVALID),
+        then: Vec::new(),
         accepted: None,
         live: None,
     };

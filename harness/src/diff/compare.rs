@@ -150,7 +150,7 @@ impl Comparing<'_, '_> {
             compared.groups.add(&differing, self.networks, &self.targets);
         };
         let both = Both { networks: self.networks, senders, packet: &witness, found };
-        if !is_alike(found, &witness) {
+        if !is_alike(found.each_ref(), &witness) {
             add(contrast(found, &witness), None);
         } else if let Some(later) = self.ages.difference(both) {
             add(later, Some(Target::Returning));

@@ -202,9 +202,14 @@ impl Fates {
         Self(prediction.branches.iter().map(|branch| Fate::of(&branch.outcome, prediction, packet)).collect())
     }
 
-    /// Whether all packets come out.
-    pub(super) fn are_delivered(&self) -> bool {
-        self.0.iter().all(|fate| fate.is_delivered())
+    /// How many of the packets come out, and their replies come back.
+    pub(super) fn delivered(&self) -> Delivered {
+        let number = self.0.iter().filter(|fate| fate.is_delivered()).count();
+        match number {
+            0 => Delivered::None,
+            _ if number < self.0.len() => Delivered::Some,
+            _ => Delivered::All,
+        }
     }
 
     /// Whether some are of a kind.
@@ -216,6 +221,14 @@ impl Fates {
     pub(super) fn code(&self) -> String {
         self.0.iter().map(|fate| fate.code()).collect::<Vec<_>>().join("+")
     }
+}
+
+/// How many of several packets come out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Delivered {
+    None,
+    Some,
+    All,
 }
 
 impl From<Fate> for Fates {

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use svclab_rules::cluster::{Family, Protocol};
-use svclab_rules::walk::{Packet, Region, Transport};
+use svclab_rules::walk::{Field, Packet, Region, Transport};
 
 use super::fate::Contrast;
 use super::outcome::words;
@@ -15,6 +15,7 @@ use super::traits::Trait;
 use crate::predict::{Network, Prediction, Senders};
 use crate::probe::FIRST_PORT;
 use crate::scenario::Vantage;
+use crate::wire::TcpFlags;
 
 /// A class of packets of which something else becomes.
 pub(super) struct Differing<'x> {
@@ -84,16 +85,21 @@ pub struct Example {
 /// How easy an example is to follow and to send in a lab; the least is the best, and what comes first weighs most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
-    /// It has no ports, goes to port 0, or opens no connection.
+    /// It has no ports, goes to port 0, or is a segment of no connection that a process would have to send.
     is_odd: bool,
     /// No machine has its source.
     is_foreign: bool,
     /// A lab would not choose its source port.
     has_other_port: bool,
+    /// It opens no connection.
+    is_segment: bool,
     is_not_tcp: bool,
     /// An outside host hands it to a node.
     is_handed_over: bool,
 }
+
+/// SYN; SYN-ACK, as it comes where routes are asymmetric; RST; FIN with ACK.
+const KNOWN_FLAGS: [u8; 4] = [Transport::SYN, 0x12, 0x04, 0x11];
 
 impl Groups {
     /// Adds a class to its group.
@@ -113,7 +119,7 @@ impl Groups {
             from: one.from.clone(),
             via: one.senders.via.clone(),
             service: claim.map(|claim| Arc::clone(&claim.service)),
-            packet: one.witness,
+            packet: one.packet(),
             class: one.region.to_string(),
             was: words(one.found[0].as_ref()),
             is: words(one.found[1].as_ref()),
@@ -168,6 +174,14 @@ fn sender_kind(from: &Vantage) -> &'static str {
 }
 
 impl Differing<'_> {
+    /// One of its packets: of segments that open no connection, one of those that people know.
+    fn packet(&self) -> Packet {
+        let Transport::Tcp { source, destination, .. } = self.witness.transport else { return self.witness };
+        let flags = KNOWN_FLAGS.into_iter().find(|flags| self.region[Field::Flags].contains((*flags).into()));
+        let transport = flags.map(|flags| Transport::Tcp { source, destination, flags });
+        Packet { transport: transport.unwrap_or(self.witness.transport), ..self.witness }
+    }
+
     /// Whether a rule for packets in the state INVALID decides on one side.
     fn depends_on_invalid(&self, networks: [&Network<'_>; 2]) -> bool {
         let mut sides = self.found.iter().zip(networks);
@@ -180,11 +194,12 @@ impl Differing<'_> {
         let ports = self.witness.transport.ports();
         let opens =
             matches!(self.witness.transport, Transport::Tcp { flags: Transport::SYN, .. } | Transport::Udp { .. });
-        let is_odd = ports.is_none_or(|(_, to)| to == 0) || !opens;
+        let is_odd = ports.is_none_or(|(_, to)| to == 0) || !opens && !self.senders.have_sources();
         Rank {
             is_odd,
             is_foreign: !self.senders.has(&self.witness),
             has_other_port: ports.map_or(0, |(from, _)| from) < FIRST_PORT,
+            is_segment: !opens,
             is_not_tcp: !matches!(self.witness.transport, Transport::Tcp { .. }),
             is_handed_over: self.senders.via.is_some(),
         }
@@ -192,6 +207,13 @@ impl Differing<'_> {
 }
 
 impl Example {
+    /// What becomes of its packet, or of one like it, by other rules. `None` where its sender has no address for it.
+    pub(super) fn predict(&self, network: &Network<'_>, packet: Packet) -> Option<Prediction> {
+        let senders = Senders::of(network, std::slice::from_ref(&self.from));
+        let own = senders.iter().find(|one| one.via == self.via && one.family == packet.family())?;
+        network.predict_set(own, &packet, None, None).map(|(_, prediction)| prediction)
+    }
+
     /// Where the packet is sent, as `svclab explain --to` takes it.
     pub(crate) fn to(&self) -> String {
         let address = self.packet.destination;
@@ -214,11 +236,46 @@ impl Example {
         }
     }
 
-    /// Whether a lab can send it: a machine has its source, and it opens a connection of a protocol that labs send.
-    pub(super) fn can_be_sent(&self) -> Option<Protocol> {
-        let Rank { is_odd, is_foreign, has_other_port, .. } = self.rank;
-        let protocol = Protocol::of_number(self.packet.transport.protocol());
-        protocol.filter(|_| !is_odd && !is_foreign && !has_other_port)
+    /// The flags of a TCP segment that opens no connection.
+    pub(crate) fn segment(&self) -> Option<TcpFlags> {
+        match self.packet.transport {
+            Transport::Tcp { flags, .. } if flags != Transport::SYN => Some(TcpFlags(flags)),
+            _ => None,
+        }
+    }
+
+    /// Who sends it, where, and by which protocol.
+    pub(crate) fn words(&self) -> String {
+        let segment = self.segment().map(|flags| format!(" [{flags}]")).unwrap_or_default();
+        format!("{} > {} {}{segment}", self.from, self.to(), self.protocol())
+    }
+
+    /// How a lab can send it: the protocol, and the flags of a segment that opens no connection.
+    ///
+    /// # Errors
+    ///
+    /// Why a lab cannot.
+    pub(super) fn sendable(&self) -> Result<(Protocol, Option<TcpFlags>), &'static str> {
+        let Rank { is_odd, is_foreign, has_other_port, is_segment, .. } = self.rank;
+        match Protocol::of_number(self.packet.transport.protocol()) {
+            None => Err("labs send TCP, UDP and SCTP alone"),
+            Some(_) if is_odd && is_segment => Err("processes send only segments that open a connection"),
+            Some(_) if is_odd => Err("labs send nothing to port 0"),
+            Some(_) if is_foreign => Err("no machine of the lab has its source"),
+            Some(_) if has_other_port => Err("labs choose other source ports"),
+            Some(protocol) => Ok((protocol, self.segment())),
+        }
+    }
+
+    /// The packet from another source port.
+    pub(super) fn packet_from(&self, port: u16) -> Packet {
+        let transport = match self.packet.transport {
+            Transport::Tcp { destination, flags, .. } => Transport::Tcp { source: port, destination, flags },
+            Transport::Udp { destination, .. } => Transport::Udp { source: port, destination },
+            Transport::Sctp { destination, .. } => Transport::Sctp { source: port, destination },
+            other => other,
+        };
+        Packet { transport, ..self.packet }
     }
 }
 

@@ -69,7 +69,7 @@ impl Image {
             }
             let other = Packet { source: image(packet.source), destination: image(packet.destination), ..packet };
             let there = networks[1].predict_set(to, &other, None, None).map(|(_, prediction)| prediction);
-            if self.differing.is_none() && !is_alike_under(&[Some(prediction), there], &packet, image) {
+            if self.differing.is_none() && !is_alike_under([&Some(prediction), &there], &packet, image) {
                 let sender = from.vantage(&packet).map(ToString::to_string).unwrap_or_default();
                 self.differing = Some(format!("{sender} > {}", described(&packet)));
             }

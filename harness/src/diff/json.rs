@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Diff, Step, known, merge, notes};
+use super::{Diff, Step, known, live, merge, notes};
 
 /// The changes as a serializable value.
 pub fn json(diff: &Diff) -> impl Serialize {
@@ -28,7 +28,7 @@ pub struct Document<'a> {
     files: &'a [String; 2],
     /// Whether nothing changes but what is accepted.
     holds: bool,
-    /// The changes, those first that make packets get lost.
+    /// The changes: those first that make packets get lost, and of these those that clients notice.
     changes: Vec<Change<'a>>,
     /// What changes besides packets.
     notes: Vec<Note<'a>>,
@@ -97,7 +97,7 @@ struct Change<'a> {
     id: String,
     /// What the packets are sent to, the most frequent first: `cluster-ip`, `node-port-at-loopback`.
     targets: Vec<&'static str>,
-    /// What became and becomes of them, the most frequent first.
+    /// What became and becomes of them: the gravest first, and of these the most frequent.
     outcomes: Vec<OutcomeChange>,
     /// The services that they are sent to.
     services: Vec<&'a str>,
@@ -109,6 +109,8 @@ struct Change<'a> {
     since: Option<String>,
     /// The documented difference that it is.
     known: Option<Known>,
+    /// The later releases or modes that change some of the packets once more.
+    then: Vec<Again>,
     /// Whether it is accepted.
     accepted: bool,
     /// Why it is accepted.
@@ -117,6 +119,19 @@ struct Change<'a> {
     example: Option<Example<'a>>,
     /// What the kernel did with the example; `null` where it was not sent.
     live: Option<Live<'a>>,
+    /// Why the example was not sent, with `--live`.
+    not_sent: Option<&'static str>,
+}
+
+/// A release or mode that changes once more what an earlier one has changed.
+#[derive(Serialize, JsonSchema)]
+struct Again {
+    /// The release or mode.
+    since: String,
+    /// The documented difference that it is.
+    known: Option<Known>,
+    /// The number of classes of packets.
+    classes: usize,
 }
 
 /// What became of packets, and what becomes of them.
@@ -142,6 +157,8 @@ struct Live<'a> {
     is: &'a str,
     /// Whether both were predicted.
     is_predicted: bool,
+    /// Why the kernel shows no difference, where it shows none.
+    alike: Option<&'static str>,
 }
 
 /// Something that changes and is no packet.
@@ -187,6 +204,8 @@ struct Example<'a> {
     to: String,
     /// The protocol.
     protocol: String,
+    /// The flags of a TCP segment that opens no connection, in the letters of tcpdump.
+    tcp_flags: Option<String>,
     /// All packets of its class, in words.
     class: &'a str,
     /// What became of it, each outcome with its share.
@@ -210,24 +229,43 @@ impl<'a> Change<'a> {
             classes: change.classes,
             since: change.since.as_ref().map(ToString::to_string),
             known: change.known.map(Known::of),
+            then: change.then.iter().map(Again::of).collect(),
             accepted: change.accepted.is_some(),
             reason: change.accepted.as_deref(),
             example: change.example.as_ref().map(|example| Example {
                 from: example.from.to_string(),
                 to: example.to(),
                 protocol: example.protocol(),
+                tcp_flags: example.segment().map(|flags| flags.to_string()),
                 class: &example.class,
                 was: &example.was,
                 is: &example.is,
                 rule_before: example.rules[0].as_deref(),
                 rule_after: example.rules[1].as_deref(),
             }),
-            live: change.live.as_ref().map(|live| Live {
-                was: &live.seen[0],
-                is: &live.seen[1],
-                is_predicted: live.is_predicted == [true; 2],
-            }),
+            live: match &change.live {
+                Some(live::Live::Sent(sent)) => Some(Live::of(sent)),
+                Some(live::Live::NotSent(_)) | None => None,
+            },
+            not_sent: match change.live {
+                Some(live::Live::NotSent(why)) => Some(why),
+                Some(live::Live::Sent(_)) | None => None,
+            },
         }
+    }
+}
+
+impl Again {
+    fn of(again: &merge::Again) -> Self {
+        let merge::Again { since, known, classes } = again;
+        Self { since: since.to_string(), known: known.map(Known::of), classes: *classes }
+    }
+}
+
+impl<'a> Live<'a> {
+    fn of(sent: &'a live::Sent) -> Self {
+        let live::Sent { seen: [was, is], is_predicted, alike } = sent;
+        Self { was, is, is_predicted: *is_predicted == [true; 2], alike: *alike }
     }
 }
 

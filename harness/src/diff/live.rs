@@ -3,29 +3,42 @@
 use svclab_rules::cluster::Protocol;
 
 use super::Diff;
+use super::fate::Aspect;
 use super::group::Example;
+use super::merge::Change;
 use super::side::Side;
 use super::target::Target;
 use crate::lab::{Backend, generate_for_lab, with_lab};
 use crate::observation::FlowObservation;
-use crate::predict::{Network, NewFlow};
+use crate::predict::Network;
 use crate::probe::Prober;
 use crate::report::Trouble;
 use crate::run::{RunError, guarded};
-use crate::scenario::{Destination, Flows, Probe, Scenario, Span};
+use crate::scenario::{Destination, Flows, Probe, Scenario, Span, TcpFlags};
 use crate::sources::FlowOutcome;
 
-/// What the kernel did with a change's example, before and after.
+/// What the kernel did with a change's example.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Live {
+pub enum Live {
+    /// It was sent on both sides.
+    Sent(Sent),
+    /// It was not, and why.
+    NotSent(&'static str),
+}
+
+/// What the kernel did with a packet, before and after.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sent {
     /// What was observed on each side, in words.
     pub seen: [String; 2],
     /// Whether that is what the rules are predicted to do.
     pub is_predicted: [bool; 2],
+    /// Why both are alike, where they are.
+    pub alike: Option<&'static str>,
 }
 
 /// What was observed of a packet, and whether it was predicted.
-type Seen = (String, bool);
+type Seen = (FlowOutcome, bool);
 
 /// Sends the examples of all changes that a lab can send, on both sides.
 ///
@@ -33,53 +46,86 @@ type Seen = (String, bool);
 ///
 /// What kept a lab from being built, or a packet from being sent.
 pub fn live(diff: &mut Diff, [before, after]: [&Scenario; 2], backend: Backend) -> Result<(), Trouble> {
-    let chosen: Vec<(usize, Probe)> = diff
-        .changes
-        .iter()
-        .enumerate()
-        // A first packet does not show these.
-        .filter(|(_, change)| !change.targets.iter().any(|to| matches!(to, Target::Established | Target::Returning)))
-        .filter_map(|(number, change)| Some((number, change.example.as_ref()?)))
-        .filter_map(|(number, example)| Some((number, probe(example, example.can_be_sent()?, before))))
-        .collect();
+    let mut chosen: Vec<(usize, Example, Probe)> = Vec::new();
+    for (number, change) in diff.changes.iter_mut().enumerate() {
+        match chosen_probe(change, before) {
+            Ok((example, probe)) => chosen.push((number, example, probe)),
+            Err(why) => change.live = Some(Live::NotSent(why)),
+        }
+    }
     if chosen.is_empty() {
         return Ok(());
     }
-    let probes: Vec<Probe> = chosen.iter().map(|(_, probe)| probe.clone()).collect();
+    let probes: Vec<(Example, Probe)> =
+        chosen.iter().map(|(_, example, probe)| (example.clone(), probe.clone())).collect();
     let observe = |scenario| guarded(|| observe(scenario, &probes, backend)).map_err(RunError::into_trouble);
     let (was, is) = (observe(before)?, observe(after)?);
-    for ((number, _), ((was, was_predicted), (is, is_predicted))) in chosen.iter().zip(was.into_iter().zip(is)) {
-        diff.changes[*number].live = Some(Live { seen: [was, is], is_predicted: [was_predicted, is_predicted] });
+    for ((number, ..), ((was, was_predicted), (is, is_predicted))) in chosen.iter().zip(was.into_iter().zip(is)) {
+        let change = &mut diff.changes[*number];
+        let alike = was.is_like(&is).then(|| why_alike(change));
+        let seen = [was.to_string(), is.to_string()];
+        change.live = Some(Live::Sent(Sent { seen, is_predicted: [was_predicted, is_predicted], alike }));
     }
     Ok(())
 }
 
+/// A change's example with the probe that sends it, or why there is none.
+fn chosen_probe(change: &Change, scenario: &Scenario) -> Result<(Example, Probe), &'static str> {
+    if change.targets.iter().any(|to| matches!(to, Target::Established | Target::Returning)) {
+        return Err("a first packet does not show this");
+    }
+    let example = change.example.as_ref().ok_or("only one hook of the nodes was compared")?;
+    let (protocol, tcp_flags) = example.sendable()?;
+    Ok((example.clone(), probe(example, protocol, tcp_flags, scenario)))
+}
+
+/// Why what the kernel did with one packet does not show the difference.
+fn why_alike(change: &Change) -> &'static str {
+    let is_about = |wanted: &[Aspect]| {
+        let aspects = change.outcomes.iter().flat_map(|one| &one.contrast.aspects);
+        aspects.into_iter().any(|aspect| wanted.contains(aspect))
+    };
+    if is_about(&[Aspect::FewerEndpoints, Aspect::MoreEndpoints, Aspect::OtherEndpoints, Aspect::Shares]) {
+        "alike: one packet gets one endpoint, and does not show which others there are"
+    } else if is_about(&[Aspect::Place]) {
+        "alike: the sender does not see which machine did it"
+    } else if is_about(&[Aspect::SourcePort]) {
+        "alike: the kernel happened to choose the same"
+    } else {
+        "alike: chance decides about this packet, and another may show the difference"
+    }
+}
+
 /// What comes of packets in a lab of a scenario's first state.
-fn observe(scenario: &Scenario, probes: &[Probe], backend: Backend) -> Result<Vec<Seen>, RunError> {
+fn observe(scenario: &Scenario, probes: &[(Example, Probe)], backend: Backend) -> Result<Vec<Seen>, RunError> {
     let documents = generate_for_lab(scenario, &scenario.cluster, backend)?;
     let side = Side { documents, ..Side::of(scenario)? };
     let network = side.network()?;
+    let sent: Vec<Probe> = probes.iter().map(|(_, probe)| probe.clone()).collect();
     let flows = with_lab(&side.topology, &side.documents, backend, |lab| {
-        Prober::new(lab, &scenario.cluster).and_then(|mut prober| prober.send_together(probes))
+        Prober::new(lab, &scenario.cluster).and_then(|mut prober| prober.send_together(&sent))
     })?;
     let span = Span::start_of(&scenario.file);
     let flows = flows.map_err(|source| RunError::Probe { span, source: Box::new(source) })?;
-    Ok(probes.iter().zip(&flows).map(|(probe, observed)| seen(&network, probe, observed)).collect())
+    Ok(probes.iter().zip(&flows).map(|((example, _), observed)| seen(&network, example, observed)).collect())
 }
 
-fn seen(network: &Network<'_>, probe: &Probe, observed: &FlowObservation) -> Seen {
-    let prediction = network.predict(&NewFlow::of(probe, observed.source.port()));
+fn seen(network: &Network<'_>, example: &Example, observed: &FlowObservation) -> Seen {
+    let prediction = example.predict(network, example.packet_from(observed.source.port()));
     let mut seen = FlowOutcome::observed(observed);
     let branches = prediction.map(|prediction| prediction.branches).unwrap_or_default();
     branches.iter().for_each(|branch| seen.explain(&branch.outcome));
     let predicted = branches.iter().filter_map(|branch| FlowOutcome::predicted(&branch.outcome));
-    let is_predicted = predicted.into_iter().any(|predicted| predicted.is_like(&seen));
-    (seen.to_string(), is_predicted)
+    // Nobody answers a segment that opens no connection.
+    let is_segment = example.segment().is_some();
+    let mut predicted = predicted.map(|one| if is_segment { one.without_reply() } else { one });
+    let is_predicted = predicted.any(|predicted| predicted.is_like(&seen));
+    (seen, is_predicted)
 }
 
-fn probe(example: &Example, protocol: Protocol, scenario: &Scenario) -> Probe {
+fn probe(example: &Example, protocol: Protocol, tcp_flags: Option<TcpFlags>, scenario: &Scenario) -> Probe {
     let (address, port) = (example.packet.destination, example.packet.transport.ports().map_or(0, |(_, port)| port));
     let to = Destination { label: example.to(), address, port, via: example.via.clone() };
     let (span, from) = (Span::start_of(&scenario.file), example.from.clone());
-    Probe { span, from, to, protocol, source_port: None, flows: Flows::Exactly(1), tcp_flags: None }
+    Probe { span, from, to, protocol, source_port: None, flows: Flows::Exactly(1), tcp_flags }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::merge::{Change, OutcomeChange};
 use super::render::{outcome_lines, targets, who};
-use super::{Diff, Known, Step};
+use super::{Diff, Known, Live, Step};
 
 /// The changes as a table of Markdown, with the examples folded.
 pub fn markdown(diff: &Diff) -> String {
@@ -35,15 +35,16 @@ fn examples(diff: &Diff) -> String {
     let mut out = "<details><summary>one packet of each change</summary>\n\n```text\n".to_owned();
     for change in &diff.changes {
         let Some(example) = &change.example else { continue };
-        let _ = writeln!(out, "{}\n  {} > {} {}", change.id(), example.from, example.to(), example.protocol());
+        let _ = writeln!(out, "{}\n  {}", change.id(), example.words());
         for (label, outcomes, rule) in
             [("was", &example.was, &example.rules[0]), ("is ", &example.is, &example.rules[1])]
         {
             outcomes.iter().for_each(|outcome| _ = writeln!(out, "  {label}  {outcome}"));
             rule.iter().for_each(|rule| _ = writeln!(out, "       by {rule}"));
         }
-        if let Some(live) = &change.live {
-            let _ = writeln!(out, "  kernel: was {}; is {}", live.seen[0], live.seen[1]);
+        if let Some(Live::Sent(sent)) = &change.live {
+            let alike = sent.alike.map(|why| format!("; {why}")).unwrap_or_default();
+            let _ = writeln!(out, "  kernel: was {}; is {}{alike}", sent.seen[0], sent.seen[1]);
         }
     }
     // A fence that the text cannot end.
@@ -93,7 +94,11 @@ fn notes(change: &Change) -> String {
     let known = change.known.map(|known| linked(&known));
     let since = change.since.as_ref().filter(|_| change.known.is_none()).map(|since| format!("since {since}"));
     let accepted = change.accepted.as_ref().map(|reason| format!("accepted {reason}").trim_end().to_owned());
-    let notes: Vec<String> = [accepted, known, since].into_iter().flatten().collect();
+    let then = change.then.iter().map(|again| match again.known {
+        Some(known) => format!("then {}: {}", again.since, linked(&known)),
+        None => format!("then {}", again.since),
+    });
+    let notes: Vec<String> = [accepted, known, since].into_iter().flatten().chain(then).collect();
     notes.join("; ")
 }
 

@@ -1,14 +1,15 @@
 //! Groups of classes to a few changes.
 
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 
 use svclab_rules::cluster::ProxyConfig;
 
-use super::fate::Contrast;
+use super::fate::{Contrast, Delivered};
 use super::group::{Example, Group, Key};
 use super::known::{Known, known};
 use super::live::Live;
-use super::release::Boundary;
+use super::release::{Boundary, ChangedAt};
 use super::target::Target;
 
 /// A change: of packets that change by the same documented difference or release, or that are sent to the same kind of destination and change
@@ -17,7 +18,7 @@ use super::target::Target;
 pub struct Change {
     /// What the packets are sent to, the most frequent first.
     pub(crate) targets: Vec<Target>,
-    /// What became and becomes of them, the most frequent first.
+    /// What became and becomes of them: the gravest first, and of these the most frequent.
     pub outcomes: Vec<OutcomeChange>,
     /// The services that they are sent to.
     pub services: BTreeSet<String>,
@@ -31,6 +32,8 @@ pub struct Change {
     pub(crate) since: Option<Boundary>,
     /// The documented difference that it is.
     pub known: Option<Known>,
+    /// The later releases or modes that change some of the packets once more.
+    pub(crate) then: Vec<Again>,
     /// Why it is accepted, if it is.
     pub accepted: Option<String>,
     /// What the kernel did with the example, where it was sent.
@@ -46,17 +49,56 @@ pub struct OutcomeChange {
     pub classes: usize,
 }
 
+/// A release or mode that changes once more what an earlier one has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Again {
+    /// The release or mode.
+    pub(crate) since: Boundary,
+    /// The documented difference that it is.
+    pub(crate) known: Option<Known>,
+    /// How many classes of packets.
+    pub(crate) classes: usize,
+}
+
 /// What a change is to those whose packets change, the gravest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Gravity {
-    /// Packets are not delivered any more.
+    /// Packets that were delivered are not delivered any more, or fewer of them.
     Lost,
     /// They are delivered otherwise.
     Otherwise,
-    /// They are delivered now.
+    /// Packets that were lost are delivered now, or more of them.
     Gained,
-    /// They are lost in another way.
+    /// They were lost, and are lost in another way.
     LostOtherwise,
+}
+
+impl Gravity {
+    pub(super) fn of(contrast: &Contrast) -> Self {
+        let (was, is) = (contrast.was.delivered(), contrast.is.delivered());
+        match is.cmp(&was) {
+            Ordering::Less => Self::Lost,
+            Ordering::Greater => Self::Gained,
+            Ordering::Equal if was == Delivered::None => Self::LostOtherwise,
+            Ordering::Equal => Self::Otherwise,
+        }
+    }
+}
+
+/// What is shown first: what is graver, and of that what differs by more than the endpoint or the machine.
+fn weight(contrast: &Contrast) -> (Gravity, bool) {
+    (Gravity::of(contrast), !contrast.aspects.is_empty())
+}
+
+/// Who sends the packets of a change, those first whom most people would miss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Reach {
+    /// Pods or outside hosts, as the clients of services are.
+    Clients,
+    /// Processes of nodes.
+    Nodes,
+    /// Processes of nodes, from a loopback address.
+    Loopback,
 }
 
 impl Change {
@@ -74,17 +116,28 @@ impl Change {
         format!("{target}/{contrast}")
     }
 
+    /// The gravity of its gravest outcome.
     pub(super) fn gravity(&self) -> Gravity {
-        let of = |OutcomeChange { contrast, .. }: &OutcomeChange| match (
-            contrast.was.are_delivered(),
-            contrast.is.are_delivered(),
-        ) {
-            (true, false) => Gravity::Lost,
-            (true, true) => Gravity::Otherwise,
-            (false, true) => Gravity::Gained,
-            (false, false) => Gravity::LostOtherwise,
-        };
-        self.outcomes.iter().map(of).min().unwrap_or(Gravity::LostOtherwise)
+        let of_outcomes = self.outcomes.iter().map(|one| Gravity::of(&one.contrast));
+        of_outcomes.min().unwrap_or(Gravity::LostOtherwise)
+    }
+
+    /// How many classes of packets are lost, gained or treated otherwise, as its gravity says.
+    pub(super) fn grave_classes(&self) -> usize {
+        let gravity = self.gravity();
+        let grave = self.outcomes.iter().filter(|one| Gravity::of(&one.contrast) == gravity);
+        grave.map(|one| one.classes).sum()
+    }
+
+    fn reach(&self) -> Reach {
+        let is_from = |wanted: &str| self.origins.iter().any(|(kind, _)| kind == wanted);
+        if is_from("pod") || is_from("host") {
+            Reach::Clients
+        } else if is_from("node") {
+            Reach::Nodes
+        } else {
+            Reach::Loopback
+        }
     }
 }
 
@@ -98,33 +151,43 @@ enum Cause {
     Objects(Target, Contrast),
 }
 
-/// Puts groups together by what causes them. Changes come first that make packets get lost, and of these those of most classes.
+/// Puts groups together by what causes them. Changes come first that make packets get lost, and of these those that clients notice, and
+/// then those of most classes.
 pub(super) fn merge(
     groups: BTreeMap<Key, Group>,
-    boundaries: Vec<Option<Boundary>>,
+    boundaries: Vec<Vec<ChangedAt>>,
     proxies: [&ProxyConfig; 2],
 ) -> Vec<Change> {
     let mut merged: BTreeMap<Cause, Merged> = BTreeMap::new();
-    for ((key, group), boundary) in groups.into_iter().zip(boundaries) {
+    for ((key, group), boundaries) in groups.into_iter().zip(boundaries) {
         let target = key.shown();
-        let cause = match (known(&key, boundary.as_ref(), proxies), boundary) {
-            (Some(known), boundary) => (Cause::Known(known), boundary),
-            (None, Some(boundary)) => (Cause::Boundary(boundary.clone(), target), Some(boundary)),
-            (None, None) => (Cause::Objects(target, key.contrast.clone()), None),
+        let mut boundaries = boundaries.into_iter();
+        let since = boundaries.next().map(|first| first.boundary);
+        let cause = match (known(&key, since.as_ref(), proxies), &since) {
+            (Some(known), _) => Cause::Known(known),
+            (None, Some(boundary)) => Cause::Boundary(boundary.clone(), target),
+            (None, None) => Cause::Objects(target, key.contrast.clone()),
         };
-        let entry = merged.entry(cause.0).or_insert_with(|| Merged::of(cause.1, group.example.clone()));
+        let entry = merged.entry(cause).or_insert_with(|| Merged::of(since, &key, group.example.clone()));
+        for ChangedAt { step, boundary } in boundaries {
+            let known = known(&key, Some(&boundary), proxies);
+            let again = entry.then.entry(step).or_insert(Again { since: boundary, known, classes: 0 });
+            again.known = again.known.or(known);
+            again.classes += group.classes;
+        }
         entry.add(&key, target, group);
     }
-    let changes = merged.into_iter().map(|(cause, merged)| merged.change(matching_known(&cause)));
-    let mut changes: Vec<Change> = changes.collect();
-    changes.sort_by_key(|change| (change.gravity(), std::cmp::Reverse(change.classes)));
+    let mut changes: Vec<Change> = merged.into_iter().map(|(cause, merged)| merged.change(cause.known())).collect();
+    changes.sort_by_key(|change| (change.gravity(), change.reach(), Reverse(change.classes)));
     changes
 }
 
-fn matching_known(cause: &Cause) -> Option<Known> {
-    match cause {
-        Cause::Known(known) => Some(*known),
-        Cause::Boundary(..) | Cause::Objects(..) => None,
+impl Cause {
+    fn known(&self) -> Option<Known> {
+        match self {
+            Self::Known(known) => Some(*known),
+            Self::Boundary(..) | Self::Objects(..) => None,
+        }
     }
 }
 
@@ -142,25 +205,29 @@ impl Key {
 
 /// Groups of one cause.
 struct Merged {
-    boundary: Option<Boundary>,
+    since: Option<Boundary>,
+    /// What changes them once more, by its step.
+    then: BTreeMap<usize, Again>,
     targets: BTreeMap<Target, usize>,
     outcomes: BTreeMap<Contrast, usize>,
     services: BTreeSet<String>,
     origins: BTreeSet<String>,
     classes: usize,
-    example: Example,
+    /// One of the packets of the gravest outcome, with its weight.
+    example: ((Gravity, bool), Example),
 }
 
 impl Merged {
-    fn of(boundary: Option<Boundary>, example: Example) -> Self {
+    fn of(since: Option<Boundary>, key: &Key, example: Example) -> Self {
         Self {
-            boundary,
+            since,
+            then: BTreeMap::new(),
             targets: BTreeMap::new(),
             outcomes: BTreeMap::new(),
             services: BTreeSet::new(),
             origins: BTreeSet::new(),
             classes: 0,
-            example,
+            example: (weight(&key.contrast), example),
         }
     }
 
@@ -170,8 +237,9 @@ impl Merged {
         self.services.extend(group.services.iter().map(ToString::to_string));
         self.origins.extend(group.origins);
         self.classes += group.classes;
-        if group.example.rank < self.example.rank {
-            self.example = group.example;
+        let weight = weight(&key.contrast);
+        if (weight, group.example.rank) < (self.example.0, self.example.1.rank) {
+            self.example = (weight, group.example);
         }
     }
 
@@ -182,15 +250,19 @@ impl Merged {
             *origins.entry(kind.to_owned()).or_default() += 1;
         }
         let outcomes = frequent(self.outcomes).into_iter();
+        let mut outcomes: Vec<OutcomeChange> =
+            outcomes.map(|(contrast, classes)| OutcomeChange { contrast, classes }).collect();
+        outcomes.sort_by_key(|one| weight(&one.contrast));
         Change {
             targets: frequent(self.targets).into_iter().map(|(target, _)| target).collect(),
-            outcomes: outcomes.map(|(contrast, classes)| OutcomeChange { contrast, classes }).collect(),
+            outcomes,
             services: self.services,
             origins: origins.into_iter().collect(),
             classes: self.classes,
-            example: Some(self.example),
-            since: self.boundary,
+            example: Some(self.example.1),
+            since: self.since,
             known,
+            then: self.then.into_values().collect(),
             accepted: None,
             live: None,
         }
@@ -199,6 +271,6 @@ impl Merged {
 
 fn frequent<T: Ord>(counts: BTreeMap<T, usize>) -> Vec<(T, usize)> {
     let mut counts: Vec<(T, usize)> = counts.into_iter().collect();
-    counts.sort_by_key(|(_, classes)| std::cmp::Reverse(*classes));
+    counts.sort_by_key(|(_, classes)| Reverse(*classes));
     counts
 }

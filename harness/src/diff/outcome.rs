@@ -11,13 +11,13 @@ use crate::scenario::RejectKind;
 pub(super) const TOLERANCE: f64 = 1e-6;
 
 /// Whether the same becomes of a packet on both sides, with the same shares. Rules that decide may differ.
-pub(super) fn is_alike(found: &[Option<Prediction>; 2], packet: &Packet) -> bool {
+pub(super) fn is_alike(found: [&Option<Prediction>; 2], packet: &Packet) -> bool {
     is_alike_under(found, packet, &|address| address)
 }
 
 /// The same where other addresses stand on the second side for those of the first.
 pub(super) fn is_alike_under(
-    found: &[Option<Prediction>; 2],
+    found: [&Option<Prediction>; 2],
     packet: &Packet,
     image: &dyn Fn(IpAddr) -> IpAddr,
 ) -> bool {

@@ -6,13 +6,15 @@ use std::net::IpAddr;
 
 use svclab_rules::cluster::{Cluster, ProxyConfig, ProxyMode};
 use svclab_rules::profile::Profile;
+use svclab_rules::walk::Packet;
 
 use super::DiffError;
-use super::group::{Example, Groups, Key};
+use super::group::{Group, Groups, Key};
 use super::outcome::is_alike;
 use super::side::Side;
 use super::target::Target;
-use crate::predict::{Network, Senders};
+use crate::predict::Prediction;
+use crate::run::in_parallel;
 use crate::scenario::{Install, Scenario, Vantage};
 
 /// Between which two configurations a change happens.
@@ -50,17 +52,25 @@ impl fmt::Display for Boundary {
 /// Clusters of more services are cut down to those of the examples before releases in between are tried.
 const MOST_SERVICES: usize = 200;
 
-/// Finds the release or mode that brings each group's change, in the order of the groups; nothing where the sides differ in more than
-/// that.
-pub(super) fn boundaries(groups: &Groups, [before, after]: [&Scenario; 2]) -> Result<Vec<Option<Boundary>>, DiffError> {
+/// A step from one kube-proxy to another at which packets of a group change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ChangedAt {
+    /// The position of the step.
+    pub(super) step: usize,
+    pub(super) boundary: Boundary,
+}
+
+/// Finds the releases or modes that bring each group's change, in the order of the groups; none where the sides differ in more than
+/// that. Packets change at the first of them for good: they are not treated as before behind it.
+pub(super) fn boundaries(groups: &Groups, [before, after]: [&Scenario; 2]) -> Result<Vec<Vec<ChangedAt>>, DiffError> {
     let path =
         if is_one_cluster(before, after) { path(&before.cluster.proxy, &after.cluster.proxy) } else { Vec::new() };
     if path.len() < 2 {
-        return Ok(vec![None; groups.all.len()]);
+        return Ok(vec![Vec::new(); groups.all.len()]);
     }
-    let between = |at: usize| boundary(&path[at], &path[at + 1]);
+    let between = |step: usize| ChangedAt { step, boundary: boundary(&path[step], &path[step + 1]) };
     if path.len() == 2 {
-        return Ok(vec![Some(between(0)); groups.all.len()]);
+        return Ok(vec![vec![between(0)]; groups.all.len()]);
     }
     let reduced = reduced(before, groups);
     let of = |proxy: &ProxyConfig| {
@@ -68,14 +78,31 @@ pub(super) fn boundaries(groups: &Groups, [before, after]: [&Scenario; 2]) -> Re
         Scenario { cluster, ..reduced.clone() }
     };
     let scenarios: Vec<Scenario> = path.iter().map(of).collect();
-    let sides: Vec<Side<'_>> = scenarios.iter().map(Side::of).collect::<Result<_, _>>()?;
-    let networks: Vec<Network<'_>> = sides.iter().map(Side::network).collect::<Result<_, _>>()?;
-    let first_like_last = |key: &Key, example: &Example| match key.target {
+    let predictions = in_parallel(&scenarios, None, |scenario| predictions(scenario, groups), &|_| ());
+    let predictions: Vec<Vec<Option<Prediction>>> = predictions.into_iter().collect::<Result<_, _>>()?;
+    let steps = |(at, (key, group)): (usize, (&Key, &Group))| match key.target {
         // A first packet does not show these.
-        Target::Established | Target::Returning => None,
-        _ => Some(between(step(&networks, example))),
+        Target::Established | Target::Returning => Vec::new(),
+        _ => {
+            let of_group: Vec<&Option<Prediction>> = predictions.iter().map(|of_release| &of_release[at]).collect();
+            steps(&of_group, &group.example.packet).into_iter().map(between).collect()
+        }
     };
-    Ok(groups.all.iter().map(|(key, group)| first_like_last(key, &group.example)).collect())
+    Ok(groups.all.iter().enumerate().map(steps).collect())
+}
+
+/// What becomes of each group's example.
+fn predictions(scenario: &Scenario, groups: &Groups) -> Result<Vec<Option<Prediction>>, DiffError> {
+    let side = Side::of(scenario)?;
+    let network = side.network()?;
+    Ok(groups.all.values().map(|group| group.example.predict(&network, group.example.packet)).collect())
+}
+
+/// The steps at which something else becomes of a packet, since it is not treated as at first for good.
+fn steps(predictions: &[&Option<Prediction>], packet: &Packet) -> Vec<usize> {
+    let is_alike = |one: usize, other: usize| is_alike([predictions[one], predictions[other]], packet);
+    let left = (0..predictions.len()).rev().find(|at| is_alike(0, *at)).unwrap_or(0);
+    (left..predictions.len() - 1).filter(|step| !is_alike(*step, step + 1)).collect()
 }
 
 fn is_one_cluster(before: &Scenario, after: &Scenario) -> bool {
@@ -84,24 +111,6 @@ fn is_one_cluster(before: &Scenario, after: &Scenario) -> bool {
     !is_given
         && before.rules == after.rules
         && (&own.services, &own.slices, &own.nodes) == (&other.services, &other.slices, &other.nodes)
-}
-
-/// The step behind which a packet is treated as at the end.
-fn step(networks: &[Network<'_>], example: &Example) -> usize {
-    let predict = |at: usize| {
-        let senders = Senders::of(&networks[at], std::slice::from_ref(&example.from));
-        let fits = |one: &&Senders| one.via == example.via && one.family == example.packet.family();
-        let found =
-            senders.iter().find(fits).and_then(|own| networks[at].predict_set(own, &example.packet, None, None));
-        found.map(|(_, prediction)| prediction)
-    };
-    let (mut low, mut high) = (0, networks.len() - 1);
-    let last = predict(high);
-    while high - low > 1 {
-        let middle = low.midpoint(high);
-        if is_alike(&[predict(middle), last.clone()], &example.packet) { high = middle } else { low = middle }
-    }
-    low
 }
 
 /// A cluster with what its examples need.

@@ -2,9 +2,9 @@
 
 use super::merge::{Change, Gravity, OutcomeChange};
 use super::notes::Note;
-use super::{Diff, Example};
+use super::{Diff, Example, Live, Sent};
 use crate::page::{BAD, FAINT, GOOD, MARKED, Page, Settings};
-use crate::text::counted;
+use crate::text::{counted, grouped};
 
 /// How many kinds of destinations are named.
 const MOST_TARGETS: usize = 4;
@@ -41,12 +41,17 @@ fn answer(diff: &Diff) -> String {
         return if diff.is_cut { "no change found so far" } else { "no traffic changes" }.to_owned();
     }
     let number = |holds: &dyn Fn(&Change) -> bool| diff.changes.iter().filter(|change| holds(change)).count();
-    let parts = [
-        (number(&|change| change.gravity() == Gravity::Lost), "of which lose packets"),
-        (number(&|change| change.accepted.is_some()), "accepted"),
-    ];
-    let parts = parts.iter().filter(|(number, _)| *number > 0).map(|(number, what)| format!(", {number} {what}"));
-    format!("{}{}", counted(all, "change"), parts.collect::<String>())
+    let losing = match (all, number(&|change| change.gravity() == Gravity::Lost)) {
+        (_, 0) => String::new(),
+        (1, _) => ", which loses packets".to_owned(),
+        (_, 1) => ", 1 of which loses packets".to_owned(),
+        (_, losing) => format!(", {losing} of which lose packets"),
+    };
+    let accepted = match number(&|change| change.accepted.is_some()) {
+        0 => String::new(),
+        accepted => format!(", {accepted} accepted"),
+    };
+    format!("{}{losing}{accepted}", counted(all, "change"))
 }
 
 /// The width of a label with its indent.
@@ -74,6 +79,10 @@ fn show(page: &mut Page, change: &Change) {
     } else if let Some(since) = &change.since {
         line(page, "since", since);
     }
+    for again in &change.then {
+        let what = again.known.map_or("changed once more", |known| known.what);
+        line(page, "then", format!("{}: {what} ({})", again.since, counted(again.classes, "class")));
+    }
     if let Some(reason) = change.accepted.as_ref().filter(|reason| !reason.is_empty()) {
         line(page, "because", reason);
     }
@@ -81,15 +90,25 @@ fn show(page: &mut Page, change: &Change) {
         show_example(page, example);
     }
     if let Some(live) = &change.live {
-        for (label, seen, is_predicted) in [
-            ("kernel  was  ", &live.seen[0], live.is_predicted[0]),
-            ("        is   ", &live.seen[1], live.is_predicted[1]),
-        ] {
-            let doubt = if is_predicted { String::new() } else { page.paint(BAD, "  NOT AS PREDICTED") };
-            page.labelled(2, label, format!("{seen}{doubt}"));
-        }
+        show_live(page, live);
     }
     line(page, "id", page.paint(FAINT, change.id()));
+}
+
+fn show_live(page: &mut Page, live: &Live) {
+    let Sent { seen, is_predicted, alike } = match live {
+        Live::Sent(sent) => sent,
+        Live::NotSent(why) => return line(page, "kernel", format!("not sent: {why}")),
+    };
+    for (label, seen, is_predicted) in
+        [("kernel  was  ", &seen[0], is_predicted[0]), ("        is   ", &seen[1], is_predicted[1])]
+    {
+        let doubt = if is_predicted { String::new() } else { page.paint(BAD, "  NOT AS PREDICTED") };
+        page.labelled(2, label, format!("{seen}{doubt}"));
+    }
+    if let Some(why) = alike {
+        line(page, "", why);
+    }
 }
 
 /// What became and becomes of the packets, with the rule of each side that decides about one of them.
@@ -131,7 +150,7 @@ fn show_rule(page: &mut Page, rule: Option<&str>) {
 
 /// One of the packets; with all that becomes of it where everything is said.
 fn show_example(page: &mut Page, example: &Example) {
-    line(page, "packet", format!("{} > {} {}", example.from, example.to(), example.protocol()));
+    line(page, "packet", example.words());
     if !page.settings.is_verbose() {
         return;
     }
@@ -181,7 +200,13 @@ pub(super) fn who(change: &Change) -> String {
     let services = if services.is_empty() { String::new() } else { format!("{}{more}; ", services.join(", ")) };
     let origins: Vec<String> = change.origins.iter().map(|(kind, number)| origin(kind, *number)).collect();
     let classes = counted(change.classes, "class");
-    format!("{services}from {}; {classes} of packets", origins.join(", "))
+    let grave = match (change.gravity(), change.grave_classes()) {
+        (_, grave) if grave == change.classes => String::new(),
+        (Gravity::Lost, grave) => format!(", {} of them lost", grouped(grave as u64)),
+        (Gravity::Gained, grave) => format!(", {} of them delivered now", grouped(grave as u64)),
+        (Gravity::Otherwise | Gravity::LostOtherwise, _) => String::new(),
+    };
+    format!("{services}from {}; {classes} of packets{grave}", origins.join(", "))
 }
 
 fn origin(kind: &str, number: usize) -> String {

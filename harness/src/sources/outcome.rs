@@ -63,6 +63,14 @@ impl FlowOutcome {
         })
     }
 
+    /// The same where nobody answers.
+    pub(crate) fn without_reply(mut self) -> Self {
+        if let Self::Delivered { reply, .. } = &mut self {
+            *reply = None;
+        }
+        self
+    }
+
     /// What a lab saw.
     pub(crate) fn observed(flow: &FlowObservation) -> Self {
         if let Some(rejection) = &flow.contradiction {

@@ -127,6 +127,61 @@ fn a_change_is_attributed_to_its_release() {
     assert_eq!(change["services"], serde_json::json!(["default/web"]));
 }
 
+/// The result in JSON for the cluster that shows what releases change.
+fn of_showcase(arguments: &[&str]) -> Value {
+    let showcase = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/manifests/showcase.yaml");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
+    let output = command.args(["diff", showcase, "--format", "json"]).args(arguments).output().expect("svclab starts");
+    let written: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    written["result"].clone()
+}
+
+/// internalTrafficPolicy counts from 1.22 on; 1.24 and 1.25 change once more what becomes of packets that it loses.
+#[test]
+fn a_change_is_attributed_to_the_first_release_that_brings_it() {
+    let found = of_showcase(&["--before", "1.21", "--after", "1.30"]);
+    let changes = found["changes"].as_array().expect("changes");
+    let of_policy: Vec<&Value> = changes
+        .iter()
+        .filter(|change| {
+            let services = change["services"].as_array().expect("services");
+            services.iter().any(|name| name == "default/internal-local") && change["targets"][0] == "cluster-ip"
+        })
+        .collect();
+    let ids: Vec<&Value> = of_policy.iter().map(|change| &change["id"]).collect();
+    assert_eq!(ids, ["1.22-internal-traffic-policy"], "{found}");
+    let then: Vec<&Value> =
+        of_policy[0]["then"].as_array().expect("steps").iter().map(|again| &again["since"]).collect();
+    assert_eq!(then, ["1.24", "1.25"], "{found}");
+}
+
+/// A row says that packets are lost, and counts those alone; clients come before what only processes of nodes do.
+#[test]
+fn changes_are_in_the_order_of_who_loses_what() {
+    let found = of_showcase(&["--before", "1.27", "--after", "1.33:nftables"]);
+    let changes = found["changes"].as_array().expect("changes");
+    assert_eq!(changes[0]["id"], "nftables-node-ports-at-primary-address", "{found}");
+    let outcomes = changes.iter().map(|change| &change["outcomes"][0]);
+    let is_lost = |one: &Value| {
+        one["was"].as_str().unwrap().starts_with("delivered") && !one["is"].as_str().unwrap().starts_with("delivered")
+    };
+    let lost: Vec<bool> = outcomes.map(is_lost).collect();
+    assert!(lost.is_sorted_by(|one, next| one >= next), "{found}");
+}
+
+/// From 1.30 on, an address with `ipMode: Proxy` is left to the load balancer.
+#[test]
+fn a_single_change_is_counted_in_words() {
+    let objects = OBJECTS.replace("type: NodePort", "type: LoadBalancer").replace(
+        "nodePort: 30080, protocol: TCP}]",
+        "nodePort: 30080, protocol: TCP}]\nstatus: {loadBalancer: {ingress: [{ip: 203.0.113.80, ipMode: Proxy}]}}",
+    );
+    let output = diff(&objects, &["--before", "1.29", "--after", "1.30"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.lines().next().is_some_and(|line| line.ends_with(": 1 change, which loses packets")), "{text}");
+}
+
 #[test]
 fn a_change_of_objects_is_a_change_of_shares() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -165,6 +220,7 @@ fn accepted_changes_do_not_fail() {
 #[case::release(&["--after", "1.99"], "unknown kube-proxy version `1.99`")]
 #[case::mode(&["--after", "1.33:ipvs"], "`ipvs` is not a valid mode")]
 #[case::no_such_mode(&["--after", "1.20:nftables"], "1.20")]
+#[case::neither(&["--after", "banana"], "known are 1.10 to 1.37; nor is it a mode: those are `iptables` and `nftables`")]
 #[case::other_cluster(
     &["../scenarios/seeds/000-foo-three-replicas.yaml"],
     "no node in common, by name and address: standard input has worker1 (172.18.0.2, 192.0.2.7), worker2 (172.18.0.3)"
@@ -338,9 +394,24 @@ fn changes_are_shown_on_the_kernel() {
     let found = found(OBJECTS, &["--before", "1.27", "--after", "1.33:nftables", "--live"]);
     let changes = found["changes"].as_array().unwrap();
     let live: Vec<&Value> = changes.iter().map(|change| &change["live"]).filter(|live| !live.is_null()).collect();
-    // All but packets in the state INVALID.
-    assert_eq!(live.len(), DOCUMENTED.len() - 1, "{found}");
+    assert_eq!(live.len(), DOCUMENTED.len(), "{found}");
     assert!(live.iter().all(|live| live["isPredicted"] == true && live["was"] != live["is"]), "{found}");
+    // A segment of no connection, from a pod or a host.
+    let invalid = changes.iter().find(|change| change["id"] == "nftables-invalid-packets").expect("a change");
+    assert_eq!(invalid["example"]["tcpFlags"], "S.");
+}
+
+/// Where a lab sends no packet, or the kernel shows no difference, the reason is said.
+#[test]
+fn what_the_kernel_does_not_show_is_explained() {
+    let sticky = "  sessionAffinity: ClientIP\n  sessionAffinityConfig: {clientIP: {timeoutSeconds: 10800}}\n  ports: [{name: http";
+    let objects = OBJECTS.replace("  ports: [{name: http, port: 80,", &format!("{sticky}, port: 80,"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let after = folder.path().join("after.yaml");
+    std::fs::write(&after, objects.replace("timeoutSeconds: 10800", "timeoutSeconds: 600")).expect("a file");
+    let found = found(&objects, &[after.to_str().expect("UTF-8"), "--live"]);
+    assert_eq!(found["changes"][0]["live"], Value::Null);
+    assert_eq!(found["changes"][0]["notSent"], "a first packet does not show this");
 }
 
 #[rstest]

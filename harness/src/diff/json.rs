@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Diff, Step, known, live, merge, notes};
+use super::{Diff, Step, known, merge, notes, sent};
 
 /// The changes as a serializable value.
 pub fn json(diff: &Diff) -> impl Serialize {
@@ -244,12 +244,12 @@ impl<'a> Change<'a> {
                 rule_after: example.rules[1].as_deref(),
             }),
             live: match &change.live {
-                Some(live::Live::Sent(sent)) => Some(Live::of(sent)),
-                Some(live::Live::NotSent(_)) | None => None,
+                Some(sent::Live::Sent(sent)) => Some(Live::of(sent)),
+                Some(sent::Live::NotSent(_)) | None => None,
             },
             not_sent: match change.live {
-                Some(live::Live::NotSent(why)) => Some(why),
-                Some(live::Live::Sent(_)) | None => None,
+                Some(sent::Live::NotSent(why)) => Some(why),
+                Some(sent::Live::Sent(_)) | None => None,
             },
         }
     }
@@ -263,8 +263,8 @@ impl Again {
 }
 
 impl<'a> Live<'a> {
-    fn of(sent: &'a live::Sent) -> Self {
-        let live::Sent { seen: [was, is], is_predicted, alike } = sent;
+    fn of(seen: &'a sent::Sent) -> Self {
+        let sent::Sent { seen: [was, is], is_predicted, alike } = seen;
         Self { was, is, is_predicted: *is_predicted == [true; 2], alike: *alike }
     }
 }

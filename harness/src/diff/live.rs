@@ -6,6 +6,7 @@ use super::Diff;
 use super::fate::Aspect;
 use super::group::Example;
 use super::merge::Change;
+use super::sent::{Live, Sent};
 use super::side::Side;
 use super::target::Target;
 use crate::lab::{Backend, generate_for_lab, with_lab};
@@ -16,26 +17,6 @@ use crate::report::Trouble;
 use crate::run::{RunError, guarded};
 use crate::scenario::{Destination, Flows, Probe, Scenario, Span, TcpFlags};
 use crate::sources::FlowOutcome;
-
-/// What the kernel did with a change's example.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Live {
-    /// It was sent on both sides.
-    Sent(Sent),
-    /// It was not, and why.
-    NotSent(&'static str),
-}
-
-/// What the kernel did with a packet, before and after.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sent {
-    /// What was observed on each side, in words.
-    pub seen: [String; 2],
-    /// Whether that is what the rules are predicted to do.
-    pub is_predicted: [bool; 2],
-    /// Why both are alike, where they are.
-    pub alike: Option<&'static str>,
-}
 
 /// What was observed of a packet, and whether it was predicted.
 type Seen = (FlowOutcome, bool);

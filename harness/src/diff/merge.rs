@@ -8,8 +8,8 @@ use svclab_rules::cluster::ProxyConfig;
 use super::fate::{Contrast, Delivered};
 use super::group::{Example, Group, Key};
 use super::known::{Known, known};
-use super::live::Live;
 use super::release::{Boundary, ChangedAt};
+use super::sent::Live;
 use super::target::Target;
 
 /// A change: of packets that change by the same documented difference or release, or that are sent to the same kind of destination and change

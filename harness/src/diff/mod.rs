@@ -8,7 +8,7 @@
 //! - `group`: classes that change alike; `release`: the release or mode that brings a change; `known`: documented differences; `merge`:
 //!   groups to a few changes;
 //! - `beyond`: packets in the state INVALID and firewalls; `image`: a cluster against itself with other addresses; `notes`: what is no packet;
-//! - `live`: changes on the kernel; `steps`: each release compared with the next;
+//! - `live`: changes on the kernel, as values in `sent`; `steps`: each release compared with the next;
 //! - `accepted`: changes that are expected; `render`, `markdown`, `json`: the result.
 
 mod accepted;
@@ -27,6 +27,7 @@ mod notes;
 mod outcome;
 mod release;
 mod render;
+mod sent;
 mod side;
 mod steps;
 mod target;
@@ -39,11 +40,12 @@ pub use group::Example;
 pub(crate) use image::image;
 pub use json::{json, json_of_steps};
 pub use known::Known;
-pub use live::{Live, Sent, live};
+pub use live::live;
 pub use markdown::{markdown, matrix};
 pub use merge::{Change, OutcomeChange};
 pub use notes::Note;
 pub use render::page;
+pub use sent::{Live, Sent};
 pub use steps::{Step, steps};
 use target::Target;
 

@@ -173,7 +173,7 @@ impl Default for Options {
 ///
 /// Sides that cannot be predicted, or that have nothing in common.
 pub fn diff(before: &Scenario, after: &Scenario, options: &Options) -> Result<Diff, DiffError> {
-    let [before, after] = both([before, after], |scenario| side::Side::of(scenario));
+    let [before, after] = both([before, after], side::Side::of);
     let (before, after) = (before?, after?);
     let sides = [&before, &after];
     let [was, is] = both(sides, |side| side.network());
@@ -210,5 +210,5 @@ pub fn diff(before: &Scenario, after: &Scenario, options: &Options) -> Result<Di
 /// The same work for both sides, at the same time.
 fn both<T: Copy + Sync, R: Send>(sides: [T; 2], work: impl Fn(T) -> R + Sync) -> [R; 2] {
     let mut done = in_parallel(&sides, None, |side| work(*side), &|_| ()).into_iter();
-    sides.map(|_| done.next().expect("a result for each side"))
+    sides.map(|side| done.next().unwrap_or_else(|| work(side)))
 }

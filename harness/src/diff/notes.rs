@@ -43,7 +43,7 @@ fn rules(sides: [&Side<'_>; 2], has_changes: bool) -> Option<Note> {
             places.entry((&document.netns, document.family)).or_default()[at].push(&document.rules);
         }
     }
-    let places: Vec<((&str, Family), [Vec<&Rules>; 2])> = places.into_iter().collect();
+    let places: Vec<_> = places.into_iter().collect();
     let found = in_parallel(&places, None, |((netns, _), rules)| OnlyOnOne::of(netns, rules), &|_| ());
     let mut only: [usize; 2] = [0, 0];
     let (mut nodes, mut details) = (BTreeSet::new(), Vec::new());

@@ -1,6 +1,8 @@
 //! How much of a node's rules a text shows, chain by chain.
 
 use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
 
 use crate::cluster::Family;
 
@@ -16,7 +18,41 @@ pub struct Coverage {
     chains: BTreeSet<(String, String)>,
     /// The chains that are cut: some of their rules are not shown.
     cut: BTreeSet<(String, String)>,
+    /// What chose the lines that are shown: a line that one of these shows and that is not there is missing.
+    picked: Vec<Picked>,
+    /// What may have chosen them, by what they have in common.
+    guessed: Vec<Picked>,
 }
+
+/// What chooses among lines of saved rules, such as `grep`.
+pub trait Lines: fmt::Debug + Send + Sync {
+    /// Whether a line is shown.
+    fn shows(&self, line: &str) -> bool;
+
+    /// Whether all lines that start like this are shown, whatever follows.
+    fn shows_all(&self, start: &str) -> bool;
+}
+
+/// Lines that were chosen of a table; of all where none is named.
+#[derive(Debug, Clone)]
+struct Picked {
+    table: Option<String>,
+    lines: Arc<dyn Lines>,
+}
+
+impl Picked {
+    fn is_of(&self, table: &str) -> bool {
+        self.table.as_ref().is_none_or(|own| own == table)
+    }
+}
+
+impl PartialEq for Picked {
+    fn eq(&self, other: &Self) -> bool {
+        self.table == other.table && format!("{:?}", self.lines) == format!("{:?}", other.lines)
+    }
+}
+
+impl Eq for Picked {}
 
 /// The name under which kube-proxy's table of a family of nftables is covered.
 pub fn nft_table(family: Family) -> &'static str {
@@ -59,7 +95,34 @@ impl Coverage {
 
     /// Whether a chain, a set or a map is shown with all its rules.
     pub fn has_chain(&self, table: &str, chain: &str) -> bool {
-        self.has_table(table) || self.chains.contains(&(table.to_owned(), chain.to_owned()))
+        let names = || (table.to_owned(), chain.to_owned());
+        let is_picked = || {
+            let start = format!("-A {chain} ");
+            self.picked.iter().any(|one| one.is_of(table) && one.lines.shows_all(&start))
+        };
+        self.has_table(table) || self.chains.contains(&names()) || is_picked() && !self.cut.contains(&names())
+    }
+
+    /// Takes back what is said of tables and chains: of those of one table, or of all, only the lines that something chose are shown.
+    pub fn pick(&mut self, table: Option<&str>, lines: impl Lines + 'static) {
+        self.tables.clear();
+        self.chains.clear();
+        self.picked.push(Picked { table: table.map(str::to_owned), lines: Arc::new(lines) });
+    }
+
+    /// Adds what may have chosen the lines.
+    pub fn guess(&mut self, lines: impl Lines + 'static) {
+        self.guessed.push(Picked { table: None, lines: Arc::new(lines) });
+    }
+
+    /// Whether what is known of a table is which of its lines were chosen.
+    pub fn is_picked(&self, table: &str) -> bool {
+        self.picked.iter().any(|one| one.is_of(table))
+    }
+
+    /// Whether a line of saved rules would be shown, because what chose the lines shows it.
+    pub fn shows(&self, table: &str, line: &str) -> bool {
+        self.picked.iter().any(|one| one.is_of(table) && one.lines.shows(line))
     }
 
     /// Whether some rules of a chain are known to be left out.
@@ -67,10 +130,17 @@ impl Coverage {
         !self.has_chain(table, chain) && self.cut.contains(&(table.to_owned(), chain.to_owned()))
     }
 
-    /// Takes back what is said of tables and chains, but for the chains that a filter leaves whole.
-    pub fn retain_chains(&mut self, is_kept: impl Fn(&str) -> bool) {
+    /// Takes back what is said of tables and chains.
+    pub fn clear(&mut self) {
         self.tables.clear();
-        self.chains.retain(|(_, chain)| is_kept(chain));
+        self.chains.clear();
+        self.picked.clear();
+        self.guessed.clear();
+    }
+
+    /// Whether a line of saved rules would be shown by all that may have chosen the lines.
+    pub fn may_show(&self, line: &str) -> bool {
+        !self.guessed.is_empty() && self.guessed.iter().all(|one| one.lines.shows(line))
     }
 
     /// Adds what another text shows of the same node.
@@ -79,5 +149,7 @@ impl Coverage {
         self.tables.extend(other.tables);
         self.chains.extend(other.chains);
         self.cut.extend(other.cut);
+        self.picked.extend(other.picked);
+        self.guessed.extend(other.guessed);
     }
 }

@@ -3,6 +3,7 @@
 use svclab_rules::coverage::Coverage;
 
 use super::command::Command;
+use super::grep::Patterns;
 
 /// Which lines of a command's output are shown.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -12,8 +13,8 @@ pub(super) enum Filter {
     None,
     /// Those up to some line.
     End,
-    /// Those with any of these words, as `grep` shows: all lines of a chain whose name has one.
-    Words(Vec<String>),
+    /// Those that patterns choose.
+    Lines(Patterns),
     /// Any.
     Unknown,
 }
@@ -22,32 +23,53 @@ pub(super) enum Filter {
 const PASSING: [&str; 10] = ["cat", "less", "more", "tee", "nl", "column", "tac", "sudo", "expand", "batcat"];
 
 impl Command {
-    /// What the programs behind it leave of its output.
+    /// What the programs behind it, or it itself where it is a `grep`, leave of the rules.
     pub(super) fn filter(&self) -> Filter {
-        let mut filter = Filter::None;
-        for (program, own) in programs(&self.text).iter().skip(1).map(|words| (words.first(), words)) {
-            let program = program.map_or("", |program| program.rsplit('/').next().unwrap_or(program));
-            let next = match program {
-                "grep" | "egrep" | "fgrep" | "zgrep" | "rg" => words(&own[1..]),
-                "head" => Filter::End,
-                _ if PASSING.contains(&program) => Filter::None,
-                _ => Filter::Unknown,
-            };
-            filter = match (filter, next) {
-                (filter, Filter::None) => filter,
-                (Filter::None, next) => next,
-                _ => Filter::Unknown,
-            };
-        }
-        filter
+        let mut filters = commands(&self.text).into_iter().map(|programs| of_pipe(&programs));
+        let first = filters.next().unwrap_or_default();
+        if filters.all(|next| next == first) { first } else { Filter::Unknown }
     }
 }
 
-/// The words of each program of a pipe. A pattern in quotes may have a `|` of its own.
-fn programs(text: &str) -> Vec<Vec<String>> {
-    let mut all: Vec<Vec<String>> = vec![Vec::new()];
+fn of_pipe(programs: &[Vec<String>]) -> Filter {
+    let mut filter = Filter::None;
+    for (at, words) in programs.iter().enumerate() {
+        let mut words = words.iter().skip_while(|word| *word == "sudo" || word.contains('='));
+        let program = words.next().map_or("", |program| program.rsplit('/').next().unwrap_or(program));
+        let arguments: Vec<String> = words.take_while(|word| !is_redirection(word)).cloned().collect();
+        let chosen = |patterns: Option<Patterns>| patterns.map_or(Filter::Unknown, Filter::Lines);
+        let next = match program {
+            "grep" | "egrep" | "fgrep" | "zgrep" | "rg" => chosen(Patterns::of_grep(program, &arguments)),
+            "awk" | "gawk" | "mawk" => chosen(Patterns::of_awk(&arguments)),
+            "sed" => chosen(Patterns::of_sed(&arguments)),
+            "head" => Filter::End,
+            _ if at == 0 || PASSING.contains(&program) => Filter::None,
+            _ => Filter::Unknown,
+        };
+        filter = match (filter, next) {
+            (filter, Filter::None) => filter,
+            (Filter::None, next) => next,
+            (Filter::Lines(one), Filter::Lines(other)) => Filter::Lines(one.and(other)),
+            _ => Filter::Unknown,
+        };
+    }
+    filter
+}
+
+/// `>file`, `2>/dev/null`
+fn is_redirection(word: &str) -> bool {
+    word.trim_start_matches(|letter: char| letter.is_ascii_digit()).starts_with('>')
+}
+
+/// The words of each program of each pipe. A pattern in quotes may have a `|` of its own.
+fn commands(text: &str) -> Vec<Vec<Vec<String>>> {
+    let mut all: Vec<Vec<Vec<String>>> = vec![vec![Vec::new()]];
     let (mut word, mut quote, mut is_escaped): (Option<String>, Option<char>, bool) = (None, None, false);
-    for letter in text.chars() {
+    let end = |all: &mut Vec<Vec<Vec<String>>>, word: &mut Option<String>| {
+        all.last_mut().and_then(|pipe| pipe.last_mut()).into_iter().for_each(|own| own.extend(word.take()));
+    };
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
         match (letter, quote) {
             _ if is_escaped => {
                 word.get_or_insert_default().push(letter);
@@ -59,57 +81,43 @@ fn programs(text: &str) -> Vec<Vec<String>> {
                 quote = Some(letter);
                 word.get_or_insert_default();
             }
+            // `2>&1` is no end.
+            ('&', None) if word.as_ref().is_some_and(|word| word.ends_with('>')) => {
+                word.get_or_insert_default().push('&')
+            }
+            (';' | '&', None) => {
+                end(&mut all, &mut word);
+                letters.next_if_eq(&'&');
+                all.push(vec![Vec::new()]);
+            }
             ('|', None) => {
-                all.last_mut().into_iter().for_each(|own| own.extend(word.take()));
-                all.push(Vec::new());
+                end(&mut all, &mut word);
+                all.last_mut().into_iter().for_each(|pipe| pipe.push(Vec::new()));
             }
-            (letter, None) if letter.is_whitespace() => {
-                all.last_mut().into_iter().for_each(|own| own.extend(word.take()));
-            }
+            (letter, None) if letter.is_whitespace() => end(&mut all, &mut word),
             (letter, _) => word.get_or_insert_default().push(letter),
         }
     }
-    all.last_mut().into_iter().for_each(|own| own.extend(word.take()));
+    end(&mut all, &mut word);
+    all.retain(|pipe| pipe.iter().any(|words| !words.is_empty()));
     all
 }
 
-/// The words that `grep` looks for.
-fn words(arguments: &[String]) -> Filter {
-    let inverts = |word: &&String| {
-        *word == "--invert-match" || word.starts_with('-') && !word.starts_with("--") && word.contains('v')
-    };
-    if arguments.iter().any(|word| inverts(&word)) {
-        return Filter::Unknown;
-    }
-    let mut patterns: Vec<&str> = Vec::new();
-    let mut rest = arguments.iter();
-    while let Some(word) = rest.next() {
-        match word.as_str() {
-            "-e" | "--regexp" => patterns.extend(rest.next().map(String::as_str)),
-            "-A" | "-B" | "-C" | "-m" => _ = rest.next(),
-            option if option.starts_with('-') => {}
-            pattern => patterns.push(pattern),
-        }
-    }
-    let parts = patterns.iter().flat_map(|pattern| pattern.split("\\|").flat_map(|part| part.split('|')));
-    let is_word = |part: &&str| {
-        part.len() > 3 && part.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter))
-    };
-    Filter::Words(
-        parts.map(|part| part.trim_matches(['^', '$', '(', ')'])).filter(is_word).map(str::to_uppercase).collect(),
-    )
-}
-
 impl Filter {
-    /// Takes back what lines show whole where the filter may have left some of it out. Chains are named with their tables.
-    pub(super) fn apply<'c>(&self, chains: impl Iterator<Item = (&'c str, &'c str)>, coverage: &mut Coverage) {
+    /// Takes back what lines show whole where the filter may have left some of it out. Chains are named with their tables; `table` is that which
+    /// the command prints alone, and `is_broken` says that lines are left out for other reasons as well.
+    pub(super) fn apply<'c>(
+        &self,
+        chains: impl Iterator<Item = (&'c str, &'c str)>,
+        table: Option<&str>,
+        is_broken: bool,
+        coverage: &mut Coverage,
+    ) {
         match self {
             Self::None | Self::End => {}
-            Self::Words(words) => {
-                coverage.retain_chains(|chain| words.iter().any(|word| chain.to_uppercase().contains(word.as_str())))
-            }
-            Self::Unknown => {
-                coverage.retain_chains(|_| false);
+            Self::Lines(patterns) if !is_broken => coverage.pick(table, patterns.clone()),
+            Self::Lines(_) | Self::Unknown => {
+                coverage.clear();
                 chains.for_each(|(table, chain)| coverage.add_cut(table, chain));
             }
         }
@@ -126,16 +134,34 @@ mod tests {
     #[case::none("iptables-save", Filter::None)]
     #[case::shown("sudo iptables -t nat -nL | less", Filter::None)]
     #[case::head("iptables-save -t nat | head -50", Filter::End)]
-    #[case::word("iptables-save | grep KUBE-SVC-X", Filter::Words(vec!["KUBE-SVC-X".to_owned()]))]
-    #[case::words(
-        "iptables-save | grep -E 'KUBE-SEP|nginx'",
-        Filter::Words(vec!["KUBE-SEP".to_owned(), "NGINX".to_owned()])
-    )]
-    #[case::basic(r#"iptables-save | grep "KUBE-SEP\|nginx""#, Filter::Words(vec!["KUBE-SEP".to_owned(), "NGINX".to_owned()]))]
-    #[case::inverted("iptables-save | grep -v DNAT", Filter::Unknown)]
-    #[case::twice("iptables-save | grep nginx | grep KUBE-SVC", Filter::Unknown)]
-    #[case::other("iptables-save | awk '/nginx/'", Filter::Unknown)]
+    #[case::word("iptables-save | grep KUBE-SVC-X", lines(&["KUBE-SVC-X"]))]
+    #[case::path("sudo iptables-save 2>/dev/null | /bin/grep KUBE-SVC-X > x", lines(&["KUBE-SVC-X"]))]
+    #[case::of_a_file("grep KUBE-SVC-X rules.txt", lines(&["KUBE-SVC-X"]))]
+    #[case::extended("iptables-save | grep -E 'KUBE-SEP|nginx'", lines(&["-E", "KUBE-SEP|nginx"]))]
+    #[case::basic(r#"iptables-save | grep "KUBE-SEP\|nginx""#, lines(&[r"KUBE-SEP\|nginx"]))]
+    #[case::inverted("iptables-save | grep -v DNAT", lines(&["-v", "DNAT"]))]
+    #[case::awk("iptables-save | awk '/nginx/'", lines(&["-E", "nginx"]))]
+    #[case::sed("iptables-save | sed -n '/nginx/p'", lines(&["nginx"]))]
+    #[case::twice("iptables-save | grep nginx | grep -v SEP", lines(&["nginx"]).and(lines(&["-v", "SEP"])))]
+    #[case::two_commands("iptables-save | grep nginx; ip6tables-save | grep nginx", lines(&["nginx"]))]
+    #[case::two_filters("iptables-save | grep nginx; ip6tables-save", Filter::Unknown)]
+    #[case::columns("iptables-save | awk '{print $2}'", Filter::Unknown)]
+    #[case::other("iptables-save | sort", Filter::Unknown)]
     fn filters_are_known_by_their_programs(#[case] text: &str, #[case] expected: Filter) {
         assert_eq!(Command { text: text.to_owned(), host: None }.filter(), expected);
+    }
+
+    fn lines(arguments: &[&str]) -> Filter {
+        let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
+        Patterns::of_grep("grep", &arguments).map_or(Filter::Unknown, Filter::Lines)
+    }
+
+    impl Filter {
+        fn and(self, other: Self) -> Self {
+            match (self, other) {
+                (Self::Lines(one), Self::Lines(other)) => Self::Lines(one.and(other)),
+                _ => Self::Unknown,
+            }
+        }
     }
 }

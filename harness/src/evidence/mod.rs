@@ -12,6 +12,7 @@ mod command;
 mod dictionary;
 mod filter;
 mod format;
+mod grep;
 pub mod json;
 mod line;
 mod mending;

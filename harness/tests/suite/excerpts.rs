@@ -235,3 +235,63 @@ fn two_dumps_are_compared_in_one_cluster() {
     let gone = without(&saved, |line| line.contains("shop/sessions"));
     assert_eq!(compare(&gone), BTreeSet::from(["shop/sessions".to_owned()]));
 }
+
+/// The lines of a text that a command of a shell leaves.
+fn filtered(command: &str, text: &str) -> String {
+    let mut child = std::process::Command::new("sh")
+        .args(["-c", command])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    let mut input = child.stdin.take().expect("its input");
+    let text = text.to_owned();
+    let writer = std::thread::spawn(move || std::io::Write::write_all(&mut input, text.as_bytes()));
+    let output = child.wait_with_output().expect("its output");
+    writer.join().expect("a writer").expect("all is read");
+    String::from_utf8(output.stdout).expect("a text")
+}
+
+/// Whatever a filter leaves of healthy rules, nothing fails; with the command that shows it, and without.
+#[rstest]
+fn what_a_filter_hides_is_no_failure(
+    #[values(
+        "grep -E 'KUBE-(SVC|SEP)-'",
+        "grep 10.244",
+        "grep -e shop/backend -e ingress/",
+        r"grep '10.96.0.1\|10.244'",
+        "awk '/shop/'",
+        "grep KUBE | grep -v SEP"
+    )]
+    filter: &str,
+    #[values(false, true)] has_command: bool,
+) {
+    let left = filtered(filter, &saved());
+    let command = if has_command { format!("$ iptables-save | {filter}\n") } else { String::new() };
+    let assumed = imported(&format!("{command}{left}"));
+    assert_eq!(failures(&assumed), Vec::<String>::new(), "{left}{}", assumed.assumptions.join("\n"));
+}
+
+/// A rule that the filter would have shown is missing on the node; one that it hides is completed.
+#[rstest]
+#[case::shown("grep -E 'KUBE-(SVC|SEP)-'", true)]
+#[case::of_service("grep shop/backend", true)]
+#[case::by_address("grep 10.244", true)]
+#[case::all_but_others("grep KUBE | grep -v monitoring", true)]
+#[case::hidden("grep KUBE-SVC", false)]
+#[case::hidden_by_inversion("grep KUBE | grep -v DNAT", false)]
+fn what_a_filter_would_show_is_missing(#[case] filter: &str, #[case] is_found: bool) {
+    let lost = without(&saved(), |line| line.contains("--to-destination 10.244.1.30:8080"));
+    let assumed = imported(&format!("$ iptables-save | {filter}\n{}", filtered(filter, &lost)));
+    assert_eq!(!failures(&assumed).is_empty(), is_found, "{}", assumed.assumptions.join("\n"));
+}
+
+/// Where no rule names the range of pods, one is assumed.
+#[test]
+fn a_range_of_pods_that_is_not_shown_is_assumed() {
+    let left = filtered("grep -E 'KUBE-(SEP|SERVICES)' | grep -v '! -s'", &saved());
+    let assumed = imported(&format!("$ iptables-save | grep -E 'KUBE-(SEP|SERVICES)' | grep -v '! -s'\n{left}"));
+    assert_eq!(assumed.scenario.cluster.proxy.cluster_cidrs.len(), 1);
+    assert!(assumed.assumptions.iter().any(|words| words.starts_with("clusterCIDR 10.244.0.0/16, by the pod ranges")));
+    assert_eq!(failures(&assumed), Vec::<String>::new());
+}

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use crate::chains::Kind;
+use super::left_out::LeftOut;
 use crate::chains::iptables::NAMING;
 use crate::coverage::{Coverage, nft_table};
 use crate::iptables::{self, Chain, Match, Rule, RuleSet, TableName, Target, UNREAD, essence};
@@ -25,7 +25,7 @@ pub struct Completed {
 /// Completes the rules that a text shows with those that kube-proxy writes for the same objects.
 ///
 /// What the text shows whole stays as it is: a rule that is missing there is missing on the node. Other chains get the rules that they lack,
-/// but for those of a service or endpoint of which the shown rules lead somewhere: `grep` shows all of such a chain.
+/// but for those that the text would show if they were on the node ([`LeftOut`]).
 pub fn completed(shown: &Rules, coverage: &Coverage, written: Rules) -> Completed {
     let mut completed = Completed { rules: shown.clone(), tables: Vec::new(), chains: 0, partial: Vec::new() };
     match (&mut completed.rules, written) {
@@ -38,6 +38,7 @@ pub fn completed(shown: &Rules, coverage: &Coverage, written: Rules) -> Complete
 
 fn of_iptables(completed: &mut Completed, coverage: &Coverage, written: RuleSet) {
     let Rules::Iptables(own) = &mut completed.rules else { return };
+    let family = own.rules.family;
     let mut added: BTreeSet<(TableName, String)> = BTreeSet::new();
     for table in written.tables {
         let name = table.name;
@@ -54,6 +55,7 @@ fn of_iptables(completed: &mut Completed, coverage: &Coverage, written: RuleSet)
                 chain.policy = None;
             }
         });
+        let left_out = LeftOut::of(&own.rules.tables[at], coverage, &table, family);
         let positions: HashMap<String, usize> = own.rules.tables[at]
             .chains
             .iter()
@@ -63,12 +65,13 @@ fn of_iptables(completed: &mut Completed, coverage: &Coverage, written: RuleSet)
         for chain in table.chains {
             match positions.get(&*chain.name) {
                 None => {
+                    let Some(chain) = left_out.rest_of(chain) else { continue };
                     added.insert((name, chain.name.to_string()));
                     own.rules.tables[at].chains.push(chain);
                 }
                 Some(position) if !coverage.has_chain(name.as_str(), &chain.name) => {
                     let is_cut = coverage.is_cut(name.as_str(), &chain.name);
-                    if merge(own, (at, *position), chain, is_cut) {
+                    if merge(own, (at, *position), chain, is_cut, &left_out) {
                         let names = (name.to_string(), own.rules.tables[at].chains[*position].name.to_string());
                         completed.partial.push(names);
                     }
@@ -110,14 +113,9 @@ fn drop_unused(rules: &mut RuleSet, added: &mut BTreeSet<(TableName, String)>) {
 }
 
 /// Adds the rules that a chain lacks, in the order in which kube-proxy writes them. Returns whether there are any.
-fn merge(own: &mut iptables::Parsed, at: (usize, usize), written: Chain, is_cut: bool) -> bool {
+fn merge(own: &mut iptables::Parsed, at: (usize, usize), written: Chain, is_cut: bool, left_out: &LeftOut<'_>) -> bool {
     let lines = own.lines_of(at);
     let chain = &mut own.rules.tables[at.0].chains[at.1];
-    let kind = NAMING.of(&chain.name).map(|(kind, _)| kind);
-    let leads_somewhere = chain.rules.iter().any(|rule| is_readable(rule) && rule.target.is_some() && !marks(rule));
-    if kind.is_some_and(|kind| kind != Kind::Endpoint) && leads_somewhere && !is_cut {
-        return false;
-    }
     let shown = std::mem::take(&mut chain.rules);
     let place = |find: &dyn Fn(&Rule) -> Option<String>| -> HashMap<String, usize> {
         shown.iter().enumerate().rev().filter_map(|(at, rule)| Some((find(rule)?, at))).collect()
@@ -139,6 +137,7 @@ fn merge(own: &mut iptables::Parsed, at: (usize, usize), written: Chain, is_cut:
                     merged.push(rule);
                 }
             }
+            None if !is_cut && left_out.is_missing(&written.name, &rule) => {}
             None => {
                 is_changed = true;
                 merged.push((rule, 0));
@@ -167,12 +166,12 @@ fn slot(rule: &Rule) -> Option<String> {
     }
 }
 
-fn is_readable(rule: &Rule) -> bool {
+pub(super) fn is_readable(rule: &Rule) -> bool {
     !rule.matches.iter().any(|one| matches!(one, Match::Other(other) if &*other.name == UNREAD))
 }
 
 /// Whether a rule only marks packets, as the first one of an endpoint's chain does.
-fn marks(rule: &Rule) -> bool {
+pub(super) fn marks(rule: &Rule) -> bool {
     rule.next_chain().is_some_and(|next| next.starts_with("KUBE-MARK-"))
 }
 

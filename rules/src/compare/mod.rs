@@ -12,6 +12,7 @@ mod differences;
 mod excerpt;
 mod finding;
 mod iptables;
+mod left_out;
 mod model;
 mod nftables;
 mod others;

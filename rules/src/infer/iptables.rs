@@ -75,7 +75,7 @@ impl<'a> Reader<'a> {
                 }
             }),
             (_, name) => match kind_of(name) {
-                Some((Kind::Group(_), _)) => rules.for_each(|rule| self.in_group(rule)),
+                Some((Kind::Group(policy), hash)) => rules.for_each(|rule| self.in_group(policy, hash, rule)),
                 Some((Kind::External, hash)) => rules.for_each(|rule| self.in_external(hash, rule)),
                 Some((Kind::Firewall, hash)) => rules.for_each(|rule| self.in_firewall(hash, rule)),
                 Some((Kind::Endpoint, _)) | None => {}
@@ -201,8 +201,17 @@ impl<'a> Reader<'a> {
         port.is_external_local |= is_dropped && !is_internal;
     }
 
-    fn in_group(&mut self, rule: &'a Rule) {
+    fn in_group(&mut self, policy: Policy, hash: ChainHash, rule: &'a Rule) {
         self.marks(rule);
+        // Only traffic to the cluster IP is marked here, which an excerpt may show nowhere else.
+        if leads_to(rule, MASQUERADE)
+            && let Some((frontend, ip)) = frontend(rule).and_then(|frontend| Some((frontend, frontend.address?)))
+        {
+            let port = self.port(hash, Some(frontend.protocol));
+            port.port = port.port.or(Some(frontend.port));
+            port.is_internal_local |= policy == Policy::Local && port.cluster_ips.insert(ip);
+            port.cluster_ips.insert(ip);
+        }
         if let Some(range) = positive_source(rule).filter(|_| leads_to_group(rule)) {
             self.proxy.local_sources.insert(range);
         }

@@ -80,7 +80,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
         let names = table.chains.iter().map(|chain| &*chain.name).chain(table.sets.iter().map(|set| &*set.name));
         names.map(|name| (nft_table(table.family), name))
     });
-    filter(context).apply(chains, &mut coverage);
+    filter(context).apply(chains, None, false, &mut coverage);
     let contents = Contents::Nftables { rules, count, coverage };
     Some(Block { format: Format::Nft, taken, contents, unread, mends })
 }
@@ -88,7 +88,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
 /// What programs behind the command leave. The lines of a chain do not name it, so words choose among them as anything else does.
 fn filter(context: &Context) -> Filter {
     match context.command.as_ref().map(Command::filter).unwrap_or_default() {
-        Filter::Words(_) => Filter::Unknown,
+        Filter::Lines(_) => Filter::Unknown,
         filter => filter,
     }
 }

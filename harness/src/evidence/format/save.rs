@@ -5,9 +5,10 @@ use std::collections::HashSet;
 
 use svclab_rules::cluster::Family;
 use svclab_rules::coverage::Coverage;
-use svclab_rules::iptables::{self, ELLIPSIS, Excerpt, TableName, parse_excerpt};
+use svclab_rules::iptables::{self, ChainKind, ELLIPSIS, Excerpt, TableName, parse_excerpt};
 
 use super::super::filter::Filter;
+use super::super::grep::Patterns;
 use super::super::line::{Line, is_sentence};
 use super::super::mending::{Mend, Mends};
 use super::super::model::{Contents, Format};
@@ -98,7 +99,11 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     let cut = cut.or(last.filter(|_| is_cut && matches!(filter, Filter::None | Filter::End)));
     let tables = parsed.rules.tables.iter();
     let chains = tables.flat_map(|table| table.chains.iter().map(|chain| (table.name.as_str(), &*chain.name)));
-    filter.apply(chains, &mut coverage);
+    let is_broken = !block_unread.is_empty() || logical.iter().any(|(_, text)| text == ELLIPSIS);
+    if let Some(patterns) = common(&logical).filter(|_| filter == Filter::None && !is_broken) {
+        coverage.guess(patterns);
+    }
+    filter.apply(chains, table.map(TableName::as_str), is_broken, &mut coverage);
     let format = if is_listed && !has_table { Format::IptablesRules } else { Format::IptablesSave };
     if !has_table && format == Format::IptablesSave {
         mends.push((lines[0].number, Mends::default().with(Mend::Heading)));
@@ -194,6 +199,34 @@ impl<'l> Lines<'l> {
         self.logical.push((line.number, joined.map_or(Cow::Borrowed(text), Into::into)));
         1
     }
+}
+
+/// What all lines have in common that names something, where no line is a heading: then they were chosen by it, or by a part of it.
+fn common(lines: &[(usize, Cow<'_, str>)]) -> Option<Patterns> {
+    let is_rule = |text: &str| text.trim_start().starts_with(['-', '[']) && text.contains("-A ");
+    let all = || lines.iter().map(|(_, text)| text.as_ref());
+    if !all().all(|text| is_rule(text) || text.starts_with(':')) || all().filter(|text| is_rule(text)).count() < 2 {
+        return None;
+    }
+    let words = all().next()?.split([' ', '"', '/', ':', '[', ']', '\t']).flat_map(|word| {
+        // Of a chain's name also its kind.
+        let kind = ChainKind::of(word).map(|(kind, _)| kind.prefix());
+        kind.into_iter().chain([word])
+    });
+    let names = |word: &&str| {
+        word.len() >= MOST_COMMON_LETTERS && !is_usual(word) && word.bytes().any(|byte| byte.is_ascii_alphanumeric())
+    };
+    let common: Vec<String> =
+        words.filter(names).filter(|word| all().all(|text| text.contains(word))).map(str::to_owned).collect();
+    if common.is_empty() { None } else { Patterns::having(&common) }
+}
+
+/// Shorter words are in many lines by chance.
+const MOST_COMMON_LETTERS: usize = 3;
+
+/// Whether a word is one of every rule.
+fn is_usual(word: &str) -> bool {
+    word.starts_with("--") || ["comment", "tcp", "udp", "sctp", "addrtype", "statistic"].contains(&word)
 }
 
 /// The lines without those that a page shows once more: in a table all rules of a chain stand together, so a rule that stands there

@@ -3,7 +3,7 @@
 use svclab_rules::cluster::{Cluster, Family, ProxyMode};
 use svclab_rules::compare::{Finding, compare_machines, completed};
 use svclab_rules::coverage::nft_table;
-use svclab_rules::infer::{Inferred, Show};
+use svclab_rules::infer::{Inferred, InferredPort, Show};
 use svclab_rules::iptables::TableName;
 use svclab_rules::ruleset::Rules;
 
@@ -85,6 +85,39 @@ impl Dump {
             Rules::OtherTables(_) => false,
         };
         self.parts.iter().all(lists)
+    }
+
+    /// Whether rules that would name the range of local pods are shown, so that there is none if they do not: those of a service's cluster IP or
+    /// of its external traffic with policy Local.
+    pub(in crate::infer) fn shows_local_sources(&self) -> bool {
+        let shows = |part: &NodeRules| match &part.rules {
+            Rules::Iptables(_) => {
+                let has = |chain: &str| part.coverage.has_chain(TableName::Nat.as_str(), chain);
+                let has_group = |port: &InferredPort| {
+                    // Up to 1.21 the rule was in KUBE-SERVICES.
+                    !port.cluster_ips.is_empty()
+                        && port.hash.is_some_and(|hash| has(&format!("KUBE-SVC-{hash}")))
+                        && has("KUBE-SERVICES")
+                };
+                let has_external = |port: &InferredPort| {
+                    let names = |hash| ["KUBE-EXT-", "KUBE-XLB-"].map(|prefix| format!("{prefix}{hash}"));
+                    port.is_external_local
+                        && port.hash.is_some_and(|hash| {
+                            names(hash).iter().any(|name| {
+                                part.rules.iptables().is_some_and(|rules| !rules.rules(TableName::Nat, name).is_empty())
+                                    && has(name)
+                            })
+                        })
+                };
+                self.inferred.ports.iter().any(|port| has_group(port) || has_external(port))
+            }
+            Rules::Nftables(parsed) => parsed.rules.tables.iter().any(|table| {
+                let has = |name: &str| part.coverage.has_chain(nft_table(table.family), name);
+                table.chains.iter().any(|chain| chain.name.starts_with("service-") && has(&chain.name))
+            }),
+            Rules::OtherTables(_) => false,
+        };
+        self.parts.iter().any(shows)
     }
 
     /// The families that have services, each with the part that it is in.

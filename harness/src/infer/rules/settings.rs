@@ -1,5 +1,6 @@
 //! kube-proxy's configuration and release, as rules show them.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;
 
@@ -12,6 +13,7 @@ use svclab_rules::ruleset::Rules;
 
 use super::dump::Dump;
 use super::surroundings::Surroundings;
+use crate::infer::objects::{cluster_cidrs, wide};
 use crate::text::counted;
 
 /// Sets the configuration whose rules are the closest to those of dumps; returns the assumptions in words.
@@ -19,6 +21,10 @@ pub(super) fn assume(inferred: &Inferred, around: &Surroundings, dumps: &[Dump],
     // An excerpt says less than whole rules.
     let whole: Vec<&Dump> = dumps.iter().filter(|dump| dump.is_whole()).collect();
     cluster.proxy = read(&inferred.proxy, around, dumps.first().map(Dump::mode).unwrap_or_default());
+    let is_assumed = lacks_local_sources(&cluster.proxy) && !dumps.iter().any(Dump::shows_local_sources);
+    if is_assumed {
+        cluster.proxy.cluster_cidrs = pod_ranges(cluster);
+    }
     let dumps = &*if whole.is_empty() { dumps.iter().collect() } else { whole };
     cluster.service_cidrs = inferred.proxy.service_cidrs.iter().copied().collect();
     let mut trials = Trials { dumps, last: None, known: Vec::new() };
@@ -40,7 +46,28 @@ pub(super) fn assume(inferred: &Inferred, around: &Surroundings, dumps: &[Dump],
             format!("whose rules are the closest, with {count}: {}{more}", first.join("; "))
         }
     };
-    vec![format!("kube-proxy {versions}, {differs}"), local_sources(&cluster.proxy)]
+    let why = if is_assumed { ", by the pod ranges: no rule that would name it is shown" } else { "" };
+    vec![format!("kube-proxy {versions}, {differs}"), format!("{}{why}", local_sources(&cluster.proxy))]
+}
+
+/// The range of the pods of each family: that around those of all nodes, or around those of most where they are far apart.
+fn pod_ranges(cluster: &Cluster) -> Vec<IpNet> {
+    let around_all = cluster_cidrs(cluster);
+    let of_family = |family: Family| {
+        let is_of = |range: &&IpNet| Family::of(range.addr()) == family;
+        let mut counts: BTreeMap<IpNet, usize> = BTreeMap::new();
+        for range in cluster.nodes.iter().flat_map(|node| &node.pod_cidrs).filter(is_of) {
+            *counts.entry(wide(*range, family)).or_default() += 1;
+        }
+        let most = || counts.iter().max_by_key(|(_, count)| **count).map(|(range, _)| *range);
+        around_all.iter().find(is_of).copied().or_else(most)
+    };
+    Family::ALL.into_iter().filter_map(of_family).collect()
+}
+
+/// Whether nothing tells pods of the cluster from other sources.
+fn lacks_local_sources(proxy: &ProxyConfig) -> bool {
+    proxy.detect_local == DetectLocal::ClusterCidr && proxy.cluster_cidrs.is_empty() && !proxy.masquerade_all
 }
 
 /// The releases whose rules are as close to the dump as those of the cluster's release.

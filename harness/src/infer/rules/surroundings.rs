@@ -92,6 +92,14 @@ impl Surroundings {
                 None => others.push(Machine { addresses: BTreeSet::from([*ip]), ..Machine::default() }),
             }
         }
+        // Where nothing shows a pod of the node, its local endpoints need a range.
+        for family in known.unshown_here(inferred) {
+            let taken: Vec<IpNet> = own.iter().chain(&others).flat_map(|machine| machine.ranges.clone()).collect();
+            let is_of_family = |range: &IpNet| Family::of(range.addr()) == family;
+            if let Some(first) = own.first_mut().filter(|first| !first.ranges.iter().any(is_of_family)) {
+                first.ranges.extend(free(family, &taken));
+            }
+        }
         let mut elsewhere = BTreeMap::new();
         for family in known.lacking(inferred) {
             let taken = own.iter().chain(&others).flat_map(|machine| &machine.ranges);
@@ -263,6 +271,12 @@ impl Known {
             most.filter(|(_, range)| holds_some(range) > 0).map(|(at, _)| at)
         };
         own.or_else(with_local).or_else(with_some).or_else(not_elsewhere)
+    }
+
+    /// The families in which services have endpoints on the node of the rules, and the rules show none.
+    fn unshown_here(&self, inferred: &Inferred) -> BTreeSet<Family> {
+        let is_unshown = |port: &&InferredPort| port.has_unshown_endpoints && port.has_local_endpoints;
+        inferred.ports.iter().filter(is_unshown).flat_map(families).collect()
     }
 
     /// The families in which services have endpoints on other nodes that the rules do not show.

@@ -1,0 +1,126 @@
+//! Rules that a text does not show, although it would show them if they were on the node.
+
+use std::collections::HashSet;
+
+use super::excerpt::{is_readable, marks};
+use crate::chains::Kind;
+use crate::chains::iptables::NAMING;
+use crate::cluster::Family;
+use crate::coverage::Coverage;
+use crate::iptables::{Chain, Rule, Table, TableName, Target, print_rule};
+
+/// What a text leaves out of a table that it does not show whole.
+pub(super) struct LeftOut<'c> {
+    coverage: &'c Coverage,
+    table: TableName,
+    family: Family,
+    /// The last chain that is shown, where the text ends before it shows all that was chosen.
+    end: Option<String>,
+    /// The chains of services whose shown rules lead somewhere.
+    leading: HashSet<String>,
+    /// The chains of which rules are shown.
+    shown: HashSet<String>,
+    /// The chains that shown rules jump to.
+    targets: HashSet<String>,
+    /// What the shown rules of services and endpoints are like, whichever these are.
+    shapes: HashSet<String>,
+}
+
+impl<'c> LeftOut<'c> {
+    /// Of a table that is shown, by what kube-proxy writes into it.
+    pub(super) fn of(shown: &Table, coverage: &'c Coverage, written: &Table, family: Family) -> Self {
+        let leads =
+            |chain: &&Chain| chain.rules.iter().any(|rule| is_readable(rule) && rule.target.is_some() && !marks(rule));
+        let leading = shown.chains.iter().filter(leads).map(|chain| chain.name.to_string()).collect();
+        let names = shown.chains.iter().filter(|chain| !chain.rules.is_empty()).map(|chain| chain.name.to_string());
+        let names = names.collect();
+        let rules = shown.chains.iter().flat_map(|chain| &chain.rules);
+        let targets = rules.filter_map(Rule::next_chain).map(ToString::to_string).collect();
+        let shapes =
+            shown.chains.iter().flat_map(|chain| chain.rules.iter().filter_map(|rule| shape(&chain.name, rule)));
+        let mut left_out = Self {
+            coverage,
+            table: shown.name,
+            family,
+            end: None,
+            shown: names,
+            leading,
+            targets,
+            shapes: shapes.collect(),
+        };
+        if coverage.is_picked(shown.name.as_str()) {
+            left_out.end = left_out.end_of(shown, written);
+        }
+        left_out
+    }
+
+    /// The last chain that is shown, if several rules of chains behind it would be shown: the kernel lists chains by name.
+    fn end_of(&self, shown: &Table, written: &Table) -> Option<String> {
+        let has_rules = |chain: &&Chain| !chain.rules.is_empty() && !self.is_builtin(&chain.name);
+        let last = shown.chains.iter().filter(has_rules).map(|chain| chain.name.to_string()).max()?;
+        let behind = written.chains.iter().filter(|chain| *chain.name > *last && !self.is_builtin(&chain.name));
+        let mut chosen = behind.flat_map(|chain| chain.rules.iter().filter(|rule| self.is_chosen(&chain.name, rule)));
+        chosen.nth(1).map(|_| last)
+    }
+
+    fn is_builtin(&self, chain: &str) -> bool {
+        self.table.builtin_chains().contains(&chain)
+    }
+
+    fn line(&self, chain: &str, rule: &Rule) -> String {
+        print_rule(self.family, chain, rule)
+    }
+
+    /// Whether what chose the lines would have chosen this rule.
+    fn is_chosen(&self, chain: &str, rule: &Rule) -> bool {
+        self.coverage.shows(self.table.as_str(), &self.line(chain, rule))
+    }
+
+    /// Whether a rule that kube-proxy writes into a chain that is shown, and that is not shown, is not on the node. Of a filter that is known it
+    /// is what this would show. Else a chain that leads somewhere is complete, and so are others by what all lines have in common, and by what
+    /// those of other services and endpoints have.
+    pub(super) fn is_missing(&self, chain: &str, rule: &Rule) -> bool {
+        if self.coverage.is_picked(self.table.as_str()) {
+            let is_behind = self.end.as_ref().is_some_and(|end| chain > end.as_str() && !self.is_builtin(chain));
+            return !is_behind && !self.is_made_up(chain, rule) && self.is_chosen(chain, rule);
+        }
+        let is_usual = || shape(chain, rule).is_some_and(|shape| self.shapes.contains(&shape));
+        let is_of_group = |kind| matches!(kind, Kind::Group(_) | Kind::Firewall);
+        match NAMING.of(chain) {
+            Some((kind, _)) if is_of_group(kind) && !marks(rule) => self.leading.contains(chain),
+            Some(_) => is_usual() || self.coverage.may_show(&self.line(chain, rule)),
+            None => false,
+        }
+    }
+
+    /// Whether a rule leads to an endpoint that stands for those that the text does not show: nothing names it, and no rule of the chain leads
+    /// to another.
+    fn is_made_up(&self, chain: &str, rule: &Rule) -> bool {
+        let is_endpoint = |next: &str| NAMING.is_endpoint(next) && !self.targets.contains(next);
+        !self.leading.contains(chain)
+            && rule.next_chain().is_some_and(|next| is_endpoint(next) && !self.shown.contains(&**next))
+    }
+
+    /// A chain of which the text shows no rule, without the rules that are missing; `None` where nothing is left of it.
+    pub(super) fn rest_of(&self, mut chain: Chain) -> Option<Chain> {
+        let is_unknown = NAMING.is_endpoint(&chain.name) && !self.targets.contains(&*chain.name);
+        if !self.coverage.is_picked(self.table.as_str()) || chain.rules.is_empty() || is_unknown {
+            return Some(chain);
+        }
+        let name = chain.name.clone();
+        chain.rules.retain(|rule| !self.is_missing(&name, rule));
+        (!chain.rules.is_empty()).then_some(chain)
+    }
+}
+
+/// What a rule of a service's or endpoint's chain is like: what it asks and does, apart from addresses and names.
+fn shape(chain: &str, rule: &Rule) -> Option<String> {
+    let (kind, _) = NAMING.of(chain)?;
+    let target = match (&rule.target, rule.next_chain()) {
+        (_, Some(next)) => NAMING.of(next).map_or_else(|| next.to_string(), |(kind, _)| format!("{kind:?}")),
+        (Some(Target::Dnat(_)), _) => "DNAT".to_owned(),
+        (target, _) => format!("{target:?}"),
+    };
+    let matches: Vec<_> = rule.matches.iter().map(std::mem::discriminant).collect();
+    Some(format!("{kind:?} {target} {} {} {matches:?}", rule.source.is_some(), rule.comment().is_some()))
+}

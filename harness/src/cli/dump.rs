@@ -18,7 +18,7 @@ use super::failure::Failure;
 use super::inputs::evidence_of;
 use svclab::evidence::Evidence;
 use svclab::output::{Destination, Place};
-use svclab::text::{json, printable, reason};
+use svclab::text::{counted, json, one_line, printable, reason};
 
 /// Read what was sent: a file, a folder, an archive or a whole issue in Markdown.
 #[derive(Debug, clap::Args)]
@@ -73,8 +73,15 @@ fn evidence(paths: &[PathBuf]) -> Result<(PathBuf, Evidence), Failure> {
     Ok(evidence_of(path)?)
 }
 
-/// Nothing in an input is evidence.
-fn unrecognised() -> Failure {
+/// Nothing in an input is evidence: the files that could not be read say why, if there are any.
+fn unrecognised(evidence: &Evidence) -> Failure {
+    if let Some(first) = evidence.unread.iter().find(|unread| unread.text.is_empty()) {
+        let file = first.file.as_deref().map(|file| format!("{}: ", one_line(file))).unwrap_or_default();
+        let others = evidence.unread.iter().filter(|unread| unread.text.is_empty()).count() - 1;
+        let more = if others > 0 { format!(", and {}", counted(others, "other file")) } else { String::new() };
+        let message = format!("no file of the input can be read: {file}{}{more}", one_line(&first.reason));
+        return Failure::new(message, "Unpack it and pass the text files in it.");
+    }
     let help = "Pass the output of iptables-save, iptables -L, nft list ruleset or kubectl, or a text that quotes it.";
     Failure::new("nothing in the input is recognised", help)
 }

@@ -58,7 +58,9 @@ pub(super) fn command(line: &str) -> Option<Command> {
     if is_long || matches!(first, b'-' | b':' | b'*') || (first.is_ascii_uppercase() && text.starts_with("KUBE")) {
         return None;
     }
-    let (rest, has_prompt) = match behind_prompt(text) {
+    // Looking for each prompt in each line of a dump takes long.
+    let may_have_prompt = text.bytes().any(|byte| matches!(byte, b'$' | b'#' | b'%' | b'>') || !byte.is_ascii());
+    let (rest, has_prompt) = match may_have_prompt.then(|| behind_prompt(text)).flatten() {
         Some(rest) => (rest, true),
         None => (text, false),
     };

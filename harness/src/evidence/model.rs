@@ -9,6 +9,7 @@ use svclab_rules::iptables;
 use svclab_rules::nftables;
 
 use super::mending::Mending;
+use super::releases::Release;
 
 /// What a text, or several files, show.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -19,6 +20,8 @@ pub struct Evidence {
     pub prose: Vec<Stretch>,
     /// Lines that look like evidence, or stand in it, and could not be read.
     pub unread: Vec<Unread>,
+    /// Releases of Kubernetes that lines name.
+    pub(crate) releases: Vec<Release>,
 }
 
 /// Lines in a row.
@@ -257,6 +260,8 @@ impl Evidence {
             .extend(other.pieces.into_iter().map(|piece| Piece { file: Some(named(piece.file.clone())), ..piece }));
         self.prose
             .extend(other.prose.into_iter().map(|prose| Stretch { file: Some(named(prose.file.clone())), ..prose }));
+        let releases = other.releases.into_iter();
+        self.releases.extend(releases.map(|one| Release { file: Some(named(one.file.clone())), ..one }));
         self.unread
             .extend(other.unread.into_iter().map(|unread| Unread { file: Some(named(unread.file.clone())), ..unread }));
     }

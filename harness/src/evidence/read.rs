@@ -8,6 +8,7 @@ use super::line::{Line, is_sentence, lines};
 use super::mending::Mends;
 use super::model::{Contents, Evidence, Format, Piece, Stretch, Unread};
 use super::peel::peel;
+use super::releases;
 use super::split::split;
 
 /// Reads a text of any kind. It never fails: what is no evidence is prose, and what cannot be read is listed.
@@ -18,7 +19,13 @@ pub fn read(text: &str) -> Evidence {
     let mut lines = lines(text);
     peel(&mut lines);
     let lines = split(lines);
-    let mut reader = Reader { evidence: Evidence::default(), command: None, in_fence: false, is_adjacent: false };
+    let releases = releases::of_text(text);
+    let mut reader = Reader {
+        evidence: Evidence { releases, ..Evidence::default() },
+        command: None,
+        in_fence: false,
+        is_adjacent: false,
+    };
     let mut at = 0;
     while at < lines.len() {
         at += reader.next(&lines, at);

@@ -139,9 +139,18 @@ fn gzip(file: File, all: &mut Collected<'_, '_>) -> Result<(), String> {
     if bytes.len() as u64 == limit {
         return Err(format!("it is larger than {} MiB when decompressed", FILE_BYTES >> 20));
     }
+    if bytes.starts_with(&GZIP) {
+        return Err("it is compressed twice".to_owned());
+    }
+    if bytes.contains(&0) {
+        return Err("it is not text when decompressed".to_owned());
+    }
     (all.visit)(None, Ok(String::from_utf8_lossy(&bytes).into_owned()));
     Ok(())
 }
+
+/// What a file that gzip wrote starts with.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Checks that a name in an archive stays inside of it.
 fn inside(name: &Path) -> Result<String, String> {

@@ -9,22 +9,37 @@ pub(super) const MOST_LINES: usize = 4;
 /// Joins a rule with lines that follow it, if the result is more of a rule than the first line alone. Returns the number of lines
 /// that were joined and the result.
 pub(super) fn join(first: &str, following: &[&str]) -> Option<(usize, String)> {
+    // What jumps nowhere is no whole rule, however it is joined.
+    if !std::iter::once(first).chain(following.iter().copied()).any(|text| text.contains('j') || text.contains('g')) {
+        return None;
+    }
     let mut best = (weighed(first), 0, String::new());
+    if best.0 == BEST {
+        return None;
+    }
     let mut readings = vec![first.to_owned()];
     for (count, next) in (1..).zip(following.iter().take(MOST_LINES)) {
         let next = next.trim_end();
         // A break cut the text at the width of a terminal, or stood for a blank.
         let both = |text: &String| [format!("{text}{next}"), format!("{} {next}", text.trim_end())];
         readings = readings.iter().flat_map(both).collect();
+        // Where the break is at a blank, both are the same.
+        readings.dedup_by(|one, other| one.split_whitespace().eq(other.split_whitespace()));
         for text in &readings {
             let own = weighed(text);
             if own > best.0 {
                 best = (own, count, text.clone());
             }
         }
+        if best.0 == BEST {
+            break;
+        }
     }
     (best.1 > 0).then_some((best.1, best.2))
 }
+
+/// No text is more of a rule than this.
+const BEST: (Quality, bool) = (Quality::Verified, true);
 
 /// How much of a rule a text is, and whether its comment is one that kube-proxy writes.
 fn weighed(text: &str) -> (Quality, bool) {
@@ -89,7 +104,10 @@ pub(super) fn quality(text: &str) -> Quality {
     let Some((chain, rest)) = text.strip_prefix("-A ").map(|rest| rest.split_once(' ').unwrap_or((rest, ""))) else {
         return Quality::Broken;
     };
-    let Some(rule) = [Family::Ipv4, Family::Ipv6].into_iter().find_map(|family| parse_rule(rest, family).ok()) else {
+    // An address of IPv6 has two colons.
+    let families =
+        if rest.bytes().filter(|byte| *byte == b':').count() > 1 { &Family::ALL[..] } else { &[Family::Ipv4] };
+    let Some(rule) = families.iter().find_map(|family| parse_rule(rest, *family).ok()) else {
         return Quality::Broken;
     };
     let next = rule.next_chain().map(|next| &**next);

@@ -7,7 +7,7 @@ use super::dumps::{NodeFile, dumps};
 use super::merge::Objects;
 use super::objects::{Assumed, from_objects};
 use super::rules::{Dump, from_dumps};
-use crate::evidence::{Connection, Contents, Evidence, node_rules, objects};
+use crate::evidence::{Connection, Contents, Evidence, node_rules, objects, releases};
 use crate::input::{Diagnostic, Diagnostics, Span};
 use crate::scenario::{Scenario, Setting};
 use crate::text::counted;
@@ -21,7 +21,7 @@ use crate::text::counted;
 ///
 /// A text that shows no Service at all.
 pub fn from_evidence(evidence: &Evidence, path: &Path, given: &[NodeFile]) -> Result<Assumed, Diagnostics> {
-    let objects = Objects::of(objects(evidence));
+    let objects = Objects { releases: releases(evidence), ..Objects::of(objects(evidence)) };
     let mut notes = Vec::new();
     let dumps = dumps(evidence, given, &objects, &mut notes);
     if dumps.is_empty() && objects.services.is_empty() {
@@ -33,7 +33,7 @@ pub fn from_evidence(evidence: &Evidence, path: &Path, given: &[NodeFile]) -> Re
     let [(dumps, _)] = &sides;
     notes.extend(settings(evidence, dumps, &mut assumed));
     notes.extend(connections(evidence, &assumed.scenario));
-    assumed.assumptions.splice(0..0, notes);
+    assumed.assumptions.extend(notes);
     Ok(assumed)
 }
 
@@ -46,7 +46,7 @@ pub fn from_evidence(evidence: &Evidence, path: &Path, given: &[NodeFile]) -> Re
 pub fn from_two(sides: [(&Evidence, &Path); 2]) -> Option<Result<[Assumed; 2], Diagnostics>> {
     let mut all = Evidence::default();
     sides.iter().for_each(|(evidence, path)| all.add(&path.to_string_lossy(), (*evidence).clone()));
-    let objects = Objects::of(objects(&all));
+    let objects = Objects { releases: releases(&all), ..Objects::of(objects(&all)) };
     let mut notes = [Vec::new(), Vec::new()];
     let [first, second] = [0, 1].map(|at| dumps(sides[at].0, &[], &objects, &mut notes[at]));
     if first.is_empty() || second.is_empty() {
@@ -67,7 +67,7 @@ pub fn from_two(sides: [(&Evidence, &Path); 2]) -> Option<Result<[Assumed; 2], D
     let mut assumed = assumed.into_iter().zip(notes).enumerate().map(|(at, (mut assumed, mut notes))| {
         notes.extend(unread(sides[at].0));
         notes.extend(settings(sides[at].0, &both[at].0, &mut assumed));
-        assumed.assumptions.splice(0..0, notes);
+        assumed.assumptions.extend(notes);
         assumed
     });
     Some(Ok([assumed.next()?, assumed.next()?]))
@@ -99,7 +99,8 @@ fn around(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Result<Vec<Assumed
     let machines = Objects { nodes: Vec::new(), ..pods.clone() };
     let why = first.errors.first().map(|error| error.message.clone()).unwrap_or_default();
     let has_more = !objects.nodes.is_empty();
-    let fewer = [(pods, "pods"), (machines, "nodes and pods"), (Objects::default(), "Kubernetes objects")];
+    let none = Objects { releases: objects.releases.clone(), ..Objects::default() };
+    let fewer = [(pods, "pods"), (machines, "nodes and pods"), (none, "Kubernetes objects")];
     for (fewer, what) in fewer {
         let is_same = what == "pods" && objects.pods.is_empty() || what == "nodes and pods" && !has_more;
         if is_same || !has_rules && fewer.services.is_empty() {

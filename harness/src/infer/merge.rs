@@ -17,6 +17,7 @@ use super::accessors::{
 use super::objects::wide;
 use super::ranges::assigned;
 use super::validity::make_valid;
+use crate::evidence::Release;
 use crate::text::counted;
 
 /// The most contradictions that are listed.
@@ -30,6 +31,8 @@ pub(super) struct Objects {
     pub(super) services: Vec<Value>,
     /// EndpointSlices and Endpoints.
     pub(super) endpoints: Vec<Value>,
+    /// Releases that the text names.
+    pub(super) releases: Vec<Release>,
 }
 
 impl Objects {

@@ -159,6 +159,7 @@ impl<'a> Planner<'a> {
                 let is_spread = affinity_seconds.is_none() && (2..=MOST_SEEN).contains(&count);
                 let is_source = |wanted: fn(&Source) -> bool| endpoints.iter().all(|endpoint| wanted(&endpoint.source));
                 let source = match () {
+                    // A node chooses the source of its packets among its addresses.
                     () if is_node => None,
                     () if is_source(|source| *source == Source::Preserved) => Some("preserved"),
                     () if is_source(|source| matches!(source, Source::Node(_))) => Some("masqueraded"),
@@ -167,8 +168,8 @@ impl<'a> Planner<'a> {
                 let is_from_vip = endpoints.iter().all(|endpoint| endpoint.reply == Reply::FromDestination);
                 let delivered = PlannedOutcome::Delivered {
                     targets: if count > MOST_LISTED { Vec::new() } else { targets },
-                    source: source.filter(|_| !is_spread),
-                    is_from_vip: is_from_vip && !is_spread,
+                    source,
+                    is_from_vip,
                     is_spread,
                 };
                 // What is neither listed nor answered cannot be expected.

@@ -1,6 +1,7 @@
 //! What can go wrong between a plan and a running lab.
 
 use std::borrow::Cow;
+use std::error::Error;
 use std::io;
 
 use nix::errno::Errno;
@@ -224,9 +225,22 @@ impl LabError {
         }
     }
 
+    /// Whether the process, or the machine, has as many files open as it may.
+    fn is_of_open_files(&self) -> bool {
+        let mut causes = std::iter::successors(Error::source(self), |error| (*error).source());
+        causes.any(|error| {
+            let code = error.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
+            code.is_some_and(|code| [Errno::EMFILE, Errno::ENFILE].contains(&Errno::from_raw(code)))
+        })
+    }
+
     /// The fix, as a sentence.
     pub(crate) fn help(&self) -> &'static str {
         match self {
+            _ if self.is_of_open_files() => {
+                "Raise the limit on open files before svclab starts (`ulimit -n 65536`, as root also `ulimit -Hn 65536`), or run fewer labs \
+                 in parallel (`--jobs`). `svclab doctor` shows the limit."
+            }
             Self::Privileges { .. } => {
                 "Run it with sudo, or allow user namespaces (sysctl user.max_user_namespaces, and on Ubuntu \
                  kernel.apparmor_restrict_unprivileged_userns=0). `svclab doctor` reports what is missing."

@@ -1,8 +1,9 @@
 //! Chains: jumps to chains that are not there, and chains that nothing leads to.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use svclab_rules::cluster::{Family, ProxyMode};
+use svclab_rules::infer::Show;
 use svclab_rules::iptables::{ChainKind, Match, TableName, UNREAD};
 use svclab_rules::ruleset::compile;
 
@@ -13,7 +14,10 @@ use crate::evidence::{Format, NodeRules};
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let of_iptables = view.tables().flat_map(of_tables);
-    of_iptables.chain(view.nodes.iter().flat_map(of_nftables)).chain(view.tables().flat_map(unknown)).collect()
+    let of_nftables = view.nodes.iter().flat_map(of_nftables);
+    let of_texts =
+        view.tables().flat_map(unknown).chain(view.tables().flat_map(loops)).chain(view.nodes.iter().filter_map(cut));
+    of_iptables.chain(of_nftables).chain(of_texts).collect()
 }
 
 /// What the kernel rejects in kube-proxy's tables of nftables: jumps to chains that are not there, first of all.
@@ -70,6 +74,59 @@ fn unknown(tables: Tables<'_>) -> Vec<Finding> {
 
 /// Matches that are not modelled but that kube-proxy or svclab's own readers have in rules.
 const KNOWN: [&str; 3] = [UNREAD, "recent", "physdev"];
+
+/// Chains that lead back to themselves: one finding for each rule that closes a loop.
+fn loops(tables: Tables<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for table in &tables.parsed.rules.tables {
+        let mut next: HashMap<&str, Vec<(&str, usize)>> = HashMap::new();
+        for chain in &table.chains {
+            let jumps = chain.rules.iter().enumerate().filter_map(|(at, rule)| Some((&**rule.next_chain()?, at)));
+            next.insert(&chain.name, jumps.collect());
+        }
+        let mut done: HashSet<&str> = HashSet::new();
+        for chain in &table.chains {
+            // The chains on the way, each with the number of its jumps that were followed.
+            let mut path: Vec<(&str, usize)> =
+                if done.insert(&chain.name) { vec![(&chain.name, 0)] } else { Vec::new() };
+            while let Some((own, followed)) = path.last_mut() {
+                let (own, at) = (*own, *followed);
+                *followed += 1;
+                let Some((to, rule)) = next.get(own).and_then(|jumps| jumps.get(at)) else {
+                    path.pop();
+                    continue;
+                };
+                if let Some(start) = path.iter().position(|(chain, _)| chain == to) {
+                    let chains: Vec<&str> = path[start..].iter().map(|(chain, _)| *chain).chain([*to]).collect();
+                    let message = format!("chains of table {} form a loop: {}", table.name, chains.join(" -> "));
+                    let effect =
+                        "the kernel rejects the whole table: kube-proxy cannot update any Service on this node";
+                    found.push(Finding::new(
+                        "chain-loop",
+                        tables.place(tables.line(table.name, own, *rule)),
+                        message,
+                        effect,
+                    ));
+                } else if done.insert(to) {
+                    path.push((to, 0));
+                }
+            }
+        }
+    }
+    found.truncate(MOST);
+    found
+}
+
+/// A text that ends before its rules do.
+fn cut(node: &NodeRules) -> Option<Finding> {
+    let place = Place { file: node.file.clone(), line: node.cut? };
+    let services = node.rules.show().ports.len();
+    let (message, effect) = match services {
+        0 => ("the text is cut off here, before any rule of a Service", "unknown: no Service can be judged"),
+        _ => ("the text is cut off here", "unknown: what the rest shows is not judged"),
+    };
+    Some(Finding::new("cut-off", place, message, effect))
+}
 
 fn of_tables(tables: Tables<'_>) -> Vec<Finding> {
     let mut found = Vec::new();

@@ -133,6 +133,29 @@ fn a_layout_that_the_release_of_the_nodes_does_not_write_is_noted() {
     assert_eq!(ids(&format!("{BASE}{}", nodes.replace("v1.21.1", "v1.30.2"))), Vec::<&str>::new());
 }
 
+#[test]
+fn chains_that_lead_back_are_a_loop() {
+    let text = BASE.replace("COMMIT", "-A KUBE-SEP-HUXRPHBUO34UVPEF -j KUBE-SERVICES\nCOMMIT");
+    let found = lint(&read(&text));
+    let of_loop: Vec<&str> =
+        found.iter().filter(|one| one.id == "chain-loop").map(|one| one.message.as_str()).collect();
+    assert_eq!(
+        of_loop,
+        [
+            "chains of table nat form a loop: KUBE-SERVICES -> KUBE-SVC-2CMXP7HKUVJN7L6M -> KUBE-SEP-HUXRPHBUO34UVPEF -> KUBE-SERVICES"
+        ]
+    );
+}
+
+/// A cut that hides every Service is the only thing to say.
+#[test]
+fn a_cut_is_said() {
+    let cut = BASE.split("-A ").next().expect("headings");
+    let found = lint(&read(cut));
+    assert_eq!(found.iter().map(|one| one.id).collect::<Vec<_>>(), ["cut-off"]);
+    assert!(found[0].message.contains("before any rule of a Service"), "{}", found[0].message);
+}
+
 /// A text that was edited by hand: other protocol, other address, other names than the hashes are of.
 #[test]
 fn an_edited_listing_is_seen_through() {

@@ -295,3 +295,47 @@ fn a_range_of_pods_that_is_not_shown_is_assumed() {
     assert!(assumed.assumptions.iter().any(|words| words.starts_with("clusterCIDR 10.244.0.0/16, by the pod ranges")));
     assert_eq!(failures(&assumed), Vec::<String>::new());
 }
+
+/// A release that the text names decides among those that write the same rules; another one is a contradiction.
+#[rstest]
+#[case::nodes(&NODES.replace("v1.30.2", "v1.29.3"), "1.29.3", false)]
+#[case::sentence("Kubernetes version: v1.28.2", "1.28.2", false)]
+#[case::command("$ kubectl version\nClient Version: v1.20.0\nServer Version: v1.27.1\n", "1.27.1", false)]
+#[case::other_rules("Server Version: v1.18.2", "1.37", true)]
+fn the_release_is_that_which_the_text_names(#[case] text: &str, #[case] version: &str, #[case] contradicts: bool) {
+    let assumed = imported(&format!("{}\n\n{text}\n", saved()));
+    assert_eq!(assumed.scenario.cluster.proxy.version, version, "{:#?}", assumed.assumptions);
+    assert_eq!(assumed.assumptions.iter().any(|words| words.starts_with("contradiction: Kubernetes")), contradicts);
+}
+
+/// A rule of nftables that a filter took from the middle of a chain stands there again.
+#[test]
+fn a_rule_is_completed_in_its_place() {
+    let path = "../rules/tests/golden/clusterip-three-endpoints/v1.30-nftables/nft-ruleset.txt";
+    let saved = std::fs::read_to_string(path).expect(path);
+    let imported_rules = |text: &str| {
+        let assumed = imported(text);
+        let table = assumed.scenario.rules[0].rules.nftables().expect("nftables").rules.tables[0].clone();
+        let chain = table.chains.iter().find(|chain| &*chain.name == "masquerading").expect("a chain").clone();
+        chain.rules.iter().map(|rule| rule.statements.len()).collect::<Vec<_>>()
+    };
+    let start = saved.find("chain masquerading {").expect("a chain");
+    let lines: Vec<&str> = saved[start..].lines().take_while(|line| line.trim() != "}").collect();
+    let lost = without(&saved, |line| line == lines[1]);
+    assert_eq!(imported_rules(&format!("$ nft list ruleset | grep -v xyz\n{lost}")), imported_rules(&saved));
+}
+
+/// What is not text is named, whatever it is packed in.
+#[test]
+fn a_text_that_is_compressed_twice_is_an_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let zipped = |bytes: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        std::io::Write::write_all(&mut encoder, bytes).expect("memory");
+        encoder.finish().expect("memory")
+    };
+    let path = folder.path().join("rules.gz");
+    std::fs::write(&path, zipped(&zipped(saved().as_bytes()))).expect("a file");
+    let error = evidence::from_path(&path).expect_err("an error");
+    assert!(error.to_string().contains("compressed twice"), "{error}");
+}

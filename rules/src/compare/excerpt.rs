@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::left_out::LeftOut;
 use crate::chains::iptables::NAMING;
+use crate::cluster::Family;
 use crate::coverage::{Coverage, nft_table};
 use crate::iptables::{self, Chain, Match, Rule, RuleSet, TableName, Target, UNREAD, essence};
 use crate::nftables;
@@ -195,11 +196,11 @@ fn of_nftables(completed: &mut Completed, coverage: &Coverage, written: nftables
                     completed.chains += 1;
                     own.chains.push(chain);
                 }
-                Some(known) if !coverage.has_chain(name, &chain.name) && known.rules.len() < chain.rules.len() => {
-                    let shown = known.rules.len();
-                    known.rules.extend(chain.rules.into_iter().skip(shown));
+                Some(known) if !coverage.has_chain(name, &chain.name) => {
                     known.base = known.base.or(chain.base);
-                    completed.partial.push((name.to_owned(), known.name.to_string()));
+                    if fill(&mut known.rules, chain.rules, table.family) {
+                        completed.partial.push((name.to_owned(), known.name.to_string()));
+                    }
                 }
                 Some(_) => {}
             }
@@ -230,4 +231,37 @@ fn of_nftables(completed: &mut Completed, coverage: &Coverage, written: nftables
     if is_changed {
         *parsed = std::mem::take(&mut parsed.rules).into();
     }
+}
+
+/// Adds the rules that a chain of nftables lacks, where kube-proxy writes them. Returns whether there are any.
+fn fill(shown: &mut Vec<nftables::Rule>, written: Vec<nftables::Rule>, family: Family) -> bool {
+    let text = |rule: &nftables::Rule| nftables::print_rule(rule, family);
+    // What a rule is like, so that one that differs in a value stands in the place of that which kube-proxy writes.
+    let shape = |rule: &nftables::Rule| {
+        let conditions: Vec<_> = rule.conditions.iter().map(std::mem::discriminant).collect();
+        let statements: Vec<_> = rule.statements.iter().map(std::mem::discriminant).collect();
+        format!("{conditions:?} {statements:?}")
+    };
+    let mut anchors: Vec<Option<usize>> = vec![None; written.len()];
+    let mut is_taken = vec![false; shown.len()];
+    for key in [&text as &dyn Fn(&nftables::Rule) -> String, &shape] {
+        let keys: Vec<String> = shown.iter().map(key).collect();
+        for (anchor, rule) in anchors.iter_mut().zip(&written).filter(|(anchor, _)| anchor.is_none()) {
+            let own = key(rule);
+            *anchor = (0..keys.len()).find(|at| !is_taken[*at] && keys[*at] == own);
+            anchor.iter().for_each(|at| is_taken[*at] = true);
+        }
+    }
+    let is_changed = anchors.iter().any(Option::is_none);
+    let mut rest = std::mem::take(shown).into_iter().enumerate().peekable();
+    for (rule, anchor) in written.into_iter().zip(anchors) {
+        match anchor {
+            Some(anchor) => {
+                shown.extend(std::iter::from_fn(|| rest.next_if(|(at, _)| *at <= anchor)).map(|(_, rule)| rule))
+            }
+            None => shown.push(rule),
+        }
+    }
+    shown.extend(rest.map(|(_, rule)| rule));
+    is_changed
 }

@@ -1,6 +1,6 @@
 //! What rules of iptables show.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -245,7 +245,8 @@ impl<'a> Reader<'a> {
             port.has_unshown_endpoints |= port.endpoints.is_empty() && port.local.is_empty();
         }
         let mut ports: Vec<InferredPort> = ports.into_values().collect();
-        for (_, marked) in marked.iter().filter(|(ip, _)| ports.iter().any(|port| port.cluster_ips.contains(ip))) {
+        let cluster_ips: HashSet<IpAddr> = ports.iter().flat_map(|port| port.cluster_ips.iter().copied()).collect();
+        for (_, marked) in marked.iter().filter(|(ip, _)| cluster_ips.contains(ip)) {
             proxy.marks(marked);
         }
         ports.iter_mut().for_each(InferredPort::tidy);

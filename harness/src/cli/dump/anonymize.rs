@@ -42,7 +42,11 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         return Ok(Exit::Internal);
     }
     match texts.as_slice() {
-        [] => return Err(Failure::new("the input has no text", "Pass what `svclab dump show` reads.")),
+        [] => {
+            let (name, why) = left_out.first().map(|(name, why)| (one_line(name), one_line(why))).unzip();
+            let why = why.map(|why| format!(": {} {why}", name.unwrap_or_default())).unwrap_or_default();
+            return Err(Failure::new(format!("the input has no text{why}"), "Pass what `svclab dump show` reads."));
+        }
         [Text { name: None, text }] => super::write(&args.output, text, console)?,
         _ if args.output.as_os_str() == "-" => {
             let help = "Name an archive to write with `--output FILE.tar.gz`.";

@@ -64,7 +64,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let (path, evidence) = evidence(&inputs)?;
     let nodes: Vec<NodeFile> = args.node.iter().map(|node| of_input(node, &inputs)).collect();
     if evidence.pieces.is_empty() {
-        return Err(super::unrecognised());
+        return Err(super::unrecognised(&evidence));
     }
     let assumed = from_evidence(&evidence, &path, &nodes)?;
     let (tests, left_out) = tests(&assumed.scenario, &assumed.nodes);

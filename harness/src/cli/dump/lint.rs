@@ -57,7 +57,7 @@ impl FailOn {
 pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let (path, evidence) = evidence(std::slice::from_ref(&args.input))?;
     if evidence.pieces.is_empty() {
-        return Err(super::unrecognised());
+        return Err(super::unrecognised(&evidence));
     }
     let mut findings = lint(&evidence);
     findings.retain(|finding| !args.allow.iter().any(|id| id == finding.id));

@@ -28,7 +28,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         Format::Json => super::print(&json::Document::of(&path, &evidence), console)?,
     }
     if evidence.pieces.is_empty() {
-        return Err(super::unrecognised());
+        return Err(super::unrecognised(&evidence));
     }
     Ok(Exit::Held)
 }

@@ -97,12 +97,19 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     let Excerpt { parsed, rules: count, mut coverage, is_cut, .. } = excerpt;
     // Of rules that were picked, the last one is no end.
     let cut = cut.or(last.filter(|_| is_cut && matches!(filter, Filter::None | Filter::End)));
+    if let Some(line) = cut.filter(|line| !mends.iter().any(|(known, _)| known == line)) {
+        mends.push((line, Mends::default().with(Mend::Cut)));
+    }
     let tables = parsed.rules.tables.iter();
     let chains = tables.flat_map(|table| table.chains.iter().map(|chain| (table.name.as_str(), &*chain.name)));
     let is_broken = !block_unread.is_empty() || logical.iter().any(|(_, text)| text == ELLIPSIS);
     if let Some(patterns) = common(&logical).filter(|_| filter == Filter::None && !is_broken) {
         coverage.guess(patterns);
     }
+    // Rules of services without any endpoint, and no heading of a table: `grep -v` took the endpoints away.
+    let has = |name: &str| logical.iter().any(|(_, text)| text.contains(name));
+    let hides_endpoints = !has_table && !is_listed && has("-A KUBE-SVC-") && !has("KUBE-SEP-");
+    let filter = if filter == Filter::None && hides_endpoints { Filter::Unknown } else { filter };
     filter.apply(chains, table.map(TableName::as_str), is_broken, &mut coverage);
     let format = if is_listed && !has_table { Format::IptablesRules } else { Format::IptablesSave };
     if !has_table && format == Format::IptablesSave {

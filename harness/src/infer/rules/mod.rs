@@ -65,7 +65,7 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
         |named: &Path| if named == objects_path { Ok(listed.clone()) } else { Err(io::ErrorKind::NotFound.into()) };
     let mut scenario = parse_with(&written.to_string(), path, &read, Tests::Optional)?;
     scenario.inputs.remove(&objects_path);
-    let settings = settings::assume(&inferred, &surroundings, dumps, &mut scenario.cluster);
+    let settings = settings::assume(&inferred, &surroundings, dumps, &objects.releases, &mut scenario.cluster);
     let ports = counted(inferred.ports.len(), "service port");
     let nodes: Vec<String> = dumps.iter().map(|dump| dump.node.clone()).collect();
     let whose = if nodes.len() > 1 { "nodes" } else { "node" };
@@ -85,8 +85,8 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
         scenario.name = format!("the rules of {}", one_line(&file_name(path)));
         scenario.file = path.to_path_buf();
         let changes = installed(&mut scenario, dumps, path);
-        let mut assumptions = assumptions.clone();
-        assumptions.extend(changes);
+        // What a cut or a filter made of the text comes first: it alone is shown without `-v`.
+        let mut assumptions: Vec<String> = changes.into_iter().chain(assumptions.clone()).collect();
         assumptions.push("a client pod `client-of-NODE` on every node and an outside host `outside`".to_owned());
         Assumed { scenario, assumptions, nodes: dumps.iter().map(|dump| dump.node.clone()).collect() }
     };

@@ -13,11 +13,21 @@ use svclab_rules::ruleset::Rules;
 
 use super::dump::Dump;
 use super::surroundings::Surroundings;
+use crate::evidence::Release;
 use crate::infer::objects::{cluster_cidrs, wide};
-use crate::text::counted;
+use crate::text::{counted, one_line};
 
-/// Sets the configuration whose rules are the closest to those of dumps; returns the assumptions in words.
-pub(super) fn assume(inferred: &Inferred, around: &Surroundings, dumps: &[Dump], cluster: &mut Cluster) -> Vec<String> {
+/// Sets the configuration whose rules are the closest to those of dumps, and of these the release that the text names; returns the assumptions in
+/// words.
+pub(super) fn assume(
+    inferred: &Inferred,
+    around: &Surroundings,
+    dumps: &[Dump],
+    releases: &[Release],
+    cluster: &mut Cluster,
+) -> Vec<String> {
+    let nodes: Vec<&str> = dumps.iter().map(|dump| dump.node.as_str()).collect();
+    let named = named(releases, &nodes);
     // An excerpt says less than whole rules.
     let whole: Vec<&Dump> = dumps.iter().filter(|dump| dump.is_whole()).collect();
     cluster.proxy = read(&inferred.proxy, around, dumps.first().map(Dump::mode).unwrap_or_default());
@@ -36,6 +46,11 @@ pub(super) fn assume(inferred: &Inferred, around: &Surroundings, dumps: &[Dump],
     choose(&mut trials, cluster, &mut closest, &|proxy| proxy.localhost_node_ports = !proxy.localhost_node_ports);
     choose(&mut trials, cluster, &mut closest, &|proxy| proxy.tcp_be_liberal = !proxy.tcp_be_liberal);
     let versions = as_close(&mut trials, cluster, closest.as_deref());
+    let contradiction = named.and_then(|named| adopt(&mut trials, cluster, closest.as_deref(), named, &versions));
+    let versions = match &contradiction {
+        None if named.is_some() => format!("{}, which the text names", cluster.proxy.version),
+        _ => versions,
+    };
     let differs = match closest.as_deref() {
         None => "whose rules cannot be generated for this cluster".to_owned(),
         Some([]) => "which generates the same rules".to_owned(),
@@ -47,7 +62,34 @@ pub(super) fn assume(inferred: &Inferred, around: &Surroundings, dumps: &[Dump],
         }
     };
     let why = if is_assumed { ", by the pod ranges: no rule that would name it is shown" } else { "" };
-    vec![format!("kube-proxy {versions}, {differs}"), format!("{}{why}", local_sources(&cluster.proxy))]
+    let all = [format!("kube-proxy {versions}, {differs}"), format!("{}{why}", local_sources(&cluster.proxy))];
+    all.into_iter().chain(contradiction).collect()
+}
+
+/// The release that a text names for nodes, or else for the cluster.
+fn named<'r>(releases: &'r [Release], nodes: &[&str]) -> Option<&'r Release> {
+    let is_of_node = |one: &&Release| one.node.as_deref().is_some_and(|node| nodes.contains(&node));
+    releases.iter().find(is_of_node).or_else(|| releases.iter().find(|one| one.node.is_none())).or(releases.first())
+}
+
+/// Takes the release that the text names where its rules are as close as the closest. Returns the contradiction where they are not.
+fn adopt(
+    trials: &mut Trials<'_>,
+    cluster: &mut Cluster,
+    closest: Option<&[Finding]>,
+    named: &Release,
+    versions: &str,
+) -> Option<String> {
+    let proxy = ProxyConfig { version: named.version.to_string(), ..cluster.proxy.clone() };
+    if trials.differences(cluster, &proxy).as_deref().map(weight) == closest.map(weight) {
+        cluster.proxy = proxy;
+        return None;
+    }
+    let file = named.file.as_ref().map(|file| format!("{} ", one_line(file))).unwrap_or_default();
+    Some(format!(
+        "contradiction: Kubernetes {} by {file}line {}, kube-proxy {versions} by the rules; the rules count",
+        named.version, named.line
+    ))
 }
 
 /// The range of the pods of each family: that around those of all nodes, or around those of most where they are far apart.

@@ -1,0 +1,91 @@
+//! Releases of Kubernetes that a text names: `kubectl version`, the line of an issue's template, fields of nodes.
+
+use std::sync::Arc;
+
+use svclab_rules::profile::Profile;
+
+use super::model::{Contents, Evidence};
+
+/// A release that a text names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Release {
+    /// The file among several.
+    pub(crate) file: Option<Arc<str>>,
+    /// The line, from 1.
+    pub(crate) line: usize,
+    /// The release.
+    pub(crate) version: Profile,
+    /// The node whose it is; of the whole cluster where none is named.
+    pub(crate) node: Option<String>,
+}
+
+/// What stands before the release of a server, in small letters.
+const BEFORE: [&str; 6] = [
+    "server version:",
+    "kubernetes version:",
+    "kubernetes server version:",
+    "k8s version:",
+    "kube-proxy version:",
+    "kubeproxyversion:",
+];
+
+/// The releases that lines name.
+pub(super) fn of_text(text: &str) -> Vec<Release> {
+    let of_line = |(line, text): (usize, &str)| {
+        let version = version_in(text)?;
+        Some(Release { file: None, line, version, node: None })
+    };
+    (1..).zip(text.lines()).filter_map(of_line).collect()
+}
+
+fn version_in(line: &str) -> Option<Profile> {
+    let start = line.bytes().position(|byte| byte.is_ascii_alphanumeric())?;
+    let rest = line.get(start..).filter(|rest| rest.len() < 400)?;
+    let is_before = |words: &&str| rest.get(..words.len()).is_some_and(|own| own.eq_ignore_ascii_case(words));
+    let template = "kubernetes version (use `kubectl version`):";
+    let words = BEFORE.iter().copied().chain([template]).find(is_before)?;
+    // `version.Info{Major:"1", Minor:"29", GitVersion:"v1.29.3", ...}` of older clients.
+    let rest = rest[words.len()..].split_once("GitVersion:").map_or(&rest[words.len()..], |(_, rest)| rest);
+    let mut words = rest.split(|letter: char| letter.is_whitespace() || "\",`*()".contains(letter));
+    words.find_map(|word| word.trim_end_matches('.').parse().ok())
+}
+
+/// The releases that evidence names: of the node objects, then of the cluster.
+pub(crate) fn releases(evidence: &Evidence) -> Vec<Release> {
+    let mut all = Vec::new();
+    for piece in &evidence.pieces {
+        let Contents::Objects(objects) = &piece.contents else { continue };
+        for node in objects.iter().filter(|object| object["kind"] == "Node") {
+            let info = &node["status"]["nodeInfo"];
+            let version =
+                ["kubeProxyVersion", "kubeletVersion"].iter().find_map(|field| info[field].as_str()?.parse().ok());
+            let node = node["metadata"]["name"].as_str().map(str::to_owned);
+            all.extend(version.map(|version| Release { file: piece.file.clone(), line: piece.first, version, node }));
+        }
+    }
+    all.extend(evidence.releases.iter().cloned());
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("Server Version: v1.29.3", Some("1.29.3"))]
+    #[case("- Kubernetes version: v1.28.2+k3s1", Some("1.28.2"))]
+    #[case("**Kubernetes version:** 1.27", Some("1.27"))]
+    #[case("Kubernetes version (use `kubectl version`): v1.24.3", Some("1.24.3"))]
+    #[case(
+        "Server Version: version.Info{Major:\"1\", Minor:\"18\", GitVersion:\"v1.18.2\", GoVersion:\"go1.13.9\"}",
+        Some("1.18.2")
+    )]
+    #[case("Client Version: v1.30.0", None)]
+    #[case("Kustomize Version: v5.0.4", None)]
+    #[case("we upgraded from 1.28", None)]
+    fn releases_are_found(#[case] line: &str, #[case] expected: Option<&str>) {
+        assert_eq!(version_in(line).map(|version| version.to_string()).as_deref(), expected);
+    }
+}

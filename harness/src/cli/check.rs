@@ -30,7 +30,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
-    let (mut results, left_out) = match read(&args.paths, args.inputs.reach(), Tests::Optional, console) {
+    let (mut results, left_out) = match read(&args.paths, args.inputs.reach(), Tests::Required, console) {
         Ok(read) => read,
         Err(exit) => return exit,
     };
@@ -71,12 +71,6 @@ fn print(results: &[Read], console: &Console) {
             Ok(scenario) => {
                 tests += scenario.tests.len();
                 warn(&scenario.notes, console);
-                if scenario.tests.is_empty() && !console.quiet {
-                    console.complain(format!(
-                        "{}: it has no tests: `svclab verify` asks its questions itself, `svclab run` needs some",
-                        printable(file)
-                    ));
-                }
                 if console.verbose > 0 {
                     console.line(format!("{}: {}", printable(file), contents(scenario)));
                     let notes = scenario.notes.iter().filter(|note| !note.is_doubtful);

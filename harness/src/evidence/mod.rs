@@ -31,12 +31,12 @@ mod tests;
 mod wrap;
 
 pub(crate) use dictionary::service_of_hash;
-pub(crate) use model::{Connection, Contents};
+pub(crate) use model::{Connection, Contents, Release};
 pub use model::{Evidence, Format, Piece, Stretch, Unread};
 pub(crate) use objects::objects;
 pub use page::render;
 pub use read::read;
-pub(crate) use releases::{Release, releases};
+pub(crate) use releases::releases;
 pub use rules::{NodeRules, node_rules};
 pub(crate) use source::visit;
 pub use source::{SourceError, from_path, is_archive};

@@ -7,9 +7,9 @@ use serde_json::Value;
 use svclab_rules::coverage::Coverage;
 use svclab_rules::iptables;
 use svclab_rules::nftables;
+use svclab_rules::profile::Profile;
 
 use super::mending::Mending;
-use super::releases::Release;
 
 /// What a text, or several files, show.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -46,6 +46,19 @@ pub struct Unread {
     pub text: String,
     /// Why: a fragment in lower case.
     pub reason: String,
+}
+
+/// A release that a text names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Release {
+    /// The file among several.
+    pub(crate) file: Option<Arc<str>>,
+    /// The line, from 1.
+    pub(crate) line: usize,
+    /// The release.
+    pub(crate) version: Profile,
+    /// The node whose it is; of the whole cluster where none is named.
+    pub(crate) node: Option<String>,
 }
 
 /// Lines of one format.

@@ -1,23 +1,8 @@
 //! Releases of Kubernetes that a text names: `kubectl version`, the line of an issue's template, fields of nodes.
 
-use std::sync::Arc;
-
 use svclab_rules::profile::Profile;
 
-use super::model::{Contents, Evidence};
-
-/// A release that a text names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Release {
-    /// The file among several.
-    pub(crate) file: Option<Arc<str>>,
-    /// The line, from 1.
-    pub(crate) line: usize,
-    /// The release.
-    pub(crate) version: Profile,
-    /// The node whose it is; of the whole cluster where none is named.
-    pub(crate) node: Option<String>,
-}
+use super::model::{Contents, Evidence, Release};
 
 /// What stands before the release of a server, in small letters.
 const BEFORE: [&str; 6] = [

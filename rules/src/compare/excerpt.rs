@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::left_out::LeftOut;
+use super::left_out::{LeftOut, is_readable};
 use crate::chains::iptables::NAMING;
 use crate::cluster::Family;
 use crate::coverage::{Coverage, nft_table};
-use crate::iptables::{self, Chain, Match, Rule, RuleSet, TableName, Target, UNREAD, essence};
+use crate::iptables::{self, Chain, Match, Rule, RuleSet, TableName, Target, essence};
 use crate::nftables;
 use crate::ruleset::Rules;
 
@@ -165,15 +165,6 @@ fn slot(rule: &Rule) -> Option<String> {
         }
         _ => None,
     }
-}
-
-pub(super) fn is_readable(rule: &Rule) -> bool {
-    !rule.matches.iter().any(|one| matches!(one, Match::Other(other) if &*other.name == UNREAD))
-}
-
-/// Whether a rule only marks packets, as the first one of an endpoint's chain does.
-pub(super) fn marks(rule: &Rule) -> bool {
-    rule.next_chain().is_some_and(|next| next.starts_with("KUBE-MARK-"))
 }
 
 fn of_nftables(completed: &mut Completed, coverage: &Coverage, written: nftables::Ruleset) {

@@ -2,12 +2,11 @@
 
 use std::collections::HashSet;
 
-use super::excerpt::{is_readable, marks};
 use crate::chains::Kind;
 use crate::chains::iptables::NAMING;
 use crate::cluster::Family;
 use crate::coverage::Coverage;
-use crate::iptables::{Chain, Rule, Table, TableName, Target, print_rule};
+use crate::iptables::{Chain, Match, Rule, Table, TableName, Target, UNREAD, print_rule};
 
 /// What a text leaves out of a table that it does not show whole.
 pub(super) struct LeftOut<'c> {
@@ -123,4 +122,13 @@ fn shape(chain: &str, rule: &Rule) -> Option<String> {
     };
     let matches: Vec<_> = rule.matches.iter().map(std::mem::discriminant).collect();
     Some(format!("{kind:?} {target} {} {} {matches:?}", rule.source.is_some(), rule.comment().is_some()))
+}
+
+pub(super) fn is_readable(rule: &Rule) -> bool {
+    !rule.matches.iter().any(|one| matches!(one, Match::Other(other) if &*other.name == UNREAD))
+}
+
+/// Whether a rule only marks packets, as the first one of an endpoint's chain does.
+fn marks(rule: &Rule) -> bool {
+    rule.next_chain().is_some_and(|next| next.starts_with("KUBE-MARK-"))
 }

@@ -169,7 +169,7 @@ impl<'a> Planner<'a> {
                 let delivered = PlannedOutcome::Delivered {
                     targets: if count > MOST_LISTED { Vec::new() } else { targets },
                     source,
-                    is_from_vip,
+                    is_from_vip: is_from_vip && !is_spread,
                     is_spread,
                 };
                 // What is neither listed nor answered cannot be expected.

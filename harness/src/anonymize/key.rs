@@ -1,4 +1,4 @@
-//! What all choices follow from.
+//! The key that all replacements are derived from.
 
 use std::hash::{BuildHasher, RandomState};
 

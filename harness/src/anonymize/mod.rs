@@ -1,4 +1,4 @@
-//! What people send, with other names and addresses.
+//! Evidence with other names and addresses.
 //!
 //! A text stays a text of the same formats, line by line:
 //!
@@ -8,7 +8,8 @@
 //! - `token`: the parts of a text that may be identifying; `scan`: the text with others in their place;
 //! - `proof`: the result is read again: the same pieces, no token of the original, and rules that do the same with every packet.
 //!
-//! Equal things stay equal, in all files of an input. What is replaced by what follows from a key alone: the seed's, or a random one.
+//! Equal names and addresses stay equal, in all files of an input. Replacements are a function of the `key` alone: the seed's, or a random
+//! one.
 
 mod addresses;
 mod chains;

@@ -1,8 +1,8 @@
 //! How rules share new connections out among a service's endpoints, for people and programs to read.
 //!
-//! 1. [`input`]: text of any of the forms that rules are shown in, or a scenario → [`Report`];
-//! 2. `sample`: what came of real packets, compared with the exact shares;
-//! 3. [`console`], [`json`], [`svg`]: a report as a page, as JSON, as a picture.
+//! 1. [`input`]: text of any format that shows rules, or a scenario → [`Report`];
+//! 2. `sample`: counts of real packets, compared with the exact shares;
+//! 3. [`console`], [`json`], [`svg`]: a report as a page, as JSON, as a picture; `figures`: its numbers as text.
 //!
 //! The shares themselves are [`svclab_rules::cascade`]'s.
 

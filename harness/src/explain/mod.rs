@@ -3,7 +3,7 @@
 //! [`explain`] takes two sources for an ad-hoc probe: the promise, with the clauses that it rests on, and the prediction, with every
 //! rule that matches the packet and its reply:
 //!
-//! - `explanation`: a prediction becomes an [`Explanation`], a tree of plain values;
+//! - `explanation`: a prediction becomes an [`Explanation`], the tree of plain values in `model`;
 //! - `call_tree`: the rules matched at a hook, each after the jump to its chain; all others are counted;
 //! - `iptables`, `nftables`: conditions and effects of rules in words; `phrases`: those that both languages share;
 //! - `text`, `mermaid`, `svg`: the page for a person, a flowchart, a picture; the values themselves are the JSON form.

@@ -4,7 +4,8 @@
 //! 2. `files`: a path → its text, within `limits` and within the [`Reach`] of the scenario that names it;
 //! 3. `form`: a text → scenario, Kubernetes objects or a [`Form`] of rules.
 //!
-//! Errors are [`Diagnostics`], each with its [`Span`].
+//! Errors are [`Diagnostics`], each with its [`Span`]; `groups` joins those that are equal in many places, and `suggestions` names what may
+//! have been meant.
 
 mod diagnostics;
 mod files;

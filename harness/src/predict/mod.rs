@@ -1,15 +1,16 @@
 //! What the rules would do with a flow: a packet is walked through the plan of a lab and the rules of its namespaces.
 //!
-//! No kernel is asked. [`Network::of`] reads a plan and its documents once; [`Network::predict`] then takes the first packet of
-//! a flow from its sender to wherever it ends, by every branch that chance leaves open, and the answer back:
+//! No kernel is involved. [`Network::of`] reads a plan and its documents once; [`Network::predict`] then takes the first packet of
+//! a flow from its sender to wherever it ends, by every branch that chance leaves open, and its reply back. The outcome is a
+//! [`Prediction`], plain values in `prediction`:
 //!
 //! - `rules`: the rules of a namespace, in either language; `matched_rule`: those of them that a packet matched;
-//! - `machine`: a namespace with its rules, addresses, routes and settings;
-//! - `routing`: what its kernel decides between hooks: for whom a packet is, whether it may come in, which way it leaves;
-//!   `source_address`: with which source;
+//! - `machine`: a namespace with its rules, addresses, routes and `settings`;
+//! - `routing`: what its kernel decides between hooks: local delivery or forwarding, source validation, the outgoing interface;
+//!   `source_address`: the source that it chooses;
 //! - `packet_state`: a packet between two stages, and how its path ends; `traversal`: it goes from hook to hook and from namespace to namespace;
 //! - `bridge`: the same where a node's bridge hands packets to iptables; `tunnel`: into a VXLAN tunnel and out of it;
-//! - `answer`: what comes back to the sender;
+//! - `answer`: the reply or error that the sender gets;
 //! - `senders`: all packets that a sender may send, as sets with one outcome each; `narrow`: what the network asks of them, by
 //!   `ways` and `neighbours`; `alike`: pods that it treats alike.
 //!

@@ -4,7 +4,8 @@
 //! 2. `schema`: the types that a tree is decoded into;
 //! 3. `resolve`: references looked up, defaults filled in, steps made whole → the [`Scenario`] of `model`.
 //!
-//! `print` writes one as text again. `plain` reads Kubernetes objects and a configuration of kube-proxy without a scenario. Errors are [`Diagnostics`].
+//! `print` writes one as text again. `plain` reads Kubernetes objects and a configuration of kube-proxy without a scenario. `tag` holds the tags
+//! by which tests are selected, and `served` the listeners that nodes need. Errors are [`Diagnostics`].
 
 mod model;
 mod plain;

@@ -5,7 +5,7 @@
 //! chains, a target in the wrong chain) is not [sound](Rules::is_sound): no test is needed to detect it.
 //!
 //! - `operator`: the kinds of mutations;
-//! - `iptables`, `nftables`: where each applies in rules of either language.
+//! - `iptables`, `nftables`: where each applies in rules of either language; `near`: the addresses that it changes them to.
 
 mod iptables;
 mod near;

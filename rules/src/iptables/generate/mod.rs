@@ -1,7 +1,7 @@
 //! kube-proxy's rules for a node, as its `syncProxyRules` writes them (`pkg/proxy/iptables/proxier.go`).
 //!
-//! The frame that stands there whatever services there are is in [`frame`]; the rules of a service port are in
-//! [`external`] (from 1.24) or [`xlb`] (up to 1.23), which share [`balancing`]. The kubelet's own chains of its time
+//! The chains that exist independently of services are in [`frame`], with what distinguishes `local` traffic; the rules of a service port are in
+//! [`external`] (from 1.24) or [`xlb`] (up to 1.23), which share [`balancing`]. All build them with `rule`. The kubelet's own chains of its time
 //! belong to the document, since a node has a kubelet.
 
 mod balancing;

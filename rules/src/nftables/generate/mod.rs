@@ -1,7 +1,7 @@
 //! kube-proxy's table for a node and a family, as its `syncProxyRules` writes it (`pkg/proxy/nftables/proxier.go`).
 //!
-//! What stands there whatever services there are is in [`frame`]. A service port adds elements to sets and maps
-//! ([`addresses`]), which lead to chains of its own ([`chains`]).
+//! What exists independently of services is in [`frame`], with what distinguishes `local` traffic. Of a service port, `plan` says where
+//! its traffic goes; it adds `elements` to sets and maps ([`addresses`]), which lead to chains of its own ([`chains`]), built with `rule`.
 
 mod addresses;
 mod chains;

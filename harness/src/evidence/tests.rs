@@ -104,51 +104,6 @@ fn wrapped(text: &str, width: usize) -> String {
     text.lines().map(wrap).collect()
 }
 
-/// Rules of nft are joined as well, not only what stands in braces.
-#[rstest]
-#[case::terminal_of_40(wrapped, 40)]
-#[case::terminal_of_47(wrapped, 47)]
-#[case::terminal_of_80(wrapped, 80)]
-#[case::mail_of_60(filled, 60)]
-#[case::mail_of_72(filled, 72)]
-fn wrapped_rules_of_nft_are_read(#[case] wrap: fn(&str, usize) -> String, #[case] width: usize) {
-    let file = "../rules/tests/golden/clusterip-three-endpoints/v1.30-nftables/nft-ruleset.txt";
-    let saved = std::fs::read_to_string(file).unwrap();
-    let tables = |text: &str| {
-        let evidence = read(text);
-        let unread: Vec<String> = evidence.unread.iter().map(|unread| unread.text.clone()).collect();
-        assert_eq!(unread, [""; 0], "{text}");
-        let Contents::Nftables { rules, coverage, .. } = &evidence.pieces[0].contents else {
-            panic!("{:?}", codes(&evidence))
-        };
-        (rules.rules.clone(), coverage.clone())
-    };
-    assert_eq!(tables(&wrap(&saved, width)), tables(&saved));
-}
-
-/// As mail wraps: between words, and what follows is not indented.
-fn filled(text: &str, width: usize) -> String {
-    let wrap = |line: &str| {
-        let indentation = line.len() - line.trim_start().len();
-        let mut out = line[..indentation].to_owned();
-        let mut length = indentation;
-        for word in line[indentation..].split(' ') {
-            let is_first = length == indentation;
-            if !is_first && length + 1 + word.len() > width {
-                out.push('\n');
-                length = 0;
-            } else if !is_first {
-                out.push(' ');
-                length += 1;
-            }
-            out += word;
-            length += word.len();
-        }
-        out + "\n"
-    };
-    text.lines().map(wrap).collect()
-}
-
 /// Braces in comments and quotes do not close what is cut off.
 #[test]
 fn a_chain_of_nft_with_braces_in_its_comments_is_read() {

@@ -1,11 +1,8 @@
 //! `nft list ruleset`, `nft list table`, and chains or maps without their table.
 
-mod unwrap;
-
 use svclab_rules::coverage::{Coverage, nft_table};
 use svclab_rules::nftables::{self, Parsed};
 
-use self::unwrap::unwrapped;
 use super::super::blocks;
 use super::super::command::Command;
 use super::super::filter::Filter;
@@ -66,12 +63,9 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
         }
     }
     let taken = taken.max(1);
-    let block = unwrapped(&lines[..taken]);
-    let block = block.as_slice();
+    let block = &lines[..taken];
     let mut texts: Vec<&str> = block.iter().map(|line| line.text.as_ref()).collect();
-    let joined = block.iter().zip(lines).filter(|(own, line)| own.text.len() > line.text.len());
-    let mut mends: Vec<(usize, Mends)> =
-        joined.map(|(own, _)| (own.number, Mends::default().with(Mend::Wrapped))).collect();
+    let mut mends = Vec::new();
     if is_headless {
         mends.push((block[0].number, Mends::default().with(Mend::Heading)));
     }

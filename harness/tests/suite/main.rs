@@ -21,6 +21,7 @@ mod diff;
 mod doctor;
 mod dump;
 mod dump_import;
+mod example_proxy;
 mod excerpts;
 mod explain;
 mod few_threads;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::RangeInclusive;
 
 use serde_json::Value;
+use svclab_rules::cluster::objects::NODE_PORTS;
 
 use super::super::object::Key;
 use super::super::resource::Endpoint;
@@ -14,13 +15,16 @@ use super::{is_kind, namespace_of, text_at};
 pub(in crate::apiserver) struct HealthPorts(BTreeMap<Key, u16>);
 
 impl HealthPorts {
-    /// Gives load balancers with `externalTrafficPolicy: Local` that have no port the highest that is free.
+    /// Gives load balancers with `externalTrafficPolicy: Local` that have no port the highest that is free, outside of the usual range only
+    /// when that has none: clients know that range alone.
     pub(super) fn allocate(&mut self, all: &mut [(Endpoint, Value)], range: &RangeInclusive<u16>) {
         let services = || all.iter().filter(|(end, _)| is_kind(*end, "Service")).map(|(_, object)| object);
         let mut taken: HashSet<u16> = services().flat_map(ports_of).collect();
         let lacking: HashSet<Key> = services().filter(|service| lacks_port(service)).map(key).collect();
         self.0.retain(|key, port| lacking.contains(key) && range.contains(port) && taken.insert(*port));
-        let mut free = range.clone().rev().filter(|port| !taken.contains(port));
+        let usual = NODE_PORTS.rev().filter(|port| range.contains(port));
+        let others = range.clone().rev().filter(|port| !NODE_PORTS.contains(port));
+        let mut free = usual.chain(others).filter(|port| !taken.contains(port));
         for (_, service) in all.iter_mut().filter(|(end, object)| is_kind(*end, "Service") && lacks_port(object)) {
             let key = key(service);
             let Some(port) = self.0.get(&key).copied().or_else(|| free.next()) else { continue };

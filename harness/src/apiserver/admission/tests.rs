@@ -68,6 +68,9 @@ fn health_check_ports_are_allocated_and_kept() {
     assert_eq!(ports(vec![a.clone(), b.clone()]), [32766, 32765]);
     assert_eq!(ports(vec![b.clone()]), [32765]);
     assert_eq!(ports(vec![b, a]), [32765, 32766]);
+    let any = admit(vec![local("c", "10.96.0.3")], &(1..=u16::MAX), &mut HealthPorts::default()).unwrap();
+    let service = any.iter().find(|content| RESOURCES[content.index].kind == "Service").unwrap();
+    assert_eq!(service.parsed().1["spec"]["healthCheckNodePort"], 32767, "usual ports come first");
 }
 
 #[test]

@@ -154,21 +154,23 @@ pub(super) fn run<S: AsRef<std::ffi::OsStr>>(
 
 /// The version that a program prints on standard output, if it runs.
 pub(crate) fn version(file: &Path) -> Option<String> {
-    version_within(file, Limits::of(b"").time).ok()
+    said_within(Command::new(file).arg("--version"), Limits::of(b"").time).ok()
 }
 
-/// The same within a time.
+/// What a program prints on standard output within a time, if that is short.
 ///
 /// # Errors
 ///
 /// How it failed.
-pub(crate) fn version_within(file: &Path, time: Duration) -> Result<String, String> {
+pub(crate) fn said_within(command: &mut Command, time: Duration) -> Result<String, String> {
     let limits = Limits { time, result: 1 << 20, ..Limits::of(b"") };
-    let output = call(Command::new(file).arg("--version"), b"", limits).map_err(|error| error.to_string())?;
-    if !output.status.success() {
-        return Err(output.status.to_string());
+    let output = call(command, b"", limits).map_err(|error| error.to_string())?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    let messages = String::from_utf8_lossy(&output.stderr);
+    let last = messages.lines().last().map_or_else(String::new, |line| format!(": {line}"));
+    Err(format!("{}{last}", output.status))
 }
 
 /// Runs a function, such as the start of a program, that leaves the CPU of a lab's thread.

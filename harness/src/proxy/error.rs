@@ -43,6 +43,9 @@ pub enum ProgramError {
     /// A command line without a program.
     #[error("the command line has no program")]
     NoCommand,
+    /// A word in braces that stands for nothing.
+    #[error("`{0}` is no placeholder")]
+    UnknownPlaceholder(String),
 }
 
 impl ProgramError {
@@ -55,6 +58,7 @@ impl ProgramError {
             Self::NoRelease { .. } | Self::UnknownRelease { .. } => {
                 "Name a kube-proxy of a known release; for another program, use --proxy-command."
             }
+            Self::UnknownPlaceholder(_) => "There are {kubeconfig}, {config} and {node}.",
             Self::NoCommand => "Write the program and its arguments: `prog {kubeconfig} {config} {node}`.",
         }
     }

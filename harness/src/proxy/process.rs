@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, pipe};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 
 use super::error::ProxyError;
 use super::log::Log;
-use crate::lab::{Lab, programs};
+use crate::lab::{Lab, LabError, is_privileged, programs};
 use crate::topology::NetnsId;
 
 /// What confines a program: of util-linux.
@@ -21,9 +21,27 @@ const CONFINES: &str = "unshare";
 const NAMESPACES: [&str; 5] = ["--mount", "--pid", "--fork", "--kill-child=KILL", "--"];
 /// What runs there until it becomes the program.
 const START: &str = include_str!("start.sh");
+/// Outside of labs, `/run` is the host's: an empty one is mounted over it first.
+const EMPTY_RUN: &str = "mount -t tmpfs tmpfs /run || exit 126\n";
 
 /// The time that the kernel may take to end all processes of a program.
 const END: Duration = Duration::from_secs(5);
+
+/// A call of a program outside of labs, as confined as in one: in namespaces of its own, without a network, and with an empty `/run`.
+///
+/// # Errors
+///
+/// [`LabError::Missing`] where the host lacks what confines it.
+pub(super) fn outside_of_labs(words: &[&OsStr]) -> Result<Command, LabError> {
+    let mut command = programs::command(CONFINES)?;
+    if !is_privileged() {
+        command.arg("--map-root-user");
+    }
+    command.arg("--net").args(NAMESPACES).args(["/bin/sh", "-c", &format!("{EMPTY_RUN}{START}"), "svclab"]).args(words);
+    let search = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/usr/bin:/sbin:/bin";
+    command.env_clear().env("PATH", search).env("HOME", "/run").env("TMPDIR", "/run").current_dir("/");
+    Ok(command)
+}
 
 /// A running program; it ends with this value, and with the thread that started it.
 pub(super) struct Process {
@@ -80,12 +98,12 @@ impl Drop for Process {
 
 /// Why a program could not be started.
 pub(super) enum StartError {
-    Lab(crate::lab::LabError),
+    Lab(LabError),
     Io(io::Error),
 }
 
-impl From<crate::lab::LabError> for StartError {
-    fn from(error: crate::lab::LabError) -> Self {
+impl From<LabError> for StartError {
+    fn from(error: LabError) -> Self {
         Self::Lab(error)
     }
 }

@@ -1,6 +1,7 @@
 //! The programs that the command line puts on nodes, and the scenarios that they can carry out.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf, absolute};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use svclab_rules::cluster::{ConntrackCleanup, ProxyMode};
 use svclab_rules::profile::Profile;
 
 use super::error::{NotApplicable, ProgramError};
+use super::process;
 use crate::lab::programs;
 use crate::scenario::{Install, Place, Scenario};
 
@@ -45,7 +47,9 @@ impl Program {
     pub fn kube_proxy(file: &Path) -> Result<Self, ProgramError> {
         let file = absolute(file).unwrap_or_else(|_| file.to_owned());
         programs::executable(&file).map_err(|source| ProgramError::NotExecutable { file: file.clone(), source })?;
-        let said = programs::version_within(&file, VERSION_TIME)
+        let said = process::outside_of_labs(&[file.as_os_str(), OsStr::new("--version")])
+            .map_err(|error| error.to_string())
+            .and_then(|mut call| programs::said_within(&mut call, VERSION_TIME))
             .map_err(|why| ProgramError::NoRelease { file: file.clone(), why })?;
         // `Kubernetes v1.36.2`
         let release = said.split_whitespace().find_map(|word| word.strip_prefix('v')).unwrap_or_default().to_owned();
@@ -59,7 +63,7 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// A line without a word, or whose program the kernel does not execute.
+    /// A line without a word, with an unknown placeholder, or whose program the kernel does not execute.
     pub fn command(line: &str) -> Result<Self, ProgramError> {
         let mut words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         let first = words.first_mut().ok_or(ProgramError::NoCommand)?;
@@ -67,6 +71,9 @@ impl Program {
         let file = found.unwrap_or_else(|| PathBuf::from(&*first));
         programs::executable(&file).map_err(|source| ProgramError::NotExecutable { file: file.clone(), source })?;
         *first = file.to_string_lossy().into_owned();
+        if let Some(unknown) = words.iter().find_map(|word| unknown_placeholder(word)) {
+            return Err(ProgramError::UnknownPlaceholder(unknown.to_owned()));
+        }
         Ok(Self { launch: Launch::Command(words), release: None })
     }
 
@@ -92,6 +99,15 @@ impl Program {
     pub(super) fn has_signals(&self) -> bool {
         matches!(self.launch, Launch::KubeProxy(_))
     }
+}
+
+/// A lower-case word in braces that is no placeholder, such as one that is misspelt; other braces are the program's.
+fn unknown_placeholder(word: &str) -> Option<&str> {
+    let (_, rest) = word.split_once('{')?;
+    let (name, after) = rest.split_once('}')?;
+    let given = &word[word.len() - rest.len() - 1..word.len() - after.len()];
+    let is_name = !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphabetic());
+    if is_name && !PLACEHOLDERS.contains(&given) { Some(given) } else { unknown_placeholder(after) }
 }
 
 /// The program's file and release: `/tmp/kube-proxy (1.36.0)`.
@@ -217,9 +233,15 @@ mod tests {
 
     #[test]
     fn words_are_filled_in() {
-        let program = Program::command("sh -c {config}:{kubeconfig} {node} {other}").expect("there is a shell");
+        let program = Program::command("sh -c {config}:{kubeconfig} {node} ${1} {}").expect("there is a shell");
         let words = program.words("/run/k", "/run/c", "worker");
-        assert_eq!(words[1..], ["-c", "/run/c:/run/k", "worker", "{other}"]);
+        assert_eq!(words[1..], ["-c", "/run/c:/run/k", "worker", "${1}", "{}"]);
         assert!(words[0].to_string_lossy().ends_with("/sh"), "{words:?}");
+    }
+
+    #[test]
+    fn an_unknown_placeholder_is_an_error() {
+        let error = Program::command("sh {config} --node={nodes}").expect_err("a misspelt placeholder");
+        assert_eq!(error.to_string(), "`{nodes}` is no placeholder");
     }
 }

@@ -95,3 +95,16 @@ fn a_scenario_of_another_release_is_not_applicable() {
     );
     assert!(text.contains("1 scenario not applicable"), "{text}");
 }
+
+/// The host is as safe from a program that is asked for its release as from one in a lab.
+#[test]
+fn a_program_that_is_asked_for_its_release_cannot_write() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let written = folder.path().join("was-here");
+    let script =
+        format!("#!/bin/sh\necho x >{0} && chmod 777 {0}\nhostname was-here\n{RELEASE}exit 1\n", written.display());
+    let output = run(&program(&folder, script.as_bytes()));
+    assert_eq!(output.status.code(), Some(3), "{}", all(&output));
+    assert!(!written.exists());
+    assert_ne!(fs::read_to_string("/proc/sys/kernel/hostname").expect("a name").trim(), "was-here");
+}

@@ -12,6 +12,11 @@ const SCENARIO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/cluste
 /// What a script must say to pass as a kube-proxy.
 const RELEASE: &str = "[ \"$1\" = --version ] && { echo Kubernetes v1.33.2; exit; }\n";
 
+/// The time for programs that exit by themselves: a busy machine confines them slowly.
+const EXITING: &str = "60s";
+/// The time for programs that never write rules.
+const WAITING: &str = "2s";
+
 fn program(folder: &TempDir, content: &[u8]) -> PathBuf {
     let file = folder.path().join("proxy");
     fs::write(&file, content).expect("a folder of its own");
@@ -19,10 +24,10 @@ fn program(folder: &TempDir, content: &[u8]) -> PathBuf {
     file
 }
 
-fn run(program: &Path) -> Output {
+fn run(program: &Path, sync_timeout: &str) -> Command {
     let mut svclab = Command::new(env!("CARGO_BIN_EXE_svclab"));
-    svclab.args(["run", "--sync-timeout", "2s", "--kube-proxy"]).arg(program).arg(SCENARIO);
-    svclab.output().expect("svclab starts")
+    svclab.args(["run", "--sync-timeout", sync_timeout, "--kube-proxy"]).arg(program).arg(SCENARIO);
+    svclab
 }
 
 fn all(output: &Output) -> String {
@@ -47,34 +52,65 @@ fn runs(words: &str) -> bool {
 #[case::failing(b"#!/bin/sh\nexit 3\n", "--version: exit status: 3")]
 fn what_is_no_kube_proxy_is_invalid_input(#[case] content: &[u8], #[case] message: &str) {
     let folder = tempfile::tempdir().expect("a folder");
-    let output = run(&program(&folder, content));
+    let output = run(&program(&folder, content), WAITING).output().expect("svclab starts");
     assert_eq!(output.status.code(), Some(2), "{}", all(&output));
     assert!(all(&output).contains(message), "{}", all(&output));
 }
 
 #[rstest]
-#[case::crashes("echo boom >&2; exit 7", &["exited with exit status: 7", "the end of its log: boom"])]
-#[case::is_killed("kill -9 $$", &["exited with ", "it printed nothing"])]
-#[case::hangs("trap '' TERM INT; echo here; while :; do sleep SLEEP; done", &["is not synced after 2 s: it has not asked the API server for services", "log: here"])]
-#[case::floods("while :; do echo again and again; done", &["is not synced after 2 s", "log: again and again"])]
-#[case::forks("setsid sleep SLEEP & setsid sh -c 'setsid sleep SLEEP & exec sleep SLEEP' & sleep SLEEP", &["is not synced after 2 s"])]
+#[case::crashes("echo boom >&2; exit 7", EXITING, &["exited with exit status: 7", "the end of its log: boom"])]
+#[case::is_killed("kill -9 $$", EXITING, &["exited with ", "it printed nothing"])]
+#[case::hangs("trap '' TERM INT; echo here; while :; do sleep SLEEP; done", WAITING, &["is not synced after 2 s: it has not asked the API server for services", "log: here"])]
+#[case::floods("while :; do echo again and again; done", WAITING, &["is not synced after 2 s", "log: again and again"])]
+#[case::forks("setsid sleep SLEEP & setsid sh -c 'setsid sleep SLEEP & exec sleep SLEEP' & sleep SLEEP", WAITING, &["is not synced after 2 s"])]
 #[case::writes_elsewhere(
     "for file in /proxy-was-here /tmp/proxy-was-here /proc/sys/kernel/domainname; do echo x >$file; done; mount -t tmpfs none /mnt; nsenter -t 1 -n ip link; exit 1",
-    &["/proxy-was-here: Read-only file system", "/tmp/proxy-was-here: Read-only file system", "domainname: Read-only file system", "permission denied", "exited with exit status: 1"]
+    EXITING,
+    &["/proxy-was-here: Read-only file system", "/tmp/proxy-was-here: Read-only file system", "domainname: Read-only file system", "permission denied", "Operation not permitted", "exited with exit status: 1"]
 )]
-fn a_program_that_fails_is_an_error_and_leaves_nothing(#[case] script: &str, #[case] messages: &[&str]) {
+#[case::looks_for_devices(
+    "for one in /dev/*; do [ -b $one ] && echo disk $one; done; [ -c /dev/kmsg ] || echo no kmsg; chmod 666 /dev/null; echo x >/dev/null && echo null takes all; exit 1",
+    EXITING,
+    &["the end of its log: no kmsg", "'/dev/null': Read-only file system", "null takes all"]
+)]
+fn a_program_that_fails_is_an_error_and_leaves_nothing(
+    #[case] script: &str,
+    #[case] sync_timeout: &str,
+    #[case] messages: &[&str],
+) {
     let folder = tempfile::tempdir().expect("a folder");
     // No other process sleeps this long.
     let sleep = format!("{}", 900_000_000 + u64::from(std::process::id()));
     let script = format!("#!/bin/sh\n{RELEASE}{}\n", script.replace("SLEEP", &sleep));
-    let output = run(&program(&folder, script.as_bytes()));
+    let output = run(&program(&folder, script.as_bytes()), sync_timeout).output().expect("svclab starts");
     let text = all(&output);
     assert_eq!(output.status.code(), Some(3), "{text}");
     messages.iter().for_each(|message| assert!(text.contains(message), "no `{message}` in: {text}"));
-    assert!(text.contains("(v1.33.2)") || text.contains("(1.33.2)"), "the release is named: {text}");
+    assert!(text.contains("(1.33.2)"), "the release is named: {text}");
     assert!(output.stdout.len() < 10_000, "the log is quoted in part");
     assert!(!runs(&format!("sleep {sleep}")), "a process is left");
     assert!(!Path::new("/proxy-was-here").exists() && !Path::new("/tmp/proxy-was-here").exists());
+}
+
+/// A `mount` that cannot make the root file system read-only.
+#[test]
+fn a_program_that_cannot_be_confined_does_not_start() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = program(&folder, format!("#!/bin/sh\n{RELEASE}echo unconfined\nexit 1\n").as_bytes());
+    let bin = folder.path().join("bin");
+    fs::create_dir(&bin).expect("a folder of its own");
+    let path = std::env::var("PATH").expect("a PATH");
+    let mount = format!("#!/bin/sh\ncase \"$*\" in *remount*' /') exit 32 ;; esac\nPATH='{path}'\nexec mount \"$@\"\n");
+    fs::write(bin.join("mount"), mount).expect("its own file");
+    fs::set_permissions(bin.join("mount"), fs::Permissions::from_mode(0o755)).expect("its own file");
+    let mut svclab = run(&program, EXITING);
+    let output = svclab.env("PATH", format!("{}:{path}", bin.display())).output().expect("svclab starts");
+    let text = all(&output);
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    let message =
+        "exited with exit status: 126; the end of its log: svclab: the program cannot be confined: / stays writable";
+    assert!(text.contains(message), "{text}");
+    assert!(!text.contains("unconfined"), "{text}");
 }
 
 #[test]

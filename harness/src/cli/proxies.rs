@@ -12,6 +12,9 @@ use svclab::proxy::{Program, ProgramError, Programs};
 use svclab::scenario::Scenario;
 use svclab::text::printable;
 
+/// The options that put a program on nodes: its release is its own, and it needs a lab.
+pub(super) const PROGRAMS: [&str; 2] = ["kube_proxy", "proxy_command"];
+
 /// Options of commands whose rules a program can write.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct ProxyArgs {
@@ -54,7 +57,7 @@ impl ProxyArgs {
     }
 }
 
-/// A program's name, if it is given one, and its file. A name has letters, digits and hyphens.
+/// A program's name, if it is given one, and its file. A name has ASCII letters, digits, `-`, `_` and `.`.
 fn name_and_file(given: &Path) -> (Option<String>, PathBuf) {
     let named = given.to_str().and_then(|text| text.split_once('='));
     let is_name = |name: &str| {

@@ -1,4 +1,4 @@
-//! `svclab rules`: what kube-proxy writes on a node; needs no privileges.
+//! `svclab rules`: what kube-proxy writes on a node. It builds a lab, and needs the privileges for it, only with `--kube-proxy`.
 
 mod diff;
 mod program;
@@ -17,7 +17,7 @@ use super::console::Console;
 use super::failure::Failure;
 use super::inputs::InputArgs;
 use super::labs::BackendArgs;
-use super::proxies::ProxyArgs;
+use super::proxies::{PROGRAMS, ProxyArgs};
 use super::{Exit, text_of, warn};
 use svclab::documents::{self, Document};
 use svclab::infer::cluster_cidrs;
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     node: Option<String>,
     /// The kube-proxy release, such as 1.30 [default: the scenario's; 1.30]
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", conflicts_with_all = PROGRAMS)]
     version: Option<Profile>,
     /// kube-proxy's mode [default: the scenario's or the configuration's; iptables]
     #[arg(long, value_enum)]

@@ -7,7 +7,7 @@ use super::console::Console;
 use super::failure::Failure;
 use super::labs::{ClassArgs, Format, SubjectArgs, end, own_program, prepare};
 use super::progress::Bars;
-use super::proxies::{ProxyArgs, fitting};
+use super::proxies::{PROGRAMS, ProxyArgs, fitting};
 use super::release::{Proxy, proxy, with_proxy};
 use svclab::environment::Environment;
 use svclab::scenario::Scenario;
@@ -20,13 +20,13 @@ pub(crate) struct Args {
     #[command(flatten)]
     subject: SubjectArgs,
     /// Verify the rules of another kube-proxy than the input names: `1.27:iptables`, `1.27` or `nftables`.
-    #[arg(long, value_name = "RELEASE[:MODE]", value_parser = proxy)]
+    #[arg(long, value_name = "RELEASE[:MODE]", value_parser = proxy, conflicts_with_all = PROGRAMS)]
     release: Option<Proxy>,
     /// Do not fail on flows that match a rule that svclab does not model.
     #[arg(long)]
     allow_unknown: bool,
     /// Compare what is promised with what the rules do, without sending packets: needs no privileges.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = PROGRAMS)]
     no_lab: bool,
     /// Send the packet of each class N times.
     #[arg(long, value_name = "N", conflicts_with = "no_lab")]

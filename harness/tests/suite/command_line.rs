@@ -90,6 +90,22 @@ fn a_reader_that_went_away_ends_it_quietly(#[case] arguments: &[&str]) {
     &["explain", SEED, "--from=pod/client", "--to=service/web:80", "--path=2", "--live"],
     "the argument '--path <N>' cannot be used with '--live'"
 )]
+#[case::program_without_a_lab(
+    &["verify", SEED, "--no-lab", "--kube-proxy", "kube-proxy"],
+    "the argument '--no-lab' cannot be used with '--kube-proxy <[NAME=]PATH>'"
+)]
+#[case::command_without_a_lab(
+    &["verify", SEED, "--no-lab", "--proxy-command", "prog {config}"],
+    "the argument '--no-lab' cannot be used with '--proxy-command <COMMAND>'"
+)]
+#[case::release_of_a_program(
+    &["verify", SEED, "--release", "1.30", "--kube-proxy", "kube-proxy"],
+    "the argument '--release <RELEASE[:MODE]>' cannot be used with '--kube-proxy <[NAME=]PATH>'"
+)]
+#[case::version_of_a_program(
+    &["rules", SEED, "--version", "1.30", "--kube-proxy", "kube-proxy"],
+    "the argument '--version <VERSION>' cannot be used with '--kube-proxy <[NAME=]PATH>'"
+)]
 fn a_mistake_of_the_command_line_is_found_before_the_run(#[case] arguments: &[&str], #[case] printed: &str) {
     let (code, stdout, stderr) = ended(&svclab(arguments).output().expect("svclab starts"));
     assert_eq!((code, stdout), (Some(2), String::new()), "{stderr}");

@@ -1,6 +1,7 @@
 //! Discovery: which groups, versions and resources there are.
 
 use serde_json::{Value, json};
+use svclab_rules::profile::Profile;
 
 use super::resource::Endpoint;
 
@@ -64,10 +65,12 @@ fn resource(end: Endpoint) -> Value {
 
 /// `/version`: of the newest API whose objects are served.
 pub(super) fn version() -> Value {
+    let newest = Profile::all().next_back().map(|profile| profile.to_string()).unwrap_or_default();
+    let (major, minor) = newest.split_once('.').unwrap_or_default();
     json!({
-        "major": "1",
-        "minor": "37",
-        "gitVersion": "v1.37.0+svclab",
+        "major": major,
+        "minor": minor,
+        "gitVersion": format!("v{newest}.0+svclab"),
         "gitCommit": "",
         "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z",

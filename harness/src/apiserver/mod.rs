@@ -109,22 +109,12 @@ pub(crate) struct ApiServer {
 }
 
 impl ApiServer {
-    #[cfg(test)]
     /// Serves objects on listeners that are bound already.
     ///
     /// # Errors
     ///
     /// All objects that an API server would not store, or the failure to start.
-    pub(crate) fn start(objects: Vec<Value>, listeners: Vec<BoundListener>) -> Result<Self, ApiError> {
-        Self::start_with(Settings::default(), objects, listeners)
-    }
-
-    /// The same with settings.
-    ///
-    /// # Errors
-    ///
-    /// As [`ApiServer::start`].
-    pub(crate) fn start_with(
+    pub(crate) fn start(
         settings: Settings,
         objects: Vec<Value>,
         listeners: Vec<BoundListener>,

@@ -169,9 +169,6 @@ impl Cause {
         let value = at_path(object, &error.path);
         let (reason, message) = match value {
             None | Some(Value::Null) => ("FieldValueRequired", format!("Required value: {}", error.message)),
-            Some(value) if error.message.contains("duplicate") || error.message.contains("already used") => {
-                ("FieldValueDuplicate", format!("Duplicate value: {value}: {}", error.message))
-            }
             Some(value) => ("FieldValueInvalid", format!("Invalid value: {value}: {}", error.message)),
         };
         Self { field: error.path.clone(), reason, message }

@@ -102,11 +102,8 @@ impl Proxies {
             listener.map_err(|source| StartError::Io(source).of(&"the API server", &node.name))
         };
         let listeners = places.iter().map(listen).collect::<Result<Vec<_>, _>>()?;
-        let server = ApiServer::start_with(
-            Settings { node_ports: ALL_PORTS, ..Settings::default() },
-            objects(cluster),
-            listeners,
-        )?;
+        let settings = Settings { node_ports: ALL_PORTS, ..Settings::default() };
+        let server = ApiServer::start(settings, objects(cluster), listeners)?;
         let search = search_path(lab).map_err(|source| StartError::Io(source).of(&"a program", "-"))?;
         let start = |(node, netns): (&Node, NetnsId)| {
             let program = programs.of(scenario, &node.name)?;

@@ -22,21 +22,18 @@ use crate::apiserver::{ApiServer, Settings};
 
 /// A server on a loopback port, and its address.
 fn start(objects: Vec<Value>) -> (ApiServer, SocketAddr) {
-    let (listener, address) = listen();
-    (ApiServer::start(objects, vec![listener]).unwrap(), address)
+    start_with(Settings::default(), objects)
 }
 
 /// A server that remembers only so many changes.
 fn start_with_history(history: usize, objects: Vec<Value>) -> (ApiServer, SocketAddr) {
-    let (listener, address) = listen();
-    let settings = Settings { history, ..Settings::default() };
-    (ApiServer::start_with(settings, objects, vec![listener]).unwrap(), address)
+    start_with(Settings { history, ..Settings::default() }, objects)
 }
 
-fn listen() -> (TcpListener, SocketAddr) {
+fn start_with(settings: Settings, objects: Vec<Value>) -> (ApiServer, SocketAddr) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
-    (listener, address)
+    (ApiServer::start(settings, objects, vec![listener]).unwrap(), address)
 }
 
 fn client(address: SocketAddr) -> Client {
@@ -64,9 +61,12 @@ fn code(error: &kube::Error) -> u16 {
     }
 }
 
+/// How long an event may take to arrive.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// What a stream yields within ten seconds.
 async fn next<T>(stream: &mut (impl Stream<Item = T> + Unpin)) -> T {
-    let next = tokio::time::timeout(Duration::from_secs(10), stream.next()).await;
+    let next = tokio::time::timeout(PATIENCE, stream.next()).await;
     next.expect("an event within ten seconds").expect("an open stream")
 }
 
@@ -317,13 +317,16 @@ async fn the_server_knows_how_far_its_clients_are() {
     let newest = server.replace(services([1, 2])).unwrap();
     expect(&mut stream, &["apply web-2"]).await;
     // The watcher takes nothing more, and the server says so by itself.
-    let so_far = loop {
-        let so_far = server.clients(0).resources["services"];
-        if so_far.resource_version == Some(newest) {
-            break so_far;
+    let newest_is_seen = async {
+        loop {
+            let so_far = server.clients(0).resources["services"];
+            if so_far.resource_version == Some(newest) {
+                return so_far;
+            }
+            tokio::task::yield_now().await;
         }
-        tokio::task::yield_now().await;
     };
+    let so_far = tokio::time::timeout(PATIENCE, newest_is_seen).await.expect("the server says so within ten seconds");
     assert_eq!((so_far.lists, so_far.watches, so_far.open), (1, 1, 1));
 }
 

@@ -85,7 +85,7 @@ fn invalid_objects_are_refused_with_the_fields_that_are_wrong() {
     let expected = [
         "Service \"web\" is invalid: spec.ports[0].nodePort: Invalid value: 80: node port 80 is not in the range 30000-32767",
         "Service in version \"v1\" cannot be handled as a Service: spec.ports: invalid type: string \"none\", expected a sequence",
-        "Service \"other\" is invalid: spec.clusterIPs[0]: Duplicate value: \"10.96.0.11\": 10.96.0.11 is already used by service default/twin",
+        "Service \"other\" is invalid: spec.clusterIPs[0]: Invalid value: \"10.96.0.11\": 10.96.0.11 is already used by service default/twin",
     ];
     assert_eq!(messages, expected);
     let causes = refusals[0].status().details.as_ref().unwrap().causes.as_ref().unwrap();

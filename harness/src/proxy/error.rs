@@ -115,13 +115,29 @@ pub(crate) enum ProxyError {
     /// The API server failed.
     #[error("the API server of the lab: {0}")]
     Api(#[from] ApiError),
-    /// It could not be started, or its files could not be written.
+    /// It could not be started.
     #[error("starting {program} on node {node}: {}", reason(source))]
     Start {
         /// The program.
         program: String,
         /// The node.
         node: String,
+        /// The kernel's reason.
+        source: io::Error,
+    },
+    /// A file for the programs could not be written.
+    #[error("writing {}: {}", printable(path), reason(source))]
+    File {
+        /// The file, folder or link.
+        path: PathBuf,
+        /// The kernel's reason.
+        source: io::Error,
+    },
+    /// The kernel does not say whether it has exited.
+    #[error("waiting for {whose}: {}{}", reason(source), whose.log())]
+    Wait {
+        /// The program.
+        whose: Box<Running>,
         /// The kernel's reason.
         source: io::Error,
     },
@@ -197,7 +213,9 @@ impl ProxyError {
             Self::Lab(error) => error.help(),
             Self::Api(_) => "This is a bug in svclab: please report it with the scenario.",
             Self::Documents(_) | Self::NotApplicable(_) => "Choose another program with --kube-proxy.",
-            Self::Start { .. } => "Run `svclab doctor` to see what the environment lacks.",
+            Self::Start { .. } | Self::File { .. } | Self::Wait { .. } => {
+                "Run `svclab doctor` to see what the environment lacks."
+            }
             Self::Exited { .. } => {
                 "See its log above. `svclab rules SCENARIO` prints the rules that were expected of it."
             }

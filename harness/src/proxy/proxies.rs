@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::ops::RangeInclusive;
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -104,7 +105,7 @@ impl Proxies {
         let listeners = places.iter().map(listen).collect::<Result<Vec<_>, _>>()?;
         let settings = Settings { node_ports: ALL_PORTS, ..Settings::default() };
         let server = ApiServer::start(settings, objects(cluster), listeners)?;
-        let search = search_path(lab).map_err(|source| StartError::Io(source).of(&"a program", "-"))?;
+        let search = search_path(lab)?;
         let start = |(node, netns): (&Node, NetnsId)| {
             let program = programs.of(scenario, &node.name)?;
             OnNode::start(lab, cluster, (node, netns), program, &search)
@@ -201,7 +202,7 @@ impl OnNode {
         program: &Program,
         search: &OsString,
     ) -> Result<Self, ProxyError> {
-        let files = files(node, cluster, program).map_err(|source| StartError::Io(source).of(program, &node.name))?;
+        let files = files(node, cluster, program)?;
         let words = program.words(&files[0], &files[1], node.hostname_override.as_deref().unwrap_or(&node.name));
         let process = Process::start(lab, netns, &words, search).map_err(|error| error.of(program, &node.name))?;
         let mut on_node = Self {
@@ -228,9 +229,11 @@ impl OnNode {
     }
 
     fn is_running(&mut self) -> Result<(), ProxyError> {
-        let exited = self.process.exited().map_err(|source| StartError::Io(source).of(&self.program, &self.node))?;
-        let Some(status) = exited else { return Ok(()) };
-        Err(ProxyError::Exited { whose: self.named(), status: status.to_string() })
+        match self.process.exited() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => Err(ProxyError::Exited { whose: self.named(), status: status.to_string() }),
+            Err(source) => Err(ProxyError::Wait { whose: self.named(), source }),
+        }
     }
 
     /// The program in errors.
@@ -262,28 +265,36 @@ fn netns_of(lab: &Lab, node: &str) -> Option<NetnsId> {
 }
 
 /// Writes the kubeconfig and the configuration of a node's program; returns their names.
-fn files(node: &Node, cluster: &Cluster, program: &Program) -> io::Result<[String; 2]> {
-    let folder = PathBuf::from(FILES).join(&node.name);
-    fs::create_dir_all(&folder)?;
+fn files(node: &Node, cluster: &Cluster, program: &Program) -> Result<[String; 2], ProxyError> {
+    let folder = folder(&node.name)?;
     let name = |file: &str| folder.join(file).to_string_lossy().into_owned();
     let names = [name("kubeconfig"), name("config")];
     let version = program.release().unwrap_or(&cluster.proxy.version).to_owned();
     let proxy = ProxyConfig { version, ..cluster.proxy.clone() };
     let contents = [kubeconfig(SERVER), configuration(&proxy, node, &names[0])];
     for (name, content) in names.iter().zip(contents) {
-        fs::write(name, content.to_string())?;
+        fs::write(name, content.to_string()).map_err(|source| ProxyError::File { path: name.into(), source })?;
     }
     Ok(names)
 }
 
 /// The `PATH` of programs: in its first folder, `iptables` and its relatives are those of the lab's backend.
-fn search_path(lab: &Lab) -> io::Result<OsString> {
-    let folder = PathBuf::from(FILES).join("bin");
-    fs::create_dir_all(&folder)?;
+fn search_path(lab: &Lab) -> Result<OsString, ProxyError> {
+    let folder = folder("bin")?;
     for (name, file) in lab.backend().implementations() {
-        std::os::unix::fs::symlink(file, folder.join(name))?;
+        let path = folder.join(name);
+        symlink(file, &path).map_err(|source| ProxyError::File { path, source })?;
     }
     Ok(programs::search_path(&folder))
+}
+
+/// Makes a folder for files of programs.
+fn folder(name: &str) -> Result<PathBuf, ProxyError> {
+    let path = PathBuf::from(FILES).join(name);
+    match fs::create_dir_all(&path) {
+        Ok(()) => Ok(path),
+        Err(source) => Err(ProxyError::File { path, source }),
+    }
 }
 
 fn since_1970() -> f64 {

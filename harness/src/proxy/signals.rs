@@ -17,10 +17,9 @@ const SYNCED: &str = "kubeproxy_sync_proxy_rules_last_timestamp_seconds";
 /// When a change last asked for one.
 const QUEUED: &str = "kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds";
 /// How often iptables-restore or nft rejected the rules; the first up to 1.3x, and in newer releases by mode.
-const FAILURES: [&str; 3] = [
+const FAILURES: [&str; 2] = [
     "kubeproxy_sync_proxy_rules_iptables_restore_failures_total",
     "kubeproxy_sync_proxy_rules_nftables_sync_failures_total",
-    "kubeproxy_sync_proxy_rules_ipvs_restore_failures_total",
 ];
 
 /// What a kube-proxy says about itself at one time.

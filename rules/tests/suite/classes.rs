@@ -161,7 +161,8 @@ impl Machine {
     }
 
     fn agrees(&self, class: &Class<Vec<Fate>>, packet: &Packet) {
-        let mut alone = Classes::of([Region::all(self.family)], *packet);
+        // Among the packets of its class: among all packets, a mask of very many ranges is unknown that is one answer for the class.
+        let mut alone = Classes::of([class.region.clone()], *packet);
         let fates = alone.next_by(|_, narrowing| self.fates(packet, narrowing)).unwrap().found;
         if class.found.iter().all(|fate| !fate.what.contains("Unknown")) {
             assert_eq!(fates, class.found, "{packet:?} of {}", class.region);

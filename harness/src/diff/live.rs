@@ -71,9 +71,9 @@ fn why_alike(change: &Change) -> &'static str {
     } else if is_about(&[Aspect::Place]) {
         "alike: the sender does not see which machine did it"
     } else if is_about(&[Aspect::SourcePort]) {
-        "alike: the kernel happened to choose the same"
+        "alike, although a difference was predicted: the kernel may choose the same source port"
     } else {
-        "alike: chance decides about this packet, and another may show the difference"
+        "alike, although a difference was predicted"
     }
 }
 

@@ -145,6 +145,8 @@ mod tests {
     #[case::twice("iptables-save | grep nginx | grep -v SEP", lines(&["nginx"]).and(lines(&["-v", "SEP"])))]
     #[case::two_commands("iptables-save | grep nginx; ip6tables-save | grep nginx", lines(&["nginx"]))]
     #[case::two_filters("iptables-save | grep nginx; ip6tables-save", Filter::Unknown)]
+    #[case::two_cases("iptables-save | grep -i nginx; ip6tables-save | grep nginx", Filter::Unknown)]
+    #[case::behind_the_options("iptables-save | grep -- '-A KUBE-SVC'", lines(&["-e", "-A KUBE-SVC"]))]
     #[case::columns("iptables-save | awk '{print $2}'", Filter::Unknown)]
     #[case::other("iptables-save | sort", Filter::Unknown)]
     fn filters_are_known_by_their_programs(#[case] text: &str, #[case] expected: Filter) {

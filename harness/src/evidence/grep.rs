@@ -1,13 +1,18 @@
 //! The patterns of `grep`, `awk` and `sed`: which lines of a text they show.
 
+use std::any::Any;
+
 use regex::{Regex, RegexBuilder};
 use svclab_rules::coverage::Lines;
 
-/// The longest pattern that is looked at.
+/// The most letters of one program's patterns. They come from texts of strangers: what is longer or compiles to more is not looked at.
 const MOST_LETTERS: usize = 2000;
 
+/// The most memory of a compiled pattern, in bytes.
+const MOST_MEMORY: usize = 1 << 20;
+
 /// Patterns one behind the other, each of which lets some lines pass.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Patterns(Vec<Pattern>);
 
 /// One program's patterns.
@@ -29,13 +34,14 @@ enum Syntax {
     Fixed,
 }
 
-impl PartialEq for Patterns {
+impl PartialEq for Pattern {
     fn eq(&self, other: &Self) -> bool {
-        format!("{self:?}") == format!("{other:?}")
+        let is_same = (self.is_inverted, self.asks_for_end) == (other.is_inverted, other.asks_for_end);
+        is_same && self.any.iter().map(Regex::as_str).eq(other.any.iter().map(Regex::as_str))
     }
 }
 
-impl Eq for Patterns {}
+impl Eq for Pattern {}
 
 impl Patterns {
     /// The lines that pass these and then others.
@@ -52,66 +58,31 @@ impl Patterns {
 
     /// What `grep` shows when it is called with these arguments; `None` where that is not known by its lines alone.
     pub(super) fn of_grep(program: &str, arguments: &[String]) -> Option<Self> {
-        let mut syntax = match program {
-            "egrep" | "rg" => Syntax::Extended,
-            "fgrep" => Syntax::Fixed,
-            _ => Syntax::Basic,
-        };
-        let mut options = Options::default();
-        let mut patterns: Vec<String> = Vec::new();
-        let mut others: Vec<String> = Vec::new();
+        let mut call = Call::of(program);
         let mut rest = arguments.iter();
         while let Some(word) = rest.next() {
-            match word.as_str() {
-                "--extended-regexp" | "--perl-regexp" => syntax = Syntax::Extended,
-                "--fixed-strings" => syntax = Syntax::Fixed,
-                "--ignore-case" => options.ignores_case = true,
-                "--invert-match" => options.is_inverted = true,
-                "--word-regexp" => options.is_word = true,
-                "--line-regexp" => options.is_line = true,
-                "--regexp" => patterns.push(rest.next()?.clone()),
-                "--only-matching" | "--count" | "--quiet" | "--files-with-matches" | "--file" | "--max-count" => {
-                    return None;
+            match word.strip_prefix('-') {
+                // Behind it there are no options.
+                Some("-") => call.operands.extend(rest.by_ref().cloned()),
+                Some(long) if long.starts_with('-') => {
+                    let (name, value) =
+                        long[1..].split_once('=').map_or((&long[1..], None), |(name, own)| (name, Some(own)));
+                    call.apply(Setting::named(name), value, &mut rest)?;
                 }
-                "--after-context" | "--before-context" | "--context" => _ = rest.next(),
-                long if long.starts_with("--regexp=") => patterns.push(long["--regexp=".len()..].to_owned()),
-                long if long.starts_with("--file=") || long.starts_with("--max-count=") => return None,
-                long if long.starts_with("--") && long.len() > 2 => {}
-                short if short.starts_with('-') && short.len() > 1 => {
-                    let letters = &short[1..];
-                    for (at, letter) in letters.char_indices() {
-                        let own = &letters[at + letter.len_utf8()..];
-                        match letter {
-                            'E' | 'P' => syntax = Syntax::Extended,
-                            'F' => syntax = Syntax::Fixed,
-                            'G' => syntax = Syntax::Basic,
-                            'i' | 'y' => options.ignores_case = true,
-                            'v' => options.is_inverted = true,
-                            'w' => options.is_word = true,
-                            'x' => options.is_line = true,
-                            'o' | 'c' | 'l' | 'L' | 'q' | 'f' | 'm' => return None,
-                            'e' => {
-                                patterns.push(if own.is_empty() { rest.next()?.clone() } else { own.to_owned() });
-                                break;
-                            }
-                            'A' | 'B' | 'C' => {
-                                if own.is_empty() {
-                                    rest.next();
-                                }
-                                break;
-                            }
-                            _ => {}
+                Some(short) if !short.is_empty() => {
+                    for (at, letter) in short.char_indices() {
+                        let setting = Setting::lettered(letter);
+                        let own = &short[at + letter.len_utf8()..];
+                        call.apply(setting, Some(own).filter(|own| !own.is_empty()), &mut rest)?;
+                        if setting.takes_value() {
+                            break;
                         }
                     }
                 }
-                _ => others.push(word.clone()),
+                _ => call.operands.push(word.clone()),
             }
         }
-        if patterns.is_empty() {
-            patterns.push(others.into_iter().next()?);
-        }
-        let lines: Vec<String> = patterns.iter().flat_map(|pattern| pattern.split('\n')).map(str::to_owned).collect();
-        Pattern::of(&lines, syntax, options).map(|pattern| Self(vec![pattern]))
+        call.patterns()
     }
 
     /// `awk '/pattern/'`
@@ -139,6 +110,104 @@ impl Patterns {
     }
 }
 
+/// What an option of `grep` sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Setting {
+    Syntax(Syntax),
+    IgnoresCase,
+    IsInverted,
+    IsWord,
+    IsLine,
+    Pattern,
+    /// Lines around those that are chosen.
+    Context,
+    /// Something that is not known by lines alone, such as their number.
+    NotLines,
+    /// Something that changes no line.
+    Other,
+}
+
+/// The options that count, by letter and name.
+const SETTINGS: [(&str, &str, Setting); 19] = [
+    ("E", "extended-regexp", Setting::Syntax(Syntax::Extended)),
+    ("P", "perl-regexp", Setting::Syntax(Syntax::Extended)),
+    ("F", "fixed-strings", Setting::Syntax(Syntax::Fixed)),
+    ("G", "basic-regexp", Setting::Syntax(Syntax::Basic)),
+    ("iy", "ignore-case", Setting::IgnoresCase),
+    ("v", "invert-match", Setting::IsInverted),
+    ("w", "word-regexp", Setting::IsWord),
+    ("x", "line-regexp", Setting::IsLine),
+    ("e", "regexp", Setting::Pattern),
+    ("A", "after-context", Setting::Context),
+    ("B", "before-context", Setting::Context),
+    ("C", "context", Setting::Context),
+    ("o", "only-matching", Setting::NotLines),
+    ("c", "count", Setting::NotLines),
+    ("l", "files-with-matches", Setting::NotLines),
+    ("L", "files-without-match", Setting::NotLines),
+    ("q", "quiet", Setting::NotLines),
+    ("f", "file", Setting::NotLines),
+    ("m", "max-count", Setting::NotLines),
+];
+
+impl Setting {
+    fn lettered(letter: char) -> Self {
+        SETTINGS.iter().find(|(letters, ..)| letters.contains(letter)).map_or(Self::Other, |(.., setting)| *setting)
+    }
+
+    fn named(name: &str) -> Self {
+        SETTINGS.iter().find(|(_, own, _)| *own == name).map_or(Self::Other, |(.., setting)| *setting)
+    }
+
+    fn takes_value(self) -> bool {
+        matches!(self, Self::Pattern | Self::Context)
+    }
+}
+
+/// A call of `grep`, as far as its arguments are read.
+struct Call {
+    syntax: Syntax,
+    options: Options,
+    /// The patterns of `-e`.
+    patterns: Vec<String>,
+    /// What is no option: the pattern where there is no `-e`, and files.
+    operands: Vec<String>,
+}
+
+impl Call {
+    fn of(program: &str) -> Self {
+        let syntax = match program {
+            "egrep" | "rg" => Syntax::Extended,
+            "fgrep" => Syntax::Fixed,
+            _ => Syntax::Basic,
+        };
+        Self { syntax, options: Options::default(), patterns: Vec::new(), operands: Vec::new() }
+    }
+
+    /// Applies an option; its value is its own or the next argument. `None` where lines alone do not say what is shown.
+    fn apply(&mut self, setting: Setting, own: Option<&str>, rest: &mut std::slice::Iter<'_, String>) -> Option<()> {
+        let value =
+            if setting.takes_value() { Some(own.map(str::to_owned).or_else(|| rest.next().cloned())?) } else { None };
+        match setting {
+            Setting::Syntax(syntax) => self.syntax = syntax,
+            Setting::IgnoresCase => self.options.ignores_case = true,
+            Setting::IsInverted => self.options.is_inverted = true,
+            Setting::IsWord => self.options.is_word = true,
+            Setting::IsLine => self.options.is_line = true,
+            Setting::Pattern => self.patterns.extend(value),
+            Setting::Context | Setting::Other => {}
+            Setting::NotLines => return None,
+        }
+        Some(())
+    }
+
+    fn patterns(self) -> Option<Patterns> {
+        let patterns = if self.patterns.is_empty() { vec![self.operands.into_iter().next()?] } else { self.patterns };
+        let lines: Vec<String> = patterns.iter().flat_map(|pattern| pattern.split('\n')).map(str::to_owned).collect();
+        Pattern::of(&lines, self.syntax, self.options).map(|pattern| Patterns(vec![pattern]))
+    }
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 struct Options {
     ignores_case: bool,
@@ -148,18 +217,23 @@ struct Options {
 }
 
 impl Pattern {
+    /// `None` where a pattern is invalid or too large.
     fn of(patterns: &[String], syntax: Syntax, options: Options) -> Option<Self> {
+        if patterns.iter().map(String::len).sum::<usize>() > MOST_LETTERS {
+            return None;
+        }
         let asks_for_end = options.is_line || syntax != Syntax::Fixed && patterns.iter().any(|one| one.contains('$'));
         let regex = |pattern: &String| {
             let text = match syntax {
-                _ if pattern.len() > MOST_LETTERS => return None,
                 Syntax::Fixed => regex::escape(pattern),
                 Syntax::Extended => word_ends(pattern),
                 Syntax::Basic => word_ends(&extended(pattern)),
             };
             let text = if options.is_word { format!(r"(?:^|\W)(?:{text})(?:\W|$)") } else { text };
             let text = if options.is_line { format!("^(?:{text})$") } else { text };
-            RegexBuilder::new(&text).case_insensitive(options.ignores_case).build().ok()
+            // In the text, so that patterns that differ in it are not equal.
+            let text = if options.ignores_case { format!("(?i){text}") } else { text };
+            RegexBuilder::new(&text).size_limit(MOST_MEMORY).dfa_size_limit(MOST_MEMORY).build().ok()
         };
         let any = patterns.iter().map(regex).collect::<Option<Vec<_>>>()?;
         Some(Self { any, is_inverted: options.is_inverted, asks_for_end })
@@ -177,6 +251,10 @@ impl Lines for Patterns {
 
     fn shows_all(&self, start: &str) -> bool {
         self.0.iter().all(|pattern| !pattern.is_inverted && !pattern.asks_for_end && pattern.shows(start))
+    }
+
+    fn equals(&self, other: &dyn Lines) -> bool {
+        (other as &dyn Any).downcast_ref::<Self>() == Some(self)
     }
 }
 
@@ -232,6 +310,9 @@ mod tests {
     #[case::context(&["-A", "2", "web"], "web", true)]
     #[case::options_in_one(&["-iwE", "web|x"], "WEB", true)]
     #[case::start(&["^-A KUBE"], "-A KUBE-X", true)]
+    #[case::behind_the_options(&["-v", "--", "-A KUBE"], "-A KUBE-X", false)]
+    #[case::own_value(&["--regexp=web", "-eSEP"], "SEP", true)]
+    #[case::long_context(&["--context", "2", "web"], "web", true)]
     fn lines_are_chosen_as_grep_does(#[case] arguments: &[&str], #[case] line: &str, #[case] is_shown: bool) {
         let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
         let patterns = Patterns::of_grep("grep", &arguments).expect("patterns");
@@ -244,9 +325,20 @@ mod tests {
     #[case::bounded(&["-m1", "web"])]
     #[case::broken(&["-E", "web("])]
     #[case::nothing(&["-i"])]
+    #[case::too_large(&["-E", "((x{1000}){1000}){1000}"])]
+    #[case::too_large_letters(&["-iE", r"(\w{100}|.{100}){100}"])]
     fn what_does_not_depend_on_the_line_alone_is_unknown(#[case] arguments: &[&str]) {
         let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
         assert_eq!(Patterns::of_grep("grep", &arguments), None);
+    }
+
+    #[test]
+    fn patterns_that_are_too_long_are_unknown() {
+        let of = |words: &[String]| Patterns::of_grep("grep", words);
+        let long = "x".repeat(MOST_LETTERS);
+        assert_ne!(of(std::slice::from_ref(&long)), None);
+        assert_eq!(of(&[format!("{long}x")]), None);
+        assert_eq!(of(&["-e".to_owned(), long, "-ex".to_owned()]), None, "together");
     }
 
     #[test]

@@ -106,10 +106,8 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     if let Some(patterns) = common(&logical).filter(|_| filter == Filter::None && !is_broken) {
         coverage.guess(patterns);
     }
-    // Rules of services without any endpoint, and no heading of a table: `grep -v` took the endpoints away.
-    let has = |name: &str| logical.iter().any(|(_, text)| text.contains(name));
-    let hides_endpoints = !has_table && !is_listed && has("-A KUBE-SVC-") && !has("KUBE-SEP-");
-    let filter = if filter == Filter::None && hides_endpoints { Filter::Unknown } else { filter };
+    let is_picked = filter == Filter::None && !has_table && !is_listed && hides_endpoints(&logical);
+    let filter = if is_picked { Filter::Unknown } else { filter };
     filter.apply(chains, table.map(TableName::as_str), is_broken, &mut coverage);
     let format = if is_listed && !has_table { Format::IptablesRules } else { Format::IptablesSave };
     if !has_table && format == Format::IptablesSave {
@@ -221,15 +219,22 @@ fn common(lines: &[(usize, Cow<'_, str>)]) -> Option<Patterns> {
         kind.into_iter().chain([word])
     });
     let names = |word: &&str| {
-        word.len() >= MOST_COMMON_LETTERS && !is_usual(word) && word.bytes().any(|byte| byte.is_ascii_alphanumeric())
+        word.len() >= FEWEST_COMMON_LETTERS && !is_usual(word) && word.bytes().any(|byte| byte.is_ascii_alphanumeric())
     };
     let common: Vec<String> =
         words.filter(names).filter(|word| all().all(|text| text.contains(word))).map(str::to_owned).collect();
     if common.is_empty() { None } else { Patterns::having(&common) }
 }
 
+/// Whether there are rules of services, which kube-proxy writes where there are endpoints, and none of endpoints: without the heading of a
+/// table, `grep -v` took these away.
+fn hides_endpoints(lines: &[(usize, Cow<'_, str>)]) -> bool {
+    let has = |name: &str| lines.iter().any(|(_, text)| text.contains(name));
+    has("-A KUBE-SVC-") && !has("KUBE-SEP-")
+}
+
 /// Shorter words are in many lines by chance.
-const MOST_COMMON_LETTERS: usize = 3;
+const FEWEST_COMMON_LETTERS: usize = 3;
 
 /// Whether a word is one of every rule.
 fn is_usual(word: &str) -> bool {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// What a chain of a service port or an endpoint is for, in either mode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     /// `KUBE-SVC`, `KUBE-SVL` and `KUBE-XLB`, `service-` and `local-`: balances connections among endpoints.
     Group(Policy),

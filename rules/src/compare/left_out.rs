@@ -1,6 +1,7 @@
 //! Rules that a text does not show, although it would show them if they were on the node.
 
 use std::collections::HashSet;
+use std::mem::{Discriminant, discriminant};
 
 use crate::chains::Kind;
 use crate::chains::iptables::NAMING;
@@ -14,7 +15,7 @@ pub(super) struct LeftOut<'c> {
     table: TableName,
     family: Family,
     /// The last chain that is shown, where the text ends before it shows all that was chosen.
-    end: Option<String>,
+    last_before_cut: Option<String>,
     /// The chains of services whose shown rules lead somewhere.
     leading: HashSet<String>,
     /// The chains of which rules are shown.
@@ -22,7 +23,7 @@ pub(super) struct LeftOut<'c> {
     /// The chains that shown rules jump to.
     targets: HashSet<String>,
     /// What the shown rules of services and endpoints are like, whichever these are.
-    shapes: HashSet<String>,
+    shown_shapes: HashSet<Shape>,
 }
 
 impl<'c> LeftOut<'c> {
@@ -41,20 +42,20 @@ impl<'c> LeftOut<'c> {
             coverage,
             table: shown.name,
             family,
-            end: None,
+            last_before_cut: None,
             shown: names,
             leading,
             targets,
-            shapes: shapes.collect(),
+            shown_shapes: shapes.collect(),
         };
         if coverage.is_picked(shown.name.as_str()) {
-            left_out.end = left_out.end_of(shown, written);
+            left_out.last_before_cut = left_out.last_before_cut(shown, written);
         }
         left_out
     }
 
     /// The last chain that is shown, if several rules of chains behind it would be shown: the kernel lists chains by name.
-    fn end_of(&self, shown: &Table, written: &Table) -> Option<String> {
+    fn last_before_cut(&self, shown: &Table, written: &Table) -> Option<String> {
         let has_rules = |chain: &&Chain| !chain.rules.is_empty() && !self.is_builtin(&chain.name);
         let last = shown.chains.iter().filter(has_rules).map(|chain| chain.name.to_string()).max()?;
         let behind = written.chains.iter().filter(|chain| *chain.name > *last && !self.is_builtin(&chain.name));
@@ -75,15 +76,31 @@ impl<'c> LeftOut<'c> {
         self.coverage.shows(self.table.as_str(), &self.line(chain, rule))
     }
 
-    /// Whether a rule that kube-proxy writes into a chain that is shown, and that is not shown, is not on the node. Of a filter that is known it
-    /// is what this would show. Else a chain that leads somewhere is complete, and so are others by what all lines have in common, and by what
-    /// those of other services and endpoints have.
+    /// Whether a rule that kube-proxy writes into a chain that is shown, and that is not shown, is not on the node.
     pub(super) fn is_missing(&self, chain: &str, rule: &Rule) -> bool {
         if self.coverage.is_picked(self.table.as_str()) {
-            let is_behind = self.end.as_ref().is_some_and(|end| chain > end.as_str() && !self.is_builtin(chain));
-            return !is_behind && !self.is_made_up(chain, rule) && self.is_chosen(chain, rule);
+            self.is_missing_by_pattern(chain, rule)
+        } else {
+            self.is_missing_by_likeness(chain, rule)
         }
-        let is_usual = || shape(chain, rule).is_some_and(|shape| self.shapes.contains(&shape));
+    }
+
+    /// By the pattern that chose the lines: what it shows is missing, unless it stands behind the last line or leads to a placeholder.
+    ///
+    /// `grep shop/web` shows `-A KUBE-SVC-X --comment "shop/web -> 10.244.1.5:80" -j KUBE-SEP-Y`, so without this line the rule is missing.
+    fn is_missing_by_pattern(&self, chain: &str, rule: &Rule) -> bool {
+        let is_behind = |last: &String| chain > last.as_str() && !self.is_builtin(chain);
+        !self.last_before_cut.as_ref().is_some_and(is_behind)
+            && !self.is_placeholder_endpoint(chain, rule)
+            && self.is_chosen(chain, rule)
+    }
+
+    /// By what is shown, where nothing says what chose the lines: a service's chain that leads somewhere is complete; so are others, where all
+    /// lines have something in common with the rule, or where rules like it are shown of other services and endpoints.
+    ///
+    /// Without `-A KUBE-SEP-Y -s 10.244.1.5/32 -j KUBE-MARK-MASQ` this rule is missing where other endpoints have theirs.
+    fn is_missing_by_likeness(&self, chain: &str, rule: &Rule) -> bool {
+        let is_usual = || shape(chain, rule).is_some_and(|shape| self.shown_shapes.contains(&shape));
         let is_of_group = |kind| matches!(kind, Kind::Group(_) | Kind::Firewall);
         match NAMING.of(chain) {
             Some((kind, _)) if is_of_group(kind) && !marks(rule) => self.leading.contains(chain),
@@ -94,7 +111,7 @@ impl<'c> LeftOut<'c> {
 
     /// Whether a rule leads to an endpoint that stands for those that the text does not show: nothing names it, and no rule of the chain leads
     /// to another.
-    fn is_made_up(&self, chain: &str, rule: &Rule) -> bool {
+    fn is_placeholder_endpoint(&self, chain: &str, rule: &Rule) -> bool {
         let is_endpoint = |next: &str| NAMING.is_endpoint(next) && !self.targets.contains(next);
         !self.leading.contains(chain)
             && rule.next_chain().is_some_and(|next| is_endpoint(next) && !self.shown.contains(&**next))
@@ -113,15 +130,30 @@ impl<'c> LeftOut<'c> {
 }
 
 /// What a rule of a service's or endpoint's chain is like: what it asks and does, apart from addresses and names.
-fn shape(chain: &str, rule: &Rule) -> Option<String> {
-    let (kind, _) = NAMING.of(chain)?;
-    let target = match (&rule.target, rule.next_chain()) {
-        (_, Some(next)) => NAMING.of(next).map_or_else(|| next.to_string(), |(kind, _)| format!("{kind:?}")),
-        (Some(Target::Dnat(_)), _) => "DNAT".to_owned(),
-        (target, _) => format!("{target:?}"),
-    };
-    let matches: Vec<_> = rule.matches.iter().map(std::mem::discriminant).collect();
-    Some(format!("{kind:?} {target} {} {} {matches:?}", rule.source.is_some(), rule.comment().is_some()))
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Shape {
+    /// The kind of the chain, and of the one that the rule leads to.
+    kinds: (Kind, Option<Kind>),
+    /// A chain of another kind that it leads to.
+    next: Option<String>,
+    target: Option<Discriminant<Target>>,
+    has_source: bool,
+    has_comment: bool,
+    matches: Vec<Discriminant<Match>>,
+}
+
+fn shape(chain: &str, rule: &Rule) -> Option<Shape> {
+    let kind_of = |name: &str| NAMING.of(name).map(|(kind, _)| kind);
+    let next = rule.next_chain().map(ToString::to_string);
+    let next_kind = next.as_deref().and_then(kind_of);
+    Some(Shape {
+        kinds: (kind_of(chain)?, next_kind),
+        next: next.filter(|_| next_kind.is_none()),
+        target: rule.target.as_ref().map(discriminant),
+        has_source: rule.source.is_some(),
+        has_comment: rule.comment().is_some(),
+        matches: rule.matches.iter().map(discriminant).collect(),
+    })
 }
 
 pub(super) fn is_readable(rule: &Rule) -> bool {

@@ -139,7 +139,7 @@ fn a_program_that_is_asked_for_its_release_cannot_write() {
     let written = folder.path().join("was-here");
     let script =
         format!("#!/bin/sh\necho x >{0} && chmod 777 {0}\nhostname was-here\n{RELEASE}exit 1\n", written.display());
-    let output = run(&program(&folder, script.as_bytes()));
+    let output = run(&program(&folder, script.as_bytes()), "60s").output().expect("svclab starts");
     assert_eq!(output.status.code(), Some(3), "{}", all(&output));
     assert!(!written.exists());
     assert_ne!(fs::read_to_string("/proc/sys/kernel/hostname").expect("a name").trim(), "was-here");

@@ -161,7 +161,7 @@ impl Machine {
     }
 
     fn agrees(&self, class: &Class<Vec<Fate>>, packet: &Packet) {
-        // Among the packets of its class: among all packets, a mask of very many ranges is unknown that is one answer for the class.
+        // Among the packets of its class: among all packets, a mask of very many ranges is unknown which is one answer for the class.
         let mut alone = Classes::of([class.region.clone()], *packet);
         let fates = alone.next_by(|_, narrowing| self.fates(packet, narrowing)).unwrap().found;
         if class.found.iter().all(|fate| !fate.what.contains("Unknown")) {

@@ -90,10 +90,10 @@ impl<'a> Reader<'a> {
     fn port(&mut self, hash: ChainHash, protocol: Option<Protocol>) -> &mut InferredPort {
         let unnamed = || format!("default/unnamed-{}", hash.as_str().to_lowercase());
         let names = &self.names;
-        let port = self
-            .ports
-            .entry(hash)
-            .or_insert_with(|| InferredPort::named(&names.get(&hash).cloned().unwrap_or_else(unnamed), Protocol::Tcp));
+        let port = self.ports.entry(hash).or_insert_with(|| {
+            let name = names.get(&hash).cloned().unwrap_or_else(unnamed);
+            InferredPort::named(&name, protocol_by_hash(&name, hash))
+        });
         port.protocol = protocol.unwrap_or(port.protocol);
         port.hash = Some(hash);
         port
@@ -253,6 +253,12 @@ impl<'a> Reader<'a> {
         ports.sort();
         Inferred { ports, proxy }
     }
+}
+
+/// The protocol that a service's chains are named for; TCP where the name is not the one that was hashed.
+fn protocol_by_hash(name: &str, hash: ChainHash) -> Protocol {
+    let is_hashed = |protocol: &Protocol| ChainHash::of_service_port(name, *protocol) == hash;
+    [Protocol::Tcp, Protocol::Udp, Protocol::Sctp].into_iter().find(is_hashed).unwrap_or(Protocol::Tcp)
 }
 
 fn leads_to(rule: &Rule, chain: &str) -> bool {

@@ -24,7 +24,9 @@ impl<'a> Names<'a> {
     /// Learns what chains are called, whose endpoints are, and their addresses.
     pub(crate) fn of(rules: &'a RuleSet) -> Self {
         let mut names = Self::default();
-        rules.tables.iter().flat_map(|table| &table.chains).for_each(|chain| names.learn(chain));
+        let chains = || rules.tables.iter().flat_map(|table| &table.chains);
+        chains().for_each(|chain| names.learn(chain));
+        chains().for_each(|chain| names.learn_from_endpoints(chain));
         names
     }
 
@@ -44,6 +46,17 @@ impl<'a> Names<'a> {
                 (Some((_, hash)), _) | (None, Some((_, _, hash))) => self.name(hash, rule),
                 _ => {}
             }
+        }
+    }
+
+    /// Names a service by what is said of its endpoints, where an excerpt shows nothing else.
+    fn learn_from_endpoints(&mut self, chain: &'a iptables::Chain) {
+        let owner = match kind_of(&chain.name) {
+            Some((Kind::Endpoint, _)) => self.owners.get(&*chain.name).copied(),
+            kind => kind.map(|(_, hash)| hash),
+        };
+        if let Some(hash) = owner {
+            chain.rules.iter().for_each(|rule| self.name(hash, rule));
         }
     }
 

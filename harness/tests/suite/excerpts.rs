@@ -339,3 +339,32 @@ fn a_text_that_is_compressed_twice_is_an_error() {
     let error = evidence::from_path(&path).expect_err("an error");
     assert!(error.to_string().contains("compressed twice"), "{error}");
 }
+
+/// An endpoint that only the chain of policy Local has, while others are ready, is terminating.
+#[rstest]
+fn an_endpoint_for_policy_local_alone_is_terminating(
+    #[values("v1.32-iptables/iptables-save", "v1.30-iptables/iptables-save", "v1.34-nftables/nft-ruleset")] rules: &str,
+) {
+    let path = format!("../rules/tests/golden/terminating-local/{rules}.txt");
+    let assumed = imported(&std::fs::read_to_string(&path).expect("a recording"));
+    assert_eq!(failures(&assumed), Vec::<String>::new());
+    let endpoints = || assumed.scenario.cluster.slices.iter().flat_map(|slice| &slice.endpoints);
+    assert!(endpoints().any(|endpoint| endpoint.terminating && endpoint.serving == Some(true) && !endpoint.ready));
+    assert!(endpoints().any(|endpoint| endpoint.ready));
+    assert!(assumed.assumptions.iter().any(|words| words.contains("is terminating: only the chain for policy Local")));
+}
+
+/// A service's chain alone names it, and what is made up for the service is said and does not fail.
+#[rstest]
+fn a_service_is_named_by_the_comments_of_its_endpoints(
+    #[values("", "$ iptables-save | grep KUBE-SVC\n")] command: &str,
+) {
+    let rule = "-A KUBE-SVC-U4Z5SFS3OMOF34V4 -m comment --comment \
+        \"default/internal-local-node-port:main -> 10.244.1.10:8080\" -j KUBE-SEP-YXTHN57ORYGMADGK\n";
+    let assumed = imported(&format!("{command}{rule}"));
+    let service = &assumed.scenario.cluster.services[0];
+    assert_eq!(service.name.to_string(), "default/internal-local-node-port");
+    let said = format!("default/internal-local-node-port (cluster IP {}, port 8080)", service.cluster_ips[0]);
+    assert!(assumed.assumptions.iter().any(|words| words.contains(&said)), "{:#?}", assumed.assumptions);
+    assert_eq!(failures(&assumed), Vec::<String>::new());
+}

@@ -66,7 +66,7 @@ pub(crate) fn is_without_services(recording: &Path) -> bool {
 const UNTOLD: [&str; 1] = ["/external-ips-off/v1.36"];
 
 /// For the objects that are read from a recording, svclab writes the recording again. Left out is what rules do not show: endpoints that
-/// serve policy Local and not Cluster (topology hints, or terminating ones), that no node port is served in iptables mode but on loopback addresses, for
+/// serve policy Local and not Cluster by topology hints, that no node port is served in iptables mode but on loopback addresses, for
 /// which a lost rule is the likelier reason, and the node's own address, by which some releases write source ranges. Clusters of
 /// which no rule is about a Service are listed, and so are recordings of which it is known that other rules are written.
 #[rstest]
@@ -74,7 +74,7 @@ fn the_same_rules_are_written_for_what_is_assumed(
     #[files("../rules/tests/golden/*/v*/*-save.txt")]
     #[files("../rules/tests/golden/*/v*/nft-ruleset.txt")]
     #[exclude(
-        "/(terminating-local|topology-hints-external-local)/|config-nodeport-addresses-loopback/.*-iptables/|loadbalancer-source-ranges"
+        "/topology-hints-external-local/|config-nodeport-addresses-loopback/.*-iptables/|loadbalancer-source-ranges"
     )]
     file: PathBuf,
 ) {

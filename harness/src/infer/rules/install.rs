@@ -4,11 +4,12 @@
 //! does not show, targets that act on the whole machine. These are changed as little as possible, and each change is said.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 use svclab_rules::cluster::{Cluster, Family};
 use svclab_rules::compare::{Completed, completed};
 use svclab_rules::iptables::evaluate::{CompileError, CompileErrorKind, Program};
-use svclab_rules::iptables::{Chain, Match, RuleSet, TableName, Target, UNREAD};
+use svclab_rules::iptables::{Chain, Match, Negatable, Network, Rule, RuleSet, TableName, Target, UNREAD};
 use svclab_rules::nftables::{self, Condition, Statement};
 use svclab_rules::ruleset::Rules;
 
@@ -19,11 +20,16 @@ use crate::scenario::OF_THE_MACHINE;
 use crate::text::counted;
 
 /// The rules of a node's dump as they are installed, of each family, and what was changed.
-pub(super) fn rules(dump: &Dump, cluster: &Cluster, changes: &mut Vec<String>) -> Vec<(Family, Rules)> {
+pub(super) fn rules(
+    dump: &Dump,
+    cluster: &Cluster,
+    made_up: &BTreeSet<IpAddr>,
+    changes: &mut Vec<String>,
+) -> Vec<(Family, Rules)> {
     let mut all = Vec::new();
     for (family, part) in dump.families() {
         let shown = part.rules.clone().of_family(family);
-        let shown = around(dump, cluster, part, shown, family, changes);
+        let shown = around(dump, (cluster, made_up), part, shown, family, changes);
         let fitted = match shown {
             Rules::Iptables(mut parsed) => {
                 let before = changes.len();
@@ -45,7 +51,7 @@ pub(super) fn rules(dump: &Dump, cluster: &Cluster, changes: &mut Vec<String>) -
 /// The rules that are shown, with those that kube-proxy writes around them.
 fn around(
     dump: &Dump,
-    cluster: &Cluster,
+    (cluster, made_up): (&Cluster, &BTreeSet<IpAddr>),
     part: &NodeRules,
     shown: Rules,
     family: Family,
@@ -53,9 +59,39 @@ fn around(
 ) -> Rules {
     let node = cluster.node(&dump.node);
     let Some(written) = node.and_then(|node| Rules::generate(cluster, node, family).ok()) else { return shown };
-    let completed = completed(&shown, &part.coverage, as_named(written, &dump.renamed));
+    let written = as_named(written, &dump.renamed);
+    let completed = completed(&shown, &part.coverage, written.clone());
     changes.extend(added(&completed, dump, part, family, &cluster.proxy.version));
-    completed.rules
+    match (completed.rules, written) {
+        (Rules::Iptables(parsed), Rules::Iptables(written)) if !made_up.is_empty() => {
+            let mut rules = parsed.rules.clone();
+            lead_from(made_up, &mut rules, &written.rules);
+            // The lines of rules are known only where none was added.
+            if rules == parsed.rules { Rules::Iptables(parsed) } else { rules.into() }
+        }
+        (rules, _) => rules,
+    }
+}
+
+/// Adds what kube-proxy writes for addresses that are made up: no text can show it, so that nothing is wrong without it.
+fn lead_from(made_up: &BTreeSet<IpAddr>, rules: &mut RuleSet, written: &RuleSet) {
+    let is_to_one = |rule: &&Rule| match &rule.destination {
+        Some(Negatable { negated: false, value: Network::Prefix(range) }) => {
+            range.prefix_len() == range.max_prefix_len() && made_up.contains(&range.addr())
+        }
+        _ => false,
+    };
+    for table in &written.tables {
+        for chain in &table.chains {
+            let wanted: Vec<&Rule> = chain.rules.iter().filter(is_to_one).collect();
+            let own = rules.table_mut(table.name).chains.iter_mut().find(|own| own.name == chain.name);
+            let lacks_some = |own: &&mut Chain| wanted.iter().any(|rule| !own.rules.contains(rule));
+            if let Some(own) = own.filter(lacks_some) {
+                own.rules.retain(|rule| !wanted.contains(&rule));
+                own.rules.splice(0..0, wanted.into_iter().cloned());
+            }
+        }
+    }
 }
 
 /// What was added to rules, in words.

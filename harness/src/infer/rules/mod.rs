@@ -14,7 +14,9 @@ mod placement;
 mod settings;
 mod surroundings;
 
+use std::collections::BTreeSet;
 use std::io;
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -77,14 +79,16 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
         assumptions.extend(surroundings.assumptions());
     }
     assumptions.extend(notes);
-    assumptions.extend(objects::assumptions(&inferred, mode));
+    assumptions.extend(objects::assumptions(&inferred, &surroundings, mode));
+    let made_up = objects::made_up(&inferred, objects, &scenario.cluster);
+    assumptions.extend(objects::made_up_words(&made_up, &inferred, &scenario.cluster));
     assumptions.extend(settings);
     assumptions.extend(bridge.map(|name| format!("pods are connected to a bridge {name}")));
     let of_side = |(dumps, path): &(Vec<Dump>, &Path)| {
         let mut scenario = scenario.clone();
         scenario.name = format!("the rules of {}", one_line(&file_name(path)));
         scenario.file = path.to_path_buf();
-        let changes = installed(&mut scenario, dumps, path);
+        let changes = installed(&mut scenario, dumps, &made_up, path);
         // What a cut or a filter made of the text comes first: it alone is shown without `-v`.
         let mut assumptions: Vec<String> = changes.into_iter().chain(assumptions.clone()).collect();
         assumptions.push("a client pod `client-of-NODE` on every node and an outside host `outside`".to_owned());
@@ -94,11 +98,11 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
 }
 
 /// Installs the rules of dumps on their nodes. Returns what was changed in them.
-fn installed(scenario: &mut Scenario, dumps: &[Dump], path: &Path) -> Vec<String> {
+fn installed(scenario: &mut Scenario, dumps: &[Dump], made_up: &BTreeSet<IpAddr>, path: &Path) -> Vec<String> {
     let mut changes = Vec::new();
     for dump in dumps {
         let origin = Span::start_of(path);
-        for (family, rules) in install::rules(dump, &scenario.cluster, &mut changes) {
+        for (family, rules) in install::rules(dump, &scenario.cluster, made_up, &mut changes) {
             let left_out = rules.nftables().and_then(|parsed| Note::of_left_out_tables(parsed, origin.clone()));
             let of_all =
                 dump.parts.iter().find_map(|part| Note::of_left_out_tables(part.rules.nftables()?, origin.clone()));

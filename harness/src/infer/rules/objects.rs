@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use serde_json::{Value, json};
-use svclab_rules::cluster::{Family, ObjectName, ProxyMode};
+use svclab_rules::cluster::{Cluster, Family, ObjectName, ProxyMode, Service};
 use svclab_rules::infer::{Inferred, InferredPort};
 
 use super::surroundings::{Machine, Surroundings, families};
+use crate::infer::merge::Objects;
+use crate::text::counted;
 
 /// A list of the Nodes, Services and EndpointSlices.
 pub(super) fn objects(inferred: &Inferred, around: &Surroundings, mode: ProxyMode) -> Value {
@@ -20,7 +22,7 @@ pub(super) fn objects(inferred: &Inferred, around: &Surroundings, mode: ProxyMod
 }
 
 /// What was assumed of Services, in words.
-pub(super) fn assumptions(inferred: &Inferred, mode: ProxyMode) -> Vec<String> {
+pub(super) fn assumptions(inferred: &Inferred, around: &Surroundings, mode: ProxyMode) -> Vec<String> {
     let unnamed = inferred.ports.iter().filter(|port| port.service.name.starts_with("unnamed-")).count();
     let mut assumptions = Vec::new();
     if unnamed > 0 {
@@ -32,6 +34,13 @@ pub(super) fn assumptions(inferred: &Inferred, mode: ProxyMode) -> Vec<String> {
     if !portless.is_empty() {
         assumptions.push(format!("left out, because nothing that is shown leads to them: {}", portless.join(", ")));
     }
+    for port in &inferred.ports {
+        let terminating = port.local.iter().filter(|endpoint| is_terminating(port, **endpoint, around));
+        assumptions.extend(terminating.map(|endpoint| {
+            let name = port.full_name();
+            format!("endpoint {endpoint} of {name} is terminating: only the chain for policy Local has it")
+        }));
+    }
     if mode == ProxyMode::Nftables && inferred.ports.iter().any(|port| !port.external_ips.is_empty()) {
         let words =
             "addresses other than cluster IPs are load-balancer addresses if there is a node port, else external IPs";
@@ -39,6 +48,33 @@ pub(super) fn assumptions(inferred: &Inferred, mode: ProxyMode) -> Vec<String> {
     }
     assumptions
 }
+
+/// The cluster IPs of Services that neither rules nor objects show.
+pub(super) fn made_up(inferred: &Inferred, objects: &Objects, cluster: &Cluster) -> BTreeSet<IpAddr> {
+    let of_rules = inferred.ports.iter().flat_map(|port| &port.cluster_ips).copied();
+    let of_objects = objects.services().into_iter().flat_map(|(_, ips)| ips);
+    let known: BTreeSet<IpAddr> = of_rules.chain(of_objects).collect();
+    let all = cluster.services.iter().flat_map(|service| &service.cluster_ips).copied();
+    all.filter(|ip| !known.contains(ip)).collect()
+}
+
+/// What was made up for Services, in words.
+pub(super) fn made_up_words(made_up: &BTreeSet<IpAddr>, inferred: &Inferred, cluster: &Cluster) -> Vec<String> {
+    let of_service = |service: &Service| {
+        let ip = service.cluster_ips.iter().find(|ip| made_up.contains(ip))?;
+        let without = inferred.ports.iter().filter(|port| port.service == service.name && port.port.is_none());
+        let ports: Vec<String> = without.filter_map(number_of).map(|number| format!(", port {number}")).collect();
+        Some(format!("{} (cluster IP {ip}{})", service.name, ports.concat()))
+    };
+    let all: Vec<String> = cluster.services.iter().filter_map(of_service).collect();
+    let more = if all.len() > MOST_NAMED { ", ..." } else { "" };
+    let named = all.iter().take(MOST_NAMED).cloned().collect::<Vec<_>>().join(", ");
+    let words = || format!("addresses of {}, which nothing shows: {named}{more}", counted(all.len(), "service"));
+    (!all.is_empty()).then(words).into_iter().collect()
+}
+
+/// The most Services that are named.
+const MOST_NAMED: usize = 5;
 
 /// The ports of each service, without those of which no port is shown.
 fn services(inferred: &Inferred) -> BTreeMap<&ObjectName, Vec<&InferredPort>> {
@@ -153,6 +189,14 @@ fn port_of(port: &InferredPort) -> Value {
     written
 }
 
+/// Whether an endpoint is one that kube-proxy falls back to on a node without ready ones: only the chain of policy Local has it,
+/// and all that the other chain has are on other nodes.
+fn is_terminating(port: &InferredPort, endpoint: SocketAddr, around: &Surroundings) -> bool {
+    let mut ready = port.endpoints.iter().filter(|other| other.is_ipv4() == endpoint.is_ipv4()).peekable();
+    let node = around.node_of(endpoint.ip());
+    port.local.contains(&endpoint) && ready.peek().is_some() && ready.all(|other| around.node_of(other.ip()) != node)
+}
+
 /// The endpoints of a Service: a slice for each of its ports, family, and port of endpoints.
 fn slices(name: &ObjectName, ports: &[&InferredPort], around: &Surroundings) -> Vec<Value> {
     let mut slices = Vec::new();
@@ -173,9 +217,15 @@ fn slices(name: &ObjectName, ports: &[&InferredPort], around: &Surroundings) -> 
         for ((family, number), addresses) in groups {
             let mut served = json!({"port": number, "protocol": port.protocol.as_str().to_uppercase()});
             served["name"] = json!(port.name);
-            let endpoints = addresses
-                .iter()
-                .map(|ip| json!({"addresses": [ip], "conditions": {"ready": true}, "nodeName": around.node_of(*ip)}));
+            let endpoint = |ip: &IpAddr| {
+                let conditions = if is_terminating(port, SocketAddr::new(*ip, number), around) {
+                    json!({"ready": false, "serving": true, "terminating": true})
+                } else {
+                    json!({"ready": true})
+                };
+                json!({"addresses": [ip], "conditions": conditions, "nodeName": around.node_of(*ip)})
+            };
+            let endpoints = addresses.iter().map(endpoint);
             slices.push(json!({
                 "apiVersion": "discovery.k8s.io/v1",
                 "kind": "EndpointSlice",

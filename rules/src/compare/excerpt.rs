@@ -26,7 +26,7 @@ pub struct Completed {
 /// Completes the rules that a text shows with those that kube-proxy writes for the same objects.
 ///
 /// What the text shows whole stays as it is: a rule that is missing there is missing on the node. Other chains get the rules that they lack,
-/// but for those that the text would show if they were on the node ([`LeftOut`]).
+/// but for those that the text would show if they were on the node (`LeftOut`).
 pub fn completed(shown: &Rules, coverage: &Coverage, written: Rules) -> Completed {
     let mut completed = Completed { rules: shown.clone(), tables: Vec::new(), chains: 0, partial: Vec::new() };
     match (&mut completed.rules, written) {

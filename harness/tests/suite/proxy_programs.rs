@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rstest::rstest;
 use tempfile::TempDir;
@@ -16,6 +17,8 @@ const RELEASE: &str = "[ \"$1\" = --version ] && { echo Kubernetes v1.33.2; exit
 const EXITING: &str = "60s";
 /// The time for programs that never write rules.
 const WAITING: &str = "2s";
+
+static CASES: AtomicUsize = AtomicUsize::new(0);
 
 fn program(folder: &TempDir, content: &[u8]) -> PathBuf {
     let file = folder.path().join("proxy");
@@ -79,8 +82,9 @@ fn a_program_that_fails_is_an_error_and_leaves_nothing(
     #[case] messages: &[&str],
 ) {
     let folder = tempfile::tempdir().expect("a folder");
-    // No other process sleeps this long.
-    let sleep = format!("{}", 900_000_000 + u64::from(std::process::id()));
+    // No other process sleeps this long, nor does the program of another case that runs at the same time.
+    let case = CASES.fetch_add(1, Ordering::Relaxed);
+    let sleep = format!("{}.{case}", 900_000_000 + u64::from(std::process::id()));
     let script = format!("#!/bin/sh\n{RELEASE}{}\n", script.replace("SLEEP", &sleep));
     let output = run(&program(&folder, script.as_bytes()), sync_timeout).output().expect("svclab starts");
     let text = all(&output);

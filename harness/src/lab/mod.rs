@@ -10,6 +10,7 @@ mod call;
 mod channel;
 mod conntrack;
 mod counters;
+mod discovery;
 mod error;
 pub(crate) mod filter;
 mod install;
@@ -107,7 +108,7 @@ impl Lab {
         let join = || {
             let others = make_namespaces(rest, ipv6)?;
             let all: Vec<&Namespace> = namespaces.iter().chain(&others).collect();
-            runtime.block_on(link_up(&topology, &all))?;
+            runtime.block_on(link_up(&topology, &all, ipv6))?;
             for (netns, namespace) in topology.namespaces.iter().zip(all) {
                 if netns.sysctls.iter().any(|sysctl| netns.is_of_interface(sysctl)) {
                     namespace.run(|| settings::write(netns, Stage::Up, ipv6))??;
@@ -297,7 +298,7 @@ fn make_namespaces(namespaces: &[Netns], ipv6: bool) -> Result<Vec<Namespace>, L
 /// Makes and configures all interfaces: the underlay's first, whose links the nodes have their ends of, then the nodes',
 /// then those of pods and hosts. The ends of pods and hosts may need a moment more until they can send: see
 /// [`Lab::channel`].
-async fn link_up(topology: &Topology, namespaces: &[&Namespace]) -> Result<(), LabError> {
+async fn link_up(topology: &Topology, namespaces: &[&Namespace], ipv6: bool) -> Result<(), LabError> {
     let rank = |netns: &Netns| match netns.role {
         Role::Underlay => 0,
         Role::Node => 1,
@@ -317,6 +318,7 @@ async fn link_up(topology: &Topology, namespaces: &[&Namespace]) -> Result<(), L
         }
     }
     for (netns, netlink) in &mut connections {
+        discovery::persist(netlink, netns, ipv6).await?;
         links::configure(netlink, netns).await?;
         netlink.finish().await?;
     }

@@ -1,0 +1,71 @@
+//! How long a namespace looks for a neighbour that does not answer.
+
+use rtnetlink::packet_route::neighbour_table::{
+    NeighbourTableAttribute, NeighbourTableMessage, NeighbourTableParameter,
+};
+use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
+
+use super::LabError;
+use super::netlink::Netlink;
+use crate::topology::Netns;
+
+/// Requests, a second apart, until the kernel gives up: longer than any test.
+const REQUESTS: u32 = 24 * 60 * 60;
+
+/// Makes packets to an address that no host on the link has stay unanswered.
+///
+/// By default the kernel gives up after three requests and three seconds (`neigh_timer_handler` in net/core/neighbour.c), and
+/// returns "host unreachable" for the packets that waited: a busy machine would observe that, an idle one nothing. The sysctls
+/// of the same name are hidden in a user namespace, so this asks by netlink (`neightbl_set`).
+pub(super) async fn persist(netlink: &mut Netlink, netns: &Netns, ipv6: bool) -> Result<(), LabError> {
+    // The ports of a bridge have no addresses to look from.
+    for interface in netns.interfaces.iter().filter(|interface| interface.bridge.is_none()) {
+        let tables = [(AddressFamily::Inet, "arp_cache"), (AddressFamily::Inet6, "ndisc_cache")];
+        for (family, table) in tables.into_iter().take(if ipv6 { 2 } else { 1 }) {
+            let mut message = NeighbourTableMessage::default();
+            message.header.family = family;
+            let parameters =
+                vec![NeighbourTableParameter::Ifindex(interface.index), NeighbourTableParameter::McastProbes(REQUESTS)];
+            message.attributes =
+                vec![NeighbourTableAttribute::Name(table.to_owned()), NeighbourTableAttribute::Parms(parameters)];
+            let operation = format!("setting how long {} looks for neighbours", interface.name);
+            netlink.change(operation, RouteNetlinkMessage::SetNeighbourTable(message)).await?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+    use std::net::{SocketAddr, TcpStream};
+    use std::path::Path;
+    use std::time::Duration;
+
+    use rstest::rstest;
+
+    use crate::lab::{Backend, with_lab};
+    use crate::{scenario, testing, topology};
+
+    /// Longer than the kernel's default.
+    const LONG: Duration = Duration::from_millis(3500);
+
+    #[rstest]
+    fn a_host_that_is_not_there_stays_silent(#[values("10.244.0.200:9", "[fd00:10:244::c8]:9")] missing: SocketAddr) {
+        let text = "name: a node and a pod
+cluster: {podCIDR: [10.244.0.0/16, 'fd00:10:244::/56'], cni: bridge}
+nodes: [{name: node, ips: [172.18.0.2, 'fd00:172:18::2'], podCIDRs: [10.244.0.0/24, 'fd00:10:244::/64']}]
+pods: [{name: pod}]
+tests: [{name: none, probe: {from: pod/pod, to: 'pod/pod:80'}, expect: {delivered: 'pod/pod:80'}}]";
+        let no_files = |_: &Path| Err(ErrorKind::NotFound.into());
+        let scenario = scenario::parse(text, Path::new("inline.yaml"), &no_files).unwrap_or_else(|all| panic!("{all}"));
+        let connect = || TcpStream::connect_timeout(&missing, LONG);
+        testing::privileged(|| {
+            let received = with_lab(&topology::plan(&scenario), &[], Backend::System, |lab| {
+                lab.namespaces.iter().find(|namespace| namespace.name() == "node/node").map(|node| node.run(connect))
+            });
+            let error = received.expect("a lab").expect("a node").expect("a namespace").expect_err("no answer");
+            assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
+        });
+    }
+}

@@ -375,7 +375,7 @@ const TABLE: &[Row] = &[
         known: Known {
             code: "1.36-running-endpoint-first",
             what: "of several entries with one address, one that does not terminate counts; before, a local one",
-            document: "rules/src/profile/endpoints.rs",
+            document: "https://github.com/kubernetes/kubernetes/pull/135593",
         },
     },
 ];

@@ -47,7 +47,7 @@ impl KnownBug {
                 "https://github.com/kubernetes/enhancements/tree/master/keps/sig-network/3866-nftables-proxy"
             }
             Self::HairpinOfAnotherNode => "rules/src/profile/nftables.rs",
-            Self::OwnEntryCounts => "rules/src/profile/endpoints.rs",
+            Self::OwnEntryCounts => "https://github.com/kubernetes/kubernetes/pull/135593",
         }
     }
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::object::Stored;
 use super::resource::Endpoint;
-use super::status::Refusal;
+use super::status::Rejection;
 
 /// The body of a response, whole or streamed.
 pub(super) type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -46,9 +46,9 @@ pub(super) fn text(text: &'static str) -> Response<Body> {
 }
 
 /// The response that says why a request is not served.
-pub(super) fn refused(refusal: &Refusal) -> Response<Body> {
-    let mut response = value(refusal.code(), refusal.status());
-    if let Some(seconds) = refusal.status().details.as_ref().and_then(|details| details.retry_after_seconds) {
+pub(super) fn rejected(rejection: &Rejection) -> Response<Body> {
+    let mut response = value(rejection.code(), rejection.status());
+    if let Some(seconds) = rejection.status().details.as_ref().and_then(|details| details.retry_after_seconds) {
         response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from(seconds));
     }
     response

@@ -4,14 +4,26 @@ use serde_json::{Value, json};
 use svclab_rules::profile::Profile;
 
 use super::resource::Endpoint;
+use super::route::Discovery;
+
+/// The document that is asked for: `None` for one about what is not served.
+pub(super) fn document(asked: Discovery<'_>) -> Option<Value> {
+    match asked {
+        Discovery::Version => Some(version()),
+        Discovery::CoreVersions => Some(core_versions()),
+        Discovery::Groups => Some(groups()),
+        Discovery::Group(name) => group(name),
+        Discovery::Resources { group, version } => resources(group, version),
+    }
+}
 
 /// `/api`.
-pub(super) fn core_versions() -> Value {
+fn core_versions() -> Value {
     json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []})
 }
 
 /// `/apis`.
-pub(super) fn groups() -> Value {
+fn groups() -> Value {
     let mut names: Vec<&str> = Endpoint::all().map(|end| end.served.group).filter(|group| !group.is_empty()).collect();
     names.sort_unstable();
     names.dedup();
@@ -20,7 +32,7 @@ pub(super) fn groups() -> Value {
 }
 
 /// `/apis/GROUP`: `None` for a group that is not served.
-pub(super) fn group(name: &str) -> Option<Value> {
+fn group(name: &str) -> Option<Value> {
     let mut versions: Vec<Value> = Vec::new();
     for end in Endpoint::all().filter(|end| end.served.group == name && !name.is_empty()) {
         let version = json!({"groupVersion": end.served.api_version(), "version": end.served.version});
@@ -35,7 +47,7 @@ pub(super) fn group(name: &str) -> Option<Value> {
 }
 
 /// `/api/v1` and `/apis/GROUP/VERSION`: `None` for a version that is not served.
-pub(super) fn resources(group: &str, version: &str) -> Option<Value> {
+fn resources(group: &str, version: &str) -> Option<Value> {
     let served = Endpoint::all().filter(|end| end.served.group == group && end.served.version == version);
     let resources: Vec<Value> = served.map(resource).collect();
     let group_version = Endpoint::all().find(|end| end.served.group == group && end.served.version == version)?;
@@ -64,7 +76,7 @@ fn resource(end: Endpoint) -> Value {
 }
 
 /// `/version`: of the newest API whose objects are served.
-pub(super) fn version() -> Value {
+fn version() -> Value {
     let newest = Profile::all().next_back().map(|profile| profile.to_string()).unwrap_or_default();
     let (major, minor) = newest.split_once('.').unwrap_or_default();
     json!({

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::Api;
+use super::api::Api;
 use super::body::{self, Body, PART};
 use super::object::Stored;
 use super::query::{Page, Query};
 use super::resource::Endpoint;
-use super::status::Refusal;
+use super::status::Rejection;
 use super::store::Unknown;
 
 /// The body of a list.
-pub(super) fn list(api: &Api, end: Endpoint, namespace: &str, query: &Query) -> Result<Body, Refusal> {
+pub(super) fn list(api: &Api, end: Endpoint, namespace: &str, query: &Query) -> Result<Body, Rejection> {
     let (version, objects) = snapshot(api, end, namespace, query)?;
     let selected = objects.into_iter().filter(|stored| {
         let content = &stored.content;
@@ -40,7 +40,7 @@ fn is_after(stored: &Stored, (namespace, name): &(String, String)) -> bool {
     (&key.namespace, &key.name) > (namespace, name)
 }
 
-fn snapshot(api: &Api, end: Endpoint, namespace: &str, query: &Query) -> Result<(u64, Vec<Arc<Stored>>), Refusal> {
+fn snapshot(api: &Api, end: Endpoint, namespace: &str, query: &Query) -> Result<(u64, Vec<Arc<Stored>>), Rejection> {
     let newest = || api.store.objects(end.index, namespace);
     let asked = match &query.page {
         Some(Page { version, .. }) => *version,
@@ -51,20 +51,20 @@ fn snapshot(api: &Api, end: Endpoint, namespace: &str, query: &Query) -> Result<
     if !exact {
         let (current, objects) = newest();
         return if version > current {
-            Err(Refusal::too_large_version(version, current))
+            Err(Rejection::too_large_version(version, current))
         } else {
             Ok((current, objects))
         };
     }
     let objects =
         api.store.objects_at(end.index, namespace, version).map_err(|unknown| match (unknown, &query.page) {
-            (Unknown::Future(current), _) => Refusal::too_large_version(version, current),
+            (Unknown::Future(current), _) => Rejection::too_large_version(version, current),
             (Unknown::Compacted(_), Some(page)) => {
-                Refusal::expired_page(Page { version: None, after: page.after.clone() }.token())
+                Rejection::expired_page(Page { version: None, after: page.after.clone() }.token())
             }
-            (Unknown::Compacted(oldest), None) => {
-                Refusal::expired(format!("The resourceVersion for the provided list is too old: {version} ({oldest})"))
-            }
+            (Unknown::Compacted(oldest), None) => Rejection::expired(format!(
+                "The resourceVersion for the provided list is too old: {version} ({oldest})"
+            )),
         })?;
     Ok((version, objects))
 }

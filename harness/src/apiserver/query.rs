@@ -1,11 +1,11 @@
-//! The parameters of lists and watches.
+//! The parameters of requests.
 
 use data_encoding::BASE64URL_NOPAD;
 use serde::{Deserialize, Serialize};
 
 use super::resource::Resource;
 use super::selector::Selector;
-use super::status::Refusal;
+use super::status::Rejection;
 
 /// `ListOptions`, checked.
 #[derive(Debug, Default)]
@@ -45,53 +45,37 @@ impl Page {
 
 impl Query {
     /// Reads the query of a request for a resource.
-    pub(super) fn parse(text: &str, resource: &Resource) -> Result<Self, Refusal> {
-        let parameters: Vec<(String, String)> = text.split('&').filter(|part| !part.is_empty()).map(pair).collect();
-        let get = |name: &str| {
-            let found = parameters.iter().find(|(parameter, _)| parameter == name);
-            found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
-        };
-        let flag = |name: &str| match get(name) {
-            None => Ok(false),
-            Some("1" | "t" | "T" | "true" | "TRUE" | "True") => Ok(true),
-            Some("0" | "f" | "F" | "false" | "FALSE" | "False") => Ok(false),
-            Some(value) => Err(Refusal::bad_request(format!("{name}: invalid boolean \"{value}\""))),
-        };
-        let number = |name: &str| match get(name).map(str::parse::<u64>) {
-            None => Ok(None),
-            Some(Ok(number)) => Ok(Some(number)),
-            Some(Err(_)) => {
-                let value = get(name).unwrap_or_default();
-                Err(Refusal::bad_request(format!("{name}: Invalid value: \"{value}\": not a number")))
-            }
-        };
+    pub(super) fn parse(text: &str, resource: &Resource) -> Result<Self, Rejection> {
+        let parameters = Parameters::parse(text);
+        let get = |name: &str| parameters.get(name);
         let selector = Selector::parse(
             get("labelSelector").unwrap_or_default(),
             get("fieldSelector").unwrap_or_default(),
             resource.fields,
         );
         let page = get("continue").map(|token| {
-            Page::parse(token).ok_or_else(|| Refusal::bad_request(format!("continue key is not valid: {token}")))
+            Page::parse(token).ok_or_else(|| Rejection::bad_request(format!("continue key is not valid: {token}")))
         });
         let query = Self {
-            watch: flag("watch")?,
-            selector: selector.map_err(Refusal::bad_request)?,
-            version: number("resourceVersion")?,
+            watch: parameters.flag("watch")?,
+            selector: selector.map_err(Rejection::bad_request)?,
+            version: parameters.number("resourceVersion")?,
             exact: get("resourceVersionMatch") == Some("Exact"),
-            limit: number("limit")?
+            limit: parameters
+                .number("limit")?
                 .filter(|limit| *limit > 0)
                 .map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)),
             page: page.transpose()?,
-            bookmarks: flag("allowWatchBookmarks")?,
-            initial_events: get("sendInitialEvents").map(|_| flag("sendInitialEvents")).transpose()?,
-            timeout_seconds: number("timeoutSeconds")?.filter(|seconds| *seconds > 0),
+            bookmarks: parameters.flag("allowWatchBookmarks")?,
+            initial_events: get("sendInitialEvents").map(|_| parameters.flag("sendInitialEvents")).transpose()?,
+            timeout_seconds: parameters.number("timeoutSeconds")?.filter(|seconds| *seconds > 0),
         };
         query.check(get("resourceVersionMatch")).map(|()| query)
     }
 
     /// `ValidateListOptions` of apimachinery's `pkg/apis/internalversion/validation`.
-    fn check(&self, matching: Option<&str>) -> Result<(), Refusal> {
-        let forbidden = |field: &str, message: &str| Err(Refusal::invalid_options(field, message));
+    fn check(&self, matching: Option<&str>) -> Result<(), Rejection> {
+        let forbidden = |field: &str, message: &str| Err(Rejection::invalid_options(field, message));
         if matching.is_some_and(|matching| !matches!(matching, "Exact" | "NotOlderThan")) {
             return forbidden("resourceVersionMatch", "supported values: \"Exact\", \"NotOlderThan\", \"\"");
         }
@@ -124,10 +108,61 @@ impl Query {
                 "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
             ),
             (_, Some(version)) if version > 0 && self.page.is_some() => {
-                Err(Refusal::bad_request("specifying resource version is not allowed when using continue"))
+                Err(Rejection::bad_request("specifying resource version is not allowed when using continue"))
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// Whether a request to create or change an object is carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    Stored,
+    /// `dryRun=All`: the response is the same, and nothing is stored.
+    DryRun,
+}
+
+impl Effect {
+    /// Reads the query of a request that writes.
+    pub(super) fn parse(text: &str) -> Result<Self, Rejection> {
+        match Parameters::parse(text).get("dryRun") {
+            None => Ok(Self::Stored),
+            Some("All") => Ok(Self::DryRun),
+            Some(other) => Err(Rejection::invalid_dry_run(other)),
+        }
+    }
+}
+
+/// The parameters of a query, decoded.
+struct Parameters(Vec<(String, String)>);
+
+impl Parameters {
+    fn parse(text: &str) -> Self {
+        Self(text.split('&').filter(|part| !part.is_empty()).map(pair).collect())
+    }
+
+    /// The first value of a parameter, unless it is empty.
+    fn get(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(parameter, _)| parameter == name);
+        found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    fn flag(&self, name: &str) -> Result<bool, Rejection> {
+        match self.get(name) {
+            None => Ok(false),
+            Some("1" | "t" | "T" | "true" | "TRUE" | "True") => Ok(true),
+            Some("0" | "f" | "F" | "false" | "FALSE" | "False") => Ok(false),
+            Some(value) => Err(Rejection::bad_request(format!("{name}: invalid boolean \"{value}\""))),
+        }
+    }
+
+    fn number(&self, name: &str) -> Result<Option<u64>, Rejection> {
+        let number = |value: &str| {
+            let invalid = |_| Rejection::bad_request(format!("{name}: Invalid value: \"{value}\": not a number"));
+            value.parse().map_err(invalid)
+        };
+        self.get(name).map(number).transpose()
     }
 }
 
@@ -160,7 +195,7 @@ mod tests {
     use super::super::resource::{RESOURCES, index_of};
     use super::*;
 
-    fn parse(text: &str) -> Result<Query, Refusal> {
+    fn parse(text: &str) -> Result<Query, Rejection> {
         Query::parse(text, &RESOURCES[index_of("Service").unwrap()])
     }
 
@@ -179,6 +214,14 @@ mod tests {
         let page = Page { version: Some(7), after: ("default".to_owned(), "web".to_owned()) };
         let query = parse(&format!("limit=5&continue={}", page.token())).unwrap();
         assert_eq!((query.page, query.limit), (Some(page), Some(5)));
+    }
+
+    #[rstest]
+    #[case::stored("fieldManager=a", Ok(Effect::Stored))]
+    #[case::dry("fieldManager=a&dryRun=%41ll", Ok(Effect::DryRun))]
+    #[case::unknown("dryRun=Some", Err(422))]
+    fn effects(#[case] text: &str, #[case] effect: Result<Effect, u16>) {
+        assert_eq!(Effect::parse(text).map_err(|rejection| rejection.code()), effect);
     }
 
     #[rstest]

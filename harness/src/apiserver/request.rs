@@ -8,14 +8,15 @@ use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use hyper::{Method, Request, Response};
 use serde_json::Value;
 
-use super::Api;
 use super::activity::Activity;
+use super::api::Api;
 use super::body::{self, Body};
 use super::object::Key;
-use super::query::Query;
+use super::query::{Effect, Query};
 use super::resource::Endpoint;
-use super::route::Route;
-use super::status::Refusal;
+use super::route::{Route, Target};
+use super::status::Rejection;
+use super::write::Change;
 use super::{discovery, list, protobuf, watch, write};
 
 const JSON: &str = "application/json";
@@ -23,11 +24,15 @@ const JSON: &str = "application/json";
 /// The largest body of a request.
 const BODY: usize = 1 << 20;
 
+/// The media types of patches. A strategic merge patch differs from a merge patch only in lists that have a merge key and in `$patch`
+/// directives. Only Events can be patched, and the patches of client-go's event recorder have neither.
+const PATCHES: [&str; 2] = ["application/merge-patch+json", "application/strategic-merge-patch+json"];
+
 /// Responds to a request of a listener's client.
 pub(super) async fn respond(api: Arc<Api>, activity: Arc<Activity>, request: Request<Incoming>) -> Response<Body> {
     match served(&api, &activity, request).await {
         Ok(response) => response,
-        Err(refusal) => body::refused(&refusal),
+        Err(rejection) => body::rejected(&rejection),
     }
 }
 
@@ -35,65 +40,53 @@ async fn served(
     api: &Arc<Api>,
     activity: &Arc<Activity>,
     request: Request<Incoming>,
-) -> Result<Response<Body>, Refusal> {
+) -> Result<Response<Body>, Rejection> {
     let path = request.uri().path().to_owned();
-    let route = Route::parse(&path);
-    match route {
-        Route::Health => return Ok(body::text("ok")),
-        Route::Unknown => return Err(Refusal::no_such_path()),
-        _ if !accepts_json(request.headers()) => return Err(Refusal::not_acceptable()),
-        _ => {}
-    }
-    let described = |value: Option<Value>| match value {
-        Some(value) if request.method() == Method::GET => Ok(body::value(200, &value)),
-        Some(_) => Err(Refusal::method_not_allowed()),
-        None => Err(Refusal::no_such_path()),
-    };
-    let (target, namespace, name) = match route {
-        Route::Collection { target, namespace } => (target, namespace, None),
-        Route::Object { target, namespace, name } => (target, namespace, Some(name)),
-        Route::Version => return described(Some(discovery::version())),
-        Route::CoreVersions => return described(Some(discovery::core_versions())),
-        Route::Groups => return described(Some(discovery::groups())),
-        Route::Group(name) => return described(discovery::group(name)),
-        Route::Resources { group, version } => return described(discovery::resources(group, version)),
-        Route::Health | Route::Unknown => return Err(Refusal::no_such_path()),
-    };
-    let end = target.endpoint().ok_or_else(Refusal::no_such_path)?;
-    if !end.resource().namespaced && !namespace.is_empty() {
-        return Err(Refusal::no_such_path());
-    }
-    match (request.method().clone(), name) {
-        (Method::GET, None) => collection(api, activity, end, namespace, request.uri().query().unwrap_or_default()),
-        (Method::GET, Some(name)) => {
+    match Route::parse(&path).ok_or_else(Rejection::no_such_path)? {
+        Route::Health => Ok(body::text("ok")),
+        _ if !accepts_json(request.headers()) => Err(Rejection::not_acceptable()),
+        Route::Discovery(asked) => match discovery::document(asked) {
+            None => Err(Rejection::no_such_path()),
+            Some(_) if request.method() != Method::GET => Err(Rejection::method_not_allowed()),
+            Some(document) => Ok(body::value(200, &document)),
+        },
+        Route::Collection { target, namespace } => {
+            let end = endpoint(target, namespace)?;
+            match *request.method() {
+                Method::GET => read(api, activity, end, namespace, request.uri().query().unwrap_or_default()),
+                Method::POST => create(api, end, namespace, request).await,
+                _ => Err(Rejection::method_not_allowed()),
+            }
+        }
+        Route::Object { target, namespace, name } => {
+            let end = endpoint(target, namespace)?;
             let key = Key { namespace: namespace.to_owned(), name: name.to_owned() };
-            let stored = api.store.get(end.index, &key).ok_or_else(|| Refusal::not_found(end, name))?;
-            Ok(body::object(200, end, &stored))
+            match *request.method() {
+                Method::GET => {
+                    let stored = api.store.get(end.index, &key).ok_or_else(|| Rejection::not_found(end, name))?;
+                    Ok(body::object(200, end, &stored))
+                }
+                Method::PATCH | Method::PUT if end.resource().writable => update(api, end, &key, request).await,
+                _ => Err(Rejection::method_not_allowed()),
+            }
         }
-        (Method::POST, None) => {
-            let dry = request.uri().query().is_some_and(|query| query.split('&').any(|part| part == "dryRun=All"));
-            let accepted: &[&str] = if end.resource().writable { &[JSON, protobuf::MEDIA] } else { &[JSON] };
-            let sent = sent(request, end, accepted).await?;
-            write::create(api, end, namespace, sent, dry)
-        }
-        (Method::PATCH | Method::PUT, Some(name)) if end.resource().writable => {
-            let patch = request.method() == Method::PATCH;
-            let key = Key { namespace: namespace.to_owned(), name: name.to_owned() };
-            let patches = ["application/merge-patch+json", "application/strategic-merge-patch+json"];
-            let sent = sent(request, end, if patch { &patches } else { &[JSON] }).await?;
-            write::update(api, end, &key, sent, patch)
-        }
-        _ => Err(Refusal::method_not_allowed()),
     }
 }
 
-fn collection(
+/// The resource of a path, if it is served and can be in the namespace.
+fn endpoint(target: Target<'_>, namespace: &str) -> Result<Endpoint, Rejection> {
+    let end = target.endpoint().filter(|end| end.resource().namespaced || namespace.is_empty());
+    end.ok_or_else(Rejection::no_such_path)
+}
+
+/// Lists or watches a collection.
+fn read(
     api: &Arc<Api>,
     activity: &Arc<Activity>,
     end: Endpoint,
     namespace: &str,
     query: &str,
-) -> Result<Response<Body>, Refusal> {
+) -> Result<Response<Body>, Rejection> {
     let query = Query::parse(query, end.resource())?;
     if query.watch {
         return Ok(body::json(200, watch::watch(api, end, namespace.to_owned(), query, activity)?));
@@ -101,6 +94,27 @@ fn collection(
     let listed = list::list(api, end, namespace, &query)?;
     activity.listed(end.index);
     Ok(body::json(200, listed))
+}
+
+async fn create(
+    api: &Api,
+    end: Endpoint,
+    namespace: &str,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Rejection> {
+    let effect = Effect::parse(request.uri().query().unwrap_or_default())?;
+    let accepted: &[&str] = if end.resource().writable { &[JSON, protobuf::MEDIA] } else { &[JSON] };
+    write::create(api, end, namespace, sent(request, end, accepted).await?, effect)
+}
+
+async fn update(api: &Api, end: Endpoint, key: &Key, request: Request<Incoming>) -> Result<Response<Body>, Rejection> {
+    let effect = Effect::parse(request.uri().query().unwrap_or_default())?;
+    let change = if request.method() == Method::PATCH {
+        Change::Merge(sent(request, end, &PATCHES).await?)
+    } else {
+        Change::Replace(sent(request, end, &[JSON]).await?)
+    };
+    write::update(api, end, key, change, effect)
 }
 
 /// Whether JSON is among the media types that a client accepts. Responses are never protobuf: clients of Kubernetes name both.
@@ -117,17 +131,17 @@ fn accepts_json(headers: &HeaderMap) -> bool {
 }
 
 /// The object that a client sent, in one of the media types.
-async fn sent(request: Request<Incoming>, end: Endpoint, accepted: &[&str]) -> Result<Value, Refusal> {
+async fn sent(request: Request<Incoming>, end: Endpoint, accepted: &[&str]) -> Result<Value, Rejection> {
     let media = request.headers().get(CONTENT_TYPE).map_or(JSON, |value| value.to_str().unwrap_or_default());
     let media = media.split(';').next().unwrap_or_default().trim().to_owned();
     if !accepted.contains(&media.as_str()) {
-        return Err(Refusal::unsupported_media_type(&accepted.join(", ")));
+        return Err(Rejection::unsupported_media_type(&accepted.join(", ")));
     }
     let body = Limited::new(request.into_body(), BODY).collect().await;
-    let bytes = body.map_err(|_| Refusal::too_large(BODY))?.to_bytes();
+    let bytes = body.map_err(|_| Rejection::too_large(BODY))?.to_bytes();
     if media == protobuf::MEDIA {
         let event = protobuf::event(end.served.form, &bytes);
-        return event.ok_or_else(|| Refusal::bad_request("the body is not an Event in protobuf"));
+        return event.ok_or_else(|| Rejection::bad_request("the body is not an Event in protobuf"));
     }
-    serde_json::from_slice(&bytes).map_err(|error| Refusal::bad_request(format!("the body is not JSON: {error}")))
+    serde_json::from_slice(&bytes).map_err(|error| Rejection::bad_request(format!("the body is not JSON: {error}")))
 }

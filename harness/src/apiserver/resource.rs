@@ -78,7 +78,7 @@ const DEFAULT: Resource = Resource {
 };
 
 /// All resources, in the order in which changes of objects are reported.
-pub(super) static RESOURCES: [Resource; 8] = [
+pub(super) static RESOURCES: [Resource; 7] = [
     Resource {
         kind: "Namespace",
         plural: "namespaces",
@@ -107,21 +107,6 @@ pub(super) static RESOURCES: [Resource; 8] = [
             grouped("networking.k8s.io", "v1beta1", Form::Stored),
         ],
         fields: &[NAME],
-        ..DEFAULT
-    },
-    Resource {
-        kind: "Pod",
-        plural: "pods",
-        singular: "pod",
-        short: &["po"],
-        fields: &[
-            NAME,
-            NAMESPACE,
-            ("spec.nodeName", "/spec/nodeName"),
-            ("spec.hostNetwork", "/spec/hostNetwork"),
-            ("status.phase", "/status/phase"),
-            ("status.podIP", "/status/podIP"),
-        ],
         ..DEFAULT
     },
     Resource {

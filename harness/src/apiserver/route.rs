@@ -6,18 +6,8 @@ use super::resource::Endpoint;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Route<'a> {
     Health,
-    Version,
-    /// `/api`: the versions of the core group.
-    CoreVersions,
-    /// `/apis`: all other groups.
-    Groups,
-    /// `/apis/discovery.k8s.io`.
-    Group(&'a str),
-    /// `/api/v1`, `/apis/discovery.k8s.io/v1`: the resources of a group version.
-    Resources {
-        group: &'a str,
-        version: &'a str,
-    },
+    /// What is served, and by which release.
+    Discovery(Discovery<'a>),
     /// The objects of a resource, in one namespace or (empty) in all.
     Collection {
         target: Target<'a>,
@@ -29,7 +19,21 @@ pub(super) enum Route<'a> {
         namespace: &'a str,
         name: &'a str,
     },
-    Unknown,
+}
+
+/// A document that describes the API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Discovery<'a> {
+    /// `/version`: the release.
+    Version,
+    /// `/api`: the versions of the core group.
+    CoreVersions,
+    /// `/apis`: all other groups.
+    Groups,
+    /// `/apis/discovery.k8s.io`.
+    Group(&'a str),
+    /// `/api/v1`, `/apis/discovery.k8s.io/v1`: the resources of a group version.
+    Resources { group: &'a str, version: &'a str },
 }
 
 /// The resource of a path, by its names.
@@ -48,31 +52,31 @@ impl Target<'_> {
 }
 
 impl<'a> Route<'a> {
-    /// What a path names.
-    pub(super) fn parse(path: &'a str) -> Self {
+    /// Reads a path; `None` for one that no API server has.
+    pub(super) fn parse(path: &'a str) -> Option<Self> {
         let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
-        match segments.as_slice() {
+        Some(match segments.as_slice() {
             ["healthz" | "livez" | "readyz", ..] => Self::Health,
-            ["version"] => Self::Version,
-            ["api"] => Self::CoreVersions,
-            ["apis"] => Self::Groups,
-            ["api", version, rest @ ..] => Self::within("", version, rest),
-            ["apis", group] => Self::Group(group),
-            ["apis", group, version, rest @ ..] => Self::within(group, version, rest),
-            _ => Self::Unknown,
-        }
+            ["version"] => Self::Discovery(Discovery::Version),
+            ["api"] => Self::Discovery(Discovery::CoreVersions),
+            ["apis"] => Self::Discovery(Discovery::Groups),
+            ["api", version, rest @ ..] => return Self::within("", version, rest),
+            ["apis", group] => Self::Discovery(Discovery::Group(group)),
+            ["apis", group, version, rest @ ..] => return Self::within(group, version, rest),
+            _ => return None,
+        })
     }
 
-    fn within(group: &'a str, version: &'a str, rest: &[&'a str]) -> Self {
+    fn within(group: &'a str, version: &'a str, rest: &[&'a str]) -> Option<Self> {
         let target = |plural| Target { group, version, plural };
-        match *rest {
-            [] => Self::Resources { group, version },
+        Some(match *rest {
+            [] => Self::Discovery(Discovery::Resources { group, version }),
             ["namespaces", namespace, plural] => Self::Collection { target: target(plural), namespace },
             ["namespaces", namespace, plural, name] => Self::Object { target: target(plural), namespace, name },
             [plural] => Self::Collection { target: target(plural), namespace: "" },
             [plural, name] => Self::Object { target: target(plural), namespace: "", name },
-            _ => Self::Unknown,
-        }
+            _ => return None,
+        })
     }
 }
 
@@ -87,7 +91,7 @@ mod tests {
 
     #[rstest]
     #[case("/readyz/ping", Route::Health)]
-    #[case("/api/v1", Route::Resources { group: "", version: "v1" })]
+    #[case("/api/v1", Route::Discovery(Discovery::Resources { group: "", version: "v1" }))]
     #[case("/apis/discovery.k8s.io/v1/endpointslices", Route::Collection { target: SLICES, namespace: "" })]
     #[case(
         "/apis/discovery.k8s.io/v1/namespaces/a/endpointslices/",
@@ -98,9 +102,14 @@ mod tests {
         Route::Object { target: SLICES, namespace: "a", name: "web" }
     )]
     #[case("/api/v1/nodes/n1", Route::Object { target: NODES, namespace: "", name: "n1" })]
-    #[case("/", Route::Unknown)]
-    #[case("/api/v1/nodes/n1/status/x", Route::Unknown)]
     fn paths(#[case] path: &str, #[case] route: Route<'_>) {
-        assert_eq!(Route::parse(path), route);
+        assert_eq!(Route::parse(path), Some(route));
+    }
+
+    #[rstest]
+    #[case("/")]
+    #[case("/api/v1/nodes/n1/status/x")]
+    fn no_paths(#[case] path: &str) {
+        assert_eq!(Route::parse(path), None);
     }
 }

@@ -6,7 +6,16 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Selector {
     labels: Vec<Requirement>,
-    fields: Vec<(usize, bool, String)>,
+    fields: Vec<FieldRequirement>,
+}
+
+/// `metadata.name=web`, or with `!=`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct FieldRequirement {
+    /// The place of the field among those that the resource can be selected by.
+    field: usize,
+    is_equal: bool,
+    value: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +49,12 @@ impl Requirement {
     }
 }
 
+impl FieldRequirement {
+    fn holds(&self, fields: &[String]) -> bool {
+        (fields.get(self.field) == Some(&self.value)) == self.is_equal
+    }
+}
+
 impl Selector {
     /// Reads both selectors of a request; `names` are the fields that the resource can be selected by.
     pub(super) fn parse(labels: &str, fields: &str, names: &[(&str, &str)]) -> Result<Self, String> {
@@ -48,8 +63,8 @@ impl Selector {
 
     /// Whether an object of these labels and fields is selected.
     pub(super) fn selects(&self, labels: &BTreeMap<String, String>, fields: &[String]) -> bool {
-        let field = |(index, equal, value): &(usize, bool, String)| (fields.get(*index) == Some(value)) == *equal;
-        self.labels.iter().all(|requirement| requirement.holds(labels)) && self.fields.iter().all(field)
+        self.labels.iter().all(|requirement| requirement.holds(labels))
+            && self.fields.iter().all(|requirement| requirement.holds(fields))
     }
 
     /// Whether every object is selected.
@@ -120,18 +135,18 @@ fn is_label_key(key: &str) -> bool {
     !key.is_empty() && key.chars().all(letter)
 }
 
-fn field_requirements(text: &str, names: &[(&str, &str)]) -> Result<Vec<(usize, bool, String)>, String> {
+fn field_requirements(text: &str, names: &[(&str, &str)]) -> Result<Vec<FieldRequirement>, String> {
     let mut found = Vec::new();
     for part in escaped_split(text) {
         let (name, rest) = part.split_at(part.find(['!', '=']).unwrap_or(part.len()));
-        let (equal, value) = match (rest.strip_prefix("!="), rest.strip_prefix("==").or(rest.strip_prefix('='))) {
+        let (is_equal, value) = match (rest.strip_prefix("!="), rest.strip_prefix("==").or(rest.strip_prefix('='))) {
             (Some(value), _) => (false, value),
             (None, Some(value)) => (true, value),
             (None, None) => return Err(format!("invalid selector: '{text}'; can't understand '{part}'")),
         };
-        let index = names.iter().position(|(known, _)| *known == name);
-        let index = index.ok_or_else(|| format!("field label not supported: {name}"))?;
-        found.push((index, equal, unescape(value)));
+        let field = names.iter().position(|(known, _)| *known == name);
+        let field = field.ok_or_else(|| format!("field label not supported: {name}"))?;
+        found.push(FieldRequirement { field, is_equal, value: unescape(value) });
     }
     Ok(found)
 }

@@ -10,15 +10,15 @@ use super::resource::Endpoint;
 
 /// A request that is not served, with the `Status` that says why.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Refusal(Box<Status>);
+pub(super) struct Rejection(Box<Status>);
 
-impl fmt::Display for Refusal {
+impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.message.as_deref().unwrap_or_default())
     }
 }
 
-impl Refusal {
+impl Rejection {
     /// The `Status` object.
     pub(super) fn status(&self) -> &Status {
         &self.0
@@ -87,12 +87,12 @@ impl Refusal {
         let message = format!(
             "the server has received too many requests and has asked us to try again later: {limit} watches are open"
         );
-        let mut refusal = Self::new(429, "TooManyRequests", message);
-        refusal.0.details = Some(StatusDetails { retry_after_seconds: Some(1), ..StatusDetails::default() });
-        refusal
+        let mut rejection = Self::new(429, "TooManyRequests", message);
+        rejection.0.details = Some(StatusDetails { retry_after_seconds: Some(1), ..StatusDetails::default() });
+        rejection
     }
 
-    /// A version whose events or objects are forgotten: the client lists again.
+    /// A version that is compacted: the client lists again.
     pub(super) fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message)
     }
@@ -100,28 +100,34 @@ impl Refusal {
     /// The same for a page of a list, with the token that goes on with the newest version.
     pub(super) fn expired_page(token: String) -> Self {
         let message = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
-        let mut refusal = Self::expired(message);
-        refusal.0.metadata.continue_ = Some(token);
-        refusal
+        let mut rejection = Self::expired(message);
+        rejection.0.metadata.continue_ = Some(token);
+        rejection
     }
 
     /// A version that does not exist yet.
     pub(super) fn too_large_version(asked: u64, current: u64) -> Self {
         let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
-        let mut refusal = Self::new(504, "Timeout", message);
+        let mut rejection = Self::new(504, "Timeout", message);
         let cause = StatusCause {
             field: None,
             message: Some("Too large resource version".to_owned()),
             reason: Some("ResourceVersionTooLarge".to_owned()),
         };
         let causes = Some(vec![cause]);
-        refusal.0.details = Some(StatusDetails { causes, retry_after_seconds: Some(1), ..StatusDetails::default() });
-        refusal
+        rejection.0.details = Some(StatusDetails { causes, retry_after_seconds: Some(1), ..StatusDetails::default() });
+        rejection
     }
 
     /// Parameters of a request that contradict each other.
     pub(super) fn invalid_options(field: &str, message: &str) -> Self {
         let message = format!("ListOptions.meta.k8s.io \"\" is invalid: {field}: Forbidden: {message}");
+        Self::new(422, "Invalid", message)
+    }
+
+    /// A `dryRun` that is not `All`.
+    pub(super) fn invalid_dry_run(given: &str) -> Self {
+        let message = format!("dryRun: Unsupported value: \"{given}\": supported values: \"All\"");
         Self::new(422, "Invalid", message)
     }
 
@@ -141,12 +147,13 @@ impl Refusal {
             "" => end.resource().kind.to_owned(),
             group => format!("{}.{group}", end.resource().kind),
         };
-        let mut refusal = Self::new(422, "Invalid", format!("{kind} \"{name}\" is invalid: {listed}")).about(end, name);
-        if let Some(details) = &mut refusal.0.details {
+        let mut rejection =
+            Self::new(422, "Invalid", format!("{kind} \"{name}\" is invalid: {listed}")).about(end, name);
+        if let Some(details) = &mut rejection.0.details {
             details.kind = Some(end.resource().kind.to_owned());
             details.causes = Some(causes.into_iter().map(StatusCause::from).collect());
         }
-        refusal
+        rejection
     }
 }
 

@@ -46,7 +46,7 @@ struct Inner {
 /// Why the state at a version is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unknown {
-    /// It is forgotten; this is the oldest that is known.
+    /// It is compacted; this is the oldest that is known.
     Compacted(u64),
     /// It is still to come; this is the newest.
     Future(u64),
@@ -63,30 +63,30 @@ impl Store {
         self.newest.subscribe()
     }
 
-    /// Makes these the first objects: watches of older versions are told that those are forgotten.
-    pub(super) fn fill(&self, contents: Vec<Content>) -> u64 {
+    /// Stores the first objects. Their versions are compacted at once, so a watch that starts at one of them gets 410 and lists again.
+    pub(super) fn fill(&self, contents: Vec<Content>) {
         self.change(|inner| {
             inner.replace(contents);
             inner.forget(0);
-        })
+        });
     }
 
-    /// Makes these all of the objects of resources that clients cannot change, and answers the version that has them. The changes of
-    /// one call are remembered together.
+    /// Replaces all objects of the resources that clients cannot change, and returns the version of the new state. The changes of one
+    /// call are kept together.
     pub(super) fn replace(&self, contents: Vec<Content>) -> u64 {
-        let history = self.history;
         self.change(|inner| {
             let before = inner.version;
             inner.replace(contents);
             let changed = usize::try_from(inner.version - before).unwrap_or(usize::MAX);
-            inner.forget(history.max(changed));
+            inner.forget(self.history.max(changed));
+            inner.version
         })
     }
 
     /// Adds an object of a client, unless there is one of its name; of more than `limit` the oldest one goes.
     pub(super) fn create(&self, content: Content, limit: usize) -> Option<Arc<Stored>> {
         let (index, key) = (content.index, content.key.clone());
-        self.put(|inner| {
+        self.change(|inner| {
             if inner.objects[index].contains_key(&key) {
                 return None;
             }
@@ -95,6 +95,7 @@ impl Store {
                 oldest.into_iter().for_each(|oldest| inner.remove(index, &oldest.content.key));
             }
             inner.put(content);
+            inner.forget(self.history);
             inner.objects[index].get(&key).cloned()
         })
     }
@@ -102,9 +103,10 @@ impl Store {
     /// Replaces an object of a client, which has to be there.
     pub(super) fn update(&self, content: Content) -> Option<Arc<Stored>> {
         let (index, key) = (content.index, content.key.clone());
-        self.put(|inner| {
+        self.change(|inner| {
             inner.objects[index].get(&key)?;
             inner.put(content);
+            inner.forget(self.history);
             inner.objects[index].get(&key).cloned()
         })
     }
@@ -149,25 +151,13 @@ impl Store {
         Ok((inner.version, inner.since(after).filter(|change| change.index == index).cloned().collect()))
     }
 
-    fn put<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> T {
-        let mut outcome = None;
-        let history = self.history;
-        self.change(|inner| {
-            outcome = Some(change(inner));
-            inner.forget(history);
-        });
-        #[expect(clippy::expect_used, reason = "the closure was called")]
-        outcome.expect("the change was made")
-    }
-
-    fn change(&self, change: impl FnOnce(&mut Inner)) -> u64 {
-        let version = {
-            let mut inner = self.lock();
-            change(&mut inner);
-            inner.version
-        };
-        self.newest.send_replace(version);
-        version
+    /// Changes the objects, and reports the newest version to all watches.
+    fn change<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> T {
+        let mut inner = self.lock();
+        let result = change(&mut inner);
+        // Under the lock, so that versions are reported in their order.
+        self.newest.send_replace(inner.version);
+        result
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -206,13 +196,7 @@ impl Inner {
         }
         self.version += 1;
         let stored = match &before {
-            Some(before) => Stored {
-                version: self.version,
-                generation: before.generation + 1,
-                uid: before.uid.clone(),
-                created: before.created.clone(),
-                content,
-            },
+            Some(before) => changed(before, content, self.version),
             None => created(content, self.version),
         };
         let after = Arc::new(stored);
@@ -259,6 +243,12 @@ pub(super) fn created(content: Content, version: u64) -> Stored {
     let uid = content.uid.clone().unwrap_or_else(|| uid(content.index, &content.key, version));
     let created = content.created.clone().unwrap_or_else(now);
     Stored { version, generation: 1, uid, created, content }
+}
+
+/// An object that replaces another one at a version.
+pub(super) fn changed(before: &Stored, content: Content, version: u64) -> Stored {
+    let (uid, created) = (before.uid.clone(), before.created.clone());
+    Stored { version, generation: before.generation + 1, uid, created, content }
 }
 
 /// A UUID that depends on the object and on when it was created.

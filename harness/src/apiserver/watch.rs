@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, sleep_until};
 
-use super::Api;
 use super::activity::{Activity, Watching};
+use super::api::{Api, WATCHES};
 use super::body::{self, Body, PART};
 use super::object::Stored;
 use super::query::Query;
 use super::resource::Endpoint;
-use super::status::Refusal;
+use super::status::Rejection;
 use super::store::{Change, Unknown};
 
 /// How long a watch lasts that names no `timeoutSeconds` (the API server's `--min-request-timeout`).
@@ -31,8 +31,8 @@ pub(super) fn watch(
     namespace: String,
     query: Query,
     activity: &Arc<Activity>,
-) -> Result<Body, Refusal> {
-    let permit = Arc::clone(&api.watches).try_acquire_owned().map_err(|_| Refusal::too_many_watches(super::WATCHES))?;
+) -> Result<Body, Rejection> {
+    let permit = Arc::clone(&api.watches).try_acquire_owned().map_err(|_| Rejection::too_many_watches(WATCHES))?;
     let newest = api.store.subscribe();
     // A streaming list starts at the newest state, which is not older than any that may be asked for.
     let asked = query.version.filter(|version| *version > 0);
@@ -43,7 +43,7 @@ pub(super) fn watch(
         (_, None | Some(true)) => api.store.objects(end.index, &namespace),
     };
     if let Some(version) = asked.filter(|version| *version > position) {
-        return Err(Refusal::too_large_version(version, position));
+        return Err(Rejection::too_large_version(version, position));
     }
     let timeout = query.timeout_seconds.map_or(DEFAULT_TIMEOUT, Duration::from_secs);
     let started = Instant::now();
@@ -150,7 +150,7 @@ impl Events {
             Ok(found) => found,
             Err(Unknown::Compacted(oldest)) => {
                 let message = format!("too old resource version: {} ({oldest})", self.position);
-                write_error(Refusal::expired(message).status(), part);
+                write_error(Rejection::expired(message).status(), part);
                 self.state = State::Ended;
                 return;
             }

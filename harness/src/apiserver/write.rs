@@ -1,15 +1,18 @@
 //! What clients may write: Events. All other objects are those that the server was given; a client can only try to create them
 //! (`dryRun=All`), to see what the server would store.
 
+use std::sync::Arc;
+
 use hyper::Response;
 use serde_json::{Map, Value};
 
-use super::Api;
 use super::admission;
+use super::api::Api;
 use super::body::{self, Body};
 use super::object::Key;
+use super::query::Effect;
 use super::resource::Endpoint;
-use super::status::Refusal;
+use super::status::Rejection;
 use super::store;
 
 /// The number of Events that are kept.
@@ -21,47 +24,66 @@ pub(super) fn create(
     end: Endpoint,
     namespace: &str,
     mut sent: Value,
-    dry: bool,
-) -> Result<Response<Body>, Refusal> {
-    if !dry && !end.resource().writable {
-        return Err(Refusal::method_not_allowed());
+    effect: Effect,
+) -> Result<Response<Body>, Rejection> {
+    if effect == Effect::Stored && !end.resource().writable {
+        return Err(Rejection::method_not_allowed());
     }
     if !namespace.is_empty() && sent.get("metadata").is_some_and(Value::is_object) {
         let given = sent["metadata"].get("namespace").and_then(Value::as_str).unwrap_or(namespace);
         if given != namespace {
             let message = "the namespace of the provided object does not match the namespace sent on the request";
-            return Err(Refusal::bad_request(message));
+            return Err(Rejection::bad_request(message));
         }
         sent["metadata"]["namespace"] = namespace.into();
     }
     let content = admission::admit_one(end, sent, &api.settings.node_ports)?;
-    let name = content.key.name.clone();
-    if dry {
-        return Ok(body::object(201, end, &store::created(content, 0)));
-    }
-    let stored = api.store.create(content, EVENTS).ok_or_else(|| Refusal::already_exists(end, &name))?;
+    let exists = Rejection::already_exists(end, &content.key.name);
+    let stored = match effect {
+        Effect::DryRun if api.store.get(end.index, &content.key).is_some() => return Err(exists),
+        Effect::DryRun => Arc::new(store::created(content, 0)),
+        Effect::Stored => api.store.create(content, EVENTS).ok_or(exists)?,
+    };
     Ok(body::object(201, end, &stored))
 }
 
+/// What a client sends for an object that exists.
+pub(super) enum Change {
+    /// The whole object (`PUT`).
+    Replace(Value),
+    /// Some of its fields (`PATCH`).
+    Merge(Value),
+}
+
 /// Replaces an object, or changes those of its fields that a patch names.
-pub(super) fn update(api: &Api, end: Endpoint, key: &Key, sent: Value, patch: bool) -> Result<Response<Body>, Refusal> {
-    let missing = || Refusal::not_found(end, &key.name);
-    let object = if patch {
-        let stored = api.store.get(end.index, key).ok_or_else(missing)?;
-        let (metadata, mut object) = stored.content.parsed();
-        end.served.form.encode(&mut object);
-        object.insert("metadata".to_owned(), metadata.into());
-        let mut object = Value::Object(object);
-        merge(&mut object, sent);
-        object
-    } else {
-        sent
+pub(super) fn update(
+    api: &Api,
+    end: Endpoint,
+    key: &Key,
+    change: Change,
+    effect: Effect,
+) -> Result<Response<Body>, Rejection> {
+    let missing = || Rejection::not_found(end, &key.name);
+    let before = api.store.get(end.index, key).ok_or_else(missing)?;
+    let object = match change {
+        Change::Replace(object) => object,
+        Change::Merge(patch) => {
+            let (metadata, mut object) = before.content.parsed();
+            end.served.form.encode(&mut object);
+            object.insert("metadata".to_owned(), metadata.into());
+            let mut object = Value::Object(object);
+            merge(&mut object, patch);
+            object
+        }
     };
     let content = admission::admit_one(end, object, &api.settings.node_ports)?;
     if content.key != *key {
-        return Err(Refusal::bad_request("the name of the object does not match the name on the URL"));
+        return Err(Rejection::bad_request("the name of the object does not match the name on the URL"));
     }
-    let stored = api.store.update(content).ok_or_else(missing)?;
+    let stored = match effect {
+        Effect::DryRun => Arc::new(store::changed(&before, content, before.version)),
+        Effect::Stored => api.store.update(content).ok_or_else(missing)?,
+    };
     Ok(body::object(200, end, &stored))
 }
 

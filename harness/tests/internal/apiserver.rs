@@ -172,7 +172,7 @@ async fn a_watcher_that_is_too_far_behind_lists_again() {
 }
 
 #[tokio::test]
-async fn a_watch_of_a_forgotten_version_is_told_so() {
+async fn a_watch_of_a_forgotten_version_is_expired() {
     let (server, address) = start_with_history(1, services([1]));
     (2..5).for_each(|ip| _ = server.replace(services([ip])).unwrap());
     let api: Api<Service> = Api::all(client(address));
@@ -275,6 +275,15 @@ async fn events_of_both_groups_are_the_same() {
     assert_eq!(code(&api.create(&PostParams::default(), &sent).await.unwrap_err()), 409);
     let patch = Patch::Merge(json!({"note": "it still runs"}));
     api.patch("started", &PatchParams::default(), &patch).await.unwrap();
+    // Neither is stored.
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    assert_eq!(code(&api.create(&dry, &sent).await.unwrap_err()), 409);
+    let patched = api.patch(
+        "started",
+        &PatchParams { dry_run: true, ..PatchParams::default() },
+        &Patch::Merge(json!({"note": "it ended"})),
+    );
+    assert_eq!(patched.await.unwrap().note.as_deref(), Some("it ended"));
     let listed = Api::<Event>::all(client(address)).list(&ListParams::default().fields("involvedObject.name=a")).await;
     let events = listed.unwrap().items;
     let event = &events[0];
@@ -298,7 +307,7 @@ async fn slices_are_served_in_both_versions() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_only_protobuf_is_refused() {
+async fn a_client_that_takes_only_protobuf_is_rejected() {
     let (_server, address) = start(services([1]));
     let asked = |accept: &'static str| async move {
         let request = Request::get("/api/v1/services").header("accept", accept).body(Vec::new()).unwrap();

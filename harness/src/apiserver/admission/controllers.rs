@@ -1,40 +1,44 @@
 //! Objects that controllers of a cluster make of others.
 //!
-//! Namespaces for the objects that are in them; Endpoints of EndpointSlices, which kube-proxy up to 1.18 reads, as the endpoints
-//! controller has them; and EndpointSlices of Endpoints, as the mirroring controller has them.
+//! Namespaces for the objects that are in them, and Endpoints of EndpointSlices, which kube-proxy up to 1.18 reads, as the endpoints
+//! controller has them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use data_encoding::HEXLOWER;
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 
+use super::super::object::Key;
 use super::super::resource::Endpoint;
-use super::{is_kind, namespace_of, text_at};
+use super::{is_kind, key_of, namespace_of, text_at};
 
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 const SKIP_MIRROR: &str = "endpointslice.kubernetes.io/skip-mirror";
-const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 
-/// Namespace and name of a service.
-type ServiceKey = (String, String);
-
-/// Adds the namespaces and slices that are missing.
-pub(super) fn complete(all: &mut Vec<(Endpoint, Value)>) {
-    let slices = slices_by_service(all);
-    let lacking = of_kind(all, "Endpoints").filter(|object| !slices.contains_key(&key(object)));
-    let mut added: Vec<Value> = lacking.flat_map(mirrored).collect();
-    added.extend(namespaces(all));
+/// Adds the namespaces that no object names, besides those that every cluster has.
+pub(super) fn add_namespaces(all: &mut Vec<(Endpoint, Value)>) {
+    let mut names: BTreeSet<&str> = ["default", "kube-node-lease", "kube-public", "kube-system"].into();
+    names.extend(all.iter().filter(|(end, _)| end.resource().namespaced).map(|(_, object)| namespace_of(object)));
+    for object in of_kind(all, "Namespace") {
+        names.remove(text_at(object, "/metadata/name"));
+    }
+    let namespace = |name| {
+        json!({
+            "kind": "Namespace",
+            "apiVersion": "v1",
+            "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+            "spec": {"finalizers": ["kubernetes"]},
+            "status": {"phase": "Active"},
+        })
+    };
+    let added: Vec<Value> = names.into_iter().map(namespace).collect();
     all.extend(added.into_iter().filter_map(|object| Some((Endpoint::of_object(&object)?, object))));
 }
 
-/// What is kept of the Endpoints of services that have slices only.
+/// What is kept of the Endpoints of all services that have slices.
 pub(super) fn endpoints<T>(all: &[(Endpoint, Value)], keep: impl Fn(Endpoint, Value) -> T) -> Vec<T> {
-    let named: BTreeSet<ServiceKey> = of_kind(all, "Endpoints").map(key).collect();
-    let families: BTreeMap<ServiceKey, &str> =
-        of_kind(all, "Service").map(|object| (key(object), family(object))).collect();
-    let lacking = slices_by_service(all).into_iter().filter(|(service, _)| !named.contains(service));
-    let made = lacking.filter_map(|(service, slices)| {
+    let families: BTreeMap<Key, &str> =
+        of_kind(all, "Service").map(|object| (key_of(object), family(object))).collect();
+    let made = slices_by_service(all).into_iter().filter_map(|(service, slices)| {
         let family = families.get(&service).copied().unwrap_or_else(|| text_at(slices[0], "/addressType"));
         let object = endpoints_of(&service, family, &slices);
         Some(keep(Endpoint::of_object(&object)?, object))
@@ -46,19 +50,14 @@ fn of_kind<'a>(all: &'a [(Endpoint, Value)], kind: &'a str) -> impl Iterator<Ite
     all.iter().filter(move |(end, _)| is_kind(*end, kind)).map(|(_, object)| object)
 }
 
-fn key(object: &Value) -> ServiceKey {
-    (namespace_of(object).to_owned(), text_at(object, "/metadata/name").to_owned())
-}
-
-fn label<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
-    object.pointer("/metadata/labels")?.get(name)?.as_str().filter(|value| !value.is_empty())
-}
-
-fn slices_by_service(all: &[(Endpoint, Value)]) -> BTreeMap<ServiceKey, Vec<&Value>> {
-    let mut slices: BTreeMap<ServiceKey, Vec<&Value>> = BTreeMap::new();
+fn slices_by_service(all: &[(Endpoint, Value)]) -> BTreeMap<Key, Vec<&Value>> {
+    let mut slices: BTreeMap<Key, Vec<&Value>> = BTreeMap::new();
     for slice in of_kind(all, "EndpointSlice") {
-        if let Some(service) = label(slice, SERVICE_NAME) {
-            slices.entry((namespace_of(slice).to_owned(), service.to_owned())).or_default().push(slice);
+        let labels = slice.pointer("/metadata/labels");
+        let service = labels.and_then(|labels| labels.get(SERVICE_NAME)?.as_str()).filter(|name| !name.is_empty());
+        if let Some(service) = service {
+            let key = Key { namespace: namespace_of(slice).to_owned(), name: service.to_owned() };
+            slices.entry(key).or_default().push(slice);
         }
     }
     slices
@@ -79,7 +78,7 @@ fn family(service: &Value) -> &str {
 }
 
 /// The Endpoints of a service: a subset for each list of ports.
-fn endpoints_of((namespace, name): &ServiceKey, family: &str, slices: &[&Value]) -> Value {
+fn endpoints_of(Key { namespace, name }: &Key, family: &str, slices: &[&Value]) -> Value {
     let mut subsets: BTreeMap<String, Subset> = BTreeMap::new();
     for slice in slices.iter().filter(|slice| text_at(slice, "/addressType") == family) {
         let ports = slice.get("ports").filter(|ports| !ports.is_null()).cloned().unwrap_or_else(|| json!([]));
@@ -137,70 +136,4 @@ impl Subset {
         subset.insert("ports".to_owned(), self.ports);
         Some(Value::Object(subset))
     }
-}
-
-/// The slices that mirror Endpoints: one for each subset and family.
-fn mirrored(endpoints: &Value) -> Vec<Value> {
-    if label(endpoints, SKIP_MIRROR) == Some("true") {
-        return Vec::new();
-    }
-    let (namespace, service) = key(endpoints);
-    let subsets = endpoints.get("subsets").and_then(Value::as_array).into_iter().flatten();
-    let mut slices = Vec::new();
-    for (index, subset) in subsets.enumerate() {
-        for family in ["IPv4", "IPv6"] {
-            let listed = [("addresses", true), ("notReadyAddresses", false)].map(|(name, ready)| {
-                let addresses = subset.get(name).and_then(Value::as_array).into_iter().flatten();
-                let own = addresses.filter(|address| text_at(address, "/ip").contains(':') == (family == "IPv6"));
-                own.map(move |address| mirrored_endpoint(address, ready)).collect::<Vec<_>>()
-            });
-            let listed = listed.concat();
-            if listed.is_empty() {
-                continue;
-            }
-            let digest = HEXLOWER.encode(&Sha256::digest(format!("{service}/{index}/{family}"))[..3]);
-            slices.push(json!({
-                "kind": "EndpointSlice",
-                "apiVersion": "discovery.k8s.io/v1",
-                "metadata": {
-                    "namespace": namespace,
-                    "name": format!("{service}-{}", &digest[..5]),
-                    "labels": {SERVICE_NAME: service, MANAGED_BY: "endpointslicemirroring-controller.k8s.io"},
-                },
-                "addressType": family,
-                "ports": subset.get("ports").filter(|ports| !ports.is_null()).cloned().unwrap_or_else(|| json!([])),
-                "endpoints": listed,
-            }));
-        }
-    }
-    slices
-}
-
-fn mirrored_endpoint(address: &Value, ready: bool) -> Value {
-    let mut endpoint = json!({"addresses": [text_at(address, "/ip")], "conditions": {"ready": ready}});
-    for field in ["nodeName", "hostname", "targetRef"] {
-        if let Some(value) = address.get(field).filter(|value| !value.is_null()) {
-            endpoint[field] = value.clone();
-        }
-    }
-    endpoint
-}
-
-/// The namespaces that no object names, besides those that every cluster has.
-fn namespaces(all: &[(Endpoint, Value)]) -> Vec<Value> {
-    let mut names: BTreeSet<&str> = ["default", "kube-node-lease", "kube-public", "kube-system"].into();
-    names.extend(all.iter().filter(|(end, _)| end.resource().namespaced).map(|(_, object)| namespace_of(object)));
-    for object in of_kind(all, "Namespace") {
-        names.remove(text_at(object, "/metadata/name"));
-    }
-    let namespace = |name| {
-        json!({
-            "kind": "Namespace",
-            "apiVersion": "v1",
-            "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
-            "spec": {"finalizers": ["kubernetes"]},
-            "status": {"phase": "Active"},
-        })
-    };
-    names.into_iter().map(namespace).collect()
 }

@@ -8,7 +8,7 @@ use svclab_rules::cluster::objects::NODE_PORTS;
 
 use super::super::object::Key;
 use super::super::resource::Endpoint;
-use super::{is_kind, namespace_of, text_at};
+use super::{is_kind, key_of, text_at};
 
 /// The ports that were allocated: a service keeps its own.
 #[derive(Debug, Default, Clone)]
@@ -20,23 +20,18 @@ impl HealthPorts {
     pub(super) fn allocate(&mut self, all: &mut [(Endpoint, Value)], range: &RangeInclusive<u16>) {
         let services = || all.iter().filter(|(end, _)| is_kind(*end, "Service")).map(|(_, object)| object);
         let mut taken: HashSet<u16> = services().flat_map(ports_of).collect();
-        let lacking: HashSet<Key> = services().filter(|service| lacks_port(service)).map(key).collect();
+        let lacking: HashSet<Key> = services().filter(|service| lacks_port(service)).map(key_of).collect();
         self.0.retain(|key, port| lacking.contains(key) && range.contains(port) && taken.insert(*port));
         let usual = NODE_PORTS.rev().filter(|port| range.contains(port));
         let others = range.clone().rev().filter(|port| !NODE_PORTS.contains(port));
         let mut free = usual.chain(others).filter(|port| !taken.contains(port));
         for (_, service) in all.iter_mut().filter(|(end, object)| is_kind(*end, "Service") && lacks_port(object)) {
-            let key = key(service);
+            let key = key_of(service);
             let Some(port) = self.0.get(&key).copied().or_else(|| free.next()) else { continue };
             self.0.insert(key, port);
             service["spec"]["healthCheckNodePort"] = port.into();
         }
     }
-}
-
-fn key(service: &Value) -> Key {
-    let name = text_at(service, "/metadata/name").to_owned();
-    Key { namespace: namespace_of(service).to_owned(), name }
 }
 
 fn lacks_port(service: &Value) -> bool {

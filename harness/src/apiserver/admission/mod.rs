@@ -1,7 +1,7 @@
 //! From objects as users write them to objects as an API server stores them.
 //!
-//! In this order: `controllers` add namespaces and slices, `defaults` fill fields in, `health_ports` are allocated, `validate` refuses
-//! what the API's rules forbid, and `controllers` make Endpoints of slices. Cluster IPs and node ports are not allocated.
+//! In this order: `controllers` add namespaces, `defaults` fill fields in, `health_ports` are allocated, `validate` rejects what the
+//! API's rules forbid, and `controllers` make Endpoints of slices. Cluster IPs and node ports are not allocated.
 
 mod controllers;
 mod defaults;
@@ -14,30 +14,31 @@ use serde_json::{Map, Value};
 
 pub(super) use health_ports::HealthPorts;
 
-use super::object::Content;
+use super::object::{Content, Key};
 use super::resource::{Endpoint, RESOURCES};
-use super::status::Refusal;
+use super::status::Rejection;
 
-/// Admits the whole content of a server. Lists are taken apart, and objects of kinds that are not served are left out.
+/// Admits the whole content of a server. Objects of kinds that are not served are left out.
 ///
 /// # Errors
 ///
-/// A refusal for each object that the API server would not store.
+/// A rejection for each object that the API server would not store.
 pub(super) fn admit(
     objects: Vec<Value>,
     node_ports: &RangeInclusive<u16>,
     health: &mut HealthPorts,
-) -> Result<Vec<Content>, Vec<Refusal>> {
-    let mut all = Vec::with_capacity(objects.len());
-    objects.into_iter().for_each(|object| take_apart(object, &mut all));
-    controllers::complete(&mut all);
+) -> Result<Vec<Content>, Vec<Rejection>> {
+    let served = |object| Endpoint::of_object(&object).and_then(|end| Some((end, stored_form(end, object)?)));
+    let mut all: Vec<(Endpoint, Value)> = objects.into_iter().filter_map(served).collect();
+    controllers::add_namespaces(&mut all);
     all.iter_mut().for_each(|(end, object)| defaults::fill(*end, object));
     health.allocate(&mut all, node_ports);
-    let refusals = validate::all(&all, node_ports);
-    if !refusals.is_empty() {
-        return Err(refusals);
+    let rejections = validate::all(&all, node_ports);
+    if !rejections.is_empty() {
+        return Err(rejections);
     }
-    // One at a time: as values, objects take many times the memory of their text.
+    // One at a time: as values, objects take many times the memory of their text. Endpoints that were given come later, and replace
+    // those made of slices.
     let mut contents = controllers::endpoints(&all, content);
     contents.extend(all.into_iter().map(|(end, object)| content(end, object)));
     Ok(contents)
@@ -47,32 +48,13 @@ pub(super) fn admit(
 ///
 /// # Errors
 ///
-/// The refusal of an object that the API server would not store.
-pub(super) fn admit_one(end: Endpoint, object: Value, node_ports: &RangeInclusive<u16>) -> Result<Content, Refusal> {
-    let mut object = stored_form(end, object).ok_or_else(|| Refusal::bad_request("the body is not a JSON object"))?;
+/// The rejection of an object that the API server would not store.
+pub(super) fn admit_one(end: Endpoint, object: Value, node_ports: &RangeInclusive<u16>) -> Result<Content, Rejection> {
+    let mut object = stored_form(end, object).ok_or_else(|| Rejection::bad_request("the body is not a JSON object"))?;
     defaults::fill(end, &mut object);
     match validate::all(&[(end, object.clone())], node_ports).into_iter().next() {
-        Some(refusal) => Err(refusal),
+        Some(rejection) => Err(rejection),
         None => Ok(content(end, object)),
-    }
-}
-
-/// Adds an object, or those of a list; items of a typed list (`ServiceList`) do not repeat their kind.
-fn take_apart(mut object: Value, all: &mut Vec<(Endpoint, Value)>) {
-    let kind = text_at(&object, "/kind").strip_suffix("List").map(str::to_owned);
-    let version = object.get("apiVersion").cloned().unwrap_or_default();
-    let items = kind.as_ref().and_then(|_| object.get_mut("items")).map(Value::take);
-    match (kind, items) {
-        (Some(kind), Some(Value::Array(items))) => {
-            for mut item in items {
-                if let Some(item) = item.as_object_mut().filter(|item| !item.contains_key("kind")) {
-                    item.insert("kind".to_owned(), kind.as_str().into());
-                    item.insert("apiVersion".to_owned(), version.clone());
-                }
-                take_apart(item, all);
-            }
-        }
-        _ => all.extend(Endpoint::of_object(&object).and_then(|end| Some((end, stored_form(end, object)?)))),
     }
 }
 
@@ -109,6 +91,11 @@ fn namespace_of(object: &Value) -> &str {
         "" => "default",
         namespace => namespace,
     }
+}
+
+/// Namespace and name of an object in a namespace.
+fn key_of(object: &Value) -> Key {
+    Key { namespace: namespace_of(object).to_owned(), name: text_at(object, "/metadata/name").to_owned() }
 }
 
 fn is_kind(end: Endpoint, kind: &str) -> bool {

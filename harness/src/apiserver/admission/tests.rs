@@ -6,7 +6,7 @@ use super::*;
 fn stored(objects: Value) -> Vec<Value> {
     let Value::Array(objects) = objects else { panic!("a list of objects") };
     let contents =
-        admit(objects, &NODE_PORTS, &mut HealthPorts::default()).unwrap_or_else(|refusals| panic!("{refusals:?}"));
+        admit(objects, &NODE_PORTS, &mut HealthPorts::default()).unwrap_or_else(|rejections| panic!("{rejections:?}"));
     let whole = |content: &Content| {
         let (metadata, mut object) = content.parsed();
         object.insert("kind".to_owned(), RESOURCES[content.index].kind.into());
@@ -74,21 +74,21 @@ fn health_check_ports_are_allocated_and_kept() {
 }
 
 #[test]
-fn invalid_objects_are_refused_with_the_fields_that_are_wrong() {
+fn invalid_objects_are_rejected_with_the_fields_that_are_wrong() {
     let bad =
         service("web", json!({"type": "NodePort", "clusterIP": "10.96.0.10", "ports": [{"port": 80, "nodePort": 80}]}));
     let twin = service("twin", json!({"clusterIP": "10.96.0.11", "ports": [{"port": 80}]}));
     let other = service("other", json!({"clusterIP": "10.96.0.11", "ports": [{"port": 80}]}));
     let untyped = service("untyped", json!({"ports": "none"}));
-    let refusals = admit(vec![bad, twin, other, untyped], &NODE_PORTS, &mut HealthPorts::default()).unwrap_err();
-    let messages: Vec<String> = refusals.iter().map(ToString::to_string).collect();
+    let rejections = admit(vec![bad, twin, other, untyped], &NODE_PORTS, &mut HealthPorts::default()).unwrap_err();
+    let messages: Vec<String> = rejections.iter().map(ToString::to_string).collect();
     let expected = [
         "Service \"web\" is invalid: spec.ports[0].nodePort: Invalid value: 80: node port 80 is not in the range 30000-32767",
         "Service in version \"v1\" cannot be handled as a Service: spec.ports: invalid type: string \"none\", expected a sequence",
         "Service \"other\" is invalid: spec.clusterIPs[0]: Invalid value: \"10.96.0.11\": 10.96.0.11 is already used by service default/twin",
     ];
     assert_eq!(messages, expected);
-    let causes = refusals[0].status().details.as_ref().unwrap().causes.as_ref().unwrap();
+    let causes = rejections[0].status().details.as_ref().unwrap().causes.as_ref().unwrap();
     let cause = &causes[0];
     assert_eq!(
         (cause.field.as_deref(), cause.reason.as_deref()),
@@ -126,40 +126,15 @@ fn endpoints_are_made_of_slices() {
 }
 
 #[test]
-fn slices_mirror_endpoints_without_any() {
-    let endpoints = json!({
-        "kind": "Endpoints", "apiVersion": "v1", "metadata": {"name": "web"},
-        "subsets": [{
-            "addresses": [{"ip": "10.0.0.1", "nodeName": "a"}, {"ip": "fd00::1"}],
-            "notReadyAddresses": [{"ip": "10.0.0.2"}],
-            "ports": [{"port": 80}],
-        }],
-    });
-    let objects = stored(json!([endpoints]));
-    let slices = of_kind(&objects, "EndpointSlice");
-    let endpoints: Vec<(&Value, &Value)> =
-        slices.iter().map(|slice| (&slice["addressType"], &slice["endpoints"])).collect();
-    let ipv4 = json!([
-        {"addresses": ["10.0.0.1"], "conditions": {"ready": true}, "nodeName": "a"},
-        {"addresses": ["10.0.0.2"], "conditions": {"ready": false}},
-    ]);
-    let ipv6 = json!([{"addresses": ["fd00::1"], "conditions": {"ready": true}}]);
-    assert_eq!(endpoints, [(&json!("IPv4"), &ipv4), (&json!("IPv6"), &ipv6)]);
-    assert_eq!(of_kind(&objects, "Endpoints").len(), 1);
+fn a_range_of_a_node_is_in_both_fields() {
+    let node =
+        json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "a"}, "spec": {"podCIDR": "10.244.0.0/24"}});
+    let spec = json!({"podCIDR": "10.244.0.0/24", "podCIDRs": ["10.244.0.0/24"]});
+    assert_eq!(of_kind(&stored(json!([node])), "Node")[0]["spec"], spec);
 }
 
 #[test]
-fn lists_are_taken_apart_and_unserved_kinds_left_out() {
-    let list = json!({"kind": "List", "apiVersion": "v1", "items": [
-        {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "a"}, "spec": {"podCIDR": "10.244.0.0/24"}},
-        {"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "web"}},
-        {"kind": "NodeList", "apiVersion": "v1", "items": [{"metadata": {"name": "b"}}]},
-    ]});
-    let objects = stored(json!([list]));
-    assert_eq!(
-        of_kind(&objects, "Node")[0]["spec"],
-        json!({"podCIDR": "10.244.0.0/24", "podCIDRs": ["10.244.0.0/24"]})
-    );
-    assert_eq!(of_kind(&objects, "Node")[1]["metadata"]["name"], "b");
-    assert!(of_kind(&objects, "Deployment").is_empty());
+fn kinds_that_are_not_served_are_left_out() {
+    let deployment = json!({"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "web"}});
+    assert!(of_kind(&stored(json!([deployment])), "Deployment").is_empty());
 }

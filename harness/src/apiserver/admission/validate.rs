@@ -1,4 +1,4 @@
-//! What the API server refuses.
+//! What the API server rejects.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -12,17 +12,17 @@ use svclab_rules::cluster::Cluster;
 use svclab_rules::cluster::objects::{self, FieldError, Reading};
 
 use super::super::resource::Endpoint;
-use super::super::status::Refusal;
+use super::super::status::Rejection;
 use super::text_at;
 
-/// A refusal for each object that is not valid, by itself or alongside the others.
-pub(super) fn all(objects: &[(Endpoint, Value)], node_ports: &RangeInclusive<u16>) -> Vec<Refusal> {
+/// A rejection for each object that is not valid, by itself or alongside the others.
+pub(super) fn all(objects: &[(Endpoint, Value)], node_ports: &RangeInclusive<u16>) -> Vec<Rejection> {
     let mut cluster = Cluster::default();
-    let mut refusals = Vec::new();
+    let mut rejections = Vec::new();
     let mut named: HashMap<String, (Endpoint, &Value)> = HashMap::new();
     for (end, object) in objects {
         named.entry(label(*end, object)).or_insert((*end, object));
-        refusals.extend(one(*end, object, node_ports, &mut cluster).err());
+        rejections.extend(one(*end, object, node_ports, &mut cluster).err());
     }
     let mut by_object: Vec<(String, Vec<FieldError>)> = Vec::new();
     for error in objects::check(&cluster) {
@@ -31,11 +31,11 @@ pub(super) fn all(objects: &[(Endpoint, Value)], node_ports: &RangeInclusive<u16
             None => by_object.push((error.object.clone(), vec![error])),
         }
     }
-    refusals.extend(by_object.into_iter().filter_map(|(label, errors)| {
+    rejections.extend(by_object.into_iter().filter_map(|(label, errors)| {
         let (end, object) = named.get(&label)?;
-        Some(Refusal::invalid(*end, object, &errors))
+        Some(Rejection::invalid(*end, object, &errors))
     }));
-    refusals
+    rejections
 }
 
 /// The object as field errors name it: `Service default/web`.
@@ -46,8 +46,13 @@ fn label(end: Endpoint, object: &Value) -> String {
 }
 
 /// Checks an object by itself and adds it to the cluster.
-fn one(end: Endpoint, object: &Value, node_ports: &RangeInclusive<u16>, cluster: &mut Cluster) -> Result<(), Refusal> {
-    let invalid = |errors: Vec<FieldError>| Refusal::invalid(end, object, &errors);
+fn one(
+    end: Endpoint,
+    object: &Value,
+    node_ports: &RangeInclusive<u16>,
+    cluster: &mut Cluster,
+) -> Result<(), Rejection> {
+    let invalid = |errors: Vec<FieldError>| Rejection::invalid(end, object, &errors);
     match end.resource().kind {
         "Node" => cluster.nodes.push(objects::node(&typed::<core::Node>(end, object)?).map_err(invalid)?),
         "Service" => {
@@ -58,12 +63,6 @@ fn one(end: Endpoint, object: &Value, node_ports: &RangeInclusive<u16>, cluster:
             let slice = typed::<discovery::EndpointSlice>(end, object)?;
             if let Reading::Kept(slice) = objects::endpoint_slice(&slice).map_err(invalid)? {
                 cluster.slices.push(slice);
-            }
-        }
-        "Pod" => {
-            let pod = typed::<core::Pod>(end, object)?;
-            if let Reading::Kept(pod) = objects::pod(&pod).map_err(invalid)? {
-                cluster.pods.push(pod);
             }
         }
         "Endpoints" => _ = objects::endpoints(&typed::<core::Endpoints>(end, object)?).map_err(invalid)?,
@@ -77,7 +76,7 @@ fn one(end: Endpoint, object: &Value, node_ports: &RangeInclusive<u16>, cluster:
 }
 
 /// All that is asked of other objects: a name.
-fn named(end: Endpoint, object: &Value) -> Result<(), Refusal> {
+fn named(end: Endpoint, object: &Value) -> Result<(), Rejection> {
     if !text_at(object, "/metadata/name").is_empty() {
         return Ok(());
     }
@@ -87,13 +86,13 @@ fn named(end: Endpoint, object: &Value) -> Result<(), Refusal> {
         message: "name or generateName is required".to_owned(),
         help: "Give the object a name.".to_owned(),
     };
-    Err(Refusal::invalid(end, object, &[error]))
+    Err(Rejection::invalid(end, object, &[error]))
 }
 
 /// The typed object. A path to what is wrong is looked for only where something is.
-fn typed<T: DeserializeOwned>(end: Endpoint, object: &Value) -> Result<T, Refusal> {
+fn typed<T: DeserializeOwned>(end: Endpoint, object: &Value) -> Result<T, Rejection> {
     T::deserialize(object).or_else(|_| {
         serde_path_to_error::deserialize(object)
-            .map_err(|error| Refusal::undecodable(end, &error.path().to_string(), &error.inner().to_string()))
+            .map_err(|error| Rejection::undecodable(end, &error.path().to_string(), &error.inner().to_string()))
     })
 }

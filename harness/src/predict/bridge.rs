@@ -5,7 +5,7 @@ use svclab_rules::walk::{BridgePorts, Hook, Packet};
 use super::packet_state::PacketState;
 use super::prediction::Cause;
 use super::routing::Way;
-use super::traversal::{Traversal, enter_in_table};
+use super::traversal::Traversal;
 use super::ways::Out;
 use crate::topology::{InterfaceKind, NetnsId};
 use crate::wire::Mac;
@@ -66,7 +66,7 @@ impl Traversal<'_, '_> {
         for mut state in self.hook(netns, Hook::Forward, state, None) {
             state.packet = Packet { input: None, ..state.packet };
             for mut state in self.hook(netns, Hook::Postrouting, state, Some(out)) {
-                enter_in_table(netns, &mut state);
+                state.enter_in_table(netns);
                 state.packet.bridge = None;
                 self.over_link(netns, to, mac, state);
             }

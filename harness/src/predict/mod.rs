@@ -9,6 +9,7 @@
 //! - `routing`: what its kernel decides between hooks: local delivery or forwarding, source validation, the outgoing interface;
 //!   `source_address`: the source that it chooses;
 //! - `packet_state`: a packet between two stages, and how its path ends; `traversal`: it goes from hook to hook and from namespace to namespace;
+//!   `hooks`: what rules do with it at a hook; `connections`: what machines know of its connection;
 //! - `bridge`: the same where a node's bridge hands packets to iptables; `tunnel`: into a VXLAN tunnel and out of it;
 //! - `answer`: the reply or error that the sender gets;
 //! - `senders`: all packets that a sender may send, as sets with one outcome each; `narrow`: what the network asks of them, by
@@ -20,6 +21,8 @@
 mod alike;
 mod answer;
 mod bridge;
+mod connections;
+mod hooks;
 mod machine;
 mod matched_rule;
 mod narrow;

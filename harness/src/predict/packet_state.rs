@@ -8,7 +8,7 @@ use std::sync::Arc;
 use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::walk::{
     Apart, Assumptions, Connection, Effect, Effects, Environment, Field, Fork, Hook, Narrowed, Narrowing, Packet,
-    RejectResponse, RuleId, Share, Tracked, Tracking, Transport, Tuple,
+    RejectResponse, RuleId, Share, State, Tracked, Tracking, Transport, Tuple,
 };
 
 use super::narrow::Set;
@@ -167,6 +167,24 @@ impl PacketState {
     /// Whether its connection is at hand, so that no table is asked.
     pub(super) fn is_attached(&self) -> bool {
         matches!(self.tracking, Tracking::Tracked(Tracked { attached: true, .. }))
+    }
+
+    /// Enters its connection in a machine's table, as it leaves the machine's rules behind.
+    pub(super) fn enter_in_table(&mut self, netns: NetnsId) {
+        if self.quoted.is_some() {
+            // What the error quotes is translated back along with it.
+            self.quoted = self.tracking.connection().map(|connection| connection.original).or(self.quoted);
+            return;
+        }
+        // A rejection settles nothing of the connection that it belongs to.
+        let is_new = !matches!(self.tracking, Tracking::Tracked(Tracked { state: State::Related, .. }));
+        if let Some(connection) = self.tracking.connection().filter(|_| is_new) {
+            let mut known = self.known.iter_mut();
+            match known.find(|(of, known)| *of == netns && known.original == connection.original) {
+                Some((_, known)) => *known = *connection,
+                None => self.known.push((netns, *connection)),
+            }
+        }
     }
 
     /// Its protocol, where it has ports.

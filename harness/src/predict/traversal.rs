@@ -3,16 +3,12 @@
 use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::cluster::{Family, Protocol};
-use svclab_rules::walk::{
-    Arrival, Branch, BridgePorts, By, Direction, Field, Hook, HookVerdict, Interface, Intervals, Narrowed, Narrowing,
-    Packet, RejectResponse, Share, State, Tracked, Tracking, Tuple, address_bits,
-};
+use svclab_rules::walk::{BridgePorts, Field, Hook, Interface, Narrowing, Packet, RejectResponse, Tuple, address_bits};
 
 use super::narrow::{Set, is_among, loopback};
-use super::packet_state::{End, Ended, Origin, PacketState, PlaceApart, SetApart};
-use super::prediction::{Cause, Stage};
+use super::packet_state::{End, Ended, Origin, PacketState};
+use super::prediction::Cause;
 use super::routing::Way;
-use super::rules::Rules;
 use super::ways::Out;
 use super::{Machine, Network};
 use crate::topology::{ETH0, InterfaceKind, LOOPBACK, NetnsId, Role, UNDERLAY};
@@ -21,10 +17,10 @@ use crate::wire::Mac;
 /// All branches of a packet's way.
 pub(super) struct Traversal<'n, 'a> {
     pub(super) network: &'n Network<'a>,
-    origin: Origin<'n>,
+    pub(super) origin: Origin<'n>,
     /// The set of packets that the flow's is one of, where it stands for others.
     pub(super) narrowing: Option<Narrowing>,
-    is_answer: bool,
+    pub(super) is_answer: bool,
     ends: Vec<End>,
 }
 
@@ -54,7 +50,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
         &self.network.machines[netns]
     }
 
-    fn end(&mut self, state: PacketState, how: Ended) {
+    pub(super) fn end(&mut self, state: PacketState, how: Ended) {
         self.ends.push(End { state, how });
     }
 
@@ -113,7 +109,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
     }
 
     /// OUTPUT has sent a process's packet to where no way leads.
-    fn end_without_way(&mut self, netns: NetnsId, state: PacketState, cause: Cause) {
+    pub(super) fn end_without_way(&mut self, netns: NetnsId, state: PacketState, cause: Cause) {
         // The kernel goes on trying to send a SYN (`tcp_connect`); for others it returns an error.
         let is_tcp = state.protocol(self.set()) == Some(Protocol::Tcp);
         self.end(state, if is_tcp { Ended::Dropped(netns, cause) } else { Ended::Unsent(netns, cause) });
@@ -236,7 +232,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
     fn leave(&mut self, netns: NetnsId, out: Out, mut state: PacketState) {
         state.packet.output = self.machine(netns).interface(out.interface);
         for mut state in self.hook(netns, Hook::Postrouting, state, Some(out)) {
-            enter_in_table(netns, &mut state);
+            state.enter_in_table(netns);
             if out.interface == LOOPBACK {
                 state.packet = Packet { input: Some(Interface::LOOPBACK), output: None, ..state.packet };
                 // Routed already, with its connection at hand.
@@ -272,7 +268,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
     fn for_the_machine(&mut self, netns: NetnsId, mut state: PacketState) {
         state.packet.output = None;
         for mut state in self.hook(netns, Hook::Input, state, None) {
-            enter_in_table(netns, &mut state);
+            state.enter_in_table(netns);
             if state.carried.is_some() {
                 self.leave_tunnel(netns, state);
             } else if self.is_at_origin(netns, &state) {
@@ -304,178 +300,6 @@ impl<'n, 'a> Traversal<'n, 'a> {
         self.machine(netns).takes(Protocol::Sctp)
             || origin == netns && is_process && sent.protocol == Protocol::Sctp.number()
     }
-
-    /// Takes a packet through a hook; returns what goes on. `out` is the way that it leaves by.
-    pub(super) fn hook(
-        &mut self,
-        netns: NetnsId,
-        hook: Hook,
-        state: PacketState,
-        out: Option<Out>,
-    ) -> Vec<PacketState> {
-        let machine = self.machine(netns);
-        let family = Family::of(state.packet.destination);
-        let Some(rules) = machine.rules(family) else { return vec![state] };
-        let spent = self.origin.budget.spend(&state);
-        if let Some(rule) = spent.and_then(|(netns, family, rule)| self.machine(netns).place(family, rule)) {
-            let why = "packets go in a loop, and in each round chance decides".into();
-            self.end(state, Ended::Unknown(rule, why));
-            return Vec::new();
-        }
-        let environment = self.origin.memory.and_then(|memory| memory.get(&netns)).unwrap_or(&machine.environment);
-        let arrival = Arrival { environment, hook, packet: &state.packet, tracking: state.tracking };
-        let branches = self.branches_of(netns, rules, arrival, &state);
-        if branches.len() > 1 {
-            // Not every branch contains it: for a part a rule may hold by chance, and then not for another of its conditions.
-            let steps = || branches.iter().flat_map(|branch| branch.trace.path.steps());
-            let decided = steps().find(|step| step.is_by_chance()).or_else(|| steps().next());
-            self.origin.budget.split(&state, branches.len(), decided.map(|step| (netns, family, step.rule)));
-        }
-        let mut accepted = Vec::with_capacity(branches.len());
-        let mut whole = Some(state);
-        let mut branches = branches.into_iter().peekable();
-        while let Some(mut branch) = branches.next() {
-            // The last takes what the others copy: mostly there is one.
-            let state = if branches.peek().is_some() { whole.clone() } else { whole.take() };
-            let Some(state) = state else { break };
-            let is_lost = !self.settle_source(netns, out, &mut branch);
-            let path = std::mem::take(&mut branch.trace.path);
-            let (came, left, tracking) = (state.packet, branch.packet, state.tracking);
-            let stage = Stage { netns, family, hook, came, left, tracking, path };
-            let mut apart = state.apart;
-            apart.append(branch.trace.apart.get_mut());
-            let state = PacketState {
-                share: branch.share.within(state.share),
-                packet: branch.packet,
-                tracking: branch.tracking,
-                reroute: branch.reroute,
-                is_at_one_of_many: false,
-                assumptions: state.assumptions.and(branch.assumptions),
-                effects: state.effects.and(netns, branch.effects),
-                trail: state.trail.and(stage),
-                apart,
-                ..state
-            };
-            let how = if is_lost && branch.outcome == HookVerdict::Accept {
-                Some(Ended::Dropped(netns, Cause::NoAddress))
-            } else {
-                self.ended(netns, family, branch.outcome)
-            };
-            // A new way is looked for in the tables that ask for it, before those that filter.
-            let rerouted = how.is_some() && state.reroute;
-            let way = rerouted.then(|| machine.route_output(state.packet.source, state.packet.destination, self.set()));
-            match (how, way) {
-                (None, _) => accepted.push(state),
-                (Some(_), Some(Err(cause))) => self.end_without_way(netns, state, cause),
-                (Some(how), _) => self.end(state, how),
-            }
-        }
-        accepted
-    }
-
-    /// What can become of a packet at a hook. Where chance decides at this hook first, sources of its set may be set apart.
-    fn branches_of(
-        &self,
-        netns: NetnsId,
-        rules: &Rules,
-        arrival: Arrival<'_>,
-        state: &PacketState,
-    ) -> Vec<Branch<Narrowed>> {
-        let hook = arrival.hook;
-        let trace = Narrowed::by(self.narrowing.as_ref());
-        match self.origin.apart {
-            SetApart::Note(noted) if !self.is_answer && state.share == Share::ONE => {
-                let trace = trace.setting_apart();
-                let (branches, forks) = rules.walk(arrival, trace);
-                let passed = state.passed();
-                noted.borrow_mut().extend(forks.into_iter().map(|fork| PlaceApart { netns, hook, passed, fork }));
-                branches
-            }
-            SetApart::TakeUp(places) if !self.is_answer => {
-                let passed = state.passed();
-                let is_here = |place: &&PlaceApart| (place.netns, place.hook, place.passed) == (netns, hook, passed);
-                let mut here = places.iter().filter(is_here).peekable();
-                if here.peek().is_none() {
-                    return rules.walk(arrival, trace).0;
-                }
-                here.flat_map(|place| rules.take_up(arrival, &place.fork, self.narrowing.as_ref())).collect()
-            }
-            _ => rules.walk(arrival, trace).0,
-        }
-    }
-
-    /// Chooses the source that rules leave open; `false` where there is no address for it.
-    fn settle_source(&self, netns: NetnsId, out: Option<Out>, branch: &mut Branch<Narrowed>) -> bool {
-        let Some(wanted) = branch.source_nat else { return true };
-        // INPUT has no MASQUERADE.
-        let masquerade = out.and_then(|out| self.machine(netns).preferred(out, branch.packet.destination, self.set()));
-        let Some(address) = masquerade.or(wanted.address) else { return false };
-        // Whether it is the old one makes a difference: then nothing is translated.
-        let one = Intervals::one(address_bits(wanted.address.unwrap_or(address)));
-        is_among(self.set(), Field::Source, branch.packet.source, &one);
-        let (address, port) = wanted.choose(address, branch.packet.tuple().source_port);
-        let is_open = wanted.first_port < wanted.last_port;
-        let known = self.origin.chosen.get(&netns).copied();
-        let port = known.filter(|port| is_open && wanted.allows(*port)).unwrap_or(port);
-        branch.settle_source(address, port);
-        true
-    }
-
-    /// How a packet ends by a hook's outcome; `None` where it goes on.
-    fn ended(&self, netns: NetnsId, family: Family, outcome: HookVerdict) -> Option<Ended> {
-        let machine = self.machine(netns);
-        let place = |rule| machine.place(family, rule);
-        match outcome {
-            HookVerdict::Accept => None,
-            HookVerdict::Drop(By::Rule(rule)) => place(rule).map(|rule| Ended::Dropped(netns, Cause::Rule(rule))),
-            HookVerdict::Drop(By::Policy(chain)) => {
-                let (table, chain) = machine.rules(family)?.chain(chain);
-                let cause = Cause::Policy { table: table.to_owned(), chain: chain.to_owned() };
-                Some(Ended::Dropped(netns, cause))
-            }
-            HookVerdict::Reject(rule, rejection) => {
-                place(rule).map(|rule| Ended::Rejected(netns, rejection, Cause::Rule(rule)))
-            }
-            HookVerdict::Unknown(unknown) => place(unknown.rule).map(|rule| Ended::Unknown(rule, unknown.why)),
-        }
-    }
-
-    /// What a machine's connection table has for an ICMP error: the connection of the packet that the error is about, as that left the machine.
-    fn look_up_error(&self, netns: NetnsId, state: &PacketState, quoted: Tuple) -> Tracking {
-        let mut here = state.known.iter().filter(|(of, _)| *of == netns).map(|(_, connection)| *connection);
-        here.find(|connection| connection.reply == quoted.reversed()).map_or(Tracking::Invalid, |connection| {
-            let Tracking::Tracked(tracked) = Tracking::established(connection, Direction::Reply) else {
-                return Tracking::Invalid;
-            };
-            Tracking::Tracked(Tracked { state: State::Related, ..tracked })
-        })
-    }
-
-    /// What a machine's connection table has for a packet that comes to it.
-    fn look_up(&self, netns: NetnsId, state: &PacketState) -> Tracking {
-        let tuple = state.packet.tuple();
-        if let Some(quoted) = state.quoted {
-            return self.look_up_error(netns, state, quoted);
-        }
-        if state.is_invalid {
-            return Tracking::Invalid;
-        }
-        let mut here = state.known.iter().filter(|(of, _)| *of == netns).map(|(_, connection)| *connection);
-        let found = here.find(|connection| tuple == connection.original || tuple == connection.reply);
-        match found {
-            Some(connection) if tuple == connection.original && !self.is_answer && !state.is_later => {
-                let direction = Direction::Original;
-                Tracking::Tracked(Tracked { connection, direction, state: State::New, attached: false })
-            }
-            Some(connection) if tuple == connection.original => Tracking::established(connection, Direction::Original),
-            Some(connection) => Tracking::established(connection, Direction::Reply),
-            // A SYN-ACK or an INIT ACK opens no connection.
-            None if self.is_answer && state.carried.is_none() && state.protocol(self.set()) != Some(Protocol::Udp) => {
-                Tracking::Invalid
-            }
-            None => Tracking::unknown(&state.packet, self.set()),
-        }
-    }
 }
 
 /// Whether a packet has an address that is never on a wire.
@@ -483,22 +307,4 @@ fn has_ipv6_loopback(packet: &Packet, set: Set<'_>) -> bool {
     let ends = [(Field::Source, packet.source), (Field::Destination, packet.destination)];
     let is = |(field, address): (Field, IpAddr)| is_among(set, field, address, &loopback(Family::Ipv6));
     packet.destination.is_ipv6() && ends.into_iter().any(is)
-}
-
-/// A packet leaves a machine's rules behind, and the machine remembers its connection.
-pub(super) fn enter_in_table(netns: NetnsId, state: &mut PacketState) {
-    if state.quoted.is_some() {
-        // What the error quotes is translated back along with it.
-        state.quoted = state.tracking.connection().map(|connection| connection.original).or(state.quoted);
-        return;
-    }
-    // A rejection settles nothing of the connection that it belongs to.
-    let is_new = !matches!(state.tracking, Tracking::Tracked(Tracked { state: State::Related, .. }));
-    if let Some(connection) = state.tracking.connection().filter(|_| is_new) {
-        let mut known = state.known.iter_mut();
-        match known.find(|(of, known)| *of == netns && known.original == connection.original) {
-            Some((_, known)) => *known = *connection,
-            None => state.known.push((netns, *connection)),
-        }
-    }
 }

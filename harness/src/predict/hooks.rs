@@ -1,0 +1,149 @@
+//! A packet at a hook: by which branches it goes on, and how the others end.
+
+use svclab_rules::cluster::Family;
+use svclab_rules::walk::{Arrival, Branch, By, Field, Hook, HookVerdict, Intervals, Narrowed, Share, address_bits};
+
+use super::narrow::is_among;
+use super::packet_state::{Ended, PacketState, PlaceApart, SetApart};
+use super::prediction::{Cause, Stage};
+use super::rules::Rules;
+use super::traversal::Traversal;
+use super::ways::Out;
+use crate::topology::NetnsId;
+
+impl Traversal<'_, '_> {
+    /// Takes a packet through a hook; returns what goes on. `out` is the way that it leaves by.
+    pub(super) fn hook(
+        &mut self,
+        netns: NetnsId,
+        hook: Hook,
+        state: PacketState,
+        out: Option<Out>,
+    ) -> Vec<PacketState> {
+        let machine = self.machine(netns);
+        let family = Family::of(state.packet.destination);
+        let Some(rules) = machine.rules(family) else { return vec![state] };
+        let spent = self.origin.budget.spend(&state);
+        if let Some(rule) = spent.and_then(|(netns, family, rule)| self.machine(netns).place(family, rule)) {
+            let why = "packets go in a loop, and in each round chance decides".into();
+            self.end(state, Ended::Unknown(rule, why));
+            return Vec::new();
+        }
+        let environment = self.origin.memory.and_then(|memory| memory.get(&netns)).unwrap_or(&machine.environment);
+        let arrival = Arrival { environment, hook, packet: &state.packet, tracking: state.tracking };
+        let branches = self.branches_of(netns, rules, arrival, &state);
+        if branches.len() > 1 {
+            // Not every branch contains it: for a part a rule may hold by chance, and then not for another of its conditions.
+            let steps = || branches.iter().flat_map(|branch| branch.trace.path.steps());
+            let decided = steps().find(|step| step.is_by_chance()).or_else(|| steps().next());
+            self.origin.budget.split(&state, branches.len(), decided.map(|step| (netns, family, step.rule)));
+        }
+        let mut accepted = Vec::with_capacity(branches.len());
+        let mut whole = Some(state);
+        let mut branches = branches.into_iter().peekable();
+        while let Some(mut branch) = branches.next() {
+            // The last takes what the others copy: mostly there is one.
+            let state = if branches.peek().is_some() { whole.clone() } else { whole.take() };
+            let Some(state) = state else { break };
+            let is_lost = !self.settle_source(netns, out, &mut branch);
+            let path = std::mem::take(&mut branch.trace.path);
+            let (came, left, tracking) = (state.packet, branch.packet, state.tracking);
+            let stage = Stage { netns, family, hook, came, left, tracking, path };
+            let mut apart = state.apart;
+            apart.append(branch.trace.apart.get_mut());
+            let state = PacketState {
+                share: branch.share.within(state.share),
+                packet: branch.packet,
+                tracking: branch.tracking,
+                reroute: branch.reroute,
+                is_at_one_of_many: false,
+                assumptions: state.assumptions.and(branch.assumptions),
+                effects: state.effects.and(netns, branch.effects),
+                trail: state.trail.and(stage),
+                apart,
+                ..state
+            };
+            let how = if is_lost && branch.outcome == HookVerdict::Accept {
+                Some(Ended::Dropped(netns, Cause::NoAddress))
+            } else {
+                self.ended(netns, family, branch.outcome)
+            };
+            // A new way is looked for in the tables that ask for it, before those that filter.
+            let rerouted = how.is_some() && state.reroute;
+            let way = rerouted.then(|| machine.route_output(state.packet.source, state.packet.destination, self.set()));
+            match (how, way) {
+                (None, _) => accepted.push(state),
+                (Some(_), Some(Err(cause))) => self.end_without_way(netns, state, cause),
+                (Some(how), _) => self.end(state, how),
+            }
+        }
+        accepted
+    }
+
+    /// What can become of a packet at a hook. Where chance decides at this hook first, sources of its set may be set apart.
+    fn branches_of(
+        &self,
+        netns: NetnsId,
+        rules: &Rules,
+        arrival: Arrival<'_>,
+        state: &PacketState,
+    ) -> Vec<Branch<Narrowed>> {
+        let hook = arrival.hook;
+        let trace = Narrowed::by(self.narrowing.as_ref());
+        match self.origin.apart {
+            SetApart::Note(noted) if !self.is_answer && state.share == Share::ONE => {
+                let trace = trace.setting_apart();
+                let (branches, forks) = rules.walk(arrival, trace);
+                let passed = state.passed();
+                noted.borrow_mut().extend(forks.into_iter().map(|fork| PlaceApart { netns, hook, passed, fork }));
+                branches
+            }
+            SetApart::TakeUp(places) if !self.is_answer => {
+                let passed = state.passed();
+                let is_here = |place: &&PlaceApart| (place.netns, place.hook, place.passed) == (netns, hook, passed);
+                let mut here = places.iter().filter(is_here).peekable();
+                if here.peek().is_none() {
+                    return rules.walk(arrival, trace).0;
+                }
+                here.flat_map(|place| rules.take_up(arrival, &place.fork, self.narrowing.as_ref())).collect()
+            }
+            _ => rules.walk(arrival, trace).0,
+        }
+    }
+
+    /// Chooses the source that rules leave open; `false` where there is no address for it.
+    fn settle_source(&self, netns: NetnsId, out: Option<Out>, branch: &mut Branch<Narrowed>) -> bool {
+        let Some(wanted) = branch.source_nat else { return true };
+        // INPUT has no MASQUERADE.
+        let masquerade = out.and_then(|out| self.machine(netns).preferred(out, branch.packet.destination, self.set()));
+        let Some(address) = masquerade.or(wanted.address) else { return false };
+        // Whether it is the old one makes a difference: then nothing is translated.
+        let one = Intervals::one(address_bits(wanted.address.unwrap_or(address)));
+        is_among(self.set(), Field::Source, branch.packet.source, &one);
+        let (address, port) = wanted.choose(address, branch.packet.tuple().source_port);
+        let is_open = wanted.first_port < wanted.last_port;
+        let known = self.origin.chosen.get(&netns).copied();
+        let port = known.filter(|port| is_open && wanted.allows(*port)).unwrap_or(port);
+        branch.settle_source(address, port);
+        true
+    }
+
+    /// How a packet ends by a hook's outcome; `None` where it goes on.
+    fn ended(&self, netns: NetnsId, family: Family, outcome: HookVerdict) -> Option<Ended> {
+        let machine = self.machine(netns);
+        let place = |rule| machine.place(family, rule);
+        match outcome {
+            HookVerdict::Accept => None,
+            HookVerdict::Drop(By::Rule(rule)) => place(rule).map(|rule| Ended::Dropped(netns, Cause::Rule(rule))),
+            HookVerdict::Drop(By::Policy(chain)) => {
+                let (table, chain) = machine.rules(family)?.chain(chain);
+                let cause = Cause::Policy { table: table.to_owned(), chain: chain.to_owned() };
+                Some(Ended::Dropped(netns, cause))
+            }
+            HookVerdict::Reject(rule, rejection) => {
+                place(rule).map(|rule| Ended::Rejected(netns, rejection, Cause::Rule(rule)))
+            }
+            HookVerdict::Unknown(unknown) => place(unknown.rule).map(|rule| Ended::Unknown(rule, unknown.why)),
+        }
+    }
+}

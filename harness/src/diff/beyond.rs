@@ -19,6 +19,7 @@ use super::side::Side;
 use super::target::Target;
 use crate::predict::Network;
 use crate::run::in_parallel;
+use crate::scenario::VantageKind;
 use crate::text::counted;
 use crate::topology::NetnsId;
 
@@ -38,7 +39,7 @@ pub(super) fn invalid_packets(
         targets: vec![Target::Invalid],
         outcomes: vec![OutcomeChange { contrast: Contrast::between(was, is), classes }],
         services: BTreeSet::new(),
-        origins: vec![("node".to_owned(), nodes.len())],
+        origins: vec![(VantageKind::Node, nodes.len())],
         classes,
         example: None,
         since: None,

@@ -14,7 +14,7 @@ use super::target::{Target, Targets};
 use super::traits::Trait;
 use crate::predict::{Network, Prediction, Senders};
 use crate::probe::FIRST_PORT;
-use crate::scenario::Vantage;
+use crate::scenario::{Vantage, VantageKind};
 use crate::wire::TcpFlags;
 
 /// A class of packets of which something else becomes.
@@ -35,8 +35,8 @@ pub(super) struct Differing<'x> {
 pub(super) struct Key {
     pub(super) target: Target,
     pub(super) family: Family,
-    /// The kind of vantage point that sends: `pod`, `node`, `localhost` or `host`.
-    pub(super) from: &'static str,
+    /// The kind of vantage point that sends.
+    pub(super) from: VantageKind,
     /// Only rules for packets in the state INVALID tell the sides apart.
     pub(super) is_invalid: bool,
     /// A packet with a loopback address leaves its node.
@@ -48,7 +48,7 @@ pub(super) struct Key {
 /// Classes that change alike.
 pub(super) struct Group {
     pub(super) services: BTreeSet<Arc<str>>,
-    pub(super) origins: BTreeSet<String>,
+    pub(super) origins: BTreeSet<Vantage>,
     pub(super) classes: usize,
     pub(super) example: Example,
 }
@@ -108,7 +108,7 @@ impl Groups {
         let key = Key {
             target: one.about.unwrap_or(target),
             family: one.witness.family(),
-            from: sender_kind(one.from),
+            from: one.from.kind(),
             is_invalid: one.about.is_none() && one.depends_on_invalid(networks),
             leaves_loopback: matches!(one.from, Vantage::Localhost(_)) && !one.witness.destination.is_loopback(),
             traits: claim.map(|claim| Arc::clone(&claim.traits)).unwrap_or_default(),
@@ -133,7 +133,7 @@ impl Groups {
             example: example(),
         });
         group.services.extend(claim.map(|claim| Arc::clone(&claim.service)));
-        group.origins.insert(one.from.to_string());
+        group.origins.insert(one.from.clone());
         group.classes += 1;
         if rank < group.example.rank {
             group.example = example();
@@ -161,15 +161,6 @@ impl Group {
         if other.example.rank < self.example.rank {
             self.example = other.example;
         }
-    }
-}
-
-fn sender_kind(from: &Vantage) -> &'static str {
-    match from {
-        Vantage::Pod(_) => "pod",
-        Vantage::Node(_) => "node",
-        Vantage::Localhost(_) => "localhost",
-        Vantage::Host(_) => "host",
     }
 }
 

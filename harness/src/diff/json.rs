@@ -105,7 +105,7 @@ struct Change<'a> {
     from: Vec<Origin<'a>>,
     /// The number of classes of packets.
     classes: usize,
-    /// The release or mode that brings the change, where it can be told.
+    /// The release or mode that brings the change, where it is known.
     since: Option<String>,
     /// The documented difference that it is.
     known: Option<Known>,
@@ -225,7 +225,7 @@ impl<'a> Change<'a> {
             targets: change.targets.iter().map(|target| target.code()).collect(),
             outcomes: change.outcomes.iter().map(OutcomeChange::of).collect(),
             services: change.services.iter().map(String::as_str).collect(),
-            from: change.origins.iter().map(|(kind, number)| Origin { kind, number: *number }).collect(),
+            from: change.origins.iter().map(|(kind, number)| Origin { kind: kind.as_str(), number: *number }).collect(),
             classes: change.classes,
             since: change.since.as_ref().map(ToString::to_string),
             known: change.known.map(Known::of),

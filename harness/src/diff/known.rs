@@ -7,6 +7,7 @@ use super::group::Key;
 use super::release::Boundary;
 use super::target::Target;
 use super::traits::Trait;
+use crate::scenario::VantageKind;
 
 /// A documented difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -395,7 +396,7 @@ impl When {
             Self::Always => true,
             Self::Invalid => key.is_invalid,
             Self::LeavesLoopback => key.leaves_loopback,
-            Self::FromLoopback => key.from == "localhost",
+            Self::FromLoopback => key.from == VantageKind::Localhost,
             Self::Unserved => !in_nftables_mode.any(|fate| matches!(fate, Fate::Delivered { is_translated: true, .. })),
             Self::Rejected => in_nftables_mode.any(|fate| matches!(fate, Fate::Rejected { .. })),
             Self::Dropped => in_nftables_mode.any(|fate| fate == Fate::DroppedOnNode),

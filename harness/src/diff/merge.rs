@@ -11,6 +11,7 @@ use super::known::{Known, known};
 use super::release::{Boundary, ChangedAt};
 use super::sent::Live;
 use super::target::Target;
+use crate::scenario::{Vantage, VantageKind};
 
 /// A change: of packets that change by the same documented difference or release, or that are sent to the same kind of destination and change
 /// in the same way.
@@ -23,12 +24,12 @@ pub struct Change {
     /// The services that they are sent to.
     pub services: BTreeSet<String>,
     /// The kinds of vantage points that send them, with their number: `3 pods`.
-    pub origins: Vec<(String, usize)>,
+    pub(crate) origins: Vec<(VantageKind, usize)>,
     /// How many classes of packets change in this way.
     pub classes: usize,
     /// One of the packets; `None` where no first packet shows the change.
     pub example: Option<Example>,
-    /// The release or mode that brings the change, where it can be told.
+    /// The release or mode that brings the change, where it is known.
     pub(crate) since: Option<Boundary>,
     /// The documented difference that it is.
     pub known: Option<Known>,
@@ -130,10 +131,10 @@ impl Change {
     }
 
     fn reach(&self) -> Reach {
-        let is_from = |wanted: &str| self.origins.iter().any(|(kind, _)| kind == wanted);
-        if is_from("pod") || is_from("host") {
+        let is_from = |wanted: VantageKind| self.origins.iter().any(|(kind, _)| *kind == wanted);
+        if is_from(VantageKind::Pod) || is_from(VantageKind::Host) {
             Reach::Clients
-        } else if is_from("node") {
+        } else if is_from(VantageKind::Node) {
             Reach::Nodes
         } else {
             Reach::Loopback
@@ -211,7 +212,7 @@ struct Merged {
     targets: BTreeMap<Target, usize>,
     outcomes: BTreeMap<Contrast, usize>,
     services: BTreeSet<String>,
-    origins: BTreeSet<String>,
+    origins: BTreeSet<Vantage>,
     classes: usize,
     /// One of the packets of the gravest outcome, with its weight.
     example: ((Gravity, bool), Example),
@@ -244,11 +245,8 @@ impl Merged {
     }
 
     fn change(self, known: Option<Known>) -> Change {
-        let mut origins: BTreeMap<String, usize> = BTreeMap::new();
-        for name in &self.origins {
-            let kind = name.split(['/', '@']).next().unwrap_or_default();
-            *origins.entry(kind.to_owned()).or_default() += 1;
-        }
+        let mut origins: BTreeMap<VantageKind, usize> = BTreeMap::new();
+        self.origins.iter().for_each(|from| *origins.entry(from.kind()).or_default() += 1);
         let outcomes = frequent(self.outcomes).into_iter();
         let mut outcomes: Vec<OutcomeChange> =
             outcomes.map(|(contrast, classes)| OutcomeChange { contrast, classes }).collect();

@@ -4,6 +4,7 @@ use super::merge::{Change, Gravity, OutcomeChange};
 use super::notes::Note;
 use super::{Diff, Example, Live, Sent};
 use crate::page::{BAD, FAINT, GOOD, MARKED, Page, Settings};
+use crate::scenario::VantageKind;
 use crate::text::{counted, grouped};
 
 /// How many kinds of destinations are named.
@@ -209,10 +210,10 @@ pub(super) fn who(change: &Change) -> String {
     format!("{services}from {}; {classes} of packets{grave}", origins.join(", "))
 }
 
-fn origin(kind: &str, number: usize) -> String {
+fn origin(kind: VantageKind, number: usize) -> String {
     match kind {
-        "localhost" => format!("the loopback address of {}", counted(number, "node")),
-        "host" => counted(number, "outside host"),
-        kind => counted(number, kind),
+        VantageKind::Localhost => format!("the loopback address of {}", counted(number, "node")),
+        VantageKind::Host => counted(number, "outside host"),
+        VantageKind::Node | VantageKind::Pod => counted(number, kind.as_str()),
     }
 }

@@ -12,16 +12,17 @@ use crate::evidence::NodeRules;
 pub(super) fn lines_of_nft(node: &NodeRules) -> HashMap<&str, Vec<usize>> {
     let mut lines: HashMap<&str, Vec<usize>> = HashMap::new();
     let Some(parsed) = node.rules.nftables() else { return lines };
-    for (table_at, table) in parsed.rules.tables.iter().enumerate() {
-        for (chain_at, chain) in table.chains.iter().enumerate() {
-            let of_rules = (0..chain.rules.len()).filter_map(|at| parsed.lines.rule(table_at, chain_at, at));
-            let own: Vec<usize> = of_rules.collect();
-            let heading = parsed.lines.chain(table_at, chain_at);
-            let own = if own.is_empty() { heading.into_iter().collect() } else { own };
-            lines.entry(&chain.name).or_insert(own);
-        }
+    for (table, at, chain) in numbered(parsed.rules.tables.iter().map(|table| &table.chains)) {
+        let own: Vec<usize> = (0..chain.rules.len()).filter_map(|rule| parsed.lines.rule(table, at, rule)).collect();
+        let heading = || parsed.lines.chain(table, at).into_iter().collect();
+        lines.entry(&chain.name).or_insert(if own.is_empty() { heading() } else { own });
     }
     lines
+}
+
+/// The chains of tables of either language, with the numbers of table and chain.
+fn numbered<'n, C>(tables: impl Iterator<Item = &'n Vec<C>>) -> impl Iterator<Item = (usize, usize, &'n C)> {
+    tables.enumerate().flat_map(|(table, chains)| chains.iter().enumerate().map(move |(at, chain)| (table, at, chain)))
 }
 
 /// The lines of the chains that balance the connections of service ports.
@@ -41,25 +42,21 @@ impl<'n> PortLines<'n> {
     pub(super) fn of(node: &'n NodeRules) -> Self {
         let lines = match &node.rules {
             Rules::Iptables(parsed) => {
-                let chains = parsed.rules.tables.iter().enumerate().flat_map(|(table_at, table)| {
-                    table.chains.iter().enumerate().map(move |(at, chain)| (table_at, at, &*chain.name))
-                });
-                let placed = |(table, at, name): (usize, usize, &'n str)| {
-                    let hash = name.strip_prefix(ChainKind::Service.prefix())?;
+                let chains = numbered(parsed.rules.tables.iter().map(|table| &table.chains));
+                let placed = chains.filter_map(|(table, at, chain)| {
+                    let hash = chain.name.strip_prefix(ChainKind::Service.prefix())?;
                     Some((PortKey::Hash(hash), parsed.lines.line(table, at, 0)?))
-                };
-                chains.filter_map(placed).collect()
+                });
+                placed.collect()
             }
             Rules::Nftables(parsed) => {
-                let chains = parsed.rules.tables.iter().enumerate().flat_map(|(table_at, table)| {
-                    table.chains.iter().enumerate().map(move |(at, chain)| (table_at, at, &*chain.name))
-                });
-                let placed = |(table, at, name): (usize, usize, &'n str)| {
-                    let (_, named) = name.strip_prefix("service-")?.split_once('-')?;
+                let chains = numbered(parsed.rules.tables.iter().map(|table| &table.chains));
+                let placed = chains.filter_map(|(table, at, chain)| {
+                    let (_, named) = chain.name.strip_prefix("service-")?.split_once('-')?;
                     let (end, _) = named.match_indices('/').nth(2)?;
                     Some((PortKey::Name(&named[..=end]), parsed.lines.chain(table, at)?))
-                };
-                chains.filter_map(placed).collect()
+                });
+                placed.collect()
             }
             _ => HashMap::new(),
         };

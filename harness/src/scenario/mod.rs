@@ -24,7 +24,7 @@ pub use model::{
     OtherRules, Overlay, Place, Probe, RejectKind, ReplyExpectation, Scenario, Setting, SourceExpectation, Step,
     Target, TcpFlags, Test, Tests, Vantage,
 };
-pub(crate) use model::{pod_label, short_name};
+pub(crate) use model::{VantageKind, pod_label, short_name};
 pub use plain::{PlainCluster, cluster, proxy_config};
 pub(crate) use print::PlannedOutcome;
 pub use print::{PlannedTest, print};

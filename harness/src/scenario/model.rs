@@ -267,6 +267,39 @@ impl fmt::Display for Vantage {
     }
 }
 
+impl Vantage {
+    /// Its kind.
+    pub(crate) fn kind(&self) -> VantageKind {
+        match self {
+            Self::Pod(_) => VantageKind::Pod,
+            Self::Node(_) => VantageKind::Node,
+            Self::Localhost(_) => VantageKind::Localhost,
+            Self::Host(_) => VantageKind::Host,
+        }
+    }
+}
+
+/// A kind of sender, in the order of the names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum VantageKind {
+    Host,
+    Localhost,
+    Node,
+    Pod,
+}
+
+impl VantageKind {
+    /// The name: what the text of a [`Vantage`] starts with.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Localhost => "localhost",
+            Self::Node => "node",
+            Self::Pod => "pod",
+        }
+    }
+}
+
 /// A pod as scenarios write it: `pod/NAME`, with the Kubernetes namespace where that is not `default`.
 pub(crate) fn pod_label(pod: &ObjectName) -> String {
     format!("pod/{}", short_name(pod))

@@ -1,13 +1,14 @@
 //! Rules of a text that shows a part of a node's → rules of a whole node: what the text shows as it is, the rest as kube-proxy writes it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::mem::{Discriminant, discriminant};
 
 use super::left_out::{LeftOut, is_readable};
 use crate::chains::iptables::NAMING;
 use crate::cluster::Family;
 use crate::coverage::{Coverage, nft_table};
 use crate::iptables::{self, Chain, Match, Rule, RuleSet, TableName, Target, essence};
-use crate::nftables;
+use crate::nftables::{self, Condition, Key, Statement};
 use crate::ruleset::Rules;
 
 /// Completed rules, and what was added to them.
@@ -203,8 +204,8 @@ fn of_nftables(completed: &mut Completed, coverage: &Coverage, written: nftables
                     own.sets.push(set);
                 }
                 Some(known) if !coverage.has_chain(name, &set.name) => {
-                    let keys: HashSet<String> = known.elements.iter().map(|one| format!("{:?}", one.key)).collect();
-                    let is_new = |one: &nftables::Element| !keys.contains(&format!("{:?}", one.key));
+                    let keys: HashSet<Vec<Key>> = known.elements.iter().map(|one| one.key.clone()).collect();
+                    let is_new = |one: &nftables::Element| !keys.contains(&one.key);
                     let new: Vec<_> = set.elements.into_iter().filter(is_new).collect();
                     if !new.is_empty() {
                         completed.partial.push((name.to_owned(), known.name.to_string()));
@@ -226,23 +227,10 @@ fn of_nftables(completed: &mut Completed, coverage: &Coverage, written: nftables
 
 /// Adds the rules that a chain of nftables lacks, where kube-proxy writes them. Returns whether there are any.
 fn fill(shown: &mut Vec<nftables::Rule>, written: Vec<nftables::Rule>, family: Family) -> bool {
-    let text = |rule: &nftables::Rule| nftables::print_rule(rule, family);
-    // What a rule is like, so that one that differs in a value stands in the place of that which kube-proxy writes.
-    let shape = |rule: &nftables::Rule| {
-        let conditions: Vec<_> = rule.conditions.iter().map(std::mem::discriminant).collect();
-        let statements: Vec<_> = rule.statements.iter().map(std::mem::discriminant).collect();
-        format!("{conditions:?} {statements:?}")
-    };
-    let mut anchors: Vec<Option<usize>> = vec![None; written.len()];
-    let mut is_taken = vec![false; shown.len()];
-    for key in [&text as &dyn Fn(&nftables::Rule) -> String, &shape] {
-        let keys: Vec<String> = shown.iter().map(key).collect();
-        for (anchor, rule) in anchors.iter_mut().zip(&written).filter(|(anchor, _)| anchor.is_none()) {
-            let own = key(rule);
-            *anchor = (0..keys.len()).find(|at| !is_taken[*at] && keys[*at] == own);
-            anchor.iter().for_each(|at| is_taken[*at] = true);
-        }
-    }
+    let mut anchors = Anchors { of_written: vec![None; written.len()], is_taken: vec![false; shown.len()] };
+    anchors.add(shown, &written, |rule| nftables::print_rule(rule, family));
+    anchors.add(shown, &written, shape);
+    let anchors = anchors.of_written;
     let is_changed = anchors.iter().any(Option::is_none);
     let mut rest = std::mem::take(shown).into_iter().enumerate().peekable();
     for (rule, anchor) in written.into_iter().zip(anchors) {
@@ -255,4 +243,33 @@ fn fill(shown: &mut Vec<nftables::Rule>, written: Vec<nftables::Rule>, family: F
     }
     shown.extend(rest.map(|(_, rule)| rule));
     is_changed
+}
+
+/// The shown rules in whose places written ones stand.
+struct Anchors {
+    of_written: Vec<Option<usize>>,
+    /// Which shown rules have one.
+    is_taken: Vec<bool>,
+}
+
+impl Anchors {
+    /// Adds those that are equal in a key, each to the first rule that still has none.
+    fn add<K: PartialEq>(
+        &mut self,
+        shown: &[nftables::Rule],
+        written: &[nftables::Rule],
+        key: impl Fn(&nftables::Rule) -> K,
+    ) {
+        let keys: Vec<K> = shown.iter().map(&key).collect();
+        for (anchor, rule) in self.of_written.iter_mut().zip(written).filter(|(anchor, _)| anchor.is_none()) {
+            let own = key(rule);
+            *anchor = keys.iter().zip(&self.is_taken).position(|(known, is_taken)| !is_taken && *known == own);
+            anchor.iter().for_each(|at| self.is_taken[*at] = true);
+        }
+    }
+}
+
+/// What a rule of nftables asks and does, apart from values: one that differs in a value stands in the place of that which kube-proxy writes.
+fn shape(rule: &nftables::Rule) -> (Vec<Discriminant<Condition>>, Vec<Discriminant<Statement>>) {
+    (rule.conditions.iter().map(discriminant).collect(), rule.statements.iter().map(discriminant).collect())
 }

@@ -22,10 +22,12 @@ mod tests;
 use std::collections::HashSet;
 
 use self::differences::differences;
+#[doc(hidden)]
 pub use self::excerpt::{Completed, completed};
 pub use self::finding::{Difference, Fact, Finding, Subject};
 pub use self::others::Others;
 use self::others::Own;
+use self::sealed::Scope;
 use crate::chains;
 pub use crate::chains::{Frontend, Policy};
 use crate::cluster::Family;
@@ -81,17 +83,18 @@ pub trait Rules: sealed::Rules {}
 
 impl<R: sealed::Rules> Rules for R {}
 
-/// Which rules are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    /// All.
-    All,
-    /// Those of kube-proxy's.
-    Own,
-}
-
 mod sealed {
-    use super::{Finding, Others, Scope};
+    use super::{Finding, Others};
+
+    /// Which rules are compared.
+    #[expect(unnameable_types, reason = "sealed")]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Scope {
+        /// All.
+        All,
+        /// Those of kube-proxy.
+        Own,
+    }
 
     /// Rules that can be compared with others of their mode.
     #[expect(unnameable_types, reason = "sealed")]

@@ -25,12 +25,12 @@ fn main() {
         panic!("{error}");
     }
     divan::main();
-    tell_memory();
+    print_memory();
 }
 
 /// Says how much memory the process had at most: `VmHWM:    123456 kB`.
 #[expect(clippy::print_stdout, reason = "it is a figure beside those that divan prints")]
-fn tell_memory() {
+fn print_memory() {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     status.lines().filter(|line| line.starts_with("VmHWM")).for_each(|line| println!("{line}"));
 }

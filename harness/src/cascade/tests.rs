@@ -64,7 +64,7 @@ other/bar tcp  KUBE-SVC-BAR
 }
 
 #[test]
-fn quiet_tells_what_is_wrong_alone() {
+fn quiet_prints_only_what_is_wrong() {
     let page = console::render(&report(SAVED), quiet());
     assert!(page.starts_with("other/bar tcp"), "{page}");
     let mut even = report(SAVED);

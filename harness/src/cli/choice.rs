@@ -16,7 +16,7 @@ pub(super) struct ChoiceArgs {
     /// Run only tests whose name contains this text.
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
-    /// Run only tests with this tag, or, as `!TAG`, only tests without it. With several tags, one of the wanted is enough.
+    /// Run only tests with this tag, or, as `!TAG`, only tests without it. With several tags, a test needs only one of them.
     #[arg(long, value_name = "TAG", value_delimiter = ',', allow_hyphen_values = true)]
     tag: Vec<TagCondition>,
     /// Run only a shard of the scenarios that have a selected test: 1/4 is the first of four.

@@ -19,8 +19,8 @@ use svclab::text::printable;
 
 /// List all Service traffic that changes between two clusters, or between two kube-proxies for one cluster.
 ///
-/// Every first packet from every vantage point is compared, in classes of packets that neither side tells apart; behind it, later
-/// connections of its client, and its connection, should the rules be replaced while it is open.
+/// Compares all first packets from all vantage points, in classes that each side handles alike; then later connections of the same
+/// clients, and open connections whose rules are replaced.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The cluster before: a scenario, Kubernetes objects, or saved rules as for `svclab verify`.
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// A file with the KubeProxyConfiguration after.
     #[arg(long, value_name = "FILE")]
     after_config: Option<PathBuf>,
-    /// A file of changes that are accepted: YAML, `accepted:` with a list of `change: ID`, and if wanted `services:` and `reason:`.
+    /// A YAML file of accepted changes: `accepted:` with a list of `change: ID`, optionally with `services:` and `reason:`.
     #[arg(long, value_name = "FILE")]
     accept: Option<PathBuf>,
     /// Compare each release with the next, from the one before to the one after, for one cluster.

@@ -5,7 +5,7 @@ use super::console::Console;
 use svclab::Backend;
 use svclab::doctor::{self, Examination};
 
-/// Check by trying whether this machine can run labs, and print a fix for whatever is missing.
+/// Check whether this machine can run labs, and print a fix for whatever is missing.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Print the results as JSON.

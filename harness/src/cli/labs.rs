@@ -43,7 +43,7 @@ impl From<BackendArgs> for Backend {
 /// Options of commands that go through all classes of packets.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(super) struct ClassArgs {
-    /// Follow at most N classes of packets: more take more time and memory. What is left out is reported, and fails.
+    /// Examine at most N classes of packets: more take more time and memory. If classes are left out, the result is a failure.
     #[arg(long, value_name = "N", default_value_t = verify::MOST_CLASSES, value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) most_classes: u32,
 }
@@ -52,7 +52,7 @@ pub(super) struct ClassArgs {
 #[derive(Debug, clap::Args)]
 pub(super) struct SubjectArgs {
     /// Scenario files, or folders that contain them; or files with Kubernetes objects, or with all rules of a node as
-    /// printed by `iptables-save` or `nft list ruleset`. The initial state of the cluster counts.
+    /// printed by `iptables-save` or `nft list ruleset`. Only the initial state of the cluster is examined.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]

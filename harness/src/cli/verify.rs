@@ -37,7 +37,7 @@ pub(crate) struct Args {
     /// Only packets of one sender: `pod/NAME`, `node/NAME`, `localhost@NODE` or `host/NAME`.
     #[arg(long, value_name = "SENDER")]
     from: Option<String>,
-    /// Only packets that start on a node.
+    /// Only packets sent from a node and its pods.
     #[arg(long, value_name = "NODE")]
     node: Option<String>,
     #[command(flatten)]

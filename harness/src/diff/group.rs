@@ -37,7 +37,7 @@ pub(super) struct Key {
     pub(super) family: Family,
     /// The kind of vantage point that sends.
     pub(super) from: VantageKind,
-    /// Only rules for packets in the state INVALID tell the sides apart.
+    /// Only rules for packets in the state INVALID distinguish the sides.
     pub(super) is_invalid: bool,
     /// A packet with a loopback address leaves its node.
     pub(super) leaves_loopback: bool,

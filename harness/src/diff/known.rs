@@ -103,7 +103,7 @@ struct Fits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum When {
     Always,
-    /// Only rules for packets in the state INVALID tell the sides apart.
+    /// Only rules for packets in the state INVALID distinguish the sides.
     Invalid,
     /// They leave their node with a loopback address.
     LeavesLoopback,

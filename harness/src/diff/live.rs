@@ -97,7 +97,7 @@ fn seen(network: &Network<'_>, example: &Example, observed: &FlowObservation) ->
     let branches = prediction.map(|prediction| prediction.branches).unwrap_or_default();
     branches.iter().for_each(|branch| seen.explain(&branch.outcome));
     let predicted = branches.iter().filter_map(|branch| FlowOutcome::predicted(&branch.outcome));
-    // Nobody answers a segment that opens no connection.
+    // A segment that opens no connection gets no reply.
     let is_segment = example.segment().is_some();
     let mut predicted = predicted.map(|one| if is_segment { one.without_reply() } else { one });
     let is_predicted = predicted.any(|predicted| predicted.is_like(&seen));

@@ -1,9 +1,9 @@
 //! Which traffic changes between two clusters, or for one cluster between two kube-proxies.
 //!
-//! Both sides are predicted for the same packets: all first packets from every vantage point, in classes that neither side tells apart
-//! ([`svclab_rules::walk::Classes`]). So the result is complete, and no sample.
+//! Both sides are predicted for the same packets: all first packets from every vantage point, in classes that each side handles
+//! alike ([`svclab_rules::walk::Classes`]). So the result is complete, not a sample.
 //!
-//! - `side`: a cluster with its rules; `compare`: all classes, and those that differ; `later`: what comes behind a first packet;
+//! - `side`: a cluster with its rules; `compare`: all classes, and those that differ; `later`: what follows a first packet;
 //! - `target`: what a packet is sent to, of a service with which `traits`; `fate`: what becomes of it; `outcome`: whether the same;
 //! - `group`: classes that change alike; `release`: the release or mode that brings a change; `known`: documented differences; `merge`:
 //!   groups to a few changes;

@@ -6,7 +6,7 @@ use super::words::{self, expected_source, is_at, label};
 use super::{Context, Field, Findings, Shares, check_source};
 use crate::observation::{INDEPENDENT, Tally};
 use crate::scenario::{Balance, Expectation, ExpectedOutcome, SourceExpectation, Target};
-use crate::stats::{FalseAlarmRate, conclude, fit, flows_to_tell};
+use crate::stats::{FalseAlarmRate, conclude, fit, flows_to_distinguish};
 use crate::text::{counted, grouped};
 
 pub(super) fn judge(expectation: &Expectation, tally: &Tally, context: &Context, findings: &mut Findings) {
@@ -234,7 +234,7 @@ fn judge_affinity(expected: bool, targets: &[Target], tally: &Tally, findings: &
     let reached: Vec<&SocketAddr> = tally.delivered.keys().collect();
     let words = if expected { "all flows at one endpoint" } else { "flows at several endpoints" };
     let names: Vec<String> = reached.iter().map(|at| label(targets, **at)).collect();
-    let needed = flows_to_tell(targets.len());
+    let needed = flows_to_distinguish(targets.len());
     if reached.is_empty() {
         findings.differ(Field::Affinity, words, "nothing", "no flow was delivered");
     } else if reached.len() > 1 {

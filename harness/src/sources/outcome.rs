@@ -63,7 +63,7 @@ impl FlowOutcome {
         })
     }
 
-    /// The same where nobody answers.
+    /// The same without a reply.
     pub(crate) fn without_reply(mut self) -> Self {
         if let Self::Delivered { reply, .. } = &mut self {
             *reply = None;

@@ -214,21 +214,15 @@ mod tests {
         check(&network, &prediction, matched);
     }
 
+    fn dropped_on_worker() -> FlowOutcome {
+        let at = "node/worker".to_owned();
+        FlowOutcome::Dropped { at, is_astray: false, is_unheard: false, is_martian: false }
+    }
+
     #[test]
     fn the_branch_that_the_kernel_took_is_found() {
         with_kernel(|network, prediction, matched| {
-            let (way, comparison) = nearest(
-                network,
-                &prediction.branches,
-                &matched,
-                &FlowOutcome::Dropped {
-                    at: "node/worker".to_owned(),
-                    is_astray: false,
-                    is_unheard: false,
-                    is_martian: false,
-                },
-            )
-            .unwrap();
+            let (way, comparison) = nearest(network, &prediction.branches, &matched, &dropped_on_worker()).unwrap();
             assert_eq!((way, comparison.alike, &comparison.difference), (1, matched.len(), &None));
             let of_ways = comparison.matched.iter().flatten().filter(|one| **one == Some(true)).count();
             assert_eq!(of_ways, matched.len());
@@ -269,18 +263,7 @@ mod tests {
         with_kernel(|network, prediction, mut matched| {
             let netns = network.topology().find("node/worker2").unwrap();
             matched.push(Traced { netns, ..matched[0].clone() });
-            let (_, comparison) = nearest(
-                network,
-                &prediction.branches,
-                &matched,
-                &FlowOutcome::Dropped {
-                    at: "node/worker".to_owned(),
-                    is_astray: false,
-                    is_unheard: false,
-                    is_martian: false,
-                },
-            )
-            .unwrap();
+            let (_, comparison) = nearest(network, &prediction.branches, &matched, &dropped_on_worker()).unwrap();
             let difference = comparison.difference.unwrap();
             assert_eq!((difference.place.as_str(), difference.predicted), ("node/worker2", None));
         });

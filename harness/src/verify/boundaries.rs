@@ -24,7 +24,7 @@ struct OfProtocol {
 
 /// The addresses, ports and ranges that a promise may ask for.
 ///
-/// Ports come before addresses: few ports are those of services, so packets to other ports are not told apart by services' addresses.
+/// Ports come before addresses: few ports are those of services, so packets to other ports are not split by services' addresses.
 #[derive(Default)]
 pub(crate) struct Boundaries {
     /// The ports of services, and for each the addresses.
@@ -33,7 +33,7 @@ pub(crate) struct Boundaries {
     /// Addresses of nodes, of each family.
     nodes: [Keys; 2],
     node_ports: Ports,
-    /// Sets of addresses that a promise does not tell apart, of each family: those of services by kind, pods' by node; and ranges that an
+    /// Sets of addresses that a promise does not distinguish, of each family: those of services by kind, pods' by node; and ranges that an
     /// address may be of.
     sets: [Vec<Intervals>; 2],
     ranges: [Vec<Intervals>; 2],
@@ -144,7 +144,7 @@ impl Frontends {
     }
 }
 
-/// Addresses that a promise does not tell apart.
+/// Addresses that a promise does not distinguish.
 fn sets(cluster: &Cluster) -> Vec<Vec<IpAddr>> {
     let services = || cluster.services.iter();
     let balancers = services().flat_map(|service| service.load_balancer.iter().map(|ingress| ingress.ip));

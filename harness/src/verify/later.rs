@@ -69,7 +69,7 @@ impl Behind<'_, '_> {
         let own = other.map(|other| self.destinations(&other, &[], 0));
         let all: Vec<&PredictedBranch> =
             self.prediction.branches.iter().filter(|one| endpoint(one).is_some()).collect();
-        // What nobody notices of all first connections together is not noticed of one.
+        // Where all first connections together change nothing, none of them does alone.
         let is_forgotten = self.destinations(&self.packet, &all, seconds.saturating_add(1)) == fresh;
         let is_private = other.map(|other| self.destinations(&other, &all, 0)) == own;
         for (first, to) in all.iter().filter_map(|first| Some((*first, endpoint(first)?))) {

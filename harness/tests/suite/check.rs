@@ -36,7 +36,7 @@ endpoints: [{addresses: [web.example]}]
 
 /// What has no effect, with the place of its object; not reported without `-v`.
 #[test]
-fn what_is_ignored_is_told_with_its_place() {
+fn what_is_ignored_is_reported_with_its_place() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ignored-objects");
     fs::create_dir_all(&folder).expect("a folder");
     fs::write(folder.join("ignored.yaml"), SCENARIO).expect("a scenario");

@@ -48,7 +48,7 @@ fn failing(folder: &Path) -> String {
 #[case::rules(&["rules", SEED])]
 #[case::check(&["check", SEED])]
 #[case::help(&["--help"])]
-fn output_that_cannot_be_written_is_told(#[case] arguments: &[&str]) {
+fn output_that_cannot_be_written_is_reported(#[case] arguments: &[&str]) {
     let full = File::options().write(true).open("/dev/full").expect("/dev/full");
     let output = svclab(arguments).stdout(full).output().expect("svclab starts");
     let printed = "standard output cannot be written: no space left on device\n";
@@ -263,7 +263,7 @@ fn each_scenario_has_its_own_capture() {
 
 /// What has several probes says which one failed, by the number of the step and the family.
 #[test]
-fn a_step_is_told_from_others() {
+fn a_step_is_distinguished_from_others() {
     let file = folder("steps").join("steps.yaml");
     let text = "name: f\ncluster: {podCIDRs: [10.244.0.0/16, 'fd00:244::/48']}\nnodes: [{name: n}]\npods: [{name: a}, {name: b}]\ntests:\n  \
                 - {name: one, probe: {from: pod/a, to: 'pod/b:80'}, expect: {dropped: true}}\n  \

@@ -35,7 +35,7 @@ fn counters_that_contradict_arrivals_are_an_internal_error() {
 #[rstest]
 #[case::by_a_rule_that_keeps_the_port("without-port")]
 #[case::once_more_on_another_node("translated-again")]
-fn flows_that_counters_do_not_tell_of_are_judged(#[case] name: &str) {
+fn flows_that_no_counter_determines_are_judged(#[case] name: &str) {
     let file = format!("tests/counting/{name}.yaml");
     let output = Command::new(env!("CARGO_BIN_EXE_svclab")).args(["run", &file]).output().expect("svclab starts");
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));

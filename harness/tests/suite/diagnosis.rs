@@ -134,7 +134,7 @@ tests:
 /// A UDP connection goes on by way of a node that the policy has come to exclude. Where that fails a test, the report says so; and nothing
 /// is forgotten on diagnosis of a failure while tests go on.
 #[rstest]
-fn what_earlier_flows_left_behind_is_told(#[values("iptables", "nftables")] mode: &str) {
+fn what_earlier_flows_left_behind_is_reported(#[values("iptables", "nftables")] mode: &str) {
     let probe = "probe: {from: host/outside, to: 'nodeport/dns:53@worker', sourcePort: 40000}";
     let scenario = parsed(&format!(
         "name: a policy that changes

@@ -64,7 +64,7 @@ fn a_node_port() {
     OutcomeKind::Rejected,
     "by table kube-proxy: reject-chain reject"
 )]
-fn the_end_is_told(
+fn the_end_is_reported(
     #[case] file: &str,
     #[case] from: &str,
     #[case] to: &str,
@@ -126,7 +126,7 @@ fn a_picture_stands_alone() {
 #[case::protocol(&["--from", "pod/client", "--to", "service/web:80", "--protocol", "tpc"], "invalid protocol `tpc`")]
 #[case::family(&["--from", "pod/client", "--to", "service/web:80", "--family", "ipv6"], "have no IPv6 address")]
 #[case::step(&["--from", "pod/client", "--to", "service/web:80", "--step", "9"], "there is no step 9")]
-fn mistakes_of_the_arguments_are_told_as_those_of_a_scenario(#[case] arguments: &[&str], #[case] printed: &str) {
+fn errors_of_arguments_are_reported_like_those_of_a_scenario(#[case] arguments: &[&str], #[case] printed: &str) {
     let output = Command::new(env!("CARGO_BIN_EXE_svclab"))
         .args(["explain", "../scenarios/distribution/three.yaml"])
         .args(arguments)

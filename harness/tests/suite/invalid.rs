@@ -9,7 +9,7 @@ use std::process::Command;
 use rstest::rstest;
 
 #[rstest]
-fn is_refused(#[files("../scenarios/invalid/*.yaml")] scenario: PathBuf) {
+fn is_rejected(#[files("../scenarios/invalid/*.yaml")] scenario: PathBuf) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
     let name = scenario.file_stem().and_then(|name| name.to_str()).expect("a name in UTF-8");
     let output = Command::new(env!("CARGO_BIN_EXE_svclab"))

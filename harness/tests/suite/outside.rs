@@ -91,6 +91,27 @@ fn a_files_name_is_printed_and_not_obeyed(#[case] arguments: &[&str], #[case] co
     fs::remove_dir_all(folder).expect("it is ours");
 }
 
+/// Issue 10, number 18: a report is written whole, with the name as svclab prints it.
+#[test]
+fn a_name_that_is_not_utf8_does_not_lose_the_report() {
+    let folder = folder("not-utf8");
+    let name = OsStr::from_bytes(b"e\xff\xe9.yaml");
+    fs::write(folder.join(name), FAILING).expect("a file");
+    let mut command = svclab(&["run", "--report", "json=r.json,html=r.html,tap=r.tap,junit=r.xml"]);
+    let output = command.arg(name).current_dir(&folder).output().expect("svclab starts");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+    let document: serde_json::Value = serde_json::from_str(&read("r.json")).expect("a document");
+    let scenario = &document["result"]["scenarios"][0];
+    assert_eq!(scenario["file"], r"e\xff\xe9.yaml");
+    assert_eq!(scenario["status"], "failed");
+    assert_eq!(scenario["tests"][0]["name"], "the packet is dropped");
+    for file in ["r.html", "r.tap", "r.xml"] {
+        assert!(read(file).contains("the packet is dropped"), "{file}");
+    }
+    fs::remove_dir_all(folder).expect("it is ours");
+}
+
 /// Errors show the file's name and their lines; both may be foreign text.
 #[rstest]
 #[case::name("name: \"a\\n::error title=pwn::x\"\n")]
@@ -102,7 +123,7 @@ fn a_files_name_is_printed_and_not_obeyed(#[case] arguments: &[&str], #[case] co
     "name: f\nnodes: [{name: n}]\nrules: {n: {install: instead, text: \"*filter\\n-A FORWARD ##[error]x\\nCOMMIT\\n\"}}\n"
 )]
 #[case::object("apiVersion: v1\nkind: \"X\\n::error title=pwn::x\"\nmetadata: {name: \"\\e[8m\"}\n")]
-fn mistakes_are_told_harmlessly(#[case] text: &str) {
+fn errors_are_reported_harmlessly(#[case] text: &str) {
     let folder = folder("mistakes");
     for name in NAMES.map(OsStr::from_bytes) {
         fs::write(folder.join(name), text).expect("a file");
@@ -121,7 +142,7 @@ fn mistakes_are_told_harmlessly(#[case] text: &str) {
 #[case::unknown_file(&["run", "x\n::error title=pwn::x"])]
 #[case::node(&["rules", "--node", "x\n::error title=pwn::x", "f.yaml"])]
 #[case::service(&["cascade", "--service", "x\n::error title=pwn::x", "f.yaml"])]
-fn arguments_are_told_harmlessly(#[case] arguments: &[&str]) {
+fn arguments_are_reported_harmlessly(#[case] arguments: &[&str]) {
     let folder = folder("arguments");
     fs::write(folder.join("f.yaml"), FAILING).expect("a file");
     let output = svclab(arguments).current_dir(&folder).output().expect("svclab starts");

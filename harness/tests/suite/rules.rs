@@ -132,7 +132,7 @@ fn without_a_name_the_first_node_is_chosen_and_that_is_said(#[case] path: &str) 
 #[case::a_folder(&["../scenarios"], "../scenarios:1:1: cannot read the file")]
 #[case::configuration_of_a_scenario(&[SEED, "--proxy-config", SEED], "--proxy-config is for plain Kubernetes objects")]
 #[case::no_configuration(&[OBJECTS, "--proxy-config", OBJECTS], "this is not a KubeProxyConfiguration")]
-fn what_is_wrong_is_told(#[case] arguments: &[&str], #[case] message: &str) {
+fn what_is_wrong_is_reported(#[case] arguments: &[&str], #[case] message: &str) {
     let output = svclab(arguments);
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(stdout(&output), "");
@@ -182,7 +182,7 @@ fn a_recording_is_no_difference(#[case] mode: &str, #[case] name: &str, #[case] 
 
 /// Rules that an administrator adds to kube-proxy's are counted; what is missing is missing in the file.
 #[test]
-fn differences_of_nftables_are_told_in_words_of_services_too() {
+fn differences_of_nftables_are_reported_in_words_of_services_too() {
     let options = [SEED, "--quiet", "--mode", "nftables", "--version", "1.33"];
     let written = stdout(&svclab(&options)).to_owned();
     let other = "table inet admin {\n\tchain input {\n\t\ttcp dport 22 drop\n\t}\n}\n";
@@ -210,7 +210,7 @@ fn an_option_without_effect_is_reported() {
 
 /// A table that was not saved is reported once, with how to save it; a release that fits better is named where none was.
 #[test]
-fn what_explains_many_differences_is_told() {
+fn what_explains_many_differences_is_reported() {
     let node = ["--node", "worker1"];
     let written = stdout(&svclab(&[&[SEED][..], &node].concat())).to_owned();
     let nat = written.find("*nat").expect("a table nat");
@@ -228,7 +228,7 @@ fn what_explains_many_differences_is_told() {
 
 /// What is missing is missing in the file; both languages of iptables are read.
 #[test]
-fn differences_are_told_in_words_of_services() {
+fn differences_are_reported_in_words_of_services() {
     let scenario = scenario::load(Path::new(SEED)).expect("a sound scenario");
     let node = scenario.cluster.nodes[0].name.as_str();
     let written = stdout(&svclab(&[SEED, "--node", node])).to_owned();

@@ -63,7 +63,7 @@ pub(crate) fn is_without_services(recording: &Path) -> bool {
 }
 
 /// Parts of the paths of recordings that do not say enough to write the same rules: external IPs that a gate turns off.
-const UNTOLD: [&str; 1] = ["/external-ips-off/v1.36"];
+const UNREPORTED: [&str; 1] = ["/external-ips-off/v1.36"];
 
 /// For the objects that are read from a recording, svclab writes the recording again. Left out is what rules do not show: endpoints that
 /// serve policy Local and not Cluster by topology hints, that no node port is served in iptables mode but on loopback addresses, for
@@ -80,12 +80,12 @@ fn the_same_rules_are_written_for_what_is_assumed(
 ) {
     let is_of = |pattern: &&str| file.to_string_lossy().contains(pattern);
     let is_without_services = is_without_services(&file);
-    let is_untold = UNTOLD.iter().any(is_of);
+    let is_unreported = UNREPORTED.iter().any(is_of);
     match assumed(&file) {
         Ok(printed) => {
             assert!(!is_without_services, "a Service is found: {printed:#?}");
             let is_same = printed.iter().any(|words| words.contains("which generates the same rules"));
-            assert_eq!(is_same, !is_untold, "{printed:#?}");
+            assert_eq!(is_same, !is_unreported, "{printed:#?}");
         }
         Err(mistakes) => {
             assert!(mistakes.contains("no rules for a Service found"), "{mistakes}");
@@ -156,7 +156,7 @@ fn an_unmodified_recording_is_found_in_order(#[case] recording: &str) {
 
 /// That the tables which were looked at are in order must not pass for all of the node's rules.
 #[test]
-fn tables_that_were_not_verified_are_told_with_the_result() {
+fn tables_that_were_not_verified_are_reported_with_the_result() {
     let file = "../rules/tests/golden/nodeport-local/v1.36-nftables/nft-ruleset.txt";
     let text = input::read_file(Path::new(file)).unwrap();
     let text = format!("{text}table inet fw {{\n\tchain forward {{\n\t\ttcp dport 8080 drop\n\t}}\n}}\n");

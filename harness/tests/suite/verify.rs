@@ -109,7 +109,7 @@ fn sources_agree(
 #[rstest]
 #[case::never_matches("-m ttl --ttl-lt 5", Disagreement::Unknown)]
 #[case::matches("-m ttl --ttl-gt 5", Disagreement::Unkept)]
-fn what_no_rule_can_tell_is_no_agreement(#[case] condition: &str, #[case] expected: Disagreement) {
+fn unknown_matches_are_no_agreement(#[case] condition: &str, #[case] expected: Disagreement) {
     testing::privileged(|| {
         let mut scenario = scenario::load(Path::new("../scenarios/cluster-ip/same-node.yaml")).unwrap();
         scenario.rules.push(OtherRules {
@@ -202,7 +202,7 @@ endpoints:
 ";
 
 #[test]
-fn plain_objects_are_verified_with_what_they_do_not_tell_assumed() {
+fn plain_objects_are_verified_with_what_they_lack_assumed() {
     let path = Path::new("objects.yaml");
     let assumed = infer::from_objects(OBJECTS, path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     assert_eq!(
@@ -265,7 +265,7 @@ fn no_range_that_iptables_refuses_is_assumed(#[files("../rules/tests/golden/*/cl
 
 /// That nothing can be reached would pass for agreement, so it is reported: kube-proxy does not look for the pods of a Deployment.
 #[test]
-fn a_service_without_endpoints_is_told() {
+fn a_service_without_endpoints_is_reported() {
     let (service, _) = OBJECTS.split_once("---").unwrap();
     let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\n";
     let text = format!("{service}---\n{deployment}");
@@ -278,7 +278,7 @@ fn a_service_without_endpoints_is_told() {
 }
 
 #[test]
-fn mistakes_of_plain_objects_are_told_in_their_file() {
+fn errors_of_plain_objects_are_reported_in_their_file() {
     let text = OBJECTS.replace("nodePort: 30080", "nodePort: 80");
     let mistakes = infer::from_objects(&text, Path::new("objects.yaml")).unwrap_err();
     assert_eq!(mistakes.errors.len(), 1, "{mistakes}");

@@ -329,9 +329,9 @@ fn a_port_without_a_protocol_is_a_rule_that_the_kernel_refuses() {
 }
 
 #[test]
-fn shares_behind_what_is_not_understood_are_not_known() {
+fn shares_behind_an_unknown_match_are_unknown() {
     let cascade = one(
-        "-m nobody --knows it -j ACCEPT\n-m statistic --mode random --probability 0.5 -j KUBE-SEP-A\n-j KUBE-SEP-B",
+        "-m unknown --option value -j ACCEPT\n-m statistic --mode random --probability 0.5 -j KUBE-SEP-A\n-j KUBE-SEP-B",
     );
     assert_eq!(cascade.assessment(), Assessment::Unknown);
     assert!(cascade.steps.iter().all(|step| !cascade.is_known(step)));

@@ -125,7 +125,7 @@ fn rules_that_only_count_mean_nothing(#[case] counted: &str, #[case] reported: &
     "INVALID",
     "chain KUBE-FORWARD of filter: rule `-A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP` is missing"
 )]
-fn a_missing_rule_is_told_in_words(#[case] part: &str, #[case] reported: &str) {
+fn a_missing_rule_is_reported_in_words(#[case] part: &str, #[case] reported: &str) {
     assert_eq!(findings(&[(line(part), "")]), [reported]);
 }
 
@@ -203,7 +203,7 @@ fn shares_with_another_number_of_endpoints_are_fair_to_the_digits_of_the_text(
 }
 
 #[test]
-fn an_endpoint_of_many_that_gets_a_fifth_more_is_told() {
+fn an_endpoint_of_many_that_gets_a_fifth_more_is_reported() {
     let right = format!("probability 0.0100000000 -j {}\n", endpoint_chain(99));
     let found = many(199, 10);
     assert!(found.contains(&right));
@@ -225,13 +225,13 @@ fn another_timeout_of_affinity_shows_both_rules() {
 }
 
 #[test]
-fn a_policy_is_told() {
+fn a_policy_is_reported() {
     let reported = "chain FORWARD of filter: the policy is DROP instead of ACCEPT";
     assert_eq!(findings(&[(":FORWARD ACCEPT", ":FORWARD DROP")]), [reported]);
 }
 
 #[test]
-fn rules_in_another_order_are_told_where_order_counts() {
+fn rules_in_another_order_are_reported_where_order_counts() {
     let masquerade = line("! -s 10.244");
     let last = line("-j KUBE-SEP-IQIBSY2R4USWK4F3");
     let moved = format!("{last}{masquerade}");
@@ -261,7 +261,7 @@ fn comments_counters_and_the_order_of_endpoints_mean_nothing() {
 }
 
 #[test]
-fn a_service_without_a_name_is_told_by_its_hash() {
+fn a_service_without_a_name_is_named_by_its_hash() {
     let anonymous: String = RULES
         .lines()
         .map(|line| match line.split_once(" -m comment --comment \"") {
@@ -279,7 +279,7 @@ fn a_service_without_a_name_is_told_by_its_hash() {
 
 /// Docker, the kubelet, kube-router and an administrator write into the same tables.
 #[test]
-fn rules_of_others_are_counted_and_told_apart() {
+fn rules_of_others_are_counted_and_distinguished() {
     let others = ":DOCKER - [0:0]\n:KUBE-KUBELET-CANARY - [0:0]\n:KUBE-ROUTER-INPUT - [0:0]\n:KUBE-FIREWALL - [0:0]\n\
                   -A FORWARD -j DOCKER\n-A FORWARD -j KUBE-ROUTER-INPUT\n-A FORWARD -i docker0 -j ACCEPT\n\
                   -A DOCKER -j RETURN\n-A KUBE-ROUTER-INPUT -j RETURN\n-A KUBE-FIREWALL -j RETURN\n-A KUBE-FORWARD";
@@ -292,7 +292,7 @@ fn rules_of_others_are_counted_and_told_apart() {
 
 /// A jump in one of the kernel's chains, and a chain that no other program creates, are kube-proxy's.
 #[test]
-fn what_is_kube_proxys_is_told_as_such() {
+fn what_is_kube_proxys_is_reported_as_such() {
     let jump = line("-j KUBE-FORWARD");
     let text = RULES.replace(jump, ":KUBE-LOAD-BALANCER - [0:0]\n-A FORWARD -j KUBE-SERVICES\n");
     let reported = compare_machines(&read(RULES), &read(&text));
@@ -325,7 +325,7 @@ fn a_table_that_is_missing_is_one_finding() {
 }
 
 #[test]
-fn what_stands_in_a_text_is_told_with_its_line() {
+fn what_stands_in_a_text_is_reported_with_its_line() {
     let drop = "-A KUBE-FORWARD -i eth9 -j DROP\n";
     let text = RULES.replace("0.50000000000", "0.25000000000").replacen(
         "-A KUBE-FORWARD",

@@ -196,8 +196,8 @@ proptest! {
         for source in ["203.0.113.77", "10.2.0.1", "10.1.2.3"] {
             for (port, mark) in [(40_000, 0), (1500, 0), (40_000, 1), (1500, 0x4000)] {
                 let other = walked(&program, source, port, mark);
-                let is_told = is_same(&other, &own) || cases.iter().any(|case| is_same(case, &other));
-                prop_assert!(is_told, "{text}\nfrom {source}:{port}, mark {mark}: {other:?}\n{own:?}\n{cases:?}");
+                let is_known = is_same(&other, &own) || cases.iter().any(|case| is_same(case, &other));
+                prop_assert!(is_known, "{text}\nfrom {source}:{port}, mark {mark}: {other:?}\n{own:?}\n{cases:?}");
                 prop_assert!(is_same(&other, &own) || cascade.assessment() == Assessment::Defective, "{text}");
             }
         }

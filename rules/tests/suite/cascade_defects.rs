@@ -301,7 +301,7 @@ fn a_cascade_in_prerouting_is_asked_for_what_it_translates(
     "the kernel chooses an address from"
 )]
 #[case::condition(":KUBE-SVC-CDGG", "", "-m u32 --u32 \"0=1\" -j DROP", "is not modelled")]
-fn what_nobody_can_say_is_unknown(#[case] head: &str, #[case] more: &str, #[case] rule: &str, #[case] said: &str) {
+fn what_cannot_be_evaluated_is_unknown(#[case] head: &str, #[case] more: &str, #[case] rule: &str, #[case] said: &str) {
     let text = edited(THREE, ":KUBE-SVC-CDGG", head);
     let cascade = iptables(&edited(&text, FIRST_BALANCING, &format!("{more}{SVC}{rule}\n{FIRST_BALANCING}")));
     assert_ne!(cascade.assessment(), Assessment::Even);

@@ -145,20 +145,20 @@ fn every_deleted_element_and_rule_is_found(
             let mut changed = whole.clone();
             let element = changed.tables[0].sets[set].elements.remove(at);
             let names = names_of_element(&table.sets[set].name, &element);
-            only_told(&compare(&whole, &changed), &names, &format!("{element:?} of {}", table.sets[set].name));
+            only_reported(&compare(&whole, &changed), &names, &format!("{element:?} of {}", table.sets[set].name));
         }
         for (chain, at) in rules.into_iter().step_by(step) {
             let mut changed = whole.clone();
             let rule = changed.tables[0].chains[chain].rules.remove(at);
             let name = &table.chains[chain].name;
             let shown = nftables::print_rule(&rule, family);
-            only_told(&compare(&whole, &changed), &[of_chain(name)], &format!("{shown} of {name}"));
+            only_reported(&compare(&whole, &changed), &[of_chain(name)], &format!("{shown} of {name}"));
         }
     }
 }
 
 /// Something is reported, all of it is missing, and each finding names one of these.
-fn only_told(findings: &[Finding], names: &[String], deleted: &str) {
+fn only_reported(findings: &[Finding], names: &[String], deleted: &str) {
     assert!(!findings.is_empty(), "not found: {deleted}");
     for finding in findings {
         let reported = finding.to_string();

@@ -65,7 +65,7 @@ fn the_youngest_chain_translates(#[case] older: usize, #[case] to: &str, #[case]
 #[rstest]
 #[case::of_nftables("10.244.9.9", "10.244.0.3", Some(("kube-proxy", "filter-forward")))]
 #[case::policy_of_iptables("10.244.1.1", "10.244.0.4", Some(("filter", "FORWARD")))]
-#[case::nobody("10.244.9.9", "10.244.0.4", None)]
+#[case::neither("10.244.9.9", "10.244.0.4", None)]
 fn either_language_drops(
     #[case] from: &str,
     #[case] to: &str,

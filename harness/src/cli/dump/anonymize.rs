@@ -17,7 +17,7 @@ use svclab::text::{counted, grouped, one_line};
 ///
 /// Every word that svclab does not know as one of Kubernetes, netfilter or plain English becomes another one of the same length, the same
 /// wherever it stands; addresses keep their common prefixes, private ranges and families; hashes in names of chains are computed
-/// anew. Ports, numbers, times and the lengths of names stay. A text stays a text; a folder or archive becomes one archive (tar.gz).
+/// anew. Ports, numbers, times and the lengths of names stay. A file is written as a file; a folder or archive as one archive (tar.gz).
 /// The result is read again: exits with status 1 if a piece is not read as before, or if the rules do something else with a packet.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -26,7 +26,7 @@ pub(super) struct Args {
     /// The file to write; `-` for standard output.
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// Choose what replaces what by this text, for the same result again. Anyone who has it can recover names [default: random]
+    /// Derive the replacements from this text, so that the result can be reproduced. Anyone who has it can recover names [default: random]
     #[arg(long, value_name = "TEXT")]
     seed: Option<String>,
 }

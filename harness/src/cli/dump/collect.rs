@@ -8,7 +8,7 @@ use crate::cli::failure::Failure;
 use svclab::collect::{SCRIPT, Target, collect};
 use svclab::text::{printable, reason};
 
-/// Collect what this node shows of Services in one archive, which every command of svclab reads.
+/// Collect all that concerns Service traffic on this node in one archive, which every command of svclab reads.
 ///
 /// Rules of all backends with counters, addresses, routes, connections, kernel settings, kube-proxy's configuration and log, and
 /// Kubernetes objects where kubectl works. Nothing on the node is changed. Secrets are not read, and tokens, passwords and keys are

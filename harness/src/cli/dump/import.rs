@@ -11,17 +11,17 @@ use svclab::infer::{NodeFile, from_evidence, tests};
 use svclab::scenario::print;
 use svclab::text::{one_line, printable};
 
-/// Make a self-contained scenario of what was sent: nodes with their own rules, Services, endpoints, pods, and a test of each
+/// Make a self-contained scenario out of what was sent: nodes with their own rules, Services, endpoints, pods, and a test of each
 /// service port.
 ///
-/// What the input does not say is assumed, and written at the top of the scenario and on standard error. `svclab run` then shows which traffic is
-/// broken, and `svclab explain` by which rule.
+/// What the input does not say is assumed; assumptions are listed at the top of the scenario and on standard error. `svclab run` then
+/// shows which traffic is broken, and `svclab explain` by which rule.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Files, folders or archives (tar, tar.gz, zip); `-` for standard input [default: the files of --node]
     #[arg(required_unless_present = "node", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// The scenario that is written; `-` for standard output.
+    /// The scenario to write; `-` for standard output.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// The node that rules in a file, or in a folder of files, come from; repeat it for several. Of a single input NAME is enough.

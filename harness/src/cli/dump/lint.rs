@@ -13,13 +13,13 @@ use svclab::lint::{CATALOG, Finding, Severity, json, lint, render};
 
 /// Find what is wrong in rules and in what was sent along with them: objects, connections, settings.
 ///
-/// Each finding has its place, what it does to which traffic, an issue that it would have explained, and what to ask a reporter
-/// for. Exits with status 1 if there is a finding of the severity of `--fail-on`, or a graver one.
+/// Each finding has its place, its effect on which traffic, a reported issue with the same cause, and what to ask the reporter
+/// for. Exits with status 1 if a finding has the severity of `--fail-on` or a higher one.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// A file, folder or archive (tar, tar.gz, zip); `-` for standard input.
     input: PathBuf,
-    /// The least severity that makes the exit status 1.
+    /// The lowest severity that makes the exit status 1.
     #[arg(long, value_enum, default_value = "warning", value_name = "SEVERITY")]
     fail_on: FailOn,
     /// Leave out findings of this kind; repeat it for several.

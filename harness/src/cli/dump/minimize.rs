@@ -12,10 +12,10 @@ use svclab::minimize::{Choice, Kernel, MinimizeError, Minimized, Size, minimize}
 use svclab::text::{counted, grouped};
 use svclab::verify::Options;
 
-/// Take away from an input what a failure does not need, and write what is left as a scenario.
+/// Reduce an input to what a failure needs, and write that as a scenario.
 ///
 /// Of the flows on which `svclab verify --no-lab` reports that promise and prediction disagree, the first kind is kept: services,
-/// endpoints, nodes, hosts, rules, settings and fields go as long as the same sender still fails in the same way for the same service.
+/// endpoints, nodes, hosts, rules, settings and fields are removed as long as the same sender still fails in the same way for the same service.
 /// The result is then verified in a lab. Exits with status 1 if no flow fails, or if the lab does not show the failure.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -28,7 +28,7 @@ pub(super) struct Args {
     inputs: InputArgs,
     #[command(flatten)]
     labs: LabArgs,
-    /// Only predict: build no lab in the end.
+    /// Only predict: do not verify the result in a lab.
     #[arg(long)]
     no_lab: bool,
     /// Keep a failure of this service: `NAMESPACE/NAME` or `NAME`, with or without `:PORT`.

@@ -8,7 +8,7 @@ use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use svclab::evidence::{json, render};
 
-/// Show which pieces an input has: the format and lines of each, how lines were mended, and all lines that were not read.
+/// Show which pieces an input has: the format and lines of each, how lines were repaired, and all lines that were not read.
 ///
 /// Exits with status 2 if nothing is recognised.
 #[derive(Debug, clap::Args)]

@@ -107,7 +107,7 @@ fn pod_ranges(cluster: &Cluster) -> Vec<IpNet> {
     Family::ALL.into_iter().filter_map(of_family).collect()
 }
 
-/// Whether nothing tells pods of the cluster from other sources.
+/// Whether nothing distinguishes pods of the cluster from other sources.
 fn lacks_local_sources(proxy: &ProxyConfig) -> bool {
     proxy.detect_local == DetectLocal::ClusterCidr && proxy.cluster_cidrs.is_empty() && !proxy.masquerade_all
 }

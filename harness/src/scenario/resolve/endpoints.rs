@@ -253,7 +253,7 @@ fn of_family(family: Family, raw: &RawEndpoints, at: At<'_>, findings: &mut Find
     let written = |list: &[String], at: At<'_>, findings: &mut Findings| {
         for (index, text) in list.iter().enumerate() {
             if text.trim().parse::<IpAddr>().is_ok_and(|ip| Family::of(ip) != family) {
-                let message = format!("`{text}` is not an {family} address, as `addressType` demands");
+                let message = format!("`{text}` is not an {family} address, as `addressType` requires");
                 findings.wrong(at.item(index), message, "Move it to an entry of its own, or change `addressType`.");
             }
         }

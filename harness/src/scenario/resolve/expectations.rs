@@ -14,7 +14,7 @@ use crate::scenario::model::{
     pod_label,
 };
 use crate::scenario::schema::{RawBalance, RawDropped, RawExpect, RawRejectKind, RawRejected};
-use crate::stats::{flows_to_meet_all, flows_to_tell};
+use crate::stats::{flows_to_meet_all, flows_to_distinguish};
 use crate::text::UNDERLAY;
 use crate::yaml::{At, Place};
 
@@ -155,7 +155,7 @@ fn enough_for_affinity(outcome: Option<&ExpectedOutcome>, at: At<'_>, flows: Flo
         Some(ExpectedOutcome::Delivered(targets)) => targets.len(),
         _ => 0,
     };
-    let needed = flows_to_tell(endpoints);
+    let needed = flows_to_distinguish(endpoints);
     if let Flows::Exactly(flows @ 2..) = flows
         && at.has("affinity")
         && flows < needed

@@ -144,7 +144,7 @@ fn tcp_flags(
         findings.wrong(at.key(), message, "Omit it, or set `protocol: tcp`.");
     }
     if node_of(from, scene).is_some() {
-        let message = "a process on a node sends no segments of its own making";
+        let message = "a process on a node cannot send TCP segments with chosen flags";
         findings.wrong(at.key(), message, "Send from a pod without `hostNetwork` or from `host/NAME`, or omit it.");
     }
     let known = TcpFlags::SYN.with(TcpFlags::ACK).with(TcpFlags::FIN).with(TcpFlags::RST);

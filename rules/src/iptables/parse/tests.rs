@@ -141,7 +141,7 @@ fn commands_of_restore_are_carried_out() {
     51,
     "`1.5` is not a valid probability from 0 to 1"
 )]
-fn mistakes_are_told_with_their_place(#[case] text: &str, #[case] column: usize, #[case] message: &str) {
+fn errors_are_reported_with_their_place(#[case] text: &str, #[case] column: usize, #[case] message: &str) {
     let mut errors = parse(text, Family::Ipv4).unwrap_err();
     // These texts end early, which is reported as well.
     errors.retain(|error| !error.message.contains("is not ended"));
@@ -151,7 +151,7 @@ fn mistakes_are_told_with_their_place(#[case] text: &str, #[case] column: usize,
 }
 
 #[test]
-fn all_mistakes_of_a_document_are_told() {
+fn all_errors_of_a_document_are_reported() {
     let errors = parse(&document(&["-A X -s x", "-A X -j ACCEPT", "-A Y -j ACCEPT"]), Family::Ipv4).unwrap_err();
     assert_eq!(errors.iter().map(|error| error.line).collect::<Vec<_>>(), [6, 8]);
 }

@@ -183,7 +183,7 @@ fn other_texts_are_refused(#[case] text: &str, #[case] message: &str) {
     r#"{"chain": {"family": "ip6", "table": "kube-proxy", "name": "b"}}"#,
     "table ip6 kube-proxy, chain b: there is no such table"
 )]
-fn what_tables_have_no_room_for_is_told_with_its_place(#[case] object: &str, #[case] message: &str) {
+fn what_tables_have_no_room_for_is_reported_with_its_place(#[case] object: &str, #[case] message: &str) {
     assert_eq!(first_error(&document(object)), message);
 }
 

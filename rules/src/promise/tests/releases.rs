@@ -192,7 +192,7 @@ fn before_dual_stack_a_node_serves_one_family() {
 }
 
 #[test]
-fn an_unknown_release_is_told() {
+fn an_unknown_release_is_reported() {
     let mut cluster = cluster();
     cluster.proxy.version = "1.99".to_owned();
     assert!(Promises::of(&cluster).is_err());

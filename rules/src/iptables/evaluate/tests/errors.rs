@@ -30,7 +30,7 @@ use super::*;
     "*nat\n-A INPUT -j DNAT --to-destination 10.0.0.1\nCOMMIT\n",
     "table nat, chain INPUT, rule 1: DNAT is not allowed at INPUT"
 )]
-fn a_mistake_is_told_with_its_place(#[case] text: &str, #[case] message: &str) {
+fn an_error_is_reported_with_its_place(#[case] text: &str, #[case] message: &str) {
     let errors = Program::compile(&parse(text, Family::Ipv4).unwrap().rules).unwrap_err();
     assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), [message]);
 }

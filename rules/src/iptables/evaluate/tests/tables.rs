@@ -52,7 +52,7 @@ fn marks_are_cleared_and_flipped() {
 #[case("--restore-mark --right-shift-mark 8")]
 #[case("--restore-mark --mask 0xff --later-option")]
 #[case("--set-xmark 0x1/0xff --left-shift-mark 8")]
-fn what_else_connmark_is_told_is_not_guessed(#[case] options: &str) {
+fn other_options_of_connmark_are_not_guessed(#[case] options: &str) {
     let program = v4(&format!("*mangle\n-A FORWARD -j CONNMARK {options}\nCOMMIT\n"));
     let branch = only_way(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80));
     let HookVerdict::Unknown(unknown) = branch.outcome else { panic!("it is known") };

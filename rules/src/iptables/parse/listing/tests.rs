@@ -95,7 +95,7 @@ fn what_is_not_known_is_no_condition_that_always_holds() {
 #[case::as_written("0.33333", Some(5))]
 #[case::half("0.50000", None)]
 #[case::now("0.33333333349", None)]
-fn short_probabilities_are_told(#[case] number: &str, #[case] digits: Option<usize>) {
+fn short_probabilities_are_reported(#[case] number: &str, #[case] digits: Option<usize>) {
     let text = format!("Chain A (1 references)\nB all -- anywhere anywhere statistic mode random probability {number}");
     assert_eq!(parse_listing(&text).unwrap().short_digits, digits);
 }
@@ -117,7 +117,7 @@ fn ipv6_has_no_option_column() {
 #[case::comment("KUBE-SEP-B  all  --  anywhere  anywhere  /* default/foo")]
 #[case::probability("KUBE-SEP-B  all  --  anywhere  anywhere  statistic mode random")]
 #[case::columns("KUBE-SEP-B  all  --  anywhere")]
-fn a_row_that_is_cut_off_is_told(#[case] row: &str) {
+fn a_row_that_is_cut_off_is_reported(#[case] row: &str) {
     let whole = "Chain KUBE-SEP-A (1 references)\ntarget prot opt source destination\n\
                  MASQUERADE  all  --  anywhere  anywhere\n\
                  DNAT  tcp  --  anywhere  anywhere  tcp to:10.0.0.1:80\n";

@@ -63,7 +63,7 @@ fn all_chains_of_a_hook_have_a_say(
 }
 
 #[test]
-fn a_policy_tells_its_chain() {
+fn a_policy_names_its_chain() {
     let program = two_tables("0; policy accept;\n", "1; policy drop;\n");
     let lost = only_way(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80));
     let HookVerdict::Drop(By::Policy(chain)) = lost.outcome else { panic!("{:?}", lost.outcome) };

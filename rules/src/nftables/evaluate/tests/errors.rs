@@ -36,7 +36,7 @@ const FORWARD: &str = "chain f {\ntype filter hook forward priority 0; policy ac
     "drop\n}\nchain a {\n}\nchain a {\ntype filter hook input priority 0\n}",
     "table ip kube-proxy, chain a: is declared twice, in different ways"
 )]
-fn a_mistake_is_told_with_its_place(#[case] text: &str, #[case] message: &str) {
+fn an_error_is_reported_with_its_place(#[case] text: &str, #[case] message: &str) {
     let errors = Program::compile(&table(&format!("{FORWARD}{text}")), Family::Ipv4).unwrap_err();
     assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), [message]);
 }

@@ -207,7 +207,7 @@ fn tables_of_both_families_are_read() {
 #[case::chain_type(&in_chain("type route hook output priority 0;"), "line 3, column 8: chains of type `route` are not known")]
 #[case::hook(&in_chain("type nat hook egress priority 0;"), "line 3, column 17: there is no hook `egress` in these tables")]
 #[case::priority(&in_chain("type nat hook input priority high;"), "line 3, column 32: `high` is not a valid priority")]
-fn mistakes_are_told_with_their_place(#[case] text: &str, #[case] message: &str) {
+fn errors_are_reported_with_their_place(#[case] text: &str, #[case] message: &str) {
     assert_eq!(first_error(text), message);
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
         Ok(read) => read,
         Err(exit) => return exit,
     };
-    refuse_endless_tests(&mut results);
+    reject_endless_tests(&mut results);
     if args.json {
         if let Err(exit) = print_json(&results, console) {
             return exit;
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 }
 
 /// Rejects balance tests that need more flows than a probe may send when all scenarios run together.
-fn refuse_endless_tests(results: &mut [Read]) {
+fn reject_endless_tests(results: &mut [Read]) {
     let sound: Vec<&Scenario> = results.iter().filter_map(|(_, result)| result.as_ref().ok()).collect();
     let mut found = balance_errors(&sound, &Goal::default()).into_iter();
     for (file, result) in results.iter_mut().filter(|(_, result)| result.is_ok()) {

@@ -138,7 +138,7 @@ mod tests {
     #[case("1")]
     #[case("a/b")]
     #[case("1/1000000000")]
-    fn what_is_no_part_is_refused(#[case] text: &str) {
+    fn what_is_no_part_is_rejected(#[case] text: &str) {
         assert!(text.parse::<Shard>().is_err());
     }
 }

@@ -93,16 +93,16 @@ struct Way {
 /// Tries every feature in every way.
 pub(super) fn examine() -> Vec<Check> {
     let ways = ways();
-    let refusals: Vec<Vec<Option<String>>> = thread::scope(|scope| {
-        let threads: Vec<_> = ways.iter().map(|way| scope.spawn(move || way.refusals())).collect();
+    let rejections: Vec<Vec<Option<String>>> = thread::scope(|scope| {
+        let threads: Vec<_> = ways.iter().map(|way| scope.spawn(move || way.rejections())).collect();
         threads
             .into_iter()
             .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
             .collect()
     });
     let by_feature = FEATURES.iter().enumerate().map(|(number, feature)| {
-        let refusals = refusals.iter().map(|of_way| of_way[number].as_deref());
-        judge(feature, ways.iter().zip(refusals))
+        let rejections = rejections.iter().map(|of_way| of_way[number].as_deref());
+        judge(feature, ways.iter().zip(rejections))
     });
     by_feature.filter(|_| !ways.is_empty()).chain(nftables()).collect()
 }
@@ -123,16 +123,16 @@ fn ways() -> Vec<Way> {
 
 impl Way {
     /// Why each feature is rejected. They are tried one by one only if all together are rejected.
-    fn refusals(self) -> Vec<Option<String>> {
+    fn rejections(self) -> Vec<Option<String>> {
         let all: Vec<&Feature> = FEATURES.iter().collect();
-        match self.refusal(&all) {
+        match self.rejection(&all) {
             None => vec![None; FEATURES.len()],
-            Some(_) => FEATURES.iter().map(|feature| self.refusal(&[feature])).collect(),
+            Some(_) => FEATURES.iter().map(|feature| self.rejection(&[feature])).collect(),
         }
     }
 
     /// Why rules with these features are rejected, if they are.
-    fn refusal(self, features: &[&Feature]) -> Option<String> {
+    fn rejection(self, features: &[&Feature]) -> Option<String> {
         let text = document(features, self.family);
         install(self.backend, self.family, iptables_rules(self.family, &text)).err().map(|error| what_was_said(&error))
     }
@@ -182,22 +182,22 @@ pub(super) fn what_was_said(error: &LabError) -> String {
 /// Sums up the results of a feature.
 fn judge<'a>(feature: &Feature, ways: impl Iterator<Item = (&'a Way, Option<&'a str>)>) -> Check {
     let mut works = Vec::new();
-    let mut refused = Vec::new();
-    let mut first_refuses = false;
-    for (way, refusal) in ways {
-        match refusal {
+    let mut rejected = Vec::new();
+    let mut first_rejects = false;
+    for (way, rejection) in ways {
+        match rejection {
             None => works.push(*way),
             Some(message) => {
-                first_refuses |= way.first;
-                refused.push(format!("{} {}: {message}", way.implementation.name(), way.family));
+                first_rejects |= way.first;
+                rejected.push(format!("{} {}: {message}", way.implementation.name(), way.family));
             }
         }
     }
-    if refused.is_empty() {
+    if rejected.is_empty() {
         return Check::ok(feature.name, describe(&works));
     }
-    let check = Check::lacking(feature.name, refused.join("; "), kernel::load(feature.module));
-    if feature.needed && first_refuses { check } else { check.optional() }
+    let check = Check::lacking(feature.name, rejected.join("; "), kernel::load(feature.module));
+    if feature.needed && first_rejects { check } else { check.optional() }
 }
 
 /// `IPv4 and IPv6, iptables-nft and iptables-legacy`.
@@ -213,7 +213,7 @@ fn describe(ways: &[Way]) -> String {
 fn nftables() -> Option<Check> {
     const NAME: &str = "nftables";
     programs::find(Backend::System.program(ProxyMode::Nftables, Family::Ipv4))?;
-    let refused: Vec<String> = families()
+    let rejected: Vec<String> = families()
         .iter()
         .filter_map(|&family| {
             let tables =
@@ -222,12 +222,14 @@ fn nftables() -> Option<Check> {
             Some(format!("{family}: {}", what_was_said(&error)))
         })
         .collect();
-    Some(match refused.is_empty() {
+    Some(match rejected.is_empty() {
         true => {
             let families = listed(families().iter().copied());
             Check::ok(NAME, format!("numgen, fib, verdict maps, sets with timeouts, {families}"))
         }
-        false => Check::lacking(NAME, refused.join("; "), kernel::load("nf_tables nft_numgen nft_fib_inet")).optional(),
+        false => {
+            Check::lacking(NAME, rejected.join("; "), kernel::load("nf_tables nft_numgen nft_fib_inet")).optional()
+        }
     })
 }
 
@@ -267,12 +269,12 @@ mod tests {
 
     #[rstest]
     #[case::works_everywhere("-m statistic", [None; 4], Check::ok("-m statistic", "IPv4 and IPv6, iptables-nft and iptables-legacy"))]
-    #[case::the_systems_own_refuses(
+    #[case::the_systems_own_rejects(
         "-m statistic",
         [Some("no"), None, None, None],
         Check::lacking("-m statistic", "iptables-nft IPv4: no", kernel::load("xt_statistic"))
     )]
-    #[case::another_refuses(
+    #[case::another_rejects(
         "-m statistic",
         [None, None, Some("no"), Some("never")],
         Check::lacking("-m statistic", "iptables-legacy IPv4: no; iptables-legacy IPv6: never", kernel::load("xt_statistic")).optional()
@@ -284,13 +286,13 @@ mod tests {
     )]
     fn a_feature_is_needed_of_the_systems_own(
         #[case] name: &str,
-        #[case] refusals: [Option<&str>; 4],
+        #[case] rejections: [Option<&str>; 4],
         #[case] expected: Check,
     ) {
         let feature = FEATURES.iter().find(|feature| feature.name == name).expect("the table names it");
         let ways: Vec<Way> =
             [true, false].into_iter().flat_map(|first| Family::ALL.map(|family| way(first, family))).collect();
-        assert_eq!(judge(feature, ways.iter().zip(refusals)), expected);
+        assert_eq!(judge(feature, ways.iter().zip(rejections)), expected);
     }
 
     #[test]

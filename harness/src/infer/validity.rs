@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::names::{valid, valid_service};
 
-/// Names as the API accepts them, and no endpoints that it refuses.
+/// Names as the API accepts them, and no endpoints that it rejects.
 pub(super) fn make_valid(object: &mut Value) {
     let is_service = object["kind"] == "Service";
     let is_endpoints = object["kind"] == "Endpoints";

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::words::{expected_reply, expected_source, observed_outcome, outcome_words, refusal_words};
+use super::words::{expected_reply, expected_source, observed_outcome, outcome_words, rejection_words};
 use super::{Context, Field, Findings, check_source};
 use crate::observation::{Delivery, FlowObservation, ObservedOutcome};
 use crate::scenario::{
@@ -29,7 +29,7 @@ pub(super) fn judge(
     }
     if let Some(rejection) = &seen.contradiction {
         let reason = "the packet was delivered, but its sender also received a rejection";
-        findings.differ(Field::Outcome, "no rejection", refusal_words(rejection), reason);
+        findings.differ(Field::Outcome, "no rejection", rejection_words(rejection), reason);
     }
     if findings.differences.is_empty() {
         if let Some(expected) = expectation.source {

@@ -103,12 +103,12 @@ pub(super) fn observed_outcome(outcome: &ObservedOutcome) -> String {
             let words: Vec<String> = deliveries.iter().map(delivery_words).collect();
             list(&words)
         }
-        ObservedOutcome::Rejected(rejection) => refusal_words(rejection),
+        ObservedOutcome::Rejected(rejection) => rejection_words(rejection),
         ObservedOutcome::Dropped { at, .. } => drop_words(at),
     }
 }
 
-pub(super) fn refusal_words(Rejection { what, by, .. }: &Rejection) -> String {
+pub(super) fn rejection_words(Rejection { what, by, .. }: &Rejection) -> String {
     format!("rejected by {by}: {what}")
 }
 

@@ -60,7 +60,7 @@ impl Connections {
     ///
     /// # Errors
     ///
-    /// If the kernel refuses it.
+    /// If the kernel rejects it.
     pub(crate) fn flush(&self) -> Result<(), LabError> {
         // Without an attribute that would choose some of them, every connection is deleted.
         let flushed = self.socket.request(DELETE, ALL_FAMILIES, 0, &[]);
@@ -71,7 +71,7 @@ impl Connections {
     ///
     /// # Errors
     ///
-    /// If the kernel refuses to list them.
+    /// If the kernel does not list them.
     fn entries(&self) -> Result<Vec<Entry>, LabError> {
         let listed = self.socket.list(GET, ALL_FAMILIES, &[]);
         let listed = listed.map_err(LabError::socket(&self.netns, "listing the connection table"))?;

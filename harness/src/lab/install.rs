@@ -53,13 +53,13 @@ pub(super) fn install(namespace: &Namespace, document: &Document, backend: Backe
 pub(super) fn load(namespace: &Namespace, document: &Document, text: &str, backend: Backend) -> Result<(), LabError> {
     let mode = document.rules.mode();
     let program = backend.program(mode, document.family);
-    let refused = |message, rule| {
+    let rejected = |message, rule| {
         let (program, netns) = (program.to_owned(), document.netns.clone());
         LabError::Rules { program, netns, message, rule }
     };
     if let Some(line) = too_long(mode, text) {
         let message = format!("it cuts a line of {} bytes apart: one may have {LONGEST_LINE}", line.len());
-        return Err(refused(message, Some(shortened(line).into_owned())));
+        return Err(rejected(message, Some(shortened(line).into_owned())));
     }
     let arguments: &[&str] = if mode == ProxyMode::Nftables { &["-f", "-"] } else { &[] };
     let output = programs::run(namespace, program, arguments, text)?;
@@ -72,7 +72,7 @@ pub(super) fn load(namespace: &Namespace, document: &Document, text: &str, backe
     }
     let rule = line_number(&message).and_then(|number| text.lines().nth(number - 1)).map(str::to_owned);
     let rule = rule.filter(|line| line.trim() != "COMMIT");
-    Err(refused(message, rule))
+    Err(rejected(message, rule))
 }
 
 /// The first line that iptables-restore would take for two. A rule can be longer printed than it was written.

@@ -19,7 +19,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// If the kernel refuses it.
+    /// If the kernel rejects it.
     pub(crate) fn forget(&self) -> Result<(), LabError> {
         self.flush_connections()?;
         let (namespaces, backend) = (&self.namespaces, self.backend);

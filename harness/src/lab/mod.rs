@@ -74,7 +74,7 @@ pub(crate) struct Lab {
 ///
 /// # Errors
 ///
-/// What the environment lacks or the kernel refuses while the lab is built.
+/// What the environment lacks or the kernel rejects while the lab is built.
 pub(crate) fn with_lab<T: Send>(
     topology: &Topology,
     documents: &[Document],
@@ -163,7 +163,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// If the kernel refuses one.
+    /// If the kernel rejects one.
     pub(crate) fn write_settings_again(&self) -> Result<(), LabError> {
         let ipv6 = has_ipv6();
         for (netns, namespace) in self.topology.namespaces.iter().zip(&self.namespaces) {
@@ -185,7 +185,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// If the kernel refuses a route.
+    /// If the kernel rejects a route.
     pub(crate) fn reroute(&mut self, plan: Topology) -> Result<(), LabError> {
         let changed = self.topology.namespaces.iter().zip(&plan.namespaces).zip(&self.namespaces);
         for ((old, new), namespace) in changed.filter(|((old, new), _)| old.routes().ne(new.routes())) {
@@ -247,7 +247,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// If the program is missing or refuses its arguments, or the lab has no such namespace. That there was nothing to
+    /// If the program is missing or rejects its arguments, or the lab has no such namespace. That there was nothing to
     /// delete is no error.
     pub(crate) fn conntrack(&self, netns: &str, calls: &[Vec<String>]) -> Result<(), LabError> {
         conntrack::call_each(namespaces::find(&self.namespaces, netns)?, calls)
@@ -257,7 +257,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// If the program is missing or rejects its arguments, the lab has no such namespace, or the kernel refuses to list or delete entries.
+    /// If the program is missing or rejects its arguments, the lab has no such namespace, or the kernel does not list or delete entries.
     pub(crate) fn clean_up(&self, netns: &str, cleanup: &Cleanup) -> Result<(), LabError> {
         conntrack::clean_up(namespaces::find(&self.namespaces, netns)?, cleanup)
     }
@@ -267,7 +267,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// If the kernel refuses to list them, or the lab has no such namespace.
+    /// If the kernel does not list them, or the lab has no such namespace.
     pub(crate) fn flows(&self, netns: &str) -> Result<Vec<svclab_rules::conntrack::Flow>, LabError> {
         conntrack::flows(namespaces::find(&self.namespaces, netns)?)
     }

@@ -75,7 +75,7 @@ impl Netlink {
     ///
     /// # Errors
     ///
-    /// The first request that the kernel refused or did not answer.
+    /// The first request that the kernel rejected or did not answer.
     pub(super) async fn finish(&mut self) -> Result<(), LabError> {
         if self.requests.is_empty() {
             return Ok(());
@@ -191,7 +191,7 @@ mod tests {
 
     #[rstest::rstest]
     #[case::all_acknowledged(answers(&[0, 0]), "")]
-    #[case::the_second_refused(answers(&[0, -17]), "second in here: file exists")]
+    #[case::the_second_rejected(answers(&[0, -17]), "second in here: file exists")]
     #[case::the_second_lost(answers(&[0]), "netlink in here: no acknowledgement of second")]
     #[case::silence(Box::pin(stream::pending()), "netlink in here: no acknowledgement of first")]
     #[tokio::test]

@@ -28,7 +28,7 @@ const ALL_FAMILIES: u8 = 0;
 ///
 /// # Errors
 ///
-/// If the kernel refuses it.
+/// If the kernel rejects it.
 pub(super) fn create(namespace: &Namespace, rules: &Rules) -> Result<(), LabError> {
     let names = named(rules);
     if names.is_empty() {

@@ -29,7 +29,7 @@ pub(crate) fn has_ipv6() -> bool {
 ///
 /// # Errors
 ///
-/// The first setting that the kernel refuses or does not know. Where it lacks a part that svclab only meant to keep quiet,
+/// The first setting that the kernel rejects or does not know. Where it lacks a part that svclab only meant to keep quiet,
 /// nothing is to be set and that is no error.
 pub(super) fn write(netns: &Netns, stage: Stage, ipv6: bool) -> Result<(), LabError> {
     for sysctl in netns.sysctls.iter().filter(|sysctl| netns.is_of_interface(sysctl) == (stage == Stage::Up)) {

@@ -188,7 +188,7 @@ impl Network<'_> {
         self.index_of(netns, state.packet.bridge?.input?)
     }
 
-    /// Follows the reset by which a rule refuses a packet from a bridge: it goes out by the port that the packet came in by, and
+    /// Follows the reset by which a rule rejects a packet from a bridge: it goes out by the port that the packet came in by, and
     /// meets no rule and no translation (`nf_send_reset`, if there is `nf_bridge_info`).
     fn reset_by_port(&self, netns: NetnsId, port: u32, state: &PacketState, origin: Origin<'_>) -> Vec<End> {
         let mut traversal = Traversal::back(self, origin);
@@ -217,7 +217,7 @@ fn reset(packet: &Packet) -> PacketState {
     PacketState::new(Packet::new(packet.destination, packet.source, transport))
 }
 
-/// What a rejection has of the connection of the packet that a rule or a route refuses: it belongs to that, whatever the table
+/// What a rejection has of the connection of the packet that a rule or a route rejects: it belongs to that, whatever the table
 /// would say of it (`nf_ct_attach`). The error of a missing socket is sent after the packet has lost its connection.
 fn attached(tracking: Tracking, is_reset: bool) -> Tracking {
     let Tracking::Tracked(tracked) = tracking else { return Tracking::Untracked };

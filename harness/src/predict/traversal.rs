@@ -293,7 +293,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
     }
 
     /// Whether a process speaks SCTP on a machine: it does so by a raw socket, which gets the packets for all ports, and a kernel
-    /// without SCTP refuses nothing that a raw socket gets (`ip_protocol_deliver_rcu`).
+    /// without SCTP rejects nothing that a raw socket gets (`ip_protocol_deliver_rcu`).
     fn hears_sctp(&self, netns: NetnsId) -> bool {
         let Origin { netns: origin, sent, .. } = self.origin;
         let is_process = !matches!(self.machine(origin).netns.role, Role::Pod | Role::Host);

@@ -180,7 +180,10 @@ mod tests {
     #[rstest]
     #[case::ipv4(Domain::IPV4, "127.0.0.1:0")]
     #[case::ipv6(Domain::IPV6, "[::1]:0")]
-    fn a_closed_listener_receives_nothing_although_a_child_process_holds_its_socket(#[case] domain: Domain, #[case] to: SocketAddr) {
+    fn a_closed_listener_receives_nothing_although_a_child_process_holds_its_socket(
+        #[case] domain: Domain,
+        #[case] to: SocketAddr,
+    ) {
         // Its own thread, because it leaves the network namespace of the others.
         let in_a_namespace = || {
             unshare(CloneFlags::CLONE_NEWNET).unwrap();

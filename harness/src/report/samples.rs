@@ -226,7 +226,7 @@ pub(crate) fn failing() -> RunReport {
         },
         test("a test that holds beside others that do not", 40, 3, vec![delivered()]),
     ]);
-    let message = "node/worker: iptables-restore refused line 12\n-A KUBE-SERVICES -j NOWHERE";
+    let message = "node/worker: iptables-restore rejected line 12\n-A KUBE-SERVICES -j NOWHERE";
     let second = ScenarioReport {
         name: "100% of other rules, broken".to_owned(),
         file: "scenarios/other-rules/broken,rules.yaml".into(),

@@ -79,7 +79,7 @@ pub(crate) fn parse_into(
 ) -> Option<(Scenario, Option<ResolvedProbe>)> {
     let (documents, errors) = yaml::parse(text, path);
     let readable = errors.is_empty();
-    if refuse_rules(text, path, &documents, findings) {
+    if reject_rules(text, path, &documents, findings) {
         return None;
     }
     errors.into_iter().for_each(|error| findings.add(error));
@@ -97,7 +97,7 @@ pub(crate) fn parse_into(
         findings.wrong(At::root(path, tree), format!("this is a Kubernetes object ({kind}), not a scenario"), help);
         return None;
     }
-    if refuse_whole_objects(At::root(path, tree), findings) {
+    if reject_whole_objects(At::root(path, tree), findings) {
         return None;
     }
     let decoded = decode::<RawScenario>(path, tree);
@@ -120,7 +120,7 @@ pub(crate) fn parse_into(
 }
 
 /// Rejects rules in place of a scenario with one error.
-fn refuse_rules(text: &str, path: &Path, documents: &[Arc<Node>], findings: &mut Findings) -> bool {
+fn reject_rules(text: &str, path: &Path, documents: &[Arc<Node>], findings: &mut Findings) -> bool {
     if documents.first().is_some_and(|tree| tree.get("name").is_some() || tree.get("tests").is_some()) {
         return false;
     }
@@ -136,7 +136,7 @@ fn refuse_rules(text: &str, path: &Path, documents: &[Arc<Node>], findings: &mut
 const LISTS: [&str; 4] = ["nodes", "pods", "services", "endpoints"];
 
 /// Rejects complete Kubernetes objects in lists of short entries with one error each: each level would be an unknown field.
-fn refuse_whole_objects(at: At<'_>, findings: &mut Findings) -> bool {
+fn reject_whole_objects(at: At<'_>, findings: &mut Findings) -> bool {
     let known = findings.errors.len();
     for list in LISTS.into_iter().filter(|list| at.has(list)) {
         let entries = at.field(list);

@@ -116,7 +116,7 @@ impl Comparison {
         match (&promise.outcome, FlowOutcome::predicted(outcome)) {
             (PromisedOutcome::NotPromised, _) => "nothing is promised".to_owned(),
             (PromisedOutcome::Fails, Some(FlowOutcome::Rejected(_) | FlowOutcome::Dropped { .. })) => {
-                "refused".to_owned()
+                "rejected".to_owned()
             }
             (promised, Some(FlowOutcome::Delivered { at, source, destination, reply })) => {
                 let (promised_source, promised_reply) = promised_ends(promised, destination);

@@ -74,7 +74,7 @@ impl FlowOutcome {
     /// What a lab saw.
     pub(crate) fn observed(flow: &FlowObservation) -> Self {
         if let Some(rejection) = &flow.contradiction {
-            return Self::Odd(format!("delivered, and refused all the same by {}: {}", rejection.by, rejection.what));
+            return Self::Odd(format!("delivered, and rejected all the same by {}: {}", rejection.by, rejection.what));
         }
         match &flow.outcome {
             ObservedOutcome::Delivered(Delivery { at, source, destination }) => {

@@ -128,7 +128,7 @@ pub(crate) enum StatsError {
 /// How far the sum of shares may be from 1 by rounding.
 const ROUNDING: f64 = 1e-6;
 
-/// Refuses shares that are no distribution.
+/// Rejects shares that are no distribution.
 pub(super) fn check_shares(shares: &[f64]) -> Result<(), StatsError> {
     if let Some(share) = shares.iter().find(|share| !(0.0..=1.0).contains(*share)) {
         return Err(StatsError::Share(*share));
@@ -137,7 +137,7 @@ pub(super) fn check_shares(shares: &[f64]) -> Result<(), StatsError> {
     if (sum - 1.0).abs() > ROUNDING { Err(StatsError::Sum(sum)) } else { Ok(()) }
 }
 
-/// Refuses counts that do not go with shares, shares that are no distribution, and counts of nothing.
+/// Rejects counts that do not go with shares, shares that are no distribution, and counts of nothing.
 pub(super) fn check_counts(counts: &[u64], shares: &[f64]) -> Result<(), StatsError> {
     if counts.len() != shares.len() {
         return Err(StatsError::Lengths { counts: counts.len(), shares: shares.len() });

@@ -30,4 +30,4 @@ pub(crate) use fit::{Cell, Fit, StatsError, fit};
 pub(crate) use independence::{Contingency, Independence};
 pub(crate) use numbers::percent;
 pub use rate::{FalseAlarmRate, Goal};
-pub(crate) use sample::{flows_to_meet_all, flows_to_distinguish, sample_size};
+pub(crate) use sample::{flows_to_distinguish, flows_to_meet_all, sample_size};

@@ -107,7 +107,7 @@ impl TcpFlags {
     pub(crate) const FIN: Self = Self(0x01);
     /// A connection is opened.
     pub(crate) const SYN: Self = Self(0x02);
-    /// The connection is refused or aborted.
+    /// The connection is rejected or aborted.
     pub(crate) const RST: Self = Self(0x04);
     /// Data should be handed on at once.
     pub(crate) const PSH: Self = Self(0x08);
@@ -181,7 +181,7 @@ pub(crate) enum Chunk {
     Init(Init),
     /// The answer to that; encoded with a state cookie, as the protocol demands.
     InitAck(Init),
-    /// The association is refused or aborted.
+    /// The association is rejected or aborted.
     Abort,
     /// A chunk of another type, or one that is cut off.
     Other(u8),

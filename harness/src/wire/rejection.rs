@@ -44,8 +44,8 @@ pub(crate) fn rejection_of_segment(packet: &Packet, flow: &Flow) -> Option<Rejec
 
 /// Reads a packet that the sender of a flow received as a rejection of it: a TCP segment with RST, an SCTP ABORT, or an
 /// ICMP or ICMPv6 destination unreachable, or ICMPv6's unknown next header, that quotes the flow as it was sent.
-/// "Fragmentation needed" refuses a packet's size, not the flow.
-/// Nor is a flow refused of which a later segment is.
+/// "Fragmentation needed" rejects a packet's size, not the flow.
+/// Nor is a flow rejected of which a later segment is.
 pub(crate) fn rejection(packet: &Packet, flow: &Flow) -> Option<Rejection> {
     read(packet, flow, |quoted| quotes_the_first_of(quoted, flow))
 }

@@ -247,8 +247,8 @@ fn opening() -> Tcp {
     }
 }
 
-/// The segment or packet by which `flow`'s receiver refuses it.
-fn refused(flow: Flow) -> Packet {
+/// The segment or packet by which `flow`'s receiver rejects it.
+fn rejected(flow: Flow) -> Packet {
     let mut packet = answer(&probe(&flow, tag())).unwrap();
     match &mut packet.transport {
         Transport::Tcp(tcp) => tcp.flags = TcpFlags::RST.with(TcpFlags::ACK),
@@ -259,9 +259,9 @@ fn refused(flow: Flow) -> Packet {
 }
 
 #[rstest]
-#[case::rst(refused(some_flow()), some_flow(), RejectKind::TcpReset, "TCP [R.]")]
+#[case::rst(rejected(some_flow()), some_flow(), RejectKind::TcpReset, "TCP [R.]")]
 #[case::abort(
-    refused(Flow { protocol: Protocol::Sctp, ..some_flow() }),
+    rejected(Flow { protocol: Protocol::Sctp, ..some_flow() }),
     Flow { protocol: Protocol::Sctp, ..some_flow() },
     RejectKind::SctpAbort,
     "SCTP [ABORT]"
@@ -300,11 +300,11 @@ fn rejections(#[case] packet: Packet, #[case] flow: Flow, #[case] kind: RejectKi
 #[case::size(error("172.18.0.2", 3, 4, probe(&some_flow(), tag())))]
 #[case::time(error("172.18.0.2", 11, 0, probe(&some_flow(), tag())))]
 #[case::other_flow(error("172.18.0.2", 3, 3, probe(&some_flow().reversed(), tag())))]
-#[case::own_reset(Packet { source: some_flow().source.ip(), destination: some_flow().destination.ip(), ..refused(some_flow()) })]
+#[case::own_reset(Packet { source: some_flow().source.ip(), destination: some_flow().destination.ip(), ..rejected(some_flow()) })]
 #[case::later_segment(error("172.18.0.2", 3, 13, Packet {
     transport: Transport::Tcp(Tcp { flags: TcpFlags::ACK, ..opening() }), ..probe(&some_flow(), tag())
 }))]
-fn no_refusals(#[case] packet: Packet) {
+fn no_rejections(#[case] packet: Packet) {
     assert_eq!(rejection(&packet, &some_flow()), None);
 }
 
@@ -364,7 +364,7 @@ fn what_is_not_ip_is_named() {
 }
 
 #[test]
-fn mixed_families_and_short_buffers_are_refused() {
+fn mixed_families_and_short_buffers_are_rejected() {
     let flow = Flow::udp(at("10.0.0.1:1"), at("[fd00::1]:2"));
     assert!(matches!(probe(&flow, tag()).encode(), Err(EncodeError::MixedFamilies(..))));
     let template = Template::packet(flow.destination, Protocol::Udp).unwrap();

@@ -57,7 +57,7 @@ fn aliases(before: &str, each: impl Fn(usize) -> String) -> String {
 #[case::text("check", "name: a\nrules:\n  n: ", |index| format!("  n{index}: *long\n"))]
 #[case::objects("rules", "apiVersion: v1\nkind: Pod\nmetadata:\n  name: ", |index| format!("  a{index}: *long\n"))]
 #[case::verify("verify", "apiVersion: v1\nkind: Node\nmetadata:\n  name: ", |index| format!("  a{index}: *long\n"))]
-fn aliases_of_a_long_text_are_refused(#[case] command: &str, #[case] before: &str, #[case] each: fn(usize) -> String) {
+fn aliases_of_a_long_text_are_rejected(#[case] command: &str, #[case] before: &str, #[case] each: fn(usize) -> String) {
     let (code, said) = within_bounds(&format!("alias-{command}-{}", before.len()), &aliases(before, each), &[command]);
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("aliases expand the file by more than 4 MiB of text"), "{said}");
@@ -171,7 +171,7 @@ fn many_nodes() -> String {
 
 /// Each change leads to a state with all of the cluster's objects.
 #[test]
-fn states_of_many_changes_are_refused() {
+fn states_of_many_changes_are_rejected() {
     let start =
         "name: a\nnodes: [{name: n}]\npods: [{name: p, node: n, replicas: 5000}]\ntests:\n- name: t\n  steps:\n";
     let text = format!("{start}{}", "  - apply: {}\n".repeat(5_000));

@@ -84,7 +84,7 @@ fn a_scenario_is_found_once() {
 
 /// A named pipe in a folder may never have a writer; one that a shell has open ends by itself.
 #[test]
-fn a_named_pipe_is_refused_and_an_open_one_read() {
+fn a_named_pipe_is_rejected_and_an_open_one_read() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pipes");
     // It may be there from a run before.
     let _ = fs::remove_dir_all(&folder);

@@ -150,7 +150,7 @@ fn a_report_that_cannot_be_written_fails_a_run_that_held() {
 #[rstest]
 #[case::value("net.ipv4.ip_default_ttl", "maybe", "invalid argument")]
 #[case::interface("net.ipv4.conf.missing.rp_filter", "1", "no such file or directory")]
-fn a_setting_that_the_kernel_refuses_is_the_scenarios_mistake(
+fn a_setting_that_the_kernel_rejects_is_the_scenarios_mistake(
     #[case] name: &str,
     #[case] value: &str,
     #[case] why: &str,
@@ -303,7 +303,7 @@ fn a_folder_is_left_out_where_it_says_so() {
 
 /// A named pipe in a folder has no writer: reading it would never end.
 #[test]
-fn what_is_no_file_is_refused_without_opening_it() {
+fn what_is_no_file_is_rejected_without_opening_it() {
     let folder = folder("no-files");
     let socket = folder.join("a.yaml");
     let _ = fs::remove_file(&socket);

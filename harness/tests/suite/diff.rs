@@ -227,7 +227,7 @@ fn accepted_changes_do_not_fail() {
 )]
 #[case::reversed(&["--before", "1.33", "--after", "1.27", "--each-release"], "and 1.33 is newer than 1.27")]
 #[case::no_range(&["--before", "1.33", "--after", "1.33", "--each-release"], "both sides are 1.33, with the same mode")]
-fn bad_input_is_refused(#[case] arguments: &[&str], #[case] message: &str) {
+fn bad_input_is_rejected(#[case] arguments: &[&str], #[case] message: &str) {
     let output = diff(OBJECTS, arguments);
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{text}");

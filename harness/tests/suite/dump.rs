@@ -93,7 +93,7 @@ fn archive(entries: &[(&str, EntryType, &[u8])]) -> Vec<u8> {
     let mut builder = Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     for (name, kind, bytes) in entries {
         let mut header = Header::new_gnu();
-        // The builder itself refuses names that lead out of an archive.
+        // The builder itself rejects names that lead out of an archive.
         let field = &mut header.as_old_mut().name;
         field[..name.len()].copy_from_slice(name.as_bytes());
         header.set_entry_type(*kind);

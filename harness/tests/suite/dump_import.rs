@@ -144,10 +144,10 @@ fn an_issue_becomes_a_scenario() {
     }
 }
 
-/// Names that the API refuses, addresses that it refuses, targets that act on the host, chains that are not shown: all are changed, and
+/// Names that the API rejects, addresses that it rejects, targets that act on the host, chains that are not shown: all are changed, and
 /// said.
 #[test]
-fn an_assumption_never_makes_an_input_refused() {
+fn an_assumption_never_makes_an_input_rejected() {
     let saved = golden("clusterip-one-endpoint/v1.30-iptables/iptables-save.txt").replace("default/web", "Prod/WEB_1");
     let saved =
         saved.replace("COMMIT\n", "-A FORWARD -j IDLETIMER --timeout 5 --label x\n-A FORWARD -j CNI-FORWARD\nCOMMIT\n");

@@ -143,7 +143,7 @@ fn errors_of_arguments_are_reported_like_those_of_a_scenario(#[case] arguments: 
 #[case::chance_in_a_rule("nftables/destinations-in-a-map.yaml", "pod/client", "service/web:http")]
 #[case::node_port("nftables/node-port.yaml", "host/outside", "nodeport/web:80@worker")]
 #[case::process("nftables/balance.yaml", "node/worker2", "service/web:80")]
-#[case::refused("nftables/no-endpoints.yaml", "pod/client", "service/web:http")]
+#[case::rejected("nftables/no-endpoints.yaml", "pod/client", "service/web:http")]
 #[case::affinity("nftables/affinity.yaml", "pod/client", "service/web:80")]
 fn the_kernel_goes_the_predicted_way_through_nftables(#[case] file: &str, #[case] from: &str, #[case] to: &str) {
     goes_the_predicted_way(file, &probe(from, to), Backend::Nft);
@@ -155,7 +155,7 @@ fn the_kernel_goes_the_predicted_way_through_nftables(#[case] file: &str, #[case
 #[case::node_port("bugs/39823-forward-policy-drop.yaml", "host/outside", "nodeport/web:80@worker")]
 #[case::policy("bugs/39823-forward-policy-drop.yaml", "pod/client", "service/web:80")]
 #[case::process("bugs/39823-forward-policy-drop.yaml", "node/worker2", "service/web:80")]
-#[case::refused("no-endpoints/reject.yaml", "pod/client", "service/web:80")]
+#[case::rejected("no-endpoints/reject.yaml", "pod/client", "service/web:80")]
 #[case::own_closed_port("distribution/three.yaml", "node/worker", "172.18.0.2:9999")]
 #[case::closed_port("distribution/three.yaml", "pod/client", "172.18.0.2:9999")]
 #[case::udp("distribution/seven.yaml", "pod/client", "service/web:quic")]

@@ -15,7 +15,7 @@ use svclab::{infer, input, scenario, testing};
 #[case::chance("distribution/three.yaml")]
 #[case::both_families("dual-stack/both-families.yaml")]
 #[case::balance("distribution/seven.yaml")]
-#[case::refused("no-endpoints/reject.yaml")]
+#[case::rejected("no-endpoints/reject.yaml")]
 #[case::known_fault("releases/1.23-internal-policy.yaml")]
 #[case::nftables("nftables/policy-local.yaml")]
 #[case::numgen("nftables/destinations-in-a-map.yaml")]

@@ -265,7 +265,7 @@ fn files_outside_of_the_repository_are_not_read(#[case] field: &str) {
     fs::remove_dir_all(folder).expect("it is ours");
 }
 
-/// What is no YAML and no rules is refused without a word of it, wherever it lies.
+/// What is no YAML and no rules is rejected without a word of it, wherever it lies.
 #[rstest]
 #[case::manifest("manifests: [../objects/key]", &[])]
 #[case::rules("rules: {n: {install: instead, file: ../objects/key}}", &[])]
@@ -293,7 +293,7 @@ fn other_files_are_read(#[case] field: &str, #[case] options: &[&str]) {
     fs::remove_dir_all(folder).expect("it is ours");
 }
 
-/// Options that name a program, a file or a control group of the host are refused wherever rules are read.
+/// Options that name a program, a file or a control group of the host are rejected wherever rules are read.
 #[rstest]
 #[case::before("before", "-M /tmp/x -j ACCEPT")]
 #[case::after("after", "-j LOG --modprobe=/tmp/x")]
@@ -304,7 +304,7 @@ fn other_files_are_read(#[case] field: &str, #[case] options: &[&str]) {
 #[case::pinned("instead", "-m bpf --object-pinned /sys/fs/bpf/x -j ACCEPT")]
 #[case::timer("instead", "-j IDLETIMER --timeout 1 --label x")]
 #[case::unreadable("instead", "-j ACCEPT nonsense")]
-fn rules_that_reach_beyond_packets_are_refused(#[case] install: &str, #[case] rule: &str) {
+fn rules_that_reach_beyond_packets_are_rejected(#[case] install: &str, #[case] rule: &str) {
     let folder = folder("rule");
     for place in ["n", "pod/b"] {
         let rules = format!("*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD {rule}\nCOMMIT\n");

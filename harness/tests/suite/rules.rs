@@ -302,7 +302,7 @@ fn differences_of_other_rules_are_not_listed_as_no_difference() {
     "Choose `--family ipv6`",
     "standard input:1:"
 )]
-fn what_is_no_rules_is_refused(#[case] text: &str, #[case] message: &str, #[case] place: &str) {
+fn what_is_no_rules_is_rejected(#[case] text: &str, #[case] message: &str, #[case] place: &str) {
     let output = diff(&[SEED, "--quiet"], text);
     assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
     let printed = unwrapped(stderr(&output));
@@ -314,7 +314,7 @@ fn what_is_no_rules_is_refused(#[case] text: &str, #[case] message: &str, #[case
 #[case::cut_off("table ip kube-proxy {\n", "the file contains no rules", "standard input:1:1")]
 #[case::json("{\"nftables\": [}", "the file contains no rules", "standard input:1:1")]
 #[case::nothing("# Warning: nothing here\n", "Save the rules with `nft list ruleset`", "standard input:1:1")]
-fn what_is_no_rules_of_nftables_is_refused(#[case] text: &str, #[case] message: &str, #[case] place: &str) {
+fn what_is_no_rules_of_nftables_is_rejected(#[case] text: &str, #[case] message: &str, #[case] place: &str) {
     let output = diff(&[SEED, "--quiet", "--mode", "nftables", "--version", "1.33"], text);
     assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
     let printed = unwrapped(stderr(&output));

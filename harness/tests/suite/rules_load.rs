@@ -84,7 +84,7 @@ fn load_and_save(documents: &[(String, RuleSet)], program: &str) -> String {
     for (name, rules) in documents {
         let text = with_all_tables(rules);
         script += &format!(
-            "{program}-restore <<'END_OF_RULES' || {{ echo 'refused: {name}' >&2; exit 1; }}\n{text}END_OF_RULES\n\
+            "{program}-restore <<'END_OF_RULES' || {{ echo 'rejected: {name}' >&2; exit 1; }}\n{text}END_OF_RULES\n\
              {save}\necho '{NEXT}'\n"
         );
     }

@@ -115,9 +115,9 @@ fn the_same_rules_are_written_for_what_is_assumed(
 )]
 #[case::broken("*nat\n:KUBE-SERVICES - [0:0]\n-A KUBE-SERVICES --dport\nCOMMIT\n", ":3:", "`svclab dump show`")]
 #[case::nothing("Dear maintainers,\nplease find attached", "neither rules nor Kubernetes objects", "iptables-save")]
-fn what_shows_no_service_is_refused(#[case] text: &str, #[case] message: &str, #[case] help: &str) {
-    let refused = from_rules(text, Path::new("rules.txt")).map(|assumed| assumed.assumptions);
-    let mistakes = refused.map_err(|mistakes| mistakes.to_string()).expect_err("nothing can be assumed");
+fn what_shows_no_service_is_rejected(#[case] text: &str, #[case] message: &str, #[case] help: &str) {
+    let rejected = from_rules(text, Path::new("rules.txt")).map(|assumed| assumed.assumptions);
+    let mistakes = rejected.map_err(|mistakes| mistakes.to_string()).expect_err("nothing can be assumed");
     assert!(mistakes.contains("rules.txt:") && mistakes.contains(message) && mistakes.contains(help), "{mistakes}");
 }
 

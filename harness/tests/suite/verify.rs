@@ -247,11 +247,11 @@ fn endpoints_that_cannot_be_pods_do_not_widen_the_range_of_pods(
     assert_eq!(ranges, ["10.42.0.0/16"]);
 }
 
-/// iptables refuses `! -s 0.0.0.0/0`, and no range of pods has a node's address.
+/// iptables rejects `! -s 0.0.0.0/0`, and no range of pods has a node's address.
 #[rstest]
-fn no_range_that_iptables_refuses_is_assumed(#[files("../rules/tests/golden/*/cluster.yaml")] path: PathBuf) {
+fn no_range_that_iptables_rejects_is_assumed(#[files("../rules/tests/golden/*/cluster.yaml")] path: PathBuf) {
     let text = std::fs::read_to_string(&path).unwrap();
-    // Two recordings have pods outside of their nodes' ranges, and are refused for that.
+    // Two recordings have pods outside of their nodes' ranges, and are rejected for that.
     let Ok(assumed) = infer::from_objects(&text, &path) else {
         assert!(path.ends_with("endpoints-1000/cluster.yaml") || path.ends_with("endpoints-1001/cluster.yaml"));
         return;

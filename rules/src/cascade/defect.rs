@@ -303,7 +303,7 @@ fn protocol(f: &mut fmt::Formatter<'_>, chain: &str, translates: Protocol, servi
 fn no_protocol(f: &mut fmt::Formatter<'_>, chain: Option<&str>) -> fmt::Result {
     in_chain(f, chain)?;
     f.write_str("a rule translates to a port, but asks for no protocol (`-p tcp`): ")?;
-    f.write_str("the kernel refuses it, for only TCP, UDP, SCTP and DCCP have ports")
+    f.write_str("the kernel rejects it, for only TCP, UDP, SCTP and DCCP have ports")
 }
 
 /// `1/2 of new connections`, `all new connections`.

@@ -316,7 +316,7 @@ fn without_any_rule_that_looks_clients_up_none_stay() {
 }
 
 #[test]
-fn a_port_without_a_protocol_is_a_rule_that_the_kernel_refuses() {
+fn a_port_without_a_protocol_is_a_rule_that_the_kernel_rejects() {
     let text = "*nat\n:KUBE-SVC-FOO - [0:0]\n:KUBE-SEP-A - [0:0]\n-A KUBE-SVC-FOO -j KUBE-SEP-A\n\
                 -A KUBE-SEP-A -j DNAT --to-destination 10.244.1.2:80\nCOMMIT\n";
     let parsed = iptables::parse(text, Family::Ipv4).unwrap_or_else(|errors| panic!("{errors:?}"));

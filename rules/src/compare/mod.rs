@@ -1,7 +1,7 @@
 //! The difference of two rule sets, in words of services and endpoints.
 //!
 //! Both rule sets are read into the same terms: what leads to a service, which endpoints get which share
-//! of its traffic, what is masqueraded or refused. What no such term is for is compared as rules. Comments,
+//! of its traffic, what is masqueraded or rejected. What no such term is for is compared as rules. Comments,
 //! counters, the order of services in a chain and that of endpoints in a group mean nothing to a packet, and so nothing
 //! here; comments only give services their names.
 //!

@@ -66,8 +66,8 @@ impl<'a> Reader<'a> {
         match (table, &*chain.name) {
             (TableName::Nat, "KUBE-SERVICES") => rules.for_each(|rule| self.portal(rule)),
             (TableName::Nat, NODE_PORTS) => rules.for_each(|rule| self.node_port(rule)),
-            (TableName::Filter, "KUBE-SERVICES") => rules.for_each(|rule| self.refused(rule, true)),
-            (TableName::Filter, "KUBE-EXTERNAL-SERVICES") => rules.for_each(|rule| self.refused(rule, false)),
+            (TableName::Filter, "KUBE-SERVICES") => rules.for_each(|rule| self.rejected(rule, true)),
+            (TableName::Filter, "KUBE-EXTERNAL-SERVICES") => rules.for_each(|rule| self.rejected(rule, false)),
             (TableName::Filter, NODE_PORTS) => rules.for_each(|rule| self.health_check(rule)),
             (TableName::Nat, MASQUERADE) => rules.for_each(|rule| {
                 if let Some(Target::Mark(mark)) = &rule.target {
@@ -177,7 +177,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A rule for a service without endpoints that could serve it.
-    fn refused(&mut self, rule: &Rule, is_internal: bool) {
+    fn rejected(&mut self, rule: &Rule, is_internal: bool) {
         let is_dropped = match rule.target {
             Some(Target::Drop) => true,
             Some(Target::Reject(_)) => false,

@@ -41,7 +41,7 @@ impl Profile {
         self.minor >= 36
     }
 
-    /// Elements that lead to a firewall have a comment, as those that refuse traffic have (1.30 and 1.31).
+    /// Elements that lead to a firewall have a comment, as those that reject traffic have (1.30 and 1.31).
     pub(crate) fn nftables_comments_firewall(self) -> bool {
         self.minor <= 31
     }

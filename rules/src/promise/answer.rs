@@ -118,7 +118,7 @@ pub enum Rejection {
 /// The owner of an address that is not a service's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Owner {
-    /// This node: its processes are reached, and where none listens its kernel refuses
+    /// This node: its processes are reached, and where none listens its kernel rejects
     /// ([`Rejection::NoListener`]).
     Node(String),
     /// This pod, with the source that it sees.

@@ -180,7 +180,7 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
     ),
     (
         Clause::NoEndpoint,
-        "a service without any endpoint that can serve refuses connections",
+        "a service without any endpoint that can serve rejects connections",
         "Virtual IPs and Service Proxies, \"Traffic policies\"; KEP-3866, \"Dropping or rejecting packets for \
          services with no endpoints\"",
     ),

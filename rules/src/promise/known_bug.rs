@@ -20,12 +20,12 @@ pub enum KnownBug {
     ShortCutDropped,
     /// Before 1.26, a connection to a node port at `::1` is translated and lost.
     Ipv6LoopbackLost,
-    /// In iptables mode, what no endpoint takes is refused at all addresses of a node, those that serve no node ports
+    /// In iptables mode, what no endpoint takes is rejected at all addresses of a node, those that serve no node ports
     /// included: a process of the node that listens there is not reached.
-    RefusedAtEveryAddress,
-    /// In iptables mode, a node does not refuse what its own processes send to external and load-balancer IPs of a
+    RejectedAtEveryAddress,
+    /// In iptables mode, a node does not reject what its own processes send to external and load-balancer IPs of a
     /// service without endpoints: the packet leaves the node.
-    NodeNotRefused,
+    NodeNotRejected,
     /// In nftables mode from 1.36, a node does not masquerade what it sends back to its sender, unless its kube-proxy knows the sender
     /// for an endpoint of the node's own: the set `hairpin-connections` has no others.
     HairpinOfAnotherNode,
@@ -43,7 +43,7 @@ impl KnownBug {
             Self::NoShortCutForNodes => "scenarios/releases/1.14-policy-local.yaml",
             Self::ShortCutDropped => "https://github.com/kubernetes/kubernetes/issues/131765",
             Self::Ipv6LoopbackLost => "https://github.com/kubernetes/kubernetes/pull/108250",
-            Self::RefusedAtEveryAddress | Self::NodeNotRefused => {
+            Self::RejectedAtEveryAddress | Self::NodeNotRejected => {
                 "https://github.com/kubernetes/enhancements/tree/master/keps/sig-network/3866-nftables-proxy"
             }
             Self::HairpinOfAnotherNode => "rules/src/profile/nftables.rs",
@@ -69,8 +69,8 @@ impl fmt::Display for KnownBug {
             Self::ShortCutDropped => {
                 "in nftables mode before 1.33.6, a node without endpoints drops what its own processes send"
             }
-            Self::NodeNotRefused => {
-                "in iptables mode, a node does not refuse its own processes at external addresses without endpoints"
+            Self::NodeNotRejected => {
+                "in iptables mode, a node does not reject its own processes at external addresses without endpoints"
             }
             Self::HairpinOfAnotherNode => {
                 "in nftables mode from 1.36, a node does not masquerade what it sends back to an endpoint on another node"
@@ -78,8 +78,8 @@ impl fmt::Display for KnownBug {
             Self::OwnEntryCounts => {
                 "up to 1.35, of several entries with one address that of the node itself counts, even if it is not ready"
             }
-            Self::RefusedAtEveryAddress => {
-                "in iptables mode, a node port without endpoints is refused at addresses too that serve no node ports"
+            Self::RejectedAtEveryAddress => {
+                "in iptables mode, a node port without endpoints is rejected at addresses too that serve no node ports"
             }
             Self::Ipv6LoopbackLost => "before 1.26, a connection to a node port at ::1 is translated and lost",
         })

@@ -175,9 +175,9 @@ impl<'a> Promises<'a> {
         }
         let candidates = Candidates::of(self.slices_of(&claim), claim.port, family, &self.setting);
         let is_local = policy::is_external_local(claim.service, self.setting.profile);
-        let refuses = !candidates.any_usable() || (is_local && candidates.on_node(node, &mut Vec::new()).is_empty());
+        let rejects = !candidates.any_usable() || (is_local && candidates.on_node(node, &mut Vec::new()).is_empty());
         let is_lost = question.to.ip().is_loopback() && !self.setting.profile.knows_localhost_node_ports();
-        if refuses { Some(KnownBug::RefusedAtEveryAddress) } else { is_lost.then_some(KnownBug::Ipv6LoopbackLost) }
+        if rejects { Some(KnownBug::RejectedAtEveryAddress) } else { is_lost.then_some(KnownBug::Ipv6LoopbackLost) }
     }
 
     fn slices_of(&self, claim: &Claim<'_>) -> &[&'a EndpointSlice] {

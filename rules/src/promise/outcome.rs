@@ -27,7 +27,7 @@ impl Handling<'_, '_> {
         Promise { outcome, node: None, service: Some(self.claim.name()), because, known_bug }
     }
 
-    /// Its outcome once the client is admitted. A service without any endpoint refuses; a node that only lacks
+    /// Its outcome once the client is admitted. A service without any endpoint rejects; a node that only lacks
     /// one of its own drops.
     ///
     /// Virtual IPs and Service Proxies, "Internal traffic policy", "External traffic policy"; KEP-3866, "Dropping or

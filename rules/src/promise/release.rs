@@ -29,8 +29,8 @@ impl Handling<'_, '_> {
             Some(KnownBug::NoShortCutForNodes)
         } else if short_cut && kind != AddressKind::NodePort && local.is_empty() && self.drops_before_translation() {
             Some(KnownBug::ShortCutDropped)
-        } else if matches!(outcome, PromisedOutcome::Rejected(_)) && of_the_node && self.refuses_only_what_comes_in() {
-            Some(KnownBug::NodeNotRefused)
+        } else if matches!(outcome, PromisedOutcome::Rejected(_)) && of_the_node && self.rejects_only_what_comes_in() {
+            Some(KnownBug::NodeNotRejected)
         } else if !is_own && self.sends_back_as_it_is(outcome) {
             Some(KnownBug::HairpinOfAnotherNode)
         } else if !profile.prefers_running_endpoint() && candidates.are_hidden_on(self.node) {
@@ -40,7 +40,7 @@ impl Handling<'_, '_> {
         }
     }
 
-    fn refuses_only_what_comes_in(&self) -> bool {
+    fn rejects_only_what_comes_in(&self) -> bool {
         let is_external = matches!(self.claim.kind, AddressKind::ExternalIp | AddressKind::LoadBalancerIp);
         self.setting.config().mode == ProxyMode::Iptables && is_external
     }

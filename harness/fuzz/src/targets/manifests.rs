@@ -21,7 +21,7 @@ fn corpus() -> Vec<Vec<u8>> {
     corpus::files(&folders.each_ref().map(AsRef::as_ref), &["cluster.yaml", "web.yaml", "manifest.yaml"])
 }
 
-/// Objects are refused with errors that can be shown, or make up the same cluster as the same values in JSON, as `serde_yaml`
+/// Objects are rejected with errors that can be shown, or make up the same cluster as the same values in JSON, as `serde_yaml`
 /// reads them.
 ///
 /// # Panics

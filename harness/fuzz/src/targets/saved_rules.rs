@@ -19,7 +19,7 @@ fn corpus() -> Vec<Vec<u8>> {
     )
 }
 
-/// Rules are refused with errors that can be shown, or become a scenario.
+/// Rules are rejected with errors that can be shown, or become a scenario.
 ///
 /// # Panics
 ///

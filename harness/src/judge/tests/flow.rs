@@ -111,7 +111,7 @@ fn flows_that_are_as_expected(#[case] expectation: Expectation, #[case] observat
     came_out(CLIENT, POD, Some("10.96.34.82:81")),
     "reply: expected a reply from 10.96.34.82:80, observed a reply from 10.96.34.82:81: the reply has another source address"
 )]
-#[case::refused_otherwise(
+#[case::rejected_otherwise(
     outcome(ExpectedOutcome::Rejected(RejectKind::TcpReset)),
     rejected(RejectKind::PortUnreachable),
     "outcome: expected rejected by TCP RST, observed rejected by 172.18.0.2: ICMP port unreachable (type 3, code 3): it was rejected in another way"
@@ -146,7 +146,7 @@ fn flows_that_are_as_expected(#[case] expectation: Expectation, #[case] observat
     seen(ObservedOutcome::Doubled(vec![delivery(CLIENT, POD), delivery(NODE, POD)]), None),
     "flows: expected one delivery, observed delivered to pod/nginx-2 at 10.244.2.2:80 from 10.244.1.3:37328, delivered to pod/nginx-2 at 10.244.2.2:80 from 172.18.0.2:37328: a flow must be delivered exactly once"
 )]
-#[case::refused_and_delivered(
+#[case::rejected_and_delivered(
     delivered_to([2]),
     contradicted(came_out(CLIENT, POD, None)),
     "outcome: expected no rejection, observed rejected by 172.18.0.2: ICMP port unreachable (type 3, code 3): the packet was delivered, but its sender also received a rejection"

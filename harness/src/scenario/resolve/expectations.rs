@@ -14,7 +14,7 @@ use crate::scenario::model::{
     pod_label,
 };
 use crate::scenario::schema::{RawBalance, RawDropped, RawExpect, RawRejectKind, RawRejected};
-use crate::stats::{flows_to_meet_all, flows_to_distinguish};
+use crate::stats::{flows_to_distinguish, flows_to_meet_all};
 use crate::text::UNDERLAY;
 use crate::yaml::{At, Place};
 

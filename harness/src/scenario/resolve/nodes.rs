@@ -59,7 +59,7 @@ pub(crate) fn short<'a>(raw: &RawNode, at: At<'a>, findings: &mut Findings) -> O
 }
 
 /// The name that kube-proxy takes for the node's, if that is another one. kube-proxy cuts blanks off and writes it in small letters
-/// (`GetHostname` in `pkg/util/node`), and refuses an empty one.
+/// (`GetHostname` in `pkg/util/node`), and rejects an empty one.
 pub(crate) fn hostname_override(raw: &RawNode, at: At<'_>, findings: &mut Findings) -> Option<String> {
     let given = raw.hostname_override.as_ref()?.trim().to_lowercase();
     if given.is_empty() {

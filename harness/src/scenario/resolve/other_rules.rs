@@ -96,12 +96,12 @@ pub(crate) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mu
     match &written.parsed {
         Ok(Rules::Iptables(parsed)) => targets(written, parsed, findings),
         Ok(_) => {}
-        Err(errors) => refuse(written, errors, help, findings),
+        Err(errors) => reject(written, errors, help, findings),
     }
 }
 
 /// Reports what cannot be parsed.
-fn refuse(written: &Written<'_>, errors: &[ParseError], help: &str, findings: &mut Findings) {
+fn reject(written: &Written<'_>, errors: &[ParseError], help: &str, findings: &mut Findings) {
     for error in errors.iter().take(limits::ERRORS) {
         let ((line, column), message) = error.in_text();
         findings.add(written.error(line, column, message).help(help));

@@ -46,8 +46,8 @@ impl Objects<'_> {
     ) {
         let items = self.written.node().get(list).map(|entry| entry.value.items()).unwrap_or_default();
         let written = items.iter().any(|item| written_name(item).is_some_and(|written| written == name));
-        let may_be_refused = written || !self.complete;
-        if findings.errors.is_empty() || !may_be_refused {
+        let may_be_rejected = written || !self.complete;
+        if findings.errors.is_empty() || !may_be_rejected {
             findings.dangling(at, what, name, known);
         }
     }

@@ -185,7 +185,7 @@ pub(crate) enum RawRejected {
     How(RawRejectKind),
 }
 
-/// The ways of refusing.
+/// The ways of rejecting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum RawRejectKind {

@@ -69,7 +69,7 @@ pub(crate) fn destination(rule: &Rule) -> Option<SocketAddr> {
     }
 }
 
-/// Whether the kernel refuses a rule because it gives a port to packets that may have none ("Need TCP, UDP, SCTP or DCCP with port
+/// Whether the kernel rejects a rule because it gives a port to packets that may have none ("Need TCP, UDP, SCTP or DCCP with port
 /// specification", `libxt_NAT.c`).
 pub(super) fn lacks_protocol(rule: &Rule) -> bool {
     /// Those of which iptables takes a port; of ICMP, it is the identifier.

@@ -113,7 +113,7 @@ impl<'a> Reading<'a> for Table<'a> {
                 .zip(1..)
                 .flat_map(|(rule, number)| notes(rule).into_iter().map(move |note| (number, note)))
                 .collect(),
-            // nft itself refuses them.
+            // nft itself rejects them.
             without_protocol: Vec::new(),
         })
     }

@@ -142,7 +142,7 @@ impl<'a> Builder<'a> {
 
 const SKIP: &str = "endpointslice.kubernetes.io/skip-mirror";
 
-/// What the API server would refuse of objects that are sound each by itself: names, cluster IPs and node ports that
+/// What the API server would reject of objects that are sound each by itself: names, cluster IPs and node ports that
 /// are taken twice.
 pub fn check(cluster: &Cluster) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -165,7 +165,7 @@ fn unique_names<'a, T: Hash + Eq + Display + 'a>(
         if !seen.insert(name) {
             let mut checker = Checker::new(kind, name);
             let help = format!("Give every {kind} a name of its own in its namespace.");
-            checker.refuse("metadata.name", "duplicate object name", help);
+            checker.reject("metadata.name", "duplicate object name", help);
             errors.extend(checker.into_errors());
         }
     }
@@ -178,7 +178,7 @@ fn cluster_ips(errors: &mut Vec<FieldError>, cluster: &Cluster) {
         for (index, ip) in service.cluster_ips.iter().enumerate() {
             if let Some(other) = taken.insert(ip, &service.name) {
                 let message = format!("{ip} is already used by service {other}");
-                checker.refuse(format!("spec.clusterIPs[{index}]"), message, "Give every service its own clusterIP.");
+                checker.reject(format!("spec.clusterIPs[{index}]"), message, "Give every service its own clusterIP.");
             }
         }
         errors.extend(checker.into_errors());
@@ -202,7 +202,7 @@ fn node_ports(errors: &mut Vec<FieldError>, cluster: &Cluster) {
             match taken.get(&(protocol, port)) {
                 Some(other) => {
                     let message = format!("node port {port}/{protocol} is already used by service {other}");
-                    checker.refuse(path, message, "Give every port of every service its own node port.");
+                    checker.reject(path, message, "Give every port of every service its own node port.");
                 }
                 None => {
                     taken.insert((protocol, port), &service.name);

@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::super::{Family, ObjectName, Protocol};
 use super::syntax::{NODE_PORTS, Syntax};
 
-/// A field with a value that the API server would refuse.
+/// A field with a value that the API server would reject.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{object}: {path}: {message}")]
 pub struct FieldError {
@@ -44,7 +44,7 @@ impl Checker {
     }
 
     /// Records an error.
-    pub(super) fn refuse(&mut self, path: impl Into<String>, message: impl Into<String>, help: impl Into<String>) {
+    pub(super) fn reject(&mut self, path: impl Into<String>, message: impl Into<String>, help: impl Into<String>) {
         let error =
             FieldError { object: self.object.clone(), path: path.into(), message: message.into(), help: help.into() };
         self.errors.push(error);
@@ -63,7 +63,7 @@ impl Checker {
     /// Checks the form of a name.
     pub(super) fn name(&mut self, path: impl Into<String>, text: &str, syntax: Syntax) {
         if let Some(fault) = syntax.fault(text) {
-            self.refuse(path, format!("`{text}` {fault}"), syntax.help());
+            self.reject(path, format!("`{text}` {fault}"), syntax.help());
         }
     }
 
@@ -78,7 +78,7 @@ impl Checker {
         let address = text.parse().ok();
         if address.is_none() {
             let help = "Write an IPv4 address as 10.96.0.10, without leading zeros, or an IPv6 address as fd00::10.";
-            self.refuse(path, format!("`{text}` is not an IP address"), help);
+            self.reject(path, format!("`{text}` is not an IP address"), help);
         }
         address
     }
@@ -89,7 +89,7 @@ impl Checker {
         let address = self.address(path.as_str(), text)?;
         if let Some(kind) = special(address) {
             let help = "Use an address that a packet can be sent to from other nodes.";
-            self.refuse(path, format!("`{address}` is a {kind} address"), help);
+            self.reject(path, format!("`{address}` is a {kind} address"), help);
         }
         Some(address)
     }
@@ -99,7 +99,7 @@ impl Checker {
         let path = path.into();
         let address = self.address(path.as_str(), text)?;
         if let Some(kind) = special(address).filter(|kind| ["wildcard", "multicast", "broadcast"].contains(kind)) {
-            self.refuse(path, format!("`{address}` is a {kind} address"), "Use an address that one machine can have.");
+            self.reject(path, format!("`{address}` is a {kind} address"), "Use an address that one machine can have.");
         }
         Some(address)
     }
@@ -109,7 +109,7 @@ impl Checker {
         let range = text.parse().ok();
         if range.is_none() {
             let help = "Write an address and the length of its prefix, as 10.244.0.0/16 or fd00:244::/48.";
-            self.refuse(path, format!("`{text}` is not a CIDR"), help);
+            self.reject(path, format!("`{text}` is not a CIDR"), help);
         }
         range
     }
@@ -118,7 +118,7 @@ impl Checker {
     pub(super) fn port(&mut self, path: impl Into<String>, number: i32) -> Option<u16> {
         let port = u16::try_from(number).ok().filter(|port| *port != 0);
         if port.is_none() {
-            self.refuse(path, format!("port {number} is out of range"), "Ports are numbers from 1 to 65535.");
+            self.reject(path, format!("port {number} is out of range"), "Ports are numbers from 1 to 65535.");
         }
         port
     }
@@ -129,7 +129,7 @@ impl Checker {
         if port.is_none() {
             let (first, last) = (*self.node_ports.start(), *self.node_ports.end());
             let message = format!("node port {number} is not in the range {first}-{last}");
-            self.refuse(path, message, format!("Use a port from {first} to {last}, or omit the field."));
+            self.reject(path, message, format!("Use a port from {first} to {last}, or omit the field."));
         }
         port
     }
@@ -144,7 +144,7 @@ impl Checker {
         };
         found.unwrap_or_else(|| {
             let message = format!("unknown protocol `{}`", text.unwrap_or_default());
-            self.refuse(path, message, "Protocols are TCP, UDP and SCTP, in capitals.");
+            self.reject(path, message, "Protocols are TCP, UDP and SCTP, in capitals.");
             Protocol::Tcp
         })
     }
@@ -164,20 +164,20 @@ impl Checker {
                     Some((word, _)) => format!("Did you mean `{word}`? Values are case-sensitive."),
                     None => format!("Known values: {known}."),
                 };
-                self.refuse(path, format!("unknown value `{text}`"), help);
+                self.reject(path, format!("unknown value `{text}`"), help);
                 *default
             }
             (None, None) => unreachable!("a choice has words"),
         }
     }
 
-    /// Refuses a second address or range of a family in a list that takes one of each.
+    /// Rejects a second address or range of a family in a list that takes one of each.
     pub(super) fn one_of_each_family(&mut self, path: &str, families: &[Family]) {
         if families.len() > 2 || (families.len() == 2 && families[0] == families[1]) {
             let count = families.len();
             let message =
                 if count > 2 { format!("{count} entries") } else { "two entries of the same family".to_owned() };
-            self.refuse(path, message, "At most one IPv4 and one IPv6 entry can stand here.");
+            self.reject(path, message, "At most one IPv4 and one IPv6 entry can stand here.");
         }
     }
 }

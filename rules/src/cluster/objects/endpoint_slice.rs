@@ -18,7 +18,7 @@ const SERVICE_NAME: &str = "kubernetes.io/service-name";
 ///
 /// # Errors
 ///
-/// Every field that the API server would refuse.
+/// Every field that the API server would reject.
 pub fn endpoint_slice(object: &discovery::EndpointSlice) -> Result<Reading<EndpointSlice>, Vec<FieldError>> {
     let name = name_of(&object.metadata);
     let mut checker = Checker::new("EndpointSlice", &name);
@@ -57,7 +57,7 @@ fn ports(checker: &mut Checker, listed: &[discovery::EndpointPort]) -> Vec<Endpo
         }
         if !taken.insert(given.name.as_deref().unwrap_or_default()) {
             let message = format!("the name `{name}` is already used by another port of the slice");
-            checker.refuse(format!("{path}.name"), message, "Give every port of a slice a name of its own.");
+            checker.reject(format!("{path}.name"), message, "Give every port of a slice a name of its own.");
         }
         let protocol = checker.protocol(format!("{path}.protocol"), given.protocol.as_deref());
         let port = given.port.and_then(|number| checker.port(format!("{path}.port"), number));
@@ -90,7 +90,7 @@ fn endpoint(checker: &mut Checker, family: Family, index: usize, given: &discove
 fn addresses(checker: &mut Checker, family: Family, index: usize, listed: &[String]) -> Vec<IpAddr> {
     if listed.is_empty() {
         let path = format!("endpoints[{index}].addresses");
-        checker.refuse(path, "an endpoint without an address", "Give every endpoint at least one address.");
+        checker.reject(path, "an endpoint without an address", "Give every endpoint at least one address.");
     }
     let mut addresses = Vec::new();
     for (position, text) in listed.iter().enumerate() {
@@ -98,7 +98,7 @@ fn addresses(checker: &mut Checker, family: Family, index: usize, listed: &[Stri
         let Some(address) = checker.reachable_address(path.as_str(), text) else { continue };
         if Family::of(address) != family {
             let message = format!("`{address}` is not an {family} address, but addressType is {family}");
-            checker.refuse(path, message, "Put IPv4 and IPv6 endpoints into slices of their own.");
+            checker.reject(path, message, "Put IPv4 and IPv6 endpoints into slices of their own.");
         }
         addresses.push(address);
     }

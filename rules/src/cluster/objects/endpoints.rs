@@ -13,7 +13,7 @@ use super::syntax::Syntax;
 ///
 /// # Errors
 ///
-/// Every field that the API server would refuse.
+/// Every field that the API server would reject.
 pub fn endpoints(object: &core::Endpoints) -> Result<Vec<EndpointSlice>, Vec<FieldError>> {
     let name = name_of(&object.metadata);
     let mut checker = Checker::new("Endpoints", &name);

@@ -15,7 +15,7 @@ use super::syntax::Syntax;
 ///
 /// # Errors
 ///
-/// Every field that the API server would refuse.
+/// Every field that the API server would reject.
 pub fn node(object: &core::Node) -> Result<Node, Vec<FieldError>> {
     let name = object.metadata.name.clone().unwrap_or_default();
     let mut checker = Checker::new("Node", &name);
@@ -48,7 +48,7 @@ fn pod_cidrs(checker: &mut Checker, object: &core::Node) -> Vec<IpNet> {
     };
     if first.is_some_and(|first| first != head) {
         let message = format!("`{}` is not the first of spec.podCIDRs, `{head}`", first.unwrap_or_default());
-        checker.refuse("spec.podCIDR", message, "Give both the same first range, or omit podCIDR.");
+        checker.reject("spec.podCIDR", message, "Give both the same first range, or omit podCIDR.");
     }
     let parsed: Vec<IpNet> = list
         .iter()

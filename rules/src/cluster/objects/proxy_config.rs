@@ -57,7 +57,7 @@ pub struct ConntrackConfiguration {
 ///
 /// # Errors
 ///
-/// Every field that kube-proxy would refuse (`pkg/proxy/apis/config/validation`), and the modes that are not
+/// Every field that kube-proxy would reject (`pkg/proxy/apis/config/validation`), and the modes that are not
 /// modelled here.
 pub fn proxy_config(raw: &KubeProxyConfiguration, version: &str) -> Result<ProxyConfig, Vec<FieldError>> {
     let mut checker = Checker::new("KubeProxyConfiguration", version);
@@ -128,7 +128,7 @@ fn interface(checker: &mut Checker, field: &str, given: Option<&str>) -> String 
     let name = given.unwrap_or_default();
     if name.is_empty() || name.len() > 15 || name.contains(char::is_whitespace) {
         let help = "Give 1 to 15 characters without blanks.";
-        checker.refuse(format!("detectLocal.{field}"), format!("`{name}` is not an interface name"), help);
+        checker.reject(format!("detectLocal.{field}"), format!("`{name}` is not an interface name"), help);
     }
     name.to_owned()
 }
@@ -137,7 +137,7 @@ fn masquerade_bit(checker: &mut Checker, field: &str, given: &MasqueradeConfigur
     let bit = given.masquerade_bit.unwrap_or(14);
     let found = u8::try_from(bit).ok().filter(|bit| *bit <= 31);
     found.unwrap_or_else(|| {
-        checker.refuse(
+        checker.reject(
             format!("{field}.masqueradeBit"),
             format!("bit {bit} is out of range"),
             "Give a bit from 0 to 31.",

@@ -22,7 +22,7 @@ mod ports;
 ///
 /// # Errors
 ///
-/// Every field that the API server would refuse (`ValidateService` in its `pkg/apis/core/validation`).
+/// Every field that the API server would reject (`ValidateService` in its `pkg/apis/core/validation`).
 pub fn service(object: &core::Service) -> Result<Service, Vec<FieldError>> {
     service_within(object, NODE_PORTS)
 }
@@ -73,7 +73,7 @@ fn kind(checker: &mut Checker, spec: &core::ServiceSpec) -> ServiceType {
     ];
     let kind = checker.choice("spec.type", spec.type_.as_deref(), &kinds);
     if kind == ServiceType::ExternalName && spec.external_name.as_deref().unwrap_or_default().is_empty() {
-        checker.refuse(
+        checker.reject(
             "spec.externalName",
             "is missing",
             "An ExternalName service needs the name of an external host.",
@@ -94,7 +94,7 @@ fn external_traffic_policy(
     let external = published || spec.external_ips.as_ref().is_some_and(|list| !list.is_empty());
     if given.is_some() && !external {
         let help = "Omit it, or make the service a NodePort or LoadBalancer one, or give it externalIPs.";
-        checker.refuse(path, "has no meaning for a service that cannot be reached from outside", help);
+        checker.reject(path, "has no meaning for a service that cannot be reached from outside", help);
     }
     checker.choice(path, given, &policies)
 }
@@ -112,14 +112,14 @@ fn affinity_seconds(checker: &mut Checker, spec: &core::ServiceSpec) -> Option<u
     if !by_client {
         if given.is_some() {
             let help = "Set spec.sessionAffinity to ClientIP, or omit sessionAffinityConfig.";
-            checker.refuse("spec.sessionAffinityConfig", "is given, but sessionAffinity is None", help);
+            checker.reject("spec.sessionAffinityConfig", "is given, but sessionAffinity is None", help);
         }
         return None;
     }
     let seconds = given.unwrap_or(10_800);
     if !(1..=86_400).contains(&seconds) {
         let path = "spec.sessionAffinityConfig.clientIP.timeoutSeconds";
-        checker.refuse(path, format!("{seconds} s is out of range"), "Give 1 to 86400 seconds (a day).");
+        checker.reject(path, format!("{seconds} s is out of range"), "Give 1 to 86400 seconds (a day).");
     }
     u32::try_from(seconds).ok()
 }
@@ -132,7 +132,7 @@ fn health_check_node_port(checker: &mut Checker, spec: &core::ServiceSpec, kind:
     let local = spec.external_traffic_policy.as_deref() == Some("Local");
     if !(local && kind == ServiceType::LoadBalancer) {
         let help = "Omit it, or set type to LoadBalancer and externalTrafficPolicy to Local.";
-        checker.refuse(path, "is only for load balancers with externalTrafficPolicy Local", help);
+        checker.reject(path, "is only for load balancers with externalTrafficPolicy Local", help);
     }
     checker.node_port(path, number)
 }

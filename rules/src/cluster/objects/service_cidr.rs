@@ -11,14 +11,14 @@ use super::syntax::Syntax;
 ///
 /// # Errors
 ///
-/// Every field that the API server would refuse (`ValidateServiceCIDR` in its `pkg/apis/networking/validation`).
+/// Every field that the API server would reject (`ValidateServiceCIDR` in its `pkg/apis/networking/validation`).
 pub fn service_cidr(object: &networking::ServiceCIDR) -> Result<Vec<IpNet>, Vec<FieldError>> {
     let name = object.metadata.name.clone().unwrap_or_default();
     let mut checker = Checker::new("ServiceCIDR", &name);
     checker.name("metadata.name", &name, Syntax::Dns1123Subdomain);
     let listed = object.spec.as_ref().and_then(|spec| spec.cidrs.as_deref()).unwrap_or_default();
     if listed.is_empty() {
-        checker.refuse("spec.cidrs", "is missing", "Give the range that cluster IPs are allocated from.");
+        checker.reject("spec.cidrs", "is missing", "Give the range that cluster IPs are allocated from.");
     }
     let ranges: Vec<IpNet> = listed
         .iter()

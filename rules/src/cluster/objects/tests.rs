@@ -107,7 +107,7 @@ fn service_yaml(name: &str, spec: &str) -> String {
     "trafficDistribution: Even, ports: [{port: 80}]",
     "spec.trafficDistribution: unknown value `Even`"
 )]
-fn a_service_is_refused(#[case] spec: &str, #[case] mistake: &str) {
+fn a_service_is_rejected(#[case] spec: &str, #[case] mistake: &str) {
     assert_eq!(mistakes(&service_yaml("web", spec)), [mistake]);
 }
 
@@ -151,7 +151,7 @@ fn collisions_between_services_name_the_other_service() {
 }
 
 #[test]
-fn two_objects_of_one_name_are_refused() {
+fn two_objects_of_one_name_are_rejected() {
     let service = service_yaml("web", "ports: [{port: 80}]");
     let text = format!("{{kind: List, items: [{service}, {service}]}}");
     assert_eq!(mistakes(&text), ["metadata.name: duplicate object name"]);
@@ -208,7 +208,7 @@ fn a_configuration_is_read() {
 #[case::cidr("clusterCIDR: 10.0.0.0", "clusterCIDR: `10.0.0.0` is not a CIDR")]
 #[case::cidrs("clusterCIDR: '10.0.0.0/8,11.0.0.0/8'", "clusterCIDR: two entries of the same family")]
 #[case::node_ports("nodePortAddresses: [primary, 10.0.0.0/8]", "nodePortAddresses[0]: `primary` is not a CIDR")]
-fn a_configuration_is_refused(#[case] text: &str, #[case] mistake: &str) {
+fn a_configuration_is_rejected(#[case] text: &str, #[case] mistake: &str) {
     let errors = proxy_config(&serde_yaml::from_str(text).unwrap(), "1.30").unwrap_err();
     let messages: Vec<String> = errors.iter().map(|error| format!("{}: {}", error.path, error.message)).collect();
     assert_eq!(messages, [mistake]);

@@ -14,7 +14,7 @@ pub(super) fn listed(rule: &Rule) -> Option<Fact> {
     match rule.target.as_ref()? {
         Target::Jump(chain) if service_of(chain).is_some() => Some(Fact::Entry(address)),
         Target::Accept => Some(Fact::HealthCheck(address.port)),
-        _ => marked_or_refused(rule, Some(address)),
+        _ => marked_or_rejected(rule, Some(address)),
     }
 }
 
@@ -25,11 +25,11 @@ pub(super) fn in_chain(kind: Kind, rule: &Rule) -> Option<Fact> {
             Network::Prefix(range) => Some(Fact::SourceRange(range.to_string())),
             Network::Masked(_) => None,
         },
-        _ => marked_or_refused(rule, frontend(rule)),
+        _ => marked_or_rejected(rule, frontend(rule)),
     }
 }
 
-fn marked_or_refused(rule: &Rule, address: Option<Frontend>) -> Option<Fact> {
+fn marked_or_rejected(rule: &Rule, address: Option<Frontend>) -> Option<Fact> {
     match rule.target.as_ref()? {
         Target::Jump(chain) if **chain == *MASQUERADE => Some(Fact::Masquerade(address)),
         Target::Jump(chain) if **chain == *DROP => Some(Fact::RejectResponse(address)),

@@ -185,7 +185,7 @@ impl<'a> Reader<'a> {
                             self.model.record(service.to_owned(), Fact::SourceRange(range), String::new(), line);
                         }
                         // Its ranges have its text.
-                        self.record(service, chain, fact, (refusal_without_ranges(rule, &text), line));
+                        self.record(service, chain, fact, (rejection_without_ranges(rule, &text), line));
                     } else {
                         self.record(service, chain, fact, (text, line));
                     }
@@ -210,8 +210,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The text of a firewall's rule; that of one which names ranges says no more than that it refuses others.
-fn refusal_without_ranges(rule: &Rule, text: &str) -> String {
+/// The text of a firewall's rule; that of one which names ranges says no more than that it rejects others.
+fn rejection_without_ranges(rule: &Rule, text: &str) -> String {
     if source_ranges(rule).is_empty() { text.to_owned() } else { "drop".to_owned() }
 }
 

@@ -178,7 +178,7 @@ impl Statistic {
                     threshold => Some(Condition::Random(threshold)),
                 }
             }
-            // One packet of `every`; iptables refuses 0.
+            // One packet of `every`; iptables rejects 0.
             Self::Nth { every: Negatable { negated, value }, .. } => match (value, negated) {
                 (0 | 1, false) => None,
                 (0 | 1, true) => Some(Condition::Never),

@@ -189,12 +189,12 @@ mod tests {
     )]
     #[case::value_in_quotes("-m helper \"--helper\" --log-prefix -h", "the option `--helper` is quoted")]
     #[case::bell("-m comment --comment \"a\x07\"", "control character '\\u{7}' in a rule")]
-    fn what_reaches_beyond_a_rule_is_refused(#[case] rule: &str, #[case] expected: &str) {
+    fn what_reaches_beyond_a_rule_is_rejected(#[case] rule: &str, #[case] expected: &str) {
         assert_eq!(parse_rule(rule, Family::Ipv4).map_err(|error| error.message), Err(expected.to_owned()));
     }
 
     #[test]
-    fn a_line_that_would_be_cut_apart_is_refused() {
+    fn a_line_that_would_be_cut_apart_is_rejected() {
         let rule = |letters: usize| format!("-m comment --comment {}", "a".repeat(letters));
         let shortest = rule(0).len();
         assert_eq!(parse_rule(&rule(super::LONGEST_LINE - shortest), Family::Ipv4).err(), None);

@@ -102,18 +102,18 @@ pub fn parse(text: &str, family: Family) -> Result<Parsed, Vec<ParseError>> {
     let mut document = Document::new(family);
     let mut errors = Vec::new();
     let mut last = (0, "");
-    let refused = |index: usize, line: &str, fault: Fault| {
+    let rejected = |index: usize, line: &str, fault: Fault| {
         let column = line.get(..fault.column).map_or(0, |before| before.chars().count()) + 1;
         ParseError { line: index + 1, column, text: line.to_owned(), message: fault.message }
     };
     for (index, line) in text.lines().enumerate() {
         last = (index, line);
         if let Err(fault) = document.line(index + 1, line) {
-            errors.push(refused(index, line, fault));
+            errors.push(rejected(index, line, fault));
         }
     }
     if let Err(fault) = document.no_open_table(0) {
-        errors.push(refused(last.0, last.1, fault));
+        errors.push(rejected(last.0, last.1, fault));
     }
     if errors.is_empty() { Ok(document.parsed()) } else { Err(errors) }
 }
@@ -196,7 +196,7 @@ impl<'a> Document<'a> {
         Parsed { rules: self.rules, lines: self.lines }
     }
 
-    /// Refuses a place where a table should have ended.
+    /// Rejects a place where a table should have ended.
     fn no_open_table(&self, column: usize) -> Result<(), Fault> {
         let Some(open) = self.table else { return Ok(()) };
         let name = self.rules.tables[open].name;

@@ -180,7 +180,7 @@ fn tables_are_ended_once(#[case] text: &str, #[case] line: usize, #[case] messag
     "line 6, column 9: the target `MARK` needs one of `--set-xmark`, `--set-mark`, `--and-mark`, `--or-mark`, `--xor-mark`"
 )]
 #[case::tproxy("-A X -j TPROXY --on-ip 127.0.0.1", "line 6, column 9: the target `TPROXY` needs `--on-port`")]
-fn a_target_without_what_it_needs_is_refused(#[case] rule: &str, #[case] expected: &str) {
+fn a_target_without_what_it_needs_is_rejected(#[case] rule: &str, #[case] expected: &str) {
     let errors = parse(&document(&[rule]), Family::Ipv4).expect_err("it is cut off");
     assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected]);
     let declared = document(&[rule]).replace(":X - [0:0]", ":X - [0:0]\n:DNAT - [0:0]\n:SNAT - [0:0]\n:MARK - [0:0]");

@@ -71,7 +71,7 @@ impl Generator<'_> {
         self.profile.nftables_comments_firewall().then(|| self.comment(plan)).transpose()
     }
 
-    /// The comment of an element that refuses traffic: the service port's name.
+    /// The comment of an element that rejects traffic: the service port's name.
     fn comment(&self, plan: &Plan<'_>) -> Result<Arc<str>, Unsupported> {
         let name = plan.name.as_str();
         if name.len() <= LONGEST_COMMENT {

@@ -29,7 +29,7 @@ pub enum Unsupported {
     /// The release has no nftables mode, or one that is not modelled.
     #[error("kube-proxy {0}: nftables mode is modelled from 1.30 on")]
     Release(Profile),
-    /// A service's name makes the comment of an element too long, and the kernel refuses the whole table.
+    /// A service's name makes the comment of an element too long, and the kernel rejects the whole table.
     #[error("kube-proxy {release} fails to sync: the comment `{comment}` is longer than the kernel's 128 bytes")]
     Comment {
         /// The release.
@@ -37,7 +37,7 @@ pub enum Unsupported {
         /// The comment, a service port's name.
         comment: String,
     },
-    /// `detectLocal.interfaceNamePrefix` needs `iifname`, but the release writes `iif`, and nft refuses the whole table.
+    /// `detectLocal.interfaceNamePrefix` needs `iifname`, but the release writes `iif`, and nft rejects the whole table.
     #[error("kube-proxy {release} fails to sync: it writes `iif {prefix}*`, but `iif` takes no start of a name")]
     InterfacePrefix {
         /// The release.
@@ -46,7 +46,7 @@ pub enum Unsupported {
         prefix: String,
     },
     /// Two service ports have the same address, protocol and port. Which of them gets the traffic is random, or the whole
-    /// table is refused.
+    /// table is rejected.
     #[error("service ports {first} and {second} are both reached at {at}")]
     Collision {
         /// The element's key.

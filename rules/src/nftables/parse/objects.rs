@@ -29,7 +29,7 @@ fn syntax(error: &serde_json::Error) -> ParseError {
     ParseError { place: ErrorPlace::At { line, column }, message }
 }
 
-/// Refuses strings that could not be written in nft's own text, which has no escapes: with a quote or a control character in them. In JSON
+/// Rejects strings that could not be written in nft's own text, which has no escapes: with a quote or a control character in them. In JSON
 /// these are escaped, so texts without a backslash have none.
 fn plain_strings(text: &str) -> Result<(), Vec<ParseError>> {
     if !text.contains('\\') {
@@ -81,7 +81,7 @@ impl Reader {
             && info.json_schema_version > SCHEMA
         {
             let message = format!("version {} of nft's JSON is not known, only {SCHEMA}", info.json_schema_version);
-            self.refuse("metainfo".to_owned(), message);
+            self.reject("metainfo".to_owned(), message);
         }
         if let Some(table) = &object.table {
             self.table(table);
@@ -101,11 +101,11 @@ impl Reader {
             && named.table == TABLE
         {
             let place = format!("table {} {}, {}", named.family, named.table, named.name);
-            self.refuse(place, "an object of this kind is not supported in kube-proxy's table");
+            self.reject(place, "an object of this kind is not supported in kube-proxy's table");
         }
     }
 
-    fn refuse(&mut self, place: String, message: impl Into<String>) {
+    fn reject(&mut self, place: String, message: impl Into<String>) {
         self.errors.push(ParseError { place: ErrorPlace::Object(place), message: message.into() });
     }
 
@@ -113,7 +113,7 @@ impl Reader {
         let json::Table { family, name, comment, flags } = table;
         if flags.is_some_and(|flags| flags.get().contains("\"dormant\"")) && name == TABLE {
             let place = format!("table {family} {name}");
-            self.refuse(place, "the table is dormant: the kernel evaluates none of its chains");
+            self.reject(place, "the table is dormant: the kernel evaluates none of its chains");
         }
         match family_of(family).filter(|_| name == TABLE) {
             Some(family) => self.parsed.rules.tables.push(Table {
@@ -144,7 +144,7 @@ impl Reader {
             Owner::Proxy(family) => self.parsed.rules.tables.iter_mut().find(|table| table.family == family),
             Owner::Other(_) => None,
             Owner::Undeclared => {
-                self.refuse(place(), "there is no such table");
+                self.reject(place(), "there is no such table");
                 None
             }
         }
@@ -153,19 +153,19 @@ impl Reader {
     fn set(&mut self, set: &json::Set<'_>, kind: SetKind) {
         let place = || format!("table {} {}, {} {}", set.family, set.table, kind.as_str(), set.name);
         if !is_name(&set.name) {
-            return self.refuse(place(), "nft cannot read this name");
+            return self.reject(place(), "nft cannot read this name");
         }
         let Some(table) = self.own_table(&set.family, &set.table, &place) else { return };
         match read_set(set, kind) {
             Ok(set) => table.sets.push(set),
-            Err(message) => self.refuse(place(), message),
+            Err(message) => self.reject(place(), message),
         }
     }
 
     fn chain(&mut self, chain: &json::Chain<'_>) {
         let place = || format!("table {} {}, chain {}", chain.family, chain.table, chain.name);
         if !is_name(&chain.name) {
-            return self.refuse(place(), "nft cannot read this name");
+            return self.reject(place(), "nft cannot read this name");
         }
         let Some(table) = self.own_table(&chain.family, &chain.table, &place) else { return };
         match base_chain(chain) {
@@ -175,7 +175,7 @@ impl Reader {
                 table.chains.push(Chain { base, comment, ..Chain::regular(chain.name.as_str().into()) });
                 self.chains.insert((family, chain.name.clone()), position);
             }
-            Err(message) => self.refuse(place(), message),
+            Err(message) => self.reject(place(), message),
         }
     }
 
@@ -191,7 +191,7 @@ impl Reader {
         let Some(table) = self.own_table(&rule.family, &rule.table, &place) else { return };
         match position.and_then(|position| table.chains.get_mut(position)) {
             Some(chain) => chain.rules.push(rule::from_json(&rule.expr, rule.comment.as_deref())),
-            None => self.refuse(place(), "there is no such chain"),
+            None => self.reject(place(), "there is no such chain"),
         }
     }
 }

@@ -150,7 +150,7 @@ fn tables_of_others_are_counted() {
     r#"{"nftables": [{"metainfo": {"json_schema_version": 2}}]}"#,
     "metainfo: version 2 of nft's JSON is not known, only 1"
 )]
-fn other_texts_are_refused(#[case] text: &str, #[case] message: &str) {
+fn other_texts_are_rejected(#[case] text: &str, #[case] message: &str) {
     assert_eq!(first_error(text), message);
 }
 
@@ -187,7 +187,7 @@ fn what_tables_have_no_room_for_is_reported_with_its_place(#[case] object: &str,
     assert_eq!(first_error(&document(object)), message);
 }
 
-/// What would be lost or mean something else in nft's own text is refused.
+/// What would be lost or mean something else in nft's own text is rejected.
 #[rstest]
 #[case::quote(
     &in_rule(r#"{"log": {"prefix": "a\" ; include \"/etc/shadow"}}"#),
@@ -209,6 +209,6 @@ fn what_tables_have_no_room_for_is_reported_with_its_place(#[case] object: &str,
     &document(r#"{"limit": {"family": "ip", "table": "kube-proxy", "name": "l", "rate": 1}}"#),
     "table ip kube-proxy, l: an object of this kind is not supported in kube-proxy's table"
 )]
-fn what_text_could_not_say_is_refused(#[case] text: &str, #[case] expected: &str) {
+fn what_text_could_not_say_is_rejected(#[case] text: &str, #[case] expected: &str) {
     assert_eq!(first_error(text), expected);
 }

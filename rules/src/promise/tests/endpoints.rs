@@ -131,7 +131,7 @@ fn node_hints_came_with_a_release(#[case] version: &str, #[case] gate: Option<bo
 #[case::without_annotation("1.30", None, false)]
 #[case::asked_for("1.30", Some(("topology-mode", "Auto")), true)]
 #[case::asked_for_otherwise("1.30", Some(("topology-mode", "example.com/mine")), true)]
-#[case::refused("1.30", Some(("topology-mode", "Disabled")), false)]
+#[case::rejected("1.30", Some(("topology-mode", "Disabled")), false)]
 #[case::old_word("1.26", Some(("topology-aware-hints", "Auto")), true)]
 #[case::new_word_too_early("1.26", Some(("topology-mode", "Auto")), false)]
 #[case::without_need_of_it("1.31", None, true)]

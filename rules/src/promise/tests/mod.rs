@@ -144,7 +144,7 @@ fn brief(cluster: &Cluster, promise: &Promise) -> String {
         PromisedOutcome::NotAService(Owner::Outside) => return "unrouted".to_owned(),
         PromisedOutcome::Rejected(_) => return "rejected".to_owned(),
         PromisedOutcome::Dropped => return "dropped".to_owned(),
-        PromisedOutcome::Fails => return "refused".to_owned(),
+        PromisedOutcome::Fails => return "rejected".to_owned(),
         PromisedOutcome::NotPromised => return "not promised".to_owned(),
     };
     let one = |endpoint: &Eligible| {

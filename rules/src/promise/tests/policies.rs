@@ -67,10 +67,10 @@ fn own_addresses_of_a_load_balancer_are_admitted_with_the_node(
 }
 
 #[test]
-fn who_is_out_of_range_of_nothing_is_refused_somehow() {
+fn who_is_out_of_range_of_nothing_is_rejected_somehow() {
     let change: Change = |cluster| {
         cluster.services[0].source_ranges = vec!["192.0.2.0/24".parse().unwrap()];
         cluster.slices.clear();
     };
-    assert_eq!(answer(change, "pod client", "203.0.113.80:80"), "refused");
+    assert_eq!(answer(change, "pod client", "203.0.113.80:80"), "rejected");
 }

@@ -34,7 +34,7 @@ use super::*;
     ProxyMode::Iptables,
     "localhost c",
     "[::1]:30080",
-    Some(KnownBug::RefusedAtEveryAddress)
+    Some(KnownBug::RejectedAtEveryAddress)
 )]
 #[case::unserved_address_with_endpoint("1.34", ProxyMode::Iptables, "localhost a", "[::1]:30080", None)]
 #[case::unserved_address_in_nftables_mode("1.34", ProxyMode::Nftables, "localhost c", "[::1]:30080", None)]
@@ -85,8 +85,8 @@ fn what_comes_back_to_its_sender(
 }
 
 #[rstest]
-#[case::load_balancer(ProxyMode::Iptables, "node c", "203.0.113.80:80", Some(KnownBug::NodeNotRefused))]
-#[case::external_ip(ProxyMode::Iptables, "node c", "203.0.113.81:80", Some(KnownBug::NodeNotRefused))]
+#[case::load_balancer(ProxyMode::Iptables, "node c", "203.0.113.80:80", Some(KnownBug::NodeNotRejected))]
+#[case::external_ip(ProxyMode::Iptables, "node c", "203.0.113.81:80", Some(KnownBug::NodeNotRejected))]
 #[case::node_port(ProxyMode::Iptables, "node c", "172.18.0.3:30080", None)]
 #[case::cluster_ip(ProxyMode::Iptables, "node c", "10.96.0.80:80", None)]
 #[case::pod(ProxyMode::Iptables, "pod client", "203.0.113.80:80", None)]

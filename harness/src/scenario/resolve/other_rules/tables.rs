@@ -6,7 +6,7 @@ use svclab_rules::nftables::{self, Condition, Name, Parsed, Statement};
 use svclab_rules::ruleset::ParseError;
 
 use super::super::findings::Findings;
-use super::{Written, refuse};
+use super::{Written, reject};
 use crate::input::{Diagnostic, limits};
 use crate::scenario::model::{Install, Note, Place};
 
@@ -46,7 +46,7 @@ fn instead(written: &Written<'_>, findings: &mut Findings) {
             };
             findings.add(written.error(first_line(written), 1, message).help(help));
         }
-        Err(errors) => refuse(written, errors, HELP, findings),
+        Err(errors) => reject(written, errors, HELP, findings),
     }
 }
 
@@ -88,27 +88,27 @@ fn other_tables(written: &Written<'_>, before: &[Written<'_>], findings: &mut Fi
     }
     let parsed = match tables_of(written) {
         Ok(parsed) => parsed,
-        Err(errors) => return refuse(written, errors, HELP, findings),
+        Err(errors) => return reject(written, errors, HELP, findings),
     };
-    let mut refuse = |message: String, help: &str| {
+    let mut reject = |message: String, help: &str| {
         findings.add(written.error(first_line(written), 1, message).help(help));
     };
     if parsed.names.is_empty() {
-        refuse("no table found".to_owned(), HELP);
+        reject("no table found".to_owned(), HELP);
     }
     for other in &parsed.others {
         let message = format!("table {} {}: unsupported family", other.family, other.name);
-        refuse(message, "Omit it: svclab supports tables of `ip`, `ip6` and `inet`.");
+        reject(message, "Omit it: svclab supports tables of `ip`, `ip6` and `inet`.");
     }
     if let Some(own) = parsed.names.iter().find(|table| table.name == PROXY) {
         let help = "Use `install: instead` for kube-proxy's tables, and a separate entry for other tables.";
-        refuse(format!("table {own} belongs to kube-proxy"), help);
+        reject(format!("table {own} belongs to kube-proxy"), help);
     }
     let same = |other: &&Written<'_>| other.place == written.place && other.is_other_tables();
     let known = before.iter().filter(same).filter_map(|other| tables_of(other).ok());
     let known: Vec<(Family, &Name)> = known.flat_map(names).collect();
     if let Some((_, name)) = names(parsed).find(|name| known.contains(name)) {
-        refuse(format!("duplicate table `{name}` on this node"), "Merge the two.");
+        reject(format!("duplicate table `{name}` on this node"), "Merge the two.");
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) fn families(checker: &mut Checker, spec: &core::ServiceSpec) -> Vec<F
     checker.one_of_each_family("spec.ipFamilies", &families);
     if spec.ip_family_policy.as_deref() == Some("SingleStack") && families.len() > 1 {
         let help = "Use PreferDualStack or RequireDualStack, or one family.";
-        checker.refuse("spec.ipFamilyPolicy", "is SingleStack, but there are two ipFamilies", help);
+        checker.reject("spec.ipFamilyPolicy", "is SingleStack, but there are two ipFamilies", help);
     }
     families
 }
@@ -32,7 +32,7 @@ pub(super) fn cluster_ips(
         && single != first
     {
         let message = format!("`{single}` is not the first of spec.clusterIPs, `{first}`");
-        checker.refuse("spec.clusterIP", message, "Give both the same address, or omit clusterIPs.");
+        checker.reject("spec.clusterIP", message, "Give both the same address, or omit clusterIPs.");
     }
     let single: Vec<String> = if list.is_empty() { single.map(str::to_owned).into_iter().collect() } else { vec![] };
     let path = |index: usize| match single.is_empty() {
@@ -43,19 +43,19 @@ pub(super) fn cluster_ips(
     if given.iter().any(|text| text == "None") {
         if matches!(kind, ServiceType::NodePort | ServiceType::LoadBalancer) {
             let help = "Omit clusterIP, or make the service a ClusterIP one.";
-            checker.refuse(path(0), "`None` is only for services of type ClusterIP", help);
+            checker.reject(path(0), "`None` is only for services of type ClusterIP", help);
         }
         return Vec::new();
     }
     if kind == ServiceType::ExternalName && !given.is_empty() {
-        checker.refuse(path(0), "is given for an ExternalName service", "Omit the address.");
+        checker.reject(path(0), "is given for an ExternalName service", "Omit the address.");
     }
     let mut addresses = Vec::new();
     for (index, text) in given.iter().enumerate() {
         let Some(address) = checker.unicast_address(path(index), text) else { continue };
         if let Some(family) = families.get(index).filter(|family| **family != Family::of(address)) {
             let message = format!("`{address}` is not an {family} address, but spec.ipFamilies[{index}] is {family}");
-            checker.refuse(path(index), message, "Give addresses in the order of ipFamilies.");
+            checker.reject(path(index), message, "Give addresses in the order of ipFamilies.");
         }
         addresses.push(address);
     }
@@ -75,7 +75,7 @@ pub(super) fn source_ranges(checker: &mut Checker, spec: &core::ServiceSpec, kin
     let listed = spec.load_balancer_source_ranges.as_deref().unwrap_or_default();
     if !listed.is_empty() && kind != ServiceType::LoadBalancer {
         let help = "Omit them, or set type to LoadBalancer.";
-        checker.refuse("spec.loadBalancerSourceRanges", "are only for services of type LoadBalancer", help);
+        checker.reject("spec.loadBalancerSourceRanges", "are only for services of type LoadBalancer", help);
     }
     let path = |index| format!("spec.loadBalancerSourceRanges[{index}]");
     listed.iter().enumerate().filter_map(|(index, text)| checker.range(path(index), text.trim())).collect()
@@ -93,7 +93,7 @@ pub(super) fn ingress(checker: &mut Checker, object: &core::Service) -> Vec<Load
         if text.is_empty() {
             if given.ip_mode.is_some() {
                 let help = "Give an ip, or omit ipMode.";
-                checker.refuse(format!("{path}.ipMode"), "is given without an ip", help);
+                checker.reject(format!("{path}.ipMode"), "is given without an ip", help);
             }
             continue;
         }

@@ -24,7 +24,7 @@ pub(super) fn ports(
 ) -> Vec<ServicePort> {
     let listed = spec.ports.as_deref().unwrap_or_default();
     if listed.is_empty() && !headless && kind != ServiceType::ExternalName {
-        checker.refuse("spec.ports", "are missing", "Give the service at least one port.");
+        checker.reject("spec.ports", "are missing", "Give the service at least one port.");
     }
     let mut ports: Vec<ServicePort> = Vec::new();
     let mut taken = Taken::default();
@@ -47,14 +47,14 @@ fn port_name(checker: &mut Checker, path: &str, name: &str, several: bool, taken
     let path = format!("{path}.name");
     if name.is_empty() {
         if several {
-            checker.refuse(path, "is missing", "Name every port where a service has more than one.");
+            checker.reject(path, "is missing", "Name every port where a service has more than one.");
         }
         return;
     }
     checker.name(path.as_str(), name, Syntax::Dns1123Label);
     if taken.names.contains(name) {
         let message = format!("the name `{name}` is already used by another port of this service");
-        checker.refuse(path, message, "Give every port a name of its own.");
+        checker.reject(path, message, "Give every port a name of its own.");
     }
 }
 
@@ -63,11 +63,11 @@ fn collisions(checker: &mut Checker, path: &str, port: &ServicePort, taken: &mut
     taken.names.insert(name.clone());
     if !taken.ports.insert((*protocol, *number)) {
         let message = format!("port {number}/{protocol} is listed twice");
-        checker.refuse(format!("{path}.port"), message, "Remove one of the two, or change its port or protocol.");
+        checker.reject(format!("{path}.port"), message, "Remove one of the two, or change its port or protocol.");
     }
     if let Some(number) = node_port.filter(|number| !taken.node_ports.insert((*protocol, *number))) {
         let message = format!("node port {number}/{protocol} is listed twice");
-        checker.refuse(format!("{path}.nodePort"), message, "Give every port a node port of its own.");
+        checker.reject(format!("{path}.nodePort"), message, "Give every port a node port of its own.");
     }
 }
 
@@ -88,7 +88,7 @@ fn node_port(checker: &mut Checker, path: &str, given: &core::ServicePort, kind:
     let path = format!("{path}.nodePort");
     if !matches!(kind, ServiceType::NodePort | ServiceType::LoadBalancer) {
         let help = "Omit it, or set spec.type to NodePort or LoadBalancer.";
-        checker.refuse(path.as_str(), "is given for a service that has no node ports", help);
+        checker.reject(path.as_str(), "is given for a service that has no node ports", help);
     }
     checker.node_port(path, number)
 }

@@ -108,7 +108,7 @@ fn a_log_is_traced_as_sure_as_it_is(#[case] conditions: &str, #[case] did: Evalu
 }
 
 #[test]
-fn refusals_have_kinds() {
+fn rejections_have_kinds() {
     let program = v4("*filter\n-A INPUT -p tcp -j REJECT --reject-with tcp-reset\n-A OUTPUT -j REJECT\nCOMMIT\n");
     let packet = tcp("10.0.0.1", "192.0.2.1", 80);
     for (hook, rejection) in [(Hook::Input, RejectResponse::TcpReset), (Hook::Output, RejectResponse::PortUnreachable)]

@@ -130,15 +130,15 @@ fn a_row_that_is_cut_off_is_reported(#[case] row: &str) {
     assert!(rule.is_none_or(|rule| rule.matches.iter().any(|one| matches!(one, Match::Other(_)))), "{rule:?}");
 }
 
-/// A listing keeps them; rules are refused with them.
+/// A listing keeps them; rules are rejected with them.
 #[rstest]
 #[case::nothing("a\0b")]
 #[case::bell("a\u{7}b")]
-fn control_characters_of_comments_are_refused_when_printed_and_read(#[case] comment: &str) {
+fn control_characters_of_comments_are_rejected_when_printed_and_read(#[case] comment: &str) {
     let text = format!("Chain KUBE-SVC-A (1 references)\nKUBE-SEP-B  all  --  anywhere  anywhere  /* {comment} */\n");
     let listing = parse_listing(&text).unwrap();
     assert_eq!(listing.rules.rules(TableName::Nat, "KUBE-SVC-A")[0].comment(), Some(comment));
-    let errors = parse(&crate::iptables::print(&listing.rules), Family::Ipv4).expect_err("it is refused");
+    let errors = parse(&crate::iptables::print(&listing.rules), Family::Ipv4).expect_err("it is rejected");
     assert!(errors[0].message.starts_with("control character"), "{errors:?}");
 }
 

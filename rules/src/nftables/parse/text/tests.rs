@@ -277,7 +277,7 @@ fn a_set_has_one_type(#[case] set: &str, #[case] second: &str) {
     "table ip kube-proxy {\n comment \"\x07\"\n}\n",
     "line 2, column 11: control character '\\u{7}' in a rule"
 )]
-fn what_reaches_beyond_tables_is_refused(#[case] text: &str, #[case] expected: &str) {
+fn what_reaches_beyond_tables_is_rejected(#[case] text: &str, #[case] expected: &str) {
     for read in [parse, parse_all] {
         let found = read(text).map_err(|errors| errors[0].to_string());
         assert_eq!(found, Err(expected.to_owned()));

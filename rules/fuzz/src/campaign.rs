@@ -1,7 +1,9 @@
 //! Many executions of a target.
 
+use std::fs;
 use std::num::ParseIntError;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -109,6 +111,28 @@ pub fn assert_all(targets: &[Target], executions: u64) {
         let failure = report.failure.as_deref().map(String::from_utf8_lossy);
         assert_eq!(failure, None, "target {}", target.name);
         assert_eq!(report.executions, executions, "target {}", target.name);
+    }
+}
+
+/// Asserts that every target has its program for libFuzzer in a package. Tests cannot link these, so their text is compared.
+///
+/// # Panics
+///
+/// Where one is missing, differs, or belongs to no target.
+pub fn assert_programs(targets: &[Target], package: &Path, library: &str) {
+    let folder = package.join("fuzz_targets");
+    let files = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut files: Vec<PathBuf> = files.filter_map(|file| Some(file.ok()?.path())).collect();
+    files.sort();
+    let mut expected: Vec<PathBuf> = targets.iter().map(|target| folder.join(format!("{}.rs", target.name))).collect();
+    expected.sort();
+    assert_eq!(files, expected);
+    for Target { name, .. } in targets {
+        let path = format!("{library}::targets::{name}");
+        let program = format!(
+            "//! libFuzzer's entrance to [`{path}`].\n#![no_main]\n\nlibfuzzer_sys::fuzz_target!(|data: &[u8]| {path}::check(data));\n"
+        );
+        assert_eq!(fs::read_to_string(folder.join(format!("{name}.rs"))).ok(), Some(program), "target {name}");
     }
 }
 

@@ -1,9 +1,16 @@
 //! The targets on any toolchain: corpus, regressions, and as many mutations as a test has time for.
 
+use std::path::Path;
+
 use svclab_rules_fuzz::{Campaign, Length, TARGETS, campaign};
 
 /// Executions of each target: some seconds without optimisation. `ci/fuzz` has as many as there is time for.
 const EXECUTIONS: u64 = 400;
+
+#[test]
+fn every_target_has_a_program_for_libfuzzer() {
+    campaign::assert_programs(&TARGETS, Path::new(env!("CARGO_MANIFEST_DIR")), "svclab_rules_fuzz");
+}
 
 #[test]
 fn properties_hold_of_mutated_inputs() {

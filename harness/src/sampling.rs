@@ -62,7 +62,7 @@ struct FlowsToSend {
 const TESTS: usize = 3;
 
 /// Builds a scenario's lab in a state of its cluster, sends fresh flows through every cascade of a node's report, and adds to the
-/// report what came of them. Cascades that no flow of one client can show are noted there.
+/// report their outcomes. Cascades that no flow of one client can show are noted there.
 ///
 /// # Errors
 ///

@@ -30,13 +30,13 @@ pub struct Report {
     pub form: Form,
     /// Whether the text shows only some lines of a rule set: a rule that it lacks may change every share.
     pub is_part: bool,
-    /// What a reader must know of all shares, as sentences without their full stops.
+    /// Notes on all shares: sentences without their full stops.
     pub notes: Vec<String>,
     /// What is wrong with the rules as a whole: missing jumps to kube-proxy's chains, rules that a chain has several times.
     pub frame_defects: Vec<FrameDefect>,
     /// The cascades, in the order of the rules.
     pub cascades: Vec<Cascade>,
-    /// What came of real packets, for each cascade; empty if none were sent.
+    /// The results of real packets, for each cascade; empty if none were sent.
     pub(crate) samples: Vec<Option<Sample>>,
 }
 
@@ -66,7 +66,7 @@ impl Report {
         self.frame_defects.is_empty() && self.cascades.iter().all(|cascade| cascade.assessment() == Assessment::Even)
     }
 
-    /// What came of real packets through a cascade, by its position.
+    /// The results of real packets through a cascade, by its position.
     pub(crate) fn sample(&self, cascade: usize) -> Option<&Sample> {
         self.samples.get(cascade)?.as_ref()
     }

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 /// The script, for a POSIX shell.
 pub const SCRIPT: &str = include_str!("collect.sh");
 
-/// What came of a collection.
+/// The outcome of a collection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Collected {
     /// Whether there is an archive.

@@ -11,20 +11,19 @@ use crate::predict::{Network, Senders};
 use crate::scenario::Scenario;
 use crate::verify::vantages;
 
-/// What came of the comparison.
+/// The result of the comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Image {
     /// How many classes of packets were compared, of both sides.
     pub(crate) classes: usize,
     /// Whether there are more than were compared.
     pub(crate) is_cut: bool,
-    /// A packet of the first side, and its sender, of which something else becomes on the second.
+    /// A packet, with its sender, that the second side handles differently.
     pub(crate) differing: Option<String>,
 }
 
-/// Compares what becomes of a packet of each class of either side, at most `most` of each, with what becomes of the packet that it is on
-/// the other side. `images` say which address an address is there: the first from `before` to `after`, the other back. Machines have
-/// the same names on both sides.
+/// Predicts one packet of each class of either side, at most `most` of each, and the same packet with the other side's addresses there.
+/// `images` translate addresses: the first from `before` to `after`, the other back. Machines have the same names on both sides.
 ///
 /// # Errors
 ///

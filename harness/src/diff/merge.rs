@@ -123,7 +123,7 @@ impl Change {
         of_outcomes.min().unwrap_or(Gravity::LostOtherwise)
     }
 
-    /// How many classes of packets are lost, gained or treated otherwise, as its gravity says.
+    /// How many classes of packets are lost, gained or handled differently, as its gravity says.
     pub(super) fn grave_classes(&self) -> usize {
         let gravity = self.gravity();
         let grave = self.outcomes.iter().filter(|one| Gravity::of(&one.contrast) == gravity);

@@ -61,7 +61,7 @@ pub(super) struct ChangedAt {
 }
 
 /// Finds the releases or modes that bring each group's change, in the order of the groups; none where the sides differ in more than
-/// that. Packets change at the first of them for good: they are not treated as before behind it.
+/// that. Packets change at the first of them for good: from there on they are never handled as before.
 pub(super) fn boundaries(groups: &Groups, [before, after]: [&Scenario; 2]) -> Result<Vec<Vec<ChangedAt>>, DiffError> {
     let path =
         if is_one_cluster(before, after) { path(&before.cluster.proxy, &after.cluster.proxy) } else { Vec::new() };
@@ -98,7 +98,7 @@ fn predictions(scenario: &Scenario, groups: &Groups) -> Result<Vec<Option<Predic
     Ok(groups.all.values().map(|group| group.example.predict(&network, group.example.packet)).collect())
 }
 
-/// The steps at which something else becomes of a packet, since it is not treated as at first for good.
+/// The steps at which the handling of a packet changes for good.
 fn steps(predictions: &[&Option<Prediction>], packet: &Packet) -> Vec<usize> {
     let is_alike = |one: usize, other: usize| is_alike([predictions[one], predictions[other]], packet);
     let left = (0..predictions.len()).rev().find(|at| is_alike(0, *at)).unwrap_or(0);

@@ -199,7 +199,7 @@ pub(super) fn who(change: &Change) -> String {
     let more = change.services.len().saturating_sub(MOST_SERVICES);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let services = if services.is_empty() { String::new() } else { format!("{}{more}; ", services.join(", ")) };
-    let origins: Vec<String> = change.origins.iter().map(|(kind, number)| origin(kind, *number)).collect();
+    let origins: Vec<String> = change.origins.iter().map(|(kind, number)| origin(*kind, *number)).collect();
     let classes = counted(change.classes, "class");
     let grave = match (change.gravity(), change.grave_classes()) {
         (_, grave) if grave == change.classes => String::new(),

@@ -13,7 +13,7 @@ const PROGRAM: &str = "nft";
 pub(crate) const TRACING_TABLE: &str = "svclab-trace";
 
 impl Lab {
-    /// Lets the kernel trace every packet in some namespaces from now on, or no longer.
+    /// Switches the kernel's tracing of all packets in some namespaces on or off.
     ///
     /// # Errors
     ///

@@ -21,7 +21,7 @@ pub(super) fn lines_of_nft(node: &NodeRules) -> HashMap<&str, Vec<usize>> {
 }
 
 /// The chains of tables of either language, with the numbers of table and chain.
-fn numbered<'n, C>(tables: impl Iterator<Item = &'n Vec<C>>) -> impl Iterator<Item = (usize, usize, &'n C)> {
+fn numbered<'n, C: 'n>(tables: impl Iterator<Item = &'n Vec<C>>) -> impl Iterator<Item = (usize, usize, &'n C)> {
     tables.enumerate().flat_map(|(table, chains)| chains.iter().enumerate().map(move |(at, chain)| (table, at, chain)))
 }
 

@@ -11,7 +11,7 @@ use svclab_rules::walk::{Interface, address_bits};
 use super::settings::OfInterface;
 use crate::topology::{Hop, InterfaceKind, LOOPBACK, Netns, NetnsId, Role, Route, Topology};
 
-/// The pods on links of a machine that are treated alike.
+/// The pods on links of a machine that are handled alike.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Alike {
     /// The interface and the kind of the pod with an address.

@@ -31,7 +31,7 @@ pub(super) struct Machine {
     pub(super) broadcasts: Intervals,
     /// The addresses of each family that its interfaces have, in the order in which the kernel looks at them.
     pub(super) listed: [Vec<(u32, IpNet)>; 2],
-    /// The pods on its links that are treated alike.
+    /// The pods on its links that are handled alike.
     pub(super) alike: Alike,
     settings: Vec<OfInterface>,
     bridges_call: [bool; 2],

@@ -1,4 +1,4 @@
-//! A packet on its way, and how the way ends.
+//! A packet between two hooks, and how its path ends.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -212,14 +212,14 @@ impl PacketState {
     }
 }
 
-/// A way's end.
+/// The end of a path.
 #[derive(Debug, Clone)]
 pub(super) struct End {
     pub(super) state: PacketState,
     pub(super) how: Ended,
 }
 
-/// How a way ends.
+/// How a path ends.
 #[derive(Debug, Clone)]
 pub(super) enum Ended {
     /// It is received, in this namespace, by this receiver.
@@ -278,9 +278,9 @@ impl Origin<'_> {
     }
 }
 
-/// What all branches of a packet and of its answers may cost together. A hook costs one, and one more for each router that a branch
-/// has passed, for so much is remembered of its way: the ways to thousands of endpoints come to as much, or, where chance decides
-/// on each round of a circle, some thousand hooks of ways that would double each time.
+/// What all branches of a packet and of its answers may cost together. A hook costs one, and one more for each router that the branch
+/// has passed, since the path so far is kept: this allows for the paths to thousands of endpoints, or for some thousand hooks of a
+/// loop that decides at random in each round, whose paths would double each time.
 const MOST: usize = 1 << 17;
 
 /// How much more of a flow is followed.

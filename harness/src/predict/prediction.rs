@@ -66,7 +66,7 @@ impl PredictedBranch {
     }
 }
 
-/// How a packet's way ends.
+/// How a packet's path ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PredictedOutcome {
     /// It comes out.
@@ -170,7 +170,7 @@ impl fmt::Display for RulePlace {
     }
 }
 
-/// What ends a packet's way.
+/// What ends a packet's path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Cause {
     /// A rule.
@@ -244,7 +244,7 @@ pub(crate) struct Stage {
     pub hook: Hook,
     /// The packet as it came.
     pub came: Packet,
-    /// The packet as it left, or as it was when its way ended here.
+    /// The packet as it left, or as it was when its path ended here.
     pub left: Packet,
     /// What the connection table had for it as it came.
     pub tracking: Tracking,

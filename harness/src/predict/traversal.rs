@@ -1,4 +1,4 @@
-//! A packet on its way, from hook to hook and from namespace to namespace.
+//! The path of a packet, from hook to hook and from namespace to namespace.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -14,7 +14,7 @@ use super::{Machine, Network};
 use crate::topology::{ETH0, InterfaceKind, LOOPBACK, NetnsId, Role, UNDERLAY};
 use crate::wire::Mac;
 
-/// All branches of a packet's way.
+/// All branches of a packet's path.
 pub(super) struct Traversal<'n, 'a> {
     pub(super) network: &'n Network<'a>,
     pub(super) origin: Origin<'n>,
@@ -25,7 +25,7 @@ pub(super) struct Traversal<'n, 'a> {
 }
 
 impl<'n, 'a> Traversal<'n, 'a> {
-    /// The way of the packet that a flow starts with.
+    /// The path of the packet that a flow starts with.
     pub(super) fn there(network: &'n Network<'a>, origin: Origin<'n>) -> Self {
         Self { network, origin, narrowing: origin.narrowing.cloned(), is_answer: false, ends: Vec::with_capacity(1) }
     }
@@ -245,7 +245,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
         }
     }
 
-    /// From an interface to whoever has the next hop's address on the link.
+    /// From an interface to the machine that has the next hop's address on the link.
     pub(super) fn hand_over(&mut self, netns: NetnsId, out: Out, mut state: PacketState) {
         let machine = self.machine(netns);
         let (plan, to) = (&machine.netns, state.packet.destination);

@@ -1,4 +1,4 @@
-//! Whether a promise admits what came of a flow, or can come of it.
+//! Whether a promise admits the outcome of a flow, observed or possible.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
@@ -49,7 +49,7 @@ pub(crate) struct Flow<'a> {
 }
 
 impl Comparison {
-    /// Whether a promise admits what came of a flow.
+    /// Whether a promise admits the outcome of a flow.
     pub(crate) fn admits(&self, promise: &Promise, flow: Flow<'_>, seen: &FlowOutcome) -> bool {
         let Question { to, protocol, .. } = flow.question;
         match (&promise.outcome, seen) {

@@ -1,4 +1,4 @@
-//! What came of a flow, whoever says so.
+//! What became of a flow, by any of the three sources.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use crate::predict::{Cause, PredictedOutcome, PredictedReply};
 use crate::scenario::RejectKind;
 use crate::text::{drop_words, is_in_cluster};
 
-/// What came of a flow, or can come of it.
+/// The outcome of a flow, observed or possible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FlowOutcome {
     /// It came out, once.
@@ -41,7 +41,7 @@ pub(crate) enum FlowOutcome {
 }
 
 impl FlowOutcome {
-    /// What a branch of a prediction says. `None` where it says nothing.
+    /// The outcome of a predicted branch; `None` where it is unknown.
     pub(crate) fn predicted(outcome: &PredictedOutcome) -> Option<Self> {
         Some(match outcome {
             PredictedOutcome::Delivered { at, source, destination, reply } => {

@@ -275,7 +275,7 @@ impl<'c, 'a> Sources<'c, 'a> {
         }
     }
 
-    /// What came of the flow, without what differs from flow to flow.
+    /// The outcome of the flow, without what differs from flow to flow.
     fn short(&self, seen: &FlowOutcome) -> String {
         let FlowOutcome::Delivered { source, destination, reply, .. } = seen else { return seen.to_string() };
         let PromisedOutcome::Delivered { .. } = &self.promise.outcome else {

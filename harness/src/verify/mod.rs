@@ -160,7 +160,7 @@ pub struct Verified {
     pub file: PathBuf,
     /// Its machines and services.
     pub(crate) machines: Machines,
-    /// What came of it.
+    /// The outcome.
     pub result: Result<Verification, Trouble>,
     /// The tables other than kube-proxy's that a node's rules have and the lab does not, each with the number of its rules.
     pub left_out: Vec<String>,

@@ -106,7 +106,7 @@ struct Verifying<'v, 'a> {
     kinds: Kinds,
 }
 
-/// What came of the classes of some senders.
+/// The outcome of the classes of some senders.
 #[derive(Default)]
 struct Part {
     tally: Tally,

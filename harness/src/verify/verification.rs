@@ -1,4 +1,4 @@
-//! What came of a verification.
+//! The outcome of a verification.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::Options;
 use super::finding::Finding;
 
-/// What came of a verification.
+/// The outcome of a verification.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Verification {
     /// How many nodes the cluster has.

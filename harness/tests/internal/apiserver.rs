@@ -278,12 +278,9 @@ async fn events_of_both_groups_are_the_same() {
     // Neither is stored.
     let dry = PostParams { dry_run: true, ..PostParams::default() };
     assert_eq!(code(&api.create(&dry, &sent).await.unwrap_err()), 409);
-    let patched = api.patch(
-        "started",
-        &PatchParams { dry_run: true, ..PatchParams::default() },
-        &Patch::Merge(json!({"note": "it ended"})),
-    );
-    assert_eq!(patched.await.unwrap().note.as_deref(), Some("it ended"));
+    let dry = PatchParams { dry_run: true, ..PatchParams::default() };
+    let patched = api.patch("started", &dry, &Patch::Merge(json!({"note": "it ended"}))).await.unwrap();
+    assert_eq!(patched.note.as_deref(), Some("it ended"));
     let listed = Api::<Event>::all(client(address)).list(&ListParams::default().fields("involvedObject.name=a")).await;
     let events = listed.unwrap().items;
     let event = &events[0];

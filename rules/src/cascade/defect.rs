@@ -90,7 +90,7 @@ pub enum Kind {
         /// The endpoint that gets nothing by this rule.
         endpoint: String,
     },
-    /// Connections of some kind are treated otherwise than others.
+    /// Connections of some kind are handled differently from others.
     Conditional {
         /// One of them, by what distinguishes it from the others: `from 10.0.0.1`.
         example: String,

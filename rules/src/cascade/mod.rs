@@ -55,7 +55,7 @@ pub struct Cascade {
     pub left: Share,
     /// What becomes of that, in the order of rules.
     pub fallen: Vec<Fallen>,
-    /// Connections that are treated otherwise than those that all shares are of.
+    /// Connections that are handled differently from those that the shares are of.
     pub cases: Vec<Case>,
     /// What these rules do not say, in their order.
     pub unknown: Vec<Unknown>,

@@ -62,7 +62,7 @@ impl<'b, C: Inspect, R: Reading<'b>> Walking<'_, '_, 'b, C, R> {
         spread(walk.program, environment, &entry)
     }
 
-    /// The packets that are treated otherwise than the main one, one of each kind.
+    /// The packets that are handled differently from the main one, one of each kind.
     fn cases(
         &self,
         ledger: &Ledger<'_, '_, 'b, C, R>,

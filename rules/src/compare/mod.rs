@@ -58,7 +58,7 @@ pub fn compare<R: Rules>(expected: &R, found: &R) -> Vec<Finding> {
 pub struct Comparison {
     /// The differences in what is kube-proxy's.
     pub own: Vec<Finding>,
-    /// Those in what is not, where it can be compared: in tables of iptables, which are everybody's.
+    /// Those in what is not, where it can be compared: in tables of iptables, which all programs share.
     pub foreign: Vec<Finding>,
     /// How much of the rules that were found is not kube-proxy's.
     pub others: Others,

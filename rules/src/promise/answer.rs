@@ -98,7 +98,7 @@ pub enum Source {
 pub enum Reply {
     /// The address and port that the client sent to.
     FromDestination,
-    /// The answer goes past the node that translated: it bears the endpoint's own address, or a node on its way drops
+    /// The answer goes past the node that translated: it bears the endpoint's own address, or a node on its path drops
     /// it as belonging to no connection.
     PastTheNode,
     /// Whether an answer finds its way is the network's business.

@@ -47,7 +47,7 @@ pub struct Class<R> {
     pub region: Region,
     /// The one of them that was walked.
     pub witness: Packet,
-    /// What came of it.
+    /// The outcome of it.
     pub found: R,
 }
 

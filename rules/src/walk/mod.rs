@@ -5,17 +5,17 @@
 //! packets. Rules that chance decides make several branches of one; the shares of all add up to one.
 //!
 //! What lies between hooks (routing, forwarding, the next machine) is the caller's part: it takes the packet out of an
-//! accepted branch, finds its way, and walks the next hook with the branch's [`Tracking`].
+//! accepted branch, routes it, and walks the next hook with the branch's [`Tracking`].
 //!
 //! Languages share how chains are walked: [`Program`] has the chains of all hooks, `stops` orders them, also where rules of two languages stand
 //! [`Alongside`] each other, `machine` goes from rule to rule through the chains of a hook, `walker` is the
-//! packet on its way, `translation` what rules bind to its connection, `nesting` which chains are inside of which. What a
+//! packet between rules, `translation` what rules bind to its connection, `nesting` which chains are inside of which. What a
 //! rule asks and does is each language's own.
 //!
 //! Sets of packets go through rules by one of them, the witness: `asking` has every question that conditions put to a packet, and
 //! reports it; `narrowing` keeps the packets that would answer alike, a `region` of [`Intervals`] for each [`Field`]; [`Classes`]
-//! goes on with the others until none is left. Of a cascade, the packets of its own endpoints are taken up in the branch that treats them
-//! otherwise (`fork`).
+//! goes on with the others until none is left. Of a cascade, the packets of its own endpoints are taken up in the branch that handles
+//! them differently (`fork`).
 
 mod address;
 mod alongside;

@@ -54,8 +54,8 @@ impl Search<'_> {
         let mut deepest = 0;
         for &(rule, next) in &self.leads[chain] {
             if let Some(start) = self.path.iter().position(|on_path| *on_path == next) {
-                let circle = self.path[start..].iter().chain([&next]).copied().collect();
-                self.faults.push((chain, rule, Fault::Loop(circle)));
+                let cycle = self.path[start..].iter().chain([&next]).copied().collect();
+                self.faults.push((chain, rule, Fault::Loop(cycle)));
             } else if self.path.len() == DEEPEST {
                 self.faults.push((chain, rule, Fault::TooDeep));
             } else {

@@ -4,41 +4,41 @@ use std::cmp::Reverse;
 
 use super::hook::Hook;
 
-/// When the connection table is asked (`NF_IP_PRI_CONNTRACK`).
+/// The priority of conntrack's lookup (`NF_IP_PRI_CONNTRACK`).
 const CONNECTIONS: i32 = -200;
-/// When destinations are translated, and when sources are (`NF_IP_PRI_NAT_DST`, `NF_IP_PRI_NAT_SRC`).
+/// The priorities of DNAT and of SNAT (`NF_IP_PRI_NAT_DST`, `NF_IP_PRI_NAT_SRC`).
 pub(crate) const DESTINATIONS: i32 = -100;
 pub(crate) const SOURCES: i32 = 100;
 
 /// A stop on the path through a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// The connection table is asked.
+    /// Conntrack looks up the packet's connection.
     Lookup,
-    /// A chain that every packet meets.
+    /// A chain that every packet traverses.
     Chain {
         /// Its position.
         chain: u32,
         /// Whether a packet of the machine itself is routed again where the chain changes its mark.
         reroutes: bool,
     },
-    /// A chain that the first packet of a connection meets, if no chain before bound a translation.
+    /// A nat chain, which the first packet of a connection traverses unless an earlier one has bound a translation.
     Nat(u32),
     /// The packet is rewritten as its connection's translation says.
     Translation,
 }
 
-/// A chain that a hook has.
+/// A base chain.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hooked {
     pub(crate) hook: Hook,
-    /// Low numbers are asked first.
+    /// Chains with low numbers come first.
     pub(crate) priority: i32,
     pub(crate) chain: u32,
     pub(crate) kind: Kind,
 }
 
-/// What a hook's chain is asked for.
+/// Which packets traverse a base chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Every packet.
@@ -50,13 +50,12 @@ pub(crate) enum Kind {
     Nat,
 }
 
-/// A priority; of equal ones, what was made later comes before what is older.
+/// A priority; of equal ones, the youngest comes first.
 type Order = (i32, Reverse<usize>);
 
-/// The stops of a hook; the chains come in the order in which they were made, the oldest first. Of chains with the same
-/// priority the youngest is asked first (`nf_hook_entries_grow`); so is what translates, which is as old as the first chain
-/// that does, and asks them where it stands, whatever their own priority (`nf_nat_register_fn`). It is there where
-/// `translates`, also without such a chain.
+/// The stops of a hook, from its base chains in the order of their creation. Of chains with equal priority the kernel calls the youngest
+/// first (`nf_hook_entries_grow`). All nat chains are called by one function with the priority of NAT, which is as old as the oldest of
+/// them (`nf_nat_register_fn`); with `translates` it is there without such a chain, too.
 pub(super) fn stops(hook: Hook, chains: &[Hooked], translates: bool) -> Vec<Stop> {
     let here = || chains.iter().enumerate().filter(|(_, chain)| chain.hook == hook);
     let mut stops: Vec<(Order, Vec<Stop>)> = here()

@@ -89,7 +89,7 @@ struct Cascade<'a> {
     left: Option<Share>,
     /// Its outcome, in the order of rules.
     fallen: Vec<Fallen<'a>>,
-    /// Connections that are treated otherwise than those that all shares are of: kube-proxy's own rules have none.
+    /// Connections that are handled differently from those that the shares are of: kube-proxy's own rules have none.
     cases: Vec<Case<'a>>,
     /// `even`, `defective`, or `unknown` where nothing is wrong but the rules do not show all.
     verdict: &'static str,

@@ -61,7 +61,7 @@ fn service_yaml(name: &str, spec: &str) -> String {
     "clusterIP: 10.96.0.1, clusterIPs: [10.96.0.2], ports: [{port: 80}]",
     "spec.clusterIP: `10.96.0.1` is not the first of spec.clusterIPs, `10.96.0.2`"
 )]
-#[case::of_everybody(
+#[case::of_all_sources(
     "clusterIP: 255.255.255.255, ports: [{port: 80}]",
     "spec.clusterIP: `255.255.255.255` is a broadcast address"
 )]

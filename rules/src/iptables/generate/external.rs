@@ -75,7 +75,7 @@ impl Generator<'_> {
             let chain = if view.internal_local { &plan.local_chain } else { &plan.cluster_chain };
             self.nat.services.push(to_service(format!("{} cluster IP", port.name)).jump(chain));
         } else {
-            self.filter.services.push(self.reject(port, to_service));
+            self.filter.services.push(self.without_endpoints(port, to_service));
         }
     }
 
@@ -99,8 +99,8 @@ impl Generator<'_> {
                     self.filter.proxy_firewall.push(to_address(comment).then(Target::Drop));
                 }
                 if !plan.external {
-                    let rejection = self.reject(port, to_address);
-                    self.filter.external_services.push(rejection);
+                    let rule = self.without_endpoints(port, to_address);
+                    self.filter.external_services.push(rule);
                 }
             }
         }
@@ -118,13 +118,14 @@ impl Generator<'_> {
             self.nat.node_ports.push(to_port().jump(&plan.external_chain));
         }
         if !plan.external {
-            let rejection = self.reject(port, |comment| commented(comment).sent_to_node().on_port(protocol, number));
-            self.filter.external_services.push(rejection);
+            let rule =
+                self.without_endpoints(port, |comment| commented(comment).sent_to_node().on_port(protocol, number));
+            self.filter.external_services.push(rule);
         }
     }
 
     /// The answer to traffic that no endpoint takes: REJECT where there is none at all, else DROP.
-    fn reject(&self, port: &PortContext<'_>, to_address: impl Fn(String) -> Rule) -> Rule {
+    fn without_endpoints(&self, port: &PortContext<'_>, to_address: impl Fn(String) -> Rule) -> Rule {
         if port.selected.any {
             to_address(format!("{} has no local endpoints", port.name)).then(Target::Drop)
         } else {

@@ -162,7 +162,7 @@ impl ParseError {
     }
 }
 
-/// Reads all tables of families `ip`, `ip6` and `inet`, whoever made them, from nft's own text. A table of `inet` becomes one of each
+/// Reads all tables of families `ip`, `ip6` and `inet`, kube-proxy's and others, from nft's own text. A table of `inet` becomes one of each
 /// family. What writes of packets (`log`) is left out as counters are; for the rest see [`parse()`].
 ///
 /// # Errors

@@ -158,7 +158,7 @@ const BOTH_KEPT: &str = "web-a 1/2 node a, web-b 1/2 node a";
 #[rstest]
 #[case("1.33")]
 #[case("1.34")]
-fn a_source_range_of_length_0_admits_everybody(#[case] version: &str) {
+fn a_source_range_of_length_0_admits_all_sources(#[case] version: &str) {
     let change = |ranges: &[&str]| {
         let mut cluster = cluster();
         cluster.proxy.version = version.to_owned();

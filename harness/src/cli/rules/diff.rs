@@ -1,5 +1,6 @@
 //! `svclab rules --diff`: saved rules compared with those that svclab writes.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use svclab_rules::cluster::{Family, ProxyMode};
@@ -11,15 +12,16 @@ use svclab_rules::ruleset::Rules;
 use super::Written;
 use crate::cli::failure::Failure;
 use crate::cli::inputs::evidence_of;
-use svclab::evidence::{Evidence, Format, NodeRules, node_rules};
+use svclab::evidence::{Format, NodeRules, Unread, node_rules};
 use svclab::input::{Diagnostic, Diagnostics, Span};
 use svclab::text::{counted, printable};
 
 /// The rules of a file.
-pub(super) struct Found {
+pub(super) struct Found<'s> {
     /// The file's name in messages.
     file: PathBuf,
-    rules: Rules,
+    /// Not copied: the rules of a large cluster are most of what this command keeps in memory.
+    rules: Cow<'s, Rules>,
     /// The tables and chains that it shows whole.
     coverage: Coverage,
     /// Whether it is an excerpt.
@@ -94,10 +96,10 @@ impl Diff {
     }
 }
 
-impl Found {
+impl Found<'_> {
     /// The rules that a program has written.
     pub(super) fn of_program(program: &str, rules: Rules) -> Self {
-        Self { file: PathBuf::from(program), rules, coverage: Coverage::all(), is_part: false }
+        Self { file: PathBuf::from(program), rules: Cow::Owned(rules), coverage: Coverage::all(), is_part: false }
     }
 
     /// Compares these rules with those written; `missing` means missing here.
@@ -106,7 +108,7 @@ impl Found {
             true => {
                 compare_machines(&written.rules, &completed(&self.rules, &self.coverage, written.rules.clone()).rules)
             }
-            false => compare_machines(&written.rules, &self.rules),
+            false => compare_machines(&written.rules, &*self.rules),
         };
         Diff {
             is_part: self.is_part,
@@ -119,7 +121,7 @@ impl Found {
 }
 
 /// Returns a hint at the releases with fewer differences, if there are any.
-pub(super) fn likelier(diff: &Diff, found: &Found, write: impl Fn(Profile) -> Option<Written>) -> Option<String> {
+pub(super) fn likelier(diff: &Diff, found: &Found<'_>, write: impl Fn(Profile) -> Option<Written>) -> Option<String> {
     let mut fewest = diff.comparison.own.len();
     let mut likeliest: Vec<Profile> = Vec::new();
     // Consecutive releases often write the same rules.
@@ -151,8 +153,10 @@ pub(super) fn likelier(diff: &Diff, found: &Found, write: impl Fn(Profile) -> Op
 pub(super) struct Saved {
     /// The input's name in messages.
     file: PathBuf,
-    evidence: Evidence,
     sets: Vec<NodeRules>,
+    /// Whether some of it is in a format of nft.
+    has_nft: bool,
+    unread: Vec<Unread>,
 }
 
 impl Saved {
@@ -162,7 +166,8 @@ impl Saved {
         let mut sets = node_rules(&evidence);
         // An excerpt without a rule shows nothing.
         sets.retain(|set| !is_part(set) || set.rules.has_rules());
-        Ok(Self { file, evidence, sets })
+        let has_nft = evidence.pieces.iter().any(|piece| is_nft(piece.format));
+        Ok(Self { file, sets, has_nft, unread: evidence.unread })
     }
 
     /// Returns the families of its rules, where they are known: tables of nft have a family, rules of iptables have addresses.
@@ -172,7 +177,7 @@ impl Saved {
     }
 
     /// The rules in the language and family of those that are written: whole ones before an excerpt.
-    pub(super) fn parse(&self, written: &Written) -> Result<Found, Failure> {
+    pub(super) fn parse(&self, written: &Written) -> Result<Found<'_>, Failure> {
         let (mode, family) = (written.rules.mode(), written.family);
         let fits = |set: &&NodeRules| {
             let own = families(set);
@@ -181,9 +186,11 @@ impl Saved {
         let Some(set) = self.sets.iter().filter(fits).min_by_key(|set| is_part(set)) else {
             return Err(self.lacking(mode, family).into());
         };
-        let mut rules = set.rules.clone();
+        let mut rules = Cow::Borrowed(&set.rules);
         // Rules without an address are of the family that is asked for.
-        if let Rules::Iptables(parsed) = &mut rules {
+        if set.rules.iptables().is_some_and(|rules| rules.family != family)
+            && let Rules::Iptables(parsed) = rules.to_mut()
+        {
             parsed.rules.family = family;
         }
         Ok(Found { file: self.file.clone(), rules, coverage: set.coverage.clone(), is_part: is_part(set) })
@@ -213,11 +220,11 @@ impl Saved {
                 }
             };
             errors.push(mistake(&place(set.file()), (set.line(), 1), &message, help));
-        } else if mode == ProxyMode::Iptables && self.evidence.pieces.iter().any(|piece| is_nft(piece.format)) {
+        } else if mode == ProxyMode::Iptables && self.has_nft {
             let help =
                 "Choose `--mode nftables` if kube-proxy runs in that mode, or save the rules with iptables-save.";
             errors.push(mistake(&self.file, (1, 1), "these are nftables rules", help));
-        } else if self.evidence.unread.is_empty() {
+        } else if self.unread.is_empty() {
             let help = match mode {
                 ProxyMode::Iptables => {
                     "Save the rules with iptables-save, as root; `iptables-legacy-save` and `iptables-nft-save` each print \
@@ -227,7 +234,7 @@ impl Saved {
             };
             errors.push(mistake(&self.file, (1, 1), "the file contains no rules", help));
         }
-        let unread = self.evidence.unread.iter().filter(|_| other.is_none()).take(MOST_UNREAD);
+        let unread = self.unread.iter().filter(|_| other.is_none()).take(MOST_UNREAD);
         errors.extend(unread.map(|unread| {
             let help = "Paste it as iptables-save or nft prints it; `svclab dump show` lists what was read.";
             mistake(&place(unread.file.as_deref()), (unread.line, 1), &unread.reason, help)

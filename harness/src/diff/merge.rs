@@ -100,6 +100,8 @@ enum Reach {
     Nodes,
     /// Processes of nodes, from a loopback address.
     Loopback,
+    /// Whoever sends segments of connections that conntrack does not know: asymmetric routes and attacks.
+    Unconnected,
 }
 
 impl Change {
@@ -132,7 +134,9 @@ impl Change {
 
     fn reach(&self) -> Reach {
         let is_from = |wanted: VantageKind| self.origins.iter().any(|(kind, _)| *kind == wanted);
-        if is_from(VantageKind::Pod) || is_from(VantageKind::Host) {
+        if self.targets == [Target::Invalid] {
+            Reach::Unconnected
+        } else if is_from(VantageKind::Pod) || is_from(VantageKind::Host) {
             Reach::Clients
         } else if is_from(VantageKind::Node) {
             Reach::Nodes

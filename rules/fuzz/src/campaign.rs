@@ -183,8 +183,7 @@ pub fn main(targets: &[Target]) -> ExitCode {
         );
         if let Some(input) = &report.failure {
             let file = format!("{}-{seed}.failure", target.name);
-            let written =
-                fs::write(&file, input).map_or_else(|error| error.to_string(), |()| "written".to_owned());
+            let written = fs::write(&file, input).map_or_else(|error| error.to_string(), |()| "written".to_owned());
             println!("{}: a property does not hold for the input in {file} ({written})", target.name);
             exit = ExitCode::FAILURE;
         }

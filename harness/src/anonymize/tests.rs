@@ -165,3 +165,27 @@ fn another_outcome_is_noticed() {
     new[0].text.push_str(&texts[0].text);
     assert!(!proof::prove(&before, &before, &new, &mut scan).left.is_empty());
 }
+
+/// A long text without a blank takes time in proportion to its length, whatever it looks like.
+#[rstest]
+#[case::word("q", "z")]
+#[case::ipv4("1.", "x")]
+#[case::ipv6("ab:", "x")]
+#[case::dashed("1-", "x")]
+#[case::nft("-ABCDEFGH", "x")]
+#[case::chain("KUBE-", "x")]
+#[case::mixed("a1", "x")]
+#[case::colons("::", "x")]
+#[case::not_ascii("ö", "x")]
+fn a_long_token_takes_linear_time(#[case] part: &str, #[case] end: &str) {
+    let seconds = |bytes: usize| {
+        let text = part.repeat(bytes / part.len()) + end;
+        let start = std::time::Instant::now();
+        let new = anonymized(&text);
+        assert_eq!(new.proof.left, Vec::<String>::new());
+        start.elapsed().as_secs_f64()
+    };
+    let (short, long) = (seconds(50_000), seconds(400_000));
+    // Eight times as long: in quadratic time it would take 64 times as long.
+    assert!(long < short * 24.0 + 0.5, "{short} s, {long} s");
+}

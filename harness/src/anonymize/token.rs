@@ -8,6 +8,13 @@ use super::vocabulary::{is_known, is_plain};
 /// How interfaces of pods start, whose names go on with a hash of the pod's.
 const INTERFACES: [&str; 8] = ["cali", "veth", "lxc", "azv", "gke", "eni", "tap", "ovs"];
 
+/// More than an address has, with a port and marks behind it: what goes on is none, and is not looked at from each of its parts once more.
+const LONGEST_IPV4: usize = 24;
+const LONGEST_IPV6: usize = 64;
+
+/// More than a name in nftables has, in bytes (`NFT_NAME_MAXLEN` is 256).
+const LONGEST_NAME: usize = 257;
+
 /// What a part of a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token {
@@ -181,13 +188,13 @@ fn chain(text: &str, before: Option<char>) -> Option<(usize, Token)> {
     text.get(..8).filter(|hash| is_base32(hash))?;
     let name = text[8..].strip_prefix('-')?;
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._/".contains(byte);
-    let length = name.bytes().take_while(is_part).count();
-    (name[..length].matches('/').count() >= 3).then_some((9 + length, Token::Chain))
+    let length = name.bytes().take(LONGEST_NAME).take_while(is_part).count();
+    (length < LONGEST_NAME && name[..length].matches('/').count() >= 3).then_some((9 + length, Token::Chain))
 }
 
 /// `10-0-1-5` in the names of machines.
 fn dashed(text: &str) -> Option<(usize, Token)> {
-    let length = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'-').count();
+    let length = text.bytes().take(LONGEST_IPV4).take_while(|byte| byte.is_ascii_digit() || *byte == b'-').count();
     let run = text[..length].trim_end_matches('-');
     let ip: Ipv4Addr = run.replace('-', ".").parse().ok()?;
     (run.matches('-').count() == 3 && !ip.is_unspecified()).then_some((run.len(), Token::Digits))
@@ -206,7 +213,7 @@ fn address(text: &str) -> Option<(usize, Token)> {
 }
 
 fn ipv4(text: &str) -> Option<(IpAddr, usize)> {
-    let run = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
+    let run = text.bytes().take(LONGEST_IPV4).take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
     // A fifth number is a port, as tcpdump writes it.
     let end = text[..run].match_indices('.').nth(3).map_or(run, |(at, _)| at);
     let run = text[..end].trim_end_matches('.');
@@ -216,8 +223,8 @@ fn ipv4(text: &str) -> Option<(IpAddr, usize)> {
 
 fn ipv6(text: &str) -> Option<(IpAddr, usize)> {
     let is_part = |byte: &u8| byte.is_ascii_hexdigit() || b":.".contains(byte);
-    let run = text.bytes().take_while(is_part).count();
-    if text[..run].matches(':').count() < 2 || goes_on(&text[run..]) {
+    let run = text.bytes().take(LONGEST_IPV6).take_while(is_part).count();
+    if run == LONGEST_IPV6 || text[..run].matches(':').count() < 2 || goes_on(&text[run..]) {
         return None;
     }
     let run = text[..run].trim_end_matches('.');

@@ -41,13 +41,19 @@ impl Words {
 
     fn make(&self, lower: &str) -> String {
         let is_letter: Vec<bool> = lower.chars().map(|letter| !letter.is_ascii_digit()).collect();
+        // Of the word only this goes into each letter, so that a long word takes no longer than many short ones.
+        let digest = self.key.bytes("word", lower.as_bytes());
         for attempt in 0.. {
             // Where all short words are taken, longer ones are made.
             let length = is_letter.len() + (attempt / ATTEMPTS) as usize;
             let mut made = String::with_capacity(length);
+            let mut bytes = [0; 32];
             for at in 0..length {
-                let question = format!("{lower}/{attempt}/{at}");
-                let byte = self.key.bytes("word", question.as_bytes())[0];
+                if at % bytes.len() == 0 {
+                    let question = [&digest[..], format!("{attempt}/{at}").as_bytes()].concat();
+                    bytes = self.key.bytes("letters", &question);
+                }
+                let byte = bytes[at % bytes.len()];
                 let (first, count) = if is_letter.get(at).copied().unwrap_or(true) { (b'a', 26) } else { (b'0', 10) };
                 made.push(char::from(first + byte % count));
             }

@@ -9,7 +9,7 @@ use svclab_rules::ruleset::Unsupported;
 
 use super::Report;
 use crate::documents;
-use crate::evidence::{Evidence, Format, NodeRules, Unread, node_rules};
+use crate::evidence::{Evidence, Format, NodeRules, OF_IPTABLES_NFT, Unread, node_rules};
 use crate::input::{Form, limits};
 use crate::scenario::{Diagnostic, Diagnostics, Scenario, Span};
 use crate::text::printable;
@@ -31,12 +31,13 @@ pub fn read(evidence: &Evidence, file: &Path) -> Result<Report, Diagnostics> {
         .map(|unread| mistake(&place(unread.file.as_deref()), (unread.line, 1), &unread.reason, UNREAD))
         .collect();
     match node_rules(evidence).first() {
+        None if evidence.of_iptables_nft().is_some() => {
+            let [message, help] = OF_IPTABLES_NFT;
+            errors.insert(0, mistake(file, (1, 1), message, help));
+        }
         Some(set) if errors.is_empty() => {
             let message = format!("no chain of {} load-balances connections", set.format.words());
             errors.push(mistake(&place(set.file.as_deref()), (set.first, 1), &message, SERVICES));
-        }
-        None if errors.is_empty() && evidence.of_iptables_nft().is_some() => {
-            errors.push(mistake(file, (1, 1), OF_IPTABLES_NFT, SAVE));
         }
         None if errors.is_empty() => errors.push(mistake(file, (1, 1), "unrecognised rule format", FORMS)),
         _ => {}
@@ -47,9 +48,6 @@ pub fn read(evidence: &Evidence, file: &Path) -> Result<Report, Diagnostics> {
 
 const FORMS: &str = "Pass the output of `iptables-save`, `iptables -t nat -L -n` or `nft list ruleset`, or a scenario.";
 const UNREAD: &str = "Give the text as iptables-save or nft prints it; `svclab dump show` lists what was read.";
-const OF_IPTABLES_NFT: &str =
-    "these tables are iptables' own, as nft shows them: kube-proxy runs in iptables mode here";
-const SAVE: &str = "Save them with `iptables-save` on the same node, which prints the same rules with their comments.";
 const SERVICES: &str =
     "Services are in the table `nat`, in chains KUBE-SVC-...; in nft's table kube-proxy, in chains service-...";
 

@@ -146,7 +146,12 @@ fn read(path: &Path, reach: Reach) -> Option<(PathBuf, Result<Assumed, Diagnosti
         Input::Scenario(_) if path.is_file() => return None,
         Input::Scenario(text) => {
             let scenario = svclab::scenario::parse_with(&text, &file, &reach.reader(&file), Tests::Optional);
-            scenario.map(|scenario| Assumed { scenario, assumptions: Vec::new(), nodes: Vec::new() })
+            scenario.map(|scenario| Assumed {
+                scenario,
+                assumptions: Vec::new(),
+                nodes: Vec::new(),
+                lacking: Vec::new(),
+            })
         }
         Input::Objects(text) => infer::from_objects(&text, &file).map(with_own_text),
         Input::Evidence(evidence) => infer::from_evidence(&evidence, &file, &[]).map(with_own_text),

@@ -34,7 +34,13 @@ pub(super) fn coverage(lines: &[Line<'_>], is_headless: bool, unread: &[usize]) 
         let mut start = 0;
         for (position, letter) in punctuation(&line.text) {
             match letter {
-                '{' => open.push(Open { what: named(&line.text[start..position]), is_broken: false }),
+                '{' => {
+                    let what = named(&line.text[start..position]);
+                    if let What::Named(_) = what {
+                        cut_within_table(&mut open, &mut coverage);
+                    }
+                    open.push(Open { what, is_broken: false });
+                }
                 '}' => {
                     if let Some(closed) = open.pop() {
                         let table = open.iter().find_map(table_of);
@@ -46,14 +52,20 @@ pub(super) fn coverage(lines: &[Line<'_>], is_headless: bool, unread: &[usize]) 
             start = position + 1;
         }
     }
-    // A block that nothing closes is cut.
+    cut_within_table(&mut open, &mut coverage);
+    coverage
+}
+
+/// Closes the chain or set that is open: nothing did, so it is cut, and so is its table.
+fn cut_within_table(open: &mut Vec<Open>, coverage: &mut Coverage) {
+    let Some(at) = open.iter().position(|block| matches!(block.what, What::Named(_))) else { return };
     let table = open.iter().find_map(table_of);
-    for block in &open {
+    for block in open.drain(at..) {
         if let (What::Named(name), Some(table)) = (&block.what, table) {
             coverage.add_cut(nft_table(table), name);
         }
     }
-    coverage
+    open.iter_mut().for_each(|block| block.is_broken = true);
 }
 
 /// The braces and semicolons of a line that structure nft's text, with their positions: those in quotes and in comments do not.

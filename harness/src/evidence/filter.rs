@@ -3,7 +3,7 @@
 use svclab_rules::coverage::Coverage;
 
 use super::command::Command;
-use super::grep::Patterns;
+use super::grep::{Patterns, Unknown};
 
 /// Which lines of a command's output are shown.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -15,8 +15,8 @@ pub(super) enum Filter {
     End,
     /// Those that patterns choose.
     Lines(Patterns),
-    /// Any.
-    Unknown,
+    /// Any, for this reason.
+    Unknown(String),
 }
 
 /// Programs that change no line.
@@ -27,33 +27,40 @@ impl Command {
     pub(super) fn filter(&self) -> Filter {
         let mut filters = commands(&self.text).into_iter().map(|programs| of_pipe(&programs));
         let first = filters.next().unwrap_or_default();
-        if filters.all(|next| next == first) { first } else { Filter::Unknown }
+        if filters.all(|next| next == first) {
+            first
+        } else {
+            Filter::Unknown("several commands choose different lines".to_owned())
+        }
     }
 }
 
 fn of_pipe(programs: &[Vec<String>]) -> Filter {
-    let mut filter = Filter::None;
-    for (at, words) in programs.iter().enumerate() {
-        let mut words = words.iter().skip_while(|word| *word == "sudo" || word.contains('='));
-        let program = words.next().map_or("", |program| program.rsplit('/').next().unwrap_or(program));
-        let arguments: Vec<String> = words.take_while(|word| !is_redirection(word)).cloned().collect();
-        let chosen = |patterns: Option<Patterns>| patterns.map_or(Filter::Unknown, Filter::Lines);
-        let next = match program {
-            "grep" | "egrep" | "fgrep" | "zgrep" | "rg" => chosen(Patterns::of_grep(program, &arguments)),
-            "awk" | "gawk" | "mawk" => chosen(Patterns::of_awk(&arguments)),
-            "sed" => chosen(Patterns::of_sed(&arguments)),
-            "head" => Filter::End,
-            _ if at == 0 || PASSING.contains(&program) => Filter::None,
-            _ => Filter::Unknown,
-        };
-        filter = match (filter, next) {
-            (filter, Filter::None) => filter,
-            (Filter::None, next) => next,
-            (Filter::Lines(one), Filter::Lines(other)) => Filter::Lines(one.and(other)),
-            _ => Filter::Unknown,
-        };
+    programs.iter().enumerate().fold(Filter::None, |filter, (at, words)| match (filter, of_program(at == 0, words)) {
+        (filter, Filter::None) => filter,
+        (Filter::None, next) => next,
+        (Filter::Lines(one), Filter::Lines(other)) => Filter::Lines(one.and(other)),
+        (unknown @ Filter::Unknown(_), _) | (_, unknown @ Filter::Unknown(_)) => unknown,
+        (Filter::End, _) | (_, Filter::End) => Filter::Unknown("`head` and another program choose lines".to_owned()),
+    })
+}
+
+fn of_program(is_first: bool, words: &[String]) -> Filter {
+    let mut words = words.iter().skip_while(|word| *word == "sudo" || word.contains('='));
+    let program = words.next().map_or("", |program| program.rsplit('/').next().unwrap_or(program));
+    let arguments: Vec<String> = words.take_while(|word| !is_redirection(word)).cloned().collect();
+    let chosen = |patterns: Result<Patterns, Unknown>| match patterns {
+        Ok(patterns) => Filter::Lines(patterns),
+        Err(why) => Filter::Unknown(format!("`{program}` {}", why.words())),
+    };
+    match program {
+        "grep" | "egrep" | "fgrep" | "zgrep" | "rg" => chosen(Patterns::of_grep(program, &arguments)),
+        "awk" | "gawk" | "mawk" => chosen(Patterns::of_awk(&arguments)),
+        "sed" => chosen(Patterns::of_sed(&arguments)),
+        "head" => Filter::End,
+        _ if is_first || PASSING.contains(&program) => Filter::None,
+        _ => Filter::Unknown(format!("it is not known which lines `{program}` shows")),
     }
-    filter
 }
 
 /// `>file`, `2>/dev/null`
@@ -116,7 +123,7 @@ impl Filter {
         match self {
             Self::None | Self::End => {}
             Self::Lines(patterns) if !is_broken => coverage.pick(table, patterns.clone()),
-            Self::Lines(_) | Self::Unknown => {
+            Self::Lines(_) | Self::Unknown(_) => {
                 coverage.clear();
                 chains.for_each(|(table, chain)| coverage.add_cut(table, chain));
             }
@@ -144,25 +151,41 @@ mod tests {
     #[case::sed("iptables-save | sed -n '/nginx/p'", lines(&["nginx"]))]
     #[case::twice("iptables-save | grep nginx | grep -v SEP", lines(&["nginx"]).and(lines(&["-v", "SEP"])))]
     #[case::two_commands("iptables-save | grep nginx; ip6tables-save | grep nginx", lines(&["nginx"]))]
-    #[case::two_filters("iptables-save | grep nginx; ip6tables-save", Filter::Unknown)]
-    #[case::two_cases("iptables-save | grep -i nginx; ip6tables-save | grep nginx", Filter::Unknown)]
     #[case::behind_the_options("iptables-save | grep -- '-A KUBE-SVC'", lines(&["-e", "-A KUBE-SVC"]))]
-    #[case::columns("iptables-save | awk '{print $2}'", Filter::Unknown)]
-    #[case::other("iptables-save | sort", Filter::Unknown)]
     fn filters_are_known_by_their_programs(#[case] text: &str, #[case] expected: Filter) {
         assert_eq!(Command { text: text.to_owned(), host: None }.filter(), expected);
     }
 
+    #[rstest]
+    #[case::two_filters("iptables-save | grep nginx; ip6tables-save", "several commands choose different lines")]
+    #[case::two_cases(
+        "iptables-save | grep -i nginx; ip6tables-save | grep nginx",
+        "several commands choose different lines"
+    )]
+    #[case::columns("iptables-save | awk '{print $2}'", "`awk` does not choose whole lines by a pattern")]
+    #[case::other("iptables-save | sort", "it is not known which lines `sort` shows")]
+    #[case::invalid("iptables-save | grep -E 'web('", "`grep` has a pattern that is not a valid regular expression")]
+    #[case::too_large(
+        "iptables-save | egrep '((x{1000}){1000}){1000}'",
+        "`egrep` has patterns that are too large to follow"
+    )]
+    #[case::behind_another("iptables-save | grep nginx | cut -c1-80", "it is not known which lines `cut` shows")]
+    #[case::end("iptables-save | grep nginx | head", "`head` and another program choose lines")]
+    fn why_lines_are_not_known_is_said(#[case] text: &str, #[case] expected: &str) {
+        let filter = Command { text: text.to_owned(), host: None }.filter();
+        assert_eq!(filter, Filter::Unknown(expected.to_owned()));
+    }
+
     fn lines(arguments: &[&str]) -> Filter {
         let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
-        Patterns::of_grep("grep", &arguments).map_or(Filter::Unknown, Filter::Lines)
+        Filter::Lines(Patterns::of_grep("grep", &arguments).unwrap())
     }
 
     impl Filter {
         fn and(self, other: Self) -> Self {
             match (self, other) {
                 (Self::Lines(one), Self::Lines(other)) => Self::Lines(one.and(other)),
-                _ => Self::Unknown,
+                (one, other) => panic!("{one:?} {other:?}"),
             }
         }
     }

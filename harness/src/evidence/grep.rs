@@ -53,11 +53,11 @@ impl Patterns {
     /// Lines that have all of some texts.
     pub(super) fn having(texts: &[String]) -> Option<Self> {
         let of = |text: &String| Pattern::of(std::slice::from_ref(text), Syntax::Fixed, Options::default());
-        texts.iter().map(of).collect::<Option<Vec<_>>>().map(Self)
+        texts.iter().map(of).collect::<Result<Vec<_>, _>>().ok().map(Self)
     }
 
-    /// What `grep` shows when it is called with these arguments; `None` where that is not known by its lines alone.
-    pub(super) fn of_grep(program: &str, arguments: &[String]) -> Option<Self> {
+    /// What `grep` shows when it is called with these arguments, or why that is not known by its lines alone.
+    pub(super) fn of_grep(program: &str, arguments: &[String]) -> Result<Self, Unknown> {
         let mut call = Call::of(program);
         let mut rest = arguments.iter();
         while let Some(word) = rest.next() {
@@ -86,8 +86,8 @@ impl Patterns {
     }
 
     /// `awk '/pattern/'`
-    pub(super) fn of_awk(arguments: &[String]) -> Option<Self> {
-        let [program] = arguments else { return None };
+    pub(super) fn of_awk(arguments: &[String]) -> Result<Self, Unknown> {
+        let [program] = arguments else { return Err(Unknown::NotLines) };
         let program = program.trim();
         let program =
             ["{print}", "{ print }", "{print $0}"].iter().find_map(|end| program.strip_suffix(end)).unwrap_or(program);
@@ -95,18 +95,41 @@ impl Patterns {
     }
 
     /// `sed -n '/pattern/p'`
-    pub(super) fn of_sed(arguments: &[String]) -> Option<Self> {
-        match arguments {
-            [option, program] if option == "-n" => Self::between_slashes(program.strip_suffix('p')?, Syntax::Basic),
+    pub(super) fn of_sed(arguments: &[String]) -> Result<Self, Unknown> {
+        let program = match arguments {
+            [option, program] if option == "-n" => program.strip_suffix('p'),
             _ => None,
-        }
+        };
+        Self::between_slashes(program.ok_or(Unknown::NotLines)?, Syntax::Basic)
     }
 
-    fn between_slashes(program: &str, syntax: Syntax) -> Option<Self> {
-        let pattern = program.strip_prefix('/')?.strip_suffix('/')?;
-        let is_one = !pattern.replace("\\/", "").contains('/');
-        let pattern = Pattern::of(&[pattern.replace("\\/", "/")], syntax, Options::default())?;
-        is_one.then_some(Self(vec![pattern]))
+    fn between_slashes(program: &str, syntax: Syntax) -> Result<Self, Unknown> {
+        let pattern = program.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
+        let is_one = |pattern: &&str| !pattern.replace("\\/", "").contains('/');
+        let pattern = pattern.filter(is_one).ok_or(Unknown::NotLines)?;
+        Ok(Self(vec![Pattern::of(&[pattern.replace("\\/", "/")], syntax, Options::default())?]))
+    }
+}
+
+/// Why it is not known which lines a program shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unknown {
+    /// A pattern is not a valid regular expression.
+    Invalid,
+    /// Its patterns are too long, or too large when compiled.
+    TooLarge,
+    /// It shows parts of lines, a number of them, or other text.
+    NotLines,
+}
+
+impl Unknown {
+    /// In words, behind the program's name.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Invalid => "has a pattern that is not a valid regular expression",
+            Self::TooLarge => "has patterns that are too large to follow",
+            Self::NotLines => "does not choose whole lines by a pattern",
+        }
     }
 }
 
@@ -184,10 +207,15 @@ impl Call {
         Self { syntax, options: Options::default(), patterns: Vec::new(), operands: Vec::new() }
     }
 
-    /// Applies an option; its value is its own or the next argument. `None` where lines alone do not say what is shown.
-    fn apply(&mut self, setting: Setting, own: Option<&str>, rest: &mut std::slice::Iter<'_, String>) -> Option<()> {
-        let value =
-            if setting.takes_value() { Some(own.map(str::to_owned).or_else(|| rest.next().cloned())?) } else { None };
+    /// Applies an option; its value is its own or the next argument.
+    fn apply(
+        &mut self,
+        setting: Setting,
+        own: Option<&str>,
+        rest: &mut std::slice::Iter<'_, String>,
+    ) -> Result<(), Unknown> {
+        let mut next = || own.map(str::to_owned).or_else(|| rest.next().cloned()).ok_or(Unknown::NotLines);
+        let value = if setting.takes_value() { Some(next()?) } else { None };
         match setting {
             Setting::Syntax(syntax) => self.syntax = syntax,
             Setting::IgnoresCase => self.options.ignores_case = true,
@@ -196,13 +224,16 @@ impl Call {
             Setting::IsLine => self.options.is_line = true,
             Setting::Pattern => self.patterns.extend(value),
             Setting::Context | Setting::Other => {}
-            Setting::NotLines => return None,
+            Setting::NotLines => return Err(Unknown::NotLines),
         }
-        Some(())
+        Ok(())
     }
 
-    fn patterns(self) -> Option<Patterns> {
-        let patterns = if self.patterns.is_empty() { vec![self.operands.into_iter().next()?] } else { self.patterns };
+    fn patterns(self) -> Result<Patterns, Unknown> {
+        let mut patterns = self.patterns;
+        if patterns.is_empty() {
+            patterns.push(self.operands.into_iter().next().ok_or(Unknown::NotLines)?);
+        }
         let lines: Vec<String> = patterns.iter().flat_map(|pattern| pattern.split('\n')).map(str::to_owned).collect();
         Pattern::of(&lines, self.syntax, self.options).map(|pattern| Patterns(vec![pattern]))
     }
@@ -217,10 +248,9 @@ struct Options {
 }
 
 impl Pattern {
-    /// `None` where a pattern is invalid or too large.
-    fn of(patterns: &[String], syntax: Syntax, options: Options) -> Option<Self> {
+    fn of(patterns: &[String], syntax: Syntax, options: Options) -> Result<Self, Unknown> {
         if patterns.iter().map(String::len).sum::<usize>() > MOST_LETTERS {
-            return None;
+            return Err(Unknown::TooLarge);
         }
         let asks_for_end = options.is_line || syntax != Syntax::Fixed && patterns.iter().any(|one| one.contains('$'));
         let regex = |pattern: &String| {
@@ -233,10 +263,14 @@ impl Pattern {
             let text = if options.is_line { format!("^(?:{text})$") } else { text };
             // In the text, so that patterns that differ in it are not equal.
             let text = if options.ignores_case { format!("(?i){text}") } else { text };
-            RegexBuilder::new(&text).size_limit(MOST_MEMORY).dfa_size_limit(MOST_MEMORY).build().ok()
+            let built = RegexBuilder::new(&text).size_limit(MOST_MEMORY).dfa_size_limit(MOST_MEMORY).build();
+            built.map_err(|error| match error {
+                regex::Error::CompiledTooBig(_) => Unknown::TooLarge,
+                _ => Unknown::Invalid,
+            })
         };
-        let any = patterns.iter().map(regex).collect::<Option<Vec<_>>>()?;
-        Some(Self { any, is_inverted: options.is_inverted, asks_for_end })
+        let any = patterns.iter().map(regex).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self { any, is_inverted: options.is_inverted, asks_for_end })
     }
 
     fn shows(&self, line: &str) -> bool {
@@ -320,25 +354,25 @@ mod tests {
     }
 
     #[rstest]
-    #[case::parts(&["-o", "web"])]
-    #[case::counted(&["-c", "web"])]
-    #[case::bounded(&["-m1", "web"])]
-    #[case::broken(&["-E", "web("])]
-    #[case::nothing(&["-i"])]
-    #[case::too_large(&["-E", "((x{1000}){1000}){1000}"])]
-    #[case::too_large_letters(&["-iE", r"(\w{100}|.{100}){100}"])]
-    fn what_does_not_depend_on_the_line_alone_is_unknown(#[case] arguments: &[&str]) {
+    #[case::parts(&["-o", "web"], Unknown::NotLines)]
+    #[case::counted(&["-c", "web"], Unknown::NotLines)]
+    #[case::bounded(&["-m1", "web"], Unknown::NotLines)]
+    #[case::broken(&["-E", "web("], Unknown::Invalid)]
+    #[case::nothing(&["-i"], Unknown::NotLines)]
+    #[case::too_large(&["-E", "((x{1000}){1000}){1000}"], Unknown::TooLarge)]
+    #[case::too_large_letters(&["-iE", r"(\w{100}|.{100}){100}"], Unknown::TooLarge)]
+    fn what_does_not_depend_on_the_line_alone_is_unknown(#[case] arguments: &[&str], #[case] why: Unknown) {
         let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
-        assert_eq!(Patterns::of_grep("grep", &arguments), None);
+        assert_eq!(Patterns::of_grep("grep", &arguments), Err(why));
     }
 
     #[test]
     fn patterns_that_are_too_long_are_unknown() {
         let of = |words: &[String]| Patterns::of_grep("grep", words);
         let long = "x".repeat(MOST_LETTERS);
-        assert_ne!(of(std::slice::from_ref(&long)), None);
-        assert_eq!(of(&[format!("{long}x")]), None);
-        assert_eq!(of(&["-e".to_owned(), long, "-ex".to_owned()]), None, "together");
+        assert!(of(std::slice::from_ref(&long)).is_ok());
+        assert_eq!(of(&[format!("{long}x")]), Err(Unknown::TooLarge));
+        assert_eq!(of(&["-e".to_owned(), long, "-ex".to_owned()]), Err(Unknown::TooLarge), "together");
     }
 
     #[test]

@@ -237,6 +237,13 @@ impl Contents {
     }
 }
 
+/// What is wrong with rules of iptables in nft's text, and how to get them.
+pub(crate) const OF_IPTABLES_NFT: [&str; 2] = [
+    "these tables are iptables' own, as nft shows them: kube-proxy runs in iptables mode here",
+    "Save them with `iptables-save` on the same node, which prints the same rules with their comments: nft's text leaves out \
+     what it does not know of iptables' matches.",
+];
+
 impl Evidence {
     /// Whether there is any piece of which more than its length is used: rules, objects, connections, settings.
     pub fn says_something(&self) -> bool {

@@ -30,7 +30,9 @@ const LAYERS: [Layer; 12] = [
         Some(Cow::Borrowed(text.strip_prefix('`')?.strip_suffix('`')?)).filter(|text| !text.contains('`'))
     }),
     (Mend::Entities, |line| line.contains('&').then(|| entities(line)).filter(|text| text != line).map(Cow::Owned)),
-    (Mend::Entities, |line| line.contains("\\\"").then(|| Cow::Owned(line.replace("\\\"", "\"")))),
+    (Mend::Entities, |line| {
+        (line.contains('\\') && line.contains("\\\"")).then(|| Cow::Owned(line.replace("\\\"", "\"")))
+    }),
     (Mend::Typography, |line| typography(line).map(Cow::Owned)),
 ];
 

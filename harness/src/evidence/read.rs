@@ -1,8 +1,12 @@
 //! A text → pieces of evidence.
 
+use std::sync::LazyLock;
+
+use regex::RegexSet;
 use svclab_rules::iptables::ChainKind;
 
 use super::command::{Command, command};
+use super::filter::Filter;
 use super::format::{self, Block, Context};
 use super::line::{Line, is_sentence, lines};
 use super::mending::Mends;
@@ -23,6 +27,7 @@ pub fn read(text: &str) -> Evidence {
     let mut reader = Reader {
         evidence: Evidence { releases, ..Evidence::default() },
         command: None,
+        filtering: None,
         in_fence: false,
         is_adjacent: false,
     };
@@ -51,6 +56,8 @@ struct Reader {
     evidence: Evidence,
     /// The command whose output may follow.
     command: Option<Command>,
+    /// The line of that command, until it was reported that any rule may be left out of its output.
+    filtering: Option<Unread>,
     /// Whether lines are between code fences.
     in_fence: bool,
     /// Whether the line before belongs to a piece or is unread.
@@ -69,11 +76,13 @@ impl Reader {
         if line.is_fence() {
             self.in_fence = !self.in_fence;
             self.command = None;
+            self.filtering = None;
             return self.prose(line);
         }
         if let Some(command) = command(line.text.trim()) {
             // A page that lost its line ends has the output behind the command.
             let has_output = command.text.len() > 150 && command.text.contains(" NAME ");
+            self.filtering = filtering(&command, line);
             self.command = Some(command);
             self.is_adjacent = false;
             if has_output {
@@ -96,6 +105,9 @@ impl Reader {
 
     fn piece(&mut self, lines: &[Line<'_>], block: Block) {
         let Block { format, contents, unread, mends, .. } = block;
+        if contents.rules() > 0 {
+            self.evidence.unread.extend(self.filtering.take());
+        }
         for (at, reason) in unread {
             let line = &lines[at.min(lines.len() - 1)];
             self.evidence.unread.push(Unread { file: None, line: line.number, text: line.raw.to_owned(), reason });
@@ -129,7 +141,11 @@ impl Reader {
     fn other(&mut self, line: &Line<'_>) -> usize {
         let text = line.text.trim();
         let reason = if looks_like_evidence(text) {
-            "it looks like rules or output, but cannot be read by itself"
+            if is_of_iptables_nft(text) {
+                "it is a rule of iptables as nft shows it, without what nft does not know: `iptables-save` prints it whole"
+            } else {
+                "it looks like rules or output, but cannot be read by itself"
+            }
         } else if self.in_fence {
             "no known format"
         } else if self.is_adjacent && !is_sentence(text) {
@@ -137,6 +153,7 @@ impl Reader {
         } else {
             if !self.in_fence && is_sentence(text) {
                 self.command = None;
+                self.filtering = None;
             }
             return self.prose(line);
         };
@@ -153,6 +170,13 @@ impl Reader {
     }
 }
 
+/// A command that may leave any rule out of what it prints, as a line of which that is not known.
+fn filtering(command: &Command, line: &Line<'_>) -> Option<Unread> {
+    let Filter::Unknown(why) = command.filter() else { return None };
+    let reason = format!("any rule may be left out of what this prints: {why}");
+    Some(Unread { file: None, line: line.number, text: line.raw.to_owned(), reason })
+}
+
 /// Whether a line only stands beside others: a number, dots, a prompt without a command.
 fn is_aside(line: &Line<'_>) -> bool {
     let text = line.text.trim();
@@ -161,25 +185,42 @@ fn is_aside(line: &Line<'_>) -> bool {
     line.is_gutter() || line.is_ellipsis() || is_prompt
 }
 
+/// Whether a line is a rule of iptables as nft shows it.
+fn is_of_iptables_nft(text: &str) -> bool {
+    OF_NFT.iter().any(|mark| text.contains(mark))
+}
+
+/// What only such lines have.
+const OF_NFT: [&str; 4] = [" jump KUBE-", " goto KUBE-", "xt match ", "xt target "];
+
+/// What a line surely has from rules or some output, wherever it stands.
+const MARKS: [&str; 10] = [
+    " -j ",
+    "--dport ",
+    "--to-destination ",
+    "--comment ",
+    "dpt:",
+    " cluster IP */",
+    "src=10.",
+    "jump service-",
+    "goto endpoint-",
+    "--probability ",
+];
+
+/// All marks, and what chains of services are called: one search for all of them.
+static MARKED: LazyLock<RegexSet> = LazyLock::new(|| {
+    let any = |marks: &[&str]| marks.iter().map(|mark| regex::escape(mark)).collect::<Vec<_>>().join("|");
+    let marks = any(&[&MARKS[..], &OF_NFT[..]].concat());
+    let chains = any(&ChainKind::ALL.map(ChainKind::prefix));
+    RegexSet::new([marks, chains]).unwrap_or_default()
+});
+
 /// Whether a line is surely a part of rules or of some output, though it cannot be read.
 fn looks_like_evidence(text: &str) -> bool {
-    let marks = [
-        " -j ",
-        "--dport ",
-        "--to-destination ",
-        "--comment ",
-        "dpt:",
-        " cluster IP */",
-        "src=10.",
-        "jump service-",
-        "goto endpoint-",
-        "--probability ",
-    ];
     let starts = ["-A ", "-I ", ":KUBE-", "KUBE-MARK-", "DNAT "];
-    let has_chain = || ChainKind::ALL.iter().any(|kind| text.contains(kind.prefix()));
-    let is_quoted = || is_sentence(text);
-    starts.iter().any(|start| text.starts_with(start))
-        || ChainKind::of(text).is_some()
-        || marks.iter().any(|mark| text.contains(mark))
-        || (has_chain() && !is_quoted())
+    if starts.iter().any(|start| text.starts_with(start)) {
+        return true;
+    }
+    let found = MARKED.matches(text);
+    found.matched(0) || found.matched(1) && (ChainKind::of(text).is_some() || !is_sentence(text))
 }

@@ -27,10 +27,10 @@ pub(super) fn split(lines: Vec<Line<'_>>) -> Vec<Line<'_>> {
 }
 
 fn parts(line: &str) -> Vec<String> {
-    if line.matches("Chain ").count() > 0 && line.contains(" -- ") && line.contains(" (") {
+    if line.contains('(') && line.contains("Chain ") && line.contains(" -- ") && line.contains(" (") {
         return iptables::unfold(line);
     }
-    if line.contains("NAME ") && line.len() > SHORTEST_TABLE {
+    if line.len() > SHORTEST_TABLE && line.contains("NAME ") {
         let parts = tables::unfolded(line);
         if parts.len() > 2 {
             return parts;
@@ -39,7 +39,8 @@ fn parts(line: &str) -> Vec<String> {
     let rest = line.trim_start();
     // Only what starts as rules do is taken apart: a sentence may quote one.
     let starts = rest.starts_with("-A ")
-        || rest.starts_with(['*', ':', '['])
+        || rest.starts_with(['*', ':'])
+        || rest.starts_with('[') && starts_a_line(rest)
         || rest.starts_with("-N ")
         || rest.starts_with("-P ");
     if !starts || !(line.contains(" -A ") || line.contains(" COMMIT") || line.contains("] :") || line.contains(" -N "))

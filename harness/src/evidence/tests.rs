@@ -249,3 +249,149 @@ fn a_piece_without_a_table_is_no_rule_set() {
     assert_eq!(evidence.pieces.len(), 2);
     assert_eq!(node_rules(&evidence).iter().map(|node| node.format).collect::<Vec<_>>(), [Format::Nft]);
 }
+
+const OF_NFT: &str = "\
+table ip kube-proxy {
+	set cluster-ips {
+		type ipv4_addr
+		elements = { 10.96.0.1, 10.96.0.10 }
+	}
+
+	map service-ips {
+		type ipv4_addr . inet_proto . inet_service : verdict
+		elements = { 10.96.0.1 . tcp . 443 : goto service-ULMVA6XW-ns1/svc1/tcp/p80 }
+	}
+
+	chain mark-for-masquerade {
+		meta mark set meta mark | 0x00004000
+	}
+
+	chain service-ULMVA6XW-ns1/svc1/tcp/p80 {
+		ip daddr 10.96.0.1 tcp dport 443 jump mark-for-masquerade
+		numgen random mod 1 vmap { 0 : goto endpoint-5OJB2KTY-ns1/svc1/tcp/p80__10.180.0.1/80 }
+	}
+}
+";
+
+/// The names of the chains and sets of the only rule set.
+fn names_of_nft(evidence: &Evidence) -> Vec<String> {
+    let sets = node_rules(evidence);
+    let table = &sets[0].rules.nftables().unwrap().rules.tables[0];
+    table
+        .sets
+        .iter()
+        .map(|set| set.name.to_string())
+        .chain(table.chains.iter().map(|chain| chain.name.to_string()))
+        .collect()
+}
+
+/// A prompt ends the output before it: it is no statement of the chain that is cut there.
+#[test]
+fn a_prompt_within_a_chain_is_no_rule() {
+    let cut = OF_NFT.find("\t\tnumgen").unwrap();
+    let text = format!("{}root@node-1:~# kubectl get pods\nNo resources found\n", &OF_NFT[..cut]);
+    let evidence = read(&text);
+    assert_eq!(evidence.rules(), 2);
+    assert_eq!(evidence.pieces[0].last, 17);
+    assert!(!node_rules(&evidence)[0].is_whole());
+    assert_eq!(unaccounted(&text, &evidence), Vec::<usize>::new());
+}
+
+/// What is wrong with a chain or set takes no other one along.
+#[rstest]
+#[case::stray("elements = { 10.96.0.1, 10.96.0.10 }\n\t}\n", "elements = { 10.96.0.1,\nsee what is here\n", 3)]
+#[case::stray_within("10.96.0.1, 10.96.0.10 }", "10.96.0.1,\nand now for something else\n10.96.0.10 }", 4)]
+#[case::open("elements = { 10.96.0.1, 10.96.0.10 }\n\t}\n", "elements = { 10.96.0.1,\n", 4)]
+#[case::open_chain("\t\tmeta mark set meta mark | 0x00004000\n\t}\n", "\t\tmeta mark set meta mark | 0x00004000\n", 4)]
+#[case::no_type("\t\ttype ipv4_addr\n", "", 3)]
+fn a_broken_set_leaves_the_rest_of_its_table(#[case] sound: &str, #[case] broken: &str, #[case] most: usize) {
+    assert!(OF_NFT.contains(sound));
+    let text = OF_NFT.replacen(sound, broken, 1);
+    let evidence = read(&text);
+    let names = names_of_nft(&evidence);
+    assert!(names.len() >= most, "{names:?}, {:?}", evidence.unread);
+    assert!(names.iter().any(|name| name.starts_with("service-ULMVA6XW")), "{names:?}");
+    assert_eq!(evidence.rules(), 3, "{:?}", evidence.unread);
+    assert!(!node_rules(&evidence)[0].is_whole(), "{:?}", evidence.unread);
+    assert_eq!(unaccounted(&text, &evidence), Vec::<usize>::new());
+}
+
+/// Lines of rules are those of the text, wherever the table stands in it.
+#[test]
+fn rules_of_nft_have_the_lines_of_the_text() {
+    let line_of = |text: &str| {
+        let sets = node_rules(&read(text));
+        sets[0].rules.nftables().unwrap().lines.rule(0, 0, 0)
+    };
+    assert_eq!(line_of(OF_NFT), Some(13));
+    assert_eq!(line_of(&format!("See this:\n\n{OF_NFT}")), Some(15));
+    assert_eq!(
+        line_of("See this:\n\n\tchain mark-for-masquerade {\n\t\tmeta mark set meta mark | 0x4000\n\t}\n"),
+        Some(4)
+    );
+}
+
+/// A `grep` for the names of many chains is a long line, and still a command.
+#[test]
+fn a_long_pattern_is_a_command() {
+    let names: Vec<String> = (0..60).map(|at| format!("KUBE-SVC-{at:016}")).collect();
+    let text =
+        format!("root@node-1:~# iptables-save | grep -E '{}'\n{}", names.join("|"), SAVED.lines().nth(8).unwrap());
+    let evidence = read(&text);
+    assert!(evidence.pieces[0].command.as_ref().is_some_and(|command| command.len() > 1000));
+    assert_eq!(evidence.pieces[0].host.as_deref(), Some("node-1"));
+}
+
+/// Where it is not known what a program leaves out, that is said with the line of its command.
+#[rstest]
+#[case::invalid("grep -E 'KUBE-(SVC'", "`grep` has a pattern that is not a valid regular expression")]
+#[case::other("sort -u", "it is not known which lines `sort` shows")]
+fn what_an_unknown_filter_hides_is_said(#[case] filter: &str, #[case] why: &str) {
+    let evidence = read(&format!("$ iptables-save | {filter}\n{SAVED}"));
+    let said: Vec<(usize, &str)> = evidence.unread.iter().map(|unread| (unread.line, unread.reason.as_str())).collect();
+    assert_eq!(said, [(1, format!("any rule may be left out of what this prints: {why}").as_str())]);
+    assert_eq!(read(&format!("$ iptables-save | grep KUBE\n{SAVED}")).unread, []);
+    assert_eq!(read(&format!("$ kubectl get pods | {filter}\nNo resources found\n")).unread, []);
+}
+
+/// A prompt in brackets is no counter before a rule.
+#[test]
+fn a_prompt_with_options_of_grep_is_no_rule() {
+    let evidence = read(&format!("[root@node-1 ~]# iptables-save | grep -A 5 nginx\n{SAVED}"));
+    assert_eq!(evidence.unread, []);
+    assert_eq!(evidence.rules(), 4);
+}
+
+/// Rules of iptables in nft's text are told from kube-proxy's, with and without their table.
+#[rstest]
+#[case::table(
+    "table ip nat {\n\tchain KUBE-SVC-2CMXP7HKUVJN7L6M {\n\t\t counter packets 0 bytes 0 jump KUBE-SEP-HUXRPHBUO34UVPEF\n\t}\n}\n"
+)]
+#[case::chain(
+    "\tchain KUBE-SVC-2CMXP7HKUVJN7L6M {\n\t\t counter packets 0 bytes 0 jump KUBE-SEP-HUXRPHBUO34UVPEF\n\t}\n"
+)]
+#[case::with_matches(
+    "table ip nat {\n\tchain KUBE-SERVICES {\n\t\tmeta l4proto tcp ip daddr 10.96.0.1 xt match \"comment\" tcp dport 443 counter packets 0 bytes 0 jump KUBE-SVC-NPX46M4PTMTKRN6Y\n\t}\n}\n"
+)]
+fn rules_of_iptables_nft_are_not_those_of_kube_proxy(#[case] text: &str) {
+    let evidence = read(text);
+    assert!(evidence.of_iptables_nft().is_some());
+    assert_eq!(node_rules(&evidence), []);
+    let found: Vec<&str> = crate::lint::lint(&evidence).iter().map(|finding| finding.id).collect();
+    assert_eq!(found, ["rules-not-read"]);
+    let line = text.lines().find(|line| line.contains(" jump KUBE-")).unwrap();
+    assert!(read(line).unread[0].reason.contains("`iptables-save` prints it whole"), "{:?}", read(line));
+}
+
+/// However many sets are broken, the others are read.
+#[test]
+fn many_broken_sets_leave_the_rest_of_their_table() {
+    let set = |at: usize| {
+        format!("\tset s{at} {{\n\t\ttype ipv4_addr\n\t\telements = {{ 10.0.0.{at}, what }}\n\t\tsize is\n\t}}\n\n")
+    };
+    let sets: String = (0..40).map(set).collect();
+    let evidence = read(&OF_NFT.replacen("table ip kube-proxy {\n", &format!("table ip kube-proxy {{\n{sets}"), 1));
+    let names = names_of_nft(&evidence);
+    assert!(["cluster-ips", "service-ips"].iter().all(|name| names.iter().any(|own| own == name)), "{names:?}");
+    assert_eq!(evidence.rules(), 3);
+}

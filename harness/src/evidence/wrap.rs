@@ -1,7 +1,7 @@
 //! Rules that a terminal or an editor wrapped, and names of chains that came apart.
 
 use svclab_rules::cluster::{Family, Protocol};
-use svclab_rules::iptables::{ChainHash, ChainKind, Nat, Rule, Target, parse_rule};
+use svclab_rules::iptables::{ChainHash, ChainKind, Nat, ParseError, Rule, Target, parse_rule};
 
 /// The most lines that a rule continues on.
 pub(super) const MOST_LINES: usize = 4;
@@ -14,15 +14,12 @@ pub(super) fn join(first: &str, following: &[&str]) -> Option<(usize, String)> {
         return None;
     }
     let mut best = (weighed(first), 0, String::new());
-    if best.0 == BEST {
-        return None;
-    }
     let mut readings = vec![first.to_owned()];
     for (count, next) in (1..).zip(following.iter().take(MOST_LINES)) {
         let next = next.trim_end();
         // A break cut the text at the width of a terminal, or stood for a blank.
         let both = |text: &String| [format!("{text}{next}"), format!("{} {next}", text.trim_end())];
-        readings = readings.iter().flat_map(both).collect();
+        readings = readings.iter().filter(|text| is_open(text)).flat_map(both).collect();
         // Where the break is at a blank, both are the same.
         readings.dedup_by(|one, other| one.split_whitespace().eq(other.split_whitespace()));
         for text in &readings {
@@ -37,6 +34,18 @@ pub(super) fn join(first: &str, following: &[&str]) -> Option<(usize, String)> {
     }
     (best.1 > 0).then_some((best.1, best.2))
 }
+
+/// Whether a rule may get better by what follows it: it is not the best already, and what cannot be read of it is not far before its end.
+pub(super) fn is_open(text: &str) -> bool {
+    let Some(rest) = of_rule(text).map(|(_, rest)| rest) else { return weighed(text) != BEST };
+    let Err(error) = parsed(rest) else { return weighed(text) != BEST };
+    let words = rest.split(' ').rev().take(MOST_WORDS);
+    let end: usize = words.map(|word| word.chars().count() + 1).sum();
+    error.column + end > rest.chars().count() || rest.matches('"').count() % 2 == 1
+}
+
+/// The most words of an option with all that belongs to it: what is wrong with it may be what is missing at the end.
+const MOST_WORDS: usize = 8;
 
 /// No text is more of a rule than this.
 const BEST: (Quality, bool) = (Quality::Verified, true);
@@ -99,22 +108,33 @@ pub(super) enum Quality {
 
 /// See [`Quality`].
 pub(super) fn quality(text: &str) -> Quality {
-    let text = text.trim_start();
-    let text = text.strip_prefix('[').and_then(|rest| rest.split_once("] ")).map_or(text, |(_, rest)| rest);
-    let Some((chain, rest)) = text.strip_prefix("-A ").map(|rest| rest.split_once(' ').unwrap_or((rest, ""))) else {
-        return Quality::Broken;
-    };
-    // An address of IPv6 has two colons.
-    let families =
-        if rest.bytes().filter(|byte| *byte == b':').count() > 1 { &Family::ALL[..] } else { &[Family::Ipv4] };
-    let Some(rule) = families.iter().find_map(|family| parse_rule(rest, *family).ok()) else {
-        return Quality::Broken;
-    };
+    let Some((chain, rest)) = of_rule(text) else { return Quality::Broken };
+    let Ok(rule) = parsed(rest) else { return Quality::Broken };
     let next = rule.next_chain().map(|next| &**next);
     if rule.target.is_none() || !is_sound(chain) || next.is_some_and(|next| !is_sound(next)) {
         return Quality::Odd;
     }
     if is_verified(chain, &rule) { Quality::Verified } else { Quality::Sound }
+}
+
+/// The chain of a rule, and what follows it.
+fn of_rule(text: &str) -> Option<(&str, &str)> {
+    let text = text.trim_start();
+    let text = text.strip_prefix('[').and_then(|rest| rest.split_once("] ")).map_or(text, |(_, rest)| rest);
+    text.strip_prefix("-A ").map(|rest| rest.split_once(' ').unwrap_or((rest, "")))
+}
+
+/// A rule of either family; of the errors that which is farther behind.
+fn parsed(rest: &str) -> Result<Rule, ParseError> {
+    let first = match parse_rule(rest, Family::Ipv4) {
+        Ok(rule) => return Ok(rule),
+        Err(error) => error,
+    };
+    // An address of IPv6 has two colons.
+    if rest.bytes().filter(|byte| *byte == b':').count() < 2 {
+        return Err(first);
+    }
+    parse_rule(rest, Family::Ipv6).map_err(|other| if other.column > first.column { other } else { first })
 }
 
 /// Whether a name is one that kube-proxy makes, or none of its kind.

@@ -27,11 +27,20 @@ pub(super) fn for_each_endpoint(
     }
 }
 
+/// The addresses of ready endpoints.
 pub(super) fn endpoint_ips(slice: &Value) -> Vec<IpAddr> {
+    ips_where(slice, |conditions| conditions["ready"] != false)
+}
+
+/// The addresses of endpoints that serve while they are terminating: kube-proxy uses them where there are no others.
+pub(super) fn serving_ips(slice: &Value) -> Vec<IpAddr> {
+    ips_where(slice, |conditions| conditions["serving"] == true && conditions["terminating"] == true)
+}
+
+fn ips_where(slice: &Value, holds: impl Fn(&Value) -> bool) -> Vec<IpAddr> {
     let mut all = Vec::new();
     for_each_endpoint(&mut slice.clone(), |ip, _, endpoint| {
-        let is_unready = endpoint.get("conditions").is_some_and(|conditions| conditions["ready"] == false);
-        if !is_unready {
+        if holds(endpoint.get("conditions").unwrap_or(&Value::Null)) {
             all.push(ip);
         }
     });

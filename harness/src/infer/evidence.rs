@@ -7,10 +7,10 @@ use super::dumps::{NodeFile, dumps};
 use super::merge::Objects;
 use super::objects::{Assumed, from_objects};
 use super::rules::{Dump, from_dumps};
-use crate::evidence::{Connection, Contents, Evidence, node_rules, objects, releases};
+use crate::evidence::{Connection, Contents, Evidence, OF_IPTABLES_NFT, node_rules, objects, releases};
 use crate::input::{Diagnostic, Diagnostics, Span};
 use crate::scenario::{Scenario, Setting};
-use crate::text::counted;
+use crate::text::{counted, one_line};
 
 /// Builds a scenario from what a text, or several files, show: rules of one or several nodes, Kubernetes objects, and settings.
 ///
@@ -28,11 +28,22 @@ pub fn from_evidence(evidence: &Evidence, path: &Path, given: &[NodeFile]) -> Re
         return Err(nothing(evidence, path));
     }
     notes.extend(unread(evidence));
+    let has_rules = !dumps.is_empty();
     let sides = [(dumps, path)];
     let Some(mut assumed) = around(&sides, &objects)?.pop() else { return Err(nothing(evidence, path)) };
     let [(dumps, _)] = &sides;
     notes.extend(settings(evidence, dumps, &mut assumed));
     notes.extend(connections(evidence, &assumed.scenario));
+    if let Some(piece) = evidence.of_iptables_nft().filter(|_| !has_rules) {
+        let file = piece.file.as_ref().map(|file| format!("{} ", one_line(file))).unwrap_or_default();
+        // The rules are what a verification is about.
+        let words = format!(
+            "the rules from {file}line {} on are not used, but those that kube-proxy writes: they are iptables' own, as nft shows them; \
+             `iptables-save` prints them whole",
+            piece.first
+        );
+        assumed.assumptions.insert(0, words);
+    }
     assumed.assumptions.extend(notes);
     Ok(assumed)
 }
@@ -138,9 +149,7 @@ fn nothing(evidence: &Evidence, path: &Path) -> Diagnostics {
         }
         None if evidence.of_iptables_nft().is_some() => {
             let piece = evidence.of_iptables_nft().unwrap_or(&evidence.pieces[0]);
-            let help = "Save them with `iptables-save` on the same node, which prints the same rules with their comments: nft's text leaves out \
-                what it does not know of iptables' matches.";
-            let message = "these tables are iptables' own, as nft shows them: kube-proxy runs in iptables mode here";
+            let [message, help] = OF_IPTABLES_NFT;
             errors.push(Diagnostic::new(place(piece.first, piece.file.as_deref()), message, help));
             return Diagnostics { errors, sources: BTreeMap::new() };
         }

@@ -9,10 +9,10 @@ use std::net::{IpAddr, SocketAddr};
 use ipnet::IpNet;
 use serde_json::{Value, json};
 use svclab_rules::cluster::{Family, ObjectName};
-use svclab_rules::infer::Inferred;
+use svclab_rules::infer::{Inferred, InferredPort};
 
 use super::accessors::{
-    endpoint_ips, for_each_endpoint, has_ended, ips, name, node_ips, own_name, service_ips, service_of,
+    endpoint_ips, for_each_endpoint, has_ended, ips, name, node_ips, own_name, service_ips, service_of, serving_ips,
 };
 use super::objects::wide;
 use super::ranges::assigned;
@@ -106,7 +106,8 @@ impl Objects {
     }
 
     /// Adds what rules show: Services and endpoints that are not there, and fields that are not.
-    pub(super) fn complete(&mut self, shown: Self, inferred: &Inferred, notes: &mut Vec<String>) {
+    /// `is_whole` says that the rules are all that their nodes have.
+    pub(super) fn complete(&mut self, shown: Self, inferred: &Inferred, is_whole: bool, notes: &mut Vec<String>) {
         let mut contradictions = Vec::new();
         let of_rules: BTreeMap<String, &Value> = shown.services.iter().map(|one| (name(one), one)).collect();
         for service in &mut self.services {
@@ -138,21 +139,10 @@ impl Objects {
             }
         }
         for (service, is_cut) in &served {
-            let objects = self.endpoints.iter().filter(|one| service_of(one) == *service).flat_map(endpoint_ips);
-            let objects: BTreeSet<IpAddr> = objects.collect();
-            let ports = inferred.ports.iter().filter(|port| port.service.to_string() == *service);
-            let rules: BTreeSet<IpAddr> =
-                ports.flat_map(|port| port.endpoints.iter().chain(&port.local)).map(SocketAddr::ip).collect();
-            if !is_cut && of_rules.contains_key(service) && objects != rules {
-                let words = |ips: &BTreeSet<IpAddr>| {
-                    let all: Vec<String> = ips.iter().map(ToString::to_string).collect();
-                    if all.is_empty() { "none".to_owned() } else { all.join(", ") }
-                };
-                contradictions.push(format!(
-                    "contradiction: endpoints of {service} are {} by the objects, {} by the rules; the objects count",
-                    words(&objects),
-                    words(&rules)
-                ));
+            if !is_cut && of_rules.contains_key(service) {
+                let objects = self.endpoints.iter().filter(|one| service_of(one) == *service);
+                let ports = inferred.ports.iter().filter(|port| port.service.to_string() == *service);
+                contradictions.extend(contradiction(service, objects, ports, is_whole));
             }
         }
         let more = contradictions.len().saturating_sub(SHOWN);
@@ -321,6 +311,39 @@ impl Objects {
             }
         }
     }
+}
+
+/// The contradiction of the endpoints of a Service by its objects and by rules, if there is one. Terminating endpoints may be in rules; those of
+/// other nodes are not where the policy is Local, nor what an excerpt does not show.
+fn contradiction<'a>(
+    service: &str,
+    objects: impl Iterator<Item = &'a Value>,
+    ports: impl Iterator<Item = &'a InferredPort>,
+    is_whole: bool,
+) -> Option<String> {
+    let (mut ready, mut serving, mut rules) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    for one in objects {
+        ready.extend(endpoint_ips(one));
+        serving.extend(serving_ips(one));
+    }
+    let mut shows_all = is_whole;
+    for port in ports {
+        rules.extend(port.endpoints.iter().chain(&port.local).map(SocketAddr::ip));
+        shows_all &= !port.has_unshown_endpoints && !port.has_endpoints_elsewhere;
+        shows_all &= !port.endpoints.is_empty() || !(port.is_internal_local || port.is_external_local);
+    }
+    let is_other = |ip: &IpAddr| !ready.contains(ip) && !serving.contains(ip);
+    if !rules.iter().any(is_other) && (!shows_all || ready.is_subset(&rules)) {
+        return None;
+    }
+    let words = |ips: &BTreeSet<IpAddr>| {
+        let all: Vec<String> = ips.iter().map(ToString::to_string).collect();
+        if all.is_empty() { "none".to_owned() } else { all.join(", ") }
+    };
+    let (objects, rules) = (words(&ready), words(&rules));
+    Some(format!(
+        "contradiction: endpoints of {service} are {objects} by the objects, {rules} by the rules; the objects count"
+    ))
 }
 
 /// Adds the fields that only the rules show to a Service.

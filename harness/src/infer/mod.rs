@@ -25,5 +25,5 @@ pub(crate) use ad_hoc::with_files;
 pub use ad_hoc::{AdHocProbe, AdHocScenario, load_with_ad_hoc_probe};
 pub use dumps::NodeFile;
 pub use evidence::{from_evidence, from_two};
-pub use objects::{Assumed, cluster_cidrs, from_objects};
+pub use objects::{Assumed, Lacking, cluster_cidrs, from_objects};
 pub use probes::tests;

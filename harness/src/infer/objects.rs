@@ -7,10 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ipnet::IpNet;
 use serde_json::{Value, json};
-use svclab_rules::cluster::{Cluster, Endpoint, Family, ObjectName, ProxyConfig, Service, ServiceType};
+use svclab_rules::cluster::{Cluster, Endpoint, Family, ObjectName, ProxyConfig, ProxyMode, Service, ServiceType};
+use svclab_rules::compare::Finding;
 
 use crate::input::{Diagnostics, folder_of};
 use crate::scenario::{LEFT_OUT, Note, Scenario, Tests, cluster, parse_with};
@@ -25,6 +27,23 @@ pub struct Assumed {
     pub assumptions: Vec<String>,
     /// The nodes whose own rules are known; all nodes where there are none.
     pub nodes: Vec<String>,
+    /// How the rules of excerpts differ from those that kube-proxy writes, apart from what they do not show.
+    pub lacking: Vec<Lacking>,
+}
+
+/// A difference of a node's rules, of which a text shows a part, from those that kube-proxy writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lacking {
+    /// The node.
+    pub node: String,
+    /// The file among several.
+    pub file: Option<Arc<str>>,
+    /// The line at which the rules start.
+    pub line: usize,
+    /// The mode of its kube-proxy.
+    pub mode: ProxyMode,
+    /// The difference.
+    pub finding: Finding,
 }
 
 /// Builds a scenario around the objects of a text; `path` is its file's name.
@@ -45,7 +64,7 @@ pub fn from_objects(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
     let read = |named: &Path| if named == itself { Ok(text.to_owned()) } else { Err(io::ErrorKind::NotFound.into()) };
     let scenario = parse_with(&written, path, &read, Tests::Optional)?;
     let nodes = scenario.cluster.nodes.iter().map(|node| node.name.clone()).collect();
-    Ok(Assumed { scenario, assumptions, nodes })
+    Ok(Assumed { scenario, assumptions, nodes, lacking: Vec::new() })
 }
 
 /// The clusterCIDR that is assumed around objects.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::cluster::{Family, ObjectName, Pod, Service, ServicePort};
-use svclab_rules::promise::{Promise, PromisedOutcome, Promises, Question, Reply, Source, VantagePoint};
+use svclab_rules::promise::{Eligible, Promise, PromisedOutcome, Promises, Question, Reply, Source, VantagePoint};
 
 use crate::scenario::{Host, PlannedOutcome, PlannedTest, Scenario, pod_label, short_name};
 use crate::stats::flows_to_meet_all;
@@ -113,77 +113,88 @@ impl<'a> Planner<'a> {
         tests
     }
 
-    /// The test of a destination; `None` if nothing is promised, or is known not to be kept.
+    /// The tests of a destination: none if nothing is promised, or is known not to be kept. What is replied is known of single flows only, so it has a
+    /// test of its own where many show that all endpoints are met.
     fn test(
         &self,
         service: &Service,
         port: &ServicePort,
         (from, ips, vantage): (String, &Vec<IpAddr>, VantagePoint),
         aim: Aim,
-    ) -> Option<PlannedTest> {
+    ) -> Vec<PlannedTest> {
         let family = Family::of(aim.address);
         if !ips.iter().any(|ip| Family::of(*ip) == family) {
-            return None;
+            return Vec::new();
         }
         let to = SocketAddr::new(aim.address, aim.port);
         let question = Question { from: vantage, to, protocol: port.protocol, via: aim.via };
         let promise = self.promises.about(&question);
         let is_node = matches!(question.from, VantagePoint::Node(_));
-        let (outcome, flows) = self.outcome(&promise, is_node)?;
         let twice = service.ports.iter().filter(|other| other.port == port.port).count() > 1;
         let families = [&service.cluster_ips, ips].map(|ips| ips.iter().any(|ip| Family::of(*ip) != family));
         let protocol = twice.then_some(port.protocol);
         let only = (families == [true, true]).then_some(family);
         let words = [protocol.map(|one| one.to_string().to_lowercase()), only.map(|one| one.to_string())];
         let words: String = words.into_iter().flatten().map(|word| format!(", {word}")).collect();
-        Some(PlannedTest {
-            name: format!("{from} to {}{words}", aim.to),
-            from,
-            to: aim.to,
-            protocol,
-            family: only,
-            flows,
-            outcome,
-        })
+        let outcomes = self.outcomes(&promise, is_node);
+        let is_only = outcomes.len() == 1;
+        let test = |(outcome, flows)| {
+            let reply = if is_only || flows > 1 { "" } else { ", reply" };
+            PlannedTest {
+                name: format!("{from} to {}{words}{reply}", aim.to),
+                from: from.clone(),
+                to: aim.to.clone(),
+                protocol,
+                family: only,
+                flows,
+                outcome,
+            }
+        };
+        outcomes.into_iter().map(test).collect()
     }
 
-    /// What is promised, as a test expects it, and with how many flows.
-    fn outcome(&self, promise: &Promise, is_node: bool) -> Option<(PlannedOutcome, u64)> {
+    /// What is promised, as tests expect it, and with how many flows each.
+    fn outcomes(&self, promise: &Promise, is_node: bool) -> Vec<(PlannedOutcome, u64)> {
+        let single = |outcome: PlannedOutcome| vec![(outcome, 1)];
         if promise.known_bug.is_some() {
-            return None;
+            return Vec::new();
         }
-        let outcome = match &promise.outcome {
+        match &promise.outcome {
             PromisedOutcome::Delivered { endpoints, affinity_seconds } => {
-                let targets = endpoints.iter().map(|endpoint| self.target(endpoint.address)).collect::<Vec<_>>();
-                let count = targets.len();
-                let is_spread = affinity_seconds.is_none() && (2..=MOST_SEEN).contains(&count);
-                let is_source = |wanted: fn(&Source) -> bool| endpoints.iter().all(|endpoint| wanted(&endpoint.source));
-                let source = match () {
-                    // A node chooses the source of its packets among its addresses.
-                    () if is_node => None,
-                    () if is_source(|source| *source == Source::Preserved) => Some("preserved"),
-                    () if is_source(|source| matches!(source, Source::Node(_))) => Some("masqueraded"),
-                    () => None,
-                };
-                let is_from_vip = endpoints.iter().all(|endpoint| endpoint.reply == Reply::FromDestination);
-                let delivered = PlannedOutcome::Delivered {
-                    targets: if count > MOST_LISTED { Vec::new() } else { targets },
-                    source,
-                    is_from_vip: is_from_vip && !is_spread,
-                    is_spread,
-                };
-                // What is neither listed nor answered cannot be expected.
-                if count > MOST_LISTED && source.is_none() && !is_from_vip {
-                    return None;
-                }
-                return Some((delivered, if is_spread { flows_to_meet_all(count) } else { 1 }));
+                self.deliveries(endpoints, affinity_seconds.is_some(), is_node)
             }
-            PromisedOutcome::Rejected(_) => PlannedOutcome::Rejected,
-            PromisedOutcome::Dropped => PlannedOutcome::Dropped,
-            PromisedOutcome::Fails => PlannedOutcome::Fails,
-            _ => return None,
+            PromisedOutcome::Rejected(_) => single(PlannedOutcome::Rejected),
+            PromisedOutcome::Dropped => single(PlannedOutcome::Dropped),
+            PromisedOutcome::Fails => single(PlannedOutcome::Fails),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Delivery to endpoints. All of a few are to be met, by many flows; the reply is checked of one.
+    fn deliveries(&self, endpoints: &[Eligible], has_affinity: bool, is_node: bool) -> Vec<(PlannedOutcome, u64)> {
+        let targets = endpoints.iter().map(|endpoint| self.target(endpoint.address)).collect::<Vec<_>>();
+        let count = targets.len();
+        let is_source = |wanted: fn(&Source) -> bool| endpoints.iter().all(|endpoint| wanted(&endpoint.source));
+        let source = match () {
+            // A node chooses the source of its packets among its addresses.
+            () if is_node => None,
+            () if is_source(|source| *source == Source::Preserved) => Some("preserved"),
+            () if is_source(|source| matches!(source, Source::Node(_))) => Some("masqueraded"),
+            () => None,
         };
-        Some((outcome, 1))
+        let is_from_vip = endpoints.iter().all(|endpoint| endpoint.reply == Reply::FromDestination);
+        let delivered = |is_spread: bool| PlannedOutcome::Delivered {
+            targets: if count > MOST_LISTED { Vec::new() } else { targets.clone() },
+            source,
+            is_from_vip: is_from_vip && !is_spread,
+            is_spread,
+        };
+        let is_spread = !has_affinity && (2..=MOST_SEEN).contains(&count);
+        // What is neither listed nor answered cannot be expected.
+        let is_expected = count <= MOST_LISTED || source.is_some() || is_from_vip;
+        let spread = is_spread.then(|| (delivered(true), flows_to_meet_all(count)));
+        let single = (is_expected && (is_from_vip || !is_spread)).then(|| (delivered(false), 1));
+        spread.into_iter().chain(single).collect()
     }
 
     fn target(&self, address: SocketAddr) -> String {

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use svclab_rules::cluster::Family;
 use svclab_rules::iptables::{ChainKind, TableName, Target};
 
-use super::finding::Finding;
+use super::finding::{Finding, Place};
 use super::view::{Tables, View};
+use crate::evidence::OF_IPTABLES_NFT;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -22,7 +23,17 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
             }
         }
     }
+    found.extend(not_read(view));
     found
+}
+
+/// Tables of iptables-nft in nft's text, where nothing else shows their rules.
+fn not_read(view: &View<'_>) -> Option<Finding> {
+    let piece = view.evidence.of_iptables_nft().filter(|_| view.nodes.is_empty())?;
+    let place = Place { file: piece.file.clone(), line: piece.first };
+    let effect =
+        "unknown: none of these rules is judged, since nft leaves out what it does not know of iptables' matches";
+    Some(Finding::new("rules-not-read", place, OF_IPTABLES_NFT[0], effect))
 }
 
 /// The backend that rules are of, by the command or file that they come from.

@@ -4,7 +4,8 @@
 //! 2. each family: view → [`Finding`]s; `catalog` says of each kind how grave it is, which issue it would have explained, and what to ask for;
 //! 3. `page` and `json` print them.
 //!
-//! A finding that a cut may explain is not made: absences are judged only where rules are whole.
+//! A finding that a cut may explain is not made: absences are judged where rules are whole, and in an excerpt (`missing`) where `verify` would
+//! fail by them, since the text would show what is absent.
 
 mod backends;
 mod catalog;
@@ -14,6 +15,7 @@ mod finding;
 mod frame;
 pub mod json;
 mod lines;
+mod missing;
 mod names;
 mod objects;
 mod page;
@@ -35,10 +37,11 @@ use crate::evidence::Evidence;
 
 /// All findings, the gravest first, those of the same kind in the order of their places.
 pub fn lint(evidence: &Evidence) -> Vec<Finding> {
-    const FAMILIES: [fn(&View<'_>) -> Vec<Finding>; 9] = [
+    const FAMILIES: [fn(&View<'_>) -> Vec<Finding>; 10] = [
         shares::find,
         names::find,
         chains::find,
+        missing::find,
         frame::find,
         policy::find,
         backends::find,

@@ -49,8 +49,8 @@ fn of_node(node: &NodeRules) -> Vec<Finding> {
             let message = format!("{}: {defect}", name(cascade));
             all.push(Finding::new(id, at, message, effect(cascade, &defect.kind)));
         }
-        all.extend(explained(cascade, place(TableName::Nat, &cascade.chain, 1)));
     }
+    all.extend(explained(&found.cascades, |chain| place(TableName::Nat, chain, 1)));
     for defect in &found.frame_defects {
         match defect {
             FrameDefect::MissingJump { table, chain, effect, .. } => {
@@ -131,16 +131,21 @@ fn effect(cascade: &Cascade, kind: &Kind) -> String {
     }
 }
 
-/// Numbers that look unequal and are right.
-fn explained(cascade: &Cascade, place: Place) -> Option<Finding> {
-    let is_sound = cascade.defects.is_empty() && cascade.unknown.is_empty() && cascade.endpoints > 1;
-    is_sound.then(|| {
-        let endpoints = cascade.endpoints;
-        let message = format!(
-            "{}: probabilities 1/{endpoints} to 1 are even: each of {endpoints} endpoints gets 1/{endpoints}",
-            name(cascade)
-        );
-        let effect = "none: each rule sees only the connections that the rules before it left";
-        Finding::new("even-shares", place, message, effect).graded(Severity::Info)
-    })
+/// Numbers that look unequal and are right: once, whatever number of services has them.
+fn explained(cascades: &[Cascade], place: impl Fn(&str) -> Place) -> Option<Finding> {
+    let is_sound =
+        |cascade: &&Cascade| cascade.defects.is_empty() && cascade.unknown.is_empty() && cascade.endpoints > 1;
+    let mut sound = cascades.iter().filter(is_sound);
+    let first = sound.next()?;
+    let endpoints = first.endpoints;
+    let others = match sound.count() {
+        0 => String::new(),
+        more => format!("; so are those of {}", crate::text::counted(more, "other service port")),
+    };
+    let message = format!(
+        "{}: probabilities 1/{endpoints} to 1 are even: each of {endpoints} endpoints gets 1/{endpoints}{others}",
+        name(first)
+    );
+    let effect = "none: each rule sees only the connections that the rules before it left";
+    Some(Finding::new("even-shares", place(&first.chain), message, effect).graded(Severity::Info))
 }

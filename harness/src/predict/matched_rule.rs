@@ -119,7 +119,7 @@ impl Network<'_> {
     }
 
     /// The rules that did something to a packet on its way, and the jumps that led to them. Jumps into chains that had
-    /// nothing for the packet are left out.
+    /// nothing for the packet are left out, but for those to endpoints, which are to have something for each.
     pub(crate) fn rules_met(&self, stages: &[Arc<Stage>]) -> Vec<Decisive> {
         self.decisive(stages).iter().filter_map(|one| self.placed(one)).collect()
     }
@@ -152,7 +152,8 @@ impl Network<'_> {
                 let Some((chain, rule)) = rules.rule(step.rule) else { continue };
                 let is_met = matches!(step.did, Evaluated::Match(_) | Evaluated::Stop);
                 let leads = led_to.last().is_some_and(|next| rules.is_led_to(step.then, next.chain));
-                if is_met && (leads || matches!(step.then, Then::Accept | Then::End) || rule.has_effect()) {
+                let decides = matches!(step.then, Then::Accept | Then::End) || rule.has_effect();
+                if is_met && (leads || decides || rule.leads_to_endpoint()) {
                     led_to.push(Met { stage, id: step.rule, chain, rule });
                 }
             }

@@ -37,15 +37,15 @@ pub fn page(verified: &Verified, options: &Options, settings: Settings) -> Strin
                 let mark = page.paint(BAD, "DEFECT");
                 page.labelled(2, format!("{mark}  "), defect);
             }
-            for finding in &verification.findings {
-                show(&mut page, finding, finding.disagreement.fails(options.allow_unknown));
-            }
             for (position, difference) in verification.differences.iter().enumerate() {
                 if position == 0 {
                     page.gap();
                     page.line(2, "rules that are not as kube-proxy writes them:");
                 }
                 page.line(4, difference);
+            }
+            for finding in &verification.findings {
+                show(&mut page, finding, finding.disagreement.fails(options.allow_unknown));
             }
             page.line(2, closing(&page, verification, options));
             if let Some(words) = not_verified(verified) {

@@ -298,3 +298,25 @@ fn shared(names: &mut HashSet<Arc<str>>, name: &str) -> Arc<str> {
     }
     new
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    /// What looks like the mark of a document is text within brackets, or an error; it is never nothing.
+    #[rstest]
+    #[case("{a: ---}")]
+    #[case("{a: ---, b: 1}")]
+    #[case("{a: --- , b: 1}")]
+    #[case("{a: ..., b: 1}")]
+    #[case("[---]")]
+    #[case("a: ---")]
+    #[case("- {targetPort: ---}")]
+    fn marks_of_documents_are_not_left_out(#[case] text: &str) {
+        let (documents, errors) = parse(text, Path::new("x"));
+        let shown = format!("{documents:?}");
+        assert!(!errors.is_empty() || shown.contains("\"---\"") || shown.contains("\"...\""), "{shown}");
+    }
+}

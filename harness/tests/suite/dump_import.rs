@@ -185,3 +185,38 @@ fn what_is_not_text_is_said_to_be_none() {
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("it is not text"));
 }
+
+/// Endpoints that are not ready are in no rule, and terminating ones may be: neither is a contradiction. One that is gone is.
+#[rstest]
+#[case::unready("10.244.9.9", "ready: false, serving: false, terminating: false", false)]
+#[case::terminating("10.244.2.2", "ready: false, serving: true, terminating: true", false)]
+#[case::ready("10.244.9.9", "ready: true", true)]
+fn endpoints_that_are_not_ready_are_no_contradiction(
+    #[case] address: &str,
+    #[case] conditions: &str,
+    #[case] contradicts: bool,
+) {
+    let rules = golden("small-cluster/v1.30-iptables/iptables-save.txt");
+    let objects = format!(
+        "apiVersion: v1\nkind: Service\nmetadata: {{name: backend, namespace: shop}}\n\
+         spec: {{clusterIP: 10.96.44.31, ports: [{{name: http, port: 8080}}]}}\n---\n\
+         apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata:\n  name: backend-x\n  namespace: shop\n  \
+         labels: {{kubernetes.io/service-name: backend}}\naddressType: IPv4\nports: [{{name: http, port: 8080}}]\nendpoints:\n\
+         - {{addresses: [\"10.244.1.30\"], conditions: {{ready: true}}}}\n\
+         - {{addresses: [\"10.244.2.30\"], conditions: {{ready: true}}}}\n\
+         - {{addresses: [\"{address}\"], conditions: {{{conditions}}}}}\n"
+    );
+    let assumed = imported(&format!("```\n{rules}```\n\n```yaml\n{objects}```\n"));
+    let found = assumed.assumptions.iter().any(|words| words.contains("contradiction: endpoints of shop/backend"));
+    assert_eq!(found, contradicts, "{:#?}", assumed.assumptions);
+}
+
+/// A reply is expected where one is promised, of a single flow where many show that all endpoints are met.
+#[test]
+fn replies_are_expected_where_they_are_promised() {
+    let assumed = imported(&golden("small-cluster/v1.30-iptables/iptables-save.txt"));
+    let (text, scenario) = read_again(&assumed);
+    assert!(text.contains("balance: all") && text.contains("reply: from-vip"), "{text}");
+    let spread = scenario.tests.iter().filter(|test| test.name.ends_with(", reply")).count();
+    assert_eq!(text.matches("balance: all").count(), spread, "{text}");
+}

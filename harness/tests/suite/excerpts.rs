@@ -258,6 +258,8 @@ fn what_a_filter_hides_is_no_failure(
     #[values(
         "grep -E 'KUBE-(SVC|SEP)-'",
         "grep 10.244",
+        "grep 10.244.0",
+        "grep -v SEP",
         "grep -e shop/backend -e ingress/",
         r"grep '10.96.0.1\|10.244'",
         "awk '/shop/'",
@@ -266,10 +268,31 @@ fn what_a_filter_hides_is_no_failure(
     filter: &str,
     #[values(false, true)] has_command: bool,
 ) {
-    let left = filtered(filter, &saved());
     let command = if has_command { format!("$ iptables-save | {filter}\n") } else { String::new() };
+    is_sound(filter, &command);
+}
+
+/// The same of filters of which only the command says what they hide.
+#[rstest]
+fn what_a_filter_that_is_shown_hides_is_no_failure(
+    #[values("grep 10.244.1", "grep 10.244.2", "grep -v DNAT", "grep -v 10.244.1")] filter: &str,
+) {
+    is_sound(filter, &format!("$ iptables-save | {filter}\n"));
+}
+
+/// Asserts that neither `verify` nor `dump lint` finds anything wrong in what a filter leaves of healthy rules.
+fn is_sound(filter: &str, command: &str) {
+    let left = filtered(filter, &saved());
     let assumed = imported(&format!("{command}{left}"));
     assert_eq!(failures(&assumed), Vec::<String>::new(), "{left}{}", assumed.assumptions.join("\n"));
+    assert_eq!(grave(&format!("{command}{left}")), Vec::<String>::new(), "{left}");
+}
+
+/// What `dump lint` finds, apart from what is only worth knowing.
+fn grave(text: &str) -> Vec<String> {
+    let found = lint(&evidence::read(text));
+    let grave = found.iter().filter(|one| one.severity <= svclab::lint::Severity::Warning);
+    grave.map(|one| format!("{}: {}", one.id, one.message)).collect()
 }
 
 /// A rule that the filter would have shown is missing on the node; one that it hides is completed.
@@ -282,8 +305,11 @@ fn what_a_filter_hides_is_no_failure(
 #[case::hidden_by_inversion("grep KUBE | grep -v DNAT", false)]
 fn what_a_filter_would_show_is_missing(#[case] filter: &str, #[case] is_found: bool) {
     let lost = without(&saved(), |line| line.contains("--to-destination 10.244.1.30:8080"));
-    let assumed = imported(&format!("$ iptables-save | {filter}\n{}", filtered(filter, &lost)));
+    let text = format!("$ iptables-save | {filter}\n{}", filtered(filter, &lost));
+    let assumed = imported(&text);
     assert_eq!(!failures(&assumed).is_empty(), is_found, "{}", assumed.assumptions.join("\n"));
+    let names_it = |words: &String| words.contains("the DNAT to endpoint 10.244.1.30:8080 is missing");
+    assert_eq!(grave(&text).iter().any(names_it), is_found, "{:#?}", grave(&text));
 }
 
 /// Where no rule names the range of pods, one is assumed.
@@ -367,4 +393,38 @@ fn a_service_is_named_by_the_comments_of_its_endpoints(
     let said = format!("default/internal-local-node-port (cluster IP {}, port 8080)", service.cluster_ips[0]);
     assert!(assumed.assumptions.iter().any(|words| words.contains(&said)), "{:#?}", assumed.assumptions);
     assert_eq!(failures(&assumed), Vec::<String>::new());
+}
+
+/// Where shares of an excerpt cannot be those of more endpoints than are shown, they are a defect.
+#[rstest]
+#[case::hidden("0.33333333349", false)]
+#[case::wrong("0.40000000037", true)]
+fn shares_of_hidden_endpoints_are_no_failure(#[case] share: &str, #[case] is_found: bool) {
+    let saved = saved().replace(
+        "shop/backend:http -> 10.244.1.30:8080\" -m statistic --mode random --probability 0.50000000000",
+        &format!("shop/backend:http -> 10.244.1.30:8080\" -m statistic --mode random --probability {share}"),
+    );
+    let lines = filtered("grep 10.244.1", &saved);
+    assert!(lines.contains(share), "{lines}");
+    let assumed = imported(&format!("$ iptables-save | grep 10.244.1\n{lines}"));
+    assert_eq!(!failures(&assumed).is_empty(), is_found, "{}", assumed.assumptions.join("\n"));
+}
+
+/// Of connections that get too little, the example is the one that fails, and its rules are those that it comes through.
+#[test]
+fn the_example_comes_through_the_chain_that_lacks_a_rule() {
+    let lost = without(&saved(), |line| line.contains("--to-destination 10.244.1.30:8080"));
+    let options = Options { no_lab: true, ..Options::default() };
+    let verified = verify(&[imported(&lost).scenario], &options, &|_| {}).remove(0);
+    let verification = verified.result.as_ref().unwrap_or_else(|trouble| panic!("{trouble:?}"));
+    let uneven =
+        verification.failures(&options).find(|finding| finding.what.contains("do not get the shares")).unwrap();
+    let rules = &uneven.example.rules;
+    assert!(
+        rules.iter().any(|rule| rule.contains("-> 10.244.1.30:8080") && rule.contains("-j KUBE-SEP-")),
+        "{rules:#?}"
+    );
+    let page = svclab::verify::page(&verified, &options, svclab::page::Settings::default());
+    let at = |words: &str| page.find(words).unwrap_or_else(|| panic!("{words}: {page}"));
+    assert!(at("the DNAT to endpoint 10.244.1.30:8080 is missing") < at("for example"), "{page}");
 }

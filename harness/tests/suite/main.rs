@@ -30,6 +30,7 @@ mod in_ci;
 mod invalid;
 mod kernel_log;
 mod kill;
+mod mangled;
 mod minimize;
 mod mutate;
 mod mutations;

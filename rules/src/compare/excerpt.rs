@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::mem::{Discriminant, discriminant};
 
-use super::left_out::{LeftOut, is_readable};
+use super::left_out::{LeftOut, is_readable, is_share};
 use crate::chains::iptables::NAMING;
 use crate::cluster::Family;
 use crate::coverage::{Coverage, nft_table};
@@ -118,14 +118,25 @@ fn drop_unused(rules: &mut RuleSet, added: &mut BTreeSet<(TableName, String)>) {
 fn merge(own: &mut iptables::Parsed, at: (usize, usize), written: Chain, is_cut: bool, left_out: &LeftOut<'_>) -> bool {
     let lines = own.lines_of(at);
     let chain = &mut own.rules.tables[at.0].chains[at.1];
-    let shown = std::mem::take(&mut chain.rules);
+    let mut shown = std::mem::take(&mut chain.rules);
+    let mut lines: Vec<usize> = lines.into_iter().chain(std::iter::repeat(0)).take(shown.len()).collect();
+    // Shares of which a part is hidden are as kube-proxy writes them for the endpoints that are shown.
+    let hides_shares = !is_cut && left_out.hides_shares(&written, &shown);
+    if hides_shares {
+        let is_written = |rule: &Rule| written.rules.iter().any(|own| is_share(own) && slot(own) == slot(rule));
+        let is_kept: Vec<bool> = shown.iter().map(|rule| !is_share(rule) || !is_written(rule)).collect();
+        let mut kept = is_kept.iter();
+        shown.retain(|_| kept.next() == Some(&true));
+        let mut kept = is_kept.iter();
+        lines.retain(|_| kept.next() == Some(&true));
+    }
     let place = |find: &dyn Fn(&Rule) -> Option<String>| -> HashMap<String, usize> {
         shown.iter().enumerate().rev().filter_map(|(at, rule)| Some((find(rule)?, at))).collect()
     };
     let (by_text, by_slot) = (place(&|rule| Some(essence(rule))), place(&slot));
     let anchor = |rule: &Rule| by_text.get(&essence(rule)).or_else(|| by_slot.get(&slot(rule)?)).copied();
     let anchors: Vec<Option<usize>> = written.rules.iter().map(anchor).collect();
-    let mut rest = shown.iter().cloned().zip(lines.into_iter().chain(std::iter::repeat(0))).enumerate().peekable();
+    let mut rest = shown.iter().cloned().zip(lines).enumerate().peekable();
     let mut merged: Vec<(Rule, usize)> = Vec::with_capacity(shown.len() + written.rules.len());
     // Rules of others, where none of kube-proxy's says where they are.
     if anchors.iter().all(Option::is_none) {
@@ -139,7 +150,7 @@ fn merge(own: &mut iptables::Parsed, at: (usize, usize), written: Chain, is_cut:
                     merged.push(rule);
                 }
             }
-            None if !is_cut && left_out.is_missing(&written.name, &rule) => {}
+            None if !(is_cut || hides_shares && is_share(&rule)) && left_out.is_missing(&written.name, &rule) => {}
             None => {
                 is_changed = true;
                 merged.push((rule, 0));

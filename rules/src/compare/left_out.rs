@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::mem::{Discriminant, discriminant};
 
 use crate::chains::Kind;
-use crate::chains::iptables::NAMING;
+use crate::chains::iptables::{NAMING, probability};
 use crate::cluster::Family;
 use crate::coverage::Coverage;
 use crate::iptables::{Chain, Match, Rule, Table, TableName, Target, UNREAD, print_rule};
@@ -117,6 +117,29 @@ impl<'c> LeftOut<'c> {
             && rule.next_chain().is_some_and(|next| is_endpoint(next) && !self.shown.contains(&**next))
     }
 
+    /// Whether a chain's shares do not add up because rules of endpoints that nothing names may be hidden: the shares are some of those of more
+    /// endpoints than are known, and a rule of one of these would not be shown.
+    ///
+    /// `grep 10.244.0` shows `--comment "shop/web -> 10.244.0.5:80" --probability 0.5 -j KUBE-SEP-Y`, and no endpoint in 10.244.1.0/24.
+    pub(super) fn hides_shares(&self, written: &Chain, shown: &[Rule]) -> bool {
+        let shares: Vec<&Rule> = shown.iter().filter(|rule| is_share(rule)).collect();
+        let known = written.rules.iter().filter(|rule| is_share(rule)).count();
+        let Some(last) = shares.last().filter(|_| shared_by(&shares).is_some_and(|count| count > known)) else {
+            return false;
+        };
+        let line = self.line(&written.name, last);
+        let line = line.rsplit_once(" -j ").map_or(&*line, |(start, _)| start);
+        let other = match line.split_once(" -> ").and_then(|(start, rest)| Some((start, rest.split_once('"')?.1))) {
+            Some((start, rest)) => format!("{start}\"{rest} -j KUBE-SEP-"),
+            None => format!("{line} -j KUBE-SEP-"),
+        };
+        if self.coverage.is_picked(self.table.as_str()) {
+            !self.coverage.shows(self.table.as_str(), &other)
+        } else {
+            !self.coverage.may_show(&other)
+        }
+    }
+
     /// A chain of which the text shows no rule, without the rules that are missing; `None` where nothing is left of it.
     pub(super) fn rest_of(&self, mut chain: Chain) -> Option<Chain> {
         let is_unknown = NAMING.is_endpoint(&chain.name) && !self.targets.contains(&*chain.name);
@@ -164,3 +187,27 @@ pub(super) fn is_readable(rule: &Rule) -> bool {
 fn marks(rule: &Rule) -> bool {
     rule.next_chain().is_some_and(|next| next.starts_with("KUBE-MARK-"))
 }
+
+/// Whether a rule leads a share of connections, or the rest of them, to an endpoint.
+pub(super) fn is_share(rule: &Rule) -> bool {
+    let recalls = rule.matches.iter().any(|one| matches!(one, Match::Recent(_)));
+    !recalls && rule.next_chain().is_some_and(|next| NAMING.is_endpoint(next))
+}
+
+/// Among how many endpoints connections are shared out, by rules of which some may be hidden; `None` where these are no shares that kube-proxy
+/// writes: 1/n, 1/(n-1) and so on, at last all.
+fn shared_by(shares: &[&Rule]) -> Option<usize> {
+    let count = |rule: &&Rule| match probability(rule) {
+        None => Some(1),
+        Some(share) => {
+            let count = (1.0 / share).round();
+            ((share * count - 1.0).abs() < ROUNDED && count >= 2.0).then_some(count as usize)
+        }
+    };
+    let counts: Option<Vec<usize>> = shares.iter().map(count).collect();
+    let counts = counts.filter(|counts| counts.windows(2).all(|pair| pair[0] > pair[1]))?;
+    counts.first().copied()
+}
+
+/// How far shares of old releases, which have five digits, are off: 0.33333 is not 1/3.
+const ROUNDED: f64 = 0.001;

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::net::SocketAddr;
 
-use crate::chains::iptables::{NAMING, destination, service_in};
+use crate::chains::iptables::{NAMING, destination, probability, service_in};
 use crate::cluster::Protocol;
-use crate::iptables::{Chain, ChainHash, ChainKind, Match, Rule, Statistic, Table};
+use crate::iptables::{Chain, ChainHash, ChainKind, Match, Rule, Table};
 
 /// An endpoint, and the service port that it is one of.
 pub(super) struct Orphan {
@@ -56,11 +56,4 @@ const ROUNDED: f64 = 0.0001;
 fn leads_to_endpoint(rule: &Rule) -> bool {
     rule.next_chain().is_some_and(|next| NAMING.is_endpoint(next))
         && !rule.matches.iter().any(|one| matches!(one, Match::Recent(_)))
-}
-
-fn probability(rule: &Rule) -> Option<f64> {
-    rule.matches.iter().find_map(|one| match one {
-        Match::Statistic(Statistic::Random(probability)) => Some(probability.value.share()),
-        _ => None,
-    })
 }

@@ -2,7 +2,7 @@
 
 use super::Rules;
 use crate::cluster::Family;
-use crate::iptables::{self, Match, Target};
+use crate::iptables::{self, ChainKind, Match, Target};
 use crate::nftables::{self, Condition, ConnectionState, Statement, Verdict};
 
 /// A rule in its language, with the rules of its chain.
@@ -105,6 +105,14 @@ impl Rule<'_> {
                     matches!(rule.statements.as_slice(), [Statement::Verdict(Verdict::Jump(_) | Verdict::Goto(_))]);
                 rule.conditions.is_empty() && jumps
             }
+        }
+    }
+
+    /// Whether it leads to the chain of an endpoint, which translates whatever comes to it.
+    pub fn leads_to_endpoint(self) -> bool {
+        match self {
+            Self::Iptables { rule, .. } => rule.next_chain().is_some_and(|next| ChainKind::Endpoint.is_of(next)),
+            Self::Nftables { .. } => false,
         }
     }
 

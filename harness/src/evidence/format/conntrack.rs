@@ -7,7 +7,8 @@ use super::super::model::{Connection, Contents, Format, Tuple};
 use super::{Block, Context, run};
 
 pub(super) fn knows(line: &str) -> bool {
-    line.contains("src=")
+    line.contains('=')
+        && line.contains("src=")
         && line.contains("dst=")
         && (line.contains("sport=") || line.contains("type=") || line.contains("unknown"))
 }

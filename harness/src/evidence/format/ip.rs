@@ -12,6 +12,9 @@ pub(super) fn knows(line: &str) -> bool {
 
 /// `2: eth0: <BROADCAST,UP> mtu 1500 ...`, or `2: eth0    inet 10.0.0.1/24 ...` of `ip -o`.
 fn is_link(line: &str) -> bool {
+    if !line.trim_start().starts_with(|letter: char| letter.is_ascii_digit()) {
+        return false;
+    }
     let mut words = line.split_whitespace();
     let (number, name, next) =
         (words.next().unwrap_or_default(), words.next().unwrap_or_default(), words.next().unwrap_or_default());
@@ -29,6 +32,10 @@ fn is_detail(line: &str) -> bool {
 }
 
 fn is_route(line: &str) -> bool {
+    // A destination is a word of small letters or an address.
+    if !line.starts_with(|letter: char| letter.is_ascii_hexdigit() || letter.is_ascii_lowercase() || letter == ':') {
+        return false;
+    }
     let words: Vec<&str> = line.split_whitespace().take(8).collect();
     let Some(first) = words.first() else { return false };
     let types = ["local", "broadcast", "blackhole", "unreachable", "prohibit", "throw", "multicast", "anycast"];

@@ -30,8 +30,9 @@ fn is_columns(line: &str) -> bool {
 
 /// A row without the heading of its chain.
 fn is_row(line: &str) -> bool {
-    let has_option = line.contains(" -- ") || line.contains(" — ") || line.contains(" – ");
-    has_option && !line.starts_with('-') && ListingReader::default().line(1, line) == LineOfListing::Rule
+    let has_option =
+        || line.contains(" -- ") || !line.is_ascii() && [" — ", " – "].iter().any(|dash| line.contains(dash));
+    !line.starts_with('-') && has_option() && ListingReader::default().line(1, line) == LineOfListing::Rule
 }
 
 pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {

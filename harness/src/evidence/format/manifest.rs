@@ -130,11 +130,20 @@ fn of_json(lines: &[Line<'_>], first: &str) -> Option<Block> {
 /// How many lines there are to the end of the first value.
 fn balanced(lines: &[Line<'_>]) -> Option<usize> {
     let (mut depth, mut in_string, mut is_escaped) = (0_usize, false, false);
+    // Of an object a key or its end follows. Without this each brace of a text that is none would be followed to the end.
+    let mut is_opened = false;
     for (at, line) in lines.iter().take(LONGEST_OPEN).enumerate() {
         if line.is_fence() && !in_string {
             return None;
         }
         for byte in line.text.bytes() {
+            if is_opened && !byte.is_ascii_whitespace() {
+                if !matches!(byte, b'"' | b'}') {
+                    return None;
+                }
+                is_opened = false;
+            }
+            is_opened |= byte == b'{' && !in_string;
             match byte {
                 _ if is_escaped => is_escaped = false,
                 b'\\' if in_string => is_escaped = true,

@@ -1,7 +1,9 @@
 //! `nft list ruleset`, `nft list table`, and chains or maps without their table.
 
+use std::ops::Range;
+
 use svclab_rules::coverage::{Coverage, nft_table};
-use svclab_rules::nftables::{self, Parsed};
+use svclab_rules::nftables::{self, OtherTable, Parsed};
 
 use super::super::blocks;
 use super::super::command::Command;
@@ -11,7 +13,7 @@ use super::super::mending::{Mend, Mends};
 use super::super::model::{Contents, Format};
 use super::{Block, Context, command};
 
-/// How often a block is read again without the line that could not be read.
+/// How often a block is read again without the line that could not be read; then without all chains and sets that cannot be read.
 const MOST_TRIALS: usize = 12;
 
 pub(super) fn knows(line: &str) -> bool {
@@ -31,6 +33,9 @@ fn is_table(line: &str) -> bool {
 
 /// `chain cluster-ips-check {`
 fn is_part(line: &str) -> bool {
+    if !["chain ", "map ", "set "].iter().any(|start| line.starts_with(start)) {
+        return false;
+    }
     let words: Vec<&str> = line.split_whitespace().take(4).collect();
     matches!(words.as_slice(), ["chain" | "map" | "set", _, "{"] | ["chain" | "map" | "set", _, "{", "#", ..])
 }
@@ -53,7 +58,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
             break;
         }
         names.push(text);
-        match end_of(&lines[next..]) {
+        match end_of(&lines[next..], is_headless) {
             Some(length) => taken = next + length,
             None => {
                 taken = next + cut_end(&lines[next..]);
@@ -64,7 +69,6 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     }
     let taken = taken.max(1);
     let block = &lines[..taken];
-    let mut texts: Vec<&str> = block.iter().map(|line| line.text.as_ref()).collect();
     let mut mends = Vec::new();
     if is_headless {
         mends.push((block[0].number, Mends::default().with(Mend::Heading)));
@@ -72,7 +76,9 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     if is_cut {
         mends.push((block[taken - 1].number, Mends::default().with(Mend::Cut)));
     }
-    let (rules, unread) = parsed(block, &mut texts, is_headless, is_cut);
+    let (rules, mut unread) = parsed(block, is_headless);
+    unread.sort_by_key(|(at, _)| *at);
+    let rules = if is_headless { without_iptables(rules) } else { rules };
     let count = count(&rules);
     let unread_lines: Vec<usize> = unread.iter().map(|(at, _)| *at).collect();
     let mut coverage = blocks::coverage(block, is_headless, &unread_lines);
@@ -88,17 +94,25 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
 /// What programs behind the command leave. The lines of a chain do not name it, so words choose among them as anything else does.
 fn filter(context: &Context) -> Filter {
     match context.command.as_ref().map(Command::filter).unwrap_or_default() {
-        Filter::Lines(_) => Filter::Unknown,
+        Filter::Lines(_) => Filter::Unknown("the rules of a chain do not name it".to_owned()),
         filter => filter,
     }
 }
 
-/// How many lines there are to the brace that closes the first one.
-fn end_of(lines: &[Line<'_>]) -> Option<usize> {
+/// How many lines there are to the brace that closes the first one. A prompt is behind the end, which is not shown then.
+fn end_of(lines: &[Line<'_>], is_headless: bool) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, line) in lines.iter().enumerate() {
-        if at > 0 && (line.is_fence() || is_table(line.text.trim())) {
+        let text = line.text.trim();
+        if at > 0 && (line.is_fence() || is_table(text) || command(text).is_some()) {
             return None;
+        }
+        // A chain or set stands in no other one: that one has lost its end.
+        if at > 0 && is_part(text) {
+            if is_headless {
+                return Some(at);
+            }
+            depth = depth.min(1);
         }
         for (_, letter) in blocks::punctuation(&line.text) {
             match letter {
@@ -127,48 +141,117 @@ fn cut_end(lines: &[Line<'_>]) -> usize {
 }
 
 /// The tables, and the lines that could not be read.
-fn parsed(block: &[Line<'_>], texts: &mut [&str], is_headless: bool, is_cut: bool) -> (Parsed, Vec<(usize, String)>) {
+fn parsed(block: &[Line<'_>], is_headless: bool) -> (Parsed, Vec<(usize, String)>) {
+    let mut texts: Vec<&str> = block.iter().map(|line| line.text.as_ref()).collect();
     let mut unread = Vec::new();
-    let before = block[0].number - 1;
-    for _ in 0..MOST_TRIALS {
-        // Empty lines before the block keep the numbers of lines.
-        let mut text = "\n".repeat(before.saturating_sub(usize::from(is_headless)));
-        if is_headless {
-            text += if before > 0 { "table ip kube-proxy {\n" } else { "table ip kube-proxy { " };
-        }
-        let mut number = before;
-        for (line, own) in block.iter().zip(texts.iter()) {
-            while number + 1 < line.number {
-                text.push('\n');
-                number += 1;
-            }
-            text += own;
-            text.push('\n');
-            number = number.max(line.number);
-        }
-        if is_headless || is_cut {
-            let letters = || text.lines().flat_map(blocks::punctuation).map(|(_, letter)| letter);
-            let [opened, closed] = ['{', '}'].map(|brace| letters().filter(|letter| *letter == brace).count());
-            text += &"}\n".repeat(opened.saturating_sub(closed));
-        }
-        let error = match nftables::parse(&text) {
-            Ok(parsed) => return (parsed, unread),
+    for trial in 0..=MOST_TRIALS + 1 {
+        let error = match nftables::parse(&text_of(block, &texts, is_headless)) {
+            Ok(parsed) => return (parsed.behind(block[0].number - 1), unread),
             Err(mut errors) => errors.remove(0),
         };
         let ((line, _), message) = error.in_text();
-        let Some(at) = block.iter().rposition(|own| own.number <= line).filter(|at| !texts[*at].trim().is_empty())
-        else {
-            unread.push((0, message));
+        let line = line + block[0].number - 1;
+        let at = block.iter().rposition(|own| own.number <= line).unwrap_or(0);
+        let is_line = trial < MOST_TRIALS && !texts[at].trim().is_empty() && is_balanced(texts[at]);
+        let lost = match (is_line, trial < MOST_TRIALS) {
+            (true, _) => std::iter::once(at..at + 1).collect(),
+            (false, true) => vec![part_around(block, at)],
+            (false, false) => broken_parts(block, &texts),
+        };
+        // What was left out did not help: the table itself cannot be read.
+        if lost.iter().all(|lines| texts[lines.clone()].iter().all(|text| text.trim().is_empty())) {
+            unread.push((at, message));
             break;
-        };
-        unread.push((at, message));
-        // The structure has to stay.
-        texts[at] = match (texts[at].trim_end().ends_with('{'), texts[at].trim() == "}") {
-            (true, _) | (_, true) => break,
-            _ => "",
-        };
+        }
+        for lines in lost {
+            let name = block[lines.start].text.trim().trim_end_matches('{').trim_end();
+            let of_part = format!("`{name}` cannot be read: {message}");
+            let known = lines.clone().filter(|own| !texts[*own].trim().is_empty());
+            unread.extend(known.map(|own| (own, if own == at { message.clone() } else { of_part.clone() })));
+            texts[lines].fill("");
+        }
     }
     (Parsed::default(), unread)
+}
+
+/// The chains, sets and maps that cannot be read by themselves.
+fn broken_parts(block: &[Line<'_>], texts: &[&str]) -> Vec<Range<usize>> {
+    let mut broken = Vec::new();
+    let mut at = 0;
+    while at < block.len() {
+        if !is_part(texts[at].trim()) {
+            at += 1;
+            continue;
+        }
+        let part = part_around(block, at);
+        at = part.end;
+        if nftables::parse(&text_of(&block[part.clone()], &texts[part.clone()], true)).is_err() {
+            broken.push(part);
+        }
+    }
+    broken
+}
+
+/// The text of a block: with its lines one below the other as they stand, in a table, and with the braces that are missing.
+fn text_of(block: &[Line<'_>], texts: &[&str], is_headless: bool) -> String {
+    let mut text = if is_headless { "table ip kube-proxy { ".to_owned() } else { String::new() };
+    let mut number = block[0].number - 1;
+    let mut depth = usize::from(is_headless);
+    for (line, own) in block.iter().zip(texts) {
+        while number + 1 < line.number {
+            text.push('\n');
+            number += 1;
+        }
+        if is_part(own.trim()) {
+            text += &"} ".repeat(depth.saturating_sub(1));
+            depth = depth.min(1);
+        }
+        for (_, letter) in blocks::punctuation(own) {
+            match letter {
+                '{' => depth += 1,
+                '}' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+        text += own;
+        text.push('\n');
+        number = number.max(line.number);
+    }
+    text + &"}\n".repeat(depth)
+}
+
+/// Whether a line opens as many braces as it closes, so that the others keep their nesting without it.
+fn is_balanced(line: &str) -> bool {
+    let count = |brace: char| blocks::punctuation(line).filter(|(_, letter)| *letter == brace).count();
+    count('{') == count('}')
+}
+
+/// The lines of the chain, set or map around a line; the line alone where there is none.
+fn part_around(block: &[Line<'_>], at: usize) -> Range<usize> {
+    let Some(start) = (0..=at).rev().find(|at| is_part(block[*at].text.trim())) else { return at..at + 1 };
+    let mut depth = 0_usize;
+    for (offset, line) in block[start..].iter().enumerate() {
+        if offset > 0 && (is_part(line.text.trim()) || is_table(line.text.trim())) {
+            return start..start + offset;
+        }
+        for (_, letter) in blocks::punctuation(&line.text) {
+            depth = if letter == '{' { depth + 1 } else { depth.saturating_sub(usize::from(letter == '}')) };
+            if depth == 0 && letter == '}' {
+                return start..start + offset + 1;
+            }
+        }
+    }
+    start..block.len()
+}
+
+/// Chains without their table's heading are iptables' own where they are called as kube-proxy's are there.
+fn without_iptables(rules: Parsed) -> Parsed {
+    let mut chains = rules.rules.tables.iter().flat_map(|table| &table.chains);
+    if !chains.any(|chain| chain.name.starts_with("KUBE-")) {
+        return rules;
+    }
+    let other = OtherTable { family: "ip".to_owned(), name: "nat".to_owned(), rules: count(&rules) };
+    Parsed { others: vec![other], ..Parsed::default() }
 }
 
 fn count(rules: &Parsed) -> usize {

@@ -106,8 +106,9 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     if let Some(patterns) = common(&logical).filter(|_| filter == Filter::None && !is_broken) {
         coverage.guess(patterns);
     }
-    let is_picked = filter == Filter::None && !has_table && !is_listed && hides_endpoints(&logical);
-    let filter = if is_picked { Filter::Unknown } else { filter };
+    let has = |name: &str| logical.iter().any(|(_, text)| text.contains(name));
+    let is_picked = filter == Filter::None && (has_table || !is_listed) && hides_endpoints(has);
+    let filter = if is_picked { Filter::Unknown("no chain of an endpoint is shown".to_owned()) } else { filter };
     filter.apply(chains, table.map(TableName::as_str), is_broken, &mut coverage);
     let format = if is_listed && !has_table { Format::IptablesRules } else { Format::IptablesSave };
     if !has_table && format == Format::IptablesSave {
@@ -184,14 +185,19 @@ impl<'l> Lines<'l> {
         if joined.is_some() {
             self.mends.push((line.number, Mends::default().with(Mend::NameApart)));
         }
+        // Of most rules the next line says that they are whole.
+        let is_other = |next: &Line<'_>| knows_block(next.text.trim()) || command(&next.text).is_some();
+        let is_open = is_rule
+            && lines.get(at + 1).is_some_and(|next| !next.is_blank() && !is_other(next))
+            && wrap::is_open(joined.as_deref().unwrap_or(text));
         let following: Vec<&str> = lines[at + 1..]
             .iter()
             .take(MOST_LINES)
             .take_while(|next| {
-                is_rule && !next.is_blank() && !next.is_fence() && !next.is_gutter() && !next.is_ellipsis()
+                is_open && !next.is_blank() && !next.is_fence() && !next.is_gutter() && !next.is_ellipsis()
             })
+            .take_while(|next| !is_other(next))
             .map(|next| next.text.as_ref())
-            .take_while(|next| !knows_block(next.trim()) && command(next).is_none())
             .collect();
         if !following.is_empty()
             && let Some((count, whole)) = wrap::join(joined.as_deref().unwrap_or(text), &following)
@@ -226,10 +232,9 @@ fn common(lines: &[(usize, Cow<'_, str>)]) -> Option<Patterns> {
     if common.is_empty() { None } else { Patterns::having(&common) }
 }
 
-/// Whether there are rules of services, which kube-proxy writes where there are endpoints, and none of endpoints: without the heading of a
-/// table, `grep -v` took these away.
-fn hides_endpoints(lines: &[(usize, Cow<'_, str>)]) -> bool {
-    let has = |name: &str| lines.iter().any(|(_, text)| text.contains(name));
+/// Whether there are rules of services, which kube-proxy writes where there are endpoints, and not even the name of an endpoint's chain:
+/// `grep -v` took these away.
+fn hides_endpoints(has: impl Fn(&str) -> bool) -> bool {
     has("-A KUBE-SVC-") && !has("KUBE-SEP-")
 }
 
@@ -301,7 +306,7 @@ fn of_family(lines: &[(usize, Cow<'_, str>)], table: Option<TableName>) -> Excer
 /// A whole file of `iptables-save`, which is read at once.
 pub(in super::super) fn whole(text: &str) -> Option<Contents> {
     let rest = text.trim_start();
-    if !rest.starts_with(['#', '*']) || !text.contains("COMMIT") {
+    if !rest.starts_with(['#', '*']) || !text.contains("COMMIT") || hides_endpoints(|name| text.contains(name)) {
         return None;
     }
     // A prompt of root looks like a comment; a filter behind its command may have left rules out.

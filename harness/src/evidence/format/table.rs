@@ -48,7 +48,8 @@ fn kind_of(heading: &[&str]) -> Kind {
 
 /// The kind of a row without its heading.
 fn row_kind(line: &str) -> Option<Kind> {
-    let words: Vec<&str> = line.split_whitespace().take(6).collect();
+    let mut rest = line.split_whitespace();
+    let words = [0; 4].map(|_| rest.next().unwrap_or_default());
     let is_ratio = |word: &str| word.split_once('/').is_some_and(|(one, other)| is_number(one) && is_number(other));
     let states = [
         "Running",
@@ -63,17 +64,19 @@ fn row_kind(line: &str) -> Option<Kind> {
     ];
     let types = ["ClusterIP", "NodePort", "LoadBalancer", "ExternalName"];
     for offset in [1, 2] {
-        let Some([first, second, ..]) = words.get(offset..) else { continue };
-        if is_ratio(first) && (states.contains(second) || second.starts_with("Init:")) {
+        let [first, second] = [words[offset], words[offset + 1]];
+        if is_ratio(first) && (states.contains(&second) || second.starts_with("Init:")) {
             return Some(Kind::Pod);
         }
-        if types.contains(first)
-            && (second.parse::<std::net::IpAddr>().is_ok() || *second == "None" || *second == "<none>")
+        if types.contains(&first)
+            && (second.parse::<std::net::IpAddr>().is_ok() || second == "None" || second == "<none>")
         {
             return Some(Kind::Service);
         }
     }
-    let is_node = matches!(words.as_slice(), [_, status, roles, ..] if (status.starts_with("Ready") || status.starts_with("NotReady")) && (roles.contains("control-plane") || roles.contains("master") || *roles == "<none>" || *roles == "worker"));
+    let [_, status, roles, _] = words;
+    let is_node = (status.starts_with("Ready") || status.starts_with("NotReady"))
+        && (roles.contains("control-plane") || roles.contains("master") || roles == "<none>" || roles == "worker");
     is_node.then_some(Kind::Node)
 }
 

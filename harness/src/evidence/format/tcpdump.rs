@@ -5,6 +5,10 @@ use super::super::model::{Contents, Format};
 use super::{Block, Context, run};
 
 pub(super) fn knows(line: &str) -> bool {
+    // One letter is found faster than three.
+    if !line.contains('>') {
+        return line.starts_with("tcpdump: ");
+    }
     let Some((_, after)) = line.split_once(" > ") else { return line.starts_with("tcpdump: ") };
     let is_packet = [": Flags [", ": UDP, ", ": ICMP ", ": SCTP ", " ethertype ", ": [udp", ": tcp "]
         .iter()

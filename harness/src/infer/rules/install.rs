@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use svclab_rules::cluster::{Cluster, Family};
-use svclab_rules::compare::{Completed, completed};
+use svclab_rules::compare::{Completed, compare_machines, completed};
 use svclab_rules::iptables::evaluate::{CompileError, CompileErrorKind, Program};
 use svclab_rules::iptables::{Chain, Match, Negatable, Network, Rule, RuleSet, TableName, Target, UNREAD};
 use svclab_rules::nftables::{self, Condition, Statement};
@@ -16,20 +16,21 @@ use svclab_rules::ruleset::Rules;
 use super::dump::Dump;
 use crate::evidence::{Format, NodeRules};
 use crate::infer::names::as_named;
+use crate::infer::objects::Lacking;
 use crate::scenario::OF_THE_MACHINE;
 use crate::text::counted;
 
-/// The rules of a node's dump as they are installed, of each family, and what was changed.
+/// The rules of a node's dump as they are installed, of each family; what was changed in them, and what excerpts lack.
 pub(super) fn rules(
     dump: &Dump,
     cluster: &Cluster,
     made_up: &BTreeSet<IpAddr>,
-    changes: &mut Vec<String>,
+    (changes, lacking): (&mut Vec<String>, &mut Vec<Lacking>),
 ) -> Vec<(Family, Rules)> {
     let mut all = Vec::new();
     for (family, part) in dump.families() {
         let shown = part.rules.clone().of_family(family);
-        let shown = around(dump, (cluster, made_up), part, shown, family, changes);
+        let shown = around(dump, (cluster, made_up), part, shown, family, (changes, lacking));
         let fitted = match shown {
             Rules::Iptables(mut parsed) => {
                 let before = changes.len();
@@ -55,14 +56,14 @@ fn around(
     part: &NodeRules,
     shown: Rules,
     family: Family,
-    changes: &mut Vec<String>,
+    (changes, lacking): (&mut Vec<String>, &mut Vec<Lacking>),
 ) -> Rules {
     let node = cluster.node(&dump.node);
     let Some(written) = node.and_then(|node| Rules::generate(cluster, node, family).ok()) else { return shown };
     let written = as_named(written, &dump.renamed);
     let completed = completed(&shown, &part.coverage, written.clone());
     changes.extend(added(&completed, dump, part, family, &cluster.proxy.version));
-    match (completed.rules, written) {
+    let rules = match (completed.rules, &written) {
         (Rules::Iptables(parsed), Rules::Iptables(written)) if !made_up.is_empty() => {
             let mut rules = parsed.rules.clone();
             lead_from(made_up, &mut rules, &written.rules);
@@ -70,7 +71,18 @@ fn around(
             if rules == parsed.rules { Rules::Iptables(parsed) } else { rules.into() }
         }
         (rules, _) => rules,
+    };
+    if !part.is_whole() {
+        let (node, file, mode) = (&dump.node, &part.file, dump.mode());
+        lacking.extend(compare_machines(&written, &rules).own.into_iter().map(|finding| Lacking {
+            node: node.clone(),
+            file: file.clone(),
+            line: part.first,
+            mode,
+            finding,
+        }));
     }
+    rules
 }
 
 /// Adds what kube-proxy writes for addresses that are made up: no text can show it, so that nothing is wrong without it.

@@ -29,7 +29,7 @@ use self::placement::place;
 pub(super) use self::surroundings::HERE;
 use self::surroundings::Surroundings;
 use super::merge::Objects;
-use super::objects::{Around, Assumed, file_name, own_name};
+use super::objects::{Around, Assumed, Lacking, file_name, own_name};
 use crate::input::{Diagnostics, Span};
 use crate::scenario::{Install, Note, OtherRules, Place, Scenario, Tests, cluster, parse_with};
 use crate::text::{counted, one_line};
@@ -88,21 +88,26 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
         let mut scenario = scenario.clone();
         scenario.name = format!("the rules of {}", one_line(&file_name(path)));
         scenario.file = path.to_path_buf();
-        let changes = installed(&mut scenario, dumps, &made_up, path);
+        let (changes, lacking) = installed(&mut scenario, dumps, &made_up, path);
         // What a cut or a filter made of the text comes first: it alone is shown without `-v`.
         let mut assumptions: Vec<String> = changes.into_iter().chain(assumptions.clone()).collect();
         assumptions.push("a client pod `client-of-NODE` on every node and an outside host `outside`".to_owned());
-        Assumed { scenario, assumptions, nodes: dumps.iter().map(|dump| dump.node.clone()).collect() }
+        Assumed { scenario, assumptions, nodes: dumps.iter().map(|dump| dump.node.clone()).collect(), lacking }
     };
     Ok(sides.iter().map(of_side).collect())
 }
 
-/// Installs the rules of dumps on their nodes. Returns what was changed in them.
-fn installed(scenario: &mut Scenario, dumps: &[Dump], made_up: &BTreeSet<IpAddr>, path: &Path) -> Vec<String> {
-    let mut changes = Vec::new();
+/// Installs the rules of dumps on their nodes. Returns what was changed in them, and what excerpts lack.
+fn installed(
+    scenario: &mut Scenario,
+    dumps: &[Dump],
+    made_up: &BTreeSet<IpAddr>,
+    path: &Path,
+) -> (Vec<String>, Vec<Lacking>) {
+    let (mut changes, mut lacking) = (Vec::new(), Vec::new());
     for dump in dumps {
         let origin = Span::start_of(path);
-        for (family, rules) in install::rules(dump, &scenario.cluster, made_up, &mut changes) {
+        for (family, rules) in install::rules(dump, &scenario.cluster, made_up, (&mut changes, &mut lacking)) {
             let left_out = rules.nftables().and_then(|parsed| Note::of_left_out_tables(parsed, origin.clone()));
             let of_all =
                 dump.parts.iter().find_map(|part| Note::of_left_out_tables(part.rules.nftables()?, origin.clone()));
@@ -119,7 +124,7 @@ fn installed(scenario: &mut Scenario, dumps: &[Dump], made_up: &BTreeSet<IpAddr>
             });
         }
     }
-    changes
+    (changes, lacking)
 }
 
 /// The nodes that pods name.
@@ -162,7 +167,7 @@ fn joined(
             ));
         }
     }
-    all.complete(shown, inferred, notes);
+    all.complete(shown, inferred, dumps.iter().all(Dump::is_whole), notes);
     all.repair();
     all.list()
 }

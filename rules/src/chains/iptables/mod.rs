@@ -11,7 +11,9 @@ use crate::iptables::{ChainHash, ChainKind};
 pub(crate) use self::frame::{effect, frame_defects};
 pub(crate) use self::names::{Known, Names};
 pub(crate) use self::reading::Table;
-pub(crate) use self::rule::{MASQUERADE, destination, frontend, host, recall, service_in, text, transport};
+pub(crate) use self::rule::{
+    MASQUERADE, destination, frontend, host, probability, recall, service_in, text, transport,
+};
 
 /// The chain of all node ports.
 pub(crate) const NODE_PORTS: &str = "KUBE-NODEPORTS";

@@ -27,6 +27,14 @@ pub(crate) fn transport(rule: &Rule) -> Option<Protocol> {
     asked.and_then(ProtocolNumber::transport)
 }
 
+/// The probability with which a rule takes a packet that comes to it, if it leaves that to chance.
+pub(crate) fn probability(rule: &Rule) -> Option<f64> {
+    rule.matches.iter().find_map(|one| match one {
+        Match::Statistic(Statistic::Random(probability)) => Some(probability.value.share()),
+        _ => None,
+    })
+}
+
 /// The address of a network that is one.
 pub(crate) fn host(network: &Network) -> Option<IpAddr> {
     match network {

@@ -55,6 +55,18 @@ struct Lines {
     chains: Vec<(usize, Vec<usize>)>,
 }
 
+impl Parsed {
+    /// The same, read from a text that has so many lines before.
+    pub fn behind(mut self, lines: usize) -> Self {
+        for of_table in &mut self.lines.0 {
+            for (first, others) in of_table.sets.iter_mut().chain(&mut of_table.chains) {
+                std::iter::once(first).chain(others).for_each(|line| *line += lines);
+            }
+        }
+        self
+    }
+}
+
 impl SourceLines {
     /// The line, from 1, of a rule given by the positions of its table, its chain in that, and itself in that.
     pub fn rule(&self, table: usize, chain: usize, rule: usize) -> Option<usize> {

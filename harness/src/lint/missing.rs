@@ -1,0 +1,64 @@
+//! Rules that an excerpt would show if they were on the node: what `verify` of the same text fails by.
+
+use std::path::Path;
+
+use svclab_rules::compare::{Difference, Fact, Subject};
+use svclab_rules::infer::InferredPort;
+
+use super::finding::{Finding, Place};
+use super::severity::Severity;
+use super::view::View;
+use crate::infer::{Lacking, from_evidence};
+
+pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
+    // What whole rules lack is found without the rules that kube-proxy writes around them.
+    if view.nodes.iter().all(crate::evidence::NodeRules::is_whole) {
+        return Vec::new();
+    }
+    let Ok(assumed) = from_evidence(view.evidence, Path::new(""), &[]) else { return Vec::new() };
+    assumed.lacking.iter().filter_map(|lacking| finding(view, lacking)).take(MOST).collect()
+}
+
+/// The most findings of a text.
+const MOST: usize = 50;
+
+fn finding(view: &View<'_>, lacking: &Lacking) -> Option<Finding> {
+    let (Subject::Service(service), Difference::Missing(fact)) =
+        (&lacking.finding.subject, &lacking.finding.difference)
+    else {
+        return None;
+    };
+    let (severity, effect) = effect(view, fact)?;
+    let place = Place { file: lacking.file.clone(), line: lacking.line };
+    let message = format!("{service}: {fact} is missing: these lines would show it if the node had it");
+    Some(Finding::new("missing-rule", place, message, effect).graded(severity).of_mode(lacking.mode))
+}
+
+/// How grave it is that rules do not say this, and what it does to which traffic; `None` of what follows from settings and endpoints that had to
+/// be assumed.
+fn effect(view: &View<'_>, fact: &Fact) -> Option<(Severity, &'static str)> {
+    let is_shown = |endpoint: &str| {
+        let shows =
+            |port: &InferredPort| port.endpoints.iter().chain(&port.local).any(|known| known.to_string() == *endpoint);
+        view.ports.iter().flatten().any(shows)
+    };
+    match fact {
+        Fact::Entry(_) | Fact::ClusterIp(_) => {
+            Some((Severity::Error, "connections to this address leave the node untranslated and are lost"))
+        }
+        Fact::Translation(endpoint) if is_shown(endpoint) => Some((
+            Severity::Error,
+            "connections that are led to this endpoint come back untranslated: they go to the endpoint behind it, or are lost",
+        )),
+        Fact::Endpoint(_, endpoint) if is_shown(endpoint) => {
+            Some((Severity::Error, "the endpoint gets no connections, and the others get more than their share"))
+        }
+        Fact::RejectResponse(_) => {
+            Some((Severity::Warning, "clients wait until they time out instead of being rejected"))
+        }
+        Fact::Affinity(_, endpoint) | Fact::Memory(endpoint) if is_shown(endpoint) => {
+            Some((Severity::Warning, "clients do not come back to their endpoint"))
+        }
+        _ => None,
+    }
+}

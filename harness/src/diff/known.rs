@@ -271,15 +271,6 @@ const TABLE: &[Row] = &[
     },
     Row {
         by: By::Release("1.26"),
-        fits: Fits { to: &[Target::ExternalIp], with: &[Trait::ExternalLocal], ..ANY },
-        known: Known {
-            code: "1.26-external-policy-of-external-ips",
-            what: "externalTrafficPolicy counts for services that have only external IPs",
-            document: "scenarios/releases/1.25-external-ip-policy.yaml",
-        },
-    },
-    Row {
-        by: By::Release("1.26"),
         fits: Fits { to: &[Target::LoopbackNodePort], ..ANY },
         known: Known {
             code: "1.26-node-ports-at-loopback",
@@ -313,6 +304,15 @@ const TABLE: &[Row] = &[
             code: "1.29-node-addresses",
             what: "source ranges that contain the node's own address allow it again",
             document: "https://github.com/kubernetes/kubernetes/pull/119525",
+        },
+    },
+    Row {
+        by: By::Release("1.29"),
+        fits: Fits { to: &[Target::ExternalIp], with: &[Trait::ExternalLocal], ..ANY },
+        known: Known {
+            code: "1.29-external-policy-of-external-ips",
+            what: "externalTrafficPolicy counts for services that have only external IPs",
+            document: "https://github.com/kubernetes/kubernetes/pull/119150",
         },
     },
     Row {

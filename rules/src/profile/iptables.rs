@@ -146,9 +146,9 @@ impl Profile {
     }
 
     /// `externalTrafficPolicy` counts for every service that is reached from outside, those with only `externalIPs`
-    /// too (from 1.26).
+    /// too (from 1.29; kubernetes#119150).
     pub(crate) fn external_policy_covers_external_ips(self) -> bool {
-        self.minor >= 26
+        self.minor >= 29
     }
 
     /// `internalTrafficPolicy` counts (from 1.22).

@@ -131,7 +131,7 @@ pub(super) fn is_internal_local(service: &Service, profile: Profile) -> bool {
 
 /// Whether external addresses lead to endpoints on the node that the packet came to only.
 ///
-/// ServiceSpec `externalTrafficPolicy`: it is about node ports, external IPs and load-balancer IPs. Before 1.26, a
+/// ServiceSpec `externalTrafficPolicy`: it is about node ports, external IPs and load-balancer IPs. Before 1.29, a
 /// service that is not of type NodePort or LoadBalancer has no such policy.
 pub(super) fn is_external_local(service: &Service, profile: Profile) -> bool {
     let published = matches!(service.kind, ServiceType::NodePort | ServiceType::LoadBalancer);

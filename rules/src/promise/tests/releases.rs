@@ -105,8 +105,8 @@ fn without_endpoints(
 }
 
 #[rstest]
-#[case::external_policy_of_external_ips("1.25", "web-a 1/2 node c, web-b 1/2 node c")]
-#[case::external_policy_of_external_ips_now("1.26", "dropped")]
+#[case::external_policy_of_external_ips("1.28", "web-a 1/2 node c, web-b 1/2 node c")]
+#[case::external_policy_of_external_ips_now("1.29", "dropped")]
 fn a_policy_came_with_a_release(#[case] version: &str, #[case] expected: &str) {
     let mut cluster = cluster();
     cluster.proxy.version = version.to_owned();

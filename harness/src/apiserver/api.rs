@@ -2,13 +2,13 @@
 
 use std::io;
 use std::ops::RangeInclusive;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use serde_json::Value;
 use svclab_rules::cluster::objects::NODE_PORTS;
 use tokio::sync::Semaphore;
 
-use super::admission::{self, HealthPorts};
+use super::admission;
 use super::object::Content;
 use super::store::Store;
 
@@ -55,7 +55,6 @@ pub(super) struct Api {
     pub(super) settings: Settings,
     pub(super) watches: Arc<Semaphore>,
     pub(super) connections: Arc<Semaphore>,
-    health_ports: Mutex<HealthPorts>,
 }
 
 impl Api {
@@ -70,7 +69,6 @@ impl Api {
             settings,
             watches: Arc::new(Semaphore::new(WATCHES)),
             connections: Arc::new(Semaphore::new(CONNECTIONS)),
-            health_ports: Mutex::default(),
         };
         api.store.fill(api.admit(objects)?);
         Ok(api)
@@ -86,12 +84,7 @@ impl Api {
     }
 
     fn admit(&self, objects: Vec<Value>) -> Result<Vec<Content>, ApiError> {
-        let mut health_ports = self.health_ports.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut allocated = health_ports.clone();
-        let contents = admission::admit(objects, &self.settings.node_ports, &mut allocated);
-        let contents =
-            contents.map_err(|rejections| ApiError::Invalid(rejections.iter().map(ToString::to_string).collect()))?;
-        *health_ports = allocated;
-        Ok(contents)
+        let contents = admission::admit(objects, &self.settings.node_ports);
+        contents.map_err(|rejections| ApiError::Invalid(rejections.iter().map(ToString::to_string).collect()))
     }
 }

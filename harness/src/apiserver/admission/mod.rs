@@ -1,18 +1,15 @@
 //! From objects as users write them to objects as an API server stores them.
 //!
-//! In this order: `controllers` add namespaces, `defaults` fill fields in, `health_ports` are allocated, `validate` rejects what the
-//! API's rules forbid, and `controllers` make Endpoints of slices. Cluster IPs and node ports are not allocated.
+//! In this order: `controllers` add namespaces, `defaults` fill fields in, `validate` rejects what the API's rules forbid, and `controllers` make
+//! Endpoints of slices. Cluster IPs and node ports, also those for health checks, are not allocated: scenarios have them.
 
 mod controllers;
 mod defaults;
-mod health_ports;
 mod validate;
 
 use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value};
-
-pub(super) use health_ports::HealthPorts;
 
 use super::object::{Content, Key};
 use super::resource::{Endpoint, RESOURCES};
@@ -23,16 +20,11 @@ use super::status::Rejection;
 /// # Errors
 ///
 /// A rejection for each object that the API server would not store.
-pub(super) fn admit(
-    objects: Vec<Value>,
-    node_ports: &RangeInclusive<u16>,
-    health: &mut HealthPorts,
-) -> Result<Vec<Content>, Vec<Rejection>> {
+pub(super) fn admit(objects: Vec<Value>, node_ports: &RangeInclusive<u16>) -> Result<Vec<Content>, Vec<Rejection>> {
     let served = |object| Endpoint::of_object(&object).and_then(|end| Some((end, stored_form(end, object)?)));
     let mut all: Vec<(Endpoint, Value)> = objects.into_iter().filter_map(served).collect();
     controllers::add_namespaces(&mut all);
     all.iter_mut().for_each(|(end, object)| defaults::fill(*end, object));
-    health.allocate(&mut all, node_ports);
     let rejections = validate::all(&all, node_ports);
     if !rejections.is_empty() {
         return Err(rejections);

@@ -6,7 +6,7 @@ use super::*;
 fn stored(objects: Value) -> Vec<Value> {
     let Value::Array(objects) = objects else { panic!("a list of objects") };
     let contents =
-        admit(objects, &NODE_PORTS, &mut HealthPorts::default()).unwrap_or_else(|rejections| panic!("{rejections:?}"));
+        admit(objects, &NODE_PORTS).unwrap_or_else(|rejections| panic!("{rejections:?}"));
     let whole = |content: &Content| {
         let (metadata, mut object) = content.parsed();
         object.insert("kind".to_owned(), RESOURCES[content.index].kind.into());
@@ -52,35 +52,13 @@ fn both_families_of_a_service_are_required() {
 }
 
 #[test]
-fn health_check_ports_are_allocated_and_kept() {
-    let local = |name: &str, ip: &str| {
-        let ports = json!([{"port": 80, "nodePort": if name == "a" { 32767 } else { 30000 }}]);
-        let spec = json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local", "clusterIP": ip, "ports": ports});
-        service(name, spec)
-    };
-    let mut health = HealthPorts::default();
-    let mut ports = |objects: Vec<Value>| -> Vec<Value> {
-        let contents = admit(objects, &NODE_PORTS, &mut health).unwrap();
-        let services = contents.iter().filter(|content| RESOURCES[content.index].kind == "Service");
-        services.map(|content| content.parsed().1["spec"]["healthCheckNodePort"].clone()).collect()
-    };
-    let (a, b) = (local("a", "10.96.0.1"), local("b", "10.96.0.2"));
-    assert_eq!(ports(vec![a.clone(), b.clone()]), [32766, 32765]);
-    assert_eq!(ports(vec![b.clone()]), [32765]);
-    assert_eq!(ports(vec![b, a]), [32765, 32766]);
-    let any = admit(vec![local("c", "10.96.0.3")], &(1..=u16::MAX), &mut HealthPorts::default()).unwrap();
-    let service = any.iter().find(|content| RESOURCES[content.index].kind == "Service").unwrap();
-    assert_eq!(service.parsed().1["spec"]["healthCheckNodePort"], 32767, "usual ports come first");
-}
-
-#[test]
 fn invalid_objects_are_rejected_with_the_fields_that_are_wrong() {
     let bad =
         service("web", json!({"type": "NodePort", "clusterIP": "10.96.0.10", "ports": [{"port": 80, "nodePort": 80}]}));
     let twin = service("twin", json!({"clusterIP": "10.96.0.11", "ports": [{"port": 80}]}));
     let other = service("other", json!({"clusterIP": "10.96.0.11", "ports": [{"port": 80}]}));
     let untyped = service("untyped", json!({"ports": "none"}));
-    let rejections = admit(vec![bad, twin, other, untyped], &NODE_PORTS, &mut HealthPorts::default()).unwrap_err();
+    let rejections = admit(vec![bad, twin, other, untyped], &NODE_PORTS).unwrap_err();
     let messages: Vec<String> = rejections.iter().map(ToString::to_string).collect();
     let expected = [
         "Service \"web\" is invalid: spec.ports[0].nodePort: Invalid value: 80: node port 80 is not in the range 30000-32767",

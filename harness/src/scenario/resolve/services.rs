@@ -64,6 +64,10 @@ pub(crate) fn overlay(raw: &RawService, object: &mut core::Service) {
     set(&mut spec.load_balancer_class, &raw.load_balancer_class);
     set(&mut spec.allocate_load_balancer_node_ports, &raw.allocate_load_balancer_node_ports);
     set(&mut spec.health_check_node_port, &raw.health_check_node_port);
+    if raw.health_check_node_port.is_none() && !needs_health_port(spec) {
+        // As the API server does with a port that it has given out itself.
+        spec.health_check_node_port = None;
+    }
     set(&mut spec.publish_not_ready_addresses, &raw.publish_not_ready_addresses);
     set(&mut spec.traffic_distribution, &raw.traffic_distribution);
     if let Some(ingress) = ingress(raw) {
@@ -130,6 +134,7 @@ pub(crate) fn complete(
         }
         fill_families(spec);
         allocate_node_ports(spec, &network.node_ports, &mut node_ports);
+        allocate_health_port(spec, &network.node_ports, &mut node_ports);
     }
 }
 
@@ -190,6 +195,21 @@ fn fill_families(spec: &mut core::ServiceSpec) {
     };
     if !addresses.is_empty() && spec.ip_families.as_ref().is_none_or(Vec::is_empty) {
         spec.ip_families = Some(addresses.into_iter().map(|address| Family::of(address).to_string()).collect());
+    }
+}
+
+/// Whether a service needs a `healthCheckNodePort`.
+fn needs_health_port(spec: &core::ServiceSpec) -> bool {
+    spec.type_.as_deref() == Some("LoadBalancer") && spec.external_traffic_policy.as_deref() == Some("Local")
+}
+
+/// Gives a port for health checks to a load balancer with policy Local: the last free one of the range, so that the numbers of node
+/// ports do not depend on it.
+fn allocate_health_port(spec: &mut core::ServiceSpec, range: &RangeInclusive<u16>, taken: &mut HashSet<i32>) {
+    if needs_health_port(spec) && spec.health_check_node_port.unwrap_or_default() == 0 {
+        let free = range.clone().rev().map(i32::from).find(|number| !taken.contains(number));
+        taken.extend(free);
+        spec.health_check_node_port = free;
     }
 }
 

@@ -65,7 +65,7 @@ pub(crate) struct RawService {
     pub(crate) load_balancer_class: Option<String>,
     /// False for a load balancer that needs no node ports. Default: true.
     pub(crate) allocate_load_balancer_node_ports: Option<bool>,
-    /// The port on every node that answers a load balancer's health checks.
+    /// The port on every node that answers a load balancer's health checks. Default, with policy Local: the last free one of the range.
     pub(crate) health_check_node_port: Option<i32>,
     /// Whether pods that are not ready get traffic.
     pub(crate) publish_not_ready_addresses: Option<bool>,

@@ -9,16 +9,18 @@ use super::console::Console;
 use super::inputs::{InputArgs, input, report_assumptions};
 use super::labs::{BackendArgs, own_program, prepare, trouble};
 use super::numbers::{count, index, port};
+use super::proxies::{PROGRAMS, ProxyArgs, not_applicable};
 use super::release::{Proxy, proxy, with_proxy};
 use super::{Exit, diagnostics};
 use svclab::explain::{self, Explanation};
 use svclab::infer::{AdHocProbe, AdHocScenario, with_ad_hoc_probe};
+use svclab::proxy::fit;
 use svclab::run::SCENARIO;
 use svclab::text::counted;
 
 /// Explain the path of one packet and its reply through the rules of a scenario's cluster.
 ///
-/// The rules are evaluated without sending anything, unless --live is given. Each outcome of random choices has its exact share.
+/// The rules are evaluated without sending anything, unless --live is given; those of --kube-proxy are read in a lab. Each outcome of random choices has its exact share.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A scenario, Kubernetes objects, a dump (rules, an issue, a folder or an archive), or a folder of a failed test (`svclab run
@@ -42,7 +44,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PORT", value_parser = port)]
     source_port: Option<u16>,
     /// Explain the rules of another kube-proxy than the input names, at the start: `1.27:iptables`, `1.27` or `nftables`.
-    #[arg(long, value_name = "RELEASE[:MODE]", value_parser = proxy, conflicts_with = "step")]
+    #[arg(long, value_name = "RELEASE[:MODE]", value_parser = proxy, conflicts_with = "step", conflicts_with_all = PROGRAMS)]
     release: Option<Proxy>,
     /// The state of the cluster after N `apply` steps of the scenario.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = index)]
@@ -53,6 +55,8 @@ pub(crate) struct Args {
     /// Also send a packet in a lab, trace the rules that the kernel matches, and mark where they diverge from the prediction.
     #[arg(long)]
     live: bool,
+    #[command(flatten)]
+    proxies: ProxyArgs,
     #[command(flatten)]
     backend: BackendArgs,
     /// The output format.
@@ -100,12 +104,18 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let scenario = chosen.map_err(|failure| failure.report(console))?;
     let cluster = if args.release.is_some() { scenario.cluster.clone() } else { ad_hoc.cluster };
     let ad_hoc = AdHocScenario { scenario, cluster, ..ad_hoc };
-    let explained = match args.live {
-        true => {
-            prepare(console)?;
-            explain::explain_live(&ad_hoc, args.step, args.backend.into(), Some(&own_program()))
-        }
-        false => explain::explain(&ad_hoc, args.step, args.path.get()),
+    let programs = args.proxies.programs().map_err(|failure| failure.report(console))?;
+    if args.live || programs.is_some() {
+        prepare(console)?;
+    }
+    let (step, path, backend) = (args.step, args.path.get(), args.backend.into());
+    let explained = match &programs {
+        Some(programs) => explain::explain_programs(ad_hoc, programs, (step, path), backend, args.live),
+        None => match fit(None, &ad_hoc.scenario) {
+            Err(why) => return Err(not_applicable(&why).report(console)),
+            Ok(_) if args.live => explain::explain_live(&ad_hoc, step, backend, Some(&own_program())),
+            Ok(_) => explain::explain(&ad_hoc, step, path),
+        },
     };
     let explanation = explained.map_err(|failed| trouble(&failed, console))?;
     check_path(args.path, &explanation, console)?;

@@ -1,6 +1,7 @@
 //! Options that put a real kube-proxy, or another program, on nodes.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -8,12 +9,14 @@ use super::Exit;
 use super::console::Console;
 use super::duration::duration;
 use super::failure::Failure;
-use svclab::proxy::{Program, ProgramError, Programs};
+use svclab::proxy::{self, NotApplicable, Program, ProgramError, Programs};
 use svclab::scenario::Scenario;
 use svclab::text::printable;
 
 /// The options that put a program on nodes: its release is its own, and it needs a lab.
-pub(super) const PROGRAMS: [&str; 2] = ["kube_proxy", "proxy_command"];
+pub(super) const PROGRAMS: [&str; 2] = [KUBE_PROXY, "proxy_command"];
+/// That of programs whose release is their own.
+pub(super) const KUBE_PROXY: &str = "kube_proxy";
 
 /// Options of commands whose rules a program can write.
 #[derive(Debug, Clone, clap::Args)]
@@ -28,7 +31,7 @@ pub(super) struct ProxyArgs {
     /// are replaced. Its words are separated by blanks.
     #[arg(long, value_name = "COMMAND")]
     proxy_command: Option<String>,
-    /// The time that a program may take to write the rules of new objects
+    /// The time that a program may take to write the rules of new objects, and to print its release
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     sync_timeout: Duration,
 }
@@ -41,7 +44,7 @@ impl ProxyArgs {
         let mut named = BTreeMap::new();
         for given in &self.kube_proxy {
             let (name, file) = name_and_file(given);
-            let program = Program::kube_proxy(&file).map_err(|error| unusable(&error))?;
+            let program = Program::kube_proxy(&file, self.sync_timeout).map_err(|error| unusable(&error))?;
             let before = match &name {
                 Some(name) => named.insert(name.clone(), program),
                 None => default.replace(program),
@@ -73,21 +76,22 @@ fn unusable(error: &ProgramError) -> Failure {
     Failure::new(error.to_string(), error.help())
 }
 
-/// The scenarios as they are for programs. The others are reported; none of them is counted as anything else.
-pub(super) fn fitting(scenarios: Vec<Scenario>, programs: &Programs, console: &Console) -> Result<Vec<Scenario>, Exit> {
-    let mut fitted = Vec::new();
-    for scenario in &scenarios {
-        match programs.fit(scenario) {
-            Ok(scenario) => fitted.push(scenario),
-            Err(why) => console.complain(format!("{}: not applicable: {why}", printable(&scenario.file))),
-        }
+/// The scenarios as they are for programs, or without any. The others are reported; none of them is counted as anything else.
+pub(super) fn fitting<'s>(
+    scenarios: &'s [Scenario],
+    programs: Option<&Programs>,
+    console: &Console,
+) -> Result<Cow<'s, [Scenario]>, Exit> {
+    let (fitting, others) = proxy::partition(programs, scenarios);
+    for (scenario, why) in &others {
+        console.complain(format!("{}: not applicable: {why}", printable(&scenario.file)));
     }
-    if fitted.is_empty() {
-        let failure = Failure::new(
-            format!("no scenario is applicable to {programs}"),
-            "Choose other scenarios, or another program.",
-        );
-        return Err(failure.report(console));
-    }
-    Ok(fitted)
+    let fixes: BTreeSet<String> = others.iter().map(|(_, why)| why.help()).collect();
+    fixes.iter().for_each(|fix| console.complain(format!("help: {fix}")));
+    if fitting.is_empty() { Err(Exit::Input) } else { Ok(fitting) }
+}
+
+/// A failure that names why a scenario is not for programs.
+pub(super) fn not_applicable(why: &NotApplicable) -> Failure {
+    Failure::new(why.to_string(), why.help())
 }

@@ -5,7 +5,6 @@ mod program;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::ValueEnum;
 use svclab_rules::cluster::{Cluster, DetectLocal, Family, Node, ProxyConfig, ProxyMode, ServiceType};
@@ -17,12 +16,13 @@ use super::console::Console;
 use super::failure::Failure;
 use super::inputs::InputArgs;
 use super::labs::BackendArgs;
-use super::proxies::{PROGRAMS, ProxyArgs};
+use super::proxies::{KUBE_PROXY, ProxyArgs, not_applicable};
 use super::{Exit, text_of, warn};
 use svclab::documents::{self, Document};
 use svclab::infer::cluster_cidrs;
 use svclab::input::did_you_mean;
 use svclab::input::{is_manifest, read_file, unreadable};
+use svclab::proxy::fit;
 use svclab::scenario::{self, Note, PlainCluster, Scenario, Tests};
 
 /// Print the rules of a node, or compare saved rules with them.
@@ -31,19 +31,20 @@ use svclab::scenario::{self, Note, PlainCluster, Scenario, Tests};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A scenario, for its initial rules including those that it adds, or a file of Kubernetes objects; `-` for standard input.
-    path: PathBuf,
+    #[arg(required_unless_present = "diff")]
+    path: Option<PathBuf>,
     #[command(flatten)]
     inputs: InputArgs,
     /// The node [default: the first one]
     #[arg(long, value_name = "NAME")]
     node: Option<String>,
     /// The kube-proxy release, such as 1.30 [default: the scenario's; 1.30]
-    #[arg(long, value_name = "VERSION", conflicts_with_all = PROGRAMS)]
+    #[arg(long, value_name = "VERSION", conflicts_with = KUBE_PROXY)]
     version: Option<Profile>,
     /// kube-proxy's mode [default: the scenario's or the configuration's; iptables]
     #[arg(long, value_enum)]
     mode: Option<Mode>,
-    /// The address family [default: ipv4 if the node has an IPv4 address; with --diff all families of FILE]
+    /// The address family [default: ipv4 if the node has an IPv4 address; with --diff all families of FILE, or of the node]
     #[arg(long, value_enum)]
     family: Option<FamilyName>,
     /// For Kubernetes objects: kube-proxy's configuration, a KubeProxyConfiguration.
@@ -119,29 +120,30 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 }
 
 fn rules(args: &Args, console: &Console) -> Result<Exit, Failure> {
-    let input = Input::read(args, console)?;
+    let programs = args.proxies.programs()?;
+    let Subject { path, saved } = Subject::of(args, programs.is_some())?;
+    let input = Input::read(path, args, console)?;
     let node = node(args.node.as_deref(), input.cluster(), console)?.name.clone();
-    let family = family(args, &input, &node);
+    let has_address =
+        |family: &Family| input.cluster().node(&node).is_some_and(|node| node.internal_ip(*family).is_some());
+    let family = family(args, has_address);
     if let Some(note) = input.without_nfacct(args) {
         console.complain(note);
     }
-    if let Some(programs) = args.proxies.programs()? {
-        return program::rules(args, &programs, input, (&node, family), console);
+    if let Some(programs) = programs {
+        let all = args.diff.is_some() && args.family.is_none();
+        let families: Vec<Family> =
+            Family::ALL.into_iter().filter(|one| *one == family || all && has_address(one)).collect();
+        return program::rules(args, &programs, input, (&node, &families), console);
     }
-    let file = match &args.diff {
-        Some(Some(file)) => file,
-        Some(None) => {
-            let help = "Name a file with saved rules, or a program with --kube-proxy.";
-            return Err(Failure::new("--diff has nothing to compare", help));
-        }
-        None => {
-            console.text(input.write(&node, family)?.rules.print());
-            return Ok(Exit::Held);
-        }
+    if let Input::Scenario(scenario) = &input {
+        fit(None, scenario).map_err(|why| not_applicable(&why))?;
+    }
+    let Some(file) = saved else {
+        console.text(input.write(&node, family)?.rules.print());
+        return Ok(Exit::Held);
     };
     let saved = diff::Saved::read(file)?;
-    let has_address =
-        |family: &Family| input.cluster().node(&node).is_some_and(|node| node.internal_ip(*family).is_some());
     let families = if args.family.is_some() { Vec::new() } else { saved.families() };
     let families: Vec<Family> = families.into_iter().filter(has_address).collect();
     let families = if families.is_empty() { vec![family] } else { families };
@@ -170,6 +172,12 @@ fn differ(
     Ok(exit)
 }
 
+/// Prints the differences of several families; returns whether there are any in kube-proxy's own rules.
+fn show_all(diffs: &[diff::Diff], console: &Console) -> Exit {
+    let ends: Vec<Exit> = diffs.iter().map(|diff| show_diff(diff, console)).collect();
+    if ends.contains(&Exit::Failed) { Exit::Failed } else { Exit::Held }
+}
+
 /// Prints differences; returns whether there are any in kube-proxy's own rules.
 fn show_diff(diff: &diff::Diff, console: &Console) -> Exit {
     console.inform(diff.summary());
@@ -183,6 +191,38 @@ fn show_diff(diff: &diff::Diff, console: &Console) -> Exit {
     if diff.comparison.own.is_empty() { Exit::Held } else { Exit::Failed }
 }
 
+/// What the command is about.
+struct Subject<'a> {
+    /// The scenario or objects.
+    path: &'a Path,
+    /// The saved rules to compare.
+    saved: Option<&'a Path>,
+}
+
+impl<'a> Subject<'a> {
+    /// Reads the arguments: `--diff` takes no file where a program writes the rules, so what stands behind it is the path.
+    fn of(args: &'a Args, has_program: bool) -> Result<Self, Failure> {
+        let saved = args.diff.as_ref().map(Option::as_deref);
+        match (args.path.as_deref(), saved, has_program) {
+            (Some(path), None | Some(None), true) | (Some(path), None, false) => Ok(Self { path, saved: None }),
+            (None, Some(Some(path)), true) => Ok(Self { path, saved: None }),
+            (Some(path), Some(Some(saved)), false) => Ok(Self { path, saved: Some(saved) }),
+            (Some(_), Some(Some(_)), true) => {
+                let help = "Remove FILE to compare the program's rules with the generated ones, or the program to compare FILE.";
+                Err(Failure::new("--diff FILE and a program are both given, and one is compared", help))
+            }
+            (Some(_), Some(None), false) => {
+                let help = "Name a file with saved rules, or a program with --kube-proxy.";
+                Err(Failure::new("--diff has nothing to compare", help))
+            }
+            (None, ..) => {
+                let help = "Name a scenario or Kubernetes objects: `svclab rules PATH --diff FILE`.";
+                Err(Failure::new("there is no PATH to generate rules from", help))
+            }
+        }
+    }
+}
+
 /// The input that rules are generated from.
 #[derive(Clone)]
 enum Input {
@@ -193,8 +233,8 @@ enum Input {
 }
 
 impl Input {
-    fn read(args: &Args, console: &Console) -> Result<Self, Failure> {
-        let (path, text) = text_of(&args.path);
+    fn read(path: &Path, args: &Args, console: &Console) -> Result<Self, Failure> {
+        let (path, text) = text_of(path);
         let text = text.map_err(|error| unreadable(&path, &error))?;
         if is_manifest(&text) {
             let proxy = ProxyConfig { nfacct: args.nfacct, ..proxy_config(args, console)? };
@@ -287,15 +327,15 @@ fn of_scenario(scenario: &Scenario, node: &Node, family: Family) -> Result<Rules
         return Err(Failure::new(message, "Choose the other `--family`, or give the node such an address."));
     }
     let documents = documents::generate(scenario, &scenario.cluster).map_err(|error| impossible(&error))?;
-    Ok(of_documents(documents, node, family, scenario.cluster.proxy.mode))
+    Ok(of_documents(&documents, node, family, scenario.cluster.proxy.mode))
 }
 
 /// The rules of a node and family among documents. Other rules in the other language, alongside kube-proxy's, are left out.
-fn of_documents(documents: Vec<Document>, node: &Node, family: Family, mode: ProxyMode) -> Rules {
+fn of_documents(documents: &[Document], node: &Node, family: Family, mode: ProxyMode) -> Rules {
     let netns = format!("node/{}", node.name);
-    let is_meant = |one: &Document| one.netns == netns && one.family == family && !one.is_other_tables();
-    let of_node = documents.into_iter().filter(is_meant).max_by_key(|document| document.rules.mode() == mode);
-    of_node.map_or_else(|| RuleSet::new(family).into(), |document| Arc::unwrap_or_clone(document.rules))
+    let is_meant = |one: &&Document| one.netns == netns && one.family == family && !one.is_other_tables();
+    let of_node = documents.iter().filter(is_meant).max_by_key(|document| document.rules.mode() == mode);
+    of_node.map_or_else(|| RuleSet::new(family).into(), |document| Rules::clone(&document.rules))
 }
 
 /// Returns kube-proxy's configuration: the file's, or the defaults; options take precedence. Warns of probable errors in it.
@@ -332,9 +372,8 @@ pub(super) fn node<'c>(wanted: Option<&str>, cluster: &'c Cluster, console: &Con
     })
 }
 
-fn family(args: &Args, input: &Input, node: &str) -> Family {
-    let has_ipv4 = || input.cluster().node(node).is_some_and(|node| node.internal_ip(Family::Ipv4).is_some());
-    args.family.map_or_else(|| if has_ipv4() { Family::Ipv4 } else { Family::Ipv6 }, Family::from)
+fn family(args: &Args, has_address: impl Fn(&Family) -> bool) -> Family {
+    args.family.map_or_else(|| if has_address(&Family::Ipv4) { Family::Ipv4 } else { Family::Ipv6 }, Family::from)
 }
 
 /// Prints notes on input without effect, with `-v`.

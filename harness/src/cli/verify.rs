@@ -55,11 +55,9 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let (scenarios, reports) = args.subject.open(console)?;
     let chosen = |scenario| with_proxy(scenario, args.release, None, "--release", console);
     let scenarios = scenarios.into_iter().map(chosen).collect::<Result<Vec<_>, _>>();
-    let mut scenarios = scenarios.map_err(|failure| failure.report(console))?;
+    let scenarios = scenarios.map_err(|failure| failure.report(console))?;
     let programs = args.proxies.programs().map_err(|failure| failure.report(console))?;
-    if let Some(programs) = &programs {
-        scenarios = fitting(scenarios, programs, console)?;
-    }
+    let scenarios = fitting(&scenarios, programs.as_ref(), console)?;
     let backend = args.subject.backend();
     if !args.no_lab {
         prepare(console)?;

@@ -31,13 +31,14 @@ use crate::lab::{Backend, generate_for_lab, with_lab};
 use crate::observation::FlowObservation;
 use crate::predict::{NO_ADDRESS, NewFlow};
 use crate::probe::{FIRST_PORT, Prober};
+use crate::proxy::{self, Programs, Proxies};
 use crate::report::Trouble;
-use crate::run::RunError;
+use crate::run::{RunError, guarded};
 use crate::sources::{Context, FlowOutcome};
 use crate::text::path_text;
 use crate::topology::{self, Topology};
 use crate::trace::{Traced, nearest, send_traced};
-use crate::worker::{self, Kind, Slot, Texts, WorkerError, misread};
+use crate::worker::{self, Kind, Slot, Texts, WorkerError, misread, not_applicable};
 
 pub use mermaid::mermaid;
 pub use model::{
@@ -93,6 +94,47 @@ pub fn explain_live(
         explanation(ad_hoc, &topology, &documents, (step, 1), flow.source.port(), Some((&flow, traced.as_slice())))
     };
     explained().map_err(RunError::into_trouble)
+}
+
+/// Explains a probe with the rules that programs write, in a lab of this process: predicted as [`explain`] does, or also sent as
+/// [`explain_live`] does. The calling process must be privileged.
+///
+/// # Errors
+///
+/// As [`explain_live`], and what keeps the programs from carrying out the scenario or from writing their rules.
+pub fn explain_programs(
+    ad_hoc: AdHocScenario,
+    programs: &Programs,
+    (step, path): (usize, usize),
+    backend: Backend,
+    is_live: bool,
+) -> Result<Explanation, Trouble> {
+    let scenario = proxy::fit(Some(programs), &ad_hoc.scenario).map_err(|why| not_applicable(&why))?.into_owned();
+    let mut cluster = ad_hoc.cluster;
+    cluster.proxy.version.clone_from(&scenario.cluster.proxy.version);
+    let ad_hoc = AdHocScenario { scenario, cluster, ..ad_hoc };
+    let AdHocScenario { scenario, cluster, probes, .. } = &ad_hoc;
+    let topology = topology::plan_at(scenario, cluster);
+    let explained = || {
+        with_lab(&topology, &[], backend, |lab| {
+            let (mut proxies, mut documents, _) = Proxies::install(lab, scenario, programs)?;
+            for state in scenario.states().take(step + 1).skip(1) {
+                (documents, _) = proxies.apply(lab, scenario, state)?;
+            }
+            let sent = match is_live {
+                true => {
+                    let mut prober = Prober::new(lab, cluster).map_err(RunError::Prober)?;
+                    Some(send_traced(&mut prober, &probes[0]).map_err(RunError::Prober)?)
+                }
+                false => None,
+            };
+            let given = probes[0].source_port.unwrap_or(FIRST_PORT);
+            let port = sent.as_ref().map_or(given, |(flow, _)| flow.source.port());
+            let kernel = sent.as_ref().map(|(flow, traced)| (flow, traced.as_slice()));
+            explanation(&ad_hoc, &topology, &documents, (step, path), port, kernel)
+        })?
+    };
+    guarded(explained).map_err(RunError::into_trouble)
 }
 
 /// Sends a probe in a lab of this process.

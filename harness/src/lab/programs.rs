@@ -1,10 +1,11 @@
 //! The programs that a lab calls.
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
 use std::iter;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -12,6 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 
 use super::LabError;
@@ -63,11 +65,18 @@ const ELF_HEADER: usize = 20;
 ///
 /// # Errors
 ///
-/// The kernel's reason.
+/// The kernel's reason; that it is no regular file, before a pipe is waited for.
 pub(crate) fn executable(file: &Path) -> io::Result<()> {
+    let kind = file.metadata()?;
+    if kind.is_dir() {
+        return Err(Errno::EISDIR.into());
+    }
+    if !kind.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
     access(file, AccessFlags::X_OK)?;
     let is_usual = match (header(file), header(Path::new("/proc/self/exe"))) {
-        (Ok(found), _) if found.starts_with(b"#!") => true,
+        (Ok(found), _) if found.starts_with(SCRIPT) => return interpreted(file),
         (Ok(found), Ok(own)) => {
             found.starts_with(b"\x7fELF")
                 && MACHINE.iter().all(|range| found.get(range.clone()) == own.get(range.clone()))
@@ -82,6 +91,24 @@ pub(crate) fn executable(file: &Path) -> io::Result<()> {
     let mut tried = Command::new(file).arg("--version").stdin(nothing()).stdout(nothing()).stderr(nothing()).spawn()?;
     tried.kill()?;
     tried.wait().map(drop)
+}
+
+/// What a script starts with; the file of its interpreter follows (`execve(2)`).
+const SCRIPT: &[u8] = b"#!";
+/// Bytes of a first line that the kernel reads.
+const FIRST_LINE: u64 = 256;
+
+/// Whether the interpreter of a script is there: the kernel says of a script without one that there is no such file.
+fn interpreted(script: &Path) -> io::Result<()> {
+    let mut start = Vec::new();
+    File::open(script)?.take(FIRST_LINE).read_to_end(&mut start)?;
+    let line = start.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let words = line[SCRIPT.len()..].split(|byte| b" \t".contains(byte)).find(|word| !word.is_empty());
+    let interpreter = Path::new(OsStr::from_bytes(words.ok_or(Errno::ENOEXEC)?));
+    access(interpreter, AccessFlags::X_OK).map_err(|errno| {
+        let why = format!("its interpreter {}: {}", printable(interpreter), reason(io::Error::from(errno)));
+        io::Error::new(io::Error::from(errno).kind(), why)
+    })
 }
 
 fn header(file: &Path) -> io::Result<Vec<u8>> {
@@ -122,7 +149,7 @@ const NOT_EXECUTED: [i32; 2] = [126, 127];
 ///
 /// [`LabError::Missing`], [`LabError::NotExecutable`], [`LabError::Program`] if it cannot be run, [`LabError::LimitExceeded`] and
 /// [`LabError::Killed`]. The caller checks the exit status.
-pub(super) fn run<S: AsRef<std::ffi::OsStr>>(
+pub(super) fn run<S: AsRef<OsStr>>(
     namespace: &Namespace,
     program: &str,
     arguments: &[S],
@@ -157,20 +184,31 @@ pub(crate) fn version(file: &Path) -> Option<String> {
     said_within(Command::new(file).arg("--version"), Limits::of(b"").time).ok()
 }
 
+/// Why a program has not said what it was asked.
+pub(crate) enum Unsaid {
+    /// It has not exited in time.
+    TooLong,
+    /// It failed, in words.
+    Failed(String),
+}
+
 /// What a program prints on standard output within a time, if that is short.
 ///
 /// # Errors
 ///
 /// How it failed.
-pub(crate) fn said_within(command: &mut Command, time: Duration) -> Result<String, String> {
+pub(crate) fn said_within(command: &mut Command, time: Duration) -> Result<String, Unsaid> {
     let limits = Limits { time, result: 1 << 20, ..Limits::of(b"") };
-    let output = call(command, b"", limits).map_err(|error| error.to_string())?;
+    let output = call(command, b"", limits).map_err(|error| match error {
+        CallError::TooLong { .. } => Unsaid::TooLong,
+        error => Unsaid::Failed(error.to_string()),
+    })?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let messages = String::from_utf8_lossy(&output.stderr);
     let last = messages.lines().last().map_or_else(String::new, |line| format!(": {line}"));
-    Err(format!("{}{last}", output.status))
+    Err(Unsaid::Failed(format!("{}{last}", output.status)))
 }
 
 /// Runs a function, such as the start of a program, that leaves the CPU of a lab's thread.
@@ -343,5 +381,25 @@ mod tests {
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).expect("its own file");
         assert_eq!(executable(&file).expect_err("no one may").kind(), io::ErrorKind::PermissionDenied);
         std::fs::remove_file(&file).expect("its own file");
+    }
+    #[rstest::rstest]
+    #[case::no_interpreter(b"#! /nowhere/sh -e\n", "its interpreter /nowhere/sh: no such file or directory")]
+    #[case::interpreter_is_data(b"#!/etc/passwd\n", "its interpreter /etc/passwd: permission denied")]
+    #[case::no_name(b"#!\n", "exec format error")]
+    fn a_script_needs_its_interpreter(#[case] content: &[u8], #[case] message: &str) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("script");
+        std::fs::write(&file, content).expect("its own file");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).expect("its own file");
+        assert_eq!(reason(executable(&file).expect_err("it cannot be executed")), message);
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_not_waited_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert_eq!(reason(executable(folder.path()).expect_err("a folder")), "is a directory");
+        let pipe = folder.path().join("pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::from_bits_truncate(0o755)).expect("a pipe");
+        assert_eq!(reason(executable(&pipe).expect_err("a pipe")), "not a regular file");
     }
 }

@@ -1,11 +1,13 @@
 //! The files that a node's proxy is configured by.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use serde_json::{Value, json};
 use svclab_rules::cluster::{DetectLocal, Node, ProxyConfig, ProxyMode};
 use svclab_rules::profile::Profile;
 
+/// Where the API server listens, in the namespace of each node.
+pub(super) const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 6443);
 /// Where a kube-proxy listens for `/healthz`, and for `/metrics`: its own ports, on the loopback address of its node.
 pub(super) const HEALTH: &str = "127.0.0.1:10256";
 pub(super) const METRICS: &str = "127.0.0.1:10249";
@@ -27,7 +29,7 @@ pub(super) fn configuration(proxy: &ProxyConfig, node: &Node, kubeconfig: &str) 
         "clientConnection": {"kubeconfig": kubeconfig},
         "hostnameOverride": node.hostname_override.as_ref().unwrap_or(&node.name),
         "clusterCIDR": cidrs,
-        "bindAddress": if node.internal_ips.first().is_some_and(std::net::IpAddr::is_ipv6) { "::" } else { "0.0.0.0" },
+        "bindAddress": if node.internal_ips.first().is_some_and(IpAddr::is_ipv6) { "::" } else { "0.0.0.0" },
         "healthzBindAddress": HEALTH,
         "metricsBindAddress": METRICS,
         // These limits are the machine's, and a network namespace cannot change them.

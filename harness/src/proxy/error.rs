@@ -10,7 +10,7 @@ use svclab_rules::ruleset::Unsupported;
 
 use crate::apiserver::ApiError;
 use crate::lab::LabError;
-use crate::text::{printable, reason};
+use crate::text::{duration, printable, reason};
 
 /// A program that cannot be put on nodes.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +32,14 @@ pub enum ProgramError {
         /// How it failed.
         why: String,
     },
+    /// It has not printed its release in time.
+    #[error("{} --version did not exit within {}", printable(file), duration(*limit))]
+    Slow {
+        /// The file.
+        file: PathBuf,
+        /// The time that it had.
+        limit: Duration,
+    },
     /// It prints a release that is unknown, or something else.
     #[error("{} --version prints no known release of kube-proxy: {said}", printable(file))]
     UnknownRelease {
@@ -52,8 +60,16 @@ impl ProgramError {
     /// The fix, as a sentence.
     pub fn help(&self) -> &'static str {
         match self {
-            Self::NotExecutable { .. } => {
-                "Name an executable file for this machine's architecture: `file PATH` and `uname -m` print both."
+            Self::NotExecutable { source, .. } => match source.kind() {
+                io::ErrorKind::NotFound => {
+                    "Name an executable file; a script also needs the interpreter of its first line."
+                }
+                io::ErrorKind::PermissionDenied => "Make the file executable: `chmod +x PATH`.",
+                io::ErrorKind::IsADirectory | io::ErrorKind::InvalidInput => "Name the program's file.",
+                _ => "Name an executable file for this machine's architecture: `file PATH` and `uname -m` print both.",
+            },
+            Self::Slow { .. } => {
+                "Give it more time with --sync-timeout; for a program that is no kube-proxy, use --proxy-command."
             }
             Self::NoRelease { .. } | Self::UnknownRelease { .. } => {
                 "Name a kube-proxy of a known release; for another program, use --proxy-command."
@@ -99,6 +115,25 @@ pub enum NotApplicable {
     },
 }
 
+impl NotApplicable {
+    /// The fix, as a sentence.
+    pub fn help(&self) -> String {
+        match self {
+            Self::Release { wanted, .. } => {
+                format!(
+                    "Name a kube-proxy {wanted}, or remove `version` from a scenario that is true of other releases."
+                )
+            }
+            Self::Mode { .. } => "Name a newer kube-proxy, or set `mode: iptables` in the scenario.".to_owned(),
+            Self::OwnRules(_) | Self::Cleanup => "Run it without --kube-proxy and --proxy-command.".to_owned(),
+            Self::NoProgram { name: Some(name), .. } => format!("Add --kube-proxy {name}=PATH."),
+            Self::NoProgram { name: None, .. } => {
+                "Add --kube-proxy PATH, without a name, for nodes whose scenario names no program.".to_owned()
+            }
+        }
+    }
+}
+
 /// A failure of a program on a node of a lab.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -134,44 +169,44 @@ pub(crate) enum ProxyError {
         source: io::Error,
     },
     /// The kernel does not say whether it has exited.
-    #[error("waiting for {whose}: {}{}", reason(source), whose.log())]
+    #[error("waiting for {program}: {}{}", reason(source), program.log())]
     Wait {
         /// The program.
-        whose: Box<Running>,
+        program: Box<Running>,
         /// The kernel's reason.
         source: io::Error,
     },
     /// It has exited.
-    #[error("{whose} exited with {status}{}", whose.log())]
+    #[error("{program} exited with {status}{}", program.log())]
     Exited {
         /// The program.
-        whose: Box<Running>,
+        program: Box<Running>,
         /// Its exit status.
         status: String,
     },
     /// It fails to install its rules, again and again.
-    #[error("{whose} failed to install its rules {failures} times{}", whose.log())]
+    #[error("{program} failed to install its rules {failures} times{}", program.log())]
     Failing {
         /// The program.
-        whose: Box<Running>,
+        program: Box<Running>,
         /// How often.
         failures: u64,
     },
     /// It has not written the rules of the newest objects in time.
-    #[error("{whose} is not synced after {} s: {missing}{}", .waited.as_secs(), whose.log())]
+    #[error("{program} is not synced after {}: {missing}{}", duration(*waited), program.log())]
     NotSynced {
         /// The program.
-        whose: Box<Running>,
+        program: Box<Running>,
         /// The time that it had.
         waited: Duration,
         /// The signal that is missing.
         missing: String,
     },
     /// Its rules cannot be read.
-    #[error("reading the rules of {whose}: line {line}: {message}")]
+    #[error("reading the rules of {program}: line {line}: {message}")]
     Unreadable {
         /// The program.
-        whose: Box<Running>,
+        program: Box<Running>,
         /// The line of the listing.
         line: usize,
         /// What is wrong.
@@ -216,12 +251,10 @@ impl ProxyError {
             Self::Start { .. } | Self::File { .. } | Self::Wait { .. } => {
                 "Run `svclab doctor` to see what the environment lacks."
             }
-            Self::Exited { .. } => {
-                "See its log above. `svclab rules SCENARIO` prints the rules that were expected of it."
-            }
-            Self::Failing { .. } => "See its log above; iptables or nft rejects what it writes.",
+            Self::Exited { .. } => "`svclab rules SCENARIO` prints the rules that were expected of it.",
+            Self::Failing { .. } => "iptables or nft rejects what it writes: its log has their messages.",
             Self::NotSynced { .. } => {
-                "See its log above. Give it more time with --sync-timeout, or run fewer labs in parallel (`--jobs`)."
+                "Give it more time with --sync-timeout, which --timeout limits, or run fewer labs in parallel (`--jobs`)."
             }
             Self::Unreadable { .. } => "This is a bug in svclab: please report it with the rules.",
         }
@@ -231,7 +264,7 @@ impl ProxyError {
 /// Why a node has no program, of the name that the scenario has for it.
 fn missing(name: Option<&str>) -> String {
     match name {
-        Some(name) => format!("the command line names no `{name}`"),
+        Some(name) => format!("the command line has none with the name `{name}`"),
         None => "the scenario names none, and all programs of the command line have names".to_owned(),
     }
 }

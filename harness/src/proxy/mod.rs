@@ -4,18 +4,20 @@
 //! Cluster ─objects→ ApiServer ←watch── program in each node's namespaces ──→ rules ─read→ Documents
 //! ```
 //!
-//! - `programs`: the programs that the command line names, and which scenarios they can carry out;
+//! - `program`: a program, and how it is started; `programs`: those that the command line names, and which scenarios they can carry out;
 //! - `objects`: a cluster as the API objects that an API server stores;
 //! - `configuration`: a node's KubeProxyConfiguration and kubeconfig;
 //! - `process`, `log`: the program, confined to its node, and the end of what it printed;
 //! - `signals`, `synced`: whether it has written the rules of the newest objects;
-//! - `proxies`: all nodes' programs together.
+//! - `on_node`: the program of one node; `proxies`: all nodes' programs together.
 
 mod configuration;
 mod error;
 mod log;
 mod objects;
+mod on_node;
 mod process;
+mod program;
 mod programs;
 mod proxies;
 mod signals;
@@ -23,5 +25,6 @@ mod synced;
 
 pub(crate) use error::ProxyError;
 pub use error::{NotApplicable, ProgramError};
-pub use programs::{Launch, Program, Programs};
+pub use program::{Launch, Program};
+pub use programs::{Programs, fit, partition};
 pub(crate) use proxies::{Proxies, SyncTime};

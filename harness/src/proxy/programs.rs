@@ -1,125 +1,17 @@
 //! The programs that the command line puts on nodes, and the scenarios that they can carry out.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fmt;
-use std::path::{Path, PathBuf, absolute};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use svclab_rules::cluster::{ConntrackCleanup, ProxyMode};
+use svclab_rules::cluster::{ConntrackCleanup, ProxyConfig, ProxyMode};
 use svclab_rules::profile::Profile;
 
-use super::error::{NotApplicable, ProgramError};
-use super::process;
-use crate::lab::programs;
-use crate::scenario::{Install, Place, Scenario};
-
-/// The time that a kube-proxy may take to print its release.
-const VERSION_TIME: Duration = Duration::from_secs(20);
-
-/// What a program that is no kube-proxy is given: the words of its command line that stand for files and names.
-const PLACEHOLDERS: [&str; 3] = ["{kubeconfig}", "{config}", "{node}"];
-
-/// A program that writes a node's rules from Kubernetes' API.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Program {
-    launch: Launch,
-    /// Its release; `None` where only a kube-proxy would have one.
-    release: Option<String>,
-}
-
-/// How a program is started.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Launch {
-    /// As a kube-proxy is, with `--config`.
-    KubeProxy(PathBuf),
-    /// With these words, in which `{kubeconfig}`, `{config}` and `{node}` are replaced.
-    Command(Vec<String>),
-}
-
-impl Program {
-    /// A kube-proxy, which is asked for its release.
-    ///
-    /// # Errors
-    ///
-    /// A file that the kernel does not execute, or that prints no known release with `--version`.
-    pub fn kube_proxy(file: &Path) -> Result<Self, ProgramError> {
-        let file = absolute(file).unwrap_or_else(|_| file.to_owned());
-        programs::executable(&file).map_err(|source| ProgramError::NotExecutable { file: file.clone(), source })?;
-        let said = process::outside_of_labs(&[file.as_os_str(), OsStr::new("--version")])
-            .map_err(|error| error.to_string())
-            .and_then(|mut call| programs::said_within(&mut call, VERSION_TIME))
-            .map_err(|why| ProgramError::NoRelease { file: file.clone(), why })?;
-        // `Kubernetes v1.36.2`
-        let release = said.split_whitespace().find_map(|word| word.strip_prefix('v')).unwrap_or_default().to_owned();
-        match release.parse::<Profile>() {
-            Ok(_) => Ok(Self { launch: Launch::KubeProxy(file), release: Some(release) }),
-            Err(_) => Err(ProgramError::UnknownRelease { file, said: said.trim().to_owned() }),
-        }
-    }
-
-    /// Another program, by its command line: words with blanks between them.
-    ///
-    /// # Errors
-    ///
-    /// A line without a word, with an unknown placeholder, or whose program the kernel does not execute.
-    pub fn command(line: &str) -> Result<Self, ProgramError> {
-        let mut words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        let first = words.first_mut().ok_or(ProgramError::NoCommand)?;
-        let found = if first.contains('/') { absolute(&*first).ok() } else { programs::find(first) };
-        let file = found.unwrap_or_else(|| PathBuf::from(&*first));
-        programs::executable(&file).map_err(|source| ProgramError::NotExecutable { file: file.clone(), source })?;
-        *first = file.to_string_lossy().into_owned();
-        if let Some(unknown) = words.iter().find_map(|word| unknown_placeholder(word)) {
-            return Err(ProgramError::UnknownPlaceholder(unknown.to_owned()));
-        }
-        Ok(Self { launch: Launch::Command(words), release: None })
-    }
-
-    /// The command line for a node.
-    pub(super) fn words(&self, kubeconfig: &str, config: &str, node: &str) -> Vec<std::ffi::OsString> {
-        match &self.launch {
-            Launch::KubeProxy(file) => vec![file.into(), format!("--config={config}").into()],
-            Launch::Command(words) => {
-                let given = PLACEHOLDERS.into_iter().zip([kubeconfig, config, node]);
-                let filled =
-                    |word: &String| given.clone().fold(word.clone(), |word, (name, value)| word.replace(name, value));
-                words.iter().map(|word| filled(word).into()).collect()
-            }
-        }
-    }
-
-    /// Its release, if it is a kube-proxy.
-    pub(super) fn release(&self) -> Option<&str> {
-        self.release.as_deref()
-    }
-
-    /// Whether it has the signals of a kube-proxy: `/healthz` and `/metrics`.
-    pub(super) fn has_signals(&self) -> bool {
-        matches!(self.launch, Launch::KubeProxy(_))
-    }
-}
-
-/// A lower-case word in braces that is no placeholder, such as one that is misspelt; other braces are the program's.
-fn unknown_placeholder(word: &str) -> Option<&str> {
-    let (_, rest) = word.split_once('{')?;
-    let (name, after) = rest.split_once('}')?;
-    let given = &word[word.len() - rest.len() - 1..word.len() - after.len()];
-    let is_name = !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphabetic());
-    if is_name && !PLACEHOLDERS.contains(&given) { Some(given) } else { unknown_placeholder(after) }
-}
-
-/// The program's file and release: `/tmp/kube-proxy (1.36.0)`.
-impl fmt::Display for Program {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.launch {
-            Launch::KubeProxy(file) => write!(f, "{}", crate::text::printable(file))?,
-            Launch::Command(words) => f.write_str(words.first().map_or("", String::as_str))?,
-        }
-        self.release.as_ref().map_or(Ok(()), |release| write!(f, " ({release})"))
-    }
-}
+use super::error::NotApplicable;
+use super::program::Program;
+use crate::scenario::{Install, Place, Releases, Scenario};
 
 /// The programs of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -162,13 +54,40 @@ impl Programs {
         found.ok_or_else(|| NotApplicable::NoProgram { node: node.to_owned(), name: name.cloned() })
     }
 
+    /// The only program of a node, for a scenario whose other nodes do not matter.
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    pub fn of_node(&self, scenario: &Scenario, node: &str) -> Result<Self, NotApplicable> {
+        let program = self.of(scenario, node)?.clone();
+        Ok(Self { default: Some(program), named: BTreeMap::new(), limit: self.limit })
+    }
+
+    /// Whether each is a kube-proxy, which has a release.
+    pub fn have_releases(&self) -> bool {
+        self.default.iter().chain(self.named.values()).all(|program| program.release().is_some())
+    }
+
+    /// The same, but none may take longer than a test may.
+    pub(crate) fn within(self, limit: Option<Duration>) -> Self {
+        Self { limit: limit.map_or(self.limit, |limit| limit.min(self.limit)), ..self }
+    }
+
+    /// The options that name them on the command line of svclab, in a shell.
+    pub fn options(&self) -> String {
+        let named = self.named.iter().map(|(name, program)| program.option(Some(name)));
+        let all: Vec<String> = self.default.iter().map(|program| program.option(None)).chain(named).collect();
+        all.join(" ")
+    }
+
     /// The scenario for these programs: with their release, which promises and predictions depend on. Where nodes have programs of
     /// several releases, it is that of the first node.
     ///
     /// # Errors
     ///
     /// The reason why they cannot carry it out.
-    pub fn fit(&self, scenario: &Scenario) -> Result<Scenario, NotApplicable> {
+    fn fit(&self, scenario: &Scenario) -> Result<Scenario, NotApplicable> {
         let instead = scenario.rules.iter().filter(|rules| rules.install == Install::Instead);
         let mut replaced = instead.filter_map(|rules| match &rules.place {
             Place::Node(node) => Some(node.clone()),
@@ -182,36 +101,81 @@ impl Programs {
         }
         let nodes = &scenario.cluster.nodes;
         let programs = nodes.iter().map(|node| self.of(scenario, &node.name)).collect::<Result<Vec<_>, _>>()?;
-        let mut releases = programs.iter().filter_map(|program| program.release.as_deref());
+        let mut releases = programs.iter().filter_map(|program| program.release());
         releases.clone().try_for_each(|release| applies(scenario, release))?;
-        let mut scenario = scenario.clone();
-        if let Some(release) = releases.next() {
-            scenario.states_mut().for_each(|state| release.clone_into(&mut state.proxy.version));
-        }
-        Ok(scenario)
+        Ok(releases.next().map_or_else(|| scenario.clone(), |release| of_release(scenario, release)))
     }
+}
+
+/// A scenario as it is for programs, or without any.
+///
+/// # Errors
+///
+/// The reason why it cannot be carried out by them: also that there are none, where the scenario names some.
+pub fn fit<'s>(programs: Option<&Programs>, scenario: &'s Scenario) -> Result<Cow<'s, Scenario>, NotApplicable> {
+    match (programs, scenario.programs.first_key_value()) {
+        (Some(programs), _) => programs.fit(scenario).map(Cow::Owned),
+        (None, Some((node, name))) => Err(NotApplicable::NoProgram { node: node.clone(), name: Some(name.clone()) }),
+        (None, None) => Ok(Cow::Borrowed(scenario)),
+    }
+}
+
+/// Scenarios as they are for programs, or without any; and those that cannot be carried out so, with the reason.
+pub fn partition<'s>(
+    programs: Option<&Programs>,
+    scenarios: &'s [Scenario],
+) -> (Cow<'s, [Scenario]>, Vec<(&'s Scenario, NotApplicable)>) {
+    if scenarios.iter().all(|scenario| matches!(fit(programs, scenario), Ok(Cow::Borrowed(_)))) {
+        return (Cow::Borrowed(scenarios), Vec::new());
+    }
+    let (mut fitting, mut others) = (Vec::new(), Vec::new());
+    for scenario in scenarios {
+        match fit(programs, scenario) {
+            Ok(scenario) => fitting.push(scenario.into_owned()),
+            Err(why) => others.push((scenario, why)),
+        }
+    }
+    (Cow::Owned(fitting), others)
+}
+
+/// A scenario with another release of kube-proxy in all of its states.
+fn of_release(scenario: &Scenario, release: &str) -> Scenario {
+    let mut scenario = scenario.clone();
+    scenario.states_mut().for_each(|state| release.clone_into(&mut state.proxy.version));
+    scenario
 }
 
 /// Whether a scenario is about a release.
 fn applies(scenario: &Scenario, release: &str) -> Result<(), NotApplicable> {
-    let proxy = &scenario.cluster.proxy;
-    let release = || release.to_owned();
-    if scenario.names_release && !is_meant(&proxy.version, &release()) {
-        return Err(NotApplicable::Release { wanted: proxy.version.clone(), release: release() });
+    let ProxyConfig { version, mode, .. } = &scenario.cluster.proxy;
+    let (wanted, is_meant) = match scenario.releases {
+        Releases::All => (String::new(), true),
+        Releases::Only => (version.clone(), is_meant(version, release)),
+        Releases::From => (format!("{version} or later"), is_later(version, release)),
+    };
+    if !is_meant {
+        return Err(NotApplicable::Release { wanted, release: release.to_owned() });
     }
-    if proxy.mode == ProxyMode::Nftables && !release().parse::<Profile>().is_ok_and(Profile::nftables) {
-        return Err(NotApplicable::Mode { mode: proxy.mode, release: release() });
+    if *mode == ProxyMode::Nftables && !release.parse::<Profile>().is_ok_and(Profile::nftables) {
+        return Err(NotApplicable::Mode { mode: *mode, release: release.to_owned() });
     }
     Ok(())
 }
 
 /// Whether a release is the one that is named: a minor release without a patch stands for all of its patches.
 fn is_meant(named: &str, release: &str) -> bool {
-    let parts = |text: &str| -> Vec<String> {
-        let release = text.parse::<Profile>().map(|profile| profile.to_string()).unwrap_or_default();
-        release.split('.').map(str::to_owned).collect()
-    };
     parts(release).starts_with(&parts(named))
+}
+
+/// Whether a release is the one that is named, or a later one.
+fn is_later(named: &str, release: &str) -> bool {
+    parts(release) >= parts(named)
+}
+
+/// The numbers of a release.
+fn parts(release: &str) -> Vec<u16> {
+    let release = release.parse::<Profile>().map(|profile| profile.to_string()).unwrap_or_default();
+    release.split('.').filter_map(|part| part.parse().ok()).collect()
 }
 
 #[cfg(test)]
@@ -231,17 +195,14 @@ mod tests {
         assert_eq!(is_meant(named, release), expected);
     }
 
-    #[test]
-    fn words_are_filled_in() {
-        let program = Program::command("sh -c {config}:{kubeconfig} {node} ${1} {}").expect("there is a shell");
-        let words = program.words("/run/k", "/run/c", "worker");
-        assert_eq!(words[1..], ["-c", "/run/c:/run/k", "worker", "${1}", "{}"]);
-        assert!(words[0].to_string_lossy().ends_with("/sh"), "{words:?}");
-    }
-
-    #[test]
-    fn an_unknown_placeholder_is_an_error() {
-        let error = Program::command("sh {config} --node={nodes}").expect_err("a misspelt placeholder");
-        assert_eq!(error.to_string(), "`{nodes}` is no placeholder");
+    #[rstest]
+    #[case("1.29", "1.29.0", true)]
+    #[case("1.29", "1.36.2", true)]
+    #[case("1.29", "1.28.9", false)]
+    #[case("1.33.6", "1.33.5", false)]
+    #[case("1.33.6", "1.34.1", true)]
+    #[case("1.9", "1.36.2", false)]
+    fn a_scenario_names_its_first_release(#[case] named: &str, #[case] release: &str, #[case] expected: bool) {
+        assert_eq!(is_later(named, release), expected);
     }
 }

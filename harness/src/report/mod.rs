@@ -65,11 +65,14 @@ pub struct NotApplicable {
     pub file: String,
     /// The reason.
     pub reason: String,
+    /// The fix, as a sentence.
+    #[serde(default)]
+    pub help: String,
 }
 
 impl NotApplicable {
-    pub(crate) fn of(scenario: &Scenario, reason: String) -> Self {
-        Self { name: scenario.name.clone(), file: path_text(&scenario.file), reason }
+    pub(crate) fn of(scenario: &Scenario, reason: String, help: String) -> Self {
+        Self { name: scenario.name.clone(), file: path_text(&scenario.file), reason, help }
     }
 }
 

@@ -42,7 +42,7 @@ impl Attempt {
             selection: options.selection.clone(),
             goal: Goal { false_alarm: rate, ..options.goal },
             backend: options.backend,
-            programs: options.programs.clone(),
+            programs: options.programs.clone().map(|programs| programs.within(options.timeout)),
             timeout: options.timeout,
             pcap: options.pcap.clone().map(Into::into),
             artifacts: options.artifacts.clone().map(Into::into),

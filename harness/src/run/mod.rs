@@ -24,7 +24,7 @@ use svclab_rules::conntrack;
 
 use crate::lab::Backend;
 use crate::probe::Progress;
-use crate::proxy::Programs;
+use crate::proxy::{self, Programs};
 use crate::report::{Machines, NotApplicable, RunReport, ScenarioReport, Status, TestReport, Trouble};
 use crate::scenario::{Balance, Diagnostic, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal};
@@ -94,9 +94,8 @@ impl Options {
 /// The report has the scenarios in the order in which they are started; those without a chosen test are left out.
 pub fn run(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&ScenarioReport) + Sync)) -> RunReport {
     let begin = Instant::now();
-    let (fitted, not_applicable) = options.programs.as_ref().map(|programs| fitted(scenarios, programs)).unzip();
-    let scenarios = fitted.as_deref().unwrap_or(scenarios);
-    let scheduled = schedule(scenarios, options);
+    let (scenarios, others) = proxy::partition(options.programs.as_ref(), scenarios);
+    let scheduled = schedule(&scenarios, options);
     scheduled.iter().for_each(|one| clear(&one.scenario, options));
     let all: Vec<&Scenario> = scheduled.iter().map(|one| &*one.scenario).collect();
     let rate = shared_rate(&all, &options.goal);
@@ -110,24 +109,15 @@ pub fn run(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&Scenar
     RunReport {
         not_started: chosen - reports.iter().map(|report| report.tests.len()).sum::<usize>().min(chosen),
         scenarios: reports,
-        not_applicable: not_applicable.unwrap_or_default(),
+        not_applicable: others
+            .iter()
+            .map(|(scenario, why)| NotApplicable::of(scenario, why.to_string(), why.help()))
+            .collect(),
         filtered: tests.filter(|test| !options.chooses(test)).count(),
         seed: options.shuffle,
         shard: None,
         duration: begin.elapsed(),
     }
-}
-
-/// The scenarios as they are for programs, and those that are not for them.
-fn fitted(scenarios: &[Scenario], programs: &Programs) -> (Vec<Scenario>, Vec<NotApplicable>) {
-    let (mut fitted, mut others) = (Vec::new(), Vec::new());
-    for scenario in scenarios {
-        match programs.fit(scenario) {
-            Ok(scenario) => fitted.push(scenario),
-            Err(why) => others.push(NotApplicable::of(scenario, why.to_string())),
-        }
-    }
-    (fitted, others)
 }
 
 /// Removes captures and artifacts of earlier runs of a scenario.

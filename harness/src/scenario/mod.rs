@@ -21,8 +21,8 @@ mod tests;
 pub(crate) use crate::input::{Diagnostic, Diagnostics, MOST_FLOWS, Span};
 pub use model::{
     Balance, Cni, CniKind, Destination, DropPlace, Expectation, ExpectedOutcome, Flows, Host, Install, Note,
-    OtherRules, Overlay, Place, Probe, RejectKind, ReplyExpectation, Scenario, Setting, SourceExpectation, Step,
-    Target, TcpFlags, Test, Tests, Vantage,
+    OtherRules, Overlay, Place, Probe, RejectKind, Releases, ReplyExpectation, Scenario, Setting, SourceExpectation,
+    Step, Target, TcpFlags, Test, Tests, Vantage,
 };
 pub(crate) use model::{VantageKind, pod_label, short_name};
 pub use plain::{PlainCluster, cluster, proxy_config};

@@ -58,8 +58,8 @@ pub struct Scenario {
     pub inputs: BTreeMap<PathBuf, Arc<str>>,
     /// The cluster as it is before the first step.
     pub cluster: Cluster,
-    /// Whether the scenario names the release of kube-proxy; else it holds for all.
-    pub names_release: bool,
+    /// The releases of kube-proxy that it is about.
+    pub releases: Releases,
     /// How pods are connected.
     pub cni: Cni,
     /// Machines outside of the cluster.
@@ -94,6 +94,18 @@ impl Scenario {
         });
         std::iter::once(&mut self.cluster).chain(applied)
     }
+}
+
+/// The releases of kube-proxy that a scenario is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Releases {
+    /// All.
+    #[default]
+    All,
+    /// That of its cluster, with all patches where it names none.
+    Only,
+    /// That of its cluster, and those after it.
+    From,
 }
 
 /// Whether a scenario must have tests: what runs them needs some.

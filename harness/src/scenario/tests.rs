@@ -4,7 +4,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::Path;
 
-use svclab_rules::cluster::{ObjectName, Protocol};
+use svclab_rules::cluster::{Cluster, ObjectName, Protocol};
 
 use super::*;
 
@@ -127,4 +127,47 @@ fn line_ends_of_windows_are_accepted_in_rules() {
         let expected = "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -j DROP\nCOMMIT\n";
         assert_eq!(scenario.rules[0].rules.print(), expected);
     }
+}
+
+/// An API server gives load balancers with policy Local a port for health checks, which they keep as long as they need one.
+#[test]
+fn health_check_ports_are_allocated_and_kept() {
+    let text = "\
+name: load balancers
+cluster: {podCIDR: 10.244.0.0/16}
+nodes: [{name: worker, ip: 172.18.0.2, podCIDR: 10.244.1.0/24}]
+pods: [{name: web, node: worker}]
+services:
+  - {name: a, type: LoadBalancer, externalTrafficPolicy: Local, ports: [{port: 80, nodePort: 32767}]}
+  - {name: b, type: LoadBalancer, externalTrafficPolicy: Local, ports: [{port: 80}]}
+  - {name: c, type: LoadBalancer, externalTrafficPolicy: Local, healthCheckNodePort: 31000, ports: [{port: 80}]}
+  - {name: d, type: LoadBalancer, ports: [{port: 80}]}
+tests:
+  - name: policies change
+    steps:
+      - apply: {services: [{name: a, externalTrafficPolicy: Cluster}, {name: d, externalTrafficPolicy: Local}]}
+      - probe: {from: node/worker, to: pod/web:80}
+        expect: {rejected: true}
+";
+    let scenario = parsed(text).unwrap_or_else(|errors| panic!("{errors}"));
+    let ports = |state: &Cluster| -> Vec<Option<u16>> {
+        state.services.iter().map(|service| service.health_check_node_port).collect()
+    };
+    let states: Vec<_> = scenario.states().map(ports).collect();
+    assert_eq!(states[0], [Some(32766), Some(32765), Some(31000), None]);
+    assert_eq!(states[1], [None, Some(32765), Some(31000), Some(32766)]);
+}
+
+/// The releases that a scenario is about, and the one that generates its rules.
+#[test]
+fn a_scenario_may_be_about_all_releases_from_one_on() {
+    for (version, releases, release) in
+        [("", Releases::All, "1.30"), ("1.33", Releases::Only, "1.33"), (">=1.33", Releases::From, "1.33")]
+    {
+        let field = if version.is_empty() { String::new() } else { format!("version: \"{version}\", ") };
+        let text = EXAMPLE.replace("version: \"1.30\", ", &field);
+        let scenario = parsed(&text).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
+        assert_eq!((scenario.releases, scenario.cluster.proxy.version.as_str()), (releases, release));
+    }
+    assert!(parsed(&EXAMPLE.replace("\"1.30\"", "\"<1.30\"")).is_err());
 }

@@ -61,7 +61,7 @@ fn scenario(kind: CniKind, overlay: Overlay) -> Scenario {
         cni: Cni { kind, overlay },
         hosts: vec![Host { name: "outside".to_owned(), ips: vec![ip("203.0.113.10")] }],
         inputs: BTreeMap::new(),
-        names_release: false,
+        releases: crate::scenario::Releases::All,
         programs: BTreeMap::new(),
         sysctls: BTreeMap::new(),
         rules: Vec::new(),

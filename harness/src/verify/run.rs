@@ -246,7 +246,9 @@ impl<'a> Verifying<'_, 'a> {
         // A file whose name begins with a hyphen would be an option.
         let file = if file == STANDARD_INPUT { "-".to_owned() } else { shell_word(&file) };
         let release = self.options.release.as_ref().map(|release| format!(" --release={release}")).unwrap_or_default();
-        format!("svclab explain --from={from} --to={to} --protocol={protocol}{port}{release} -- {file}")
+        let programs = self.options.programs.as_ref();
+        let programs = programs.map(|programs| format!(" {}", programs.options())).unwrap_or_default();
+        format!("svclab explain --from={from} --to={to} --protocol={protocol}{port}{release}{programs} -- {file}")
     }
 }
 

@@ -21,7 +21,7 @@ mod texts;
 pub(crate) use error::WorkerError;
 pub(crate) use process::Slot;
 pub(crate) use serve::{Command, serve};
-pub(crate) use texts::{Texts, misread};
+pub(crate) use texts::{Texts, misread, not_applicable};
 
 /// The argument that makes svclab a worker; the name of its [`Kind`] follows.
 pub const WORKER: &str = "worker";

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use svclab_rules::cluster::Cluster;
 
 use crate::input::Diagnostics;
-use crate::proxy::Programs;
+use crate::proxy::{self, Programs};
 use crate::report::{Cause, Trouble};
 use crate::scenario::{Scenario, Tests, parse_with};
 
@@ -89,14 +89,14 @@ impl Texts<'_> {
     /// As [`Self::scenario`], and where it is not for them.
     pub(crate) fn scenario_for(&self, programs: Option<&Programs>) -> Result<Scenario, Trouble> {
         let scenario = self.scenario()?;
-        let Some(programs) = programs else { return Ok(scenario) };
-        programs.fit(&scenario).map_err(|why| Trouble {
-            cause: Cause::Input,
-            message: why.to_string(),
-            help: None,
-            span: None,
-        })
+        let fitted = proxy::fit(programs, &scenario).map_err(|why| not_applicable(&why))?;
+        Ok(fitted.into_owned())
     }
+}
+
+/// That a scenario cannot be carried out by programs under test.
+pub(crate) fn not_applicable(why: &proxy::NotApplicable) -> Trouble {
+    Trouble { cause: Cause::Input, message: why.to_string(), help: Some(why.help()), span: None }
 }
 
 /// That a worker has read something else than the command has: an error of svclab's own.

@@ -15,8 +15,10 @@ const RELEASE: &str = "[ \"$1\" = --version ] && { echo Kubernetes v1.33.2; exit
 
 /// The time for programs that exit by themselves: a busy machine confines them slowly.
 const EXITING: &str = "60s";
-/// The time for programs that never write rules.
+/// The time for programs that never write rules, nor print their release.
 const WAITING: &str = "2s";
+/// The same for those that print their release, which a busy machine confines slowly.
+const LONGER: &str = "10s";
 
 static CASES: AtomicUsize = AtomicUsize::new(0);
 
@@ -51,11 +53,17 @@ fn runs(words: &str) -> bool {
 #[rstest]
 #[case::text(b"no program\n", "cannot be executed: exec format error")]
 #[case::other_machine(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\xff\xff", "cannot be executed: exec format error")]
+#[case::no_interpreter(
+    b"#!/nowhere/sh\n",
+    "cannot be executed: its interpreter /nowhere/sh: no such file or directory"
+)]
+#[case::slow(b"#!/bin/sh\nexec sleep 1000\n", "--version did not exit within 2.00 s")]
 #[case::no_release(b"#!/bin/sh\necho hello\n", "--version prints no known release of kube-proxy: hello")]
 #[case::failing(b"#!/bin/sh\nexit 3\n", "--version: exit status: 3")]
 fn what_is_no_kube_proxy_is_invalid_input(#[case] content: &[u8], #[case] message: &str) {
     let folder = tempfile::tempdir().expect("a folder");
-    let output = run(&program(&folder, content), WAITING).output().expect("svclab starts");
+    let limit = if message.contains("within") { WAITING } else { EXITING };
+    let output = run(&program(&folder, content), limit).output().expect("svclab starts");
     assert_eq!(output.status.code(), Some(2), "{}", all(&output));
     assert!(all(&output).contains(message), "{}", all(&output));
 }
@@ -63,9 +71,9 @@ fn what_is_no_kube_proxy_is_invalid_input(#[case] content: &[u8], #[case] messag
 #[rstest]
 #[case::crashes("echo boom >&2; exit 7", EXITING, &["exited with exit status: 7", "the end of its log: boom"])]
 #[case::is_killed("kill -9 $$", EXITING, &["exited with ", "it printed nothing"])]
-#[case::hangs("trap '' TERM INT; echo here; while :; do sleep SLEEP; done", WAITING, &["is not synced after 2 s: it has not asked the API server for services", "log: here"])]
-#[case::floods("while :; do echo again and again; done", WAITING, &["is not synced after 2 s", "log: again and again"])]
-#[case::forks("setsid sleep SLEEP & setsid sh -c 'setsid sleep SLEEP & exec sleep SLEEP' & sleep SLEEP", WAITING, &["is not synced after 2 s"])]
+#[case::hangs("trap '' TERM INT; echo here; while :; do sleep SLEEP; done", LONGER, &["is not synced after 10.00 s: it has not asked the API server for services", "log: here"])]
+#[case::floods("while :; do echo again and again; done", LONGER, &["is not synced after 10.00 s", "log: again and again"])]
+#[case::forks("setsid sleep SLEEP & setsid sh -c 'setsid sleep SLEEP & exec sleep SLEEP' & sleep SLEEP", LONGER, &["is not synced after 10.00 s"])]
 #[case::writes_elsewhere(
     "for file in /proxy-was-here /tmp/proxy-was-here /proc/sys/kernel/domainname; do echo x >$file; done; mount -t tmpfs none /mnt; nsenter -t 1 -n ip link; exit 1",
     EXITING,
@@ -146,4 +154,28 @@ fn a_program_that_is_asked_for_its_release_cannot_write() {
     assert_eq!(output.status.code(), Some(3), "{}", all(&output));
     assert!(!written.exists());
     assert_ne!(fs::read_to_string("/proc/sys/kernel/hostname").expect("a name").trim(), "was-here");
+}
+
+/// What is no regular file is not opened: a pipe would be waited for.
+#[test]
+fn a_pipe_or_a_folder_is_no_program() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::from_bits_truncate(0o755)).expect("a pipe");
+    for (file, message) in [(pipe.as_path(), "not a regular file"), (folder.path(), "is a directory")] {
+        let output = run(file, WAITING).output().expect("svclab starts");
+        assert_eq!(output.status.code(), Some(2), "{}", all(&output));
+        assert!(all(&output).contains(&format!("cannot be executed: {message}")), "{}", all(&output));
+    }
+}
+
+/// A test's limit is also one of the programs that it waits for.
+#[test]
+fn a_program_is_waited_for_no_longer_than_a_test_may_take() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = format!("#!/bin/sh\n{RELEASE}exec sleep 1000\n");
+    let output = run(&program(&folder, script.as_bytes()), EXITING).args(["--timeout", "2s"]).output();
+    let output = output.expect("svclab starts");
+    assert_eq!(output.status.code(), Some(3), "{}", all(&output));
+    assert!(all(&output).contains("is not synced after 2.00 s"), "{}", all(&output));
 }

@@ -1,14 +1,17 @@
 //! `svclab rules --kube-proxy`: what a program writes.
 
+use std::collections::BTreeMap;
+
 use svclab_rules::cluster::Family;
 
 use super::diff::Found;
-use super::{Args, Input, Written, of_documents, show_diff};
+use super::{Args, Input, of_documents, show_all};
 use crate::cli::Exit;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use crate::cli::labs::{prepare, trouble};
-use svclab::proxy::Programs;
+use crate::cli::proxies::not_applicable;
+use svclab::proxy::{Programs, fit};
 use svclab::run::rules_of_program;
 use svclab::scenario::Scenario;
 
@@ -17,32 +20,38 @@ pub(super) fn rules(
     args: &Args,
     programs: &Programs,
     input: Input,
-    (node, family): (&str, Family),
+    (node, families): (&str, &[Family]),
     console: &Console,
 ) -> Result<Exit, Failure> {
-    let fit = |scenario: &Scenario| {
-        let fitted = programs.fit(scenario);
-        fitted.map_err(|why| Failure::new(why.to_string(), "Choose another program, or another scenario."))
+    let (whole, of_scenario) = match input {
+        Input::Objects(cluster) => (Scenario { cluster: *cluster, ..Scenario::default() }, false),
+        Input::Scenario(scenario) => (*scenario, true),
     };
-    let (input, scenario) = match input {
-        Input::Objects(cluster) => {
-            let fitted = fit(&Scenario { cluster: *cluster, ..Scenario::default() })?;
-            (Input::Objects(Box::new(fitted.cluster.clone())), fitted)
-        }
-        Input::Scenario(scenario) => {
-            let fitted = fit(&scenario)?;
-            (Input::Scenario(Box::new(fitted.clone())), fitted)
-        }
-    };
+    // Other nodes may have programs of other releases.
+    let program = programs.of_node(&whole, node).map_err(|why| not_applicable(&why))?;
+    let alone = Scenario { programs: BTreeMap::new(), ..whole };
+    let scenario = fit(Some(&program), &alone).map_err(|why| not_applicable(&why))?.into_owned();
     let Some(machine) = scenario.cluster.node(node) else { return Ok(Exit::Held) };
+    if args.diff.is_some() && args.version.is_none() && !program.have_releases() && !console.quiet {
+        let release = &scenario.cluster.proxy.version;
+        console.complain(format!("note: compared with kube-proxy {release}; --version chooses another release"));
+    }
     prepare(console)?;
-    let documents = rules_of_program(&scenario, node, programs, args.backend.into());
+    let documents = rules_of_program(&scenario, node, &program, args.backend.into());
     let documents = documents.map_err(|failed| Failure::from(trouble(&failed, console)))?;
-    let rules = of_documents(documents, machine, family, scenario.cluster.proxy.mode);
+    let read = |family: Family| of_documents(&documents, machine, family, scenario.cluster.proxy.mode);
     if args.diff.is_none() {
-        console.text(rules.print());
+        families.iter().for_each(|family| console.text(read(*family).print()));
         return Ok(Exit::Held);
     }
-    let written: Written = input.write(node, family)?;
-    Ok(show_diff(&Found::of_program(&programs.to_string(), rules).diff(&written), console))
+    let input = match of_scenario {
+        true => Input::Scenario(Box::new(scenario.clone())),
+        false => Input::Objects(Box::new(scenario.cluster.clone())),
+    };
+    let compare = |family: &Family| {
+        let written = input.write(node, *family)?;
+        Ok(Found::of_program(&program.to_string(), read(*family)).diff(&written))
+    };
+    let diffs = families.iter().map(compare).collect::<Result<Vec<_>, Failure>>()?;
+    Ok(show_all(&diffs, console))
 }

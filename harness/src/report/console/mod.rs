@@ -112,13 +112,14 @@ pub fn summary(run: &RunReport, settings: Settings) -> String {
 
 /// The scenarios that the programs under test cannot carry out, by reason: one line for all that have the same.
 fn not_applicable(page: &mut Page, run: &RunReport) {
-    let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut by_reason: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for one in &run.not_applicable {
-        by_reason.entry(&one.reason).or_default().push(&one.file);
+        by_reason.entry((&one.reason, &one.help)).or_default().push(&one.file);
     }
-    for (reason, files) in &by_reason {
+    for ((reason, help), files) in &by_reason {
         page.line(0, format!("not applicable: {reason}"));
         files.iter().for_each(|file| page.line(2, page.paint(FAINT, one_line(file))));
+        page.line(2, help);
     }
     if !by_reason.is_empty() {
         page.gap();

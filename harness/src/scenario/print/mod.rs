@@ -103,7 +103,7 @@ fn network(scenario: &Scenario) -> Fields {
         fields.push(field("serviceNodePortRange", format!("{least}-{most}")));
     }
     fields.extend(links(scenario.cni));
-    fields.push(field("proxy", proxy(&cluster.proxy)));
+    fields.push(field("proxy", proxy(&cluster.proxy, scenario.releases)));
     fields
 }
 

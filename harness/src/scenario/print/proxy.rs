@@ -3,13 +3,15 @@
 use svclab_rules::cluster::{ConntrackCleanup, DetectLocal, ProxyConfig};
 
 use super::{field, words};
+use crate::scenario::model::Releases;
 use crate::yaml::Fields;
 
 /// kube-proxy's configuration, without defaults but for what an author looks for.
-pub(super) fn proxy(proxy: &ProxyConfig) -> Fields {
+pub(super) fn proxy(proxy: &ProxyConfig, releases: Releases) -> Fields {
     let defaults = ProxyConfig::default();
     let mode = proxy.mode.as_str();
-    let mut fields = vec![field("mode", mode), field("version", proxy.version.as_str())];
+    let or_newer = if releases == Releases::From { ">=" } else { "" };
+    let mut fields = vec![field("mode", mode), field("version", format!("{or_newer}{}", proxy.version))];
     match &proxy.detect_local {
         DetectLocal::ClusterCidr => {}
         DetectLocal::NodeCidr => fields.push(field("detectLocalMode", "NodeCIDR")),

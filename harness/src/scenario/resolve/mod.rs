@@ -34,7 +34,7 @@ mod targets;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::scenario::model::{Scenario, Tests};
+use crate::scenario::model::{Releases, Scenario, Tests};
 use crate::scenario::schema::{RawNode, RawScenario};
 use crate::yaml::At;
 use addresses::Pool;
@@ -114,7 +114,7 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> (Scenario, 
         hosts: hosts.into_iter().map(|host| host.value).collect(),
         cni: network.cni,
         cluster,
-        names_release: raw.cluster.proxy.version.is_some(),
+        releases: raw.cluster.proxy.version.as_ref().map_or(Releases::All, |version| version.release().1),
         rules,
         tests,
         notes: findings.notes.clone(),

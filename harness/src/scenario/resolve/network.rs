@@ -180,7 +180,7 @@ pub(crate) fn proxy(raw: &RawProxy, pod_cidrs: &[IpNet], at: At<'_>, findings: &
         conntrack: ConntrackConfiguration { tcp_be_liberal: raw.conntrack.tcp_be_liberal },
         feature_gates: Some(raw.feature_gates.clone()),
     };
-    let version = raw.version.as_ref().map_or(VERSION, |version| version.0.as_str());
+    let version = raw.version.as_ref().map_or(VERSION, |version| version.release().0);
     if let Err(error) = version.parse::<Profile>() {
         findings.wrong(at.field("version"), error.to_string(), "Use one of these in quotes, for example \"1.30\".");
     }

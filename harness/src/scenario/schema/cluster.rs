@@ -117,7 +117,9 @@ pub(crate) struct RawProxy {
     /// `iptables` or `nftables`. Default: iptables.
     #[schemars(extend("enum" = ["iptables", "nftables"]))]
     pub(crate) mode: Option<String>,
-    /// The release that generates the rules. Default: "1.30".
+    /// The release that generates the rules: with `>=` before it, a kube-proxy under test may also be newer; without this field, of any release.
+    /// Default: "1.30".
+    #[schemars(extend("pattern" = r"^(>= ?)?v?1\.[0-9]+(\.[0-9]+)?([-+][0-9A-Za-z.+-]+)?$"))]
     pub(crate) version: Option<Version>,
     /// How packets of local pods are detected. Default: ClusterCIDR.
     #[schemars(extend("enum" = ["ClusterCIDR", "NodeCIDR", "BridgeInterface", "InterfaceNamePrefix"]))]

@@ -9,6 +9,8 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Error, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use crate::scenario::model::Releases;
+
 /// One value, or a list of them.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct OneOrMany<T>(pub(crate) Vec<T>);
@@ -65,6 +67,16 @@ impl<T: JsonSchema> JsonSchema for OneOrMany<T> {
 /// A release such as `1.30`, which must be quoted: otherwise it is the number 1.3.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Version(pub(crate) String);
+
+impl Version {
+    /// The release, and the releases that are meant by it: `>=1.30` is all from 1.30 on.
+    pub(crate) fn release(&self) -> (&str, Releases) {
+        match self.0.strip_prefix(">=") {
+            Some(first) => (first.trim_start(), Releases::From),
+            None => (&self.0, Releases::Only),
+        }
+    }
+}
 
 impl<'de> Deserialize<'de> for Version {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -1,0 +1,155 @@
+//! The program of one node: its files, its process, and the rules that it writes.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+use svclab_rules::cluster::{Cluster, Family, Node, ProxyConfig, ProxyMode};
+use svclab_rules::ruleset::Rules;
+
+use super::configuration::{SERVER, configuration, kubeconfig};
+use super::error::{ProxyError, Running};
+use super::process::Process;
+use super::program::{Files, Program};
+use super::signals::Signals;
+use crate::lab::{Lab, programs};
+use crate::topology::NetnsId;
+
+/// Where the files of programs are, in the lab's own `/run`.
+const FILES: &str = "/run/svclab";
+
+/// The program of a node.
+pub(super) struct OnNode {
+    pub(super) node: String,
+    pub(super) families: Vec<Family>,
+    netns: NetnsId,
+    /// The program in words.
+    program: String,
+    /// The program's release, if it has one.
+    release: Option<String>,
+    has_signals: bool,
+    process: Process,
+    /// What the generator writes for this node: whether a change of objects is one of rules.
+    expected: Vec<Option<Rules>>,
+    /// The rules that were read last, by family.
+    pub(super) rules: Vec<Rules>,
+}
+
+impl OnNode {
+    /// Starts the program; `search` is its `PATH`.
+    pub(super) fn start(
+        lab: &Lab,
+        cluster: &Cluster,
+        (node, netns): (&Node, NetnsId),
+        program: &Program,
+        search: &OsStr,
+    ) -> Result<Self, ProxyError> {
+        let words = program.words(&files(node, cluster, program)?);
+        let process = Process::start(lab, netns, &words, search).map_err(|error| error.of(program, &node.name))?;
+        let mut on_node = Self {
+            node: node.name.clone(),
+            netns,
+            families: Family::ALL.into_iter().filter(|family| node.internal_ip(*family).is_some()).collect(),
+            program: program.to_string(),
+            release: program.release().map(str::to_owned),
+            has_signals: program.has_signals(),
+            process,
+            expected: Vec::new(),
+            rules: Vec::new(),
+        };
+        on_node.expects(cluster);
+        Ok(on_node)
+    }
+
+    /// Whether rules are expected to change with the objects of a cluster.
+    pub(super) fn expects(&mut self, cluster: &Cluster) -> bool {
+        let other = self.release.as_ref().filter(|release| **release != cluster.proxy.version);
+        let other = other.map(|release| cluster_of_release(cluster, release));
+        let cluster = other.as_ref().unwrap_or(cluster);
+        let Some(node) = cluster.node(&self.node) else { return false };
+        // Rules that the generator rejects are the program's own matter.
+        let written = self.families.iter().map(|family| Rules::generate(cluster, node, *family).ok()).collect();
+        let before = std::mem::replace(&mut self.expected, written);
+        before != self.expected
+    }
+
+    /// Fails if the program has exited.
+    pub(super) fn is_running(&mut self) -> Result<(), ProxyError> {
+        match self.process.exited() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => Err(ProxyError::Exited { program: self.named(), status: status.to_string() }),
+            Err(source) => Err(ProxyError::Wait { program: self.named(), source }),
+        }
+    }
+
+    /// The program in errors.
+    pub(super) fn named(&self) -> Box<Running> {
+        let (program, node, log) = (self.program.clone(), self.node.clone(), self.process.last_lines());
+        Box::new(Running { program, node, log })
+    }
+
+    /// What the program says of itself, if it has signals.
+    pub(super) fn signals(&self, lab: &Lab) -> Result<Option<io::Result<Signals>>, ProxyError> {
+        Ok(if self.has_signals { Some(lab.inside(self.netns, Signals::ask)?) } else { None })
+    }
+
+    /// Reads the node's rules of each of its families.
+    pub(super) fn read(&self, lab: &Lab, mode: ProxyMode) -> Result<Vec<Rules>, ProxyError> {
+        let read = |family: &Family| {
+            let parsed = Rules::parse(mode, *family, &lab.saved(self.netns, mode, *family)?);
+            parsed.map(|rules| rules.of_family(*family).at_rest()).map_err(|errors| {
+                let ((line, _), message) = errors.first().map(|error| error.in_text()).unwrap_or_default();
+                ProxyError::Unreadable { program: self.named(), line, message }
+            })
+        };
+        self.families.iter().map(read).collect()
+    }
+}
+
+/// A cluster whose kube-proxies are of another release.
+fn cluster_of_release(cluster: &Cluster, release: &str) -> Cluster {
+    let proxy = ProxyConfig { version: release.to_owned(), ..cluster.proxy.clone() };
+    Cluster { proxy, ..cluster.clone() }
+}
+
+/// Writes the kubeconfig and the configuration of a node's program.
+fn files(node: &Node, cluster: &Cluster, program: &Program) -> Result<Files, ProxyError> {
+    let folder = folder(&node.name)?;
+    let name = |file: &str| folder.join(file).to_string_lossy().into_owned();
+    let files = Files {
+        kubeconfig: name("kubeconfig"),
+        configuration: name("config"),
+        node: node.hostname_override.as_ref().unwrap_or(&node.name).clone(),
+    };
+    let version = program.release().unwrap_or(&cluster.proxy.version).to_owned();
+    let proxy = ProxyConfig { version, ..cluster.proxy.clone() };
+    let contents = [
+        (&files.kubeconfig, kubeconfig(SERVER)),
+        (&files.configuration, configuration(&proxy, node, &files.kubeconfig)),
+    ];
+    for (name, content) in contents {
+        fs::write(name, content.to_string()).map_err(|source| ProxyError::File { path: name.into(), source })?;
+    }
+    Ok(files)
+}
+
+/// The `PATH` of programs: in its first folder, `iptables` and its relatives are those of the lab's backend.
+pub(super) fn search_path(lab: &Lab) -> Result<OsString, ProxyError> {
+    let folder = folder("bin")?;
+    for (name, file) in lab.backend().implementations() {
+        let path = folder.join(name);
+        symlink(file, &path).map_err(|source| ProxyError::File { path, source })?;
+    }
+    Ok(programs::search_path(&folder))
+}
+
+/// Makes a folder for files of programs.
+fn folder(name: &str) -> Result<PathBuf, ProxyError> {
+    let path = PathBuf::from(FILES).join(name);
+    match fs::create_dir_all(&path) {
+        Ok(()) => Ok(path),
+        Err(source) => Err(ProxyError::File { path, source }),
+    }
+}

@@ -1,0 +1,156 @@
+//! A program that writes a node's rules from Kubernetes' API, and how it is started.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::path::{Path, PathBuf, absolute};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use svclab_rules::profile::Profile;
+
+use super::error::ProgramError;
+use super::process;
+use crate::lab::programs::{self, Unsaid};
+use crate::text::{path_text, printable, shell_word};
+
+/// What a program that is no kube-proxy is given: the words of its command line that stand for files and names.
+const PLACEHOLDERS: [&str; 3] = ["{kubeconfig}", "{config}", "{node}"];
+
+/// A program that writes a node's rules from Kubernetes' API.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    launch: Launch,
+    /// Its release; `None` where only a kube-proxy would have one.
+    release: Option<String>,
+}
+
+/// The files of a program, and its node's name as its configuration has it.
+pub(super) struct Files {
+    pub(super) kubeconfig: String,
+    pub(super) configuration: String,
+    pub(super) node: String,
+}
+
+/// How a program is started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Launch {
+    /// As a kube-proxy is, with `--config`.
+    KubeProxy(PathBuf),
+    /// With these words, in which `{kubeconfig}`, `{config}` and `{node}` are replaced.
+    Command(Vec<String>),
+}
+
+impl Program {
+    /// A kube-proxy, which is asked for its release and may take so long to print it.
+    ///
+    /// # Errors
+    ///
+    /// A file that the kernel does not execute, or that prints no known release with `--version`.
+    pub fn kube_proxy(file: &Path, limit: Duration) -> Result<Self, ProgramError> {
+        let file = absolute(file).unwrap_or_else(|_| file.to_owned());
+        programs::executable(&file).map_err(|source| ProgramError::NotExecutable { file: file.clone(), source })?;
+        let asked = process::outside_of_labs(&[file.as_os_str(), OsStr::new("--version")]);
+        let said = asked.map_err(|error| Unsaid::Failed(error.to_string()));
+        let said =
+            said.and_then(|mut call| programs::said_within(&mut call, limit)).map_err(|unsaid| match unsaid {
+                Unsaid::TooLong => ProgramError::Slow { file: file.clone(), limit },
+                Unsaid::Failed(why) => ProgramError::NoRelease { file: file.clone(), why },
+            })?;
+        // `Kubernetes v1.36.2`
+        let release = said.split_whitespace().find_map(|word| word.strip_prefix('v')).unwrap_or_default().to_owned();
+        match release.parse::<Profile>() {
+            Ok(_) => Ok(Self { launch: Launch::KubeProxy(file), release: Some(release) }),
+            Err(_) => Err(ProgramError::UnknownRelease { file, said: said.trim().to_owned() }),
+        }
+    }
+
+    /// Another program, by its command line: words with blanks between them.
+    ///
+    /// # Errors
+    ///
+    /// A line without a word, with an unknown placeholder, or whose program the kernel does not execute.
+    pub fn command(line: &str) -> Result<Self, ProgramError> {
+        let mut words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let first = words.first_mut().ok_or(ProgramError::NoCommand)?;
+        let found = if first.contains('/') { absolute(&*first).ok() } else { programs::find(first) };
+        let file = found.unwrap_or_else(|| PathBuf::from(&*first));
+        programs::executable(&file).map_err(|source| ProgramError::NotExecutable { file: file.clone(), source })?;
+        *first = file.to_string_lossy().into_owned();
+        if let Some(unknown) = words.iter().find_map(|word| unknown_placeholder(word)) {
+            return Err(ProgramError::UnknownPlaceholder(unknown.to_owned()));
+        }
+        Ok(Self { launch: Launch::Command(words), release: None })
+    }
+
+    /// The command line for a node.
+    pub(super) fn words(&self, files: &Files) -> Vec<OsString> {
+        match &self.launch {
+            Launch::KubeProxy(file) => vec![file.into(), format!("--config={}", files.configuration).into()],
+            Launch::Command(words) => {
+                let given = PLACEHOLDERS.into_iter().zip([&files.kubeconfig, &files.configuration, &files.node]);
+                let filled =
+                    |word: &String| given.clone().fold(word.clone(), |word, (name, value)| word.replace(name, value));
+                words.iter().map(|word| filled(word).into()).collect()
+            }
+        }
+    }
+
+    /// The option that names it on the command line of svclab, in a shell.
+    pub(super) fn option(&self, name: Option<&str>) -> String {
+        let name = name.map(|name| format!("{name}=")).unwrap_or_default();
+        match &self.launch {
+            Launch::KubeProxy(file) => format!("--kube-proxy={}", shell_word(&format!("{name}{}", path_text(file)))),
+            Launch::Command(words) => format!("--proxy-command={}", shell_word(&words.join(" "))),
+        }
+    }
+
+    /// Its release, if it is a kube-proxy.
+    pub(super) fn release(&self) -> Option<&str> {
+        self.release.as_deref()
+    }
+
+    /// Whether it has the signals of a kube-proxy: `/healthz` and `/metrics`.
+    pub(super) fn has_signals(&self) -> bool {
+        matches!(self.launch, Launch::KubeProxy(_))
+    }
+}
+
+/// A lower-case word in braces that is no placeholder, such as one that is misspelt; other braces are the program's.
+fn unknown_placeholder(word: &str) -> Option<&str> {
+    let (_, rest) = word.split_once('{')?;
+    let (name, after) = rest.split_once('}')?;
+    let given = &word[word.len() - rest.len() - 1..word.len() - after.len()];
+    let is_name = !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphabetic());
+    if is_name && !PLACEHOLDERS.contains(&given) { Some(given) } else { unknown_placeholder(after) }
+}
+
+/// The program's file and release: `/tmp/kube-proxy (1.36.0)`.
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.launch {
+            Launch::KubeProxy(file) => write!(f, "{}", printable(file))?,
+            Launch::Command(words) => f.write_str(words.first().map_or("", String::as_str))?,
+        }
+        self.release.as_ref().map_or(Ok(()), |release| write!(f, " ({release})"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_filled_in() {
+        let program = Program::command("sh -c {config}:{kubeconfig} {node} ${1} {}").expect("there is a shell");
+        let [kubeconfig, configuration, node] = ["/run/k", "/run/c", "worker"].map(str::to_owned);
+        let words = program.words(&Files { kubeconfig, configuration, node });
+        assert_eq!(words[1..], ["-c", "/run/c:/run/k", "worker", "${1}", "{}"]);
+        assert!(words[0].to_string_lossy().ends_with("/sh"), "{words:?}");
+    }
+
+    #[test]
+    fn an_unknown_placeholder_is_an_error() {
+        let error = Program::command("sh {config} --node={nodes}").expect_err("a misspelt placeholder");
+        assert_eq!(error.to_string(), "`{nodes}` is no placeholder");
+    }
+}

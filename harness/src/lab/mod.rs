@@ -154,6 +154,11 @@ impl Lab {
         install::install_all(&self.namespaces, documents, self.backend, || Ok(()))
     }
 
+    /// Whether the lab has a namespace of this name.
+    pub(crate) fn has_netns(&self, name: &str) -> bool {
+        self.topology.namespaces.iter().any(|netns| netns.name == name)
+    }
+
     /// What installs rules of iptables.
     pub(crate) fn backend(&self) -> Backend {
         self.backend

@@ -102,6 +102,12 @@ pub enum NotApplicable {
     /// A node's rules are the scenario's own.
     #[error("the rules of node {0} are the scenario's own (`install: instead`)")]
     OwnRules(String),
+    /// Other rules are in a chain that a program writes anew when objects change.
+    #[error("the scenario adds rules to {0}, and the program writes this chain anew when objects change")]
+    OwnChain(String),
+    /// A node's configuration changes, which a running program does not read again.
+    #[error("the scenario changes `hostnameOverride` of node {0}, which the program reads when it starts")]
+    Reconfigured(String),
     /// The scenario decides which connections are deleted.
     #[error("the scenario sets `conntrack.cleanup`, which the program decides")]
     Cleanup,
@@ -125,7 +131,9 @@ impl NotApplicable {
                 )
             }
             Self::Mode { .. } => "Name a newer kube-proxy, or set `mode: iptables` in the scenario.".to_owned(),
-            Self::OwnRules(_) | Self::Cleanup => "Run it without --kube-proxy and --proxy-command.".to_owned(),
+            Self::OwnRules(_) | Self::OwnChain(_) | Self::Reconfigured(_) | Self::Cleanup => {
+                "Run it without --kube-proxy and --proxy-command.".to_owned()
+            }
             Self::NoProgram { name: Some(name), .. } => format!("Add --kube-proxy {name}=PATH."),
             Self::NoProgram { name: None, .. } => {
                 "Add --kube-proxy PATH, without a name, for nodes whose scenario names no program.".to_owned()

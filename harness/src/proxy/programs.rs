@@ -6,7 +6,8 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use svclab_rules::cluster::{ConntrackCleanup, ProxyConfig, ProxyMode};
+use svclab_rules::cluster::{Cluster, ConntrackCleanup, Node, ProxyConfig, ProxyMode};
+use svclab_rules::compare::is_own_chain;
 use svclab_rules::profile::Profile;
 
 use super::error::NotApplicable;
@@ -96,6 +97,12 @@ impl Programs {
         if let Some(node) = replaced.next() {
             return Err(NotApplicable::OwnRules(node));
         }
+        if let Some(chain) = scenario.states().nth(1).and_then(|_| own_chain(scenario)) {
+            return Err(NotApplicable::OwnChain(chain.to_owned()));
+        }
+        if let Some(node) = scenario.states().find_map(|state| reconfigured(&scenario.cluster, state)) {
+            return Err(NotApplicable::Reconfigured(node.to_owned()));
+        }
         if scenario.states().any(|state| state.proxy.conntrack_cleanup != ConntrackCleanup::OfVersion) {
             return Err(NotApplicable::Cleanup);
         }
@@ -136,6 +143,20 @@ pub fn partition<'s>(
         }
     }
     (Cow::Owned(fitting), others)
+}
+
+/// A chain of kube-proxy's that a scenario adds rules to.
+fn own_chain(scenario: &Scenario) -> Option<&str> {
+    let tables = scenario.rules.iter().filter_map(|rules| rules.rules.iptables()).flat_map(|set| &set.tables);
+    let mut chains = tables.flat_map(|table| &table.chains).filter(|chain| !chain.rules.is_empty());
+    chains.find(|chain| is_own_chain(&chain.name)).map(|chain| &*chain.name)
+}
+
+/// A node whose program would have another configuration in a later state.
+fn reconfigured<'s>(first: &'s Cluster, state: &Cluster) -> Option<&'s str> {
+    let differs =
+        |node: &&Node| state.node(&node.name).is_some_and(|other| other.hostname_override != node.hostname_override);
+    first.nodes.iter().find(differs).map(|node| node.name.as_str())
 }
 
 /// A scenario with another release of kube-proxy in all of its states.

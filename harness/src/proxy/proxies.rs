@@ -18,7 +18,7 @@ use super::synced::{Change, LOOK, Look, Wait};
 use crate::apiserver::{ApiServer, Settings};
 use crate::documents::{self, Document};
 use crate::lab::Lab;
-use crate::scenario::{OtherRules, Place, Scenario, pod_label};
+use crate::scenario::{Install, OtherRules, Place, Scenario, pod_label};
 use crate::topology::NetnsId;
 
 /// The node ports that the API server takes: the scenario has been checked for its own range.
@@ -44,21 +44,30 @@ pub(crate) struct SyncTime {
 
 impl Proxies {
     /// Starts a program on each node that the lab has, from the lab's thread, waits until each has written its rules, and installs the scenario's other
-    /// rules. Returns what is installed then.
+    /// rules: of chains at the same priority the kernel asks the youngest first, so those that are to run after the program's are installed before.
+    /// Returns what is installed then.
     pub(crate) fn install(
         lab: &mut Lab,
         scenario: &Scenario,
         programs: &Programs,
     ) -> Result<(Self, Vec<Document>, Vec<SyncTime>), ProxyError> {
+        let mode = scenario.cluster.proxy.mode;
+        let mut older = older(scenario)?;
+        older.retain(|document| lab.has_netns(&document.netns));
+        lab.install(&older)?;
         let (proxies, times) = Self::start(lab, scenario, programs)?;
         let mut documents = proxies.documents(scenario, &scenario.cluster, true)?;
-        documents.retain(|document| lab.topology().namespaces.iter().any(|netns| netns.name == document.netns));
+        documents.retain(|document| lab.has_netns(&document.netns));
         let has_others = |document: &&Document| {
             let place = |rules: &OtherRules| match &rules.place {
                 Place::Node(node) => format!("node/{node}"),
                 Place::Pod(pod) => pod_label(pod),
             };
-            scenario.rules.iter().any(|rules| place(rules) == document.netns)
+            let is_separate =
+                document.is_other_tables() || mode == ProxyMode::Iptables || document.rules.mode() != mode;
+            is_separate
+                && !older.contains(document)
+                && scenario.rules.iter().any(|rules| place(rules) == document.netns)
         };
         lab.install(&documents.iter().filter(has_others).cloned().collect::<Vec<_>>())?;
         // A setting of the scenario counts, also where a program has just made its own.
@@ -166,6 +175,24 @@ impl Proxies {
             }
         }
     }
+}
+
+/// Other rules of nodes that are not merged into those of a program and are to run after them.
+fn older(scenario: &Scenario) -> Result<Vec<Document>, Unsupported> {
+    let mode = scenario.cluster.proxy.mode;
+    let is_older = |rules: &&OtherRules| {
+        rules.install == Install::After
+            && matches!(rules.place, Place::Node(_))
+            && (rules.is_other_tables() || mode == ProxyMode::Nftables)
+    };
+    let rules: Vec<OtherRules> = scenario.rules.iter().filter(is_older).cloned().collect();
+    if rules.is_empty() {
+        return Ok(Vec::new());
+    }
+    let scenario = Scenario { rules, ..scenario.clone() };
+    let cluster = &scenario.cluster;
+    let documents = documents::assemble(&scenario, cluster, |node, family| Rules::generate(cluster, node, family))?;
+    Ok(documents.into_iter().filter(|document| document.is_other_tables() || document.rules.mode() != mode).collect())
 }
 
 /// The namespace of a node, if the lab has it.

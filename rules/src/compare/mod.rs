@@ -25,8 +25,10 @@ use self::differences::differences;
 #[doc(hidden)]
 pub use self::excerpt::{Completed, completed};
 pub use self::finding::{Difference, Fact, Finding, Subject};
-pub use self::others::Others;
 use self::others::Own;
+pub use self::others::Others;
+#[doc(hidden)]
+pub use self::others::is_own_chain;
 use self::sealed::Scope;
 use crate::chains;
 pub use crate::chains::{Frontend, Policy};

@@ -33,7 +33,7 @@ impl<'a> Own<'a> {
 
     /// Whether a chain is kube-proxy's.
     pub(super) fn has(&self, table: TableName, chain: &str) -> bool {
-        chain.starts_with("KUBE-") && (!is_of_others(chain) || self.expected.contains(&(table, chain)))
+        is_own_chain(chain) || chain.starts_with("KUBE-") && self.expected.contains(&(table, chain))
     }
 
     /// Whether a rule of a chain is.
@@ -55,6 +55,11 @@ impl<'a> Own<'a> {
         }
         others
     }
+}
+
+/// Whether kube-proxy writes a chain of this name anew at each sync that is about it.
+pub fn is_own_chain(chain: &str) -> bool {
+    chain.starts_with("KUBE-") && !is_of_others(chain)
 }
 
 /// Whether a chain is one that begins with `KUBE-` and is not kube-proxy's: the kubelet's own

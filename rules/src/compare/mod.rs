@@ -25,8 +25,8 @@ use self::differences::differences;
 #[doc(hidden)]
 pub use self::excerpt::{Completed, completed};
 pub use self::finding::{Difference, Fact, Finding, Subject};
-use self::others::Own;
 pub use self::others::Others;
+use self::others::Own;
 #[doc(hidden)]
 pub use self::others::is_own_chain;
 use self::sealed::Scope;

@@ -5,8 +5,7 @@ use super::*;
 
 fn stored(objects: Value) -> Vec<Value> {
     let Value::Array(objects) = objects else { panic!("a list of objects") };
-    let contents =
-        admit(objects, &NODE_PORTS).unwrap_or_else(|rejections| panic!("{rejections:?}"));
+    let contents = admit(objects, &NODE_PORTS).unwrap_or_else(|rejections| panic!("{rejections:?}"));
     let whole = |content: &Content| {
         let (metadata, mut object) = content.parsed();
         object.insert("kind".to_owned(), RESOURCES[content.index].kind.into());

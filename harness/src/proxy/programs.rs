@@ -185,15 +185,17 @@ fn applies(scenario: &Scenario, release: &str) -> Result<(), NotApplicable> {
 
 /// Whether a release is the one that is named: a minor release without a patch stands for all of its patches.
 fn is_meant(named: &str, release: &str) -> bool {
-    parts(release).starts_with(&parts(named))
+    let named = parts(named);
+    !named.is_empty() && parts(release).starts_with(&named)
 }
 
 /// Whether a release is the one that is named, or a later one.
 fn is_later(named: &str, release: &str) -> bool {
-    parts(release) >= parts(named)
+    let named = parts(named);
+    !named.is_empty() && parts(release) >= named
 }
 
-/// The numbers of a release.
+/// The numbers of a release; none of one that is not known.
 fn parts(release: &str) -> Vec<u16> {
     let release = release.parse::<Profile>().map(|profile| profile.to_string()).unwrap_or_default();
     release.split('.').filter_map(|part| part.parse().ok()).collect()

@@ -77,7 +77,7 @@ fn main() -> ExitCode {
 fn alarms(rounds: u64) -> bool {
     let counts = counts(None, rounds, |lab, probe| match lab.send(probe, FLOWS)? {
         Observation::Tally(tally) => Ok(tally),
-        Observation::Flow(_) => panic!("flows are counted"),
+        Observation::Flow(_) | Observation::Stream(_) => panic!("flows are counted"),
     });
     let failed = |rate| {
         let fails = |counts: &&Vec<u64>| !held(fit(counts, &SHARES, rate));

@@ -1,7 +1,10 @@
 //! What the lab saw: plain values, from probing to judging to reports.
 
+mod stream;
 mod translations;
 
+pub use stream::{Fate, Following, Spell, StreamObservation, TimelineRow};
+pub(crate) use stream::{Promised, StreamContext, StreamedFlow};
 pub use translations::{Destinations, Disagreement, Translations};
 
 use std::collections::BTreeMap;
@@ -23,6 +26,8 @@ pub enum Observation {
     Flow(Box<FlowObservation>),
     /// Many flows, counted.
     Tally(Tally),
+    /// Flows sent at a rate during a change.
+    Stream(Box<StreamObservation>),
 }
 
 /// The result of one flow.

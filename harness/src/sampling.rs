@@ -132,7 +132,7 @@ fn plan(
 #[derive(Serialize, Deserialize)]
 struct Order<'a> {
     scenario: Texts<'a>,
-    /// After how many `apply` of the scenario's steps.
+    /// After how many changes by the scenario's steps.
     step: usize,
     backend: Backend,
     goal: Goal,

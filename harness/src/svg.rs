@@ -70,6 +70,15 @@ impl Canvas {
         )
     }
 
+    /// The element of a page, whose style it has.
+    pub(crate) fn element(self, title: &str, width: f64, height: f64) -> String {
+        let (title, body) = (markup(title), self.body);
+        format!(
+            "<svg viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\" role=\"img\">\n\
+             <title>{title}</title>\n{body}</svg>"
+        )
+    }
+
     fn add(&mut self, element: std::fmt::Arguments<'_>) {
         // Writing to a string does not fail.
         let _ = writeln!(self.body, "{element}");

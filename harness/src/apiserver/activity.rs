@@ -12,6 +12,15 @@ pub(crate) struct ClientActivity {
     pub(crate) resources: BTreeMap<&'static str, ResourceActivity>,
 }
 
+impl ClientActivity {
+    /// Without the resources that were not watched again since an earlier time: whoever watched them then may be gone, which a server notices
+    /// a moment later.
+    pub(crate) fn since(mut self, earlier: &Self) -> Self {
+        self.resources.retain(|name, now| earlier.resources.get(name).is_none_or(|then| now.watches > then.watches));
+        self
+    }
+}
+
 /// What clients asked of one resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct ResourceActivity {

@@ -37,7 +37,7 @@ pub(crate) struct Args {
     /// With a scenario: the node whose rules are examined [default: the first]
     #[arg(long, value_name = "NAME")]
     node: Option<String>,
-    /// With a scenario: the state after N `apply` steps.
+    /// With a scenario: the state after N changes by its steps: `apply`, `restart`, `stop`, `start`.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = index)]
     step: usize,
     /// With a scenario: send N new flows through each cascade in a lab. `auto` sends as many as it takes to detect a deviation

@@ -119,7 +119,7 @@ pub fn explain_programs(
         with_lab(&topology, &[], backend, |lab| {
             let (mut proxies, mut documents, _) = Proxies::install(lab, scenario, programs)?;
             for state in scenario.states().take(step + 1).skip(1) {
-                (documents, _) = proxies.apply(lab, scenario, state)?;
+                (documents, _) = proxies.apply(lab, scenario, state, &[])?;
             }
             let sent = match is_live {
                 true => {

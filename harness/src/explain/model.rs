@@ -14,7 +14,7 @@ pub struct Explanation {
     pub scenario: String,
     /// The scenario's file, as given on the command line.
     pub file: String,
-    /// The number of `apply` steps carried out before.
+    /// The number of changes of the cluster (`apply`, `restart`, `stop`, `start`) carried out before.
     pub step: usize,
     /// The packet that is explained.
     pub packet: FirstPacket,

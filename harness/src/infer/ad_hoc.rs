@@ -27,7 +27,7 @@ pub struct AdHocProbe {
     pub family: Option<String>,
     /// The sender's port.
     pub source_port: Option<u16>,
-    /// After how many `apply` of the scenario's steps.
+    /// After how many changes by the scenario's steps.
     pub step: usize,
 }
 

@@ -4,6 +4,7 @@
 //! [`Difference`]: what was expected, what was observed, and the reason. A flow delivered twice, missing flows and packets
 //! that belong to no flow are differences whatever is expected: nothing is ignored.
 
+mod during;
 mod flow;
 mod tally;
 mod words;
@@ -21,6 +22,7 @@ use crate::observation::Observation;
 use crate::scenario::{Expectation, Probe, SourceExpectation};
 use crate::stats::{FalseAlarmRate, Fit, Goal};
 
+pub(crate) use during::{expected_parts as during_parts, judge as judge_during};
 pub(crate) use tally::cells;
 pub(crate) use words::{expected_parts, observed_words};
 
@@ -97,6 +99,14 @@ pub enum Field {
     Balance,
     /// Whether a client stays with its endpoint.
     Affinity,
+    /// How many flows are lost during a change.
+    Lost,
+    /// How many flows are rejected during a change.
+    Rejected,
+    /// How many flows are sent to endpoints that are gone.
+    Gone,
+    /// The time in which flows follow a change.
+    FollowedWithin,
 }
 
 impl Field {
@@ -109,6 +119,10 @@ impl Field {
             Self::Reply => "reply",
             Self::Balance => "balance",
             Self::Affinity => "affinity",
+            Self::Lost => "lost",
+            Self::Rejected => "rejected",
+            Self::Gone => "gone",
+            Self::FollowedWithin => "followedWithin",
         }
     }
 }
@@ -137,9 +151,10 @@ pub(crate) fn judge(
     match observation {
         Observation::Flow(seen) => flow::judge(probe, expectation, seen, context, &mut findings),
         Observation::Tally(tally) => tally::judge(expectation, tally, context, &mut findings),
+        // What is expected of it is another type: see `judge_during`.
+        Observation::Stream(_) => {}
     }
-    let Findings { differences, shown, balance } = findings;
-    Judgment { held: differences.is_empty(), differences, shown, balance }
+    findings.into_judgment()
 }
 
 /// What judging has found so far.
@@ -151,6 +166,11 @@ struct Findings {
 }
 
 impl Findings {
+    fn into_judgment(self) -> Judgment {
+        let Self { differences, shown, balance } = self;
+        Judgment { held: differences.is_empty(), differences, shown, balance }
+    }
+
     fn differ(
         &mut self,
         field: Field,

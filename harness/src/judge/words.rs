@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::Field;
+use super::during::stream_words;
 use crate::observation::{Delivery, Observation, ObservedOutcome, Tally};
 use crate::scenario::{
     Balance, DropPlace, Expectation, ExpectedOutcome, Probe, RejectKind, ReplyExpectation, SourceExpectation, Target,
@@ -42,6 +43,7 @@ pub(crate) fn observed_words(observation: &Observation) -> String {
             }
         }
         Observation::Tally(tally) => tally_words(tally),
+        Observation::Stream(stream) => stream_words(stream),
     }
 }
 

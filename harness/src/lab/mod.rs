@@ -29,6 +29,7 @@ mod state;
 mod tracing;
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::thread;
 
 pub use backend::Backend;
@@ -59,7 +60,7 @@ use tokio::runtime::Runtime;
 /// A running lab. It belongs to the thread that it was made in.
 pub(crate) struct Lab {
     topology: Topology,
-    namespaces: Vec<Namespace>,
+    namespaces: Arc<Vec<Namespace>>,
     backend: Backend,
     /// The installed documents whose rules remember clients.
     remembering: Vec<Document>,
@@ -128,6 +129,7 @@ impl Lab {
         let cpu = cpu.map_err(|errno| LabError::Sandbox { what: "binding to a cpu", source: errno.into() })?;
         let barrier = Barrier::open(&namespaces[UNDERLAY], cpu)?;
         let (barrier, retired, remembering) = (Some(barrier), Vec::new(), memory::remembering(documents));
+        let namespaces = Arc::new(namespaces);
         Ok(Self { topology, namespaces, backend, remembering, runtime, cpu, barrier, retired, _stamping: stamping })
     }
 
@@ -148,10 +150,15 @@ impl Lab {
     /// As [`LabError::Rules`] says; the other documents are installed all the same. [`LabError::Unknown`] if one is for no
     /// namespace of this lab; then none is installed.
     pub(crate) fn install(&mut self, documents: &[Document]) -> Result<(), LabError> {
+        self.installer(documents).install(documents)
+    }
+
+    /// What installs documents from another thread, while this one goes on with the lab.
+    pub(crate) fn installer(&mut self, documents: &[Document]) -> Installer {
         let tables = |one: &Document| (one.netns.clone(), one.family, one.rules.mode(), one.is_other_tables());
         self.remembering.retain(|old| !documents.iter().any(|new| tables(old) == tables(new)));
         self.remembering.extend(memory::remembering(documents));
-        install::install_all(&self.namespaces, documents, self.backend, || Ok(()))
+        Installer { namespaces: Arc::clone(&self.namespaces), backend: self.backend }
     }
 
     /// Whether the lab has a namespace of this name.
@@ -171,7 +178,7 @@ impl Lab {
     /// If the kernel rejects one.
     pub(crate) fn write_settings_again(&self) -> Result<(), LabError> {
         let ipv6 = has_ipv6();
-        for (netns, namespace) in self.topology.namespaces.iter().zip(&self.namespaces) {
+        for (netns, namespace) in self.topology.namespaces.iter().zip(self.namespaces.iter()) {
             if netns.sysctls.iter().any(|sysctl| sysctl.asked_for.is_some()) {
                 for stage in [Stage::Empty, Stage::Up] {
                     namespace.run(|| settings::write(netns, stage, ipv6))??;
@@ -192,7 +199,7 @@ impl Lab {
     ///
     /// If the kernel rejects a route.
     pub(crate) fn reroute(&mut self, plan: Topology) -> Result<(), LabError> {
-        let changed = self.topology.namespaces.iter().zip(&plan.namespaces).zip(&self.namespaces);
+        let changed = self.topology.namespaces.iter().zip(&plan.namespaces).zip(self.namespaces.iter());
         for ((old, new), namespace) in changed.filter(|((old, new), _)| old.routes().ne(new.routes())) {
             let change = async { links::reroute(&mut Netlink::connect(namespace)?, old, new).await };
             self.runtime.block_on(change)?;
@@ -258,15 +265,6 @@ impl Lab {
         conntrack::call_each(namespaces::find(&self.namespaces, netns)?, calls)
     }
 
-    /// Deletes from a namespace's connection table what a kube-proxy deletes after a change.
-    ///
-    /// # Errors
-    ///
-    /// If the program is missing or rejects its arguments, the lab has no such namespace, or the kernel does not list or delete entries.
-    pub(crate) fn clean_up(&self, netns: &str, cleanup: &Cleanup) -> Result<(), LabError> {
-        conntrack::clean_up(namespaces::find(&self.namespaces, netns)?, cleanup)
-    }
-
     #[cfg(test)]
     /// The TCP, UDP and SCTP flows of a namespace's connection table.
     ///
@@ -287,6 +285,32 @@ impl Drop for Lab {
     fn drop(&mut self) {
         let channels = std::mem::take(&mut self.retired).into_iter();
         close_all(channels.chain(self.barrier.take().map(Barrier::into_channel)));
+    }
+}
+
+/// Installs documents in a lab's namespaces, from any thread.
+pub(crate) struct Installer {
+    namespaces: Arc<Vec<Namespace>>,
+    backend: Backend,
+}
+
+impl Installer {
+    /// Installs documents, each replacing the content of its tables.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lab::install`].
+    pub(crate) fn install(&self, documents: &[Document]) -> Result<(), LabError> {
+        install::install_all(&self.namespaces, documents, self.backend, || Ok(()))
+    }
+
+    /// Deletes from a namespace's connection table what a kube-proxy deletes after a change.
+    ///
+    /// # Errors
+    ///
+    /// If the program is missing or rejects its arguments, the lab has no such namespace, or the kernel does not list or delete entries.
+    pub(crate) fn clean_up(&self, netns: &str, cleanup: &Cleanup) -> Result<(), LabError> {
+        conntrack::clean_up(namespaces::find(&self.namespaces, netns)?, cleanup)
     }
 }
 

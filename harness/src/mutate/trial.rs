@@ -63,7 +63,7 @@ pub(super) fn trials(scenario: &Scenario, options: &Options) -> Result<Tried, Ru
 
 /// The tests that have a probe in a scenario's first state.
 fn tests_of_first_state(scenario: &Scenario) -> impl Iterator<Item = &Test> {
-    let changes = |test: &&Test| test.steps.iter().any(|step| matches!(step, Step::Apply(_) | Step::Wait(_)));
+    let changes = |test: &&Test| test.steps.iter().any(|step| step.change().is_some() || matches!(step, Step::Wait(_)));
     let whole = scenario.tests.iter().take_while(move |test| !changes(test));
     let starts = |test: &&Test| matches!(test.steps.first(), Some(Step::Probe(..)));
     whole.chain(scenario.tests.iter().find(changes).filter(starts))
@@ -74,7 +74,7 @@ fn probes_of_tests(scenario: &Scenario) -> impl Iterator<Item = &Probe> {
     let steps = scenario.tests.iter().flat_map(|test| &test.steps);
     steps.map_while(|step| match step {
         Step::Probe(probe, _) => Some(&**probe),
-        Step::Apply(_) | Step::Wait(_) => None,
+        Step::Change(_) | Step::During(_) | Step::Wait(_) => None,
     })
 }
 

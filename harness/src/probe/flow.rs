@@ -40,17 +40,19 @@ impl Wanted {
 
 /// Flows that are in flight.
 #[derive(Default)]
-struct Followed {
+pub(super) struct Followed {
     flows: Vec<One>,
     /// The flow of each key.
     by_key: HashMap<u32, usize>,
+    /// Whether what taps see of a flow is not kept.
+    is_without_paths: bool,
 }
 
-struct One {
+pub(super) struct One {
     sender: Sender,
     watch: Watch,
     /// What a process holds open until the flow has ended.
-    _started: Option<Started>,
+    started: Option<Started>,
 }
 
 /// The reply of a pod or host to a packet.
@@ -119,7 +121,7 @@ impl Prober<'_> {
     }
 
     /// Sends the first packet of a flow.
-    fn begin(&mut self, wanted: &Wanted) -> Result<One, ProbeError> {
+    pub(super) fn begin(&mut self, wanted: &Wanted) -> Result<One, ProbeError> {
         let Wanted { sender, to, protocol, via, .. } = *wanted;
         let tag = self.fresh_tag();
         let port = wanted.port.inspect(|port| self.ports.take(*port));
@@ -133,7 +135,7 @@ impl Prober<'_> {
             };
             self.put(netns, &packet, via)?;
             let watch = Watch::new(flow, tag, self.lab.name_of(netns), via).of_segment(wanted.segment);
-            return Ok(One { sender, watch, _started: None });
+            return Ok(One { sender, watch, started: None });
         }
         self.listen_in(sender.netns(), protocol)?;
         // Also where the kernel would not send there is something to receive: a REJECT in OUTPUT says so by ICMP.
@@ -142,18 +144,18 @@ impl Prober<'_> {
         if let Some(rejection) = &started.unsent {
             watch.unsent(rejection.clone());
         }
-        Ok(One { sender, watch, _started: Some(started) })
+        Ok(One { sender, watch, started: Some(started) })
     }
 
     /// Closes the raw listeners that were opened for a while.
-    fn hear_only(&mut self, before: &HashMap<NetnsId, Vec<u8>>) {
+    pub(super) fn hear_only(&mut self, before: &HashMap<NetnsId, Vec<u8>>) {
         for (netns, raw_listeners) in &mut self.raw_listeners {
             raw_listeners.keep(before.get(netns).map_or(&[], Vec::as_slice));
         }
     }
 
     /// Reads everything that was seen and received, and lets receivers and senders react. Returns how many packets there were.
-    fn look(&mut self, followed: &mut Followed) -> Result<usize, ProbeError> {
+    pub(super) fn look(&mut self, followed: &mut Followed) -> Result<usize, ProbeError> {
         let (mut packets, answers) = self.see(followed)?;
         packets += self.receive(followed)?;
         for Answer { netns, packet, via } in answers {
@@ -166,6 +168,7 @@ impl Prober<'_> {
     fn see(&mut self, followed: &mut Followed) -> Result<(usize, Vec<Answer>), ProbeError> {
         let (mut packets, mut answers) = (0, Vec::new());
         let mut buffer = [0; 2048];
+        let keeps_paths = !followed.is_without_paths;
         for tap in &self.taps {
             // Where packets loop, there is always one more.
             while packets <= MOST_PACKETS
@@ -176,7 +179,9 @@ impl Prober<'_> {
                     record.push(Capture { comment: self.comment.clone(), ..passing.capture() });
                 }
                 let Some(One { sender, watch, .. }) = followed.of(&passing.packet) else { continue };
-                watch.saw(&passing);
+                if keeps_paths {
+                    watch.saw(&passing);
+                }
                 let Some(netns) = passing.receiver else { continue };
                 if *sender == Sender::Wire(netns) && watch.is_for_sender(&passing.packet) {
                     let said = watch.came_back(&passing.packet);
@@ -216,7 +221,12 @@ impl Prober<'_> {
 }
 
 impl Followed {
-    fn add(&mut self, one: One) {
+    /// For so many flows that their paths would take too much room.
+    pub(super) fn without_paths() -> Self {
+        Self { is_without_paths: true, ..Self::default() }
+    }
+
+    pub(super) fn add(&mut self, one: One) {
         self.by_key.insert(one.watch.key(), self.flows.len());
         self.flows.push(one);
     }
@@ -226,8 +236,20 @@ impl Followed {
         self.flows.get_mut(*self.by_key.get(&packet.key()?)?)
     }
 
+    /// Whether the sender of a flow, by its number, has got an answer or a rejection.
+    pub(super) fn is_decided(&self, flow: usize) -> bool {
+        self.flows.get(flow).is_some_and(|one| one.watch.is_decided())
+    }
+
+    /// Ends a flow of a process, which gets no answer any more.
+    pub(super) fn close(&mut self, flow: usize) {
+        if let Some(one) = self.flows.get_mut(flow) {
+            one.started = None;
+        }
+    }
+
     /// What was found out, in the order of the flows.
-    fn finish(self) -> impl Iterator<Item = FlowObservation> {
+    pub(super) fn finish(self) -> impl Iterator<Item = FlowObservation> {
         self.flows.into_iter().map(|One { watch, .. }| watch.finish())
     }
 }
@@ -270,7 +292,7 @@ mod tests {
         let test = scenario.tests.iter().find(|test| test.name.contains("circles")).unwrap();
         match &test.steps[0] {
             Step::Probe(probe, _) => (**probe).clone(),
-            Step::Apply(_) | Step::Wait(_) => panic!("{} begins with a probe", test.name),
+            Step::Change(_) | Step::During(_) | Step::Wait(_) => panic!("{} begins with a probe", test.name),
         }
     }
 

@@ -11,6 +11,7 @@ mod progress;
 mod quiet;
 mod raw_listeners;
 mod sender;
+mod stream;
 mod tally;
 mod tap;
 mod watch;
@@ -20,6 +21,7 @@ mod worker;
 pub(crate) use ports::FIRST_PORT;
 pub(crate) use progress::Counting;
 pub use progress::Progress;
+pub(crate) use stream::{ChangeProgress, Stream};
 pub(crate) use work::FLUSH_EVERY;
 
 use std::collections::HashMap;
@@ -71,6 +73,21 @@ pub(crate) enum ProbeError {
     /// The rules' counters and the receivers disagree although no flow was lost or doubled: svclab's count is wrong.
     #[error("the rules' counters contradict what arrived: {}", list(.0))]
     Miscounted(Vec<Disagreement>),
+    /// Far fewer flows were sent than asked for, or none for a long time, so nothing is known of the time between them.
+    #[error(
+        "the sender was kept from sending: {sent} of {planned} flows at {rate}/s, with a pause of {}; nothing was judged",
+        crate::text::duration(*.pause)
+    )]
+    Starved {
+        /// Flows sent.
+        sent: u64,
+        /// Flows asked for.
+        planned: u64,
+        /// The rate asked for.
+        rate: u32,
+        /// The longest pause between two flows.
+        pause: Duration,
+    },
     /// A receive buffer overflowed, so the result of the probe is unknown.
     #[error("{count} packets at {place} were lost because they arrived faster than svclab reads")]
     Overrun {

@@ -113,6 +113,11 @@ impl Watch {
         self.unsent = Some(rejection);
     }
 
+    /// Whether an answer or a rejection has reached the sender.
+    pub(super) fn is_decided(&self) -> bool {
+        self.reply.is_some() || self.rejection.is_some() || self.unsent.is_some()
+    }
+
     /// The word that all its packets carry.
     pub(super) fn key(&self) -> u32 {
         self.key

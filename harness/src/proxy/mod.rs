@@ -25,6 +25,7 @@ mod synced;
 
 pub(crate) use error::ProxyError;
 pub use error::{NotApplicable, ProgramError};
+pub(crate) use process::Process;
 pub use program::{Launch, Program};
 pub use programs::{Programs, fit, partition};
 pub(crate) use proxies::{Proxies, SyncTime};

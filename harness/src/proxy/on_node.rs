@@ -14,6 +14,7 @@ use super::error::{ProxyError, Running};
 use super::process::Process;
 use super::program::{Files, Program};
 use super::signals::Signals;
+use crate::apiserver::ClientActivity;
 use crate::lab::{Lab, programs};
 use crate::topology::NetnsId;
 
@@ -25,12 +26,11 @@ pub(super) struct OnNode {
     pub(super) node: String,
     pub(super) families: Vec<Family>,
     netns: NetnsId,
-    /// The program in words.
-    program: String,
-    /// The program's release, if it has one.
-    release: Option<String>,
-    has_signals: bool,
-    process: Process,
+    program: Program,
+    /// `None` while it is stopped.
+    pub(super) process: Option<Process>,
+    /// What the programs before it have asked the API server for.
+    pub(super) before: ClientActivity,
     /// What the generator writes for this node: whether a change of objects is one of rules.
     expected: Vec<Option<Rules>>,
     /// The rules that were read last, by family.
@@ -38,34 +38,33 @@ pub(super) struct OnNode {
 }
 
 impl OnNode {
-    /// Starts the program; `search` is its `PATH`.
-    pub(super) fn start(
-        lab: &Lab,
-        cluster: &Cluster,
-        (node, netns): (&Node, NetnsId),
-        program: &Program,
-        search: &OsStr,
-    ) -> Result<Self, ProxyError> {
-        let words = program.words(&files(node, cluster, program)?);
-        let process = Process::start(lab, netns, &words, search).map_err(|error| error.of(program, &node.name))?;
-        let mut on_node = Self {
+    /// A program that does not run yet.
+    pub(super) fn new(node: &Node, netns: NetnsId, program: Program) -> Self {
+        Self {
             node: node.name.clone(),
             netns,
             families: Family::ALL.into_iter().filter(|family| node.internal_ip(*family).is_some()).collect(),
-            program: program.to_string(),
-            release: program.release().map(str::to_owned),
-            has_signals: program.has_signals(),
-            process,
+            program,
+            process: None,
+            before: ClientActivity::default(),
             expected: Vec::new(),
             rules: Vec::new(),
-        };
-        on_node.expects(cluster);
-        Ok(on_node)
+        }
+    }
+
+    /// Starts the program; `search` is its `PATH`.
+    pub(super) fn start(&mut self, lab: &Lab, cluster: &Cluster, search: &OsStr) -> Result<(), ProxyError> {
+        let Some(node) = cluster.node(&self.node) else { return Ok(()) };
+        let words = self.program.words(&files(node, cluster, &self.program)?);
+        let process = Process::start(lab, self.netns, &words, search);
+        self.process = Some(process.map_err(|error| error.of(&self.program, &node.name))?);
+        self.expects(cluster);
+        Ok(())
     }
 
     /// Whether rules are expected to change with the objects of a cluster.
     pub(super) fn expects(&mut self, cluster: &Cluster) -> bool {
-        let other = self.release.as_ref().filter(|release| **release != cluster.proxy.version);
+        let other = self.program.release().filter(|release| *release != cluster.proxy.version);
         let other = other.map(|release| cluster_of_release(cluster, release));
         let cluster = other.as_ref().unwrap_or(cluster);
         let Some(node) = cluster.node(&self.node) else { return false };
@@ -77,7 +76,7 @@ impl OnNode {
 
     /// Fails if the program has exited.
     pub(super) fn is_running(&mut self) -> Result<(), ProxyError> {
-        match self.process.exited() {
+        match self.process.as_mut().map_or(Ok(None), Process::exited) {
             Ok(None) => Ok(()),
             Ok(Some(status)) => Err(ProxyError::Exited { program: self.named(), status: status.to_string() }),
             Err(source) => Err(ProxyError::Wait { program: self.named(), source }),
@@ -86,13 +85,14 @@ impl OnNode {
 
     /// The program in errors.
     pub(super) fn named(&self) -> Box<Running> {
-        let (program, node, log) = (self.program.clone(), self.node.clone(), self.process.last_lines());
+        let log = self.process.as_ref().map(Process::last_lines).unwrap_or_default();
+        let (program, node) = (self.program.to_string(), self.node.clone());
         Box::new(Running { program, node, log })
     }
 
     /// What the program says of itself, if it has signals.
     pub(super) fn signals(&self, lab: &Lab) -> Result<Option<io::Result<Signals>>, ProxyError> {
-        Ok(if self.has_signals { Some(lab.inside(self.netns, Signals::ask)?) } else { None })
+        Ok(if self.program.has_signals() { Some(lab.inside(self.netns, Signals::ask)?) } else { None })
     }
 
     /// Reads the node's rules of each of its families.

@@ -26,6 +26,8 @@ const EMPTY_RUN: &str = "mount -t tmpfs tmpfs /run || exit 126\n";
 
 /// The time that the kernel may take to end all processes of a program.
 const END: Duration = Duration::from_secs(5);
+/// The time that a program may take to end by itself when it is told to.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// A call of a program outside of labs, as confined as in one: in namespaces of its own, without a network, and with an empty `/run`.
 ///
@@ -44,7 +46,7 @@ pub(super) fn outside_of_labs(words: &[&OsStr]) -> Result<Command, LabError> {
 }
 
 /// A running program; it ends with this value, and with the thread that started it.
-pub(super) struct Process {
+pub(crate) struct Process {
     child: Child,
     log: Log,
 }
@@ -77,14 +79,40 @@ impl Process {
     pub(super) fn last_lines(&self) -> String {
         self.log.last_lines()
     }
+
+    /// Ends it as a service manager does: by SIGTERM, and what is left after some seconds by SIGKILL.
+    pub(crate) fn stop(self) {
+        let first = self.first_processes();
+        // The kernel drops a signal to the first process of a namespace that has no handler for it; elsewhere it would end the program.
+        let handling: Vec<i32> = first.into_iter().filter(|pid| handles_termination(*pid)).collect();
+        for pid in &handling {
+            let _ = kill(Pid::from_raw(*pid), Signal::SIGTERM);
+        }
+        if !handling.is_empty() {
+            self.log.is_closed_within(GRACE);
+        }
+    }
+
+    /// The children of what made the program's namespace: its first process, while it lives.
+    fn first_processes(&self) -> Vec<i32> {
+        let parent = self.child.id();
+        let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
+        children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+    }
+}
+
+/// Whether a process has a handler for SIGTERM.
+fn handles_termination(pid: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+    caught >> (Signal::SIGTERM as i32 - 1) & 1 == 1
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
         // The first process of the namespace goes before `unshare`, which waits for it: an orphan would wait for the host's `init`.
-        let parent = self.child.id();
-        let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
-        let children: Vec<i32> = children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+        let children = self.first_processes();
         for pid in &children {
             // It may have ended in the meantime; its PID stays reserved until `unshare` has waited for it.
             let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);

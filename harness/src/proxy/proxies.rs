@@ -1,5 +1,6 @@
 //! The programs of all nodes of a lab, and the API server that they watch.
 
+use std::ffi::OsString;
 use std::net::TcpListener;
 use std::ops::RangeInclusive;
 use std::thread;
@@ -12,7 +13,7 @@ use super::configuration::SERVER;
 use super::error::ProxyError;
 use super::objects::objects;
 use super::on_node::{OnNode, search_path};
-use super::process::StartError;
+use super::process::{Process, StartError};
 use super::programs::Programs;
 use super::synced::{Change, LOOK, Look, Wait};
 use crate::apiserver::{ApiServer, Settings};
@@ -29,8 +30,17 @@ pub(crate) struct Proxies {
     // Programs end before the server that they watch.
     nodes: Vec<OnNode>,
     server: ApiServer,
+    /// The `PATH` of programs.
+    search: OsString,
     mode: ProxyMode,
     limit: Duration,
+}
+
+/// A change that programs are following.
+pub(crate) struct Begun {
+    /// For each node.
+    changes: Vec<Change>,
+    has_started: bool,
 }
 
 /// How long a program took to follow a change.
@@ -92,28 +102,73 @@ impl Proxies {
         let server = ApiServer::start(settings, objects(cluster), listeners)?;
         let search = search_path(lab)?;
         let start = |(node, netns): (&Node, NetnsId)| {
-            let program = programs.of(scenario, &node.name)?;
-            OnNode::start(lab, cluster, (node, netns), program, &search)
+            let mut on_node = OnNode::new(node, netns, programs.of(scenario, &node.name)?.clone());
+            on_node.start(lab, cluster, &search)?;
+            Ok(on_node)
         };
-        let nodes = places.into_iter().map(start).collect::<Result<Vec<_>, _>>()?;
-        let mut proxies = Self { nodes, server, mode: cluster.proxy.mode, limit: programs.limit() };
+        let nodes = places.into_iter().map(start).collect::<Result<Vec<_>, ProxyError>>()?;
+        let mut proxies = Self { nodes, server, search, mode: cluster.proxy.mode, limit: programs.limit() };
         let change = Change { version: 0, time, begin, is_of_rules: true };
         let times = proxies.follow(lab, |_| change)?;
         Ok((proxies, times))
     }
 
-    /// Gives the API server the objects of another state, and waits until all programs have written its rules. Returns what is
-    /// installed then.
+    /// Gives the API server the objects of another state, ends and starts the programs that do not run in one of both states or are
+    /// restarted, and waits until all that run have written their rules. Returns what is installed then.
     pub(crate) fn apply(
         &mut self,
         lab: &mut Lab,
         scenario: &Scenario,
         cluster: &Cluster,
+        restarted: &[String],
     ) -> Result<(Vec<Document>, Vec<SyncTime>), ProxyError> {
+        self.ending(cluster, restarted)?.into_iter().for_each(Process::stop);
+        let begun = self.begin(lab, cluster)?;
+        self.finish(lab, scenario, cluster, &begun)
+    }
+
+    /// The programs that are to be ended before a change: those that do not run in the state after it, and those that are restarted.
+    pub(crate) fn ending(&mut self, cluster: &Cluster, restarted: &[String]) -> Result<Vec<Process>, ProxyError> {
+        let is_ending =
+            |on_node: &&mut OnNode| cluster.stopped.contains_key(&on_node.node) || restarted.contains(&on_node.node);
+        let end = |on_node: &mut OnNode| {
+            on_node.is_running()?;
+            Ok(on_node.process.take())
+        };
+        let ended = self.nodes.iter_mut().filter(is_ending).map(end).collect::<Result<Vec<_>, ProxyError>>();
+        Ok(ended?.into_iter().flatten().collect())
+    }
+
+    /// Gives the API server the objects of another state, and starts the programs that run in it and do not yet. From the lab's thread.
+    pub(crate) fn begin(&mut self, lab: &Lab, cluster: &Cluster) -> Result<Begun, ProxyError> {
         let (begin, time) = (Instant::now(), since_1970());
-        let changed: Vec<bool> = self.nodes.iter_mut().map(|on_node| on_node.expects(cluster)).collect();
+        let mut changed: Vec<bool> = self.nodes.iter_mut().map(|on_node| on_node.expects(cluster)).collect();
         let version = self.server.replace(objects(cluster))?;
-        let times = self.follow(lab, |index| Change { version, time, begin, is_of_rules: changed[index] })?;
+        let is_to_run = |on_node: &OnNode| !cluster.stopped.contains_key(&on_node.node);
+        let mut has_started = false;
+        for (index, (on_node, is_of_rules)) in self.nodes.iter_mut().zip(&mut changed).enumerate() {
+            if on_node.process.is_none() && is_to_run(on_node) {
+                on_node.before = self.server.clients(index);
+                on_node.start(lab, cluster, &self.search)?;
+                (*is_of_rules, has_started) = (true, true);
+            }
+        }
+        let changes = changed.into_iter().map(|is_of_rules| Change { version, time, begin, is_of_rules }).collect();
+        Ok(Begun { changes, has_started })
+    }
+
+    /// Waits until all programs that run have written the rules of a change that was begun. Returns what is installed then.
+    pub(crate) fn finish(
+        &mut self,
+        lab: &mut Lab,
+        scenario: &Scenario,
+        cluster: &Cluster,
+        begun: &Begun,
+    ) -> Result<(Vec<Document>, Vec<SyncTime>), ProxyError> {
+        let times = self.follow(lab, |index| begun.changes[index])?;
+        if begun.has_started {
+            lab.write_settings_again()?;
+        }
         let documents = self.documents(scenario, cluster, false)?;
         lab.adopt(&documents);
         Ok((documents, times))
@@ -141,16 +196,17 @@ impl Proxies {
         })
     }
 
-    /// Waits until all programs have followed a change.
+    /// Waits until all programs that run have followed a change.
     fn follow(&mut self, lab: &Lab, change: impl Fn(usize) -> Change) -> Result<Vec<SyncTime>, ProxyError> {
         let deadline = Instant::now() + self.limit;
-        let mut waits: Vec<Option<Wait>> = (0..self.nodes.len()).map(|index| Some(Wait::new(change(index)))).collect();
+        let wait = |(index, on_node): (usize, &OnNode)| on_node.process.is_some().then(|| Wait::new(change(index)));
+        let mut waits: Vec<Option<Wait>> = self.nodes.iter().enumerate().map(wait).collect();
         let mut times = Vec::new();
         loop {
             for (index, (on_node, waiting)) in self.nodes.iter_mut().zip(&mut waits).enumerate() {
                 let Some(wait) = waiting else { continue };
                 on_node.is_running()?;
-                let client = self.server.clients(index);
+                let client = self.server.clients(index).since(&on_node.before);
                 let mode = self.mode;
                 match wait.look(&client, on_node.signals(lab)?, || on_node.read(lab, mode))? {
                     Look::NotYet => {}

@@ -19,23 +19,38 @@ pub(crate) fn probe_words(probe: &Probe) -> String {
 /// The probes of a test in order, each in a line: see [`probe_words`]. Where there are several, the number of the step comes
 /// first; if a step has one for each address family, the family follows.
 pub(crate) fn probe_titles(test: &Test) -> Vec<String> {
-    let span_of = |step: &Step| match step {
-        Step::Probe(probe, _) => Some(probe.span.clone()),
-        Step::Apply(_) | Step::Wait(_) => None,
-    };
-    let spans: Vec<_> = test.steps.iter().map(span_of).collect();
-    let mut steps = spans.clone();
-    steps.dedup_by(|next, step| next.is_some() && next == step);
-    let title = |step: &Step| {
-        let Step::Probe(probe, _) = step else { return None };
-        let own = Some(&probe.span);
-        let number = steps.iter().position(|span| span.as_ref() == own).filter(|_| steps.len() > 1);
-        let number = number.map(|index| format!("step {}: ", index + 1)).unwrap_or_default();
-        let twins = spans.iter().filter(|span| span.as_ref() == own).count();
-        let family = if twins > 1 { format!(" over {}", Family::of(probe.to.address)) } else { String::new() };
-        Some(format!("{number}{}{family}", probe_words(probe)))
-    };
-    test.steps.iter().filter_map(title).collect()
+    // A step as written, with its probes: it has one of them for each address family.
+    let mut steps: Vec<Vec<&Probe>> = Vec::new();
+    for step in &test.steps {
+        let probes = probes_of(step);
+        let is_twin = |before: &&mut Vec<&Probe>| match (before.first(), probes.first()) {
+            (Some(one), Some(other)) => one.span == other.span,
+            _ => false,
+        };
+        match steps.last_mut().filter(is_twin) {
+            Some(before) => before.extend(probes),
+            None => steps.push(probes),
+        }
+    }
+    let are_several = steps.len() > 1;
+    let titles = (1..).zip(&steps).flat_map(|(number, probes)| {
+        let number = if are_several { format!("step {number}: ") } else { String::new() };
+        probes.iter().map(move |probe| {
+            let twins = probes.iter().filter(|other| other.span == probe.span).count();
+            let family = if twins > 1 { format!(" over {}", Family::of(probe.to.address)) } else { String::new() };
+            format!("{number}{}{family}", probe_words(probe))
+        })
+    });
+    titles.collect()
+}
+
+/// The probes of a step.
+fn probes_of(step: &Step) -> Vec<&Probe> {
+    match step {
+        Step::Probe(probe, _) => vec![probe],
+        Step::During(during) => during.probes.iter().map(|one| &one.probe).collect(),
+        Step::Change(_) | Step::Wait(_) => Vec::new(),
+    }
 }
 
 pub(super) fn direction(direction: Direction) -> &'static str {

@@ -134,6 +134,9 @@ pub(crate) struct Check {
     /// The shares of endpoints.
     #[serde(default)]
     pub(crate) balance: Option<Balance>,
+    /// Flows during a change.
+    #[serde(default)]
+    pub(crate) during: Option<During>,
     /// The three sources.
     #[serde(default)]
     pub(crate) diagnosis: Option<Sources>,
@@ -205,6 +208,43 @@ pub(crate) struct Endpoint {
     pub(crate) low: f64,
     /// The upper end of the confidence interval.
     pub(crate) high: f64,
+}
+
+/// Flows that were sent at a rate during a change.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(crate) struct During {
+    /// The node that the sender is on.
+    pub(crate) node: Option<String>,
+    /// Flows per second.
+    pub(crate) rate: u32,
+    /// How long before the change, in seconds.
+    pub(crate) before: f64,
+    /// How long from the change on, in seconds.
+    pub(crate) after: f64,
+    /// The number of flows.
+    pub(crate) sent: u64,
+    /// When they followed the change.
+    pub(crate) follows: Option<Follows>,
+    /// What became of them over time.
+    pub(crate) timeline: Vec<TimelineRow>,
+}
+
+/// When flows followed a change.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(crate) struct Follows {
+    /// When the first did, in seconds from the change.
+    pub(crate) first: Option<f64>,
+}
+
+/// What became of some of the flows over time.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct TimelineRow {
+    /// The endpoint, or what became of them.
+    pub(crate) name: String,
+    /// What became of them: `answered`, `gone`, `rejected` or `lost`.
+    pub(crate) fate: String,
+    /// The number of flows in each part of the time.
+    pub(crate) counts: Vec<u32>,
 }
 
 /// The three sources on one flow.

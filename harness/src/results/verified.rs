@@ -133,6 +133,7 @@ pub(super) fn check(title: &str, status: Status) -> Check {
         differences: Vec::new(),
         shown: Vec::new(),
         balance: None,
+        during: None,
         diagnosis: None,
         rules: Vec::new(),
         look: None,

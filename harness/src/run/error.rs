@@ -68,6 +68,12 @@ pub(crate) enum RunError {
     Panic(String),
 }
 
+impl From<ProbeError> for RunError {
+    fn from(error: ProbeError) -> Self {
+        Self::Prober(error)
+    }
+}
+
 impl From<PredictError> for RunError {
     fn from(error: PredictError) -> Self {
         Self::Unwalkable(Box::new(error))
@@ -145,6 +151,11 @@ fn probe_cause(error: &ProbeError) -> (Cause, Option<String>) {
             let help = "Look for rules that duplicate packets or send them in a loop. If there are none, run svclab with sudo, or allow \
                         larger buffers: \
                         `sudo sysctl -w net.core.rmem_max=4194304`.";
+            (Cause::Environment, Some(help.to_owned()))
+        }
+        ProbeError::Starved { .. } => {
+            let help =
+                "The machine is too busy for this rate: lower `rate`, or run fewer labs in parallel (`--jobs 1`).";
             (Cause::Environment, Some(help.to_owned()))
         }
         ProbeError::TimedOut(_) => {

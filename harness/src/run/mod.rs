@@ -138,7 +138,7 @@ pub fn balance_errors(scenarios: &[&Scenario], goal: &Goal) -> Vec<Vec<Diagnosti
             let Trouble { message, help, .. } = session::flows(probe, expectation, &goal).err()?.into_trouble();
             Some(Diagnostic { span: probe.span.clone(), length: 1, message, help, also: None })
         }
-        Step::Apply(_) | Step::Wait(_) => None,
+        Step::Change(_) | Step::During(_) | Step::Wait(_) => None,
     };
     let of_scenario =
         |scenario: &&Scenario| scenario.tests.iter().flat_map(|test| &test.steps).filter_map(error).collect();

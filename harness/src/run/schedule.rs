@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::Options;
-use crate::scenario::{Scenario, Step};
+use crate::scenario::Scenario;
 
 /// A scenario that is to be run.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub(super) fn schedule<'s>(scenarios: &'s [Scenario], options: &Options) -> Vec<
 
 /// Whether tests do not build on changes of earlier tests.
 fn is_unordered(scenario: &Scenario) -> bool {
-    !scenario.tests.iter().flat_map(|test| &test.steps).any(|step| matches!(step, Step::Apply(_)))
+    !scenario.tests.iter().flat_map(|test| &test.steps).any(|step| step.change().is_some())
 }
 
 /// SplitMix64: the order of a seed is the same on every machine.

@@ -1,15 +1,17 @@
 //! One scenario, from its plan to its last judgment.
 
+mod during;
 mod probing;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 use std::{fs, io};
 
-use svclab_rules::cluster::Cluster;
-use svclab_rules::conntrack::cleanup;
+use svclab_rules::cluster::{Cluster, Node};
+use svclab_rules::conntrack::{Cleanup, cleanup};
 use svclab_rules::ruleset::Unsupported;
 
 pub(super) use self::probing::flows;
@@ -17,7 +19,7 @@ use super::attempt::{Assignment, Attempt, Supervisor};
 use super::diagnosis::Failure;
 use super::{RunError, artifacts, capture};
 use crate::documents::Document;
-use crate::lab::{Lab, Listing, generate_for_lab, with_lab};
+use crate::lab::{Installer, Lab, LabError, Listing, generate_for_lab, with_lab};
 use crate::observation::Observation;
 use crate::output;
 use crate::probe::Prober;
@@ -25,9 +27,9 @@ use crate::proxy::{self, Proxies};
 use crate::report::{
     Diagnosis, ProbeReport, RuleExcerpt, Status, SyncTime, TestReport, Trouble, pcapng, probe_titles, probe_words,
 };
-use crate::scenario::{Probe, Scenario, Step, Test};
+use crate::scenario::{Change, Probe, Scenario, Step, Test};
 use crate::stats::Goal;
-use crate::topology::{self, Topology};
+use crate::topology;
 
 /// The tests of a scenario in their lab.
 pub(crate) struct Session<'lab, 'scenario> {
@@ -49,6 +51,26 @@ pub(crate) struct Session<'lab, 'scenario> {
     /// Where the test's last flow of each family was delivered, IPv4 first.
     delivered: [Option<SocketAddr>; 2],
     goal: Goal,
+}
+
+/// What kube-proxies do after a change, with the generator's rules.
+struct Sync {
+    /// What is installed then.
+    documents: Vec<Document>,
+    /// What of it is written.
+    written: Vec<Document>,
+    /// The connections that are deleted, by namespace.
+    cleanups: Vec<(String, Cleanup)>,
+}
+
+impl Sync {
+    fn install(&self, installer: &Installer) -> Result<(), LabError> {
+        installer.install(&self.written)
+    }
+
+    fn clean_up(&self, installer: &Installer) -> Result<(), LabError> {
+        self.cleanups.iter().try_for_each(|(netns, cleanup)| installer.clean_up(netns, cleanup))
+    }
 }
 
 /// A probe that failed.
@@ -152,7 +174,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             if is_chosen(test) && !self.holds(test)? {
                 failing.push(test.name.as_str());
             }
-            let is_last = test.steps.iter().any(|step| matches!(step, Step::Apply(_) | Step::Wait(_)));
+            let is_last = test.steps.iter().any(|step| step.change().is_some() || matches!(step, Step::Wait(_)));
             if is_last || !all && !failing.is_empty() {
                 break;
             }
@@ -226,7 +248,11 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         self.delivered = [None; 2];
         for step in &test.steps {
             let carried_out = match step {
-                Step::Apply(cluster) => self.apply(cluster),
+                Step::Change(change) => self.change(change),
+                Step::During(during) if is_chosen && error.is_none() => {
+                    self.during(during).map(|reports| probes.extend(reports))
+                }
+                Step::During(during) => self.change(&during.change),
                 Step::Wait(time) if is_chosen && error.is_none() => {
                     let failed = |source| RunError::Probe { span: test.span.clone(), source: Box::new(source) };
                     self.prober.wait(*time).map_err(failed)
@@ -246,35 +272,76 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         (error, None)
     }
 
-    /// Changes the cluster's objects, as an API server would, and lets every node sync its rules and forget connections.
-    fn apply(&mut self, cluster: &Cluster) -> Result<(), RunError> {
+    fn change(&mut self, change: &Change) -> Result<(), RunError> {
+        match change {
+            Change::State(cluster) => self.apply(cluster, &[]),
+            Change::Restart(nodes) => self.apply(&self.cluster.clone(), nodes),
+        }
+    }
+
+    /// Changes the cluster's objects, as an API server would, stops, starts and restarts kube-proxies, and lets those that run sync
+    /// their node's rules and forget connections.
+    fn apply(&mut self, cluster: &Cluster, restarted: &[String]) -> Result<(), RunError> {
         let plan = topology::plan_at(self.scenario, cluster);
-        self.documents = match &mut self.proxies {
+        let documents = match &mut self.proxies {
             Some(proxies) => {
                 self.prober.lab().reroute(plan)?;
-                let (documents, times) = proxies.apply(self.prober.lab(), self.scenario, cluster)?;
+                let (documents, times) = proxies.apply(self.prober.lab(), self.scenario, cluster, restarted)?;
                 self.syncs.extend(sync_times(self.applied + 1, times));
                 documents
             }
-            None => self.sync(cluster, plan)?,
+            None => {
+                let sync = self.sync(cluster, restarted)?;
+                let installer = self.prober.lab().installer(&sync.written);
+                sync.install(&installer)?;
+                self.prober.lab().reroute(plan)?;
+                sync.clean_up(&installer)?;
+                sync.documents
+            }
         };
+        self.become_state(cluster, documents)
+    }
+
+    /// Goes on with the state that the lab is in now.
+    fn become_state(&mut self, cluster: &Cluster, documents: Vec<Document>) -> Result<(), RunError> {
+        self.documents = documents;
         self.prober.follow(cluster).map_err(RunError::Prober)?;
         self.cluster = cluster.clone();
         self.applied += 1;
         Ok(())
     }
 
-    /// Installs the rules that the generator writes for another state, and deletes connections as its kube-proxy does.
-    fn sync(&mut self, cluster: &Cluster, plan: Topology) -> Result<Vec<Document>, RunError> {
+    /// What kube-proxies do for another state, with the generator's rules. One that has started writes all rules, and knows of nothing
+    /// before.
+    fn sync(&mut self, cluster: &Cluster, restarted: &[String]) -> Result<Sync, RunError> {
         let documents = self.prober.lab().generate(self.scenario, cluster)?;
-        let changed: Vec<Document> = documents.iter().filter(|new| !self.documents.contains(new)).cloned().collect();
-        self.prober.lab().install(&changed)?;
-        self.prober.lab().reroute(plan)?;
-        for node in &cluster.nodes {
-            let cleanup = cleanup(&self.cluster, cluster, node).map_err(Unsupported::from)?;
-            self.prober.lab().clean_up(&format!("node/{}", node.name), &cleanup)?;
+        let runs = |node: &str| !cluster.stopped.contains_key(node);
+        let was_stopped = |node: &str| self.cluster.stopped.contains_key(node);
+        let has_started = |node: &str| runs(node) && was_stopped(node) || restarted.iter().any(|one| one == node);
+        let is_written =
+            |new: &&Document| !self.documents.contains(new) || new.netns.strip_prefix("node/").is_some_and(has_started);
+        let written = documents.iter().filter(is_written).cloned().collect();
+        let nothing = Cluster::default();
+        let cleanup = |node: &Node| {
+            let before = if has_started(&node.name) { &nothing } else { &self.cluster };
+            Ok((format!("node/{}", node.name), cleanup(before, cluster, node).map_err(Unsupported::from)?))
+        };
+        let cleanups = cluster.nodes.iter().filter(|node| runs(&node.name)).map(cleanup);
+        let cleanups = cleanups.collect::<Result<_, RunError>>()?;
+        Ok(Sync { documents, written, cleanups })
+    }
+
+    /// Makes the lab what it was in a state before.
+    fn return_to(&mut self, state: &Cluster) -> Result<(), RunError> {
+        if self.proxies.is_some() {
+            // A program that does not run keeps the rules of its time: all are brought there, and this one is stopped.
+            let mut stopped = BTreeMap::new();
+            for (node, then) in &state.stopped {
+                self.apply(&Cluster { stopped: stopped.clone(), ..Cluster::clone(then) }, &[])?;
+                stopped.insert(node.clone(), Arc::clone(then));
+            }
         }
-        Ok(documents)
+        self.apply(state, &[])
     }
 
     /// Writes what the taps saw to the scenario's file below the folder: see [`capture::place`].
@@ -313,7 +380,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         if self.applied != applied
             && let Some(state) = self.scenario.states().nth(applied)
         {
-            self.apply(state)?;
+            self.return_to(state)?;
             self.applied = applied;
         }
         self.prober.lab().forget()?;

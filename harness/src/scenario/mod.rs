@@ -20,11 +20,11 @@ mod tests;
 
 pub(crate) use crate::input::{Diagnostic, Diagnostics, MOST_FLOWS, Span};
 pub use model::{
-    Balance, Cni, CniKind, Destination, DropPlace, Expectation, ExpectedOutcome, Flows, Host, Install, Note,
-    OtherRules, Overlay, Place, Probe, RejectKind, Releases, ReplyExpectation, Scenario, Setting, SourceExpectation,
-    Step, Target, TcpFlags, Test, Tests, Vantage,
+    Balance, Bounds, Change, Cni, CniKind, Destination, DropPlace, During, DuringExpectation, DuringProbe, Expectation,
+    ExpectedOutcome, Flows, Host, Install, Note, OtherRules, Overlay, Place, Probe, RejectKind, Releases,
+    ReplyExpectation, Scenario, Setting, SourceExpectation, Step, Target, TcpFlags, Test, Tests, Vantage,
 };
-pub(crate) use model::{VantageKind, pod_label, short_name};
+pub(crate) use model::{VantageKind, flows as flows_at_rate, pod_label, short_name};
 pub use plain::{PlainCluster, cluster, proxy_config};
 pub(crate) use print::PlannedOutcome;
 pub use print::{PlannedTest, print};

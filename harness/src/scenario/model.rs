@@ -1,5 +1,7 @@
 //! The resolved scenario: every reference looked up, every default filled in.
 
+mod during;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
@@ -15,6 +17,8 @@ use svclab_rules::ruleset::Rules;
 use super::tag::Tag;
 use crate::input::Span;
 pub use crate::wire::{RejectKind, TcpFlags};
+pub(crate) use during::flows;
+pub use during::{Bounds, During, DuringExpectation, DuringProbe};
 
 /// Something worth knowing that is not an error, for example an object that was ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -77,22 +81,26 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// The states of the cluster: the initial one, then the one after each `apply`.
+    /// The states of the cluster: the initial one, then the one after each change.
     pub fn states(&self) -> impl Iterator<Item = &Cluster> {
-        let applied = self.tests.iter().flat_map(|test| &test.steps).filter_map(|step| match step {
-            Step::Apply(state) => Some(&**state),
-            Step::Probe(..) | Step::Wait(_) => None,
+        let changes = self.tests.iter().flat_map(|test| &test.steps).filter_map(Step::change);
+        let after = changes.scan(&self.cluster, |now, change| {
+            if let Change::State(state) = change {
+                *now = state;
+            }
+            Some(*now)
         });
-        std::iter::once(&self.cluster).chain(applied)
+        std::iter::once(&self.cluster).chain(after)
     }
 
-    /// The same, to be changed.
+    /// The states that differ, to be changed.
     pub(crate) fn states_mut(&mut self) -> impl Iterator<Item = &mut Cluster> {
-        let applied = self.tests.iter_mut().flat_map(|test| &mut test.steps).filter_map(|step| match step {
-            Step::Apply(state) => Some(&mut **state),
+        let changed = self.tests.iter_mut().flat_map(|test| &mut test.steps).filter_map(|step| match step {
+            Step::Change(change) => change.state_mut(),
+            Step::During(during) => during.change.state_mut(),
             Step::Probe(..) | Step::Wait(_) => None,
         });
-        std::iter::once(&mut self.cluster).chain(applied)
+        std::iter::once(&mut self.cluster).chain(changed)
     }
 }
 
@@ -227,12 +235,45 @@ pub struct Test {
 /// A step of a test.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// The cluster's objects become these; rules are synced on every node.
-    Apply(Box<Cluster>),
+    /// The cluster changes.
+    Change(Change),
     /// Packets are sent and their outcome is judged.
     Probe(Box<Probe>, Expectation),
+    /// The cluster changes while flows are sent.
+    During(Box<During>),
     /// Nothing is sent for this long, so that what kernels remember gets older.
     Wait(Duration),
+}
+
+impl Step {
+    /// The change of the cluster that it makes, if it makes one.
+    pub fn change(&self) -> Option<&Change> {
+        match self {
+            Self::Change(change) => Some(change),
+            Self::During(during) => Some(&during.change),
+            Self::Probe(..) | Self::Wait(_) => None,
+        }
+    }
+}
+
+/// A change of the cluster.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// This is its state from now on: objects have changed, or kube-proxies are stopped or started. Rules are synced on every node
+    /// where a kube-proxy runs.
+    State(Box<Cluster>),
+    /// The kube-proxies of these nodes are restarted: each writes all of its rules anew.
+    Restart(Vec<String>),
+}
+
+impl Change {
+    /// The state that it leads to, to be changed; `None` if that is the one before.
+    fn state_mut(&mut self) -> Option<&mut Cluster> {
+        match self {
+            Self::State(state) => Some(state),
+            Self::Restart(_) => None,
+        }
+    }
 }
 
 /// Packets to send.

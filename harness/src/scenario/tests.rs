@@ -71,7 +71,7 @@ fn steps(scenario: &Scenario) -> Vec<&Step> {
 fn probe<'s>(step: &&'s Step) -> Option<(&'s Probe, &'s Expectation)> {
     match step {
         Step::Probe(probe, expectation) => Some((probe, expectation)),
-        Step::Apply(_) | Step::Wait(_) => None,
+        Step::Change(_) | Step::During(_) | Step::Wait(_) => None,
     }
 }
 
@@ -109,7 +109,7 @@ fn the_example_becomes_a_model() {
     );
     assert_eq!(probes[1].1.balance, Some(Balance::Even));
     assert_eq!(probes[1].1.outcome, probes[0].1.outcome);
-    let Step::Apply(after) = steps[2] else { panic!("the third step is a change") };
+    let Step::Change(Change::State(after)) = steps[2] else { panic!("the third step is a change") };
     assert_eq!(after.slices[0].endpoints[0].addresses, [ip("10.244.2.3")]);
     assert_eq!(probes[2].1.outcome, Some(ExpectedOutcome::Delivered(vec![nginx("nginx-new", "10.244.2.3")])));
 }

@@ -45,28 +45,9 @@ impl<'a> Context<'a> {
         Ok(Self { hosts, network, with_defaults: OnceLock::new(), promises, comparison })
     }
 
-    /// The question that a probe puts to the promise: an outside host's packet to a service address enters at the node that the
-    /// network routes it to, unless the probe names one. `None` for an outside host without an address of the destination's
-    /// family, and for a segment that opens no connection.
+    /// The question that a probe puts to the promise: see [`question`].
     pub(crate) fn question(&self, probe: &Probe) -> Option<Question> {
-        if probe.tcp_flags.is_some() {
-            return None;
-        }
-        let from = match &probe.from {
-            Vantage::Pod(name) => VantagePoint::Pod(name.clone()),
-            Vantage::Node(name) => VantagePoint::Node(name.clone()),
-            Vantage::Localhost(name) => VantagePoint::Localhost(name.clone()),
-            Vantage::Host(name) => {
-                let host = self.hosts.iter().find(|host| host.name == *name)?;
-                let own = host.ips.iter().find(|ip| Family::of(**ip) == Family::of(probe.to.address))?;
-                VantagePoint::Outside(*own)
-            }
-        };
-        let to = SocketAddr::new(probe.to.address, probe.to.port);
-        let is_outside = matches!(from, VantagePoint::Outside(_));
-        let entry = || self.network.topology().entry_node(to.ip()).filter(|_| is_outside);
-        let entry = || entry().and_then(Netns::node_name).map(str::to_owned);
-        Some(Question { from, to, protocol: probe.protocol, via: probe.to.via.clone().or_else(entry) })
+        question(self.hosts, self.network.topology(), probe)
     }
 
     /// The Service API's answer to a question.
@@ -84,4 +65,28 @@ impl<'a> Context<'a> {
     pub(super) fn with_defaults(&self) -> &Network<'a> {
         self.with_defaults.get_or_init(|| self.network.with_default_settings())
     }
+}
+
+/// The question that a probe puts to the promise: an outside host's packet to a service address enters at the node that the
+/// network routes it to, unless the probe names one. `None` for an outside host without an address of the destination's
+/// family, and for a segment that opens no connection.
+pub(crate) fn question(hosts: &[Host], topology: &Topology, probe: &Probe) -> Option<Question> {
+    if probe.tcp_flags.is_some() {
+        return None;
+    }
+    let from = match &probe.from {
+        Vantage::Pod(name) => VantagePoint::Pod(name.clone()),
+        Vantage::Node(name) => VantagePoint::Node(name.clone()),
+        Vantage::Localhost(name) => VantagePoint::Localhost(name.clone()),
+        Vantage::Host(name) => {
+            let host = hosts.iter().find(|host| host.name == *name)?;
+            let own = host.ips.iter().find(|ip| Family::of(**ip) == Family::of(probe.to.address))?;
+            VantagePoint::Outside(*own)
+        }
+    };
+    let to = SocketAddr::new(probe.to.address, probe.to.port);
+    let is_outside = matches!(from, VantagePoint::Outside(_));
+    let entry = || topology.entry_node(to.ip()).filter(|_| is_outside);
+    let entry = || entry().and_then(Netns::node_name).map(str::to_owned);
+    Some(Question { from, to, protocol: probe.protocol, via: probe.to.via.clone().or_else(entry) })
 }

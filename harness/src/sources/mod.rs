@@ -15,7 +15,7 @@ mod words;
 
 pub use disagreement::Disagreement;
 
-pub(crate) use context::Context;
+pub(crate) use context::{Context, question};
 pub(crate) use outcome::{FlowOutcome, outcome_words};
 pub(crate) use part::Sources;
 pub(crate) use words::promise_words;

@@ -12,7 +12,7 @@ use svclab_rules::cluster::{
 use svclab_rules::iptables::RuleSet;
 
 use super::*;
-use crate::scenario::{Cni, CniKind, Install, OtherRules, Overlay, Setting, Span};
+use crate::scenario::{Change, Cni, CniKind, Install, OtherRules, Overlay, Setting, Span, Step};
 
 /// The interface that packets leave by.
 fn interface_of(hop: Hop) -> Option<u32> {
@@ -230,7 +230,7 @@ fn states_differ_in_routes_alone() {
     later.pods[0].name.name = "newcomer".to_owned();
     later.services.push(service(ExternalTrafficPolicy::Cluster));
     let span = Span { file: "plan.yaml".into(), line: 1, column: 1 };
-    let steps = vec![crate::scenario::Step::Apply(Box::new(later.clone()))];
+    let steps = vec![Step::Change(Change::State(Box::new(later.clone())))];
     scenario.tests.push(crate::scenario::Test { name: "changes".to_owned(), span, tags: Default::default(), steps });
     let (mut before, mut after) = (plan(&scenario), plan_at(&scenario, &later));
     assert_ne!(before, after);
@@ -291,7 +291,7 @@ fn pods_of_later_steps_are_planned_at_once() {
     let mut later = scenario.cluster.clone();
     later.pods[0].name.name = "newcomer".to_owned();
     let span = Span { file: "plan.yaml".into(), line: 1, column: 1 };
-    let steps = vec![crate::scenario::Step::Apply(Box::new(later))];
+    let steps = vec![Step::Change(Change::State(Box::new(later)))];
     scenario.tests.push(crate::scenario::Test { name: "grows".to_owned(), span, tags: Default::default(), steps });
     assert!(plan(&scenario).find("pod/newcomer").is_some());
 }

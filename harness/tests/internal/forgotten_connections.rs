@@ -40,7 +40,7 @@ fn replay(lab: &mut Lab, version: &str, mode: &str) {
         plant(lab, &flows);
         let new = objects(step, version);
         let node = &new.nodes[0];
-        lab.clean_up(NODE, &cleanup(&old, &new, node).expect("a release")).expect("a clean-up");
+        lab.installer(&[]).clean_up(NODE, &cleanup(&old, &new, node).expect("a release")).expect("a clean-up");
         let left = lab.flows(NODE).expect("the connection table");
         let recorded = read(&format!("v{version}-{mode}/step-{step}.txt"));
         let fates = recorded.lines().filter_map(|line| line.split_once(' ')).filter(|(fate, _)| *fate != "#");

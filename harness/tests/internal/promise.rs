@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use crate::scenario::{
-    self, Balance, DropPlace, Expectation, ExpectedOutcome, Probe, RejectKind, ReplyExpectation, Scenario,
+    self, Balance, Change, DropPlace, Expectation, ExpectedOutcome, Probe, RejectKind, ReplyExpectation, Scenario,
     SourceExpectation, Step, Target, Vantage,
 };
 use crate::topology::{self, Topology};
@@ -179,11 +179,20 @@ fn disagreements(scenario: &Scenario) -> Vec<Disagreement<'_>> {
     for test in &scenario.tests {
         for step in &test.steps {
             match step {
-                Step::Apply(state) => {
+                Step::Change(Change::State(state)) => {
                     cluster = state;
                     topology = topology::plan_at(scenario, state);
                 }
-                Step::Wait(_) => {}
+                // How many flows keep their promise while it changes is up to the programs.
+                Step::During(during) => {
+                    if let Change::State(state) = &during.change {
+                        cluster = state;
+                        topology = topology::plan_at(scenario, state);
+                    }
+                }
+                Step::Change(Change::Restart(_)) | Step::Wait(_) => {}
+                // Nodes keep no promise while their rules are old ones.
+                Step::Probe(..) if !cluster.stopped.is_empty() => {}
                 // Promises are about packets that open connections.
                 Step::Probe(probe, _) if probe.tcp_flags.is_some() => {}
                 Step::Probe(probe, expectation) => {

@@ -44,7 +44,7 @@ fn as_alone(
 fn first_steps(scenario: &Scenario) -> Vec<(Probe, Expectation)> {
     let steps = scenario.tests.iter().flat_map(|test| &test.steps).map_while(|step| match step {
         Step::Probe(probe, expectation) => Some((probe.as_ref(), expectation)),
-        Step::Apply(_) | Step::Wait(_) => None,
+        Step::Change(_) | Step::During(_) | Step::Wait(_) => None,
     });
     let says = |expectation: &Expectation| expectation.outcome.is_some() || expectation.reply.is_some();
     // What becomes of these depends on the probe before.

@@ -3,6 +3,10 @@
 //! Every stage after parsing starts from a [`Cluster`]. The types hold what decides on Service traffic and
 //! nothing else; names of fields follow the Kubernetes API.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use ipnet::IpNet;
 
 mod endpoints;
@@ -41,9 +45,28 @@ pub struct Cluster {
     pub service_cidrs: Vec<IpNet>,
     /// kube-proxy's configuration.
     pub proxy: ProxyConfig,
+    /// The nodes whose kube-proxy does not run, each with the cluster as it was when that stopped: its rules stay those of then.
+    pub stopped: BTreeMap<String, Arc<Cluster>>,
 }
 
 impl Cluster {
+    /// The cluster that a node's rules are of: this one, or where its kube-proxy does not run, what it was when that stopped.
+    /// The configuration is that of all nodes.
+    pub fn synced_on(&self, node: &str) -> Cow<'_, Self> {
+        match self.stopped.get(node) {
+            Some(then) => Cow::Owned(Self { proxy: self.proxy.clone(), ..Self::clone(then) }),
+            None => Cow::Borrowed(self),
+        }
+    }
+
+    /// Stops a node's kube-proxy, unless it does not run already.
+    pub fn stop_proxy(&mut self, node: &str) {
+        if !self.stopped.contains_key(node) {
+            let now = Self { stopped: BTreeMap::new(), ..self.clone() };
+            self.stopped.insert(node.to_owned(), Arc::new(now));
+        }
+    }
+
     /// The node of this name.
     pub fn node(&self, name: &str) -> Option<&Node> {
         self.nodes.iter().find(|node| node.name == name)

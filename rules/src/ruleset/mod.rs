@@ -42,15 +42,18 @@ impl From<Ruleset> for Rules {
 }
 
 impl Rules {
-    /// Generates the rules that a node's kube-proxy writes for a family, in the mode and release that its configuration has.
+    /// Generates the rules that a node's kube-proxy writes for a family, in the mode and release that its configuration has; where it
+    /// does not run, those that it wrote last.
     ///
     /// # Errors
     ///
     /// An unknown release, or objects for which a kube-proxy of this release in nftables mode cannot write its table.
     pub fn generate(cluster: &Cluster, node: &Node, family: Family) -> Result<Self, Unsupported> {
-        Ok(match cluster.proxy.mode {
-            ProxyMode::Iptables => iptables::generate(cluster, node, family)?.into(),
-            ProxyMode::Nftables => nftables::generate(cluster, node, family)?.into(),
+        let synced = cluster.synced_on(&node.name);
+        let node = synced.node(&node.name).unwrap_or(node);
+        Ok(match synced.proxy.mode {
+            ProxyMode::Iptables => iptables::generate(&synced, node, family)?.into(),
+            ProxyMode::Nftables => nftables::generate(&synced, node, family)?.into(),
         })
     }
 

@@ -21,11 +21,18 @@ pub(super) fn of_test(page: &mut Page, test: &TestReport) {
             if are_several && !probe.judgment.shown.is_empty() {
                 page.line(8, page.paint(FAINT, &probe.title));
             }
-            for shown in &probe.judgment.shown {
-                page.line(indent, page.paint(FAINT, shown));
+            for figure in figures(probe) {
+                page.line(indent, page.paint(FAINT, figure));
             }
         }
     }
+}
+
+/// What was measured; of flows during a change also what became of them.
+fn figures(probe: &ProbeReport) -> Vec<String> {
+    let is_stream = matches!(probe.observation, Observation::Stream(_));
+    let observed = is_stream.then(|| observed_words(&probe.observation));
+    observed.into_iter().chain(probe.judgment.shown.iter().cloned()).collect()
 }
 
 /// A probe that held, in full.
@@ -49,6 +56,10 @@ fn failed(page: &mut Page, probe: &ProbeReport) {
         difference(page, one);
     }
     rest_of_the_expectation(page, probe);
+    if matches!(probe.observation, Observation::Stream(_)) {
+        page.gap();
+        figures(probe).iter().for_each(|figure| page.line(8, figure));
+    }
     if let Some(sources) = &probe.diagnosis {
         diagnosis(page, sources);
     }

@@ -3,6 +3,7 @@
 //! Names are stable: fields may be added; none is renamed or removed without a new version of the envelope. Times are in seconds.
 //! Addresses are text: `10.244.1.3:37328`, `[fd00::3]:37328`. What has no value is `null`.
 
+mod during;
 mod error;
 mod flow;
 mod probe;

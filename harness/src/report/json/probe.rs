@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::during::During;
 use super::flow::Flow;
 use super::tally::{Fit, Sums};
 use crate::judge::{Difference, observed_words};
@@ -24,14 +25,17 @@ pub(super) struct Probe<'a> {
     status: &'static str,
     /// The duration.
     seconds: f64,
-    /// The expectation in words, by field: `outcome`, `source`, `reply`, `balance`, `affinity`.
+    /// The expectation in words, by field: `outcome`, `source`, `reply`, `balance`, `affinity`; of flows during a change `lost`, `rejected`,
+    /// `gone`, `followedWithin`.
     expected: BTreeMap<&'static str, &'a str>,
     /// The observation, in words.
     observed: String,
-    /// The flow; `null` if flows were counted.
+    /// The flow; `null` if there were several.
     flow: Option<Flow<'a>>,
     /// The counts of flows; `null` for a single flow.
     tally: Option<Sums<'a>>,
+    /// Flows that were sent at a rate during a change; `null` for others.
+    during: Option<During<'a>>,
     /// The differences between expectation and observation.
     differences: Vec<Part<'a>>,
     /// What was measured, in words.
@@ -48,9 +52,10 @@ pub(super) struct Probe<'a> {
 
 impl<'a> From<&'a ProbeReport> for Probe<'a> {
     fn from(report: &'a ProbeReport) -> Self {
-        let (flow, tally) = match &report.observation {
-            Observation::Flow(flow) => (Some(Flow::from(&**flow)), None),
-            Observation::Tally(tally) => (None, Some(Sums::from(tally))),
+        let (flow, tally, during) = match &report.observation {
+            Observation::Flow(flow) => (Some(Flow::from(&**flow)), None, None),
+            Observation::Tally(tally) => (None, Some(Sums::from(tally)), None),
+            Observation::Stream(stream) => (None, None, Some(During::from(&**stream))),
         };
         let status = if report.judgment.held { Status::Ok } else { Status::Failed };
         Self {
@@ -62,6 +67,7 @@ impl<'a> From<&'a ProbeReport> for Probe<'a> {
             observed: observed_words(&report.observation),
             flow,
             tally,
+            during,
             differences: report.judgment.differences.iter().map(Part::from).collect(),
             shown: &report.judgment.shown,
             balance: report.judgment.balance.as_ref().map(Fit::from),
@@ -75,7 +81,8 @@ impl<'a> From<&'a ProbeReport> for Probe<'a> {
 /// A difference between expectation and observation.
 #[derive(Serialize, JsonSchema)]
 struct Part<'a> {
-    /// The field: `outcome`, `flows`, `source`, `reply`, `balance` or `affinity`.
+    /// The field: `outcome`, `flows`, `source`, `reply`, `balance` or `affinity`; of flows during a change `lost`, `rejected`, `gone` or
+    /// `followedWithin`.
     field: &'static str,
     /// The expectation, in words.
     expected: &'a str,

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::super::model::{Case, Check, Difference, Flow, Rules, Sources};
 use super::super::words::problem;
 use super::chart;
+use super::timeline;
 use super::words::{class, lines, time, word};
 use crate::report::Status;
 use crate::text::markup;
@@ -69,6 +70,7 @@ fn check(check: &Check) -> String {
     }
     html += &check.diagnosis.as_ref().map(sources).unwrap_or_default();
     html += &check.balance.as_ref().map(chart::render).unwrap_or_default();
+    html += &check.during.as_ref().map(timeline::render).unwrap_or_default();
     html.extend(check.shown.iter().map(|line| format!("<p class=\"soft\">{}</p>\n", markup(line))));
     if is_bad {
         html += &path(check.flow.as_ref(), &check.rules);

@@ -4,6 +4,7 @@ mod case;
 mod chart;
 mod page;
 mod picture;
+mod timeline;
 mod words;
 
 pub use page::render;

@@ -57,7 +57,7 @@ impl<'scenario> Session<'_, 'scenario> {
                 ObservedOutcome::Delivered(delivery) => Some(delivery.destination),
                 _ => None,
             },
-            Observation::Tally(_) => None,
+            Observation::Tally(_) | Observation::Stream(_) => None,
         };
         let before = std::mem::replace(before, delivered);
         let context = Context { looked, before, ..self.context(&observation) };
@@ -118,6 +118,7 @@ impl<'scenario> Session<'_, 'scenario> {
         let sender = match observation {
             Observation::Flow(flow) => vec![flow.source.ip()],
             Observation::Tally(tally) => tally.sender.into_iter().collect(),
+            Observation::Stream(_) => Vec::new(),
         };
         Context {
             nodes: self.prober.lab().topology().node_addresses(),

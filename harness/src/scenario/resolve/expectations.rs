@@ -102,6 +102,20 @@ fn contradictions(raw: &RawExpect, at: At<'_>, findings: &mut Findings) {
             findings.wrong(at.field(outcome), message, "Use `delivered: pod/NAME:PORT` instead.");
         }
     }
+    let counted = [
+        ("lost", raw.lost.is_some()),
+        ("gone", raw.gone.is_some()),
+        ("followedWithin", raw.followed_within.is_some()),
+        ("rejected", matches!(raw.rejected, Some(RawRejected::Flows(_)))),
+    ];
+    for (field, _) in counted.into_iter().filter(|(_, is_given)| *is_given) {
+        let message = match field {
+            "rejected" => "a number of rejected flows is only valid with `during`".to_owned(),
+            _ => format!("`{field}` is only valid with `during`"),
+        };
+        let help = "Use `delivered`, `rejected: true` or `dropped`, or a step with `during`.";
+        findings.wrong(at.field(field).key(), message, help);
+    }
     let nothing_arrives = raw.dropped.is_some() || raw.rejected.is_some() || raw.fails.is_some();
     for field in ["source", "balance", "affinity"].into_iter().filter(|field| nothing_arrives && at.has(field)) {
         let message = format!("`{field}` applies to delivered packets, but none is expected");
@@ -112,7 +126,19 @@ fn contradictions(raw: &RawExpect, at: At<'_>, findings: &mut Findings) {
         let message = "one client's flows cannot both stay on one endpoint and be balanced";
         findings.wrong(at.field("affinity").key(), message, "Keep `affinity: true` or `balance: even`.");
     }
-    let fields = ["delivered", "rejected", "dropped", "fails", "source", "reply", "balance", "affinity"];
+    let fields = [
+        "delivered",
+        "rejected",
+        "dropped",
+        "fails",
+        "source",
+        "reply",
+        "balance",
+        "affinity",
+        "lost",
+        "gone",
+        "followedWithin",
+    ];
     if !fields.iter().any(|field| at.has(field)) {
         findings.missing(at, "`expect` is empty", "Add at least one of `delivered`, `rejected` and `dropped`.");
     }
@@ -219,6 +245,8 @@ fn outcome(
             };
             return Some(ExpectedOutcome::Rejected(kind));
         }
+        // It has been reported.
+        Some(RawRejected::Flows(_)) => return None,
         None => {}
     }
     if raw.fails == Some(true) {

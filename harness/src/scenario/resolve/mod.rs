@@ -5,6 +5,7 @@
 mod addresses;
 mod changes;
 mod checks;
+mod during;
 mod endpoints;
 mod ends;
 mod expectations;
@@ -20,6 +21,7 @@ mod pods;
 mod ports;
 mod probes;
 mod promised;
+mod proxies;
 mod references;
 mod scene;
 mod service_list;
@@ -30,6 +32,7 @@ mod surroundings;
 mod sysctls;
 mod tags;
 mod targets;
+mod times;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -205,7 +205,7 @@ fn check_source_port(
 }
 
 /// The node that a sender is a process of, if it is one.
-fn node_of<'s>(from: &Vantage, scene: &'s Scene<'_, '_>) -> Option<&'s Node> {
+pub(super) fn node_of<'s>(from: &Vantage, scene: &'s Scene<'_, '_>) -> Option<&'s Node> {
     let cluster = scene.now.1;
     match from {
         Vantage::Node(name) | Vantage::Localhost(name) => cluster.node(name),

@@ -1,6 +1,6 @@
 //! What a cluster consists of: at the start, and after each step.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use svclab_rules::cluster::objects;
 use svclab_rules::cluster::{Cluster, EndpointSlice, ObjectName, Service};
@@ -116,6 +116,7 @@ impl<'a> Objects<'a> {
             slices,
             service_cidrs: network.allocated().collect(),
             proxy: network.proxy.clone(),
+            stopped: BTreeMap::new(),
         };
         self.check(&cluster, findings);
         cluster

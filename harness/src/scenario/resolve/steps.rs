@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use svclab_rules::cluster::Cluster;
 
+use super::during;
 use super::expectations::{self, expectation};
 use super::findings::Findings;
 use super::located::Located;
@@ -13,11 +14,15 @@ use super::manifests::Manifests;
 use super::network::Network;
 use super::objects::{Objects, Source};
 use super::probes::probes;
+use super::proxies::{self, ProxyAction};
 use super::scene::Scene;
 use super::tags::tags;
+use super::times;
 use crate::input::limits;
-use crate::scenario::model::{ExpectedOutcome, Flows, Host, OtherRules, Probe, Step, Test};
-use crate::scenario::schema::{RawApply, RawExpect, RawProbe, RawTest};
+use crate::scenario::model::{
+    Change, During, DuringProbe, ExpectedOutcome, Flows, Host, OtherRules, Probe, Step, Test,
+};
+use crate::scenario::schema::{OneOrMany, RawApply, RawDuring, RawExpect, RawProbe, RawStep, RawTest};
 use crate::yaml::At;
 
 /// What tests are resolved against.
@@ -86,8 +91,12 @@ pub(crate) fn tests<'a>(
     }
     let ExtraProbe { applied, aimed, .. } = extra;
     if let (Some(wanted), None) = (stage.extra, &aimed) {
-        let message = format!("there is no step {}: the scenario has {} `apply` steps", wanted.step, applied);
-        findings.wrong(wanted.at, message, "Steps count `apply`; 0 is the initial cluster.");
+        let message = format!("there is no step {}: the scenario changes its cluster {} times", wanted.step, applied);
+        findings.wrong(
+            wanted.at,
+            message,
+            "Steps count changes of the cluster, such as `apply`; 0 is the initial one.",
+        );
     }
     (tests, aimed)
 }
@@ -123,14 +132,25 @@ impl<'a> Stage<'_, 'a> {
 /// The longest pause: a run is to end.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// A time as Go writes it, in whole seconds or milliseconds.
-fn pause(text: &str) -> Option<Duration> {
-    let number = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
-    let time = number.parse().ok()?;
-    match text.strip_prefix(number)? {
-        "s" => Some(Duration::from_secs(time)),
-        "ms" => Some(Duration::from_millis(time)),
-        _ => None,
+/// A change as written.
+enum RawChange<'a> {
+    Apply(&'a RawApply),
+    Proxies(ProxyAction, &'a [String]),
+}
+
+/// The changes of a step: one, if it is valid.
+struct Changes<'a>(Vec<RawChange<'a>>);
+
+impl<'a> Changes<'a> {
+    fn of(
+        apply: Option<&'a RawApply>,
+        restart: Option<&'a OneOrMany<String>>,
+        stop: Option<&'a OneOrMany<String>>,
+        start: Option<&'a OneOrMany<String>>,
+    ) -> Self {
+        let proxies = [(ProxyAction::Restart, restart), (ProxyAction::Stop, stop), (ProxyAction::Start, start)];
+        let proxies = proxies.into_iter().filter_map(|(action, listed)| Some(RawChange::Proxies(action, &listed?.0)));
+        Self(apply.map(RawChange::Apply).into_iter().chain(proxies).collect())
     }
 }
 
@@ -152,18 +172,9 @@ impl<'a> Run<'_, '_, 'a> {
                     self.findings.wrong(at.field("expect").key(), message, "Move it into the step with the probe.");
                 }
                 for (index, step) in steps.iter().enumerate() {
-                    let at = at.field("steps").item(index);
-                    match (&step.apply, &step.probe, &step.wait) {
-                        (Some(apply), None, None) => self.apply(apply, at.field("apply")),
-                        (None, Some(probe), None) => self.probe(probe, step.expect.as_ref(), at),
-                        (None, None, Some(time)) => self.wait(time, at.field("wait")),
-                        _ => {
-                            let help = "Use one step for each.";
-                            self.findings.missing(at, "a step needs either `apply`, `probe` or `wait`", help);
-                        }
-                    }
+                    self.step(step, at.field("steps").item(index));
                 }
-                if !steps.iter().any(|step| step.probe.is_some()) {
+                if !steps.iter().any(|step| step.probe.is_some() || step.during.is_some()) {
                     let help = "Add a step with `probe` and `expect`.";
                     if !at.field("steps").is_pruned() {
                         self.findings.wrong(at.field("steps").key(), "no step has a probe", help);
@@ -177,22 +188,72 @@ impl<'a> Run<'_, '_, 'a> {
         }
     }
 
-    fn apply(&mut self, raw: &'a RawApply, at: At<'a>) {
-        let Cluster { nodes, pods, services, slices, .. } = &self.now.1;
-        let endpoints: usize = slices.iter().map(|slice| slice.endpoints.len()).sum();
-        self.extra.objects += nodes.len() + pods.len() + services.len() + slices.len() + endpoints;
-        if self.extra.objects > limits::OBJECTS_OF_CHANGES {
-            let message =
-                format!("the states up to this step have more than {} objects in total", limits::OBJECTS_OF_CHANGES);
-            // Reported once, not for every later step.
-            if !std::mem::replace(&mut self.extra.is_too_large, true) {
-                self.findings.wrong(
-                    at,
-                    message,
-                    "Use fewer `apply` steps or a smaller cluster: each state has all of its objects.",
-                );
+    fn step(&mut self, raw: &'a RawStep, at: At<'a>) {
+        let RawStep { apply, restart, stop, start, during, wait, probe, expect } = raw;
+        let changes = Changes::of(apply.as_ref(), restart.as_ref(), stop.as_ref(), start.as_ref());
+        match (changes.0.as_slice(), probe, during, wait) {
+            ([change], None, None, None) => {
+                let change = self.change(change, at);
+                self.steps.extend(change.map(Step::Change));
             }
-            return;
+            ([], Some(probe), None, None) => self.probe(probe, expect.as_ref(), at),
+            ([], None, Some(during), None) => self.during(during, expect.as_ref(), at),
+            ([], None, None, Some(time)) => self.wait(time, at.field("wait")),
+            _ => {
+                let message = "a step needs one of `apply`, `probe`, `during`, `wait`, `restart`, `stop` and `start`";
+                self.findings.missing(at, message, "Use one step for each.");
+            }
+        }
+    }
+
+    fn during(&mut self, raw: &'a RawDuring, expect: Option<&RawExpect>, step: At<'a>) {
+        let at = step.field("during");
+        let before = self.now.clone();
+        let changes = Changes::of(raw.apply.as_ref(), raw.restart.as_ref(), raw.stop.as_ref(), raw.start.as_ref());
+        let change = match changes.0.as_slice() {
+            [change] => self.change(change, at),
+            _ => {
+                let message = "`during` needs one of `apply`, `restart`, `stop` and `start`";
+                self.findings.missing(at, message, "Add the change; several take several steps.");
+                None
+            }
+        };
+        // A Service that the change deletes was there before it.
+        let scene = Scene { start: (&before.0, &before.1), ..self.stage.scene(self.now) };
+        let mut aimed = Vec::new();
+        for (index, raw) in raw.probe.0.iter().enumerate() {
+            let at = at.field("probe").item(index);
+            during::check_repeatable(raw, at, self.findings);
+            let resolved = probes(raw, at, &scene, self.findings);
+            resolved.iter().for_each(|one| during::check_together(one, &scene, at, self.findings));
+            aimed.extend(resolved);
+        }
+        if raw.probe.0.is_empty() && !at.field("probe").is_pruned() {
+            self.findings.wrong(at.field("probe"), "`during` has no probe", "Add a probe, or use a step of its own.");
+        }
+        let has_services = aimed.iter().all(|one| one.service.is_some());
+        let timing = during::timing(raw, aimed.len(), at, self.findings);
+        let expectation = expect
+            .map(|expect| during::expectation(expect, has_services, step.field("expect"), self.findings))
+            .unwrap_or_default();
+        let Some(change) = change else { return };
+        let probe = |super::probes::ResolvedProbe { probe, service }| DuringProbe { probe, service };
+        let during::Timing { rate, before, after } = timing;
+        let probes = aimed.into_iter().map(probe).collect();
+        self.steps.push(Step::During(Box::new(During { change, probes, rate, before, after, expectation })));
+    }
+
+    /// Makes a change; `None` if it is invalid.
+    fn change(&mut self, change: &RawChange<'a>, at: At<'a>) -> Option<Change> {
+        match change {
+            RawChange::Apply(raw) => self.apply(raw, at.field("apply")),
+            RawChange::Proxies(action, listed) => self.proxies(*action, listed, at.field(action.as_str())),
+        }
+    }
+
+    fn apply(&mut self, raw: &'a RawApply, at: At<'a>) -> Option<Change> {
+        if !self.has_room(at) {
+            return None;
         }
         let known = self.findings.notes.len();
         let source = Source::step(raw, at, self.stage.folder);
@@ -203,14 +264,58 @@ impl<'a> Run<'_, '_, 'a> {
             // A change may take pods away on purpose.
             note.is_doubtful = false;
         }
-        self.steps.push(Step::Apply(Box::new(cluster.clone())));
-        *self.now = (objects, cluster);
+        let cluster = Cluster { stopped: self.now.1.stopped.clone(), ..cluster };
+        *self.now = (objects, cluster.clone());
+        Some(self.changed(Change::State(Box::new(cluster))))
+    }
+
+    fn proxies(&mut self, action: ProxyAction, listed: &[String], at: At<'a>) -> Option<Change> {
+        let nodes = proxies::nodes(action, listed, at, &self.stage.scene(self.now), self.findings);
+        if nodes.is_empty() || !self.has_room(at) {
+            return None;
+        }
+        let cluster = &mut self.now.1;
+        let change = match action {
+            ProxyAction::Restart => Change::Restart(nodes),
+            ProxyAction::Stop => {
+                nodes.iter().for_each(|node| cluster.stop_proxy(node));
+                Change::State(Box::new(cluster.clone()))
+            }
+            ProxyAction::Start => {
+                nodes.iter().for_each(|node| _ = cluster.stopped.remove(node));
+                Change::State(Box::new(cluster.clone()))
+            }
+        };
+        Some(self.changed(change))
+    }
+
+    /// Counts a change that was made.
+    fn changed(&mut self, change: Change) -> Change {
         self.extra.applied += 1;
         self.extra.aim(self.stage, self.now, self.findings);
+        change
+    }
+
+    /// Whether the states up to a step, with this one, are not too large together.
+    fn has_room(&mut self, at: At<'a>) -> bool {
+        let Cluster { nodes, pods, services, slices, .. } = &self.now.1;
+        let endpoints: usize = slices.iter().map(|slice| slice.endpoints.len()).sum();
+        self.extra.objects += nodes.len() + pods.len() + services.len() + slices.len() + endpoints;
+        if self.extra.objects > limits::OBJECTS_OF_CHANGES {
+            let message =
+                format!("the states up to this step have more than {} objects in total", limits::OBJECTS_OF_CHANGES);
+            // Reported once, not for every later step.
+            if !std::mem::replace(&mut self.extra.is_too_large, true) {
+                let help = "Use fewer steps that change it, or a smaller cluster: each state has all of its objects.";
+                self.findings.wrong(at, message, help);
+            }
+            return false;
+        }
+        true
     }
 
     fn wait(&mut self, text: &str, at: At<'_>) {
-        match pause(text) {
+        match times::time(text) {
             Some(time) if time <= LONGEST_PAUSE => self.steps.push(Step::Wait(time)),
             Some(_) => {
                 let message = format!("`{text}` is longer than {} s", LONGEST_PAUSE.as_secs());

@@ -1,5 +1,7 @@
 //! The section `tests:`.
 
+mod during;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -9,6 +11,7 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::{OneOrMany, RawEndpoints, RawFamily, RawNode, RawPod, RawService};
+pub(crate) use during::{RawBounds, RawDuring, RawRange};
 
 /// Something that is tried: a probe with what must become of it, or a sequence of steps.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -27,12 +30,23 @@ pub(crate) struct RawTest {
     pub(crate) steps: Option<Vec<RawStep>>,
 }
 
-/// A step: objects that change, a probe with what must become of it, or a pause.
+/// A step: objects that change, kube-proxies that are restarted, stopped or started, a probe with what must become of it, flows during a
+/// change, or a pause.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawStep {
-    /// Objects that change; kube-proxy's rules are written again on every node.
+    /// Objects that change; kube-proxy's rules are written again on every node where it runs.
     pub(crate) apply: Option<RawApply>,
+    /// kube-proxies that are stopped and started again: `proxy` for those of all nodes that have one running, or `proxy@NODE`. Each
+    /// writes all of its rules anew.
+    pub(crate) restart: Option<OneOrMany<String>>,
+    /// kube-proxies that are stopped: `proxy` or `proxy@NODE`. The rules of their nodes stay as they are, whatever changes, until a step
+    /// starts them.
+    pub(crate) stop: Option<OneOrMany<String>>,
+    /// Stopped kube-proxies that are started: `proxy` or `proxy@NODE`.
+    pub(crate) start: Option<OneOrMany<String>>,
+    /// A change during which flows are sent at a rate; the step reports what becomes of them.
+    pub(crate) during: Option<RawDuring>,
     /// How long nothing is done, so that what kernels remember gets older: a number of seconds or milliseconds, as `2s` or `500ms`; at
     /// most `60s`.
     #[schemars(regex(pattern = r"^[0-9]+(ms|s)$"))]
@@ -158,7 +172,7 @@ pub(crate) struct RawExpect {
     /// The port can be left out. `pod/NAME` of several replicas is any of them. `same-as-before`: where the probe before it was delivered,
     /// of the same test.
     pub(crate) delivered: Option<OneOrMany<String>>,
-    /// The sender receives a rejection: true for any kind, or the kind.
+    /// The sender receives a rejection: true for any kind, or the kind. With `during`, how many flows are rejected, as in `lost`.
     pub(crate) rejected: Option<RawRejected>,
     /// It is not delivered and the sender receives nothing. True: a node dropped it. `node/NAME` or `pod/NAME`: that one did.
     /// `underlay`: it left the cluster, and no machine there took it.
@@ -173,6 +187,15 @@ pub(crate) struct RawExpect {
     pub(crate) balance: Option<RawBalance>,
     /// True: all flows of the sender go to one endpoint. False: they do not.
     pub(crate) affinity: Option<bool>,
+    /// With `during`: how many flows get neither an answer nor a rejection, exactly or within bounds.
+    pub(crate) lost: Option<RawBounds>,
+    /// With `during`: how many flows that start after the change are delivered to an address that is not an endpoint any more, exactly or
+    /// within bounds.
+    pub(crate) gone: Option<RawBounds>,
+    /// With `during`: the first flow that follows the change starts within this time after it, as `500ms` or `2s`.
+    #[serde(rename = "followedWithin")]
+    #[schemars(regex(pattern = r"^[0-9]+(ms|s)$"))]
+    pub(crate) followed_within: Option<String>,
 }
 
 /// How a probe is rejected.
@@ -183,6 +206,8 @@ pub(crate) enum RawRejected {
     Any(bool),
     /// This kind.
     How(RawRejectKind),
+    /// This many flows of `during`.
+    Flows(RawBounds),
 }
 
 /// The ways of rejecting.
@@ -205,7 +230,7 @@ impl<'de> Deserialize<'de> for RawRejected {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct TrueOrKind;
 
-        impl Visitor<'_> for TrueOrKind {
+        impl<'de> Visitor<'de> for TrueOrKind {
             type Value = RawRejected;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -218,6 +243,14 @@ impl<'de> Deserialize<'de> for RawRejected {
 
             fn visit_str<E: Error>(self, word: &str) -> Result<RawRejected, E> {
                 RawRejectKind::deserialize(serde::de::value::StrDeserializer::new(word)).map(RawRejected::How)
+            }
+
+            fn visit_u64<E: Error>(self, flows: u64) -> Result<RawRejected, E> {
+                Ok(RawRejected::Flows(RawBounds::Exactly(flows)))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RawRejected, A::Error> {
+                RawRange::deserialize(MapAccessDeserializer::new(map)).map(RawBounds::Within).map(RawRejected::Flows)
             }
         }
 

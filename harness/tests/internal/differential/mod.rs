@@ -44,7 +44,7 @@ fn found_once_stays_mended(
         let probes: Vec<Probe> = steps
             .filter_map(|step| match step {
                 Step::Probe(probe, _) => Some((**probe).clone()),
-                Step::Apply(_) | Step::Wait(_) => None,
+                Step::Change(_) | Step::During(_) | Step::Wait(_) => None,
             })
             .collect();
         let documents = documents::generate(&scenario, &scenario.cluster).unwrap_or_else(|error| panic!("{error}"));

@@ -1,0 +1,103 @@
+//! Flows that were sent during a change.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::observation::{Following, Spell, StreamObservation, TimelineRow};
+
+/// What became of the flows of a probe that were sent at a rate during a change.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct During<'a> {
+    /// The node that the sender is on; `null` for an outside host.
+    node: Option<&'a str>,
+    /// The rate that was asked for, in flows per second.
+    rate: u32,
+    /// How long flows were sent before the change, in seconds.
+    before: f64,
+    /// How long flows were sent from the change on, in seconds.
+    after: f64,
+    /// The number of flows sent. Each of them is answered, lost or rejected.
+    sent: u64,
+    /// The number of flows that were answered.
+    answered: u64,
+    /// The flows that got neither an answer nor a rejection.
+    lost: Flows,
+    /// The flows that were rejected.
+    rejected: Flows,
+    /// The flows that started after the change and were delivered to an address that is not an endpoint any more, answered or not; `null` if
+    /// the destination is not a Service's.
+    gone: Option<Flows>,
+    /// How flows followed the change; `null` if the same is promised of them before and after it.
+    follows: Option<Follows>,
+    /// The longest pause between two flows, in seconds.
+    longest_pause: f64,
+    /// The parts of equal length, from the first flow's time on, that the time is divided into for `timeline`.
+    timeline_parts: usize,
+    /// What became of flows over time.
+    timeline: Vec<Row<'a>>,
+}
+
+/// Some of the flows, and when they started: in seconds from the change, negative before it.
+#[derive(Serialize, JsonSchema)]
+struct Flows {
+    /// The number of flows.
+    flows: u64,
+    /// When the first started; `null` if there are none.
+    first: Option<f64>,
+    /// When the last started; `null` if there are none.
+    last: Option<f64>,
+}
+
+/// When flows followed a change, in seconds from it.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Follows {
+    /// When the first flow started whose outcome is promised after the change and not before it; `null` if none did.
+    first: Option<f64>,
+    /// When the last flow started, after the change, whose outcome is promised before it and not after it; `null` if none did.
+    last_before: Option<f64>,
+}
+
+/// What became of some of the flows over time.
+#[derive(Serialize, JsonSchema)]
+struct Row<'a> {
+    /// The endpoint (`pod/web:8080`), or `rejected`, or `lost`.
+    name: &'a str,
+    /// `answered`; `gone` if an address answered that is not an endpoint after the change; `rejected`; or `lost`.
+    fate: &'static str,
+    /// The number of flows that started in each part of the time.
+    counts: &'a [u32],
+}
+
+impl<'a> From<&'a StreamObservation> for During<'a> {
+    fn from(seen: &'a StreamObservation) -> Self {
+        Self {
+            node: seen.node.as_deref(),
+            rate: seen.rate,
+            before: seen.before.as_secs_f64(),
+            after: seen.after.as_secs_f64(),
+            sent: seen.sent,
+            answered: seen.answered,
+            lost: seen.lost.into(),
+            rejected: seen.rejected.into(),
+            gone: seen.gone.map(Flows::from),
+            follows: seen.follows.map(|Following { first, last_before }| Follows { first, last_before }),
+            longest_pause: seen.longest_pause.as_secs_f64(),
+            timeline_parts: seen.timeline.first().map_or(0, |row| row.counts.len()),
+            timeline: seen.timeline.iter().map(Row::from).collect(),
+        }
+    }
+}
+
+impl From<Spell> for Flows {
+    fn from(Spell { flows, first, last }: Spell) -> Self {
+        Self { flows, first, last }
+    }
+}
+
+impl<'a> From<&'a TimelineRow> for Row<'a> {
+    fn from(row: &'a TimelineRow) -> Self {
+        Self { name: &row.name, fate: row.fate.as_str(), counts: &row.counts }
+    }
+}

@@ -1,0 +1,228 @@
+//! A change during which flows are sent.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::panic::resume_unwind;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use svclab_rules::cluster::{Cluster, Family};
+use svclab_rules::promise::{PromisedOutcome, Promises, Question};
+use svclab_rules::ruleset::Unsupported;
+
+use super::super::RunError;
+use super::Session;
+use crate::documents::Document;
+use crate::judge::{during_parts, judge_during};
+use crate::lab::{Lab, LabError};
+use crate::observation::{Observation, Promised, StreamContext, StreamedFlow};
+use crate::probe::{ChangeProgress, Stream};
+use crate::proxy::{Process, Proxies};
+use crate::report::{ProbeReport, probe_words};
+use crate::scenario::{Change, During, DuringProbe, Probe, Vantage};
+use crate::sources::question;
+use crate::topology::{self, Topology};
+
+impl Session<'_, '_> {
+    /// Makes a change while flows are sent, and judges what became of them.
+    pub(super) fn during(&mut self, during: &During) -> Result<Vec<ProbeReport>, RunError> {
+        let begin = Instant::now();
+        let before = self.cluster.clone();
+        let after = match &during.change {
+            Change::State(cluster) => (**cluster).clone(),
+            Change::Restart(_) => before.clone(),
+        };
+        let plan = topology::plan_at(self.scenario, &after);
+        let contexts = during.probes.iter().map(|probe| self.stream_context(during, probe, (&before, &after), &plan));
+        let contexts = contexts.collect::<Result<Vec<_>, RunError>>()?;
+        self.prober.follow(&both(&before, &after)).map_err(RunError::Prober)?;
+        let (streamed, documents) = match self.proxies.take() {
+            Some(mut proxies) => {
+                let made = self.with_programs(during, &after, plan, &mut proxies);
+                self.proxies = Some(proxies);
+                made?
+            }
+            None => self.with_generator(during, &after, plan)?,
+        };
+        self.become_state(&after, documents)?;
+        let mut reports = Vec::with_capacity(contexts.len());
+        for ((DuringProbe { probe, .. }, context), flows) in during.probes.iter().zip(contexts).zip(streamed?) {
+            let observation = context.observe(&flows);
+            let judgment = judge_during(&during.expectation, &observation);
+            self.probed += 1;
+            reports.push(ProbeReport {
+                span: probe.span.clone(),
+                title: probe_words(probe),
+                expected: during_parts(&during.expectation),
+                observation: Observation::Stream(Box::new(observation)),
+                judgment,
+                diagnosis: None,
+                rules: Vec::new(),
+                look: None,
+                duration: begin.elapsed(),
+            });
+        }
+        Ok(reports)
+    }
+
+    /// What the flows of a probe are compared with.
+    fn stream_context(
+        &mut self,
+        during: &During,
+        DuringProbe { probe, service }: &DuringProbe,
+        (before, after): (&Cluster, &Cluster),
+        plan: &Topology,
+    ) -> Result<StreamContext, RunError> {
+        let hosts = &self.scenario.hosts;
+        let node = node_of(probe, before);
+        let promised = |cluster: &Cluster, asked: Option<&Question>| {
+            let promises = Promises::of(cluster).map_err(Unsupported::from)?;
+            Ok::<_, RunError>(asked.map_or(Promised::Nothing, |asked| of_outcome(&promises.about(asked).outcome)))
+        };
+        // Where the kube-proxy that treats the flows has been stopped, flows are as before while they follow what it knew.
+        let asked = question(hosts, self.prober.lab().topology(), probe);
+        let treating = node.as_deref().or(asked.as_ref().and_then(|asked| asked.via.as_deref()));
+        let known = before.synced_on(treating.unwrap_or_default());
+        let promised = (promised(&known, asked.as_ref())?, promised(after, question(hosts, plan, probe).as_ref())?);
+        let endpoints = service.as_ref().map(|(name, port)| {
+            let family = Family::of(probe.to.address);
+            let mut endpoints = BTreeSet::new();
+            for slice in after.slices_of(name).filter(|slice| slice.family == family) {
+                let own = slice.ports.iter().find(|own| own.name == port.name && own.protocol == port.protocol);
+                let Some(number) = own.and_then(|own| own.port) else { continue };
+                let serving = slice.endpoints.iter().filter(|one| one.ready || one.serving == Some(true));
+                let addresses = serving.filter_map(|one| one.addresses.first());
+                endpoints.extend(addresses.map(|address| SocketAddr::new(*address, number)));
+            }
+            endpoints
+        });
+        let time = (during.before, during.after);
+        Ok(StreamContext { node, rate: during.rate, time, promised, endpoints })
+    }
+
+    /// The generator's rules are installed by another thread while this one sends. The inner result is that of the flows alone.
+    fn with_generator(&mut self, during: &During, after: &Cluster, plan: Topology) -> Result<Made, RunError> {
+        let sync = self.sync(after, restarted(&during.change))?;
+        let streamed = thread::scope(|scope| {
+            let (mut plan, mut writing) = (Some(plan), None);
+            let mut go_on = |lab: &mut Lab| {
+                let thread = match &writing {
+                    Some(thread) => thread,
+                    None => {
+                        if let Some(plan) = plan.take() {
+                            lab.reroute(plan)?;
+                        }
+                        let (installer, sync) = (lab.installer(&sync.written), &sync);
+                        let write = move || sync.install(&installer).and_then(|()| sync.clean_up(&installer));
+                        writing.insert(thread::Builder::new().spawn_scoped(scope, write).map_err(no_thread)?)
+                    }
+                };
+                Ok(if thread.is_finished() { ChangeProgress::Done } else { ChangeProgress::UnderWay })
+            };
+            let streamed = self.send(during, &mut go_on);
+            // Where sending ended early, the change is made all the same.
+            go_on(self.prober.lab())?;
+            writing.map_or(Ok(()), |thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))?;
+            Ok::<_, RunError>(streamed)
+        })?;
+        Ok((streamed, sync.documents))
+    }
+
+    /// Programs follow the API server while this thread sends. The inner result is that of the flows alone.
+    fn with_programs(
+        &mut self,
+        during: &During,
+        after: &Cluster,
+        plan: Topology,
+        proxies: &mut Proxies,
+    ) -> Result<Made, RunError> {
+        let (mut plan, mut ending, mut begun) = (Some(plan), None::<JoinHandle<()>>, None);
+        let mut go_on = |lab: &mut Lab| {
+            if begun.is_some() {
+                return Ok(ChangeProgress::Done);
+            }
+            if let Some(plan) = plan.take() {
+                lab.reroute(plan)?;
+                let programs = proxies.ending(after, restarted(&during.change))?;
+                let end = move || programs.into_iter().for_each(Process::stop);
+                ending = Some(thread::Builder::new().spawn(end).map_err(no_thread)?);
+            }
+            if ending.as_ref().is_some_and(|thread| !thread.is_finished()) {
+                return Ok(ChangeProgress::UnderWay);
+            }
+            begun = Some(proxies.begin(lab, after)?);
+            Ok(ChangeProgress::Done)
+        };
+        let streamed = self.send(during, &mut go_on);
+        while go_on(self.prober.lab())? == ChangeProgress::UnderWay {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let documents = match begun {
+            // How long each took is not known: nobody looked while flows were sent.
+            Some(begun) => proxies.finish(self.prober.lab(), self.scenario, after, &begun)?.0,
+            None => self.documents.clone(),
+        };
+        Ok((streamed, documents))
+    }
+
+    fn send(
+        &mut self,
+        during: &During,
+        change: &mut dyn FnMut(&mut Lab) -> Result<ChangeProgress, RunError>,
+    ) -> Result<Streamed, RunError> {
+        let probes: Vec<&Probe> = during.probes.iter().map(|one| &one.probe).collect();
+        let stream = Stream { probes: &probes, rate: during.rate, before: during.before, after: during.after };
+        self.prober.stream(&stream, change).map_err(|error| match (error, probes.first()) {
+            (RunError::Prober(source), Some(probe)) => {
+                RunError::Probe { span: probe.span.clone(), source: Box::new(source) }
+            }
+            (error, _) => error,
+        })
+    }
+}
+
+/// The flows of each probe.
+type Streamed = Vec<Vec<StreamedFlow>>;
+/// What flows were sent while a change was made, and what is installed then.
+type Made = (Result<Streamed, RunError>, Vec<Document>);
+
+fn no_thread(source: std::io::Error) -> RunError {
+    LabError::Thread { source }.into()
+}
+
+/// The nodes whose kube-proxies a change restarts.
+fn restarted(change: &Change) -> &[String] {
+    match change {
+        Change::State(_) => &[],
+        Change::Restart(nodes) => nodes,
+    }
+}
+
+/// A cluster with the pods and endpoints of two states: whatever a node serves in one of them, it serves meanwhile.
+fn both(before: &Cluster, after: &Cluster) -> Cluster {
+    let mut both = after.clone();
+    both.pods.extend(before.pods.iter().filter(|pod| after.pod(&pod.name).is_none()).cloned());
+    both.slices.extend(before.slices.iter().cloned());
+    both
+}
+
+/// The node that a sender is on; `None` for an outside host.
+fn node_of(probe: &Probe, cluster: &Cluster) -> Option<String> {
+    match &probe.from {
+        Vantage::Pod(name) => cluster.pod(name).map(|pod| pod.node.clone()),
+        Vantage::Node(name) | Vantage::Localhost(name) => Some(name.clone()),
+        Vantage::Host(_) => None,
+    }
+}
+
+fn of_outcome(outcome: &PromisedOutcome) -> Promised {
+    match outcome {
+        PromisedOutcome::Delivered { endpoints, .. } => {
+            Promised::Delivered(endpoints.iter().map(|endpoint| endpoint.address).collect())
+        }
+        PromisedOutcome::Rejected(_) => Promised::Rejected,
+        PromisedOutcome::Dropped => Promised::Lost,
+        PromisedOutcome::Fails => Promised::Fail,
+        _ => Promised::Nothing,
+    }
+}

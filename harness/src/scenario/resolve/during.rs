@@ -1,0 +1,155 @@
+//! Flows during a change: their rate and time, and what must become of them.
+
+use std::time::Duration;
+
+use svclab_rules::cluster::Protocol;
+
+use super::findings::Findings;
+use super::probes::{ResolvedProbe, node_of};
+use super::scene::Scene;
+use super::times;
+use crate::scenario::model::{Bounds, DuringExpectation, flows};
+use crate::scenario::schema::{RawBounds, RawDuring, RawExpect, RawProbe, RawRejected};
+use crate::yaml::At;
+
+/// The highest rate of a probe: about a third of what a lab alone on a CPU sends and follows.
+const MOST_PER_SECOND: u32 = 1_000;
+/// The rate where none is given.
+const PER_SECOND: u32 = 100;
+/// The times before and after the change where none are given, and the longest.
+const BEFORE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(10));
+const AFTER: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
+/// The flows of all probes of a step together: each has a source port of its own, and a lab has some 32,000.
+const MOST_FLOWS: u64 = 20_000;
+
+/// When flows are sent, and how many.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Timing {
+    pub(crate) rate: u32,
+    pub(crate) before: Duration,
+    pub(crate) after: Duration,
+}
+
+/// The rate and the times, for so many probes.
+pub(crate) fn timing(raw: &RawDuring, probes: usize, at: At<'_>, findings: &mut Findings) -> Timing {
+    let rate = raw.rate.as_deref().map_or(Some(PER_SECOND), |text| rate(text, at.field("rate"), findings));
+    let mut time = |text: Option<&str>, field: &str, (default, longest): (Duration, Duration)| {
+        text.map_or(Some(default), |text| within(text, longest, at.field(field), findings))
+    };
+    let before = time(raw.before.as_deref(), "before", BEFORE);
+    let after = time(raw.after.as_deref(), "after", AFTER);
+    if let (Some(rate), Some(before), Some(after)) = (rate, before, after) {
+        let all = flows(rate, before + after).saturating_mul(probes as u64);
+        if all > MOST_FLOWS {
+            let message = format!("these are {all} flows, and one step may send at most {MOST_FLOWS}");
+            findings.wrong(at.key(), message, "Lower `rate`, shorten `before` or `after`, or send fewer probes.");
+        }
+    }
+    Timing { rate: rate.unwrap_or(PER_SECOND), before: before.unwrap_or(BEFORE.0), after: after.unwrap_or(AFTER.0) }
+}
+
+fn rate(text: &str, at: At<'_>, findings: &mut Findings) -> Option<u32> {
+    let number = text.strip_suffix("/s").filter(|number| !number.is_empty());
+    let Some(number) = number.filter(|number| number.chars().all(|letter| letter.is_ascii_digit())) else {
+        let help = "Write a whole number of flows per second, for example `100/s`.";
+        findings.wrong(at, format!("`{text}` is not a rate"), help);
+        return None;
+    };
+    let rate = number.parse().ok().filter(|rate| (1..=MOST_PER_SECOND).contains(rate));
+    if rate.is_none() {
+        let help = format!("Use a rate from 1/s to {MOST_PER_SECOND}/s.");
+        findings.wrong(at, format!("the rate `{text}` is out of range"), help);
+    }
+    rate
+}
+
+/// A time that is not zero, and not longer than another.
+fn within(text: &str, longest: Duration, at: At<'_>, findings: &mut Findings) -> Option<Duration> {
+    let Some(time) = times::time(text) else {
+        let help = "Use seconds or milliseconds, for example `2s` or `500ms`.";
+        findings.wrong(at, format!("`{text}` is not a time"), help);
+        return None;
+    };
+    let is_fit = !time.is_zero() && time <= longest;
+    if !is_fit {
+        let help = format!("Use a time from 1ms to {}s.", longest.as_secs());
+        findings.wrong(at, format!("the time `{text}` is out of range"), help);
+    }
+    is_fit.then_some(time)
+}
+
+/// Finds what a probe has that many new flows cannot have.
+pub(crate) fn check_repeatable(raw: &RawProbe, at: At<'_>, findings: &mut Findings) {
+    let fixed = [
+        ("sourcePort", raw.source_port.is_some(), "each flow has a source port of its own"),
+        ("flows", raw.flows.is_some(), "`rate`, `before` and `after` decide how many flows there are"),
+        ("tcpFlags", raw.tcp_flags.is_some(), "each flow is a new connection"),
+    ];
+    for (field, _, why) in fixed.into_iter().filter(|(_, is_given, _)| *is_given) {
+        let message = format!("`{field}` does not apply to flows during a change: {why}");
+        findings.wrong(at.field(field).key(), message, format!("Omit `{field}`."));
+    }
+}
+
+/// Finds probes of which only one can be in flight.
+pub(crate) fn check_together(resolved: &ResolvedProbe, scene: &Scene<'_, '_>, at: At<'_>, findings: &mut Findings) {
+    let is_process = node_of(&resolved.probe.from, scene).is_some();
+    if resolved.probe.protocol == Protocol::Sctp && is_process {
+        let message = "SCTP flows of a process on a node can only be sent one after the other";
+        findings.wrong(at.field("from"), message, "Send from a pod without `hostNetwork` or from `host/NAME`.");
+    }
+}
+
+/// What must become of the flows of each probe.
+pub(crate) fn expectation(
+    raw: &RawExpect,
+    has_services: bool,
+    at: At<'_>,
+    findings: &mut Findings,
+) -> DuringExpectation {
+    for field in ["delivered", "dropped", "fails", "source", "reply", "balance", "affinity"] {
+        if at.has(field) {
+            let message = format!("`{field}` does not apply to flows during a change");
+            findings.wrong(at.field(field).key(), message, "Use `lost`, `rejected`, `gone` and `followedWithin`.");
+        }
+    }
+    if !["lost", "rejected", "gone", "followedWithin"].iter().any(|field| at.has(field)) {
+        let help = "Add at least one of `lost`, `rejected`, `gone` and `followedWithin`, or omit `expect`.";
+        findings.missing(at, "`expect` has nothing that applies to flows during a change", help);
+    }
+    if raw.gone.is_some() && !has_services {
+        let message = "`gone` is about the endpoints of a Service, and a probe has none as its destination";
+        findings.wrong(at.field("gone").key(), message, "Send to an address of a Service, or omit `gone`.");
+    }
+    let rejected = match &raw.rejected {
+        Some(RawRejected::Flows(flows)) => Some(flows),
+        Some(RawRejected::Any(_) | RawRejected::How(_)) => {
+            let message = "during a change, `rejected` is a number of flows";
+            findings.wrong(at.field("rejected"), message, "Use a number, for example `rejected: 0`.");
+            None
+        }
+        None => None,
+    };
+    let mut bounds = |raw: Option<&RawBounds>, field: &str| raw.map(|raw| bounds(raw, at.field(field), findings));
+    let [lost, rejected, gone] = [(raw.lost.as_ref(), "lost"), (rejected, "rejected"), (raw.gone.as_ref(), "gone")]
+        .map(|(raw, field)| bounds(raw, field));
+    let within = |text: &String| within(text, AFTER.1, at.field("followedWithin"), findings);
+    DuringExpectation { lost, rejected, gone, followed_within: raw.followed_within.as_ref().and_then(within) }
+}
+
+fn bounds(raw: &RawBounds, at: At<'_>, findings: &mut Findings) -> Bounds {
+    let (at_least, at_most) = match raw {
+        RawBounds::Exactly(flows) => return Bounds { at_least: *flows, at_most: Some(*flows) },
+        RawBounds::Within(range) => (range.at_least, range.at_most),
+    };
+    if at_least.is_none() && at_most.is_none() {
+        findings.missing(at, "these bounds allow any number", "Add `atMost` or `atLeast`, or write a number.");
+    }
+    if let (Some(least), Some(most)) = (at_least, at_most)
+        && least > most
+    {
+        let message = format!("no number is at least {least} and at most {most}");
+        findings.wrong(at, message, "Make `atLeast` the smaller one.");
+    }
+    Bounds { at_least: at_least.unwrap_or(0), at_most }
+}

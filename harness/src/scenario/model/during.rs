@@ -23,13 +23,6 @@ pub struct During {
     pub expectation: DuringExpectation,
 }
 
-impl During {
-    /// How many flows each probe has.
-    pub fn flows(&self) -> u64 {
-        flows(self.rate, self.before + self.after)
-    }
-}
-
 /// How many flows are sent at a rate in a time; at least one.
 pub(crate) fn flows(rate: u32, time: Duration) -> u64 {
     ((f64::from(rate) * time.as_secs_f64()).floor() as u64).max(1)

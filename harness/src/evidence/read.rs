@@ -212,7 +212,8 @@ static MARKED: LazyLock<RegexSet> = LazyLock::new(|| {
     let any = |marks: &[&str]| marks.iter().map(|mark| regex::escape(mark)).collect::<Vec<_>>().join("|");
     let marks = any(&[&MARKS[..], &OF_NFT[..]].concat());
     let chains = any(&ChainKind::ALL.map(ChainKind::prefix));
-    RegexSet::new([marks, chains]).unwrap_or_default()
+    #[expect(clippy::expect_used, reason = "the marks are escaped")]
+    RegexSet::new([marks, chains]).expect("patterns of escaped marks")
 });
 
 /// Whether a line is surely a part of rules or of some output, though it cannot be read.

@@ -118,8 +118,8 @@ pub fn explain_programs(
     let explained = || {
         with_lab(&topology, &[], backend, |lab| {
             let (mut proxies, mut documents, _) = Proxies::install(lab, scenario, programs)?;
-            for state in scenario.states().take(step + 1).skip(1) {
-                (documents, _) = proxies.apply(lab, scenario, state, &[])?;
+            for (change, state) in scenario.changes().zip(scenario.states().skip(1)).take(step) {
+                (documents, _) = proxies.apply(lab, scenario, state, change.restarted())?;
             }
             let sent = match is_live {
                 true => {

@@ -10,17 +10,23 @@ use super::severity::Severity;
 use super::view::View;
 use crate::infer::{Lacking, from_evidence};
 
+/// The most findings that are listed one by one.
+const MOST: usize = 50;
+
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     // What whole rules lack is found without the rules that kube-proxy writes around them.
     if view.nodes.iter().all(crate::evidence::NodeRules::is_whole) {
         return Vec::new();
     }
     let Ok(assumed) = from_evidence(view.evidence, Path::new(""), &[]) else { return Vec::new() };
-    assumed.lacking.iter().filter_map(|lacking| finding(view, lacking)).take(MOST).collect()
+    let mut findings: Vec<Finding> = assumed.lacking.iter().filter_map(|lacking| finding(view, lacking)).collect();
+    if let Some(first) = findings.get(MOST).map(|first| first.place.clone()) {
+        let message = format!("{} more rules are missing", findings.len() - MOST);
+        findings.truncate(MOST);
+        findings.push(Finding::new("missing-rule", first, message, "see those before it"));
+    }
+    findings
 }
-
-/// The most findings of a text.
-const MOST: usize = 50;
 
 fn finding(view: &View<'_>, lacking: &Lacking) -> Option<Finding> {
     let (Subject::Service(service), Difference::Missing(fact)) =
@@ -34,8 +40,7 @@ fn finding(view: &View<'_>, lacking: &Lacking) -> Option<Finding> {
     Some(Finding::new("missing-rule", place, message, effect).graded(severity).of_mode(lacking.mode))
 }
 
-/// How grave it is that rules do not say this, and what it does to which traffic; `None` of what follows from settings and endpoints that had to
-/// be assumed.
+/// The severity of a missing fact and its effect on traffic; `None` if the fact depends on settings or endpoints that are assumed.
 fn effect(view: &View<'_>, fact: &Fact) -> Option<(Severity, &'static str)> {
     let is_shown = |endpoint: &str| {
         let shows =

@@ -79,7 +79,7 @@ pub struct TimelineRow {
 pub enum Fate {
     /// An endpoint answered.
     Answered,
-    /// It was answered by an address that is not an endpoint after the change.
+    /// It started after the change, and an address answered that is not an endpoint any more.
     Gone,
     /// It was rejected.
     Rejected,
@@ -167,7 +167,7 @@ impl StreamContext {
                 last_before: only(promised_before, promised_after).last,
             }
         });
-        let gone = self.endpoints.is_some().then(|| of(&|flow| flow.at >= 0.0 && self.is_gone(&flow.seen)));
+        let gone = self.endpoints.is_some().then(|| of(&|flow| self.is_gone(flow)));
         StreamObservation {
             sent: flows.len() as u64,
             answered: of(&is(Fate::Answered)).flows,
@@ -184,10 +184,10 @@ impl StreamContext {
         }
     }
 
-    /// Whether a flow was delivered to what is not an endpoint after the change.
-    fn is_gone(&self, flow: &FlowObservation) -> bool {
-        let endpoints = self.endpoints.as_ref();
-        destination(flow).is_some_and(|(_, at)| endpoints.is_some_and(|endpoints| !endpoints.contains(&at)))
+    /// Whether a flow started after the change and was delivered to what is not an endpoint any more.
+    fn is_gone(&self, flow: &StreamedFlow) -> bool {
+        let Some(endpoints) = &self.endpoints else { return false };
+        flow.at >= 0.0 && destination(&flow.seen).is_some_and(|(_, at)| !endpoints.contains(&at))
     }
 
     /// The rows of answered flows by endpoint, those of endpoints that are gone behind the others, then all other flows.
@@ -197,7 +197,7 @@ impl StreamContext {
         for flow in flows {
             let (fate, name) = match (fate(&flow.seen), destination(&flow.seen)) {
                 (Fate::Answered, Some((name, _))) => {
-                    (if self.is_gone(&flow.seen) { Fate::Gone } else { Fate::Answered }, name)
+                    (if self.is_gone(flow) { Fate::Gone } else { Fate::Answered }, name)
                 }
                 (fate, _) => (fate, fate.as_str().to_owned()),
             };

@@ -163,7 +163,7 @@ fn abs_diff(one: Instant, other: Instant) -> Duration {
     one.saturating_duration_since(other) + other.saturating_duration_since(one)
 }
 
-/// Makes sure that the sender was not kept from sending: then flows would tell nothing of the time in which there were none.
+/// Makes sure that the sender was not kept from sending: a pause of the sender would look like a pause of the traffic.
 fn check_pace(stream: &Stream<'_>, flows: &[StreamedFlow]) -> Result<(), ProbeError> {
     let planned = flows_at_rate(stream.rate, stream.before + stream.after);
     let longest = flows.windows(2).map(|pair| pair[1].at - pair[0].at).fold(0.0, f64::max);

@@ -273,10 +273,8 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
     }
 
     fn change(&mut self, change: &Change) -> Result<(), RunError> {
-        match change {
-            Change::State(cluster) => self.apply(cluster, &[]),
-            Change::Restart(nodes) => self.apply(&self.cluster.clone(), nodes),
-        }
+        let before = self.cluster.clone();
+        self.apply(change.state_after(&before), change.restarted())
     }
 
     /// Changes the cluster's objects, as an API server would, stops, starts and restarts kube-proxies, and lets those that run sync

@@ -24,7 +24,7 @@ pub use model::{
     ExpectedOutcome, Flows, Host, Install, Note, OtherRules, Overlay, Place, Probe, RejectKind, Releases,
     ReplyExpectation, Scenario, Setting, SourceExpectation, Step, Target, TcpFlags, Test, Tests, Vantage,
 };
-pub(crate) use model::{VantageKind, flows as flows_at_rate, pod_label, short_name};
+pub(crate) use model::{VantageKind, flows_at_rate, pod_label, short_name};
 pub use plain::{PlainCluster, cluster, proxy_config};
 pub(crate) use print::PlannedOutcome;
 pub use print::{PlannedTest, print};

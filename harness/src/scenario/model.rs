@@ -17,7 +17,7 @@ use svclab_rules::ruleset::Rules;
 use super::tag::Tag;
 use crate::input::Span;
 pub use crate::wire::{RejectKind, TcpFlags};
-pub(crate) use during::flows;
+pub(crate) use during::flows_at_rate;
 pub use during::{Bounds, During, DuringExpectation, DuringProbe};
 
 /// Something worth knowing that is not an error, for example an object that was ignored.
@@ -83,14 +83,16 @@ pub struct Scenario {
 impl Scenario {
     /// The states of the cluster: the initial one, then the one after each change.
     pub fn states(&self) -> impl Iterator<Item = &Cluster> {
-        let changes = self.tests.iter().flat_map(|test| &test.steps).filter_map(Step::change);
-        let after = changes.scan(&self.cluster, |now, change| {
-            if let Change::State(state) = change {
-                *now = state;
-            }
+        let after = self.changes().scan(&self.cluster, |now, change| {
+            *now = change.state_after(now);
             Some(*now)
         });
         std::iter::once(&self.cluster).chain(after)
+    }
+
+    /// The changes of all tests, in their order.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = &Change> {
+        self.tests.iter().flat_map(|test| &test.steps).filter_map(Step::change)
     }
 
     /// The states that differ, to be changed.
@@ -267,6 +269,22 @@ pub enum Change {
 }
 
 impl Change {
+    /// The state that it leads to from another.
+    pub(crate) fn state_after<'a>(&'a self, before: &'a Cluster) -> &'a Cluster {
+        match self {
+            Self::State(state) => state,
+            Self::Restart(_) => before,
+        }
+    }
+
+    /// The nodes whose kube-proxies it restarts.
+    pub(crate) fn restarted(&self) -> &[String] {
+        match self {
+            Self::State(_) => &[],
+            Self::Restart(nodes) => nodes,
+        }
+    }
+
     /// The state that it leads to, to be changed; `None` if that is the one before.
     fn state_mut(&mut self) -> Option<&mut Cluster> {
         match self {

@@ -30,6 +30,13 @@ pub struct EndpointPort {
     pub port: Option<u16>,
 }
 
+impl Endpoint {
+    /// Whether kube-proxy may send connections here: it is ready, or serves while it terminates.
+    pub fn may_serve(&self) -> bool {
+        self.ready || self.terminating && self.serving.unwrap_or(true)
+    }
+}
+
 /// One endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {

@@ -64,7 +64,7 @@ struct Follows {
 struct Row<'a> {
     /// The endpoint (`pod/web:8080`), or `rejected`, or `lost`.
     name: &'a str,
-    /// `answered`; `gone` if an address answered that is not an endpoint after the change; `rejected`; or `lost`.
+    /// `answered`; `gone` if they started after the change and an address answered that is not an endpoint any more; `rejected`; or `lost`.
     fate: &'static str,
     /// The number of flows that started in each part of the time.
     counts: &'a [u32],

@@ -19,7 +19,7 @@ use crate::observation::{Observation, Promised, StreamContext, StreamedFlow};
 use crate::probe::{ChangeProgress, Stream};
 use crate::proxy::{Process, Proxies};
 use crate::report::{ProbeReport, probe_words};
-use crate::scenario::{Change, During, DuringProbe, Probe, Vantage};
+use crate::scenario::{During, DuringProbe, Probe, Vantage};
 use crate::sources::question;
 use crate::topology::{self, Topology};
 
@@ -28,10 +28,7 @@ impl Session<'_, '_> {
     pub(super) fn during(&mut self, during: &During) -> Result<Vec<ProbeReport>, RunError> {
         let begin = Instant::now();
         let before = self.cluster.clone();
-        let after = match &during.change {
-            Change::State(cluster) => (**cluster).clone(),
-            Change::Restart(_) => before.clone(),
-        };
+        let after = during.change.state_after(&before).clone();
         let plan = topology::plan_at(self.scenario, &after);
         let contexts = during.probes.iter().map(|probe| self.stream_context(during, probe, (&before, &after), &plan));
         let contexts = contexts.collect::<Result<Vec<_>, RunError>>()?;
@@ -79,7 +76,7 @@ impl Session<'_, '_> {
             let promises = Promises::of(cluster).map_err(Unsupported::from)?;
             Ok::<_, RunError>(asked.map_or(Promised::Nothing, |asked| of_outcome(&promises.about(asked).outcome)))
         };
-        // Where the kube-proxy that treats the flows has been stopped, flows are as before while they follow what it knew.
+        // A stopped kube-proxy keeps the rules of its last sync, so what was promised then is what was promised before.
         let asked = question(hosts, self.prober.lab().topology(), probe);
         let treating = node.as_deref().or(asked.as_ref().and_then(|asked| asked.via.as_deref()));
         let known = before.synced_on(treating.unwrap_or_default());
@@ -90,7 +87,7 @@ impl Session<'_, '_> {
             for slice in after.slices_of(name).filter(|slice| slice.family == family) {
                 let own = slice.ports.iter().find(|own| own.name == port.name && own.protocol == port.protocol);
                 let Some(number) = own.and_then(|own| own.port) else { continue };
-                let serving = slice.endpoints.iter().filter(|one| one.ready || one.serving == Some(true));
+                let serving = slice.endpoints.iter().filter(|one| one.may_serve());
                 let addresses = serving.filter_map(|one| one.addresses.first());
                 endpoints.extend(addresses.map(|address| SocketAddr::new(*address, number)));
             }
@@ -102,7 +99,7 @@ impl Session<'_, '_> {
 
     /// The generator's rules are installed by another thread while this one sends. The inner result is that of the flows alone.
     fn with_generator(&mut self, during: &During, after: &Cluster, plan: Topology) -> Result<Made, RunError> {
-        let sync = self.sync(after, restarted(&during.change))?;
+        let sync = self.sync(after, during.change.restarted())?;
         let streamed = thread::scope(|scope| {
             let (mut plan, mut writing) = (Some(plan), None);
             let mut go_on = |lab: &mut Lab| {
@@ -143,7 +140,7 @@ impl Session<'_, '_> {
             }
             if let Some(plan) = plan.take() {
                 lab.reroute(plan)?;
-                let programs = proxies.ending(after, restarted(&during.change))?;
+                let programs = proxies.ending(after, during.change.restarted())?;
                 let end = move || programs.into_iter().for_each(Process::stop);
                 ending = Some(thread::Builder::new().spawn(end).map_err(no_thread)?);
             }
@@ -158,7 +155,7 @@ impl Session<'_, '_> {
             thread::sleep(Duration::from_millis(1));
         }
         let documents = match begun {
-            // How long each took is not known: nobody looked while flows were sent.
+            // Sync times are not measured while flows are sent.
             Some(begun) => proxies.finish(self.prober.lab(), self.scenario, after, &begun)?.0,
             None => self.documents.clone(),
         };
@@ -188,14 +185,6 @@ type Made = (Result<Streamed, RunError>, Vec<Document>);
 
 fn no_thread(source: std::io::Error) -> RunError {
     LabError::Thread { source }.into()
-}
-
-/// The nodes whose kube-proxies a change restarts.
-fn restarted(change: &Change) -> &[String] {
-    match change {
-        Change::State(_) => &[],
-        Change::Restart(nodes) => nodes,
-    }
 }
 
 /// A cluster with the pods and endpoints of two states: whatever a node serves in one of them, it serves meanwhile.

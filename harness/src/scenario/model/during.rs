@@ -24,7 +24,7 @@ pub struct During {
 }
 
 /// How many flows are sent at a rate in a time; at least one.
-pub(crate) fn flows(rate: u32, time: Duration) -> u64 {
+pub(crate) fn flows_at_rate(rate: u32, time: Duration) -> u64 {
     ((f64::from(rate) * time.as_secs_f64()).floor() as u64).max(1)
 }
 

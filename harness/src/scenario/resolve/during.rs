@@ -8,7 +8,7 @@ use super::findings::Findings;
 use super::probes::{ResolvedProbe, node_of};
 use super::scene::Scene;
 use super::times;
-use crate::scenario::model::{Bounds, DuringExpectation, flows};
+use crate::scenario::model::{Bounds, DuringExpectation, flows_at_rate};
 use crate::scenario::schema::{RawBounds, RawDuring, RawExpect, RawProbe, RawRejected};
 use crate::yaml::At;
 
@@ -39,7 +39,7 @@ pub(crate) fn timing(raw: &RawDuring, probes: usize, at: At<'_>, findings: &mut 
     let before = time(raw.before.as_deref(), "before", BEFORE);
     let after = time(raw.after.as_deref(), "after", AFTER);
     if let (Some(rate), Some(before), Some(after)) = (rate, before, after) {
-        let all = flows(rate, before + after).saturating_mul(probes as u64);
+        let all = flows_at_rate(rate, before + after).saturating_mul(probes as u64);
         if all > MOST_FLOWS {
             let message = format!("these are {all} flows, and one step may send at most {MOST_FLOWS}");
             findings.wrong(at.key(), message, "Lower `rate`, shorten `before` or `after`, or send fewer probes.");

@@ -57,7 +57,8 @@ pub struct Spell {
 /// When flows followed a change: in seconds from it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Following {
-    /// When the first flow started whose outcome is promised after the change and not before it.
+    /// When the first flow started whose outcome is promised after the change and not before it; where nothing is promised after it, whose
+    /// outcome is not promised before it.
     pub first: Option<f64>,
     /// When the last flow started whose outcome is promised before the change and not after it.
     pub last_before: Option<f64>,
@@ -159,13 +160,16 @@ impl StreamContext {
         let pauses = flows.windows(2).map(|pair| pair[1].at - pair[0].at).fold(0.0, f64::max);
         let (promised_before, promised_after) = &self.promised;
         let follows = (promised_before != promised_after).then(|| {
-            let only = |one: &Promised, other: &Promised| {
-                of(&|flow| flow.at >= 0.0 && one.is_kept_by(&flow.seen) && !other.is_kept_by(&flow.seen))
+            let of_change =
+                |chosen: &dyn Fn(&FlowObservation) -> bool| of(&|flow| flow.at >= 0.0 && chosen(&flow.seen));
+            let is_before = |flow: &FlowObservation| promised_before.is_kept_by(flow);
+            let is_after = |flow: &FlowObservation| promised_after.is_kept_by(flow);
+            // Where nothing is promised any more, every other outcome follows the change.
+            let first = match promised_after {
+                Promised::Nothing => of_change(&|flow| !is_before(flow)).first,
+                _ => of_change(&|flow| is_after(flow) && !is_before(flow)).first,
             };
-            Following {
-                first: only(promised_after, promised_before).first,
-                last_before: only(promised_before, promised_after).last,
-            }
+            Following { first, last_before: of_change(&|flow| is_before(flow) && !is_after(flow)).last }
         });
         let gone = self.endpoints.is_some().then(|| of(&|flow| self.is_gone(flow)));
         StreamObservation {
@@ -312,7 +316,12 @@ mod tests {
         let rows: Vec<_> = seen.timeline.iter().map(|row| (row.name.as_str(), row.fate)).collect();
         assert_eq!(
             rows,
-            [("pod/web-2:8080", Fate::Answered), ("pod/web-3:8080", Fate::Answered), ("pod/web-1:8080", Fate::Gone)]
+            [
+                ("pod/web-1:8080", Fate::Answered),
+                ("pod/web-2:8080", Fate::Answered),
+                ("pod/web-3:8080", Fate::Answered),
+                ("pod/web-1:8080", Fate::Gone)
+            ]
         );
     }
 
@@ -325,6 +334,13 @@ mod tests {
         assert_eq!(seen.lost, Spell { flows: 1, first: Some(0.2), last: Some(0.2) });
         let seen = observed(Promised::Nothing, one, &[1], &[flow(-0.1, 0), flow(0.1, 0), flow(0.2, 1)]);
         assert_eq!(seen.follows, Some(Following { first: Some(0.2), last_before: None }));
+    }
+
+    #[test]
+    fn flows_follow_when_their_service_is_deleted() {
+        let one = Promised::Delivered(endpoints(&[1]));
+        let seen = observed(one, Promised::Nothing, &[], &[flow(-0.1, 1), flow(0.1, 1), flow(0.2, 0), flow(0.3, 0)]);
+        assert_eq!(seen.follows, Some(Following { first: Some(0.2), last_before: Some(0.1) }));
     }
 
     #[test]

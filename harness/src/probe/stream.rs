@@ -91,8 +91,10 @@ impl Prober<'_> {
         // Those for which a process holds a socket.
         let mut open: Vec<usize> = Vec::new();
         let begin = Instant::now();
+        // Probes take turns; however low the rate, each has its first flow in time.
+        let round = stream.interval().min(stream.before + stream.after);
         let mut next: Vec<Instant> =
-            (0..wanted.len()).map(|index| begin + stream.interval() * index as u32 / wanted.len() as u32).collect();
+            (0..wanted.len()).map(|index| begin + round * index as u32 / wanted.len() as u32).collect();
         let mut changed: Option<(Instant, ChangeProgress)> = None;
         loop {
             Limit::check(self.limit)?;

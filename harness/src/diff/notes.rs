@@ -1,6 +1,6 @@
 //! What changes besides packets: kernel settings, rules without effect, ports that kube-proxy holds.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use svclab_rules::cluster::{Family, ProxyConfig, ProxyMode};
 use svclab_rules::profile::Profile;
@@ -10,7 +10,7 @@ use super::known::Known;
 use super::side::Side;
 use crate::run::in_parallel;
 use crate::text::{counted, grouped};
-use crate::topology::Topology;
+use crate::topology::{Netns, Topology};
 
 /// A change that is not about packets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,9 +120,10 @@ fn lines(rules: &Rules) -> impl Iterator<Item = String> {
 /// Kernel settings of nodes that differ.
 fn sysctls([before, after]: [&Topology; 2]) -> Option<Note> {
     let mut found: BTreeMap<String, usize> = BTreeMap::new();
+    let others: HashMap<&str, &Netns> = after.namespaces.iter().map(|other| (other.name.as_str(), other)).collect();
     for own in &before.namespaces {
-        let Some(other) = after.namespaces.iter().find(|other| other.name == own.name) else { continue };
-        let values = [own, other].map(|netns| -> BTreeMap<&str, &str> {
+        let Some(other) = others.get(own.name.as_str()) else { continue };
+        let values = [own, *other].map(|netns| -> BTreeMap<&str, &str> {
             netns.sysctls.iter().map(|sysctl| (sysctl.name.as_str(), sysctl.value.as_str())).collect()
         });
         let names: BTreeSet<&str> = values.iter().flat_map(|values| values.keys().copied()).collect();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
-use svclab_rules::cluster::{Cluster, Family, Node, Service};
+use svclab_rules::cluster::{Cluster, EndpointSlice, Family, Node, ObjectName, Service};
 use svclab_rules::walk::{Field, Intervals, Narrowing, Others, Packet, address_bits};
 
 /// Sorted numbers as ranges of one.
@@ -82,7 +82,10 @@ impl Boundaries {
         let own = pod_ranges.chain(&cluster.service_cidrs).chain(&cluster.proxy.cluster_cidrs);
         let own: Vec<IpNet> = own.copied().chain(["127.0.0.0/8"].iter().filter_map(|text| text.parse().ok())).collect();
         boundaries.ranges = Family::ALL.map(|family| ranges_of(&own, family));
-        boundaries.clients = cluster.services.iter().map(|service| Clients::of(cluster, service)).collect();
+        let mut slices: HashMap<&ObjectName, Vec<&EndpointSlice>> = HashMap::new();
+        cluster.slices.iter().for_each(|slice| slices.entry(&slice.service).or_default().push(slice));
+        let clients = |service: &Service| Clients::of(service, slices.get(&service.name).map_or(&[], Vec::as_slice));
+        boundaries.clients = cluster.services.iter().map(clients).collect();
         boundaries
     }
 
@@ -191,8 +194,8 @@ impl Ports {
 }
 
 impl Clients {
-    fn of(cluster: &Cluster, service: &Service) -> Self {
-        let endpoints = cluster.slices_of(&service.name).flat_map(|slice| &slice.endpoints);
+    fn of(service: &Service, slices: &[&EndpointSlice]) -> Self {
+        let endpoints = slices.iter().flat_map(|slice| &slice.endpoints);
         let endpoints = endpoints.flat_map(|endpoint| &endpoint.addresses);
         let ranges = Family::ALL.into_iter().flat_map(|family| ranges_of(&service.source_ranges, family)).collect();
         Self { endpoints: keys(endpoints.map(|address| address_bits(*address))), ranges }

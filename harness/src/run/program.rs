@@ -11,7 +11,7 @@ use crate::scenario::Scenario;
 use crate::topology;
 
 /// Lets a program write the rules of a node of a scenario's initial state, in a lab of this process that has only this node; returns what
-/// is installed there. The scenario must fit the programs: see [`Programs::fit`].
+/// is installed there. The scenario must fit the programs: see `Programs::fit`.
 ///
 /// # Errors
 ///

@@ -3,8 +3,8 @@
 mod stream;
 mod translations;
 
-pub use stream::{Fate, Following, Spell, StreamObservation, TimelineRow};
-pub(crate) use stream::{Promised, StreamContext, StreamedFlow};
+pub use stream::{Fate, FlowSpan, Following, StreamObservation, TimelineRow};
+pub(crate) use stream::{Promised, StreamContext, StreamedFlow, longest_pause};
 pub use translations::{Destinations, Disagreement, Translations};
 
 use std::collections::BTreeMap;

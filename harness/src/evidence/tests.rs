@@ -362,7 +362,7 @@ fn a_prompt_with_options_of_grep_is_no_rule() {
     assert_eq!(evidence.rules(), 4);
 }
 
-/// Rules of iptables in nft's text are told from kube-proxy's, with and without their table.
+/// Rules of iptables in nft's text are distinguished from kube-proxy's, with and without their table.
 #[rstest]
 #[case::table(
     "table ip nat {\n\tchain KUBE-SVC-2CMXP7HKUVJN7L6M {\n\t\t counter packets 0 bytes 0 jump KUBE-SEP-HUXRPHBUO34UVPEF\n\t}\n}\n"

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Field, Findings, Judgment};
-use crate::observation::{Spell, StreamObservation};
+use crate::observation::{FlowSpan, StreamObservation};
 use crate::scenario::{Bounds, DuringExpectation};
 use crate::text::{counted, duration, grouped};
 
@@ -20,16 +20,16 @@ pub(crate) fn expected_parts(expectation: &DuringExpectation) -> Vec<(Field, Str
 pub(crate) fn judge(expectation: &DuringExpectation, seen: &StreamObservation) -> Judgment {
     let mut findings = Findings { shown: vec![following_words(seen)], ..Findings::default() };
     let DuringExpectation { lost, rejected, gone, followed_within } = expectation;
-    let none = Spell::default();
+    let none = FlowSpan::default();
     let counts = [
-        (Field::Lost, lost, &seen.lost),
-        (Field::Rejected, rejected, &seen.rejected),
-        (Field::Gone, gone, seen.gone.as_ref().unwrap_or(&none)),
+        (Field::Lost, lost, &seen.lost, "flows without an answer or a rejection"),
+        (Field::Rejected, rejected, &seen.rejected, "rejected flows"),
+        (Field::Gone, gone, seen.gone.as_ref().unwrap_or(&none), "flows to an address that was no longer an endpoint"),
     ];
-    for (field, bounds, spell) in counts {
-        if let Some(bounds) = bounds.filter(|bounds| !bounds.allow(spell.flows)) {
-            let observed = format!("{} of {}", grouped(spell.flows), counted(seen.sent, "flow"));
-            findings.differ(field, bounds_words(bounds), observed, reason(field, spell));
+    for (field, bounds, span, what) in counts {
+        if let Some(bounds) = bounds.filter(|bounds| !bounds.allow(span.flows)) {
+            let observed = format!("{} of {}", grouped(span.flows), counted(seen.sent, "flow"));
+            findings.differ(field, bounds_words(bounds), observed, reason(what, span));
         }
     }
     if let Some(time) = *followed_within {
@@ -50,9 +50,9 @@ pub(crate) fn judge(expectation: &DuringExpectation, seen: &StreamObservation) -
 pub(super) fn stream_words(seen: &StreamObservation) -> String {
     let from = seen.node.as_ref().map(|node| format!(" from node/{node}")).unwrap_or_default();
     let [sent, answered] = [counted(seen.sent, "flow"), grouped(seen.answered)];
-    let of = |spell: &Spell, what: &str| {
-        let when = when(spell).map(|when| format!(" ({when})")).unwrap_or_default();
-        format!("{} {what}{when}", grouped(spell.flows))
+    let of = |span: &FlowSpan, what: &str| {
+        let when = when(span).map(|when| format!(" ({when})")).unwrap_or_default();
+        format!("{} {what}{when}", grouped(span.flows))
     };
     let gone = seen.gone.filter(|gone| gone.flows > 0);
     let gone = gone.map(|gone| format!(", {}", of(&gone, "to an endpoint that was gone"))).unwrap_or_default();
@@ -89,22 +89,17 @@ fn within_words(time: Duration) -> String {
 }
 
 /// What a number of flows out of its bounds means.
-fn reason(field: Field, spell: &Spell) -> String {
-    let what = match field {
-        Field::Lost => "flows without an answer or a rejection",
-        Field::Gone => "flows that were sent to an address which was no longer an endpoint",
-        _ => "rejected flows",
-    };
-    match when(spell) {
+fn reason(what: &str, span: &FlowSpan) -> String {
+    match when(span) {
         Some(when) => format!("{what} started {when}"),
         None => format!("there were no {what}"),
     }
 }
 
 /// When some flows started; `None` if there are none.
-fn when(spell: &Spell) -> Option<String> {
-    let (first, last) = (spell.first?, spell.last?);
-    Some(if spell.flows == 1 { moment(first) } else { format!("{} to {}", moment(first), moment(last)) })
+fn when(span: &FlowSpan) -> Option<String> {
+    let (first, last) = (span.first?, span.last?);
+    Some(if span.flows == 1 { moment(first) } else { format!("{} to {}", moment(first), moment(last)) })
 }
 
 /// A time from the change, in seconds: `12 ms after the change`.
@@ -128,8 +123,8 @@ mod tests {
             after: Duration::from_secs(2),
             sent: 250,
             answered: 247,
-            lost: Spell { flows: 3, first: Some(-0.01), last: Some(0.02) },
-            gone: Some(Spell { flows: 1, first: Some(0.005), last: Some(0.005) }),
+            lost: FlowSpan { flows: 3, first: Some(-0.01), last: Some(0.02) },
+            gone: Some(FlowSpan { flows: 1, first: Some(0.005), last: Some(0.005) }),
             follows: Some(Following { first: Some(0.03), last_before: Some(0.005) }),
             ..StreamObservation::default()
         }

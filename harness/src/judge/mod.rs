@@ -152,7 +152,10 @@ pub(crate) fn judge(
         Observation::Flow(seen) => flow::judge(probe, expectation, seen, context, &mut findings),
         Observation::Tally(tally) => tally::judge(expectation, tally, context, &mut findings),
         // What is expected of it is another type: see `judge_during`.
-        Observation::Stream(_) => {}
+        Observation::Stream(seen) => {
+            let why = "flows during a change have expectations of their own";
+            findings.differ(Field::Flows, "a flow, or a number of flows", during::stream_words(seen), why);
+        }
     }
     findings.into_judgment()
 }

@@ -29,12 +29,12 @@ pub struct StreamObservation {
     /// Flows that were answered.
     pub answered: u64,
     /// Flows that got neither an answer nor a rejection.
-    pub lost: Spell,
+    pub lost: FlowSpan,
     /// Flows that were rejected.
-    pub rejected: Spell,
+    pub rejected: FlowSpan,
     /// Flows that started after the change and were delivered to an address that is not an endpoint any more; `None` if the destination
     /// is not a Service's.
-    pub gone: Option<Spell>,
+    pub gone: Option<FlowSpan>,
     /// How flows followed the change; `None` if the same is promised before and after it.
     pub follows: Option<Following>,
     /// The longest pause between two flows.
@@ -45,7 +45,7 @@ pub struct StreamObservation {
 
 /// Some of the flows, and when the first and the last of them started: in seconds from the change.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct Spell {
+pub struct FlowSpan {
     /// The number of flows.
     pub flows: u64,
     /// When the first started.
@@ -155,9 +155,8 @@ impl StreamContext {
     /// Sums up the flows of a probe, in the order in which they started.
     pub(crate) fn observe(self, flows: &[StreamedFlow]) -> StreamObservation {
         let timeline = self.timeline(flows);
-        let of = |chosen: &dyn Fn(&StreamedFlow) -> bool| Spell::of(flows.iter().filter(|flow| chosen(flow)));
+        let of = |chosen: &dyn Fn(&StreamedFlow) -> bool| FlowSpan::of(flows.iter().filter(|flow| chosen(flow)));
         let is = |wanted: Fate| move |flow: &StreamedFlow| fate(&flow.seen) == wanted;
-        let pauses = flows.windows(2).map(|pair| pair[1].at - pair[0].at).fold(0.0, f64::max);
         let (promised_before, promised_after) = &self.promised;
         let follows = (promised_before != promised_after).then(|| {
             let of_change =
@@ -179,7 +178,7 @@ impl StreamContext {
             rejected: of(&is(Fate::Rejected)),
             gone,
             follows,
-            longest_pause: Duration::try_from_secs_f64(pauses).unwrap_or_default(),
+            longest_pause: longest_pause(flows),
             timeline,
             node: self.node,
             rate: self.rate,
@@ -224,7 +223,7 @@ impl StreamContext {
     }
 }
 
-impl Spell {
+impl FlowSpan {
     fn of<'f>(flows: impl Iterator<Item = &'f StreamedFlow>) -> Self {
         flows.fold(Self::default(), |sum, flow| Self {
             flows: sum.flows + 1,
@@ -232,6 +231,12 @@ impl Spell {
             last: Some(flow.at),
         })
     }
+}
+
+/// The longest time between two flows, in the order in which they started.
+pub(crate) fn longest_pause(flows: &[StreamedFlow]) -> Duration {
+    let pauses = flows.windows(2).map(|pair| pair[1].at - pair[0].at);
+    Duration::try_from_secs_f64(pauses.fold(0.0, f64::max)).unwrap_or_default()
 }
 
 /// What became of a flow, as its sender sees it.
@@ -310,7 +315,7 @@ mod tests {
         let [before, after] = [[1, 2], [2, 3]].map(|numbers| Promised::Delivered(endpoints(&numbers)));
         let flows = [flow(-0.2, 1), flow(-0.1, 2), flow(0.1, 1), flow(0.2, 2), flow(0.3, 1), flow(0.4, 3)];
         let seen = observed(before, after, &[2, 3], &flows);
-        assert_eq!(seen.gone, Some(Spell { flows: 2, first: Some(0.1), last: Some(0.3) }));
+        assert_eq!(seen.gone, Some(FlowSpan { flows: 2, first: Some(0.1), last: Some(0.3) }));
         assert_eq!(seen.follows, Some(Following { first: Some(0.4), last_before: Some(0.3) }));
         assert_eq!((seen.sent, seen.answered, seen.lost.flows, seen.rejected.flows), (6, 6, 0, 0));
         let rows: Vec<_> = seen.timeline.iter().map(|row| (row.name.as_str(), row.fate)).collect();
@@ -331,7 +336,7 @@ mod tests {
         let one = Promised::Delivered(endpoints(&[1]));
         let seen = observed(one.clone(), Promised::Rejected, &[], &flows);
         assert_eq!(seen.follows, Some(Following { first: Some(0.3), last_before: Some(0.1) }));
-        assert_eq!(seen.lost, Spell { flows: 1, first: Some(0.2), last: Some(0.2) });
+        assert_eq!(seen.lost, FlowSpan { flows: 1, first: Some(0.2), last: Some(0.2) });
         let seen = observed(Promised::Nothing, one, &[1], &[flow(-0.1, 0), flow(0.1, 0), flow(0.2, 1)]);
         assert_eq!(seen.follows, Some(Following { first: Some(0.2), last_before: None }));
     }

@@ -74,7 +74,7 @@ impl Prober<'_> {
             while !left.is_empty() {
                 Limit::check(self.limit)?;
                 let (together, later) = left.split_at(left.len().min(most));
-                match self.follow_for_a_while(together) {
+                match self.restoring_raw_listeners(|prober| prober.follow_together(together)) {
                     Err(ProbeError::Overrun { .. }) if together.len() > 1 => {
                         most = together.len() / 2;
                         // Flows and clients are to be new once more.
@@ -90,16 +90,6 @@ impl Prober<'_> {
         Ok(observed)
     }
 
-    /// Follows flows that are in flight at the same time. Whatever comes of them, kernels answer later probes as they did
-    /// before.
-    fn follow_for_a_while(&mut self, wanted: &[Wanted]) -> Result<Followed, ProbeError> {
-        let heard_before =
-            self.raw_listeners.iter().map(|(netns, raw_listeners)| (*netns, raw_listeners.protocols())).collect();
-        let followed = self.follow_together(wanted);
-        self.hear_only(&heard_before);
-        followed
-    }
-
     /// Waits until nothing of earlier flows is in flight.
     pub(super) fn settle(&mut self) -> Result<(), ProbeError> {
         match self.until_quiet(|prober| prober.look(&mut Followed::default())) {
@@ -109,6 +99,7 @@ impl Prober<'_> {
         }
     }
 
+    /// Follows flows that are in flight at the same time.
     fn follow_together(&mut self, wanted: &[Wanted]) -> Result<Followed, ProbeError> {
         self.settle()?;
         self.provide_ports(wanted.len())?;
@@ -147,11 +138,16 @@ impl Prober<'_> {
         Ok(One { sender, watch, started: Some(started) })
     }
 
-    /// Closes the raw listeners that were opened for a while.
-    pub(super) fn hear_only(&mut self, before: &HashMap<NetnsId, Vec<u8>>) {
-        for (netns, raw_listeners) in &mut self.raw_listeners {
-            raw_listeners.keep(before.get(netns).map_or(&[], Vec::as_slice));
+    /// Sends flows, and closes the raw listeners that were opened for them, whatever comes of it: kernels answer later probes as they
+    /// did before.
+    pub(super) fn restoring_raw_listeners<T>(&mut self, send: impl FnOnce(&mut Self) -> T) -> T {
+        let protocols = self.raw_listeners.iter().map(|(netns, listeners)| (*netns, listeners.protocols()));
+        let before: HashMap<NetnsId, Vec<u8>> = protocols.collect();
+        let sent = send(self);
+        for (netns, listeners) in &mut self.raw_listeners {
+            listeners.keep(before.get(netns).map_or(&[], Vec::as_slice));
         }
+        sent
     }
 
     /// Reads everything that was seen and received, and lets receivers and senders react. Returns how many packets there were.

@@ -6,10 +6,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::flow::{Followed, Wanted};
+use super::flow::{Followed, One, Wanted};
 use super::{Limit, ProbeError, Prober};
 use crate::lab::Lab;
-use crate::observation::StreamedFlow;
+use crate::observation::{StreamedFlow, longest_pause};
 use crate::scenario::{Probe, flows_at_rate};
 use crate::topology::Sender;
 
@@ -58,6 +58,17 @@ struct Start {
     at: Instant,
 }
 
+/// Flows while they are sent.
+struct Streaming {
+    wanted: Vec<Wanted>,
+    /// When the next flow of each probe is due.
+    next: Vec<Instant>,
+    starts: Vec<Start>,
+    followed: Followed,
+    /// Those for which a process holds a socket.
+    open: Vec<usize>,
+}
+
 impl Prober<'_> {
     /// Sends flows at a rate, and makes a change meanwhile: `change` is called when its time has come, and between flows until it is done.
     /// Returns the flows of each probe, in the order in which they were sent.
@@ -70,12 +81,10 @@ impl Prober<'_> {
         stream: &Stream<'_>,
         change: &mut dyn FnMut(&mut Lab) -> Result<ChangeProgress, E>,
     ) -> Result<Vec<Vec<StreamedFlow>>, E> {
-        let before = self.raw_listeners.iter().map(|(netns, listeners)| (*netns, listeners.protocols())).collect();
         // So many flows are only counted.
         let record = self.record.take();
-        let streamed = self.send_stream(stream, change);
+        let streamed = self.restoring_raw_listeners(|prober| prober.send_stream(stream, change));
         self.record = record;
-        self.hear_only(&before);
         streamed
     }
 
@@ -86,62 +95,21 @@ impl Prober<'_> {
     ) -> Result<Vec<Vec<StreamedFlow>>, E> {
         let wanted = stream.probes.iter().map(|probe| self.wanted(probe)).collect::<Result<Vec<_>, _>>()?;
         self.prepare(stream, &wanted)?;
-        let mut followed = Followed::without_paths();
-        let mut starts: Vec<Start> = Vec::new();
-        // Those for which a process holds a socket.
-        let mut open: Vec<usize> = Vec::new();
         let begin = Instant::now();
-        // Probes take turns; however low the rate, each has its first flow in time.
-        let round = stream.interval().min(stream.before + stream.after);
-        let mut next: Vec<Instant> =
-            (0..wanted.len()).map(|index| begin + round * index as u32 / wanted.len() as u32).collect();
-        let mut changed: Option<(Instant, ChangeProgress)> = None;
-        loop {
-            Limit::check(self.limit)?;
-            match &mut changed {
-                None if begin.elapsed() >= stream.before => {
-                    let now = Instant::now();
-                    changed = Some((now, change(self.lab)?));
-                }
-                Some((at, _)) if at.elapsed() >= stream.after => break,
-                Some((_, progress)) if *progress == ChangeProgress::UnderWay => *progress = change(self.lab)?,
-                _ => {}
-            }
-            for (probe, next) in next.iter_mut().enumerate() {
-                let at = Instant::now();
-                if *next > at {
-                    continue;
-                }
-                if !matches!(wanted[probe].sender, Sender::Wire(_)) {
-                    open.push(starts.len());
-                }
-                followed.add(self.begin(&wanted[probe])?);
-                starts.push(Start { probe, at });
-                while *next <= at {
-                    *next += stream.interval();
-                }
-            }
-            let packets = self.look(&mut followed)?;
-            // A socket whose flow is answered or rejected, or has waited for too long, is closed.
-            open.retain(|flow| {
-                let is_over = followed.is_decided(*flow) || starts[*flow].at.elapsed() >= PATIENCE;
-                if is_over {
-                    followed.close(*flow);
-                }
-                !is_over
-            });
-            let due = next.iter().min().map(|next| next.saturating_duration_since(Instant::now())).unwrap_or_default();
-            if packets == 0 && !due.is_zero() {
-                std::thread::sleep(due.min(NAP));
-            }
+        let mut streaming = Streaming::begin(stream, wanted, begin);
+        while begin.elapsed() < stream.before {
+            self.advance(stream, &mut streaming)?;
         }
-        self.until_quiet(|prober| prober.look(&mut followed))?;
-        let changed = changed.map_or(begin, |(at, _)| at);
-        let mut flows: Vec<Vec<StreamedFlow>> = vec![Vec::new(); wanted.len()];
-        for (Start { probe, at }, seen) in starts.iter().zip(followed.finish()) {
-            let from_change = if *at >= changed { 1.0 } else { -1.0 } * abs_diff(*at, changed).as_secs_f64();
-            flows[*probe].push(StreamedFlow { at: from_change, seen });
+        let changed = Instant::now();
+        let mut progress = change(self.lab)?;
+        while changed.elapsed() < stream.after {
+            if progress == ChangeProgress::UnderWay {
+                progress = change(self.lab)?;
+            }
+            self.advance(stream, &mut streaming)?;
         }
+        self.until_quiet(|prober| prober.look(&mut streaming.followed))?;
+        let flows = streaming.finish(changed);
         flows.iter().try_for_each(|flows| check_pace(stream, flows))?;
         Ok(flows)
     }
@@ -159,17 +127,76 @@ impl Prober<'_> {
         }
         Ok(())
     }
+
+    /// Starts the flows that are due, looks at all that are in flight, and sleeps until there may be something to do.
+    fn advance(&mut self, stream: &Stream<'_>, streaming: &mut Streaming) -> Result<(), ProbeError> {
+        Limit::check(self.limit)?;
+        for probe in 0..streaming.wanted.len() {
+            let at = Instant::now();
+            if streaming.next[probe] <= at {
+                let flow = self.begin(&streaming.wanted[probe])?;
+                streaming.start(flow, Start { probe, at }, stream.interval());
+            }
+        }
+        let packets = self.look(&mut streaming.followed)?;
+        streaming.close_sockets();
+        let due = streaming.next.iter().min().map(|next| next.saturating_duration_since(Instant::now()));
+        if packets == 0 {
+            std::thread::sleep(due.unwrap_or_default().min(NAP));
+        }
+        Ok(())
+    }
 }
 
-fn abs_diff(one: Instant, other: Instant) -> Duration {
-    one.saturating_duration_since(other) + other.saturating_duration_since(one)
+impl Streaming {
+    /// Probes take turns; however low the rate, each has its first flow in time.
+    fn begin(stream: &Stream<'_>, wanted: Vec<Wanted>, begin: Instant) -> Self {
+        let round = stream.interval().min(stream.before + stream.after);
+        let probes = wanted.len() as u32;
+        let next = (0..probes).map(|probe| begin + round * probe / probes).collect();
+        Self { wanted, next, starts: Vec::new(), followed: Followed::without_paths(), open: Vec::new() }
+    }
+
+    /// Adds a flow that was sent. Its probe's next one is the first that is not due yet.
+    fn start(&mut self, flow: One, start: Start, interval: Duration) {
+        let Start { probe, at } = start;
+        if !matches!(self.wanted[probe].sender, Sender::Wire(_)) {
+            self.open.push(self.starts.len());
+        }
+        self.followed.add(flow);
+        self.starts.push(start);
+        while self.next[probe] <= at {
+            self.next[probe] += interval;
+        }
+    }
+
+    /// Closes sockets whose flow is answered or rejected, or has waited for too long.
+    fn close_sockets(&mut self) {
+        let Self { followed, starts, .. } = self;
+        self.open.retain(|flow| {
+            let is_over = followed.is_decided(*flow) || starts[*flow].at.elapsed() >= PATIENCE;
+            if is_over {
+                followed.close(*flow);
+            }
+            !is_over
+        });
+    }
+
+    /// The flows of each probe.
+    fn finish(self, changed: Instant) -> Vec<Vec<StreamedFlow>> {
+        let mut flows: Vec<Vec<StreamedFlow>> = vec![Vec::new(); self.wanted.len()];
+        for (Start { probe, at }, seen) in self.starts.iter().zip(self.followed.finish()) {
+            let (before, after) = (changed.saturating_duration_since(*at), at.saturating_duration_since(changed));
+            flows[*probe].push(StreamedFlow { at: after.as_secs_f64() - before.as_secs_f64(), seen });
+        }
+        flows
+    }
 }
 
 /// Makes sure that the sender was not kept from sending: a pause of the sender would look like a pause of the traffic.
 fn check_pace(stream: &Stream<'_>, flows: &[StreamedFlow]) -> Result<(), ProbeError> {
     let planned = flows_at_rate(stream.rate, stream.before + stream.after);
-    let longest = flows.windows(2).map(|pair| pair[1].at - pair[0].at).fold(0.0, f64::max);
-    let pause = Duration::try_from_secs_f64(longest).unwrap_or_default();
+    let pause = longest_pause(flows);
     let allowed = LONGEST_PAUSE.max(stream.interval() * MOST_INTERVALS);
     if (flows.len() as f64) < ENOUGH * planned as f64 || pause > allowed {
         return Err(ProbeError::Starved { sent: flows.len() as u64, planned, rate: stream.rate, pause });

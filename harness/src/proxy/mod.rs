@@ -28,4 +28,4 @@ pub use error::{NotApplicable, ProgramError};
 pub(crate) use process::Process;
 pub use program::{Launch, Program};
 pub use programs::{Programs, fit, partition};
-pub(crate) use proxies::{Proxies, SyncTime};
+pub(crate) use proxies::{Begun, Proxies, SyncTime};

@@ -24,9 +24,9 @@ const START: &str = include_str!("start.sh");
 /// Outside of labs, `/run` is the host's: an empty one is mounted over it first.
 const EMPTY_RUN: &str = "mount -t tmpfs tmpfs /run || exit 126\n";
 
-/// The time that the kernel may take to end all processes of a program.
+/// How long the kernel may take to end all processes of a program.
 const END: Duration = Duration::from_secs(5);
-/// The time that a program may take to end by itself when it is told to.
+/// How long a program may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A call of a program outside of labs, as confined as in one: in namespaces of its own, without a network, and with an empty `/run`.

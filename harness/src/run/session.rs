@@ -1,5 +1,6 @@
 //! One scenario, from its plan to its last judgment.
 
+mod advance;
 mod during;
 mod probing;
 
@@ -64,11 +65,9 @@ struct Sync {
 }
 
 impl Sync {
-    fn install(&self, installer: &Installer) -> Result<(), LabError> {
-        installer.install(&self.written)
-    }
-
-    fn clean_up(&self, installer: &Installer) -> Result<(), LabError> {
+    /// Installs the rules, then forgets connections, as kube-proxy does.
+    fn carry_out(&self, installer: &Installer) -> Result<(), LabError> {
+        installer.install(&self.written)?;
         self.cleanups.iter().try_for_each(|(netns, cleanup)| installer.clean_up(netns, cleanup))
     }
 }
@@ -290,10 +289,9 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             }
             None => {
                 let sync = self.sync(cluster, restarted)?;
-                let installer = self.prober.lab().installer(&sync.written);
-                sync.install(&installer)?;
-                self.prober.lab().reroute(plan)?;
-                sync.clean_up(&installer)?;
+                let lab = self.prober.lab();
+                lab.reroute(plan)?;
+                sync.carry_out(&lab.installer(&sync.written))?;
                 sync.documents
             }
         };

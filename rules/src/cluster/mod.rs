@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
@@ -85,5 +86,21 @@ impl Cluster {
     /// The slices that belong to a service.
     pub fn slices_of<'a>(&'a self, service: &'a ObjectName) -> impl Iterator<Item = &'a EndpointSlice> {
         self.slices.iter().filter(move |slice| &slice.service == service)
+    }
+
+    /// The endpoints of a service's port in a family, each with the address and port that it is reached at.
+    pub fn endpoints_of<'a>(
+        &'a self,
+        service: &'a ObjectName,
+        port: &'a ServicePort,
+        family: Family,
+    ) -> impl Iterator<Item = (&'a Endpoint, SocketAddr)> {
+        self.slices_of(service).filter(move |slice| slice.family == family).flat_map(|slice| {
+            let own = slice.ports.iter().find(|own| own.name == port.name && own.protocol == port.protocol);
+            let number = own.and_then(|own| own.port);
+            let reached =
+                move |endpoint: &'a Endpoint| Some((endpoint, SocketAddr::new(*endpoint.addresses.first()?, number?)));
+            slice.endpoints.iter().filter_map(reached)
+        })
     }
 }

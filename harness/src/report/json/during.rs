@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::observation::{Following, Spell, StreamObservation, TimelineRow};
+use crate::observation::{FlowSpan, Following, StreamObservation, TimelineRow};
 
 /// What became of the flows of a probe that were sent at a rate during a change.
 #[derive(Serialize, JsonSchema)]
@@ -90,8 +90,8 @@ impl<'a> From<&'a StreamObservation> for During<'a> {
     }
 }
 
-impl From<Spell> for Flows {
-    fn from(Spell { flows, first, last }: Spell) -> Self {
+impl From<FlowSpan> for Flows {
+    fn from(FlowSpan { flows, first, last }: FlowSpan) -> Self {
         Self { flows, first, last }
     }
 }

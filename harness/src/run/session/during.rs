@@ -1,10 +1,7 @@
 //! A change during which flows are sent.
 
-use std::collections::BTreeSet;
-use std::net::SocketAddr;
-use std::panic::resume_unwind;
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::thread;
+use std::time::Instant;
 
 use svclab_rules::cluster::{Cluster, Family};
 use svclab_rules::promise::{PromisedOutcome, Promises, Question};
@@ -12,12 +9,13 @@ use svclab_rules::ruleset::Unsupported;
 
 use super::super::RunError;
 use super::Session;
+use super::advance::{GeneratorChange, ProgramsChange};
 use crate::documents::Document;
 use crate::judge::{during_parts, judge_during};
-use crate::lab::{Lab, LabError};
+use crate::lab::Lab;
 use crate::observation::{Observation, Promised, StreamContext, StreamedFlow};
 use crate::probe::{ChangeProgress, Stream};
-use crate::proxy::{Process, Proxies};
+use crate::proxy::Proxies;
 use crate::report::{ProbeReport, probe_words};
 use crate::scenario::{During, DuringProbe, Probe, Vantage};
 use crate::sources::question;
@@ -32,7 +30,7 @@ impl Session<'_, '_> {
         let plan = topology::plan_at(self.scenario, &after);
         let contexts = during.probes.iter().map(|probe| self.stream_context(during, probe, (&before, &after), &plan));
         let contexts = contexts.collect::<Result<Vec<_>, RunError>>()?;
-        self.prober.follow(&both(&before, &after)).map_err(RunError::Prober)?;
+        self.prober.follow(&union_of_states(&before, &after))?;
         let (streamed, documents) = match self.proxies.take() {
             Some(mut proxies) => {
                 let made = self.with_programs(during, &after, plan, &mut proxies);
@@ -82,16 +80,8 @@ impl Session<'_, '_> {
         let known = before.synced_on(treating.unwrap_or_default());
         let promised = (promised(&known, asked.as_ref())?, promised(after, question(hosts, plan, probe).as_ref())?);
         let endpoints = service.as_ref().map(|(name, port)| {
-            let family = Family::of(probe.to.address);
-            let mut endpoints = BTreeSet::new();
-            for slice in after.slices_of(name).filter(|slice| slice.family == family) {
-                let own = slice.ports.iter().find(|own| own.name == port.name && own.protocol == port.protocol);
-                let Some(number) = own.and_then(|own| own.port) else { continue };
-                let serving = slice.endpoints.iter().filter(|one| one.may_serve());
-                let addresses = serving.filter_map(|one| one.addresses.first());
-                endpoints.extend(addresses.map(|address| SocketAddr::new(*address, number)));
-            }
-            endpoints
+            let endpoints = after.endpoints_of(name, port, Family::of(probe.to.address));
+            endpoints.filter(|(endpoint, _)| endpoint.may_serve()).map(|(_, reached)| reached).collect()
         });
         let time = (during.before, during.after);
         Ok(StreamContext { node, rate: during.rate, time, promised, endpoints })
@@ -101,25 +91,9 @@ impl Session<'_, '_> {
     fn with_generator(&mut self, during: &During, after: &Cluster, plan: Topology) -> Result<Made, RunError> {
         let sync = self.sync(after, during.change.restarted())?;
         let streamed = thread::scope(|scope| {
-            let (mut plan, mut writing) = (Some(plan), None);
-            let mut go_on = |lab: &mut Lab| {
-                let thread = match &writing {
-                    Some(thread) => thread,
-                    None => {
-                        if let Some(plan) = plan.take() {
-                            lab.reroute(plan)?;
-                        }
-                        let (installer, sync) = (lab.installer(&sync.written), &sync);
-                        let write = move || sync.install(&installer).and_then(|()| sync.clean_up(&installer));
-                        writing.insert(thread::Builder::new().spawn_scoped(scope, write).map_err(no_thread)?)
-                    }
-                };
-                Ok(if thread.is_finished() { ChangeProgress::Done } else { ChangeProgress::UnderWay })
-            };
-            let streamed = self.send(during, &mut go_on);
-            // Where sending ended early, the change is made all the same.
-            go_on(self.prober.lab())?;
-            writing.map_or(Ok(()), |thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))?;
+            let mut change = GeneratorChange::Planned { plan, sync: &sync, scope };
+            let streamed = self.send(during, &mut |lab| change.advance(lab));
+            change.finish(self.prober.lab())?;
             Ok::<_, RunError>(streamed)
         })?;
         Ok((streamed, sync.documents))
@@ -133,30 +107,12 @@ impl Session<'_, '_> {
         plan: Topology,
         proxies: &mut Proxies,
     ) -> Result<Made, RunError> {
-        let (mut plan, mut ending, mut begun) = (Some(plan), None::<JoinHandle<()>>, None);
-        let mut go_on = |lab: &mut Lab| {
-            if begun.is_some() {
-                return Ok(ChangeProgress::Done);
-            }
-            if let Some(plan) = plan.take() {
-                lab.reroute(plan)?;
-                let programs = proxies.ending(after, during.change.restarted())?;
-                let end = move || programs.into_iter().for_each(Process::stop);
-                ending = Some(thread::Builder::new().spawn(end).map_err(no_thread)?);
-            }
-            if ending.as_ref().is_some_and(|thread| !thread.is_finished()) {
-                return Ok(ChangeProgress::UnderWay);
-            }
-            begun = Some(proxies.begin(lab, after)?);
-            Ok(ChangeProgress::Done)
-        };
-        let streamed = self.send(during, &mut go_on);
-        while go_on(self.prober.lab())? == ChangeProgress::UnderWay {
-            thread::sleep(Duration::from_millis(1));
-        }
-        let documents = match begun {
+        let mut change = ProgramsChange::new(plan, proxies, after, during.change.restarted());
+        let streamed = self.send(during, &mut |lab| change.advance(lab));
+        let documents = match change.finish(self.prober.lab())? {
             // Sync times are not measured while flows are sent.
             Some(begun) => proxies.finish(self.prober.lab(), self.scenario, after, &begun)?.0,
+            // The change failed, which is what `streamed` says.
             None => self.documents.clone(),
         };
         Ok((streamed, documents))
@@ -183,12 +139,8 @@ type Streamed = Vec<Vec<StreamedFlow>>;
 /// What flows were sent while a change was made, and what is installed then.
 type Made = (Result<Streamed, RunError>, Vec<Document>);
 
-fn no_thread(source: std::io::Error) -> RunError {
-    LabError::Thread { source }.into()
-}
-
 /// A cluster with the pods and endpoints of two states: whatever a node serves in one of them, it serves meanwhile.
-fn both(before: &Cluster, after: &Cluster) -> Cluster {
+fn union_of_states(before: &Cluster, after: &Cluster) -> Cluster {
     let mut both = after.clone();
     both.pods.extend(before.pods.iter().filter(|pod| after.pod(&pod.name).is_none()).cloned());
     both.slices.extend(before.slices.iter().cloned());

@@ -65,11 +65,7 @@ fn rate(text: &str, at: At<'_>, findings: &mut Findings) -> Option<u32> {
 
 /// A time that is not zero, and not longer than another.
 fn within(text: &str, longest: Duration, at: At<'_>, findings: &mut Findings) -> Option<Duration> {
-    let Some(time) = times::time(text) else {
-        let help = "Use seconds or milliseconds, for example `2s` or `500ms`.";
-        findings.wrong(at, format!("`{text}` is not a time"), help);
-        return None;
-    };
+    let time = times::time(text, at, findings)?;
     let is_fit = !time.is_zero() && time <= longest;
     if !is_fit {
         let help = format!("Use a time from 1ms to {}s.", longest.as_secs());
@@ -107,13 +103,13 @@ pub(crate) fn expectation(
     at: At<'_>,
     findings: &mut Findings,
 ) -> DuringExpectation {
-    for field in ["delivered", "dropped", "fails", "source", "reply", "balance", "affinity"] {
-        if at.has(field) {
+    for field in RawExpect::OF_PROBE {
+        if at.has(field) && !RawExpect::OF_DURING.contains(&field) {
             let message = format!("`{field}` does not apply to flows during a change");
             findings.wrong(at.field(field).key(), message, "Use `lost`, `rejected`, `gone` and `followedWithin`.");
         }
     }
-    if !["lost", "rejected", "gone", "followedWithin"].iter().any(|field| at.has(field)) {
+    if !RawExpect::OF_DURING.iter().any(|field| at.has(field)) {
         let help = "Add at least one of `lost`, `rejected`, `gone` and `followedWithin`, or omit `expect`.";
         findings.missing(at, "`expect` has nothing that applies to flows during a change", help);
     }

@@ -11,7 +11,7 @@ use super::scene::Scene;
 use crate::input::did_you_mean;
 use crate::scenario::model::{
     Balance, DropPlace, Expectation, ExpectedOutcome, Flows, RejectKind, ReplyExpectation, SourceExpectation, Target,
-    pod_label,
+    pod_label, short_name,
 };
 use crate::scenario::schema::{RawBalance, RawDropped, RawExpect, RawRejectKind, RawRejected};
 use crate::stats::{flows_to_distinguish, flows_to_meet_all};
@@ -102,16 +102,12 @@ fn contradictions(raw: &RawExpect, at: At<'_>, findings: &mut Findings) {
             findings.wrong(at.field(outcome), message, "Use `delivered: pod/NAME:PORT` instead.");
         }
     }
-    let counted = [
-        ("lost", raw.lost.is_some()),
-        ("gone", raw.gone.is_some()),
-        ("followedWithin", raw.followed_within.is_some()),
-        ("rejected", matches!(raw.rejected, Some(RawRejected::Flows(_)))),
-    ];
-    for (field, _) in counted.into_iter().filter(|(_, is_given)| *is_given) {
-        let message = match field {
-            "rejected" => "a number of rejected flows is only valid with `during`".to_owned(),
-            _ => format!("`{field}` is only valid with `during`"),
+    let is_counted = matches!(raw.rejected, Some(RawRejected::Flows(_)));
+    for field in RawExpect::OF_DURING.into_iter().filter(|field| at.has(field)) {
+        let message = match RawExpect::OF_PROBE.contains(&field) {
+            true if is_counted => format!("a number of {field} flows is only valid with `during`"),
+            true => continue,
+            false => format!("`{field}` is only valid with `during`"),
         };
         let help = "Use `delivered`, `rejected: true` or `dropped`, or a step with `during`.";
         findings.wrong(at.field(field).key(), message, help);
@@ -126,20 +122,7 @@ fn contradictions(raw: &RawExpect, at: At<'_>, findings: &mut Findings) {
         let message = "one client's flows cannot both stay on one endpoint and be balanced";
         findings.wrong(at.field("affinity").key(), message, "Keep `affinity: true` or `balance: even`.");
     }
-    let fields = [
-        "delivered",
-        "rejected",
-        "dropped",
-        "fails",
-        "source",
-        "reply",
-        "balance",
-        "affinity",
-        "lost",
-        "gone",
-        "followedWithin",
-    ];
-    if !fields.iter().any(|field| at.has(field)) {
+    if !RawExpect::OF_PROBE.iter().chain(&RawExpect::OF_DURING).any(|field| at.has(field)) {
         findings.missing(at, "`expect` is empty", "Add at least one of `delivered`, `rejected` and `dropped`.");
     }
 }
@@ -365,20 +348,14 @@ fn endpoints(
         return Vec::new();
     };
     let mut targets: Vec<Target> = Vec::new();
-    let cluster = scene.now.1;
-    for slice in cluster.slices_of(service).filter(|slice| slice.family == family) {
-        let of_port = slice.ports.iter().find(|own| own.name == port.name && own.protocol == port.protocol);
-        let Some(number) = of_port.and_then(|own| own.port) else { continue };
-        for endpoint in slice.endpoints.iter().filter(|endpoint| endpoint.ready) {
-            let Some(address) = endpoint.addresses.first().copied() else { continue };
-            let label = match &endpoint.pod {
-                Some(pod) => format!("pod/{}:{number}", crate::scenario::model::short_name(pod)),
-                None => std::net::SocketAddr::new(address, number).to_string(),
-            };
-            let target = Target { label, address, port: Some(number) };
-            if !targets.contains(&target) {
-                targets.push(target);
-            }
+    for (endpoint, reached) in scene.now.1.endpoints_of(service, port, family).filter(|(one, _)| one.ready) {
+        let label = match &endpoint.pod {
+            Some(pod) => format!("pod/{}:{}", short_name(pod), reached.port()),
+            None => reached.to_string(),
+        };
+        let target = Target { label, address: reached.ip(), port: Some(reached.port()) };
+        if !targets.contains(&target) {
+            targets.push(target);
         }
     }
     if targets.is_empty() {

@@ -2,8 +2,20 @@
 
 use std::time::Duration;
 
-/// A time as Go writes it, in whole seconds or milliseconds.
-pub(super) fn time(text: &str) -> Option<Duration> {
+use super::findings::Findings;
+use crate::yaml::At;
+
+/// A time as Go writes it, in whole seconds or milliseconds. Any other text is an error.
+pub(super) fn time(text: &str, at: At<'_>, findings: &mut Findings) -> Option<Duration> {
+    let time = parse(text);
+    if time.is_none() {
+        let help = "Use seconds or milliseconds, for example `2s` or `500ms`.";
+        findings.wrong(at, format!("`{text}` is not a time"), help);
+    }
+    time
+}
+
+fn parse(text: &str) -> Option<Duration> {
     let number = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
     let time = number.parse().ok()?;
     match text.strip_prefix(number)? {

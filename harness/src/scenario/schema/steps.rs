@@ -198,6 +198,14 @@ pub(crate) struct RawExpect {
     pub(crate) followed_within: Option<String>,
 }
 
+impl RawExpect {
+    /// What may be expected of the flows of one probe.
+    pub(crate) const OF_PROBE: [&str; 8] =
+        ["delivered", "rejected", "dropped", "fails", "source", "reply", "balance", "affinity"];
+    /// What may be expected of the flows during a change.
+    pub(crate) const OF_DURING: [&str; 4] = ["lost", "rejected", "gone", "followedWithin"];
+}
+
 /// How a probe is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
 #[serde(untagged)]

@@ -229,7 +229,7 @@ impl<'a> Network<'a> {
                 };
                 traversal.send_from_wire(netns, mac, state);
             }
-            Sender::Process(netns) | Sender::Loopback(netns) => traversal.send_from_process(netns, state),
+            Sender::Process(netns) | Sender::Loopback(netns) => traversal.send_from_socket(netns, state),
         }
         let source = SocketAddr::new(packet.source, sent.source_port);
         let branches = traversal.finish().into_iter().flat_map(|end| self.branches(end, origin));

@@ -186,6 +186,8 @@ pub(crate) enum Cause {
     NoListener,
     /// No route leads to its destination.
     NoRoute,
+    /// It is for all hosts of a link, which a process must ask for (`SO_BROADCAST`), and only UDP can.
+    Broadcast,
     /// A route says that it is lost.
     Blackhole,
     /// No host on the link has the next hop's address.
@@ -220,6 +222,7 @@ impl fmt::Display for Cause {
             Self::Policy { table, chain } => return write!(f, "by the policy of {chain} in table {table}"),
             Self::NoListener => "no process listens",
             Self::NoRoute => "no route leads there",
+            Self::Broadcast => "it is a broadcast address",
             Self::Blackhole => "no host has the address",
             Self::NoNeighbour => "no host on the link has the address",
             Self::NotItsAddress => "its receiver has another address",

@@ -26,6 +26,11 @@ impl Machine {
         is_among(set, field, address, &self.own[Family::of(address) as usize])
     }
 
+    /// Whether a destination is the broadcast address of one of its networks.
+    pub(super) fn is_broadcast(&self, to: IpAddr, set: Set<'_>) -> bool {
+        to.is_ipv4() && is_among(set, Field::Destination, to, &self.broadcasts)
+    }
+
     /// The route to an address, by the longest prefix.
     fn route(&self, field: Field, to: IpAddr, set: Set<'_>) -> Result<Out, Cause> {
         let route = self.ways(Family::of(to)).find(field, to, set).ok_or(Cause::NoRoute)?;
@@ -84,7 +89,7 @@ impl Machine {
         if self.is_own(Field::Destination, to, set) {
             return self.validate_source(by, from, set).map(|()| Way::Local);
         }
-        if is_among(set, Field::Destination, to, &self.broadcasts) && ipv4 {
+        if self.is_broadcast(to, set) {
             return Err(Cause::NoListener);
         }
         if ipv4 && !self.settings(by).forwards_ipv4 {

@@ -66,6 +66,15 @@ impl<'n, 'a> Traversal<'n, 'a> {
         }
     }
 
+    /// Sends the first packet of a process's socket: before any rule sees it, the kernel rejects broadcast addresses (`tcp_v4_connect`,
+    /// `udp_sendmsg`, `sctp_v4_addr_valid`).
+    pub(super) fn send_from_socket(&mut self, netns: NetnsId, state: PacketState) {
+        match self.machine(netns).is_broadcast(state.packet.destination, self.set()) {
+            true => self.end(state, Ended::Unsent(netns, Cause::Broadcast)),
+            false => self.send_from_process(netns, state),
+        }
+    }
+
     /// Sends a packet as a process does; its source is chosen already.
     pub(super) fn send_from_process(&mut self, netns: NetnsId, state: PacketState) {
         let out = self.machine(netns).route_output(state.packet.source, state.packet.destination, self.set());

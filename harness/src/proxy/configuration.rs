@@ -1,6 +1,7 @@
 //! The files that a node's proxy is configured by.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use svclab_rules::cluster::{DetectLocal, Node, ProxyConfig, ProxyMode};
@@ -14,6 +15,8 @@ pub(super) const METRICS: &str = "127.0.0.1:10249";
 
 /// How long a kube-proxy waits between two syncs, which it does 1 s long by default: it would only delay tests.
 const MIN_SYNC_PERIOD: &str = "10ms";
+/// How long after a sync it does the next without a change: its default.
+pub(super) const SYNC_PERIOD: Duration = Duration::from_secs(30);
 
 /// The KubeProxyConfiguration of a node: what decides on rules as the scenario has it, and what a network namespace needs.
 ///
@@ -37,7 +40,7 @@ pub(super) fn configuration(proxy: &ProxyConfig, node: &Node, kubeconfig: &str) 
         // A process of the lab may not make itself less likely to be killed.
         "oomScoreAdj": 0,
     });
-    fields[mode] = json!({"minSyncPeriod": MIN_SYNC_PERIOD, "syncPeriod": "30s"});
+    fields[mode] = json!({"minSyncPeriod": MIN_SYNC_PERIOD, "syncPeriod": format!("{}s", SYNC_PERIOD.as_secs())});
     if proxy.masquerade_all {
         fields[mode]["masqueradeAll"] = json!(true);
     }

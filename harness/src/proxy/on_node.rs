@@ -31,6 +31,8 @@ pub(super) struct OnNode {
     pub(super) process: Option<Process>,
     /// What the programs before it have asked the API server for.
     pub(super) before: ClientActivity,
+    /// What it said when it had followed the last change.
+    pub(super) settled: Signals,
     /// What the generator writes for this node: whether a change of objects is one of rules.
     expected: Vec<Option<Rules>>,
     /// The rules that were read last, by family.
@@ -47,6 +49,7 @@ impl OnNode {
             program,
             process: None,
             before: ClientActivity::default(),
+            settled: Signals::default(),
             expected: Vec::new(),
             rules: Vec::new(),
         }
@@ -57,6 +60,7 @@ impl OnNode {
         let Some(node) = cluster.node(&self.node) else { return Ok(()) };
         let words = self.program.words(&files(node, cluster, &self.program)?);
         let process = Process::start(lab, self.netns, &words, search);
+        self.settled = Signals::default();
         self.process = Some(process.map_err(|error| error.of(&self.program, &node.name))?);
         self.expects(cluster);
         Ok(())

@@ -104,8 +104,16 @@ impl Program {
         }
     }
 
+    /// Its file, or its command line.
+    pub(crate) fn line(&self) -> String {
+        match &self.launch {
+            Launch::KubeProxy(file) => printable(file).to_string(),
+            Launch::Command(words) => words.join(" "),
+        }
+    }
+
     /// Its release, if it is a kube-proxy.
-    pub(super) fn release(&self) -> Option<&str> {
+    pub(crate) fn release(&self) -> Option<&str> {
         self.release.as_deref()
     }
 

@@ -55,6 +55,17 @@ impl Programs {
         found.ok_or_else(|| NotApplicable::NoProgram { node: node.to_owned(), name: name.cloned() })
     }
 
+    /// The programs of a scenario's nodes that have one: the node, the name that the scenario has for its program, and the program.
+    pub(crate) fn by_node<'s>(
+        &'s self,
+        scenario: &'s Scenario,
+    ) -> impl Iterator<Item = (&'s str, Option<&'s str>, &'s Program)> {
+        scenario.cluster.nodes.iter().filter_map(|node| {
+            let name = scenario.programs.get(&node.name).map(String::as_str);
+            Some((node.name.as_str(), name, self.of(scenario, &node.name).ok()?))
+        })
+    }
+
     /// The only program of a node, for a scenario whose other nodes do not matter.
     ///
     /// # Errors

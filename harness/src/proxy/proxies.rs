@@ -15,7 +15,7 @@ use super::objects::objects;
 use super::on_node::{OnNode, search_path};
 use super::process::{Process, StartError};
 use super::programs::Programs;
-use super::synced::{Change, LOOK, Look, Wait};
+use super::synced::{Change, LOOK, Look, Synced, Wait};
 use crate::apiserver::{ApiServer, Settings};
 use crate::documents::{self, Document};
 use crate::lab::Lab;
@@ -41,6 +41,14 @@ pub(crate) struct Begun {
     /// For each node.
     changes: Vec<Change>,
     has_started: bool,
+}
+
+impl Begun {
+    /// The same where the programs are not looked at from the change on, but later: the times are then those that they know themselves.
+    pub(crate) fn unwatched(mut self) -> Self {
+        self.changes.iter_mut().for_each(|change| change.is_watched = false);
+        self
+    }
 }
 
 /// How long a program took to follow a change.
@@ -108,7 +116,7 @@ impl Proxies {
         };
         let nodes = places.into_iter().map(start).collect::<Result<Vec<_>, ProxyError>>()?;
         let mut proxies = Self { nodes, server, search, mode: cluster.proxy.mode, limit: programs.limit() };
-        let change = Change { version: 0, time, begin, is_of_rules: true };
+        let change = Change { version: 0, time, begin, is_of_rules: true, is_watched: true };
         let times = proxies.follow(lab, |_| change)?;
         Ok((proxies, times))
     }
@@ -153,8 +161,8 @@ impl Proxies {
                 (*is_of_rules, has_started) = (true, true);
             }
         }
-        let changes = changed.into_iter().map(|is_of_rules| Change { version, time, begin, is_of_rules }).collect();
-        Ok(Begun { changes, has_started })
+        let change = |is_of_rules| Change { version, time, begin, is_of_rules, is_watched: true };
+        Ok(Begun { changes: changed.into_iter().map(change).collect(), has_started })
     }
 
     /// Waits until all programs that run have written the rules of a change that was begun. Returns what is installed then.
@@ -199,7 +207,9 @@ impl Proxies {
     /// Waits until all programs that run have followed a change.
     fn follow(&mut self, lab: &Lab, change: impl Fn(usize) -> Change) -> Result<Vec<SyncTime>, ProxyError> {
         let deadline = Instant::now() + self.limit;
-        let wait = |(index, on_node): (usize, &OnNode)| on_node.process.is_some().then(|| Wait::new(change(index)));
+        let wait = |(index, on_node): (usize, &OnNode)| {
+            on_node.process.is_some().then(|| Wait::new(change(index), on_node.settled.clone()))
+        };
         let mut waits: Vec<Option<Wait>> = self.nodes.iter().enumerate().map(wait).collect();
         let mut times = Vec::new();
         loop {
@@ -213,9 +223,9 @@ impl Proxies {
                     Look::Failing(failures) => {
                         return Err(ProxyError::Failing { program: on_node.named(), failures });
                     }
-                    Look::Synced(time, rules) => {
-                        on_node.rules = rules;
-                        times.push(SyncTime { node: on_node.node.clone(), time });
+                    Look::Synced(Synced { time, signals, rules }) => {
+                        (on_node.rules, on_node.settled) = (rules, signals);
+                        times.extend(time.map(|time| SyncTime { node: on_node.node.clone(), time }));
                         *waiting = None;
                     }
                 }

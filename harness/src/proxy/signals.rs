@@ -16,6 +16,8 @@ const MOST: u64 = 8 << 20;
 const SYNCED: &str = "kubeproxy_sync_proxy_rules_last_timestamp_seconds";
 /// When a change last asked for one.
 const QUEUED: &str = "kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds";
+/// How many syncs have ended: after the time above a kube-proxy still deletes connections.
+const ENDED: &str = "kubeproxy_sync_proxy_rules_duration_seconds_count";
 /// How often iptables-restore or nft rejected the rules; the first up to 1.3x, and in newer releases by mode.
 const FAILURES: [&str; 2] = [
     "kubeproxy_sync_proxy_rules_iptables_restore_failures_total",
@@ -31,6 +33,8 @@ pub(super) struct Signals {
     times: BTreeMap<String, Times>,
     /// How often rules were rejected.
     pub(super) failures: u64,
+    /// How many syncs have ended, with all that they do; `None` of a program that does not count them.
+    ended: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -52,7 +56,7 @@ impl Signals {
         Ok(Self { is_healthy: health == 200, ..signals })
     }
 
-    fn read(text: &str) -> Self {
+    pub(super) fn read(text: &str) -> Self {
         let mut signals = Self::default();
         for line in text.lines().filter(|line| line.starts_with("kubeproxy_sync_")) {
             let Some((name, value)) = line.rsplit_once(' ') else { continue };
@@ -62,6 +66,7 @@ impl Signals {
             match name {
                 SYNCED => signals.times.entry(times()).or_default().synced = value,
                 QUEUED => signals.times.entry(times()).or_default().queued = value,
+                ENDED => *signals.ended.get_or_insert_default() += value as u64,
                 name if FAILURES.contains(&name) => signals.failures += value as u64,
                 _ => {}
             }
@@ -74,9 +79,22 @@ impl Signals {
         !self.times.is_empty() && self.times.values().all(|times| times.synced > 0.0 && times.synced >= times.queued)
     }
 
-    /// Whether a sync has ended after a time, in seconds since 1970.
-    pub(super) fn has_synced_since(&self, time: f64) -> bool {
-        self.times.values().any(|times| times.synced >= time)
+    /// When the last sync wrote its rules, in seconds since 1970, if that was after a time.
+    pub(super) fn synced_since(&self, time: f64) -> Option<f64> {
+        self.times.values().map(|times| times.synced).filter(|synced| *synced >= time).max_by(f64::total_cmp)
+    }
+
+    /// How many syncs must have ended, if all of those that have written their rules since an earlier look are to have.
+    pub(super) fn owed(&self, earlier: &Self) -> u64 {
+        let is_new = |(labels, times): &(&String, &Times)| {
+            times.synced > earlier.times.get(*labels).map_or(0.0, |earlier| earlier.synced)
+        };
+        earlier.ended.unwrap_or_default() + self.times.iter().filter(is_new).count() as u64
+    }
+
+    /// Whether so many syncs have ended.
+    pub(super) fn have_ended(&self, number: u64) -> bool {
+        self.ended.is_none_or(|ended| ended >= number)
     }
 }
 

@@ -15,6 +15,7 @@ pub mod console;
 pub mod json;
 mod machines;
 pub mod pcapng;
+mod programs;
 mod words;
 
 #[cfg(test)]
@@ -35,6 +36,8 @@ use crate::scenario::{Scenario, Span, Test};
 use crate::text::{counted, path_text};
 
 pub(crate) use machines::{Machine, Machines, NodeMachine};
+pub use programs::NodeProgram;
+pub(crate) use programs::{by_program, program_lines};
 pub(crate) use words::{probe_titles, probe_words};
 
 /// A whole run.
@@ -102,7 +105,10 @@ pub struct ScenarioReport {
     pub tests: Vec<TestReport>,
     /// Why the lab failed, so that tests were not run.
     pub error: Option<Trouble>,
-    /// How long programs under test took to write the rules of new objects, in the order of the changes.
+    /// The programs under test that wrote the rules, by node; none where the generator did.
+    pub programs: Vec<NodeProgram>,
+    /// How long programs under test took to write the rules of new objects, in the order of the changes. Of a change during which flows
+    /// were sent only a program that says when it synced has a time.
     pub syncs: Vec<SyncTime>,
     /// What to know about the results: fragments in lower case.
     pub notes: Vec<String>,

@@ -203,6 +203,15 @@ pub(crate) fn trouble(message: &str, help: &str, line: Option<usize>) -> Trouble
     }
 }
 
+fn program(node: &str, name: Option<&str>, release: &str) -> NodeProgram {
+    NodeProgram {
+        node: node.to_owned(),
+        name: name.map(str::to_owned),
+        command: format!("/opt/kube-proxy-{release}"),
+        release: Some(release.to_owned()),
+    }
+}
+
 pub(crate) fn passing() -> RunReport {
     let even = spread([18_761, 18_702, 18_781], 0);
     let first = scenario(vec![
@@ -210,8 +219,11 @@ pub(crate) fn passing() -> RunReport {
         test("each replica gets its share", 29, 241, vec![even]),
     ]);
     let again = ScenarioReport {
+        programs: vec![program("worker", Some("old"), "1.27.1"), program("worker2", None, "1.36.0")],
         ..scenario(vec![test("the packet is translated, its source kept", 22, 0, vec![delivered()])])
     };
+    let programs = ["worker", "worker2"].map(|node| program(node, None, "1.36.0")).to_vec();
+    let first = ScenarioReport { programs, ..first };
     RunReport { scenarios: vec![first, again], filtered: 2, duration: ms(412), ..RunReport::default() }
 }
 

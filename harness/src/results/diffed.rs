@@ -94,7 +94,17 @@ fn suite(whole: Whole) -> Suite {
     }
     notes.extend(unused.iter().map(|id| format!("accepted, but does not occur: {id}")));
     let [file, _] = files;
-    Suite { name, file, repetition: None, seconds: None, error: None, notes, machines: None, cases }
+    Suite {
+        name,
+        file,
+        repetition: None,
+        seconds: None,
+        error: None,
+        notes,
+        machines: None,
+        programs: Vec::new(),
+        cases,
+    }
 }
 
 fn unmodelled(unknown: &Unknown) -> Case {

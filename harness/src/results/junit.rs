@@ -8,7 +8,7 @@ use quick_junit::{NonSuccessKind, Property, Report, SerializeError, TestCase, Te
 
 use super::model::{Case, Results, Suite};
 use super::words::{environment, headline, problem};
-use crate::report::Status;
+use crate::report::{Status, by_program};
 use crate::text::{harmless, one_line};
 
 /// The report as an XML document.
@@ -29,6 +29,15 @@ fn suite(results: &Results, suite: &Suite) -> TestSuite {
     xml_suite.set_time(time(suite.seconds));
     for (name, value) in environment(&results.environment) {
         xml_suite.add_property(Property::new(name, xml(&value)));
+    }
+    for (program, nodes) in by_program(&suite.programs) {
+        let value = xml(&program);
+        if nodes.is_empty() {
+            xml_suite.add_property(Property::new("proxy", value.as_str()));
+        }
+        for node in nodes {
+            xml_suite.add_property(Property::new(format!("proxy/{}", xml(node)), value.as_str()));
+        }
     }
     for case in &suite.cases {
         xml_suite.add_test_case(test_case(suite, case));

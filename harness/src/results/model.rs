@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::environment::Environment;
-use crate::report::{Counts, Machines, NOT_RUN, ShardOf, Status};
+use crate::report::{Counts, Machines, NOT_RUN, NodeProgram, ShardOf, Status};
 
 /// The results of a command.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,6 +49,9 @@ pub struct Suite {
     /// The machines and services.
     #[serde(default)]
     pub(crate) machines: Option<Machines>,
+    /// The programs under test that wrote the rules, by node.
+    #[serde(default)]
+    pub(crate) programs: Vec<NodeProgram>,
     /// The tests; of `verify` the findings, of `mutate` the kinds of mutations, of `diff` the changes.
     #[serde(rename = "tests")]
     pub cases: Vec<Case>,

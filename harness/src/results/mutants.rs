@@ -63,7 +63,7 @@ fn suite(scenario: Scenario) -> Suite {
         tests.chain(flows).collect()
     });
     let notes = notes.unwrap_or_default();
-    Suite { name, file, repetition: None, seconds, error, notes, machines, cases }
+    Suite { name, file, repetition: None, seconds, error, notes, machines, programs: Vec::new(), cases }
 }
 
 fn kind(operator: &str, mutants: &[&Mutant]) -> Case {

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::model::{Case, Check, Problem, Rules, Sources, Suite};
-use crate::report::{Machines, Status};
+use crate::report::{Machines, NodeProgram, Status};
 use crate::text::counted;
 
 #[derive(Deserialize)]
@@ -15,6 +15,8 @@ struct Scenario {
     seconds: Option<f64>,
     error: Option<Problem>,
     machines: Option<Machines>,
+    #[serde(default)]
+    programs: Vec<NodeProgram>,
     #[serde(default)]
     flows: usize,
     #[serde(default)]
@@ -58,7 +60,8 @@ pub(super) fn suites(scenarios: Value) -> Result<Vec<Suite>, serde_json::Error> 
 }
 
 fn suite(scenario: Scenario) -> Suite {
-    let Scenario { name, file, seconds, error, machines, flows, left_out, not_promised, coverage, findings } = scenario;
+    let Scenario { name, file, seconds, error, machines, programs, flows, left_out, not_promised, coverage, findings } =
+        scenario;
     let row = |row: &Row| {
         let agreeing = row.flows - row.disagreeing.min(row.flows);
         format!("{} > {}: {agreeing} of {}", row.from, row.kind, counted(row.flows, "flow"))
@@ -76,7 +79,7 @@ fn suite(scenario: Scenario) -> Suite {
     let left = (left_out > 0).then(|| case(left, Status::Failed));
     let others = error.is_none().then_some(others);
     let cases = findings.iter().filter(|finding| finding.fails).map(failed).chain(left).chain(others);
-    Suite { name, file, repetition: None, seconds, error, notes, machines, cases: cases.collect() }
+    Suite { name, file, repetition: None, seconds, error, notes, machines, programs, cases: cases.collect() }
 }
 
 fn note(finding: &Finding) -> String {

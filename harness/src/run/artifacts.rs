@@ -16,12 +16,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::{fs, path};
 
-use super::{RunError, capture};
+use super::{RunError, capture, node_programs};
 use crate::environment::Environment;
 use crate::lab::{Backend, Listing};
 use crate::observation::Capture;
 use crate::output;
 use crate::page::Settings;
+use crate::proxy::Programs;
 use crate::report::{Machines, RunReport, ScenarioReport, Status, TestReport, console, json, pcapng};
 use crate::scenario::Scenario;
 
@@ -36,6 +37,8 @@ pub(super) struct Folder<'a> {
     pub(super) folder: &'a Path,
     /// The scenario.
     pub(super) scenario: &'a Scenario,
+    /// The programs that wrote the rules.
+    pub(super) programs: Option<&'a Programs>,
     /// What the names of its folders end with: repetition and retry.
     pub(super) suffix: &'a str,
 }
@@ -63,16 +66,18 @@ pub(super) fn write(
         let number = to.scenario.tests.iter().position(|one| one.name == test.name).map_or(0, |index| index + 1);
         let folder = all.join(format!("{number:02}-{}", slug(&test.name)));
         let state = states.get(&test.name).map(Vec::as_slice).unwrap_or_default();
-        one(&folder, to.scenario, test, state, frames).map_err(|source| RunError::Pcap { file: folder, source })?;
+        one(&folder, to, test, state, frames).map_err(|source| RunError::Pcap { file: folder, source })?;
     }
     Ok(())
 }
 
-fn one(folder: &Path, scenario: &Scenario, test: &TestReport, state: &[Listing], frames: &[Capture]) -> io::Result<()> {
+fn one(folder: &Path, to: &Folder<'_>, test: &TestReport, state: &[Listing], frames: &[Capture]) -> io::Result<()> {
+    let scenario = to.scenario;
     let report = RunReport {
         scenarios: vec![ScenarioReport {
             name: scenario.name.clone(),
             file: scenario.file.clone(),
+            programs: node_programs(scenario, to.programs),
             machines: Machines::of(scenario),
             tests: vec![test.clone()],
             duration: test.duration,

@@ -63,7 +63,7 @@ impl Attempt {
     /// Where the folder of each failed test goes.
     pub(super) fn kept<'a>(&'a self, scenario: &'a Scenario) -> Option<artifacts::Folder<'a>> {
         let folder = self.artifacts.as_ref().map(Path::new)?;
-        Some(artifacts::Folder { folder, scenario, suffix: &self.suffix })
+        Some(artifacts::Folder { folder, scenario, programs: self.programs.as_ref(), suffix: &self.suffix })
     }
 }
 

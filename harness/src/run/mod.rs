@@ -24,8 +24,8 @@ use svclab_rules::conntrack;
 
 use crate::lab::Backend;
 use crate::probe::Progress;
-use crate::proxy::{self, Programs};
-use crate::report::{Machines, NotApplicable, RunReport, ScenarioReport, Status, TestReport, Trouble};
+use crate::proxy::{self, Program, Programs};
+use crate::report::{Machines, NodeProgram, NotApplicable, RunReport, ScenarioReport, Status, TestReport, Trouble};
 use crate::scenario::{Balance, Diagnostic, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal};
 
@@ -199,6 +199,7 @@ fn run_one(
         machines: Machines::of(&one.scenario),
         tests,
         error,
+        programs: node_programs(&one.scenario, options.programs.as_ref()),
         syncs,
         notes: notes(&one.scenario, options),
         duration: begin.elapsed(),
@@ -207,6 +208,17 @@ fn run_one(
         stop.store(true, Ordering::Relaxed);
     }
     Some(report)
+}
+
+/// The programs that write the rules of a scenario's nodes, as reports have them.
+pub(crate) fn node_programs(scenario: &Scenario, programs: Option<&Programs>) -> Vec<NodeProgram> {
+    let of_node = |(node, name, program): (&str, Option<&str>, &Program)| NodeProgram {
+        node: node.to_owned(),
+        name: name.map(str::to_owned),
+        command: program.line(),
+        release: program.release().map(str::to_owned),
+    };
+    programs.into_iter().flat_map(|programs| programs.by_node(scenario)).map(of_node).collect()
 }
 
 /// Remarks on a run, in addition to its results.

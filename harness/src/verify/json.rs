@@ -6,8 +6,8 @@ use serde::Serialize;
 use super::finding::{Example, Finding};
 use super::verification::{AddressKind, Asked, Verification};
 use super::{Options, Verified};
-use crate::report::Machines;
 use crate::report::json::ScenarioError;
+use crate::report::{Machines, NodeProgram};
 use crate::sources::Disagreement;
 use crate::text::path_text;
 
@@ -43,6 +43,8 @@ struct Scenario<'a> {
     error: Option<ScenarioError<'a>>,
     /// The machines and services at the start.
     machines: &'a Machines,
+    /// The programs under test (`--kube-proxy`) that wrote the rules, by node; none where svclab generated them.
+    programs: &'a [NodeProgram],
     #[serde(flatten)]
     found: Option<Found<'a>>,
 }
@@ -61,6 +63,7 @@ impl<'a> Scenario<'a> {
             seconds: found.map(|found| found.duration.as_secs_f64()),
             error: verified.result.as_ref().err().map(ScenarioError::from),
             machines: &verified.machines,
+            programs: &verified.programs,
             found: found.map(|found| Found::of(found, options)),
         }
     }

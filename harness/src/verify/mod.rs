@@ -36,8 +36,8 @@ use serde::{Deserialize, Serialize};
 use crate::lab::Backend;
 use crate::probe::Progress;
 use crate::proxy::Programs;
-use crate::report::{Machines, Trouble};
-use crate::run::{RunError, guarded, in_parallel_with};
+use crate::report::{Machines, NodeProgram, Trouble};
+use crate::run::{RunError, guarded, in_parallel_with, node_programs};
 use crate::scenario::{Note, Scenario, Vantage};
 use crate::worker::{self, Kind, Slot, Texts};
 
@@ -160,6 +160,8 @@ pub struct Verified {
     pub file: PathBuf,
     /// Its machines and services.
     pub(crate) machines: Machines,
+    /// The programs that wrote its rules, by node.
+    pub(crate) programs: Vec<NodeProgram>,
     /// The outcome.
     pub result: Result<Verification, Trouble>,
     /// The tables other than kube-proxy's that a node's rules have and the lab does not, each with the number of its rules.
@@ -191,7 +193,8 @@ pub fn verify(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&Ver
         };
         let result = result.map(|verification| Verification { duration: begin.elapsed(), ..verification });
         let (name, file, machines) = (scenario.name.clone(), scenario.file.clone(), Machines::of(scenario));
-        Verified { name, file, machines, result, left_out }
+        let programs = node_programs(scenario, options.programs.as_ref());
+        Verified { name, file, machines, programs, result, left_out }
     };
     let program = options.worker.as_deref().filter(|_| !options.no_lab);
     let slot = || program.map(|program| Slot::new(program, Kind::Verify));

@@ -6,8 +6,8 @@ use std::fmt::Write;
 use super::finding::{Example, Finding};
 use super::verification::{AddressKind, Verification};
 use super::{Options, Verified};
-use crate::page::{BAD, GOOD, MARKED, Page, Settings};
-use crate::report::Trouble;
+use crate::page::{BAD, FAINT, GOOD, MARKED, Page, Settings};
+use crate::report::{Trouble, program_lines};
 use crate::text::{counted, printable};
 
 /// The number of vantage points up to which each has its own row.
@@ -29,6 +29,11 @@ pub fn page(verified: &Verified, options: &Options, settings: Settings) -> Strin
         return page.finish();
     }
     page.line(0, format!("{}  {}", verified.name, printable(&verified.file)));
+    if settings.is_verbose() {
+        for program in program_lines(&verified.programs) {
+            page.line(2, page.paint(FAINT, program));
+        }
+    }
     match &verified.result {
         Ok(verification) => {
             table(&mut page, verification);

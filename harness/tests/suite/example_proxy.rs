@@ -129,3 +129,29 @@ fn another_program_is_compared_with_a_release_that_is_named() {
     assert!(lines[0].contains("note: compared with kube-proxy 1.30; --version chooses another release"), "{lines:?}");
     assert!(!lines[1].contains("note: compared") && lines[1].contains("(kube-proxy 1.33, IPv6)"), "{lines:?}");
 }
+
+/// Every report says which program wrote the rules of which node, and of which release it is.
+#[test]
+fn reports_name_the_programs() {
+    let folder = two_releases();
+    let (_, text) = svclab(
+        &folder,
+        "run -v two.yaml --kube-proxy old=EXAMPLE --kube-proxy new=other --report json=r.json --report junit=r.xml --report html=r.html",
+    );
+    let old = format!("old={} (1.30.0)", proxy().display());
+    let new = format!("new={}/other (1.33.2)", folder.path().display());
+    let lines = [format!("rules of node a written by {old}"), format!("rules of node b written by {new}")];
+    let file = |name: &str| fs::read_to_string(folder.path().join(name)).expect("a report");
+    for line in &lines {
+        assert!(text.contains(line), "{text}");
+        assert!(file("r.html").contains(line));
+    }
+    for (node, program) in [("a", &old), ("b", &new)] {
+        assert!(file("r.xml").contains(&format!("<property name=\"proxy/{node}\" value=\"{program}\"/>")));
+    }
+    let json: serde_json::Value = serde_json::from_str(&file("r.json")).expect("JSON");
+    let programs = &json["result"]["scenarios"][0]["programs"];
+    assert_eq!(programs[0]["command"], proxy().display().to_string().as_str());
+    assert_eq!([&programs[0]["release"], &programs[1]["release"]], ["1.30.0", "1.33.2"]);
+    assert_eq!([&programs[1]["node"], &programs[1]["name"]], ["b", "new"]);
+}

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anstyle::Style;
 
+use super::programs::program_lines;
 use super::words::{duration, headline, trouble};
 use super::{RunReport, ScenarioReport, Status, TestReport, Trouble};
 use crate::page::{BAD, FAINT, GOOD, MARKED, Page, STRONG, Settings};
@@ -61,6 +62,9 @@ pub fn scenario(report: &ScenarioReport, settings: Settings) -> String {
         line(&mut page, word(Status::Error), style_of(Status::Error), "no tests", width, None);
     }
     if settings.is_verbose() {
+        for program in program_lines(&report.programs) {
+            page.line(2, page.paint(FAINT, program));
+        }
         syncs(&mut page, report);
     }
     for note in &report.notes {

@@ -17,7 +17,8 @@ use self::probe::Probe;
 use super::console;
 use super::words::trouble;
 use super::{
-    Counts, Machines, NotApplicable, RunReport, ScenarioReport, ShardOf, Status, SyncTime, TestReport, Trouble,
+    Counts, Machines, NodeProgram, NotApplicable, RunReport, ScenarioReport, ShardOf, Status, SyncTime, TestReport,
+    Trouble,
 };
 use crate::page::Settings;
 use crate::scenario::Span;
@@ -99,7 +100,10 @@ struct Scenario<'a> {
     seconds: f64,
     /// The error of the lab; `null` if there is none.
     error: Option<Error>,
-    /// How long programs under test (`--kube-proxy`) took to write the rules of new objects.
+    /// The programs under test (`--kube-proxy`) that wrote the rules, by node; none where svclab generated them.
+    programs: &'a [NodeProgram],
+    /// How long programs under test (`--kube-proxy`) took to write the rules of new objects. After a change during which flows were
+    /// sent, it is the time that a kube-proxy reports in its metrics; other programs have none then.
     syncs: &'a [SyncTime],
     /// What to know about the results, in words.
     notes: &'a [String],
@@ -118,6 +122,7 @@ impl<'a> From<&'a ScenarioReport> for Scenario<'a> {
             status: report.status().as_str(),
             seconds: report.duration.as_secs_f64(),
             error: report.error.clone().map(Error::from),
+            programs: &report.programs,
             syncs: &report.syncs,
             notes: &report.notes,
             machines: &report.machines,

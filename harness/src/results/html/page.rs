@@ -5,8 +5,7 @@ use super::super::words::{all_counts, environment, problem};
 use super::case;
 use super::picture;
 use super::words::{class, lines, time, word};
-use crate::report::Counts;
-use crate::report::Status;
+use crate::report::{Counts, Status, program_lines};
 use crate::text::markup;
 
 const STYLE: &str = include_str!("style.css");
@@ -80,6 +79,8 @@ fn suite(suite: &Suite) -> String {
     } else if suite.cases.is_empty() {
         html += "<p class=\"error\"><b>ERROR no tests</b></p>\n";
     }
+    let programs = program_lines(&suite.programs);
+    html.extend(programs.iter().map(|line| format!("<p class=\"soft\">{}</p>\n", markup(line))));
     html.extend(suite.notes.iter().map(|note| format!("<p class=\"soft\">note: {}</p>\n", markup(note))));
     if let Some(machines) = &suite.machines {
         let is_open = if status == Status::Ok { "" } else { " open" };

@@ -8,8 +8,8 @@ use svclab_rules::promise::{PromisedOutcome, Promises, Question};
 use svclab_rules::ruleset::Unsupported;
 
 use super::super::RunError;
-use super::Session;
 use super::advance::{GeneratorChange, ProgramsChange};
+use super::{Session, sync_times};
 use crate::documents::Document;
 use crate::judge::{during_parts, judge_during};
 use crate::lab::Lab;
@@ -110,8 +110,13 @@ impl Session<'_, '_> {
         let mut change = ProgramsChange::new(plan, proxies, after, during.change.restarted());
         let streamed = self.send(during, &mut |lab| change.advance(lab));
         let documents = match change.finish(self.prober.lab())? {
-            // Sync times are not measured while flows are sent.
-            Some(begun) => proxies.finish(self.prober.lab(), self.scenario, after, &begun)?.0,
+            // Looking at programs while flows are sent would take time from both.
+            Some(begun) => {
+                let begun = begun.unwatched();
+                let (documents, times) = proxies.finish(self.prober.lab(), self.scenario, after, &begun)?;
+                self.syncs.extend(sync_times(self.applied + 1, times));
+                documents
+            }
             // The change failed, which is what `streamed` says.
             None => self.documents.clone(),
         };

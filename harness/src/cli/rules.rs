@@ -127,15 +127,13 @@ fn rules(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let has_address =
         |family: &Family| input.cluster().node(&node).is_some_and(|node| node.internal_ip(*family).is_some());
     let family = family(args, has_address);
-    if let Some(note) = input.without_nfacct(args) {
-        console.complain(note);
-    }
     if let Some(programs) = programs {
         let all = args.diff.is_some() && args.family.is_none();
         let families: Vec<Family> =
             Family::ALL.into_iter().filter(|one| *one == family || all && has_address(one)).collect();
         return program::rules(args, &programs, input, (&node, &families), console);
     }
+    warn_without_nfacct(args, &input.cluster().proxy, console);
     if let Input::Scenario(scenario) = &input {
         fit(None, scenario).map_err(|why| not_applicable(&why))?;
     }
@@ -223,6 +221,19 @@ impl<'a> Subject<'a> {
     }
 }
 
+/// Warns where `--nfacct` changes nothing.
+fn warn_without_nfacct(args: &Args, proxy: &ProxyConfig, console: &Console) {
+    let counts = proxy.mode == ProxyMode::Iptables
+        && proxy.version.parse::<Profile>().is_ok_and(|profile| profile.counts_with_nfacct(proxy));
+    let which = match proxy.mode {
+        ProxyMode::Iptables => format!("kube-proxy {}", proxy.version),
+        ProxyMode::Nftables => "nftables mode".to_owned(),
+    };
+    if args.nfacct && !counts {
+        console.complain(format!("warning: --nfacct has no effect: {which} does not count with nfacct"));
+    }
+}
+
 /// The input that rules are generated from.
 #[derive(Clone)]
 enum Input {
@@ -264,18 +275,6 @@ impl Input {
             Self::Objects(cluster) => cluster,
             Self::Scenario(scenario) => &scenario.cluster,
         }
-    }
-
-    /// A warning where `--nfacct` changes nothing.
-    fn without_nfacct(&self, args: &Args) -> Option<String> {
-        let proxy = &self.cluster().proxy;
-        let counts = proxy.mode == ProxyMode::Iptables
-            && proxy.version.parse::<Profile>().is_ok_and(|profile| profile.counts_with_nfacct(proxy));
-        let which = match proxy.mode {
-            ProxyMode::Iptables => format!("kube-proxy {}", proxy.version),
-            ProxyMode::Nftables => "nftables mode".to_owned(),
-        };
-        (args.nfacct && !counts).then(|| format!("warning: --nfacct has no effect: {which} does not count with nfacct"))
     }
 
     /// The same with another release of kube-proxy.

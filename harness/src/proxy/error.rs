@@ -45,7 +45,7 @@ pub enum ProgramError {
     UnknownRelease {
         /// The file.
         file: PathBuf,
-        /// What it prints.
+        /// The first line that it prints.
         said: String,
     },
     /// A command line without a program.
@@ -185,12 +185,12 @@ pub(crate) enum ProxyError {
         source: io::Error,
     },
     /// It has exited.
-    #[error("{program} exited with {status}{}", program.log())]
+    #[error("{program} {how}{}", program.log())]
     Exited {
         /// The program.
         program: Box<Running>,
-        /// Its exit status.
-        status: String,
+        /// How: `exited with exit status: 1`.
+        how: String,
     },
     /// It fails to install its rules, again and again.
     #[error("{program} failed to install its rules {failures} times{}", program.log())]

@@ -40,12 +40,22 @@ impl Log {
         !matches!(self.closed.recv_timeout(time), Err(RecvTimeoutError::Timeout))
     }
 
-    /// The last lines, each indented.
-    pub(super) fn last_lines(&self) -> String {
+    fn text(&self) -> String {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes: Vec<u8> = kept.iter().copied().collect();
-        let text = String::from_utf8_lossy(&bytes);
-        let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Whether this is the last line.
+    pub(super) fn ends_with(&self, line: &str) -> bool {
+        self.text().lines().next_back() == Some(line)
+    }
+
+    /// The last lines that are of interest, each indented.
+    pub(super) fn last_lines(&self, is_of_interest: impl Fn(&str) -> bool) -> String {
+        let text = self.text();
+        let lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty() && is_of_interest(line));
+        let lines: Vec<&str> = lines.collect();
         let quoted = lines[lines.len().saturating_sub(QUOTED)..].iter();
         quoted.map(|line| format!("  {}", shortened(line))).collect::<Vec<_>>().join("\n")
     }
@@ -75,7 +85,7 @@ mod tests {
         drop(writer);
         assert!(log.is_closed_within(Duration::from_secs(60)), "no one can write to it");
         assert!(log.kept.lock().expect("no panic").len() <= KEPT);
-        let lines = log.last_lines();
+        let lines = log.last_lines(|_| true);
         assert_eq!(lines.lines().count(), QUOTED);
         assert!(lines.ends_with("  line 99998\n  line 99999"), "{lines}");
     }

@@ -82,7 +82,7 @@ impl OnNode {
     pub(super) fn is_running(&mut self) -> Result<(), ProxyError> {
         match self.process.as_mut().map_or(Ok(None), Process::exited) {
             Ok(None) => Ok(()),
-            Ok(Some(status)) => Err(ProxyError::Exited { program: self.named(), status: status.to_string() }),
+            Ok(Some(status)) => Err(ProxyError::Exited { program: self.named(), how: status.to_string() }),
             Err(source) => Err(ProxyError::Wait { program: self.named(), source }),
         }
     }

@@ -1,9 +1,10 @@
 //! A program in a node's network namespace, confined to it.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::fs;
 use std::io::{self, pipe};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ use crate::topology::NetnsId;
 const CONFINES: &str = "unshare";
 /// The first process of the program's PID namespace dies with the one that made it, and all others die with the first.
 const NAMESPACES: [&str; 5] = ["--mount", "--pid", "--fork", "--kill-child=KILL", "--"];
+/// What `unshare` prints where it cannot end as the program did.
+const NOT_KILLED: &str = "unshare: sigprocmask unblock failed: Invalid argument";
 /// What runs there until it becomes the program.
 const START: &str = include_str!("start.sh");
 /// Outside of labs, `/run` is the host's: an empty one is mounted over it first.
@@ -65,19 +68,19 @@ impl Process {
         Ok(Self { child, log: Log::of(reader)? })
     }
 
-    /// How it has exited, if it has.
-    pub(super) fn exited(&mut self) -> io::Result<Option<ExitStatus>> {
+    /// How it has ended, if it has.
+    pub(super) fn exited(&mut self) -> io::Result<Option<Ended>> {
         let status = self.child.try_wait()?;
         if status.is_some() {
             // What it wrote last is there when the last process is gone.
             self.log.is_closed_within(END);
         }
-        Ok(status)
+        Ok(status.map(|status| Ended::of(status, &self.log)))
     }
 
     /// The end of its log.
     pub(super) fn last_lines(&self) -> String {
-        self.log.last_lines()
+        self.log.last_lines(|line| line != NOT_KILLED)
     }
 
     /// Ends it as a service manager does: by SIGTERM, and what is left after some seconds by SIGKILL.
@@ -98,6 +101,39 @@ impl Process {
         let parent = self.child.id();
         let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
         children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+    }
+}
+
+/// How a program has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    Exited(i32),
+    Killed(Signal),
+    /// A signal without a name.
+    Other(ExitStatus),
+}
+
+impl Ended {
+    /// `unshare` exits as the program did, or ends itself by the same signal. That fails with SIGKILL, which leaves no choice of handler.
+    fn of(status: ExitStatus, log: &Log) -> Self {
+        let signal = status.signal().and_then(|number| Signal::try_from(number).ok());
+        match (status.code(), signal) {
+            (Some(1), _) if log.ends_with(NOT_KILLED) => Self::Killed(Signal::SIGKILL),
+            (Some(code), _) => Self::Exited(code),
+            (None, Some(signal)) => Self::Killed(signal),
+            (None, None) => Self::Other(status),
+        }
+    }
+}
+
+/// `exited with exit status: 7`, `was killed by signal 9 (SIGKILL)`
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited(code) => write!(f, "exited with exit status: {code}"),
+            Self::Killed(signal) => write!(f, "was killed by signal {} ({signal})", *signal as i32),
+            Self::Other(status) => write!(f, "ended with {status}"),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use svclab_rules::profile::Profile;
 use super::error::ProgramError;
 use super::process;
 use crate::lab::programs::{self, Unsaid};
-use crate::text::{path_text, printable, shell_word};
+use crate::text::{path_text, printable, shell_word, shortened};
 
 /// What a program that is no kube-proxy is given: the words of its command line that stand for files and names.
 const PLACEHOLDERS: [&str; 3] = ["{kubeconfig}", "{config}", "{node}"];
@@ -60,7 +60,10 @@ impl Program {
         let release = said.split_whitespace().find_map(|word| word.strip_prefix('v')).unwrap_or_default().to_owned();
         match release.parse::<Profile>() {
             Ok(_) => Ok(Self { launch: Launch::KubeProxy(file), release: Some(release) }),
-            Err(_) => Err(ProgramError::UnknownRelease { file, said: said.trim().to_owned() }),
+            Err(_) => {
+                let first = said.trim().lines().next().unwrap_or("nothing");
+                Err(ProgramError::UnknownRelease { file, said: shortened(first).into_owned() })
+            }
         }
     }
 

@@ -40,14 +40,20 @@ fn all(output: &Output) -> String {
     super::unwrapped(&(stdout + &stderr))
 }
 
-/// Whether a process has these words in its command line.
-fn runs(words: &str) -> bool {
-    let processes = fs::read_dir("/proc").expect("/proc").flatten();
-    processes.map(|one| fs::read(one.path().join("cmdline")).unwrap_or_default()).any(|line| {
+/// The processes with these words as their command line.
+fn processes(words: &str) -> Vec<i32> {
+    let is_it = |pid: &i32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let line: Vec<String> =
             line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect();
         line.join(" ").trim() == words
-    })
+    };
+    let all = fs::read_dir("/proc").expect("/proc").flatten();
+    all.filter_map(|one| one.file_name().to_str()?.parse().ok()).filter(is_it).collect()
+}
+
+fn runs(words: &str) -> bool {
+    !processes(words).is_empty()
 }
 
 #[rstest]
@@ -59,6 +65,8 @@ fn runs(words: &str) -> bool {
 )]
 #[case::slow(b"#!/bin/sh\nexec sleep 1000\n", "--version did not exit within 2.00 s")]
 #[case::no_release(b"#!/bin/sh\necho hello\n", "--version prints no known release of kube-proxy: hello")]
+#[case::more_lines(b"#!/bin/sh\necho true 9.1; echo Copyright\n", "known release of kube-proxy: true 9.1 help: Name")]
+#[case::silent(b"#!/bin/sh\n", "prints no known release of kube-proxy: nothing")]
 #[case::failing(b"#!/bin/sh\nexit 3\n", "--version: exit status: 3")]
 fn what_is_no_kube_proxy_is_invalid_input(#[case] content: &[u8], #[case] message: &str) {
     let folder = tempfile::tempdir().expect("a folder");
@@ -70,7 +78,7 @@ fn what_is_no_kube_proxy_is_invalid_input(#[case] content: &[u8], #[case] messag
 
 #[rstest]
 #[case::crashes("echo boom >&2; exit 7", EXITING, &["exited with exit status: 7", "the end of its log: boom"])]
-#[case::is_killed("kill -9 $$", EXITING, &["exited with ", "it printed nothing"])]
+#[case::is_terminated("kill -15 $$; echo still here; exit 7", EXITING, &["exited with exit status: 7", "log: still here"])]
 #[case::hangs("trap '' TERM INT; echo here; while :; do sleep SLEEP; done", LONGER, &["is not synced after 10.00 s: it has not asked the API server for services", "log: here"])]
 #[case::floods("while :; do echo again and again; done", LONGER, &["is not synced after 10.00 s", "log: again and again"])]
 #[case::forks("setsid sleep SLEEP & setsid sh -c 'setsid sleep SLEEP & exec sleep SLEEP' & sleep SLEEP", LONGER, &["is not synced after 10.00 s"])]
@@ -178,4 +186,25 @@ fn a_program_is_waited_for_no_longer_than_a_test_may_take() {
     let output = output.expect("svclab starts");
     assert_eq!(output.status.code(), Some(3), "{}", all(&output));
     assert!(all(&output).contains("is not synced after 2.00 s"), "{}", all(&output));
+}
+
+/// What ends a program from outside, as the kernel does when memory is short, is named, and not what its keeper makes of it.
+#[test]
+fn a_program_that_is_killed_is_reported_with_the_signal() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sleep = format!("{}.5", 700_000_000 + u64::from(std::process::id()));
+    let program = program(&folder, format!("#!/bin/sh\n{RELEASE}echo here\nexec sleep {sleep}\n").as_bytes());
+    let mut svclab = run(&program, EXITING);
+    let child = svclab.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn();
+    let child = child.expect("svclab starts");
+    let pid = loop {
+        match processes(&format!("sleep {sleep}")).first() {
+            Some(pid) => break *pid,
+            None => std::thread::sleep(std::time::Duration::from_millis(20)),
+        }
+    };
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL).expect("it lives");
+    let text = all(&child.wait_with_output().expect("svclab exits"));
+    assert!(text.contains("was killed by signal 9 (SIGKILL); the end of its log: here"), "{text}");
+    assert!(!text.contains("unshare"), "{text}");
 }

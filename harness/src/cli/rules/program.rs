@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use svclab_rules::cluster::Family;
 
 use super::diff::Found;
-use super::{Args, Input, of_documents, show_all};
+use super::{Args, Input, of_documents, show_all, warn_without_nfacct};
 use crate::cli::Exit;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
@@ -36,6 +36,7 @@ pub(super) fn rules(
         let release = &scenario.cluster.proxy.version;
         console.complain(format!("note: compared with kube-proxy {release}; --version chooses another release"));
     }
+    warn_without_nfacct(args, &scenario.cluster.proxy, console);
     prepare(console)?;
     let documents = rules_of_program(&scenario, node, &program, args.backend.into());
     let documents = documents.map_err(|failed| Failure::from(trouble(&failed, console)))?;

@@ -232,13 +232,13 @@ mod tests {
     /// Where no one looked meanwhile, a kube-proxy knows when it synced, and no other program does.
     #[test]
     fn the_time_of_a_sync_is_what_a_kube_proxy_says() {
-        let seen = Instant::now() + Duration::from_secs(8);
         let [watched, unwatched] = [wait(true), wait(false)];
+        let seen = unwatched.change.begin + Duration::from_secs(8);
         let said = signals(1000.25, 6);
         for wait in [&watched, &unwatched] {
             assert_eq!(wait.time(seen, Some(&said)), Some(Duration::from_millis(250)));
         }
-        assert!(watched.time(seen, None).is_some_and(|time| time >= Duration::from_secs(8)));
+        assert_eq!(watched.time(seen, None), Some(seen.duration_since(watched.change.begin)));
         assert_eq!(unwatched.time(seen, None), None);
         assert_eq!(unwatched.time(seen, Some(&signals(900.0, 5))), None, "it has not synced since");
         assert_eq!(unwatched.time(seen, Some(&signals(1031.0, 7))), None, "that may be another sync");

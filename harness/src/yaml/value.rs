@@ -30,6 +30,9 @@ enum Scalar<'de> {
 /// The words that start with a letter and are not strings.
 const WORDS: [&str; 9] = ["true", "True", "TRUE", "false", "False", "FALSE", "null", "Null", "NULL"];
 
+/// The markers between documents: a plain scalar may start with them where no line does, and is then a string.
+const DOCUMENT_MARKERS: [&str; 2] = ["---", "..."];
+
 /// The value of a plain scalar. Most names, addresses and ports are recognised without `serde_yaml`.
 fn plain(text: &str) -> Scalar<'_> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
@@ -38,6 +41,7 @@ fn plain(text: &str) -> Scalar<'_> {
     }
     let is_string = text.starts_with(|first: char| first.is_ascii_alphabetic()) && !WORDS.contains(&text)
         || text.matches('.').count() > 1
+        || DOCUMENT_MARKERS.iter().any(|marker| text.starts_with(marker))
         || text.contains([':', '/', '-']) && text.len() > 8;
     if is_string {
         return Scalar::Text(text);
@@ -254,5 +258,23 @@ impl<'de> VariantAccess<'de> for Variant<'de> {
 
     fn struct_variant<V: Visitor<'de>>(self, _fields: &'static [&'static str], _visitor: V) -> Result<V::Value, Error> {
         Err(Error::invalid_type(Unexpected::UnitVariant, &"struct variant"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    /// A value that is like the line between two documents is a string, as `serde_yaml` reads it in the whole text.
+    #[rstest]
+    #[case::start("---")]
+    #[case::start_with_more("---a")]
+    #[case::end("...")]
+    fn a_document_marker_within_a_line_is_a_string(#[case] text: &str) {
+        assert!(matches!(plain(text), Scalar::Text(found) if found == text));
+        let whole: Value = serde_yaml::from_str(&format!("{{a: {text}}}")).unwrap();
+        assert_eq!(whole["a"], Value::from(text));
     }
 }

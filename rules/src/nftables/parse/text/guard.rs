@@ -15,7 +15,9 @@ const SCRIPT: [(&str, &str); 4] = [
 pub(super) fn check(text: &str) -> Result<(), Fault> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
-        in_line(line.trim_end_matches(['\n', '\r'])).map_err(|(column, message)| (at + column, message))?;
+        let continued = ["\\\n", "\\\r\n"].into_iter().find_map(|end| line.strip_suffix(end));
+        let own = continued.unwrap_or_else(|| line.trim_end_matches(['\n', '\r']));
+        in_line(own).map_err(|(column, message)| (at + column, message))?;
         at += line.len();
     }
     Ok(())
@@ -48,6 +50,10 @@ fn words(piece: &str, start: usize) -> Result<(), Fault> {
         }
         if word.starts_with('$') && word.len() > 1 {
             return Err((at, format!("`{word}` stands for a text that is not here: write the value")));
+        }
+        // Printed at the end of a line, it would join the next one.
+        if let Some(position) = word.find('\\') {
+            return Err((at + position, "a backslash that does not end its line".to_owned()));
         }
         at += word.len() + 1;
     }

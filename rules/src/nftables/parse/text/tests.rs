@@ -269,6 +269,8 @@ fn a_set_has_one_type(#[case] set: &str, #[case] second: &str) {
     "table ip x {\n chain a { ip saddr $a drop; }\n}\n",
     "line 2, column 21: `$a` stands for a text that is not here: write the value"
 )]
+#[case::backslash("table ip x {\n chain a { \\ }\n}\n", "line 2, column 12: a backslash that does not end its line")]
+#[case::backslash_at_the_end("table ip x {\n}\n\\", "line 3, column 1: a backslash that does not end its line")]
 #[case::asleep(
     "table ip kube-proxy {\n flags owner,dormant\n}\n",
     "line 2, column 2: the table is dormant: the kernel evaluates none of its chains"

@@ -81,6 +81,43 @@ pub(super) fn punctuation(line: &str) -> impl Iterator<Item = (usize, char)> {
         .map(|(at, letter, _)| (at, letter))
 }
 
+/// The number of braces that are open behind the lines followed so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Depth(usize);
+
+impl Depth {
+    /// Within a table, whose heading is not shown.
+    pub(super) const IN_TABLE: Self = Self(1);
+
+    /// Follows a line. Returns whether one of its braces closes the outermost block.
+    pub(super) fn follow(&mut self, line: &str) -> bool {
+        let mut is_closed = false;
+        for (_, letter) in punctuation(line) {
+            match letter {
+                '{' => self.0 += 1,
+                '}' => {
+                    self.0 = self.0.saturating_sub(1);
+                    is_closed |= self.0 == 0;
+                }
+                _ => {}
+            }
+        }
+        is_closed
+    }
+
+    /// Leaves a chain or set that has lost its end, to its table. Returns the number of braces that are missing.
+    pub(super) fn leave_part(&mut self) -> usize {
+        let missing = self.0.saturating_sub(1);
+        self.0 -= missing;
+        missing
+    }
+
+    /// The number of braces.
+    pub(super) fn open(self) -> usize {
+        self.0
+    }
+}
+
 fn table_of(block: &Open) -> Option<Family> {
     if let What::Table(family) = block.what { family } else { None }
 }

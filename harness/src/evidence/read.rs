@@ -15,7 +15,7 @@ use super::peel::peel;
 use super::releases;
 use super::split::split;
 
-/// Reads a text of any kind. It never fails: what is no evidence is prose, and what cannot be read is listed.
+/// Reads a text of any kind. It never fails: what is not evidence is prose, and what cannot be read is listed.
 pub fn read(text: &str) -> Evidence {
     if let Some(evidence) = whole(text) {
         return evidence;
@@ -26,8 +26,7 @@ pub fn read(text: &str) -> Evidence {
     let releases = releases::of_text(text);
     let mut reader = Reader {
         evidence: Evidence { releases, ..Evidence::default() },
-        command: None,
-        filtering: None,
+        source: None,
         in_fence: false,
         is_adjacent: false,
     };
@@ -54,18 +53,36 @@ fn whole(text: &str) -> Option<Evidence> {
 
 struct Reader {
     evidence: Evidence,
-    /// The command whose output may follow.
-    command: Option<Command>,
-    /// The line of that command, until it was reported that any rule may be left out of its output.
-    filtering: Option<Unread>,
+    /// What the next lines may be the output of.
+    source: Option<Source>,
     /// Whether lines are between code fences.
     in_fence: bool,
     /// Whether the line before belongs to a piece or is unread.
     is_adjacent: bool,
 }
 
+/// A command whose output may follow.
+struct Source {
+    command: Command,
+    /// Its line, until it was reported that any rule may be left out of its output.
+    filtered: Option<Unread>,
+}
+
+impl Source {
+    fn of(command: Command, line: &Line<'_>) -> Self {
+        let filtered = match command.filter() {
+            Filter::Unknown(why) => {
+                let reason = format!("any rule may be left out of what this prints: {why}");
+                Some(Unread { file: None, line: line.number, text: line.raw.to_owned(), reason })
+            }
+            _ => None,
+        };
+        Self { command, filtered }
+    }
+}
+
 impl Reader {
-    /// Takes the block or line at a place. Returns how many lines these are.
+    /// Reads the block or line at a position. Returns its number of lines.
     fn next(&mut self, lines: &[Line<'_>], at: usize) -> usize {
         let line = &lines[at];
         if line.is_blank() {
@@ -75,22 +92,20 @@ impl Reader {
         }
         if line.is_fence() {
             self.in_fence = !self.in_fence;
-            self.command = None;
-            self.filtering = None;
+            self.source = None;
             return self.prose(line);
         }
         if let Some(command) = command(line.text.trim()) {
             // A page that lost its line ends has the output behind the command.
             let has_output = command.text.len() > 150 && command.text.contains(" NAME ");
-            self.filtering = filtering(&command, line);
-            self.command = Some(command);
+            self.source = Some(Source::of(command, line));
             self.is_adjacent = false;
             if has_output {
                 return self.unread(line, "the output stands on the line of its command");
             }
             return self.prose(line);
         }
-        let context = Context { command: self.command.clone() };
+        let context = Context { command: self.source.as_ref().map(|source| source.command.clone()) };
         match format::read(&lines[at..], &context) {
             Some(block) => {
                 let taken = block.taken.max(1);
@@ -106,7 +121,7 @@ impl Reader {
     fn piece(&mut self, lines: &[Line<'_>], block: Block) {
         let Block { format, contents, unread, mends, .. } = block;
         if contents.rules() > 0 {
-            self.evidence.unread.extend(self.filtering.take());
+            self.evidence.unread.extend(self.source.as_mut().and_then(|source| source.filtered.take()));
         }
         for (at, reason) in unread {
             let line = &lines[at.min(lines.len() - 1)];
@@ -124,8 +139,10 @@ impl Reader {
         all.dedup_by_key(|(number, mends)| (*number, *mends));
         let mended = Mends::listed(all.into_iter());
         let (first, last) = (lines[0].number, lines[lines.len() - 1].number);
-        let command = self.command.as_ref().map(|command| command.text.clone());
-        let host = self.command.as_ref().and_then(|command| command.host.clone());
+        let (command, host) = match &self.source {
+            Some(Source { command, .. }) => (Some(command.text.clone()), command.host.clone()),
+            None => (None, None),
+        };
         self.evidence.pieces.push(Piece { file: None, format, first, last, command, host, contents, mended });
     }
 
@@ -152,8 +169,7 @@ impl Reader {
             "no known format, next to what was read"
         } else {
             if !self.in_fence && is_sentence(text) {
-                self.command = None;
-                self.filtering = None;
+                self.source = None;
             }
             return self.prose(line);
         };
@@ -170,14 +186,7 @@ impl Reader {
     }
 }
 
-/// A command that may leave any rule out of what it prints, as a line of which that is not known.
-fn filtering(command: &Command, line: &Line<'_>) -> Option<Unread> {
-    let Filter::Unknown(why) = command.filter() else { return None };
-    let reason = format!("any rule may be left out of what this prints: {why}");
-    Some(Unread { file: None, line: line.number, text: line.raw.to_owned(), reason })
-}
-
-/// Whether a line only stands beside others: a number, dots, a prompt without a command.
+/// Whether a line has no content of its own: a number, dots, a prompt without a command.
 fn is_aside(line: &Line<'_>) -> bool {
     let text = line.text.trim();
     let is_prompt = matches!(text, "$" | "#" | ">" | "%")
@@ -190,10 +199,10 @@ fn is_of_iptables_nft(text: &str) -> bool {
     OF_NFT.iter().any(|mark| text.contains(mark))
 }
 
-/// What only such lines have.
+/// Strings that only such lines contain.
 const OF_NFT: [&str; 4] = [" jump KUBE-", " goto KUBE-", "xt match ", "xt target "];
 
-/// What a line surely has from rules or some output, wherever it stands.
+/// Strings that occur only in rules or output, wherever the line is.
 const MARKS: [&str; 10] = [
     " -j ",
     "--dport ",
@@ -207,7 +216,7 @@ const MARKS: [&str; 10] = [
     "--probability ",
 ];
 
-/// All marks, and what chains of services are called: one search for all of them.
+/// All of these, and the prefixes of service chains: one search for all of them.
 static MARKED: LazyLock<RegexSet> = LazyLock::new(|| {
     let any = |marks: &[&str]| marks.iter().map(|mark| regex::escape(mark)).collect::<Vec<_>>().join("|");
     let marks = any(&[&MARKS[..], &OF_NFT[..]].concat());
@@ -216,7 +225,7 @@ static MARKED: LazyLock<RegexSet> = LazyLock::new(|| {
     RegexSet::new([marks, chains]).expect("patterns of escaped marks")
 });
 
-/// Whether a line is surely a part of rules or of some output, though it cannot be read.
+/// Whether a line certainly belongs to rules or output, although it cannot be read.
 fn looks_like_evidence(text: &str) -> bool {
     let starts = ["-A ", "-I ", ":KUBE-", "KUBE-MARK-", "DNAT "];
     if starts.iter().any(|start| text.starts_with(start)) {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use svclab_rules::coverage::{Coverage, nft_table};
 use svclab_rules::nftables::{self, OtherTable, Parsed};
 
-use super::super::blocks;
+use super::super::blocks::{self, Depth};
 use super::super::command::Command;
 use super::super::filter::Filter;
 use super::super::line::Line;
@@ -101,7 +101,7 @@ fn filter(context: &Context) -> Filter {
 
 /// How many lines there are to the brace that closes the first one. A prompt is behind the end, which is not shown then.
 fn end_of(lines: &[Line<'_>], is_headless: bool) -> Option<usize> {
-    let mut depth = 0_usize;
+    let mut depth = Depth::default();
     for (at, line) in lines.iter().enumerate() {
         let text = line.text.trim();
         if at > 0 && (line.is_fence() || is_table(text) || command(text).is_some()) {
@@ -112,17 +112,10 @@ fn end_of(lines: &[Line<'_>], is_headless: bool) -> Option<usize> {
             if is_headless {
                 return Some(at);
             }
-            depth = depth.min(1);
+            depth.leave_part();
         }
-        for (_, letter) in blocks::punctuation(&line.text) {
-            match letter {
-                '{' => depth += 1,
-                '}' => depth = depth.saturating_sub(1),
-                _ => continue,
-            }
-            if depth == 0 {
-                return Some(at + 1);
-            }
+        if depth.follow(&line.text) {
+            return Some(at + 1);
         }
     }
     None
@@ -196,28 +189,21 @@ fn broken_parts(block: &[Line<'_>], texts: &[&str]) -> Vec<Range<usize>> {
 fn text_of(block: &[Line<'_>], texts: &[&str], is_headless: bool) -> String {
     let mut text = if is_headless { "table ip kube-proxy { ".to_owned() } else { String::new() };
     let mut number = block[0].number - 1;
-    let mut depth = usize::from(is_headless);
+    let mut depth = if is_headless { Depth::IN_TABLE } else { Depth::default() };
     for (line, own) in block.iter().zip(texts) {
         while number + 1 < line.number {
             text.push('\n');
             number += 1;
         }
         if is_part(own.trim()) {
-            text += &"} ".repeat(depth.saturating_sub(1));
-            depth = depth.min(1);
+            text += &"} ".repeat(depth.leave_part());
         }
-        for (_, letter) in blocks::punctuation(own) {
-            match letter {
-                '{' => depth += 1,
-                '}' => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-        }
+        depth.follow(own);
         text += own;
         text.push('\n');
         number = number.max(line.number);
     }
-    text + &"}\n".repeat(depth)
+    text + &"}\n".repeat(depth.open())
 }
 
 /// Whether a line opens as many braces as it closes, so that the others keep their nesting without it.
@@ -229,16 +215,13 @@ fn is_balanced(line: &str) -> bool {
 /// The lines of the chain, set or map around a line; the line alone where there is none.
 fn part_around(block: &[Line<'_>], at: usize) -> Range<usize> {
     let Some(start) = (0..=at).rev().find(|at| is_part(block[*at].text.trim())) else { return at..at + 1 };
-    let mut depth = 0_usize;
+    let mut depth = Depth::default();
     for (offset, line) in block[start..].iter().enumerate() {
         if offset > 0 && (is_part(line.text.trim()) || is_table(line.text.trim())) {
             return start..start + offset;
         }
-        for (_, letter) in blocks::punctuation(&line.text) {
-            depth = if letter == '{' { depth + 1 } else { depth.saturating_sub(usize::from(letter == '}')) };
-            if depth == 0 && letter == '}' {
-                return start..start + offset + 1;
-            }
+        if depth.follow(&line.text) {
+            return start..start + offset + 1;
         }
     }
     start..block.len()

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::finding::{Example, Finding};
-use super::verification::{AddressKind, Asked, Verification};
+use super::verification::{AddressKind, CoverageRow, Verification};
 use super::{Options, Verified};
 use crate::report::json::ScenarioError;
 use crate::report::{Machines, NodeProgram};
@@ -105,7 +105,7 @@ impl<'a> Found<'a> {
             classes: verification.classes,
             left_out: verification.left_out,
             not_promised: verification.not_promised,
-            coverage: verification.asked.iter().map(Row::of).collect(),
+            coverage: verification.coverage.iter().map(Row::of).collect(),
             frame_defects: &verification.frame_defects,
             differences: &verification.differences,
             findings: verification.findings.iter().map(|finding| FindingRow::of(finding, options)).collect(),
@@ -127,8 +127,8 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    fn of(asked: &'a Asked) -> Self {
-        let kind = match asked.kind {
+    fn of(row: &'a CoverageRow) -> Self {
+        let kind = match row.kind {
             AddressKind::ClusterIp => "clusterIP",
             AddressKind::ExternalIp => "externalIP",
             AddressKind::LoadBalancer => "loadBalancer",
@@ -136,7 +136,7 @@ impl<'a> Row<'a> {
             AddressKind::Loopback => "loopback",
             AddressKind::Other => "other",
         };
-        Self { from: &asked.from, kind, flows: asked.flows, disagreeing: asked.disagreeing }
+        Self { from: &row.from, kind, flows: row.flows, disagreeing: row.disagreeing }
     }
 }
 

@@ -48,7 +48,7 @@ pub use json::json;
 pub(crate) use later::Depth;
 pub(crate) use prepared::{Prepared, vantages};
 pub use render::{page, summary};
-pub use verification::{AddressKind, Asked, Verification};
+pub use verification::{AddressKind, CoverageRow, SenderKind, Verification};
 
 pub use crate::sources::Disagreement;
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::finding::{Example, Finding};
-use super::verification::{AddressKind, Verification};
+use super::verification::{AddressKind, CoverageRow, SenderKind, Verification};
 use super::{Options, Verified};
 use crate::page::{BAD, FAINT, GOOD, MARKED, Page, Settings};
 use crate::report::{Trouble, program_lines};
@@ -116,20 +116,21 @@ fn closing(page: &Page, verification: &Verification, options: &Options) -> Strin
 
 /// Vantage points in rows, kinds of addresses in columns: the number of flows, or how many of them all sources agree on.
 fn table(page: &mut Page, verification: &Verification) {
-    let points: BTreeSet<&str> = verification.asked.iter().map(|asked| asked.from.as_str()).collect();
+    let points: BTreeSet<(SenderKind, &str)> =
+        verification.coverage.iter().map(|row| (row.sender, row.from.as_str())).collect();
     let is_long = points.len() > MOST_ROWS;
-    let mut of_kinds: BTreeMap<&str, usize> = BTreeMap::new();
-    points.iter().for_each(|from| *of_kinds.entry(kind_of(from)).or_default() += 1);
+    // The row that a vantage point shares with the others of its kind.
+    let shared = |kind: SenderKind| kind.counted(points.iter().filter(|(sender, _)| *sender == kind).count());
     let mut rows: Vec<String> = Vec::new();
     let mut cells: BTreeMap<(usize, AddressKind), (usize, usize)> = BTreeMap::new();
-    for asked in &verification.asked {
-        let name = if is_long { group(&asked.from, &of_kinds) } else { asked.from.clone() };
+    for CoverageRow { from, sender, kind, flows, disagreeing } in &verification.coverage {
+        let name = if is_long { shared(*sender) } else { from.clone() };
         let row = rows.iter().position(|row| *row == name).unwrap_or_else(|| {
             rows.push(name);
             rows.len() - 1
         });
-        let cell = cells.entry((row, asked.kind)).or_default();
-        *cell = (cell.0 + asked.flows, cell.1 + asked.disagreeing);
+        let cell = cells.entry((row, *kind)).or_default();
+        *cell = (cell.0 + flows, cell.1 + disagreeing);
     }
     let columns = AddressKind::ALL.into_iter().filter(|kind| cells.keys().any(|(_, of)| of == kind));
     let columns: Vec<AddressKind> = columns.collect();
@@ -144,18 +145,6 @@ fn table(page: &mut Page, verification: &Verification) {
     let headings: Vec<&str> = std::iter::once("").chain(columns.iter().map(|kind| kind.heading())).collect();
     let rows: Vec<Vec<String>> = rows.into_iter().enumerate().map(row).collect();
     page.table(2, &headings, &rows);
-}
-
-/// The row that a vantage point shares with others of its kind: `12 pods`.
-fn group(from: &str, of_kinds: &BTreeMap<&str, usize>) -> String {
-    let kind = kind_of(from);
-    let number = of_kinds.get(kind).copied().unwrap_or_default();
-    if kind == "localhost" { format!("localhost of {}", counted(number, "node")) } else { counted(number, kind) }
-}
-
-/// The kind of a vantage point: `pod` of `pod/client`.
-fn kind_of(from: &str) -> &str {
-    from.split(['/', '@']).next().unwrap_or_default()
 }
 
 fn show(page: &mut Page, finding: &Finding, fails: bool) {

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use super::class_walk::ClassCount;
 use super::finding::Finding;
-use super::verification::{AddressKind, Asked, Verification};
+use super::verification::{AddressKind, CoverageRow, SenderKind, Verification};
 use crate::scenario::Vantage;
 
 /// Numbers of flows, while they are counted.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     /// In the order in which vantage points with kinds of addresses came first.
-    asked: Vec<(Vantage, Asked)>,
+    coverage: Vec<(Vantage, CoverageRow)>,
     positions: HashMap<(Vantage, AddressKind), usize>,
     not_promised: usize,
     class_count: ClassCount,
@@ -21,7 +21,8 @@ impl Tally {
     /// Counts a flow.
     pub(super) fn count(&mut self, from: &Vantage, kind: AddressKind, is_promised: bool, disagrees: bool) {
         self.not_promised += usize::from(!is_promised);
-        self.add(from, Asked { from: from.to_string(), kind, flows: 1, disagreeing: usize::from(disagrees) });
+        let (sender, disagreeing) = (SenderKind::of(from), usize::from(disagrees));
+        self.add(from, CoverageRow { from: from.to_string(), sender, kind, flows: 1, disagreeing });
     }
 
     pub(super) fn add_classes(&mut self, class_count: ClassCount) {
@@ -30,27 +31,27 @@ impl Tally {
     }
 
     pub(super) fn merge(&mut self, other: Self) {
-        other.asked.into_iter().for_each(|(from, asked)| self.add(&from, asked));
+        other.coverage.into_iter().for_each(|(from, row)| self.add(&from, row));
         self.not_promised += other.not_promised;
         self.add_classes(other.class_count);
     }
 
-    fn add(&mut self, from: &Vantage, more: Asked) {
-        let position = *self.positions.entry((from.clone(), more.kind)).or_insert(self.asked.len());
-        match self.asked.get_mut(position) {
-            Some((_, asked)) => {
-                asked.flows += more.flows;
-                asked.disagreeing += more.disagreeing;
+    fn add(&mut self, from: &Vantage, more: CoverageRow) {
+        let position = *self.positions.entry((from.clone(), more.kind)).or_insert(self.coverage.len());
+        match self.coverage.get_mut(position) {
+            Some((_, row)) => {
+                row.flows += more.flows;
+                row.disagreeing += more.disagreeing;
             }
-            None => self.asked.push((from.clone(), more)),
+            None => self.coverage.push((from.clone(), more)),
         }
     }
 
     /// The result.
     pub(super) fn into_verification(self, nodes: usize, services: usize, findings: Vec<Finding>) -> Verification {
         let ClassCount { classes, left_out } = self.class_count;
-        let asked = self.asked.into_iter().map(|(_, asked)| asked).collect();
+        let coverage = self.coverage.into_iter().map(|(_, row)| row).collect();
         let not_promised = self.not_promised;
-        Verification { nodes, services, asked, classes, left_out, not_promised, findings, ..Verification::default() }
+        Verification { nodes, services, coverage, classes, left_out, not_promised, findings, ..Verification::default() }
     }
 }

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Options;
 use super::finding::Finding;
+use crate::scenario::Vantage;
+use crate::text::counted;
 
 /// The outcome of a verification.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -14,8 +16,8 @@ pub struct Verification {
     pub nodes: usize,
     /// How many services.
     pub services: usize,
-    /// What was asked, in order: vantage points with the kinds of addresses.
-    pub asked: Vec<Asked>,
+    /// The flows by vantage point and kind of address, in the order of the questions.
+    pub coverage: Vec<CoverageRow>,
     /// How many classes of packets there are.
     pub classes: usize,
     /// How many sets of packets were left out, because there are too many classes.
@@ -35,15 +37,52 @@ pub struct Verification {
 
 /// Flows of one vantage point to one kind of address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct CoverageRow {
     /// The vantage point, as a scenario names it.
     pub from: String,
+    /// The kind of vantage point.
+    pub sender: SenderKind,
     /// The kind of address.
     pub kind: AddressKind,
     /// How many flows.
     pub flows: usize,
     /// Those on which the sources disagree, including those that do not fail.
     pub disagreeing: usize,
+}
+
+/// The kind of a vantage point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum SenderKind {
+    /// A pod.
+    Pod,
+    /// A process on a node.
+    Node,
+    /// A process on a node that sends from the loopback address.
+    Localhost,
+    /// A machine outside of the cluster.
+    Host,
+}
+
+impl SenderKind {
+    /// The kind of a vantage point.
+    pub(super) fn of(vantage: &Vantage) -> Self {
+        match vantage {
+            Vantage::Pod(_) => Self::Pod,
+            Vantage::Node(_) => Self::Node,
+            Vantage::Localhost(_) => Self::Localhost,
+            Vantage::Host(_) => Self::Host,
+        }
+    }
+
+    /// So many of them, in words: `12 pods`.
+    pub(super) fn counted(self, number: usize) -> String {
+        match self {
+            Self::Pod => counted(number, "pod"),
+            Self::Node => counted(number, "node"),
+            Self::Localhost => format!("localhost of {}", counted(number, "node")),
+            Self::Host => counted(number, "host"),
+        }
+    }
 }
 
 /// What an address is to the cluster.
@@ -84,7 +123,7 @@ impl AddressKind {
 impl Verification {
     /// How many flows there were.
     pub fn flows(&self) -> usize {
-        self.asked.iter().map(|asked| asked.flows).sum()
+        self.coverage.iter().map(|row| row.flows).sum()
     }
 
     /// The findings by which it fails.

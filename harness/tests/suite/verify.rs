@@ -221,7 +221,7 @@ fn plain_objects_are_verified_with_what_they_lack_assumed() {
         let verification = verified.result.unwrap();
         assert_eq!((verification.nodes, verification.services), (2, 1));
         for from in ["pod/client-of-worker", "pod/shop/web-1", "node/node-2", "host/outside"] {
-            let asked = verification.asked.iter().filter(|asked| asked.from == from);
+            let asked = verification.coverage.iter().filter(|row| row.from == from);
             assert!(asked.map(|asked| asked.flows).sum::<usize>() > 0, "{from}");
         }
     });

@@ -77,7 +77,7 @@ fn uncounted_flows(bencher: Bencher<'_, '_>) {
 /// What a kernel walks the rules of.
 const RULES: [&str; 3] = ["iptables-nft", "iptables-legacy", "nftables"];
 
-/// Many flows through a service with 1,000 endpoints on ten nodes, counted. In iptables mode a flow meets 500 rules with a
+/// Many flows through a service with 1,000 endpoints on ten nodes, counted. In iptables mode a flow traverses 500 rules with a
 /// chance each.
 #[divan::bench(sample_count = 1, sample_size = 1, args = RULES)]
 fn counted_flows_1000_endpoints(bencher: Bencher<'_, '_>, rules: &str) {

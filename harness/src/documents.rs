@@ -21,8 +21,8 @@ pub struct Document {
 }
 
 impl Document {
-    /// Whether packets of a family may meet these rules: other tables of nftables may be of both families.
-    pub(crate) fn is_met_by(&self, family: Family) -> bool {
+    /// Whether these rules apply to packets of a family: other tables of nftables may be of both families.
+    pub(crate) fn applies_to(&self, family: Family) -> bool {
         self.is_other_tables() || self.family == family
     }
 
@@ -73,8 +73,8 @@ pub(crate) fn assemble(
 /// Whether all rules of these documents that translate to an address have counters: those of iptables do, kube-proxy's of
 /// nftables do not.
 pub(crate) fn keep_counters(documents: &[Document], address: IpAddr) -> bool {
-    let mut met = documents.iter().filter(|document| document.is_met_by(Family::of(address))).peekable();
-    met.peek().is_some() && met.all(|document| document.rules.iptables().is_some())
+    let mut applied = documents.iter().filter(|document| document.applies_to(Family::of(address))).peekable();
+    applied.peek().is_some() && applied.all(|document| document.rules.iptables().is_some())
 }
 
 /// The other rules of a node.
@@ -105,8 +105,8 @@ fn node_documents(
     family: Family,
     written: impl Fn(&Node, Family) -> Result<Rules, Unsupported>,
 ) -> Result<Vec<Document>, Unsupported> {
-    let is_met = |rules: &&OtherRules| rules.family == family && !rules.is_other_tables();
-    let other: Vec<&OtherRules> = of_node(scenario, node).filter(is_met).collect();
+    let is_merged = |rules: &&OtherRules| rules.family == family && !rules.is_other_tables();
+    let other: Vec<&OtherRules> = of_node(scenario, node).filter(is_merged).collect();
     if let Some(instead) = other.iter().find(|rules| rules.install == Install::Instead) {
         return Ok(vec![document(node, family, Arc::clone(&instead.rules))]);
     }

@@ -42,7 +42,7 @@ fn choose_endpoint(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// The same with the rules met on the way.
+/// The same with the rules matched on the path.
 #[divan::bench(sample_count = 50)]
 fn choose_endpoint_traced(bencher: Bencher<'_, '_>) {
     let program = Program::compile(&rules()).unwrap();

@@ -184,7 +184,7 @@ fn show_diff(diff: &diff::Diff, console: &Console) -> Exit {
     if let Some(rest) = diff.rest(compared) {
         console.inform(rest);
     }
-    diff.comparison.foreign.iter().filter(|_| compared).for_each(|finding| console.line(format!("  {finding}")));
+    diff.comparison.in_others.iter().filter(|_| compared).for_each(|finding| console.line(format!("  {finding}")));
     diff.hints().iter().for_each(|hint| console.inform(format!("help: {hint}")));
     if diff.comparison.own.is_empty() { Exit::Held } else { Exit::Failed }
 }

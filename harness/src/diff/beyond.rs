@@ -142,7 +142,7 @@ fn on_node(
     let mut found = BTreeMap::new();
     let netns = format!("node/{node}");
     let rules = sides.map(|side| -> Vec<&Rules> {
-        let own = side.documents.iter().filter(|one| one.netns == netns && one.is_met_by(family));
+        let own = side.documents.iter().filter(|one| one.netns == netns && one.applies_to(family));
         own.map(|document| &*document.rules).collect()
     });
     let ids = networks.map(|network| network.topology().find(&netns));

@@ -88,7 +88,7 @@ pub(super) struct Rank {
     /// It has no ports, goes to port 0, or is a segment of no connection that a process would have to send.
     is_odd: bool,
     /// No machine has its source.
-    is_foreign: bool,
+    is_outside: bool,
     /// A lab would not choose its source port.
     has_other_port: bool,
     /// It opens no connection.
@@ -188,7 +188,7 @@ impl Differing<'_> {
         let is_odd = ports.is_none_or(|(_, to)| to == 0) || !opens && !self.senders.have_sources();
         Rank {
             is_odd,
-            is_foreign: !self.senders.has(&self.witness),
+            is_outside: !self.senders.has(&self.witness),
             has_other_port: ports.map_or(0, |(from, _)| from) < FIRST_PORT,
             is_segment: !opens,
             is_not_tcp: !matches!(self.witness.transport, Transport::Tcp { .. }),
@@ -247,12 +247,12 @@ impl Example {
     ///
     /// Why a lab cannot.
     pub(super) fn sendable(&self) -> Result<(Protocol, Option<TcpFlags>), &'static str> {
-        let Rank { is_odd, is_foreign, has_other_port, is_segment, .. } = self.rank;
+        let Rank { is_odd, is_outside, has_other_port, is_segment, .. } = self.rank;
         match Protocol::of_number(self.packet.transport.protocol()) {
             None => Err("labs send TCP, UDP and SCTP alone"),
             Some(_) if is_odd && is_segment => Err("processes send only segments that open a connection"),
             Some(_) if is_odd => Err("labs send nothing to port 0"),
-            Some(_) if is_foreign => Err("no machine of the lab has its source"),
+            Some(_) if is_outside => Err("no machine of the lab has its source"),
             Some(_) if has_other_port => Err("labs choose other source ports"),
             Some(protocol) => Ok((protocol, self.segment())),
         }

@@ -36,7 +36,7 @@ pub struct Document<'a> {
     classes: usize,
     /// Whether all classes were compared.
     complete: bool,
-    /// The rules that svclab does not model and that packets meet.
+    /// The rules that svclab does not model and that packets reach.
     unknown: Vec<Unknown<'a>>,
     /// The vantage points that only one side has.
     not_compared: &'a [String],

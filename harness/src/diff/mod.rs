@@ -68,7 +68,7 @@ pub struct Diff {
     pub notes: Vec<Note>,
     /// How many classes of packets were compared.
     pub classes: usize,
-    /// Rules that svclab does not model and that packets meet, with the number of classes that depend on them.
+    /// Rules that svclab does not model and that packets reach, with the number of classes that depend on them.
     pub unknown: Vec<(String, usize)>,
     /// Vantage points that only one side has.
     pub not_compared: Vec<String>,

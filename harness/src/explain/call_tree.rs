@@ -36,18 +36,18 @@ struct Builder<'m> {
 
 /// Orders the rules matched. `share` is that of the packets that enter the hook; it becomes that of those which leave it. `kernel`
 /// says for each rule whether the kernel matched it too.
-pub(super) fn call_tree(met: &[MatchedRule<'_>], kernel: &[Option<bool>], share: &mut Share) -> CallTree {
+pub(super) fn call_tree(matched: &[MatchedRule<'_>], kernel: &[Option<bool>], share: &mut Share) -> CallTree {
     let mut builder = Builder { lines: Vec::new(), open: Vec::new(), passed: 0, share: *share };
     let mut table = "";
-    for (position, one) in met.iter().enumerate() {
+    for (position, one) in matched.iter().enumerate() {
         if one.place.table != table {
             table = &one.place.table;
             builder.close_all();
         }
-        builder.meet(one, kernel.get(position).copied().flatten());
+        builder.add(one, kernel.get(position).copied().flatten());
     }
     // A verdict that ends a table leaves the rest of its chains unevaluated.
-    let is_ended = met.last().is_some_and(|last| ends(last));
+    let is_ended = matched.last().is_some_and(|last| ends(last));
     if is_ended {
         builder.open.clear();
     }
@@ -57,13 +57,13 @@ pub(super) fn call_tree(met: &[MatchedRule<'_>], kernel: &[Option<bool>], share:
 }
 
 /// Whether a rule ends the evaluation of its chain and the chains that called it.
-fn ends(met: &MatchedRule<'_>) -> bool {
-    matches!(met.did, Evaluated::Stop) || met.next_hook.is_end()
+fn ends(matched: &MatchedRule<'_>) -> bool {
+    matches!(matched.did, Evaluated::Stop) || matched.next_hook.is_end()
 }
 
 impl<'m> Builder<'m> {
-    fn meet(&mut self, met: &'m MatchedRule<'_>, kernel: Option<bool>) {
-        let chain = met.place.chain.as_str();
+    fn add(&mut self, matched: &'m MatchedRule<'_>, kernel: Option<bool>) {
+        let chain = matched.place.chain.as_str();
         while self.open.last().is_some_and(|open| open.chain != chain)
             && self.open.iter().any(|open| open.chain == chain)
         {
@@ -71,21 +71,21 @@ impl<'m> Builder<'m> {
         }
         if self.open.last().is_none_or(|open| open.chain != chain) {
             self.close_all();
-            self.open.push(Open { chain, last: 0, len: met.rule.chain_len(), jump: None });
+            self.open.push(Open { chain, last: 0, len: matched.rule.chain_len(), jump: None });
         }
         let depth = self.open.len() - 1;
         let Some(here) = self.open.last_mut() else { return };
-        let passed = met.place.number.saturating_sub(here.last + 1);
+        let passed = matched.place.number.saturating_sub(here.last + 1);
         // After a return, no rule of the chain is evaluated.
-        here.last = if met.next_hook == NextHook::Return { here.len } else { met.place.number };
+        here.last = if matched.next_hook == NextHook::Return { here.len } else { matched.place.number };
         self.passed += passed;
-        self.share = match met.did {
+        self.share = match matched.did {
             Evaluated::Match(share) | Evaluated::PassByChance(share) => share.within(self.share),
             Evaluated::Perhaps | Evaluated::Stop => self.share,
         };
-        self.lines.push(RuleVisit { kernel, ..line(met, depth, passed, self.share) });
+        self.lines.push(RuleVisit { kernel, ..line(matched, depth, passed, self.share) });
         let jump = Some(self.lines.len() - 1);
-        match met.next_hook {
+        match matched.next_hook {
             NextHook::Jump { chain, of } => self.open.push(Open { chain, last: 0, len: of, jump }),
             NextHook::Goto { chain, of } => {
                 self.open.pop();
@@ -93,7 +93,7 @@ impl<'m> Builder<'m> {
             }
             NextHook::Rule | NextHook::Return | NextHook::Accept | NextHook::End => {}
         }
-        if ends(met) {
+        if ends(matched) {
             self.open.clear();
         }
     }
@@ -122,26 +122,26 @@ impl<'m> Builder<'m> {
 }
 
 /// The wording for a rule; `share` is that of the packets that it takes, of all.
-fn words(met: &MatchedRule<'_>, share: Share) -> Words {
-    match met.rule {
-        Rule::Iptables { rule, chain } => iptables::words(rule, chain, met.place.number, share),
-        Rule::Nftables { rule, table, .. } => nftables::words(met, rule, table, share),
+fn words(matched: &MatchedRule<'_>, share: Share) -> Words {
+    match matched.rule {
+        Rule::Iptables { rule, chain } => iptables::words(rule, chain, matched.place.number, share),
+        Rule::Nftables { rule, table, .. } => nftables::words(matched, rule, table, share),
     }
 }
 
-fn line(met: &MatchedRule<'_>, depth: usize, passed: usize, share: Share) -> RuleVisit {
-    let MatchedRule { place, did, .. } = met;
-    let Words { why, does, is_by_chance, sharing } = words(met, share);
+fn line(matched: &MatchedRule<'_>, depth: usize, passed: usize, share: Share) -> RuleVisit {
+    let MatchedRule { place, did, .. } = matched;
+    let Words { why, does, is_by_chance, sharing } = words(matched, share);
     RuleVisit {
         depth,
-        language: match met.rule {
+        language: match matched.rule {
             Rule::Iptables { .. } => "iptables",
             Rule::Nftables { .. } => "nftables",
         },
         table: place.table.clone(),
         chain: place.chain.clone(),
         number: place.number,
-        chain_length: met.rule.chain_len(),
+        chain_length: matched.rule.chain_len(),
         not_matched: passed,
         text: place.text.clone(),
         matched: match did {

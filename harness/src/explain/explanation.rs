@@ -160,7 +160,7 @@ fn visits_of(
 }
 
 fn visit(network: &Network<'_>, stage: &Stage, traced: &[Option<bool>], next: String, share: &mut Share) -> HookVisit {
-    let CallTree { lines, not_matched } = call_tree(&network.met(stage), traced, share);
+    let CallTree { lines, not_matched } = call_tree(&network.matched_rules(stage), traced, share);
     let name = |interface: Option<svclab_rules::walk::Interface>| interface.map(|one| one.name().to_owned());
     HookVisit {
         place: network.topology().namespaces[stage.netns].name.clone(),

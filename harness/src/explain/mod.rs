@@ -24,16 +24,18 @@ use std::path::Path as FilePath;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use svclab_rules::cluster::Cluster;
 
 use crate::documents::{self, Document};
 use crate::infer::{AdHocProbe, AdHocScenario, with_files};
-use crate::lab::{Backend, generate_for_lab, with_lab};
+use crate::lab::{Backend, Lab, generate_for_lab, with_lab};
 use crate::observation::FlowObservation;
 use crate::predict::{NO_ADDRESS, NewFlow};
 use crate::probe::{FIRST_PORT, Prober};
 use crate::proxy::{self, Programs, Proxies};
 use crate::report::Trouble;
 use crate::run::{RunError, guarded};
+use crate::scenario::Probe;
 use crate::sources::{Context, FlowOutcome};
 use crate::text::path_text;
 use crate::topology::{self, Topology};
@@ -65,7 +67,7 @@ fn predicted(ad_hoc: &AdHocScenario, step: usize, path: usize) -> Result<Explana
     explanation(ad_hoc, &topology, &documents, (step, path), port, None)
 }
 
-/// Explains a probe as [`explain`] does, sends it in a lab while the kernel traces the rules that it meets, and compares
+/// Explains a probe as [`explain`] does, sends it in a lab while the kernel traces the rules that it matches, and compares
 /// both. The calling process must be privileged: see [`become_privileged`](crate::testing::become_privileged).
 ///
 /// The lab is in a process of the program `worker`, if one is given: svclab, which [`serve`]s with the arguments
@@ -118,16 +120,10 @@ pub fn explain_programs(
     let explained = || {
         with_lab(&topology, &[], backend, |lab| {
             let (mut proxies, mut documents, _) = Proxies::install(lab, scenario, programs)?;
-            for (change, state) in scenario.changes().zip(scenario.states().skip(1)).take(step) {
+            for (change, state) in scenario.changed_states().take(step) {
                 (documents, _) = proxies.apply(lab, scenario, state, change.restarted())?;
             }
-            let sent = match is_live {
-                true => {
-                    let mut prober = Prober::new(lab, cluster).map_err(RunError::Prober)?;
-                    Some(send_traced(&mut prober, &probes[0]).map_err(RunError::Prober)?)
-                }
-                false => None,
-            };
+            let sent = is_live.then(|| send(lab, cluster, &probes[0])).transpose()?;
             let given = probes[0].source_port.unwrap_or(FIRST_PORT);
             let port = sent.as_ref().map_or(given, |(flow, _)| flow.source.port());
             let kernel = sent.as_ref().map(|(flow, traced)| (flow, traced.as_slice()));
@@ -139,16 +135,18 @@ pub fn explain_programs(
 
 /// Sends a probe in a lab of this process.
 fn sent(ad_hoc: &AdHocScenario, backend: Backend) -> Result<(FlowObservation, Vec<Traced>), Trouble> {
-    let send = || {
+    let sent = || {
         let documents = generate_for_lab(&ad_hoc.scenario, &ad_hoc.cluster, backend)?;
         let topology = topology::plan_at(&ad_hoc.scenario, &ad_hoc.cluster);
-        let sent = with_lab(&topology, &documents, backend, |lab| {
-            let mut prober = Prober::new(lab, &ad_hoc.cluster)?;
-            send_traced(&mut prober, &ad_hoc.probes[0])
-        })?;
-        sent.map_err(RunError::Prober)
+        with_lab(&topology, &documents, backend, |lab| send(lab, &ad_hoc.cluster, &ad_hoc.probes[0]))?
     };
-    send().map_err(RunError::into_trouble)
+    sent().map_err(RunError::into_trouble)
+}
+
+/// Sends a probe in a lab whose rules are installed.
+fn send(lab: &mut Lab, cluster: &Cluster, probe: &Probe) -> Result<(FlowObservation, Vec<Traced>), RunError> {
+    let mut prober = Prober::new(lab, cluster).map_err(RunError::Prober)?;
+    send_traced(&mut prober, probe).map_err(RunError::Prober)
 }
 
 /// A probe that a worker sends.

@@ -114,7 +114,7 @@ impl<'a> Planner<'a> {
     }
 
     /// The tests of a destination: none if nothing is promised, or is known not to be kept. What is replied is known of single flows only, so it has a
-    /// test of its own where many show that all endpoints are met.
+    /// test of its own where many show that all endpoints are reached.
     fn test(
         &self,
         service: &Service,
@@ -170,7 +170,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Delivery to endpoints. All of a few are to be met, by many flows; the reply is checked of one.
+    /// Delivery to endpoints. All of a few are to be reached, by many flows; the reply is checked of one.
     fn deliveries(&self, endpoints: &[Eligible], has_affinity: bool, is_node: bool) -> Vec<(PlannedOutcome, u64)> {
         let targets = endpoints.iter().map(|endpoint| self.target(endpoint.address)).collect::<Vec<_>>();
         let count = targets.len();

@@ -117,7 +117,7 @@ fn masquerade(tables: Tables<'_>) -> Vec<Finding> {
         found.push(Finding::new("double-masquerade", tables.place(placed.line), message, effect));
     }
     // A CNI that masquerades what is marked already.
-    let foreign = rules.iter().find(|placed| {
+    let other = rules.iter().find(|placed| {
         let is_builtin = placed.table.builtin_chains().contains(&&*placed.chain.name)
             || placed.chain.name.starts_with("FLANNEL")
             || placed.chain.name.starts_with("CNI-");
@@ -125,7 +125,7 @@ fn masquerade(tables: Tables<'_>) -> Vec<Finding> {
         let is_scoped = placed.rule.destination.is_some() || placed.rule.out_interface.is_some();
         is_builtin && is_masquerade && !is_scoped
     });
-    if let Some(placed) = foreign {
+    if let Some(placed) = other {
         let message = format!("{} masquerades packets of pods besides kube-proxy", placed.chain.name);
         let effect = "pods' packets may get a node's address although kube-proxy keeps their source";
         found.push(Finding::new("cni-masquerade", tables.place(placed.line), message, effect));

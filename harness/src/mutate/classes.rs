@@ -13,8 +13,8 @@ use crate::verify::{AskedClass, ClassWalk};
 pub(super) struct Known<'s> {
     pub(super) asked: AskedClass<'s>,
     forecast: Forecast,
-    /// The namespaces whose rules its packets and their replies meet.
-    met: Vec<NetnsId>,
+    /// The namespaces that its packets and their replies traverse.
+    traversed: Vec<NetnsId>,
 }
 
 /// Packets of which a mutant makes something else.
@@ -42,16 +42,16 @@ impl<'s> Known<'s> {
 
     fn of(asked: AskedClass<'s>) -> Self {
         let branches = || asked.prediction.branches.iter();
-        let mut met: Vec<NetnsId> =
+        let mut traversed: Vec<NetnsId> =
             branches().flat_map(|branch| branch.stages.iter().chain(&branch.back)).map(|stage| stage.netns).collect();
-        met.sort_unstable();
-        met.dedup();
-        Self { forecast: Forecast::of(&asked.prediction, &outcome_words), asked, met }
+        traversed.sort_unstable();
+        traversed.dedup();
+        Self { forecast: Forecast::of(&asked.prediction, &outcome_words), asked, traversed }
     }
 
-    /// Whether its packets meet rules of a namespace.
-    fn meets(&self, netns: NetnsId, document: &Document) -> bool {
-        self.met.contains(&netns) && document.is_met_by(self.asked.region.family())
+    /// Whether its packets traverse rules of a namespace.
+    fn traverses(&self, netns: NetnsId, document: &Document) -> bool {
+        self.traversed.contains(&netns) && document.applies_to(self.asked.region.family())
     }
 }
 
@@ -66,7 +66,7 @@ impl Comparison<'_, '_, '_> {
     pub(super) fn differing<'s>(&self, known: &[Known<'s>], document: &Document) -> Vec<Differing<'s>> {
         let Some(netns) = self.mutant.context.network.topology().find(&document.netns) else { return Vec::new() };
         let mut differing = Vec::new();
-        for (position, class) in known.iter().enumerate().filter(|(_, class)| class.meets(netns, document)) {
+        for (position, class) in known.iter().enumerate().filter(|(_, class)| class.traverses(netns, document)) {
             let AskedClass { senders, region, packet, .. } = &class.asked;
             self.mutant.of(senders, region.clone(), *packet, |asked| {
                 differing.extend(self.compare(position, class, asked));

@@ -226,7 +226,7 @@ fn attached(tracking: Tracking, is_reset: bool) -> Tracking {
         Direction::Reply => Direction::Original,
     };
     let mut connection = tracked.connection;
-    // For an error no rule of nat is asked (`nf_nat_ipv4_fn`); for a reset those are that the connection has not met yet.
+    // For an error no rule of nat is asked (`nf_nat_ipv4_fn`); for a reset those are that the connection has not traversed yet.
     connection.destination_settled |= !is_reset;
     connection.source_settled |= !is_reset;
     Tracking::Tracked(Tracked { connection, direction, state: State::Related, attached: true })

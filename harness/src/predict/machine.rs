@@ -56,7 +56,7 @@ impl Machine {
         node: Option<&Node>,
     ) -> Result<Self, PredictError> {
         let of_family = |family: Family| {
-            let own = documents.iter().copied().filter(|one| one.is_met_by(family));
+            let own = documents.iter().copied().filter(|one| one.applies_to(family));
             Rules::of(&own.collect::<Vec<_>>(), family).map(|rules| rules.map(Arc::new))
         };
         let rules = [of_family(Family::ALL[0])?, of_family(Family::ALL[1])?];

@@ -1,4 +1,4 @@
-//! The rules that a packet met, whatever language they are in.
+//! The rules that a packet matched, in either language.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use svclab_rules::walk::{Evaluated, Hook, Packet, RuleId, Step, Then};
 
 use super::{Cause, Network, PredictedBranch, PredictedOutcome, PredictedReply, RulePlace, Stage};
 
-/// A rule that a packet met.
+/// A rule that a packet matched, or may have matched.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct MatchedRule<'n> {
     /// Where it stands.
@@ -23,7 +23,7 @@ pub(crate) struct MatchedRule<'n> {
     pub packet: Packet,
 }
 
-/// Where a packet goes from a rule that it met.
+/// Where a packet goes from a rule that it matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NextHook<'n> {
     /// To the rule behind it.
@@ -59,7 +59,7 @@ impl<'n> NextHook<'n> {
         }
     }
 
-    /// Whether no more rules of these chains are asked.
+    /// Whether no more rules of these chains are evaluated.
     pub(crate) fn is_end(self) -> bool {
         matches!(self, Self::Accept | Self::End)
     }
@@ -84,17 +84,17 @@ impl fmt::Display for Decisive {
 }
 
 impl Network<'_> {
-    /// The rules that a packet met at a hook, in order: those that matched, may have matched, or that chance alone kept from
+    /// The rules of a hook for a packet, in order: those that matched, may have matched, or that chance alone kept from
     /// matching.
-    pub(crate) fn met(&self, stage: &Stage) -> Vec<MatchedRule<'_>> {
+    pub(crate) fn matched_rules(&self, stage: &Stage) -> Vec<MatchedRule<'_>> {
         let Some(rules) = self.machines[stage.netns].rules(stage.family) else { return Vec::new() };
         let netns = &self.topology.namespaces[stage.netns].name;
-        let meet = |step: &Step| {
+        let matched = |step: &Step| {
             let (_, rule) = rules.rule(step.rule)?;
             let place = rules.place(netns, step.rule)?;
             Some(MatchedRule { place, did: step.did, next_hook: rules.next_hook(step.then), rule, packet: stage.came })
         };
-        stage.path.steps().iter().filter_map(meet).collect()
+        stage.path.steps().iter().filter_map(matched).collect()
     }
 
     /// Whether rules of others than kube-proxy made of a packet what became of it: they dropped or rejected it, are not modelled, or gave
@@ -113,23 +113,23 @@ impl Network<'_> {
             _ => {
                 let is_translated = |stage: &&Arc<Stage>| stage.came.destination != stage.left.destination;
                 let translated = branch.stages.iter().filter(is_translated);
-                translated.filter_map(|stage| self.met(stage).pop()).any(|rule| is_others(&rule.place))
+                translated.filter_map(|stage| self.matched_rules(stage).pop()).any(|rule| is_others(&rule.place))
             }
         }
     }
 
     /// The rules that did something to a packet on its way, and the jumps that led to them. Jumps into chains that had
     /// nothing for the packet are left out, but for those to endpoints, which are to have something for each.
-    pub(crate) fn rules_met(&self, stages: &[Arc<Stage>]) -> Vec<Decisive> {
+    pub(crate) fn decisive_rules(&self, stages: &[Arc<Stage>]) -> Vec<Decisive> {
         self.decisive(stages).iter().filter_map(|one| self.placed(one)).collect()
     }
 
-    /// The rule that decides about a packet on its way: what drops, rejects or translates last before it is routed, or else what is met last.
+    /// The rule that decides about a packet on its way: what drops, rejects or translates last before it is routed, or else the last one.
     pub(crate) fn deciding(&self, stages: &[Arc<Stage>]) -> Option<RulePlace> {
-        let met = self.decisive(stages);
+        let deciding = self.decisive(stages);
         let before_routing =
-            met.iter().rev().find(|one| !one.rule.only_jumps() && one.stage.hook.translates_destination());
-        before_routing.or(met.last()).and_then(|one| self.placed(one)).map(|one| one.place)
+            deciding.iter().rev().find(|one| !one.rule.only_jumps() && one.stage.hook.translates_destination());
+        before_routing.or(deciding.last()).and_then(|one| self.placed(one)).map(|one| one.place)
     }
 
     /// Whether a rule for packets in the connection state INVALID ends the way of a packet or of its reply.
@@ -143,33 +143,33 @@ impl Network<'_> {
         )
     }
 
-    fn decisive<'s>(&'s self, stages: &'s [Arc<Stage>]) -> Vec<Met<'s>> {
-        let mut met = Vec::new();
+    fn decisive<'s>(&'s self, stages: &'s [Arc<Stage>]) -> Vec<DecidingRule<'s>> {
+        let mut deciding = Vec::new();
         for stage in stages {
             let Some(rules) = self.machines[stage.netns].rules(stage.family) else { continue };
-            let mut led_to: Vec<Met<'_>> = Vec::new();
+            let mut led_to: Vec<DecidingRule<'_>> = Vec::new();
             for step in stage.path.steps().into_iter().rev() {
                 let Some((chain, rule)) = rules.rule(step.rule) else { continue };
-                let is_met = matches!(step.did, Evaluated::Match(_) | Evaluated::Stop);
+                let is_matched = matches!(step.did, Evaluated::Match(_) | Evaluated::Stop);
                 let leads = led_to.last().is_some_and(|next| rules.is_led_to(step.then, next.chain));
                 let decides = matches!(step.then, Then::Accept | Then::End) || rule.has_effect();
-                if is_met && (leads || decides || rule.leads_to_endpoint()) {
-                    led_to.push(Met { stage, id: step.rule, chain, rule });
+                if is_matched && (leads || decides || rule.leads_to_endpoint()) {
+                    led_to.push(DecidingRule { stage, id: step.rule, chain, rule });
                 }
             }
-            met.extend(led_to.into_iter().rev());
+            deciding.extend(led_to.into_iter().rev());
         }
-        met
+        deciding
     }
 
-    fn placed(&self, met: &Met<'_>) -> Option<Decisive> {
-        let place = self.machines[met.stage.netns].place(met.stage.family, met.id)?;
-        Some(Decisive { hook: met.stage.hook, only_leads: met.rule.only_jumps(), place })
+    fn placed(&self, one: &DecidingRule<'_>) -> Option<Decisive> {
+        let place = self.machines[one.stage.netns].place(one.stage.family, one.id)?;
+        Some(Decisive { hook: one.stage.hook, only_leads: one.rule.only_jumps(), place })
     }
 }
 
-/// A rule that decided about a packet, before anyone asks for its text.
-struct Met<'s> {
+/// A rule that decided about a packet, without its text.
+struct DecidingRule<'s> {
     stage: &'s Stage,
     id: RuleId,
     chain: &'s str,

@@ -236,7 +236,7 @@ impl fmt::Display for Cause {
     }
 }
 
-/// A hook that a packet passed, with the rules that it met.
+/// A hook that a packet passed, with the rules that it matched.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Stage {
     /// The namespace.
@@ -251,7 +251,7 @@ pub(crate) struct Stage {
     pub left: Packet,
     /// What the connection table had for it as it came.
     pub tracking: Tracking,
-    /// The rules met.
+    /// The matched rules.
     pub path: Path,
 }
 

@@ -183,7 +183,7 @@ fn difference_words(difference: &Difference) -> Vec<String> {
 
 /// The rules that decided, machine by machine, without those that every packet goes through.
 fn excerpts(network: &Network<'_>, branch: &PredictedBranch) -> Vec<RuleExcerpt> {
-    let mut rules = network.rules_met(&branch.stages);
+    let mut rules = network.decisive_rules(&branch.stages);
     rules.retain(|rule| !rule.only_leads);
     // What came last decided.
     let more = rules.len().saturating_sub(MOST_RULES);

@@ -173,8 +173,9 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             if is_chosen(test) && !self.holds(test)? {
                 failing.push(test.name.as_str());
             }
-            let is_last = test.steps.iter().any(|step| step.change().is_some() || matches!(step, Step::Wait(_)));
-            if is_last || !all && !failing.is_empty() {
+            let leaves_first_state =
+                test.steps.iter().any(|step| step.change().is_some() || matches!(step, Step::Wait(_)));
+            if leaves_first_state || !all && !failing.is_empty() {
                 break;
             }
         }

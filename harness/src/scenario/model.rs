@@ -83,11 +83,15 @@ pub struct Scenario {
 impl Scenario {
     /// The states of the cluster: the initial one, then the one after each change.
     pub fn states(&self) -> impl Iterator<Item = &Cluster> {
-        let after = self.changes().scan(&self.cluster, |now, change| {
+        std::iter::once(&self.cluster).chain(self.changed_states().map(|(_, state)| state))
+    }
+
+    /// Each change with the state of the cluster after it.
+    pub(crate) fn changed_states(&self) -> impl Iterator<Item = (&Change, &Cluster)> {
+        self.changes().scan(&self.cluster, |now, change| {
             *now = change.state_after(now);
-            Some(*now)
-        });
-        std::iter::once(&self.cluster).chain(after)
+            Some((change, *now))
+        })
     }
 
     /// The changes of all tests, in their order.

@@ -33,7 +33,7 @@ pub(crate) enum FlowOutcome {
         /// Whether it got to a machine where no process listens at the port, and whose kernel left the answer to a process that reads
         /// packets of its protocol for all ports, as one that speaks SCTP without the kernel.
         is_unheard: bool,
-        /// Whether a kernel rejected its addresses on the way, so that rules of no further node met it.
+        /// Whether a kernel rejected its addresses on the way, so that it reached no further node.
         is_martian: bool,
     },
     /// Something that neither promise nor rules know, in words.

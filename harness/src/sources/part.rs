@@ -236,7 +236,7 @@ impl<'c, 'a> Sources<'c, 'a> {
         let favoured = || {
             let address = self.context.comparison.favoured(&self.promise, prediction)?;
             let leads_there = |branch: &&PredictedBranch| matches!(branch.outcome, PredictedOutcome::Delivered { destination, .. } if destination == address);
-            let length = |branch: &&PredictedBranch| self.context.network.rules_met(&branch.stages).len();
+            let length = |branch: &&PredictedBranch| self.context.network.decisive_rules(&branch.stages).len();
             prediction.branches.iter().filter(leads_there).max_by_key(length)
         };
         self.broken(prediction).or_else(favoured).or_else(|| prediction.branches.first())

@@ -78,10 +78,10 @@ pub(super) fn introduce_routing_pods(topology: &mut Topology) {
         }
         let on_link = topology.namespaces[id].on_link.clone();
         let reachable = |ip: &IpAddr| on_link.iter().any(|net| net.contains(ip));
-        let mut met: Vec<(IpAddr, NetnsId)> =
+        let mut neighbours: Vec<(IpAddr, NetnsId)> =
             topology.owners.iter().map(|(ip, owner)| (*ip, *owner)).filter(|(ip, _)| reachable(ip)).collect();
-        met.sort_unstable();
-        for (address, owner) in met.into_iter().filter(|(_, owner)| *owner != id) {
+        neighbours.sort_unstable();
+        for (address, owner) in neighbours.into_iter().filter(|(_, owner)| *owner != id) {
             let netns = &mut topology.namespaces[id];
             netns.routes.push(Route { destination: host_prefix(address), hop: Hop::Link(ETH0) });
             netns.neighbours.push(Neighbour { interface: ETH0, address, mac: mac_of(owner, ETH0) });

@@ -39,7 +39,7 @@ pub(crate) struct Difference {
 
 /// A rule that is predicted to match, and its place in [`Comparison::matched`].
 struct Predicted<'m> {
-    met: &'m MatchedRule<'m>,
+    matched: &'m MatchedRule<'m>,
     stage: usize,
     index: usize,
 }
@@ -67,18 +67,18 @@ pub(crate) fn nearest(
 /// Compares a trace with a branch.
 pub(crate) fn compare(network: &Network<'_>, branch: &PredictedBranch, traced: &[Traced]) -> Comparison {
     let stages: Vec<(Passage, &Stage)> = passages(branch).collect();
-    let met: Vec<Vec<MatchedRule<'_>>> = stages.iter().map(|(_, stage)| network.met(stage)).collect();
-    let matched = met.iter().map(|rules| vec![None; rules.len()]).collect();
+    let rules: Vec<Vec<MatchedRule<'_>>> = stages.iter().map(|(_, stage)| network.matched_rules(stage)).collect();
+    let matched = rules.iter().map(|rules| vec![None; rules.len()]).collect();
     let mut comparison = Comparison { alike: 0, difference: None, matched };
     for (passage, netns) in visits(&stages, traced) {
         let here = |(_, (of, stage)): &(usize, &(Passage, &Stage))| {
             *of == passage && stage.netns == netns && !is_of_tunnel(stage)
         };
         let predicted = stages.iter().enumerate().filter(here).flat_map(|(stage, _)| {
-            met[stage].iter().enumerate().map(move |(index, met)| Predicted { met, stage, index })
+            rules[stage].iter().enumerate().map(move |(index, matched)| Predicted { matched, stage, index })
         });
         let predicted: Vec<Predicted<'_>> =
-            predicted.filter(|one| !matches!(one.met.did, Evaluated::PassByChance(_))).collect();
+            predicted.filter(|one| !matches!(one.matched.did, Evaluated::PassByChance(_))).collect();
         let kernel: Vec<&Traced> = traced.iter().filter(|one| one.netns == netns && one.passage == passage).collect();
         let difference = by_source(predicted, kernel)
             .into_iter()
@@ -87,7 +87,7 @@ pub(crate) fn compare(network: &Network<'_>, branch: &PredictedBranch, traced: &
             let place = network.topology().namespaces[netns].name.clone();
             let family = stages.first().map_or(Family::Ipv4, |(_, stage)| stage.family);
             let kernel = kernel_words(network, family, instead);
-            let predicted = predicted.map(|met| met.place.text.clone());
+            let predicted = predicted.map(|matched| matched.place.text.clone());
             comparison.difference = Some(Difference { place, passage, predicted, kernel });
             return comparison;
         }
@@ -100,14 +100,14 @@ fn by_source<'m, 't>(
     predicted: Vec<Predicted<'m>>,
     kernel: Vec<&'t Traced>,
 ) -> Vec<(Vec<Predicted<'m>>, Vec<&'t Traced>)> {
-    let is_of_iptables = |one: &Predicted<'_>| matches!(one.met.rule, Rule::Iptables { .. });
+    let is_of_iptables = |one: &Predicted<'_>| matches!(one.matched.rule, Rule::Iptables { .. });
     let is_of_legacy = |one: &&Traced| one.trace_source == TraceSource::Legacy;
     if !kernel.iter().any(is_of_legacy) || predicted.iter().all(is_of_iptables) {
         return vec![(predicted, kernel)];
     }
-    let (foreign, own) = predicted.into_iter().partition(is_of_iptables);
+    let (of_iptables, own) = predicted.into_iter().partition(is_of_iptables);
     let (by_legacy, by_nftables) = kernel.into_iter().partition(is_of_legacy);
-    vec![(own, by_nftables), (foreign, by_legacy)]
+    vec![(own, by_nftables), (of_iptables, by_legacy)]
 }
 
 /// The hooks of a branch, there and back.
@@ -143,8 +143,8 @@ impl Comparison {
     /// Follows both paths through a namespace as long as they are equal.
     fn walk<'m, 't>(&mut self, predicted: &[Predicted<'m>], kernel: &[&'t Traced]) -> Option<FirstDifference<'m, 't>> {
         let mut kernel = kernel.iter().filter(|one| matches!(one.what, TracedWhat::Rule(_))).copied().peekable();
-        for Predicted { met, stage, index } in predicted {
-            let place = &met.place;
+        for Predicted { matched, stage, index } in predicted {
+            let place = &matched.place;
             let is_it = |one: &&Traced| {
                 (one.table.as_str(), &one.chain, one.what)
                     == (place.table.as_str(), &place.chain, TracedWhat::Rule(Some(place.number)))
@@ -155,10 +155,10 @@ impl Comparison {
                     self.matched[*stage][*index] = Some(true);
                 }
                 // A rule that may or may not match need not be in the trace.
-                None if matches!(met.did, Evaluated::Perhaps) => {}
+                None if matches!(matched.did, Evaluated::Perhaps) => {}
                 None => {
                     self.matched[*stage][*index] = Some(false);
-                    return Some((Some(*met), kernel.next()));
+                    return Some((Some(*matched), kernel.next()));
                 }
             }
         }
@@ -167,8 +167,8 @@ impl Comparison {
 }
 
 /// The kernel's matched rule in words: the rule itself where it was installed.
-fn kernel_words(network: &Network<'_>, family: Family, met: Option<&Traced>) -> String {
-    let Some(Traced { netns, table, chain, what, .. }) = met else {
+fn kernel_words(network: &Network<'_>, family: Family, matched: Option<&Traced>) -> String {
+    let Some(Traced { netns, table, chain, what, .. }) = matched else {
         return "no further rule".to_owned();
     };
     let TracedWhat::Rule(Some(number)) = what else {
@@ -200,13 +200,14 @@ mod tests {
         let network = Network::of(&topology, &documents, &ad_hoc.cluster).unwrap();
         let prediction = network.predict(&NewFlow::of(&ad_hoc.probes[0], 33_000)).unwrap();
         let matched = passages(&prediction.branches[1]).flat_map(|(passage, stage)| {
-            let rules = network.met(stage).into_iter().filter(|met| matches!(met.did, Evaluated::Match(_)));
-            rules.map(move |met| Traced {
+            let rules =
+                network.matched_rules(stage).into_iter().filter(|matched| matches!(matched.did, Evaluated::Match(_)));
+            rules.map(move |matched| Traced {
                 netns: stage.netns,
                 passage,
-                table: met.place.table,
-                chain: met.place.chain,
-                what: TracedWhat::Rule(Some(met.place.number)),
+                table: matched.place.table,
+                chain: matched.place.chain,
+                what: TracedWhat::Rule(Some(matched.place.number)),
                 trace_source: TraceSource::Nftables,
             })
         });

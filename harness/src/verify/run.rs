@@ -223,7 +223,7 @@ impl<'a> Verifying<'_, 'a> {
         let Sources { promise, prediction, seen, .. } = sources;
         let branches = prediction.as_ref().map(|prediction| prediction.branches.as_slice()).unwrap_or_default();
         let rules =
-            |branch: &PredictedBranch| network.rules_met(&branch.stages).iter().map(ToString::to_string).collect();
+            |branch: &PredictedBranch| network.decisive_rules(&branch.stages).iter().map(ToString::to_string).collect();
         Example {
             flow: sent.to_string(),
             service: promise.service.clone(),

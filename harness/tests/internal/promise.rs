@@ -287,7 +287,7 @@ impl View<'_> {
             (ExpectedOutcome::Delivered(targets), PromisedOutcome::Delivered { endpoints, affinity_seconds }) => {
                 let is_promised = |target: &Target| endpoints.iter().any(|endpoint| is_at(target, endpoint.address));
                 let is_expected = |endpoint: &Eligible| targets.iter().any(|target| is_at(target, endpoint.address));
-                // With affinity an author may know which of the endpoints the client has met before.
+                // With affinity an author may know which of the endpoints the client has reached before.
                 targets.iter().all(is_promised) && (affinity_seconds.is_some() || endpoints.iter().all(is_expected))
             }
             (ExpectedOutcome::Delivered(targets), PromisedOutcome::NotAService(_)) => {

@@ -211,7 +211,7 @@ fn endpoints_that_are_not_ready_are_no_contradiction(
     assert_eq!(found, contradicts, "{:#?}", assumed.assumptions);
 }
 
-/// A reply is expected where one is promised, of a single flow where many show that all endpoints are met.
+/// A reply is expected where one is promised, of a single flow where many show that all endpoints are reached.
 #[test]
 fn replies_are_expected_where_they_are_promised() {
     let assumed = imported(&golden("small-cluster/v1.30-iptables/iptables-save.txt"));

@@ -149,7 +149,7 @@ fn the_kernel_goes_the_predicted_way_through_nftables(#[case] file: &str, #[case
     goes_the_predicted_way(file, &probe(from, to), Backend::Nft);
 }
 
-/// The kernel meets the rules that are predicted, one after the other, whoever loaded them.
+/// The kernel matches the rules that are predicted, one after the other, whoever loaded them.
 #[rstest]
 #[case::cluster_ip("distribution/three.yaml", "pod/client", "service/web:80")]
 #[case::node_port("bugs/39823-forward-policy-drop.yaml", "host/outside", "nodeport/web:80@worker")]

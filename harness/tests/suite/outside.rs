@@ -112,7 +112,7 @@ fn a_name_that_is_not_utf8_does_not_lose_the_report() {
     fs::remove_dir_all(folder).expect("it is ours");
 }
 
-/// Errors show the file's name and their lines; both may be foreign text.
+/// Errors show the file's name and their lines; both may be untrusted text.
 #[rstest]
 #[case::name("name: \"a\\n::error title=pwn::x\"\n")]
 #[case::reference(

@@ -54,11 +54,11 @@ fn change(input: &mut Vec<u8>, corpus: &[Vec<u8>], dice: &mut Dice) {
     let is_line = dice.below(3) == 0;
     let here = piece(input, is_line, dice);
     let donor = dice.one_of(corpus).map(Vec::as_slice).unwrap_or_default();
-    let foreign = donor[piece(donor, is_line, dice)].to_vec();
+    let inserted = donor[piece(donor, is_line, dice)].to_vec();
     match dice.below(9) {
         0 => drop(input.drain(here)),
-        1 => insert(input, here.start, &foreign),
-        2 | 3 => drop(input.splice(here, foreign)),
+        1 => insert(input, here.start, &inserted),
+        2 | 3 => drop(input.splice(here, inserted)),
         4 => {
             let again = input[here.clone()].to_vec();
             let times = if dice.below(16) == 0 { 200 } else { 1 };

@@ -61,7 +61,7 @@ pub struct Comparison {
     /// The differences in what is kube-proxy's.
     pub own: Vec<Finding>,
     /// Those in what is not, where it can be compared: in tables of iptables, which all programs share.
-    pub foreign: Vec<Finding>,
+    pub in_others: Vec<Finding>,
     /// How much of the rules that were found is not kube-proxy's.
     pub others: Others,
 }
@@ -70,14 +70,14 @@ pub struct Comparison {
 /// nftables, tables of other families than the expected ones are left out.
 pub fn compare_machines<R: Rules>(expected: &R, found: &R) -> Comparison {
     let own = expected.findings(found, Scope::Own);
-    let mut foreign = expected.findings(found, Scope::All);
+    let mut in_others = expected.findings(found, Scope::All);
     let is_of_other_family = |finding: &Finding| {
         matches!((&finding.subject, &finding.difference), (Subject::Table(_), Difference::Unexpected(Fact::Whole)))
     };
     let known: HashSet<&Finding> = own.iter().collect();
-    foreign.retain(|finding| !known.contains(finding) && !is_of_other_family(finding));
-    foreign.shrink_to_fit();
-    Comparison { own, foreign, others: expected.others(found) }
+    in_others.retain(|finding| !known.contains(finding) && !is_of_other_family(finding));
+    in_others.shrink_to_fit();
+    Comparison { own, in_others, others: expected.others(found) }
 }
 
 /// Rules of a mode, as they are or with the lines that they were read from.

@@ -287,7 +287,7 @@ fn rules_of_others_are_counted_and_distinguished() {
     let reported = compare_machines(&read(RULES), &read(&text));
     assert_eq!((reported.own, reported.others), (vec![], Others { rules: 6, chains: 4, tables: 0 }));
     // Six rules, a chain without any, and a policy.
-    assert_eq!(reported.foreign.len(), 8, "{:?}", reported.foreign);
+    assert_eq!(reported.in_others.len(), 8, "{:?}", reported.in_others);
 }
 
 /// A jump in one of the kernel's chains, and a chain that no other program creates, are kube-proxy's.
@@ -296,7 +296,7 @@ fn what_is_kube_proxys_is_reported_as_such() {
     let jump = line("-j KUBE-FORWARD");
     let text = RULES.replace(jump, ":KUBE-LOAD-BALANCER - [0:0]\n-A FORWARD -j KUBE-SERVICES\n");
     let reported = compare_machines(&read(RULES), &read(&text));
-    assert_eq!((reported.foreign, reported.others), (vec![], Others::default()));
+    assert_eq!((reported.in_others, reported.others), (vec![], Others::default()));
     let reported: Vec<String> = reported.own.iter().map(ToString::to_string).collect();
     assert_eq!(reported.len(), 3, "{reported:?}");
     assert!(

@@ -4,7 +4,7 @@
 pub(super) type Backport = (u8, u8);
 
 /// `KUBE-FIREWALL` drops what comes to 127.0.0.0/8 from elsewhere.
-pub(super) const DROPS_FOREIGN_LOCALNET: [Backport; 3] = [(16, 11), (17, 7), (18, 4)];
+pub(super) const DROPS_EXTERNAL_LOCALNET: [Backport; 3] = [(16, 11), (17, 7), (18, 4)];
 /// `KUBE-POSTROUTING` takes the mark away before it masquerades.
 pub(super) const CLEARS_MARK: [Backport; 3] = [(16, 13), (17, 9), (18, 6)];
 /// nftables filters stand behind the translation.
@@ -16,4 +16,4 @@ pub(super) const COMPARES_PORTS: [Backport; 1] = [(32, 3)];
 
 /// The backports that change what rules are written.
 pub(super) const OF_RULES: [&[Backport]; 4] =
-    [&DROPS_FOREIGN_LOCALNET, &CLEARS_MARK, &FILTERS_TRANSLATED, &INTERFACE_BY_NAME];
+    [&DROPS_EXTERNAL_LOCALNET, &CLEARS_MARK, &FILTERS_TRANSLATED, &INTERFACE_BY_NAME];

@@ -46,8 +46,8 @@ impl Profile {
     }
 
     /// `KUBE-FIREWALL` drops what comes to 127.0.0.0/8 from elsewhere (from 1.18.4, 1.17.7, 1.16.11; CVE-2020-8558).
-    pub(crate) fn drops_foreign_localnet(self) -> bool {
-        self.minor >= 19 || self.has_backport(&backports::DROPS_FOREIGN_LOCALNET)
+    pub(crate) fn drops_external_localnet(self) -> bool {
+        self.minor >= 19 || self.has_backport(&backports::DROPS_EXTERNAL_LOCALNET)
     }
 
     /// `KUBE-POSTROUTING` takes the mark away before it masquerades, so that a packet inside a tunnel is not

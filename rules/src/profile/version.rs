@@ -118,6 +118,6 @@ mod tests {
     #[case("1.15.12", false)]
     #[case("1.19.0", true)]
     fn backports_count_from_their_patch_release(#[case] version: &str, #[case] drops: bool) {
-        assert_eq!(version.parse::<Profile>().unwrap().drops_foreign_localnet(), drops);
+        assert_eq!(version.parse::<Profile>().unwrap().drops_external_localnet(), drops);
     }
 }

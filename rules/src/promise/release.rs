@@ -1,4 +1,4 @@
-//! Which known bug of the release a connection meets.
+//! The known bug of a release that affects a connection.
 
 use super::answer::PromisedOutcome;
 use super::claims::AddressKind;

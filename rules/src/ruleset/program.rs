@@ -27,7 +27,7 @@ pub enum CompileError {
 ///
 /// # Errors
 ///
-/// Every reason why the kernel would not load them, and tables whose rules no packet meets.
+/// Every reason why the kernel would not load them, and tables whose rules no packet traverses.
 pub fn compile(installed: &[&Rules], family: Family) -> Result<Program, Vec<CompileError>> {
     let mut tables: Cow<'_, Ruleset> = Cow::default();
     let mut iptables = walk::Program::empty(family, iptables::evaluate::Code::default());

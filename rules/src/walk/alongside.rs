@@ -57,7 +57,11 @@ impl<A: Code, B: Code> Code for Alongside<A, B> {
         }
     }
 
-    fn meet<T: Trace>(&self, pass: &mut Pass<'_, T>, walker: &mut Walker<T>, rule: u32) -> Next {
-        if rule < self.border { self.first.meet(pass, walker, rule) } else { self.second.meet(pass, walker, rule) }
+    fn evaluate_rule<T: Trace>(&self, pass: &mut Pass<'_, T>, walker: &mut Walker<T>, rule: u32) -> Next {
+        if rule < self.border {
+            self.first.evaluate_rule(pass, walker, rule)
+        } else {
+            self.second.evaluate_rule(pass, walker, rule)
+        }
     }
 }

@@ -144,7 +144,7 @@ pub(super) fn meet_alone<C: Code, T: Trace>(
     let cursor = Cursor { chain: 0, rule, callers: ArrayVec::new() };
     let mut pass =
         Pass { environment, hook, stop: 0, cursor, todo: &mut todo, forks: &mut forks, draws: Draws::Counted };
-    let next = code.meet(&mut pass, &mut walker, rule);
+    let next = code.evaluate_rule(&mut pass, &mut walker, rule);
     // What is left last is taken up first.
     let others = todo.into_iter().rev().filter_map(|work| Some((work.walker, work.place?.1)));
     std::iter::once((walker, next)).chain(others)
@@ -180,7 +180,7 @@ impl<T: Trace> Pass<'_, T> {
                     let is_part = walker.share != Share::ONE && walker.effects.is_empty();
                     let before = walker.trace.may_set_apart(is_part).then(|| walker.clone());
                     self.cursor.rule = rule + 1;
-                    let next = program.code.meet(self, walker, rule);
+                    let next = program.code.evaluate_rule(self, walker, rule);
                     next.record(walker);
                     if let Some(before) = before {
                         self.fork(&before, walker, rule);

@@ -264,7 +264,7 @@ impl Shared {
 /// A trace that also narrows the set of packets, where there is one.
 #[derive(Debug, Clone, Default)]
 pub struct Narrowed {
-    /// The rules met.
+    /// The matched rules.
     pub path: Path,
     /// The set.
     pub narrowing: Option<Narrowing>,
@@ -285,12 +285,12 @@ enum Stance {
 }
 
 impl Narrowed {
-    /// No rule met yet.
+    /// No rule matched yet.
     pub fn by(narrowing: Option<&Narrowing>) -> Self {
         Self { narrowing: narrowing.cloned(), ..Self::default() }
     }
 
-    /// The same rules met by another set.
+    /// The same rules, matched by another set.
     #[must_use]
     pub fn with(&self, narrowing: Option<&Narrowing>) -> Self {
         Self { path: self.path.clone(), ..Self::by(narrowing) }

@@ -110,12 +110,12 @@ impl<T: Trace> Pass<'_, T> {
     }
 
     /// Goes on with the part of the packets for which a condition of a rule holds by chance; leaves the others, which do not
-    /// meet the rule, for later.
+    /// match the rule, for later.
     pub(crate) fn split(&mut self, walker: &mut Walker<T>, rule: RuleId, part: u32, whole: u64) {
         let rest = (whole - u64::from(part)) as u32;
         let mut missed = walker.clone();
         missed.share = missed.share.times(rest, whole);
-        missed.trace.step(|| Step::met(rule, Evaluated::PassByChance(Share::ONE.times(rest, whole))));
+        missed.trace.step(|| Step::matched(rule, Evaluated::PassByChance(Share::ONE.times(rest, whole))));
         self.leave(missed, Next::Rule);
         walker.share = walker.share.times(part, whole);
     }
@@ -131,6 +131,6 @@ impl<T: Trace> Pass<'_, T> {
 /// Ends a packet's walk at a rule whose effect is unknown.
 pub(crate) fn stop<T: Trace>(walker: &mut Walker<T>, rule: u32, why: Arc<str>) -> Next {
     let rule = RuleId(rule);
-    walker.trace.step(|| Step::met(rule, Evaluated::Stop));
+    walker.trace.step(|| Step::matched(rule, Evaluated::Stop));
     Next::end(HookVerdict::Unknown(Unknown { rule, why }))
 }

@@ -16,7 +16,7 @@ pub struct Program<C> {
     pub(crate) hooked: Vec<Hooked>,
     /// Whether connections are translated also where no chain does so.
     pub(crate) translates: bool,
-    /// What a packet meets at each hook, in the order of priorities.
+    /// What a packet traverses at each hook, in the order of priorities.
     pub(crate) stops: [Vec<Stop>; Hook::ALL.len()],
     /// What the rules ask and do.
     pub(crate) code: C,
@@ -68,7 +68,7 @@ impl<C> Program<C> {
         self.span(chain).first
     }
 
-    /// The family of the packets that meet these rules. Others pass.
+    /// The family of the packets that traverse these rules. Others pass.
     pub fn family(&self) -> Family {
         self.family
     }

@@ -102,11 +102,11 @@ impl<C: Code> Spreading<'_, C> {
             if self.path.len() == 1 {
                 self.by = Some(rule);
             }
-            here = self.meet(rule, here, &mut back);
+            here = self.pass_rule(rule, here, &mut back);
         }
         self.path.pop();
         if self.path.is_empty() {
-            // What came back by a rule is in `parts` already; these met no rule that took them.
+            // What came back by a rule is in `parts` already; no rule took these.
             return here;
         }
         here.into_iter().for_each(|walker| self.put(&mut back, walker));
@@ -114,7 +114,12 @@ impl<C: Code> Spreading<'_, C> {
     }
 
     /// Takes branches through a rule: those that go on behind it are returned, those that go back from the chain are put to `back`.
-    fn meet(&mut self, rule: u32, here: Vec<Walker<NoTrace>>, back: &mut Vec<Walker<NoTrace>>) -> Vec<Walker<NoTrace>> {
+    fn pass_rule(
+        &mut self,
+        rule: u32,
+        here: Vec<Walker<NoTrace>>,
+        back: &mut Vec<Walker<NoTrace>>,
+    ) -> Vec<Walker<NoTrace>> {
         let mut onward = Vec::new();
         let mut led: Vec<(u32, bool, Vec<Walker<NoTrace>>)> = Vec::new();
         for walker in here {

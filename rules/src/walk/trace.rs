@@ -27,10 +27,10 @@ pub struct Place<'a> {
     pub rule: usize,
 }
 
-/// A rule that a packet met.
+/// A rule that a packet matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
-    /// The rule, or the last one met before a policy applied.
+    /// The rule, or the last one matched before a policy applied.
     pub rule: RuleId,
     /// What happened.
     pub did: Evaluated,
@@ -39,8 +39,8 @@ pub struct Step {
 }
 
 impl Step {
-    /// A rule that was met; [`Trace::then`] adds where the packet goes.
-    pub(crate) fn met(rule: RuleId, did: Evaluated) -> Self {
+    /// A rule that matched; [`Trace::then`] adds where the packet goes.
+    pub(crate) fn matched(rule: RuleId, did: Evaluated) -> Self {
         Self { rule, did, then: Then::Rule }
     }
 
@@ -67,7 +67,7 @@ pub enum Evaluated {
     Stop,
 }
 
-/// Where a packet goes from a rule that it met.
+/// Where a packet goes from a rule that it matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
     /// To the rule behind it.
@@ -86,10 +86,10 @@ pub enum Then {
 
 /// Something that listens to a walk.
 pub trait Trace: Clone {
-    /// A rule that matters for the packet was met. `step` is only called where it is kept.
+    /// A rule that matters for the packet was evaluated. `step` is only called where it is kept.
     fn step(&mut self, step: impl FnOnce() -> Step);
 
-    /// From the rule met last the packet goes elsewhere than to the one behind it.
+    /// From the last such rule the packet goes elsewhere than to the one behind it.
     fn then(&mut self, then: Then);
 
     /// A number of the packet, or of its connection, is compared with others.
@@ -111,7 +111,7 @@ pub trait Trace: Clone {
         Vec::new()
     }
 
-    /// The rules met alone, without a set of packets.
+    /// The matched rules alone, without a set of packets.
     #[must_use]
     fn alone(&self) -> Self {
         self.clone()
@@ -146,14 +146,14 @@ struct Link {
 }
 
 impl Path {
-    /// The rules met, in order.
+    /// The matched rules, in order.
     pub fn steps(&self) -> Vec<Step> {
         let mut steps: Vec<Step> = self.backwards().map(|link| link.step).collect();
         steps.reverse();
         steps
     }
 
-    /// The last rule met.
+    /// The last matched rule.
     pub fn last(&self) -> Option<Step> {
         self.0.as_ref().map(|link| link.step)
     }

@@ -34,7 +34,7 @@ struct Machine {
 #[derive(Debug, PartialEq)]
 struct Fate {
     what: String,
-    /// A digest of the rules met.
+    /// A digest of the matched rules.
     steps: u64,
 }
 

@@ -32,10 +32,10 @@ const OF_NFTABLES: &str = "table ip kube-proxy {\n\
     }\n";
 
 fn program(older: usize) -> Program<Alongside<iptables::evaluate::Code, nftables::evaluate::Code>> {
-    let foreign = iptables::parse(OF_IPTABLES, Family::Ipv4).unwrap().rules;
-    let foreign = iptables::evaluate::Program::compile(&foreign).unwrap();
+    let of_iptables = iptables::parse(OF_IPTABLES, Family::Ipv4).unwrap().rules;
+    let of_iptables = iptables::evaluate::Program::compile(&of_iptables).unwrap();
     let rules = nftables::parse(OF_NFTABLES).unwrap().rules;
-    nftables::evaluate::Program::compile_alongside(&rules, foreign, older).unwrap()
+    nftables::evaluate::Program::compile_alongside(&rules, of_iptables, older).unwrap()
 }
 
 fn packet(from: &str, to: &str) -> Packet {

@@ -60,15 +60,15 @@ impl Diff {
 
     /// Returns a line on the rules that are not kube-proxy's, if there are any; with `compared`, a list of their differences follows.
     pub(super) fn rest(&self, compared: bool) -> Option<String> {
-        let Comparison { foreign, others: Others { rules, chains, tables }, .. } = &self.comparison;
+        let Comparison { in_others, others: Others { rules, chains, tables }, .. } = &self.comparison;
         let holders = if *tables > 0 { counted(*tables, "other table") } else { counted(*chains, "chain") };
         let (verb, past) = if *rules == 1 { ("is", "was") } else { ("are", "were") };
         let counted_others =
             (*rules > 0).then(|| format!("{} of {holders} {verb} not kube-proxy's", counted(*rules, "rule")));
         let differences =
-            || format!("{} in other rules, without effect on the exit code:", counted(foreign.len(), "difference"));
+            || format!("{} in other rules, without effect on the exit code:", counted(in_others.len(), "difference"));
         match counted_others {
-            Some(counted_others) if compared && !foreign.is_empty() => {
+            Some(counted_others) if compared && !in_others.is_empty() => {
                 Some(format!("{counted_others}; {}", differences()))
             }
             // Other tables are never compared.
@@ -76,13 +76,13 @@ impl Diff {
                 Some(format!("{counted_others}; no difference in them"))
             }
             Some(counted_others) => Some(format!("{counted_others} and {past} not compared")),
-            None => (compared && !foreign.is_empty()).then(differences),
+            None => (compared && !in_others.is_empty()).then(differences),
         }
     }
 
     /// Whether either side has rules that are not kube-proxy's.
     fn has_others(&self) -> bool {
-        self.comparison.others.rules > 0 || !self.comparison.foreign.is_empty()
+        self.comparison.others.rules > 0 || !self.comparison.in_others.is_empty()
     }
 
     /// Returns possible causes that concern the file as a whole.

@@ -13,16 +13,16 @@ use crate::predict::{MatchedRule, NextHook};
 /// Destinations that are listed at most.
 const MOST_DESTINATIONS: usize = 4;
 
-/// What a rule did with a packet that met it, as a fragment.
-pub(super) fn words(met: &MatchedRule<'_>, rule: &Rule, table: &Table) -> String {
+/// What a rule did with a packet that matched it, as a fragment.
+pub(super) fn words(matched: &MatchedRule<'_>, rule: &Rule, table: &Table) -> String {
     let of = |statement: &Statement| match statement {
         Statement::Verdict(verdict) => verdict_words(verdict),
         Statement::Reject(RejectResponse::PortUnreachable) => phrases::CLOSES_PORT.to_owned(),
         Statement::Reject(RejectResponse::TcpReset) => phrases::RESETS.to_owned(),
         Statement::Reject(_) => phrases::REJECTS.to_owned(),
-        Statement::Lookup(key, map) => found(met, key, map, table),
+        Statement::Lookup(key, map) => found(matched, key, map, table),
         Statement::Balance(chains) => {
-            let led = met.next_hook.chain().map(|chain| phrases::goes(chain, role(chain))).unwrap_or_default();
+            let led = matched.next_hook.chain().map(|chain| phrases::goes(chain, role(chain))).unwrap_or_default();
             if chains.len() == 1 { led } else { format!("{led}, by chance one of {}", chains.len()) }
         }
         Statement::BalanceDnat(destinations) => phrases::translates_destination(&one_of(destinations)),
@@ -59,10 +59,11 @@ fn verdict_words(verdict: &Verdict) -> String {
 }
 
 /// What a map had for a packet.
-fn found(met: &MatchedRule<'_>, key: &[LookupKey], map: &Name, table: &Table) -> String {
+fn found(matched: &MatchedRule<'_>, key: &[LookupKey], map: &Name, table: &Table) -> String {
     let elements = table.set(map).map(|map| map.elements.as_slice()).unwrap_or_default();
-    let has = |element: &&Element| element.verdict.as_ref().is_some_and(|verdict| is_that(verdict, met.next_hook));
-    let fits = |element: &&Element| key.iter().zip(&element.key).all(|(part, value)| is_of(&met.packet, *part, value));
+    let has = |element: &&Element| element.verdict.as_ref().is_some_and(|verdict| is_that(verdict, matched.next_hook));
+    let fits =
+        |element: &&Element| key.iter().zip(&element.key).all(|(part, value)| is_of(&matched.packet, *part, value));
     // The packet may have been translated since it came.
     let element = elements.iter().filter(has).find(fits).or_else(|| elements.iter().find(has));
     match element.and_then(|element| Some((element, element.verdict.as_ref()?))) {

@@ -10,11 +10,11 @@ use super::phrases::Words;
 use crate::predict::MatchedRule;
 
 /// The words for a rule of a table; `share` is its share of all packets.
-pub(super) fn words(met: &MatchedRule<'_>, rule: &Rule, table: &Table, share: Share) -> Words {
+pub(super) fn words(matched: &MatchedRule<'_>, rule: &Rule, table: &Table, share: Share) -> Words {
     let among = choices(rule);
     Words {
         why: conditions::words(rule),
-        does: actions::words(met, rule, table),
+        does: actions::words(matched, rule, table),
         is_by_chance: among > 1,
         sharing: (among > 1)
             .then(|| format!("one number is drawn for all {among} of them, so that each is as likely; so {share} of all goes this way")),

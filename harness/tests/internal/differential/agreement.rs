@@ -38,7 +38,7 @@ pub(crate) struct Agreement {
 pub(crate) struct Contradiction {
     /// Which of the probes it is, from 0.
     pub(crate) probe: usize,
-    /// What was predicted: each branch with its share, and the rules that it met.
+    /// What was predicted: each branch with its share, and the rules that decided.
     pub(crate) predicted: Vec<String>,
     /// What was seen.
     pub(crate) observed: String,
@@ -144,7 +144,7 @@ fn outcomes_with_ports(network: &Network<'_>, probe: &Probe, observed: &FlowObse
     branches.filter_map(|branch| FlowOutcome::predicted(&branch.outcome)).collect()
 }
 
-/// Each branch with its share, and behind it the rules that it met.
+/// Each branch with its share, and behind it the rules that decided.
 fn words_of_all(network: &Network<'_>, prediction: &Prediction) -> Vec<String> {
     let mut words = vec![format!("sent from {}", prediction.source)];
     for branch in &prediction.branches {
@@ -153,7 +153,7 @@ fn words_of_all(network: &Network<'_>, prediction: &Prediction) -> Vec<String> {
             assumed => format!(" (assumed: {assumed})"),
         };
         words.push(format!("{}: {}{assumed}", branch.share, branch.outcome));
-        words.extend(network.rules_met(&branch.stages).iter().map(|rule| format!("    {rule}")));
+        words.extend(network.decisive_rules(&branch.stages).iter().map(|rule| format!("    {rule}")));
     }
     words
 }

@@ -34,7 +34,7 @@ impl Case {
         let has_other_rules = !dice.one_in(if is_iptables { 8 } else { 2 });
         let is_mutated = dice.one_in(if is_iptables { 3 } else { 2 });
         if has_other_rules {
-            scenario["rules"] = foreign(&mut dice, &plain, &places);
+            scenario["rules"] = other_rules(&mut dice, &plain, &places);
         }
         let mut mutations = Vec::new();
         if is_mutated && is_iptables {
@@ -63,7 +63,7 @@ fn loaded(scenario: &Value) -> Scenario {
 }
 
 /// Rules of others on some nodes.
-fn foreign(dice: &mut Dice, scenario: &Scenario, places: &Places) -> Value {
+fn other_rules(dice: &mut Dice, scenario: &Scenario, places: &Places) -> Value {
     let plan = topology::plan(scenario);
     let mut all = json!({});
     for node in &scenario.cluster.nodes {
@@ -79,7 +79,7 @@ fn foreign(dice: &mut Dice, scenario: &Scenario, places: &Places) -> Value {
                 ports: &places.ports,
                 interfaces: interfaces.clone(),
             };
-            let text = rules::foreign(dice, &words);
+            let text = rules::other(dice, &words);
             let install = dice.pick(&["before", "before", "after"]);
             documents.push(json!({"install": install, "family": name_of(family), "text": text}));
         }

@@ -33,7 +33,7 @@ const STAGES: [Stage; 4] = [
 ];
 
 /// Rules for some tables that a kernel takes.
-pub(crate) fn foreign(dice: &mut Dice, words: &Vocabulary<'_>) -> String {
+pub(crate) fn other(dice: &mut Dice, words: &Vocabulary<'_>) -> String {
     let mut text = String::new();
     for stage in STAGES {
         if dice.one_in(2) {

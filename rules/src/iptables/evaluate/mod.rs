@@ -44,8 +44,8 @@ mod compile;
 mod index;
 mod inspect;
 mod lower;
-mod meet;
 mod program;
+mod rule;
 
 pub(crate) use check::rejections;
 pub use check::{CompileError, CompileErrorKind};

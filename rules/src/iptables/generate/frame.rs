@@ -141,7 +141,7 @@ impl Generator<'_> {
         let marked =
             || commented("kubernetes firewall for dropping marked packets").marked(DROP_MARK).then(Target::Drop);
         let opened = profile.kubelet_chains() || self.opens_loopback();
-        let guard = self.family == Family::Ipv4 && profile.drops_foreign_localnet() && opened;
+        let guard = self.family == Family::Ipv4 && profile.drops_external_localnet() && opened;
         [profile.kubelet_chains().then(marked), guard.then(|| self.localnet_guard())].into_iter().flatten().collect()
     }
 

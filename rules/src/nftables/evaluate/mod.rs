@@ -23,8 +23,8 @@
 mod check;
 mod compile;
 mod inspect;
-mod meet;
 mod program;
+mod rule;
 
 pub(crate) use check::rejections;
 pub use check::{CompileError, CompileErrorKind, Part};

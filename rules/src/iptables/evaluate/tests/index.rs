@@ -117,7 +117,7 @@ fn long_chains_of_services_have_one() {
 }
 
 #[test]
-fn a_rule_whose_effect_comes_before_its_port_is_met_by_all_packets() {
+fn a_rule_whose_effect_comes_before_its_port_is_evaluated_for_all_packets() {
     let ports: String = (1..9).map(|port| format!("-A FORWARD -p tcp -m tcp --dport {port} -j DROP\n")).collect();
     let noted = "-A FORWARD -p tcp -m recent --set --name L -m tcp --dport 80 -j DROP\n";
     let program = v4(&format!("*filter\n{ports}{noted}COMMIT\n"));

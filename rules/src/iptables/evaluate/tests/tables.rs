@@ -5,7 +5,7 @@ use rstest::rstest;
 use super::*;
 use crate::walk::{Assumptions, Branch, By, Evaluated, RejectResponse, Share, Tracked};
 
-/// The rules met, as `chain:number`.
+/// The matched rules, as `chain:number`.
 fn path(program: &Program, branch: &Branch<Path>) -> String {
     let places = branch.trace.steps().into_iter().map(|step| program.place(step.rule));
     places.map(|place| format!("{}:{}", place.chain, place.rule)).collect::<Vec<_>>().join(" ")

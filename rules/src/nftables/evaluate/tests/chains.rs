@@ -85,7 +85,7 @@ fn maps_have_verdicts(
     #[case] port: u16,
     #[case] is_tcp: bool,
     #[case] outcome: &str,
-    #[case] met: &str,
+    #[case] matched: &str,
 ) {
     let program = forward("ip daddr . meta l4proto . th dport vmap @m\nmeta mark set meta mark | 0x2", MAP);
     let mut packet = tcp("10.0.0.1", to, port);
@@ -93,7 +93,7 @@ fn maps_have_verdicts(
         packet.transport = Transport::Udp { source: 40_000, destination: port };
     }
     let branch = only_way(&program, Hook::Forward, &packet);
-    assert_eq!((word(&branch.outcome), path(&program, &branch).as_str()), (outcome, met));
+    assert_eq!((word(&branch.outcome), path(&program, &branch).as_str()), (outcome, matched));
     if let HookVerdict::Reject(_, rejection) = branch.outcome {
         assert_eq!(rejection, RejectResponse::PortUnreachable);
     }
@@ -108,7 +108,7 @@ fn chance_shares_out_evenly() {
         branches.iter().map(|branch| (branch.share, word(&branch.outcome), path(&program, branch))).collect();
     let third = Share::of(1, 3);
     let expected = [("accept", "f:1 a:1"), ("drop", "f:1 b:1"), ("accept", "f:1 c:1")];
-    assert_eq!(seen, expected.map(|(outcome, met)| (third, outcome, met.to_owned())));
+    assert_eq!(seen, expected.map(|(outcome, matched)| (third, outcome, matched.to_owned())));
     assert_eq!(branches[1].trace.steps()[0].did, Evaluated::Match(third));
 }
 

@@ -43,7 +43,7 @@ fn only_way(program: &Program, hook: Hook, packet: &Packet) -> Branch<Path> {
     branches.remove(0)
 }
 
-/// The rules met, as `chain:number`.
+/// The matched rules, as `chain:number`.
 fn path(program: &Program, branch: &Branch<Path>) -> String {
     let places = branch.trace.steps().into_iter().map(|step| program.place(step.rule));
     places.map(|place| format!("{}:{}", place.chain, place.rule)).collect::<Vec<_>>().join(" ")

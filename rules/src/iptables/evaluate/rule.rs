@@ -18,7 +18,7 @@ impl walk::Code for Code {
     }
 
     /// Evaluates the conditions of a rule, and if they hold its target.
-    fn meet<T: Trace>(&self, pass: &mut Pass<'_, T>, walker: &mut Walker<T>, position: u32) -> Next {
+    fn evaluate_rule<T: Trace>(&self, pass: &mut Pass<'_, T>, walker: &mut Walker<T>, position: u32) -> Next {
         let rule = &self.rules[position as usize];
         let id = RuleId(position);
         let mut why = None;
@@ -52,7 +52,7 @@ impl walk::Code for Code {
             why => {
                 let is_sure = why.is_none() && !matches!(rule.action, Action::Perhaps);
                 let did = if is_sure { Evaluated::Match(chance) } else { Evaluated::Perhaps };
-                walker.trace.step(|| Step::met(id, did));
+                walker.trace.step(|| Step::matched(id, did));
                 act(pass, walker, &rule.action, position)
             }
         }

@@ -10,7 +10,7 @@ use crate::walk::{
 
 impl walk::Code for Code {
     /// Evaluates the conditions of a rule, and if they hold its statements, up to one that ends it.
-    fn meet<T: Trace>(&self, pass: &mut Pass<'_, T>, walker: &mut Walker<T>, rule: u32) -> Next {
+    fn evaluate_rule<T: Trace>(&self, pass: &mut Pass<'_, T>, walker: &mut Walker<T>, rule: u32) -> Next {
         let mut why = None;
         let mut assumed = Assumptions::NONE;
         for condition in self.conditions(rule) {
@@ -42,7 +42,7 @@ impl walk::Code for Code {
             }
             if !is_met {
                 walker.assume(assumed);
-                walker.trace.step(|| Step::met(RuleId(rule), Evaluated::Match(chance())));
+                walker.trace.step(|| Step::matched(RuleId(rule), Evaluated::Match(chance())));
                 is_met = true;
             }
             if let Some(next) = act(pass, walker, action, verdict, rule) {
@@ -52,7 +52,7 @@ impl walk::Code for Code {
         if !is_met {
             let is_sure = why.is_none() && assumed == Assumptions::NONE;
             let did = if is_sure { Evaluated::Match(Share::ONE) } else { Evaluated::Perhaps };
-            walker.trace.step(|| Step::met(RuleId(rule), did));
+            walker.trace.step(|| Step::matched(RuleId(rule), did));
         }
         Next::Rule
     }

@@ -9,7 +9,7 @@ use super::probes::{ResolvedProbe, node_of};
 use super::scene::Scene;
 use super::times;
 use crate::scenario::model::{Bounds, DuringExpectation, flows_at_rate};
-use crate::scenario::schema::{RawBounds, RawDuring, RawExpect, RawProbe, RawRejected};
+use crate::scenario::schema::{RawBounds, RawDuring, RawExpect, RawProbe, RawRate, RawRejected, RawTime};
 use crate::yaml::At;
 
 /// The highest rate of a probe: about a third of what a lab alone on a CPU sends and follows.
@@ -32,12 +32,12 @@ pub(crate) struct Timing {
 
 /// The rate and the times, for so many probes.
 pub(crate) fn timing(raw: &RawDuring, probes: usize, at: At<'_>, findings: &mut Findings) -> Timing {
-    let rate = raw.rate.as_deref().map_or(Some(PER_SECOND), |text| rate(text, at.field("rate"), findings));
-    let mut time = |text: Option<&str>, field: &str, (default, longest): (Duration, Duration)| {
-        text.map_or(Some(default), |text| within(text, longest, at.field(field), findings))
+    let rate = raw.rate.as_ref().map_or(Some(PER_SECOND), |raw| rate(raw, at.field("rate"), findings));
+    let mut time = |raw: Option<&RawTime>, field: &str, (default, longest): (Duration, Duration)| {
+        raw.map_or(Some(default), |raw| within(raw, longest, at.field(field), findings))
     };
-    let before = time(raw.before.as_deref(), "before", BEFORE);
-    let after = time(raw.after.as_deref(), "after", AFTER);
+    let before = time(raw.before.as_ref(), "before", BEFORE);
+    let after = time(raw.after.as_ref(), "after", AFTER);
     if let (Some(rate), Some(before), Some(after)) = (rate, before, after) {
         let all = flows_at_rate(rate, before + after).saturating_mul(probes as u64);
         if all > MOST_FLOWS {
@@ -48,7 +48,7 @@ pub(crate) fn timing(raw: &RawDuring, probes: usize, at: At<'_>, findings: &mut 
     Timing { rate: rate.unwrap_or(PER_SECOND), before: before.unwrap_or(BEFORE.0), after: after.unwrap_or(AFTER.0) }
 }
 
-fn rate(text: &str, at: At<'_>, findings: &mut Findings) -> Option<u32> {
+fn rate(RawRate(text): &RawRate, at: At<'_>, findings: &mut Findings) -> Option<u32> {
     let number = text.strip_suffix("/s").filter(|number| !number.is_empty());
     let Some(number) = number.filter(|number| number.chars().all(|letter| letter.is_ascii_digit())) else {
         let help = "Write a whole number of flows per second, for example `100/s`.";
@@ -64,12 +64,12 @@ fn rate(text: &str, at: At<'_>, findings: &mut Findings) -> Option<u32> {
 }
 
 /// A time that is not zero, and not longer than another.
-fn within(text: &str, longest: Duration, at: At<'_>, findings: &mut Findings) -> Option<Duration> {
-    let time = times::time(text, at, findings)?;
+fn within(raw: &RawTime, longest: Duration, at: At<'_>, findings: &mut Findings) -> Option<Duration> {
+    let time = times::time(raw, at, findings)?;
     let is_fit = !time.is_zero() && time <= longest;
     if !is_fit {
         let help = format!("Use a time from 1ms to {}s.", longest.as_secs());
-        findings.wrong(at, format!("the time `{text}` is out of range"), help);
+        findings.wrong(at, format!("the time `{}` is out of range", raw.0), help);
     }
     is_fit.then_some(time)
 }
@@ -129,7 +129,7 @@ pub(crate) fn expectation(
     let mut bounds = |raw: Option<&RawBounds>, field: &str| raw.map(|raw| bounds(raw, at.field(field), findings));
     let [lost, rejected, gone] = [(raw.lost.as_ref(), "lost"), (rejected, "rejected"), (raw.gone.as_ref(), "gone")]
         .map(|(raw, field)| bounds(raw, field));
-    let within = |text: &String| within(text, AFTER.1, at.field("followedWithin"), findings);
+    let within = |raw: &RawTime| within(raw, AFTER.1, at.field("followedWithin"), findings);
     DuringExpectation { lost, rejected, gone, followed_within: raw.followed_within.as_ref().and_then(within) }
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use svclab_rules::cluster::{Family, ObjectName, Protocol, Service, ServicePort};
+use svclab_rules::cluster::{Cluster, Family, ObjectName, Protocol, Service, ServicePort};
 
 use super::addresses::unreachable;
 use super::findings::Findings;
@@ -174,20 +174,10 @@ impl Scene<'_, '_> {
         }
         let mut ends = Ends::plain(&[address.ip()], address.port());
         ends.loopback = address.ip().is_loopback();
-        let cluster = self.now.1;
-        for service in &cluster.services {
-            let balancer = service.load_balancer.iter().map(|ingress| ingress.ip);
-            let mut virtuals = service.cluster_ips.iter().chain(&service.external_ips).copied().chain(balancer);
-            let is_virtual = virtuals.any(|ip| ip == address.ip());
-            let is_node =
-                ends.loopback || cluster.nodes.iter().any(|node| node.addresses().any(|ip| ip == address.ip()));
-            for port in &service.ports {
-                let matches =
-                    is_virtual && port.port == address.port() || is_node && port.node_port == Some(address.port());
-                if matches {
-                    ends.protocols.push(port.protocol);
-                    ends.service = Some((service.name.clone(), port.clone()));
-                }
+        // As for names: a Service that is there no more is the one that was there.
+        for cluster in [self.now.1, self.start.1] {
+            if ends.service.is_none() {
+                ends.take_services_of(cluster);
             }
         }
         Some(ends)
@@ -198,6 +188,23 @@ impl Ends {
     fn plain(addresses: &[IpAddr], port: u16) -> Self {
         let addresses = one_of_each(addresses).map(|ip| SocketAddr::new(ip, port)).collect();
         Self { addresses, protocols: Vec::new(), via: None, service: None, loopback: false }
+    }
+
+    /// Notes which of a cluster's Services have a literal address with its port.
+    fn take_services_of(&mut self, cluster: &Cluster) {
+        let Some(to) = self.addresses.first().copied() else { return };
+        let is_node = self.loopback || cluster.nodes.iter().any(|node| node.addresses().any(|ip| ip == to.ip()));
+        for service in &cluster.services {
+            let balancer = service.load_balancer.iter().map(|ingress| ingress.ip);
+            let mut virtuals = service.cluster_ips.iter().chain(&service.external_ips).copied().chain(balancer);
+            let is_virtual = virtuals.any(|ip| ip == to.ip());
+            for port in &service.ports {
+                if is_virtual && port.port == to.port() || is_node && port.node_port == Some(to.port()) {
+                    self.protocols.push(port.protocol);
+                    self.service = Some((service.name.clone(), port.clone()));
+                }
+            }
+        }
     }
 
     fn of_service(service: &Service, addresses: &[IpAddr], ports: &[&ServicePort], number: u16) -> Self {

@@ -22,7 +22,7 @@ use crate::input::limits;
 use crate::scenario::model::{
     Change, During, DuringProbe, ExpectedOutcome, Flows, Host, OtherRules, Probe, Step, Test,
 };
-use crate::scenario::schema::{OneOrMany, RawApply, RawDuring, RawExpect, RawProbe, RawStep, RawTest};
+use crate::scenario::schema::{OneOrMany, RawApply, RawDuring, RawExpect, RawProbe, RawStep, RawTest, RawTime};
 use crate::yaml::At;
 
 /// What tests are resolved against.
@@ -199,6 +199,7 @@ impl<'a> Run<'_, '_, 'a> {
             ([], Some(probe), None, None) => self.probe(probe, expect.as_ref(), at),
             ([], None, Some(during), None) => self.during(during, expect.as_ref(), at),
             ([], None, None, Some(time)) => self.wait(time, at.field("wait")),
+            ([], None, None, None) if self.has_no_value(at) => {}
             _ => {
                 let message = "a step needs one of `apply`, `probe`, `during`, `wait`, `restart`, `stop` and `start`";
                 self.findings.missing(at, message, "Use one step for each.");
@@ -212,6 +213,7 @@ impl<'a> Run<'_, '_, 'a> {
         let changes = Changes::of(raw.apply.as_ref(), raw.restart.as_ref(), raw.stop.as_ref(), raw.start.as_ref());
         let change = match changes.0.as_slice() {
             [change] => self.change(change, at),
+            [] if self.has_no_value(at) => None,
             _ => {
                 let message = "`during` needs one of `apply`, `restart`, `stop` and `start`";
                 self.findings.missing(at, message, "Add the change; several take several steps.");
@@ -241,6 +243,17 @@ impl<'a> Run<'_, '_, 'a> {
         let during::Timing { rate, before, after } = timing;
         let probes = aimed.into_iter().map(probe).collect();
         self.steps.push(Step::During(Box::new(During { change, probes, rate, before, after, expectation })));
+    }
+
+    /// Where there is no change: finds one of kube-proxies that does not say of which.
+    fn has_no_value(&mut self, at: At<'_>) -> bool {
+        let actions = [ProxyAction::Restart, ProxyAction::Stop, ProxyAction::Start].map(ProxyAction::as_str);
+        let Some(action) = actions.into_iter().find(|action| at.has(action)) else {
+            return false;
+        };
+        let help = format!("Write `{action}: proxy` for those of all nodes, or `{action}: proxy@NODE`.");
+        self.findings.wrong(at.field(action).key(), format!("`{action}` has no value"), help);
+        true
     }
 
     /// Makes a change; `None` if it is invalid.
@@ -314,11 +327,11 @@ impl<'a> Run<'_, '_, 'a> {
         true
     }
 
-    fn wait(&mut self, text: &str, at: At<'_>) {
-        match times::time(text, at, self.findings) {
+    fn wait(&mut self, raw: &RawTime, at: At<'_>) {
+        match times::time(raw, at, self.findings) {
             Some(time) if time <= LONGEST_PAUSE => self.steps.push(Step::Wait(time)),
             Some(_) => {
-                let message = format!("`{text}` is longer than {} s", LONGEST_PAUSE.as_secs());
+                let message = format!("`{}` is longer than {} s", raw.0, LONGEST_PAUSE.as_secs());
                 self.findings.wrong(at, message, "Set a shorter timeout in the node's `sysctls`.");
             }
             None => {}

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use super::findings::Findings;
+use crate::scenario::schema::RawTime;
 use crate::yaml::At;
 
 /// A time as Go writes it, in whole seconds or milliseconds. Any other text is an error.
-pub(super) fn time(text: &str, at: At<'_>, findings: &mut Findings) -> Option<Duration> {
+pub(super) fn time(RawTime(text): &RawTime, at: At<'_>, findings: &mut Findings) -> Option<Duration> {
     let time = parse(text);
     if time.is_none() {
         let help = "Use seconds or milliseconds, for example `2s` or `500ms`.";

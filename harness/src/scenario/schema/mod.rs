@@ -21,8 +21,8 @@ pub(crate) use endpoints::{RawConditions, RawEndpoint, RawEndpointPort, RawEndpo
 pub(crate) use machines::{RawHost, RawNode, RawPod, RawPodPort, Scalar};
 pub(crate) use services::{RawIngress, RawService, RawServicePort};
 pub(crate) use steps::{
-    RawApply, RawBalance, RawBounds, RawDropped, RawDuring, RawExpect, RawFlows, RawProbe, RawRejectKind, RawRejected,
-    RawStep, RawTcpFlag, RawTest,
+    RawApply, RawBalance, RawBounds, RawDropped, RawDuring, RawExpect, RawFlows, RawProbe, RawRate, RawRejectKind,
+    RawRejected, RawStep, RawTcpFlag, RawTest, RawTime,
 };
 pub(crate) use values::{OneOrMany, Version};
 

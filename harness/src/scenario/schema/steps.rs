@@ -11,7 +11,7 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::{OneOrMany, RawEndpoints, RawFamily, RawNode, RawPod, RawService};
-pub(crate) use during::{RawBounds, RawDuring, RawRange};
+pub(crate) use during::{RawBounds, RawDuring, RawRange, RawRate, RawTime};
 
 /// Something that is tried: a probe with what must become of it, or a sequence of steps.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -49,8 +49,8 @@ pub(crate) struct RawStep {
     pub(crate) during: Option<RawDuring>,
     /// How long nothing is done, so that what kernels remember gets older: a number of seconds or milliseconds, as `2s` or `500ms`; at
     /// most `60s`.
-    #[schemars(regex(pattern = r"^[0-9]+(ms|s)$"))]
-    pub(crate) wait: Option<String>,
+    #[schemars(with = "Option<String>", regex(pattern = r"^[0-9]+(ms|s)$"))]
+    pub(crate) wait: Option<RawTime>,
     /// What is sent.
     pub(crate) probe: Option<RawProbe>,
     /// The required outcome of it.
@@ -194,8 +194,8 @@ pub(crate) struct RawExpect {
     pub(crate) gone: Option<RawBounds>,
     /// With `during`: the first flow that follows the change starts within this time after it, as `500ms` or `2s`.
     #[serde(rename = "followedWithin")]
-    #[schemars(regex(pattern = r"^[0-9]+(ms|s)$"))]
-    pub(crate) followed_within: Option<String>,
+    #[schemars(with = "Option<String>", regex(pattern = r"^[0-9]+(ms|s)$"))]
+    pub(crate) followed_within: Option<RawTime>,
 }
 
 impl RawExpect {

@@ -25,14 +25,49 @@ pub(crate) struct RawDuring {
     /// What is sent: a probe, or a list of them, each at the rate. Every flow is a new connection from a source port of its own.
     pub(crate) probe: OneOrMany<RawProbe>,
     /// New flows per second of each probe, as `100/s`; at most `1000/s`. Default: `100/s`.
-    #[schemars(regex(pattern = r"^[0-9]+/s$"))]
-    pub(crate) rate: Option<String>,
+    #[schemars(with = "Option<String>", regex(pattern = r"^[0-9]+/s$"))]
+    pub(crate) rate: Option<RawRate>,
     /// How long flows are sent before the change, as `500ms` or `2s`; at most `10s`. Default: `500ms`.
-    #[schemars(regex(pattern = r"^[0-9]+(ms|s)$"))]
-    pub(crate) before: Option<String>,
+    #[schemars(with = "Option<String>", regex(pattern = r"^[0-9]+(ms|s)$"))]
+    pub(crate) before: Option<RawTime>,
     /// How long flows are sent from the change on; at most `60s`. Default: `2s`.
-    #[schemars(regex(pattern = r"^[0-9]+(ms|s)$"))]
-    pub(crate) after: Option<String>,
+    #[schemars(with = "Option<String>", regex(pattern = r"^[0-9]+(ms|s)$"))]
+    pub(crate) after: Option<RawTime>,
+}
+
+/// A rate, as a text.
+#[derive(Debug)]
+pub(crate) struct RawRate(pub(crate) String);
+
+/// A time, as a text.
+#[derive(Debug)]
+pub(crate) struct RawTime(pub(crate) String);
+
+/// Takes a text, and says of everything else what the text would be like.
+struct Notation(&'static str);
+
+impl Visitor<'_> for Notation {
+    type Value = String;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<String, E> {
+        Ok(text.to_owned())
+    }
+}
+
+impl<'de> Deserialize<'de> for RawRate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(Notation("a rate as `100/s`")).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for RawTime {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(Notation("a time as `2s` or `500ms`")).map(Self)
+    }
 }
 
 /// How many flows there must be.

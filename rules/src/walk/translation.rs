@@ -106,22 +106,22 @@ impl<T: Trace> Walker<T> {
     }
 
     /// Where `REDIRECT` sends: a process's packets to loopback, others to an address of the interface that they came in
-    /// by; nothing if it has none (`nf_nat_redirect.c`), nor where the destination is IPv4-compatible: since Linux 6.7 the kernel looks
-    /// for an address of the same scope, and takes that kind (RFC 4291, section 2.5.5.1) for a scope of its own.
+    /// by; nothing if it has none (`nf_nat_redirect.c`), nor where the destination is `::1` or IPv4-compatible: since Linux 6.7 the
+    /// kernel looks for an address of the same scope, and both kinds (RFC 4291, section 2.5) have one that no interface of a lab has.
     pub(crate) fn own_address(&self, hook: Hook, environment: &Environment) -> Option<IpAddr> {
         match (hook, self.packet.family()) {
             (Hook::Output, Family::Ipv4) => Some(Ipv4Addr::LOCALHOST.into()),
             (Hook::Output, Family::Ipv6) => Some(Ipv6Addr::LOCALHOST.into()),
-            (_, Family::Ipv6) if self.has_compatible_destination() => None,
+            (_, Family::Ipv6) if self.has_loopback_or_compatible_destination() => None,
             (_, family) => environment.addresses.first_of(self.packet.input?, family),
         }
     }
 
-    /// Whether the destination is an IPv6 address that is IPv4-compatible: of `::/96`, but neither `::` nor `::1`.
-    fn has_compatible_destination(&self) -> bool {
+    /// Whether the destination is an IPv6 address that is loopback or IPv4-compatible: of `::/96`, but not `::`.
+    fn has_loopback_or_compatible_destination(&self) -> bool {
         let destination = bits(self.packet.destination);
-        self.trace.asked(Field::Destination, destination, || Intervals::between(2, u32::MAX.into()));
-        (2..=u32::MAX.into()).contains(&destination)
+        self.trace.asked(Field::Destination, destination, || Intervals::between(1, u32::MAX.into()));
+        (1..=u32::MAX.into()).contains(&destination)
     }
 
     /// Notes which sources the connection may get.

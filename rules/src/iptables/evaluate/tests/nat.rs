@@ -101,6 +101,20 @@ fn redirect_sends_to_the_interface(
     }
 }
 
+/// Loopback and IPv4-compatible addresses have scopes of their own, in which an interface has no address. No scenario can send a
+/// packet to `::1` over a wire; the bridge of a node gives it to the rules (`br_netfilter`).
+#[rstest]
+#[case("::1", "drop")]
+#[case("::2", "drop")]
+#[case("::ffff:ffff", "drop")]
+#[case("::1:0:0", "accept")]
+#[case("fd00::9", "accept")]
+fn redirect_looks_for_an_ipv6_address_of_the_same_scope(#[case] destination: &str, #[case] outcome: &str) {
+    let packet = Packet { input: Interface::new("eth0"), ..tcp("fd00::1", destination, 80) };
+    let program = program(Family::Ipv6, "*nat\n-A PREROUTING -j REDIRECT\nCOMMIT\n");
+    assert_eq!(word(&only_way(&program, Hook::Prerouting, &packet).outcome), outcome);
+}
+
 #[rstest]
 #[case("MASQUERADE", 40_000, None, (40_000, 40_000))]
 #[case("MASQUERADE --random-fully", 40_000, None, (1024, 65535))]

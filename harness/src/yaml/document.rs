@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span as Range, Tag};
 
+use super::lines::Lines;
 use super::tree::{Entry, Kind, Mark, Node};
 use crate::input::{Diagnostic, Label, Span, limits};
 
@@ -68,7 +69,7 @@ impl Extent {
 
 struct Builder<'a> {
     file: &'a Path,
-    lines: Vec<&'a str>,
+    lines: Lines<'a>,
     open: Vec<Open>,
     anchors: HashMap<usize, (Arc<Node>, Extent)>,
     /// Values that are written out.
@@ -84,7 +85,7 @@ impl<'a> Builder<'a> {
     fn new(text: &'a str, file: &'a Path) -> Self {
         Self {
             file,
-            lines: text.lines().collect(),
+            lines: Lines::of(text),
             open: Vec::new(),
             anchors: HashMap::new(),
             values: 0,
@@ -252,15 +253,15 @@ impl<'a> Builder<'a> {
 
     fn syntax_error(&mut self, error: &ScanError) {
         let marker = error.marker();
-        let line = marker.line().clamp(1, self.lines.len().max(1));
-        let column = marker.col() as u32 + 1;
-        let tab = self.lines.get(line - 1).is_some_and(|text| text.trim_start_matches(' ').starts_with('\t'));
+        let line = marker.line().clamp(1, self.lines.count().max(1));
+        let tab = self.lines.text(line).trim_start_matches(' ').starts_with('\t');
         let help = if tab {
             "YAML does not allow tabs as indentation: use spaces."
         } else {
             "Check this line and the one above for indentation, a missing colon or quote, and unclosed brackets."
         };
-        self.error(Mark { line: line as u32, column, length: 1 }, format!("invalid YAML: {}", error.info()), help);
+        let mark = self.lines.mark(line, marker.col(), 1);
+        self.error(mark, format!("invalid YAML: {}", error.info()), help);
     }
 
     fn error(&mut self, mark: Mark, message: String, help: &str) {
@@ -279,11 +280,11 @@ impl<'a> Builder<'a> {
         let length = if end.line() == start.line() && end.col() > start.col() {
             end.col() - start.col()
         } else {
-            let line = self.lines.get(start.line().saturating_sub(1)).copied().unwrap_or_default();
+            let line = self.lines.text(start.line());
             let line = line.split(" #").next().unwrap_or_default().trim_end();
             line.chars().count().saturating_sub(start.col())
         };
-        Mark { line: start.line() as u32, column: start.col() as u32 + 1, length: length.max(1) as u32 }
+        self.lines.mark(start.line(), start.col(), length)
     }
 }
 

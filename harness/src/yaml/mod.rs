@@ -6,6 +6,7 @@
 
 mod decode;
 mod document;
+mod lines;
 mod print;
 mod tree;
 mod value;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::model::{Contents, Evidence, Format};
 
 /// The kinds of objects that rules depend on.
-const KINDS: [&str; 6] = ["Node", "Pod", "Service", "Endpoints", "EndpointSlice", "ServiceCIDR"];
+pub(super) const KINDS: [&str; 6] = ["Node", "Pod", "Service", "Endpoints", "EndpointSlice", "ServiceCIDR"];
 
 /// The objects that rules depend on, by kind and name. Of an object that several pieces show, the most complete counts: a manifest before a
 /// description before a table.

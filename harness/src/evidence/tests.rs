@@ -175,6 +175,22 @@ fn objects_are_read(#[case] text: &str, #[case] format: &str, #[case] objects: u
 }
 
 #[rstest]
+#[case::yaml(
+    "kind: Node\nspec:\n  podCIDR: 10.1.0.0/24\napiVersion: v1\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Node\nmetadata: {name: b}\nspec: p\n",
+    7
+)]
+#[case::json(
+    "{\n\"kind\": \"List\", \"apiVersion\": \"v1\", \"items\": [{\"kind\": \"Node\", \"metadata\": {\"name\": \"a\"}},\n{\"kind\": \"Node\", \"metadata\": {\"name\": \"b\"}, \"spec\": \"p\"}]}\n",
+    1
+)]
+fn an_object_of_another_shape_is_unread(#[case] text: &str, #[case] line: usize) {
+    let evidence = read(text);
+    let unread: Vec<_> = evidence.unread.iter().map(|unread| (unread.line, unread.reason.as_str())).collect();
+    assert_eq!(unread, [(line, "`spec` of the Node \"b\" is a string, not a map")]);
+    assert_eq!(evidence.objects(), 1);
+}
+
+#[rstest]
 #[case::conntrack(
     "udp      17 29 src=10.244.1.3 dst=10.96.0.10 sport=40000 dport=53 [UNREPLIED] src=10.244.2.2 dst=10.244.1.3 sport=53 dport=40000 mark=0 use=1\ntcp      6 431999 ESTABLISHED src=10.0.0.1 dst=10.0.0.2 sport=1 dport=2 src=10.0.0.2 dst=10.0.0.1 sport=2 dport=1 [ASSURED] mark=0 use=1\n",
     "conntrack",

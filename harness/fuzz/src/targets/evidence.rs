@@ -18,10 +18,10 @@ const OTHERS: [&str; 4] = [
 ];
 
 fn corpus() -> Vec<Vec<u8>> {
-    let folder = of_repository("rules/tests/golden");
+    let folders = [of_repository("rules/tests/golden"), of_repository("harness/fuzz/regressions/evidence")];
     let mut all = corpus::files(
-        &[folder.as_ref()],
-        &["v1.30-iptables/iptables-save.txt", "v1.30-nftables/nft-ruleset.txt", "cluster.yaml"],
+        &folders.each_ref().map(AsRef::as_ref),
+        &["v1.30-iptables/iptables-save.txt", "v1.30-nftables/nft-ruleset.txt", "cluster.yaml", ".dump.txt"],
     );
     all.extend(OTHERS.iter().map(|text| text.as_bytes().to_vec()));
     all

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::super::line::Line;
 use super::super::model::{Contents, Format};
+use super::shape::misshapen;
 use super::{Block, Context, command, nft};
 use crate::yaml;
 
@@ -65,7 +66,9 @@ fn of_yaml(lines: &[Line<'_>]) -> Option<Block> {
     for tree in &trees {
         let decoded = yaml::decode::<Value>(path, tree);
         unread.extend(decoded.errors.into_iter().map(|error| (position(error.span.line), error.message)));
-        decoded.value.into_iter().for_each(|value| flatten(value, &mut objects));
+        if let Some(value) = decoded.value {
+            unread.extend(flatten(value, &mut objects).into_iter().map(|why| (position(tree.mark.line as usize), why)));
+        }
     }
     let is_config = |object: &Value| object["kind"] == "KubeProxyConfiguration";
     let format = if objects.iter().any(is_config) { Format::ProxyConfig } else { Format::Yaml };
@@ -73,19 +76,23 @@ fn of_yaml(lines: &[Line<'_>]) -> Option<Block> {
     Some(Block { unread, ..Block::new(format, taken, contents) })
 }
 
-/// The objects of lists, and of lists in these.
-fn flatten(value: Value, objects: &mut Vec<Value>) {
+/// Takes the objects of lists, and of lists in these. Returns why some of them cannot be used.
+fn flatten(value: Value, objects: &mut Vec<Value>) -> Vec<String> {
     let is_list = value["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) && value["items"].is_array();
     match value {
         Value::Object(mut fields) if is_list => {
             if let Some(Value::Array(items)) = fields.remove("items") {
-                items.into_iter().for_each(|item| flatten(item, objects));
+                return flatten(Value::Array(items), objects);
             }
         }
-        Value::Array(items) => items.into_iter().for_each(|item| flatten(item, objects)),
-        Value::Object(_) => objects.push(value),
+        Value::Array(items) => return items.into_iter().flat_map(|item| flatten(item, objects)).collect(),
+        Value::Object(_) => match misshapen(&value) {
+            None => objects.push(value),
+            why => return why.into_iter().collect(),
+        },
         _ => {}
     }
+    Vec::new()
 }
 
 fn of_json(lines: &[Line<'_>], first: &str) -> Option<Block> {
@@ -122,9 +129,10 @@ fn of_json(lines: &[Line<'_>], first: &str) -> Option<Block> {
         return Some(Block::new(Format::IpJson, length, Contents::Entries(items.len())));
     }
     let mut objects = Vec::new();
-    flatten(value, &mut objects);
+    let unread: Vec<(usize, String)> = flatten(value, &mut objects).into_iter().map(|why| (0, why)).collect();
     let is_object = objects.iter().any(|object| object.get("kind").is_some() || object.get("apiVersion").is_some());
-    is_object.then(|| Block::new(Format::Json, length, Contents::Objects(objects)))
+    (is_object || !unread.is_empty())
+        .then(|| Block { unread, ..Block::new(Format::Json, length, Contents::Objects(objects)) })
 }
 
 /// How many lines there are to the end of the first value.

@@ -13,6 +13,7 @@ mod log;
 mod manifest;
 mod nft;
 mod save;
+mod shape;
 mod sysctl;
 mod table;
 mod tcpdump;

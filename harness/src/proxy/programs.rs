@@ -213,30 +213,4 @@ fn parts(release: &str) -> Vec<u16> {
 }
 
 #[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-
-    #[rstest]
-    #[case("1.36", "1.36.2", true)]
-    #[case("1.36.2", "1.36.2", true)]
-    #[case("1.36.1", "1.36.2", false)]
-    #[case("1.3", "1.36.2", false)]
-    #[case("1.35", "1.36.2", false)]
-    #[case("v1.30.2+k3s1", "1.30.2-eks-1a2b3c", true)]
-    fn a_scenario_names_releases(#[case] named: &str, #[case] release: &str, #[case] expected: bool) {
-        assert_eq!(is_meant(named, release), expected);
-    }
-
-    #[rstest]
-    #[case("1.29", "1.29.0", true)]
-    #[case("1.29", "1.36.2", true)]
-    #[case("1.29", "1.28.9", false)]
-    #[case("1.33.6", "1.33.5", false)]
-    #[case("1.33.6", "1.34.1", true)]
-    #[case("1.9", "1.36.2", false)]
-    fn a_scenario_names_its_first_release(#[case] named: &str, #[case] release: &str, #[case] expected: bool) {
-        assert_eq!(is_later(named, release), expected);
-    }
-}
+mod tests;

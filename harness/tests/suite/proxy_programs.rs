@@ -196,12 +196,17 @@ fn a_program_that_is_killed_is_reported_with_the_signal() {
     let program = program(&folder, format!("#!/bin/sh\n{RELEASE}echo here\nexec sleep {sleep}\n").as_bytes());
     let mut svclab = run(&program, EXITING);
     let child = svclab.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn();
-    let child = child.expect("svclab starts");
+    let mut child = child.expect("svclab starts");
     let pid = loop {
-        match processes(&format!("sleep {sleep}")).first() {
-            Some(pid) => break *pid,
-            None => std::thread::sleep(std::time::Duration::from_millis(20)),
+        let running = processes(&format!("sleep {sleep}")).first().copied();
+        if let Some(pid) = running {
+            break pid;
         }
+        // The limit is svclab's own: it exits once the program has had its time.
+        if child.try_wait().expect("a child").is_some() {
+            panic!("the program did not start: {}", all(&child.wait_with_output().expect("svclab exited")));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
     };
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL).expect("it lives");
     let text = all(&child.wait_with_output().expect("svclab exits"));

@@ -1,0 +1,137 @@
+//! Which scenarios programs can carry out.
+
+use std::path::Path;
+
+use rstest::rstest;
+
+use super::*;
+use crate::scenario;
+
+#[rstest]
+#[case("1.36", "1.36.2", true)]
+#[case("1.36.2", "1.36.2", true)]
+#[case("1.36.1", "1.36.2", false)]
+#[case("1.3", "1.36.2", false)]
+#[case("1.35", "1.36.2", false)]
+#[case("v1.30.2+k3s1", "1.30.2-eks-1a2b3c", true)]
+fn a_scenario_names_releases(#[case] named: &str, #[case] release: &str, #[case] expected: bool) {
+    assert_eq!(is_meant(named, release), expected);
+}
+
+#[rstest]
+#[case("1.29", "1.29.0", true)]
+#[case("1.29", "1.36.2", true)]
+#[case("1.29", "1.28.9", false)]
+#[case("1.33.6", "1.33.5", false)]
+#[case("1.33.6", "1.34.1", true)]
+#[case("1.9", "1.36.2", false)]
+fn a_scenario_names_its_first_release(#[case] named: &str, #[case] release: &str, #[case] expected: bool) {
+    assert_eq!(is_later(named, release), expected);
+}
+
+/// A scenario with these texts in its cluster's `proxy:`, in the first node and at its end.
+fn scenario([proxy, node, end]: [&str; 3]) -> Scenario {
+    let text = format!(
+        "name: nodes\ncluster: {{podCIDR: 10.244.0.0/16, proxy: {{{proxy}}}}}\n\
+         nodes:\n- {{name: a, ip: 172.18.0.2{node}}}\n- {{name: b, ip: 172.18.0.3}}\n\
+         pods: [{{name: client, node: a}}, {{name: web, node: b}}]\n\
+         services: [{{name: web, clusterIP: 10.96.0.80, ports: [{{port: 80}}]}}]\n\
+         endpoints: [{{service: web, pods: [web]}}]\n{end}\n"
+    );
+    let read = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
+    let parsed = scenario::parse_with(&text, Path::new("nodes.yaml"), &read, scenario::Tests::Optional);
+    parsed.unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+/// A kube-proxy of a release, which is not started.
+fn program(release: &str) -> Program {
+    let stored = serde_json::json!({"launch": {"KubeProxy": "/kube-proxy"}, "release": release});
+    serde_json::from_value(stored).expect("as a report stores it")
+}
+
+fn programs(release: &str) -> Programs {
+    Programs::new(Some(program(release)), BTreeMap::new(), Duration::from_secs(1))
+}
+
+const RULES: &str = "rules: {a: {text: \"*nat\\n:KUBE-SERVICES - [0:0]\\n-A KUBE-SERVICES -j RETURN\\nCOMMIT\\n\", install: INSTALL}}\n";
+const CHANGE: &str = "tests: [{name: t, steps: [{apply: {nodes: [{name: b, hostnameOverride: c}]}}, {probe: {from: pod/client, to: \"pod/web:80\"}, expect: {delivered: pod/web}}]}]";
+const RESTART: &str = "tests: [{name: t, steps: [{restart: proxy}, {probe: {from: pod/client, to: \"pod/web:80\"}, expect: {delivered: pod/web}}]}]";
+
+#[rstest]
+#[case::release("version: \"1.28\"", "", "", "the scenario is about kube-proxy 1.28, and the program is 1.29.4")]
+#[case::from_release(
+    "version: \">=1.30\"",
+    "",
+    "",
+    "the scenario is about kube-proxy 1.30 or later, and the program is 1.29.4"
+)]
+#[case::mode("mode: nftables", "", "", "kube-proxy 1.29.4 has no nftables mode that is modelled")]
+#[case::own_rules("", "", "INSTEAD", "the rules of node a are the scenario's own (`install: instead`)")]
+#[case::own_chain(
+    "",
+    "",
+    "AFTER",
+    "the scenario adds rules to KUBE-SERVICES, and the program writes this chain anew when objects change"
+)]
+#[case::reconfigured(
+    "",
+    "",
+    CHANGE,
+    "the scenario changes `hostnameOverride` of node b, which the program reads when it starts"
+)]
+#[case::cleanup(
+    "conntrack: {cleanup: false}",
+    "",
+    "",
+    "the scenario sets `conntrack.cleanup`, which the program decides"
+)]
+#[case::no_program(
+    "",
+    ", proxy: {program: old}",
+    "",
+    "there is no program for node a: the command line has none with the name `old`"
+)]
+fn a_scenario_that_programs_cannot_carry_out(
+    #[case] proxy: &str,
+    #[case] node: &str,
+    #[case] end: &str,
+    #[case] expected: &str,
+) {
+    let end = match end {
+        "INSTEAD" => RULES.replace("INSTALL", "instead"),
+        "AFTER" => RULES.replace("INSTALL", "after") + RESTART,
+        other => other.to_owned(),
+    };
+    let scenario = scenario([proxy, node, &end]);
+    let programs = programs("1.29.4");
+    assert_eq!(fit(Some(&programs), &scenario).expect_err("a reason").to_string(), expected);
+    let scenarios = [scenario];
+    let (fitting, others) = partition(Some(&programs), &scenarios);
+    assert_eq!((fitting.len(), others.len()), (0, 1));
+}
+
+/// Every node needs a program: one with a name is only for nodes that name it.
+#[test]
+fn a_program_with_a_name_is_not_that_of_other_nodes() {
+    let named = BTreeMap::from([("old".to_owned(), program("1.29.4"))]);
+    let programs = Programs::new(None, named, Duration::from_secs(1));
+    let why = fit(Some(&programs), &scenario(["", ", proxy: {program: old}", ""])).expect_err("a reason").to_string();
+    assert_eq!(
+        why,
+        "there is no program for node b: the scenario names none, and all programs of the command line have names"
+    );
+}
+
+/// What keeps a scenario from one program is none with another, or without changes.
+#[rstest]
+#[case("version: \">=1.29\"", "", "1.29.4")]
+#[case("version: \"1.29\"", "", "1.29.4")]
+#[case("mode: nftables", "", "1.33.2")]
+#[case("", "AFTER", "1.29.4")]
+fn a_scenario_that_programs_can_carry_out(#[case] proxy: &str, #[case] end: &str, #[case] release: &str) {
+    let end = end.replace("AFTER", &RULES.replace("INSTALL", "after"));
+    let scenario = scenario([proxy, "", &end]);
+    let programs = programs(release);
+    let fitting = fit(Some(&programs), &scenario).unwrap_or_else(|why| panic!("{why}"));
+    assert_eq!(fitting.cluster.proxy.version, release);
+}

@@ -3,17 +3,18 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use svclab_rules::cluster::Family;
+use svclab_rules::cluster::{Cluster, Family};
 use svclab_rules::promise::Promise;
 use svclab_rules::walk::{Assumptions, Direction, Hook, Packet, Share, State, Tracking};
 
 use super::call_tree::{CallTree, call_tree};
 use super::model::{
     Change, Divergence, ExplainedPromise, FirstPacket, HookVisit, Kernel, OutcomeKind, Path, Proportion, Reason,
+    StoppedProxy,
 };
 use crate::observation::FlowObservation;
 use crate::predict::{Network, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, Stage};
-use crate::scenario::Probe;
+use crate::scenario::{Probe, Scenario};
 use crate::sources::{FlowOutcome, promise_words};
 use crate::trace::{Comparison, Difference, Passage, Traced, TracedWhat};
 
@@ -26,6 +27,16 @@ pub(super) fn packet(probe: &Probe, source: Option<SocketAddr>) -> FirstPacket {
         source,
         destination: (probe.to.address, probe.to.port).into(),
     }
+}
+
+/// The nodes whose kube-proxy is stopped after so many changes.
+pub(super) fn stopped(scenario: &Scenario, step: usize) -> Vec<StoppedProxy> {
+    let states: Vec<&Cluster> = scenario.states().take(step + 1).collect();
+    let since = |node: &String| {
+        let before = states.iter().rev().take_while(|state| state.stopped.contains_key(node)).count();
+        StoppedProxy { node: node.clone(), change: states.len() - before }
+    };
+    states.last().map(|state| state.stopped.keys().map(since).collect()).unwrap_or_default()
 }
 
 /// What the kernel did, compared with the prediction.

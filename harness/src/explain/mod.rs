@@ -45,7 +45,7 @@ use crate::worker::{self, Kind, Slot, Texts, WorkerError, misread, not_applicabl
 pub use mermaid::mermaid;
 pub use model::{
     Change, Divergence, ExplainedPromise, Explanation, FirstPacket, HookVisit, Kernel, Matched, OutcomeKind, Path,
-    Proportion, Reason, RuleVisit,
+    Proportion, Reason, RuleVisit, StoppedProxy,
 };
 pub use svg::svg;
 pub use text::page;
@@ -194,6 +194,7 @@ fn explanation(
         scenario: scenario.name.clone(),
         file: path_text(&scenario.file),
         step,
+        stopped: explanation::stopped(scenario, step),
         packet: explanation::packet(probe, prediction.as_ref().map(|prediction| prediction.source)),
         promise: promise.as_ref().map(explanation::promised),
         unpredicted: prediction.is_none().then(|| NO_ADDRESS.to_owned()),

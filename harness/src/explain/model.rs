@@ -1,5 +1,6 @@
 //! The values of an explanation, which are its JSON form too.
 
+use std::fmt;
 use std::net::SocketAddr;
 
 use schemars::JsonSchema;
@@ -16,6 +17,8 @@ pub struct Explanation {
     pub file: String,
     /// The number of changes of the cluster (`apply`, `restart`, `stop`, `start`) carried out before.
     pub step: usize,
+    /// The nodes whose kube-proxy is stopped then.
+    pub stopped: Vec<StoppedProxy>,
     /// The packet that is explained.
     pub packet: FirstPacket,
     /// The outcome that the Service API promises; `null` if the sender has no address to send from.
@@ -28,6 +31,26 @@ pub struct Explanation {
     pub kernel: Option<Kernel>,
     /// Other address families that both ends have: `ipv4`, `ipv6`.
     pub families: Vec<&'static str>,
+}
+
+/// A node whose kube-proxy is stopped: its rules are those of before, and do not follow later changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StoppedProxy {
+    /// The node.
+    pub node: String,
+    /// The number of the change that stopped it, from 1.
+    pub change: usize,
+}
+
+impl fmt::Display for StoppedProxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { node, change } = self;
+        write!(
+            f,
+            "kube-proxy on node {node} is stopped since change {change}: its rules are those from before that change"
+        )
+    }
 }
 
 /// What the kernel did with a real packet, compared with the prediction.

@@ -101,6 +101,12 @@ impl Picture {
         self.canvas.text(Text { x: MARGIN, y: self.y, class: "soft" }, &explanation.scenario);
         self.y += 10.0;
         let room = self.width() - 2.0 * MARGIN;
+        for one in &explanation.stopped {
+            for line in wrapped(&format!("stale: {one}"), 12.0, room) {
+                self.y += LINE;
+                self.canvas.text(Text { x: MARGIN, y: self.y, class: "bad" }, &line);
+            }
+        }
         if let Some(promise) = &explanation.promise {
             for line in wrapped(&format!("promised: {}", promise.outcome), 12.0, room) {
                 self.y += LINE;

@@ -111,6 +111,20 @@ fn a_path_through_the_rules_of_programs_is_explained(#[case] words: &str, #[case
     assert!(text.contains(part), "{text}");
 }
 
+/// The rules of a program that is stopped are those that it has written before, and the page says so.
+#[rstest]
+#[case("")]
+#[case(" --live")]
+fn a_path_through_the_rules_of_a_stopped_program_is_explained(#[case] live: &str) {
+    let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/updates/stopped-proxy.yaml");
+    let line =
+        format!("explain {scenario} --kube-proxy EXAMPLE --from pod/client-1 --to service/web:http --step 2{live}");
+    let (output, text) = svclab(&two_releases(), &line);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("kube-proxy on node worker is stopped since change 1: its rules are those from"), "{text}");
+    assert!(text.contains("predicted 1 delivered to pod/old at 10.244.2.3:8080"), "{text}");
+}
+
 /// A program without a release is compared with that of the scenario, or another one.
 #[test]
 fn another_program_is_compared_with_a_release_that_is_named() {

@@ -18,7 +18,7 @@ use svclab::cascade::{self, Report, console, json, svg};
 use svclab::evidence::Evidence;
 use svclab::input::MOST_FLOWS;
 use svclab::sampling;
-use svclab::scenario::{self, Flows, Tests};
+use svclab::scenario::{self, Flows, Tests, no_such_step};
 
 /// Compute the exact share of new connections that each endpoint of a Service gets, and find defects.
 ///
@@ -127,8 +127,8 @@ fn of_scenario(args: &Args, text: &str, file: &Path, console: &Console) -> Resul
     let scenario = scenario::parse_with(text, file, &args.inputs.reach().reader(file), Tests::Optional)?;
     let states = scenario.states().count();
     let state = scenario.states().nth(args.step).ok_or_else(|| {
-        let message = format!("the scenario has no step {}: its cluster changes {} times", args.step, states - 1);
-        Failure::new(message, "Choose a smaller `--step`; 0 is the cluster at the start.")
+        let (message, help) = no_such_step(args.step, states - 1);
+        Failure::new(message, help)
     })?;
     let node = node(args.node.as_deref(), state, console)?;
     let report = cascade::input::of_scenario(&scenario, state, node).map_err(|error| impossible(&error))?;

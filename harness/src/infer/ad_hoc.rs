@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use svclab_rules::cluster::Cluster;
 
 use super::objects::{around, own_name};
-use crate::input::{Diagnostics, Reach, is_manifest, read_argument, unreadable};
+use crate::input::{Diagnostics, Reach, Span, is_manifest, read_argument, unreadable};
 use crate::scenario::{Extra, Findings, Probe, RawProbe, ResolvedProbe, Scenario, Tests, parse_into};
 use crate::yaml;
 use crate::yaml::{At, decode};
@@ -48,6 +48,8 @@ pub struct AdHocScenario {
 
 /// The file name of an [`AdHocProbe`] in errors.
 const ARGUMENTS: &str = "the command line";
+/// What stands before the number of the step there.
+const STEP: &str = "step: ";
 
 /// Reads a scenario as [`load`](crate::scenario::load) does, or makes one of plain objects as [`from_objects`](super::from_objects), and what a probe in its
 /// words means in it.
@@ -92,15 +94,23 @@ pub(crate) fn with_files(
     let read = |named: &Path| if is_objects && named == itself { Ok(text.to_owned()) } else { reader(named) };
     let mut findings = Findings::default();
     let (arguments, written) = (Path::new(ARGUMENTS), written(probe));
+    // The number of the step is not a part of the probe: it is quoted behind it.
+    let quoted = format!("{written}{STEP}{}\n", probe.step);
+    let step_at = Span { file: arguments.to_owned(), line: quoted.lines().count(), column: STEP.len() + 1 };
     let mut sources =
-        BTreeMap::from([(path.to_owned(), Arc::from(text)), (arguments.to_owned(), Arc::from(written.as_str()))]);
+        BTreeMap::from([(path.to_owned(), Arc::from(text)), (arguments.to_owned(), Arc::from(quoted.as_str()))]);
     let (trees, errors) = yaml::parse(&written, arguments);
     errors.into_iter().for_each(|error| findings.add(error));
     let decoded = trees.first().map(|tree| decode::<RawProbe>(arguments, tree));
     let errors = decoded.as_ref().map(|decoded| decoded.errors.clone()).unwrap_or_default();
     errors.into_iter().for_each(|error| findings.add(error));
     let extra = decoded.as_ref().and_then(|decoded| {
-        Some(Extra { raw: decoded.value.as_ref()?, at: At::root(arguments, &decoded.tree), step: probe.step })
+        Some(Extra {
+            raw: decoded.value.as_ref()?,
+            at: At::root(arguments, &decoded.tree),
+            step: probe.step,
+            step_at: &step_at,
+        })
     });
     match parse_into(&scenario, path, &read, extra, Tests::Optional, &mut sources, &mut findings) {
         Some((scenario, Some(ResolvedProbe { cluster, probes }))) if findings.errors.is_empty() => {

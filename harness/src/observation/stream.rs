@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use svclab_rules::promise::PromisedOutcome;
 
 use super::{FlowObservation, ObservedOutcome};
 
@@ -125,6 +126,19 @@ pub(crate) enum Promised {
 }
 
 impl Promised {
+    /// What flows can show of a promise.
+    pub(crate) fn of(outcome: &PromisedOutcome) -> Self {
+        match outcome {
+            PromisedOutcome::Delivered { endpoints, .. } => {
+                Self::Delivered(endpoints.iter().map(|endpoint| endpoint.address).collect())
+            }
+            PromisedOutcome::Rejected(_) => Self::Rejected,
+            PromisedOutcome::Dropped => Self::Lost,
+            PromisedOutcome::Fails => Self::Fail,
+            _ => Self::Nothing,
+        }
+    }
+
     fn is_kept_by(&self, flow: &FlowObservation) -> bool {
         match (self, fate(flow)) {
             (Self::Delivered(endpoints), _) => destination(flow).is_some_and(|(_, at)| endpoints.contains(&at)),

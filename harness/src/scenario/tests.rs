@@ -171,3 +171,72 @@ fn a_scenario_may_be_about_all_releases_from_one_on() {
     }
     assert!(parsed(&EXAMPLE.replace("\"1.30\"", "\"<1.30\"")).is_err());
 }
+
+/// Two nodes, a Service with one of two pods, and steps.
+fn with_steps(steps: &str) -> String {
+    format!(
+        "name: steps\ncluster: {{podCIDR: 10.244.0.0/16}}\nnodes: [{{name: a, ip: 172.18.0.2}}, {{name: b, ip: 172.18.0.3}}]\n\
+         pods: [{{name: client, node: a}}, {{name: spare, node: a}}, {{name: old, node: a}}, {{name: new, node: b}}]\n\
+         hosts: [{{name: outside, ip: 203.0.113.10}}]\nservices:\n\
+         - {{name: web, type: NodePort, clusterIP: 10.96.0.80, externalIPs: [198.51.100.1], externalTrafficPolicy: Local, ports: [{{port: 80, \
+         targetPort: 8080, nodePort: 30080}}]}}\nendpoints: [{{service: web, pods: [old]}}]\n\
+         tests:\n- name: steps\n  steps:\n{steps}"
+    )
+}
+
+/// Whether a step sends before, during or after a change, a name is looked up in the same way.
+#[test]
+fn what_a_step_has_deleted_can_still_be_named() {
+    let delete = "  - apply: {pods: [{name: spare, delete: true}], services: [{name: api, delete: true}]}\n";
+    let apply = "  - apply: {services: [{name: api, clusterIP: 10.96.0.90, ports: [{port: 443}]}]}\n";
+    let later = "  - apply: {endpoints: [{service: web, pods: [new]}]}\n";
+    for probe in [
+        "{from: pod/spare, to: \"pod/old:80\"}",
+        "{from: pod/client, to: \"pod/spare:80\"}",
+        "{from: pod/client, to: \"service/api:443\"}",
+    ] {
+        let at_rest = format!("  - probe: {probe}\n    expect: {{fails: true}}\n");
+        let during = format!("  - during: {{restart: proxy, probe: {probe}}}\n");
+        for steps in [at_rest, during] {
+            let text = with_steps(&format!("{apply}{delete}{later}{steps}"));
+            parsed(&text).unwrap_or_else(|errors| panic!("{errors}\n{steps}"));
+        }
+    }
+}
+
+/// Flows can follow a change if what is promised of them differs, wherever they enter.
+#[test]
+fn flows_that_can_follow_a_change() {
+    let new = "apply: {endpoints: [{service: web, pods: [new]}]}";
+    let cases = [
+        ("", new, "pod/client", "service/web:80", ""),
+        ("", new, "host/outside", "198.51.100.1:80", ""),
+        ("", new, "host/outside", "198.51.100.1:80@a", ""),
+        ("", new, "host/outside", "nodeport/web:80@b", ""),
+        (
+            "  - stop: proxy@a\n  - apply: {endpoints: [{service: web, pods: [new]}]}\n",
+            "start: proxy@a",
+            "pod/client",
+            "service/web:80",
+            "",
+        ),
+        (
+            "  - stop: proxy@a\n",
+            new,
+            "pod/client",
+            "service/web:80",
+            "the kube-proxy of node a is stopped before and after it",
+        ),
+        ("  - stop: proxy@b\n", new, "pod/client", "service/web:80", ""),
+        ("", "restart: proxy", "host/outside", "198.51.100.1:80", "the same is promised of them before and after it"),
+        ("", new, "pod/client", "pod/old:80", "nothing is promised of them before or after it"),
+    ];
+    for (before, change, from, to, expected) in cases {
+        let text = with_steps(&format!(
+            "{before}  - during: {{{change}, probe: {{from: {from}, to: \"{to}\"}}}}\n    expect: {{followedWithin: 1s}}\n"
+        ));
+        let said = parsed(&text).err().map(|errors| errors.to_string()).unwrap_or_default();
+        assert_eq!(said.is_empty(), expected.is_empty(), "{from} {to} {change}: {said}");
+        assert!(said.contains(expected), "{from} {to} {change}: {said}");
+    }
+}

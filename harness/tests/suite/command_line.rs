@@ -319,7 +319,7 @@ fn what_is_no_file_is_rejected_without_opening_it() {
 #[case::defect(&["cascade", "../scenarios/distribution/equal-probabilities.yaml", "--node", "worker"], 1, "DEFECT rule 2: probability 0.33333333349")]
 #[case::nftables(&["cascade", "../scenarios/nftables/balance.yaml"], 0, "1 of 3")]
 #[case::later(&["cascade", "../scenarios/updates/rolling-update-tcp.yaml", "--step", "1"], 0, "1 cascade")]
-#[case::too_late(&["cascade", SEED, "--step", "9"], 2, "the scenario has no step 9")]
+#[case::too_late(&["cascade", SEED, "--step", "9"], 2, "`--step 9` is out of range: the scenario has no step")]
 #[case::no_service(&["cascade", SEED, "--service", "missing"], 2, "no load-balanced service `missing`")]
 #[case::no_node(&["cascade", SEED, "--node", "missing"], 2, "there is no node `missing`")]
 #[case::no_rules(&["cascade", "Cargo.toml"], 2, "this is neither a scenario nor rules")]

@@ -125,7 +125,7 @@ fn a_picture_stands_alone() {
 #[case::destination(&["--from", "pod/client", "--to", "service/wep:80"], "Did you mean `web`?")]
 #[case::protocol(&["--from", "pod/client", "--to", "service/web:80", "--protocol", "tpc"], "invalid protocol `tpc`")]
 #[case::family(&["--from", "pod/client", "--to", "service/web:80", "--family", "ipv6"], "have no IPv6 address")]
-#[case::step(&["--from", "pod/client", "--to", "service/web:80", "--step", "9"], "there is no step 9")]
+#[case::step(&["--from", "pod/client", "--to", "service/web:80", "--step", "9"], "`--step 9` is out of range: the scenario has no step that changes")]
 fn errors_of_arguments_are_reported_like_those_of_a_scenario(#[case] arguments: &[&str], #[case] printed: &str) {
     let output = Command::new(env!("CARGO_BIN_EXE_svclab"))
         .args(["explain", "../scenarios/distribution/three.yaml"])
@@ -135,6 +135,51 @@ fn errors_of_arguments_are_reported_like_those_of_a_scenario(#[case] arguments: 
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{stderr}");
     assert!(stderr.contains(printed), "{stderr}");
+}
+
+/// The error points at the number, and not at another argument.
+#[test]
+fn a_step_that_is_too_late_names_the_option_and_the_number_of_steps() {
+    let output = Command::new(env!("CARGO_BIN_EXE_svclab"))
+        .args([
+            "explain",
+            "../scenarios/updates/stopped-proxy.yaml",
+            "--from",
+            "pod/client-1",
+            "--to",
+            "service/web:http",
+        ])
+        .args(["--step", "99", "--color", "never"])
+        .output()
+        .expect("svclab starts");
+    assert_eq!(output.status.code(), Some(2));
+    insta::assert_snapshot!("step_out_of_range", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A node whose kube-proxy is stopped is named from the change that stops it until the one that starts it.
+#[rstest]
+#[case::at_the_start(0, None)]
+#[case::stopped(
+    1,
+    Some("kube-proxy on node worker is stopped since change 1: its rules are those from before that change")
+)]
+#[case::later(
+    3,
+    Some("kube-proxy on node worker is stopped since change 1: its rules are those from before that change")
+)]
+#[case::started(4, None)]
+fn stale_rules_are_named(#[case] step: usize, #[case] expected: Option<&str>) {
+    let asked = AdHocProbe { step, ..probe("pod/client-1", "service/web:http") };
+    let explanation = explained("updates/stopped-proxy.yaml", &asked);
+    let words: Vec<String> = explanation.stopped.iter().map(ToString::to_string).collect();
+    assert_eq!(words, Vec::from_iter(expected.map(str::to_owned)));
+    let forms = [page(&explanation, Settings::default(), 1), mermaid(&explanation), svg(&explanation, 1)];
+    for form in forms {
+        assert_eq!(form.contains("stale"), expected.is_some(), "{form}");
+        assert!(expected.is_none_or(|words| form.contains(words)), "{form}");
+    }
+    let place = if step == 4 { "10.244.2.4:8080" } else { "10.244.2.3:8080" };
+    assert!(explanation.paths[0].outcome.contains(place), "{:?}", explanation.paths[0].outcome);
 }
 
 /// The same for rules of nftables.

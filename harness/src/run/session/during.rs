@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Instant;
 
 use svclab_rules::cluster::{Cluster, Family};
-use svclab_rules::promise::{PromisedOutcome, Promises, Question};
+use svclab_rules::promise::{Promises, Question};
 use svclab_rules::ruleset::Unsupported;
 
 use super::super::RunError;
@@ -72,7 +72,7 @@ impl Session<'_, '_> {
         let node = node_of(probe, before);
         let promised = |cluster: &Cluster, asked: Option<&Question>| {
             let promises = Promises::of(cluster).map_err(Unsupported::from)?;
-            Ok::<_, RunError>(asked.map_or(Promised::Nothing, |asked| of_outcome(&promises.about(asked).outcome)))
+            Ok::<_, RunError>(asked.map_or(Promised::Nothing, |asked| Promised::of(&promises.about(asked).outcome)))
         };
         // A stopped kube-proxy keeps the rules of its last sync, so what was promised then is what was promised before.
         let asked = question(hosts, self.prober.lab().topology(), probe);
@@ -158,17 +158,5 @@ fn node_of(probe: &Probe, cluster: &Cluster) -> Option<String> {
         Vantage::Pod(name) => cluster.pod(name).map(|pod| pod.node.clone()),
         Vantage::Node(name) | Vantage::Localhost(name) => Some(name.clone()),
         Vantage::Host(_) => None,
-    }
-}
-
-fn of_outcome(outcome: &PromisedOutcome) -> Promised {
-    match outcome {
-        PromisedOutcome::Delivered { endpoints, .. } => {
-            Promised::Delivered(endpoints.iter().map(|endpoint| endpoint.address).collect())
-        }
-        PromisedOutcome::Rejected(_) => Promised::Rejected,
-        PromisedOutcome::Dropped => Promised::Lost,
-        PromisedOutcome::Fails => Promised::Fail,
-        _ => Promised::Nothing,
     }
 }

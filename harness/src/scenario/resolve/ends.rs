@@ -175,7 +175,7 @@ impl Scene<'_, '_> {
         let mut ends = Ends::plain(&[address.ip()], address.port());
         ends.loopback = address.ip().is_loopback();
         // As for names: a Service that is there no more is the one that was there.
-        for cluster in [self.now.1, self.start.1] {
+        for (_, cluster) in self.states() {
             if ends.service.is_none() {
                 ends.take_services_of(cluster);
             }

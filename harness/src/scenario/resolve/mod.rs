@@ -48,6 +48,7 @@ pub(crate) use network::gates;
 pub(crate) use nodes::NODE_RANGES;
 use objects::{Objects, Source};
 pub(crate) use other_rules::OF_THE_MACHINE;
+pub use steps::no_such_step;
 pub(crate) use steps::{Extra, ResolvedProbe};
 pub(crate) use surroundings::RuleFiles;
 

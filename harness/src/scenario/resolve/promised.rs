@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 
-use svclab_rules::cluster::Family;
+use svclab_rules::cluster::{Cluster, Family};
 use svclab_rules::promise::{Promise, PromisedOutcome, Promises, Question, VantagePoint};
 
 use super::findings::Findings;
 use super::scene::Scene;
+use crate::observation::Promised;
 use crate::scenario::model::{Balance, Probe, Target, Vantage, short_name};
 use crate::yaml::At;
 
@@ -34,6 +35,60 @@ pub(crate) fn promised(probe: &Probe, at: At<'_>, scene: &Scene<'_, '_>, finding
         let target = |(address, share): (SocketAddr, f64)| (target(address, scene), share);
         Balance::Shares(shares.into_iter().map(target).collect())
     })
+}
+
+/// Finds flows that cannot follow a change from a state of the cluster to that of the scene, because nothing that is promised of them
+/// changes. Flows of an outside host may enter at every node.
+pub(crate) fn check_follows(
+    probe: &Probe,
+    before: &Cluster,
+    at: At<'_>,
+    scene: &Scene<'_, '_>,
+    findings: &mut Findings,
+) {
+    let after = scene.now.1;
+    let Some(from) = vantage_point(probe, scene) else { return };
+    let sender = match &probe.from {
+        Vantage::Pod(name) => scene.now.1.pod(name).or_else(|| before.pod(name)).map(|pod| pod.node.as_str()),
+        Vantage::Node(name) | Vantage::Localhost(name) => Some(name.as_str()),
+        Vantage::Host(_) => None,
+    };
+    let entries = match (&probe.from, &probe.to.via) {
+        (Vantage::Host(_), None) => after.nodes.iter().map(|node| Some(node.name.as_str())).collect(),
+        (_, via) => vec![via.as_deref()],
+    };
+    let promised = |cluster: &Cluster, via: Option<&str>| {
+        let to = SocketAddr::new(probe.to.address, probe.to.port);
+        let question = Question { from: from.clone(), to, protocol: probe.protocol, via: via.map(str::to_owned) };
+        // A stopped kube-proxy keeps the rules of its last sync.
+        let synced = cluster.synced_on(sender.or(via).unwrap_or_default());
+        Some(Promised::of(&Promises::of(&synced).ok()?.about(&question).outcome))
+    };
+    let mut unchanged = Vec::new();
+    for via in entries {
+        match (promised(before, via), promised(after, via)) {
+            (Some(before), Some(after)) if before == after => unchanged.push(after),
+            _ => return,
+        }
+    }
+    let stopped = sender
+        .or(probe.to.via.as_deref())
+        .filter(|node| before.stopped.contains_key(*node) && after.stopped.contains_key(*node));
+    let (why, help) = match stopped {
+        Some(node) => (
+            format!("the kube-proxy of node {node} is stopped before and after it"),
+            "Start it in a step before, send from another node, or omit `followedWithin`.",
+        ),
+        None if unchanged.iter().all(|promised| *promised == Promised::Nothing) => (
+            "nothing is promised of them before or after it".to_owned(),
+            "Send to an address of a Service that the change is about, or omit `followedWithin`.",
+        ),
+        None => (
+            "the same is promised of them before and after it".to_owned(),
+            "Change the endpoints or the policy that these flows depend on, or omit `followedWithin`.",
+        ),
+    };
+    findings.wrong(at, format!("no flow from {} to {} can follow the change: {why}", probe.from, probe.to.label), help);
 }
 
 /// Endpoints with their shares, or why there are none to be judged, and what to do.

@@ -1,5 +1,7 @@
 //! What the names in tests are looked up in.
 
+use std::iter;
+
 use svclab_rules::cluster::{Cluster, Node, Pod, Service};
 
 use super::endpoints::object_name;
@@ -11,20 +13,25 @@ use crate::scenario::model::short_name;
 use crate::scenario::model::{Host, OtherRules};
 use crate::yaml::At;
 
-/// What names are looked up in: the objects as they are now, then as they were at the start, so that a probe can be
-/// sent to where a Service was.
+/// What names are looked up in: the objects as they are now, then as they were before a step deleted some, the last such step first. So a
+/// probe can be sent to where a Service was, and from a pod that Kubernetes has deleted, whose machine is still in the network.
 pub(crate) struct Scene<'s, 'a> {
     /// The objects now, and the facts made of them.
     pub(crate) now: (&'s Objects<'a>, &'s Cluster),
-    /// The objects and facts at the start.
-    pub(crate) start: (&'s Objects<'a>, &'s Cluster),
+    /// The objects and facts before each change that deleted some, in their order.
+    pub(crate) former: &'s [(Objects<'a>, Cluster)],
     /// Machines outside of the cluster.
     pub(crate) hosts: &'s [Located<'a, Host>],
     /// Rules that are not the generator's.
     pub(crate) rules: &'s [OtherRules],
 }
 
-impl Scene<'_, '_> {
+impl<'s, 'a> Scene<'s, 'a> {
+    /// The objects and facts that names are looked up in, in this order.
+    pub(super) fn states(&self) -> impl Iterator<Item = (&'s Objects<'a>, &'s Cluster)> + use<'s, 'a> {
+        iter::once(self.now).chain(self.former.iter().rev().map(|(objects, cluster)| (objects, cluster)))
+    }
+
     pub(super) fn node(&self, name: &str, at: At<'_>, findings: &mut Findings) -> Option<&Node> {
         let node = self.now.0.node(name);
         if node.is_none() {
@@ -44,7 +51,7 @@ impl Scene<'_, '_> {
 
     pub(super) fn pods(&self, name: &str, at: At<'_>, findings: &mut Findings) -> Vec<&Pod> {
         let name = object_name(name);
-        for objects in [self.now.0, self.start.0] {
+        for (objects, _) in self.states() {
             let found = pods::named(&objects.pods, &name);
             if !found.is_empty() {
                 return found.into_iter().map(|pod| &pod.value.pod).collect();
@@ -66,7 +73,7 @@ impl Scene<'_, '_> {
 
     pub(super) fn service(&self, name: &str, at: At<'_>, findings: &mut Findings) -> Option<&Service> {
         let name = object_name(name);
-        let found = self.now.1.service(&name).or_else(|| self.start.1.service(&name));
+        let found = self.states().find_map(|(_, cluster)| cluster.service(&name));
         if found.is_none() {
             self.now.0.missing_service(&name, at, findings);
         }

@@ -1,10 +1,11 @@
 //! Tests: sequences of changes and probes.
 
 use std::collections::HashSet;
+use std::mem;
 use std::path::Path;
 use std::time::Duration;
 
-use svclab_rules::cluster::Cluster;
+use svclab_rules::cluster::{Cluster, ObjectName};
 
 use super::during;
 use super::expectations::{self, expectation};
@@ -14,11 +15,12 @@ use super::manifests::Manifests;
 use super::network::Network;
 use super::objects::{Objects, Source};
 use super::probes::probes;
+use super::promised;
 use super::proxies::{self, ProxyAction};
 use super::scene::Scene;
 use super::tags::tags;
 use super::times;
-use crate::input::limits;
+use crate::input::{Diagnostic, Span, limits};
 use crate::scenario::model::{
     Change, During, DuringProbe, ExpectedOutcome, Flows, Host, OtherRules, Probe, Step, Test,
 };
@@ -54,6 +56,8 @@ pub(crate) struct Extra<'a> {
     pub(crate) at: At<'a>,
     /// After how many changes of the scenario's steps it is sent.
     pub(crate) step: usize,
+    /// The place of that number.
+    pub(crate) step_at: &'a Span,
 }
 
 /// An extra probe, once for each family, and the cluster as it is then.
@@ -74,7 +78,7 @@ pub(crate) fn tests<'a>(
 ) -> (Vec<Test>, Option<ResolvedProbe>) {
     let mut names = HashSet::new();
     let mut tests = Vec::new();
-    let mut now = (stage.objects.clone(), stage.cluster.clone());
+    let mut now = State { objects: stage.objects.clone(), cluster: stage.cluster.clone(), former: Vec::new() };
     let mut extra = ExtraProbe::default();
     extra.aim(stage, &now, findings);
     for (index, raw) in raw.iter().enumerate() {
@@ -90,15 +94,29 @@ pub(crate) fn tests<'a>(
         tests.push(Test { name, span: at.span(), tags, steps: run.steps });
     }
     let ExtraProbe { applied, aimed, .. } = extra;
-    if let (Some(wanted), None) = (stage.extra, &aimed) {
-        let message = format!("there is no step {}: the scenario changes its cluster {} times", wanted.step, applied);
-        findings.wrong(
-            wanted.at,
-            message,
-            "Steps count changes of the cluster, such as `apply`; 0 is the initial one.",
-        );
+    // Steps with errors are not counted, and have errors of their own.
+    if let (Some(wanted), None, true) = (stage.extra, &aimed, findings.errors.is_empty()) {
+        let (message, help) = no_such_step(wanted.step, applied);
+        let length = wanted.step.to_string().len();
+        findings.add(Diagnostic { length, ..Diagnostic::new(wanted.step_at.clone(), message, help) });
     }
     (tests, aimed)
+}
+
+/// What is wrong with `--step` where a scenario has fewer changes, and the fix.
+pub fn no_such_step(step: usize, changes: usize) -> (String, String) {
+    let (has, help) = match changes {
+        0 => ("no step that changes".to_owned(), "Omit `--step`.".to_owned()),
+        1 => (
+            "1 step that changes".to_owned(),
+            "Use `--step 1`, or omit `--step` for the cluster at the start.".to_owned(),
+        ),
+        _ => (
+            format!("{changes} steps that change"),
+            format!("Use a number from 1 to {changes}, or omit `--step` for the cluster at the start."),
+        ),
+    };
+    (format!("`--step {step}` is out of range: the scenario has {has} its cluster"), help)
 }
 
 /// How far the changes of the steps are, and the extra probe where its turn has come.
@@ -114,18 +132,42 @@ struct ExtraProbe {
 
 impl ExtraProbe {
     /// Resolves the extra probe where its turn is now.
-    fn aim<'a>(&mut self, stage: &Stage<'_, 'a>, now: &(Objects<'a>, Cluster), findings: &mut Findings) {
+    fn aim<'a>(&mut self, stage: &Stage<'_, 'a>, now: &State<'a>, findings: &mut Findings) {
         let Some(extra) = stage.extra.filter(|extra| extra.step == self.applied) else { return };
         let aimed = probes(extra.raw, extra.at, &stage.scene(now), findings);
         let probes = aimed.into_iter().map(|aimed| aimed.probe).collect();
-        self.aimed = Some(ResolvedProbe { cluster: now.1.clone(), probes });
+        self.aimed = Some(ResolvedProbe { cluster: now.cluster.clone(), probes });
     }
 }
 
 impl<'a> Stage<'_, 'a> {
     /// What names are looked up in.
-    fn scene<'n>(&'n self, now: &'n (Objects<'a>, Cluster)) -> Scene<'n, 'a> {
-        Scene { now: (&now.0, &now.1), start: (self.objects, self.cluster), hosts: self.hosts, rules: self.rules }
+    fn scene<'n>(&'n self, state: &'n State<'a>) -> Scene<'n, 'a> {
+        let State { objects, cluster, former } = state;
+        Scene { now: (objects, cluster), former, hosts: self.hosts, rules: self.rules }
+    }
+}
+
+/// The cluster as it is while steps are resolved.
+struct State<'a> {
+    objects: Objects<'a>,
+    /// The facts made of them.
+    cluster: Cluster,
+    /// Both before each change that deleted pods or Services.
+    former: Vec<(Objects<'a>, Cluster)>,
+}
+
+impl<'a> State<'a> {
+    /// Changes the objects, and remembers those before where some are not there any more.
+    fn change(&mut self, objects: Objects<'a>, cluster: Cluster) {
+        let before = (mem::replace(&mut self.objects, objects), mem::replace(&mut self.cluster, cluster));
+        let names = |cluster: &Cluster| -> HashSet<(bool, ObjectName)> {
+            let pods = cluster.pods.iter().map(|pod| (true, pod.name.clone()));
+            pods.chain(cluster.services.iter().map(|service| (false, service.name.clone()))).collect()
+        };
+        if !names(&before.1).is_subset(&names(&self.cluster)) {
+            self.former.push(before);
+        }
     }
 }
 
@@ -156,7 +198,7 @@ impl<'a> Changes<'a> {
 
 struct Run<'r, 's, 'a> {
     stage: &'r Stage<'s, 'a>,
-    now: &'r mut (Objects<'a>, Cluster),
+    now: &'r mut State<'a>,
     steps: Vec<Step>,
     findings: &'r mut Findings,
     extra: &'r mut ExtraProbe,
@@ -209,7 +251,7 @@ impl<'a> Run<'_, '_, 'a> {
 
     fn during(&mut self, raw: &'a RawDuring, expect: Option<&RawExpect>, step: At<'a>) {
         let at = step.field("during");
-        let before = self.now.clone();
+        let before = self.now.cluster.clone();
         let changes = Changes::of(raw.apply.as_ref(), raw.restart.as_ref(), raw.stop.as_ref(), raw.start.as_ref());
         let change = match changes.0.as_slice() {
             [change] => self.change(change, at),
@@ -220,8 +262,7 @@ impl<'a> Run<'_, '_, 'a> {
                 None
             }
         };
-        // A Service that the change deletes was there before it.
-        let scene = Scene { start: (&before.0, &before.1), ..self.stage.scene(self.now) };
+        let scene = self.stage.scene(self.now);
         let mut aimed = Vec::new();
         for (index, raw) in raw.probe.0.iter().enumerate() {
             let at = at.field("probe").item(index);
@@ -239,6 +280,10 @@ impl<'a> Run<'_, '_, 'a> {
             .map(|expect| during::expectation(expect, has_services, step.field("expect"), self.findings))
             .unwrap_or_default();
         let Some(change) = change else { return };
+        if expectation.followed_within.is_some() {
+            let at = step.field("expect").field("followedWithin");
+            aimed.iter().for_each(|one| promised::check_follows(&one.probe, &before, at, &scene, self.findings));
+        }
         let probe = |super::probes::ResolvedProbe { probe, service }| DuringProbe { probe, service };
         let during::Timing { rate, before, after } = timing;
         let probes = aimed.into_iter().map(probe).collect();
@@ -270,15 +315,15 @@ impl<'a> Run<'_, '_, 'a> {
         }
         let known = self.findings.notes.len();
         let source = Source::step(raw, at, self.stage.folder);
-        let objects = self.now.0.apply(&source, self.stage.manifests, self.stage.network, self.findings);
+        let objects = self.now.objects.apply(&source, self.stage.manifests, self.stage.network, self.findings);
         let cluster = objects.cluster(self.stage.network, self.findings);
         for note in &mut self.findings.notes[known..] {
             note.message += &format!(", after the `apply` in line {}", at.span().line);
             // A change may take pods away on purpose.
             note.is_doubtful = false;
         }
-        let cluster = Cluster { stopped: self.now.1.stopped.clone(), ..cluster };
-        *self.now = (objects, cluster.clone());
+        let cluster = Cluster { stopped: self.now.cluster.stopped.clone(), ..cluster };
+        self.now.change(objects, cluster.clone());
         Some(self.changed(Change::State(Box::new(cluster))))
     }
 
@@ -287,7 +332,7 @@ impl<'a> Run<'_, '_, 'a> {
         if nodes.is_empty() || !self.has_room(at) {
             return None;
         }
-        let cluster = &mut self.now.1;
+        let cluster = &mut self.now.cluster;
         let change = match action {
             ProxyAction::Restart => Change::Restart(nodes),
             ProxyAction::Stop => {
@@ -311,14 +356,14 @@ impl<'a> Run<'_, '_, 'a> {
 
     /// Whether the states up to a step, with this one, are not too large together.
     fn has_room(&mut self, at: At<'a>) -> bool {
-        let Cluster { nodes, pods, services, slices, .. } = &self.now.1;
+        let Cluster { nodes, pods, services, slices, .. } = &self.now.cluster;
         let endpoints: usize = slices.iter().map(|slice| slice.endpoints.len()).sum();
         self.extra.objects += nodes.len() + pods.len() + services.len() + slices.len() + endpoints;
         if self.extra.objects > limits::OBJECTS_OF_CHANGES {
             let message =
                 format!("the states up to this step have more than {} objects in total", limits::OBJECTS_OF_CHANGES);
             // Reported once, not for every later step.
-            if !std::mem::replace(&mut self.extra.is_too_large, true) {
+            if !mem::replace(&mut self.extra.is_too_large, true) {
                 let help = "Use fewer steps that change it, or a smaller cluster: each state has all of its objects.";
                 self.findings.wrong(at, message, help);
             }

@@ -87,8 +87,8 @@ impl Scene<'_, '_> {
             }
             return;
         }
-        let pods = || self.now.0.pods.iter().chain(&self.start.0.pods).map(|pod| &pod.value.pod);
-        if let Some(pod) = pods().find(|pod| pod.ips.contains(address)) {
+        let mut pods = self.states().flat_map(|(objects, _)| &objects.pods).map(|pod| &pod.value.pod);
+        if let Some(pod) = pods.find(|pod| pod.ips.contains(address)) {
             if self.rules.iter().any(|rules| rules.place == Namespace::Pod(pod.name.clone())) {
                 let message = format!("pod `{}` has its own rules and only forwards packets", short_name(&pod.name));
                 findings.wrong(at, message, "Name the destination that it forwards to.");

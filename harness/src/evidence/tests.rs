@@ -411,3 +411,20 @@ fn many_broken_sets_leave_the_rest_of_their_table() {
     assert!(["cluster-ips", "service-ips"].iter().all(|name| names.iter().any(|own| own == name)), "{names:?}");
     assert_eq!(evidence.rules(), 3);
 }
+
+/// A line of a chain that is no rule is listed, however many there are, and costs no other rule.
+#[test]
+fn lines_between_rules_of_nft_that_are_none_are_listed() {
+    let noise = ["x=1 y=2 z", "<3>eth0: link-down", "ip daddr 10.96.120.7 tcp dport 8zz0 drop", "ct state new zz drop"];
+    let lines: Vec<&str> = noise.into_iter().cycle().take(40).collect();
+    let mut shown = OF_NFT.lines();
+    let at = 1 + shown.position(|line| line.contains("chain ")).unwrap();
+    let (before, after): (Vec<&str>, Vec<&str>) =
+        (OF_NFT.lines().take(at).collect(), OF_NFT.lines().skip(at).collect());
+    let text = [before, lines.clone(), after].concat().join("\n");
+    let evidence = read(&text);
+    let found: Vec<(usize, &str)> = evidence.unread.iter().map(|own| (own.line, own.text.trim())).collect();
+    let expected: Vec<(usize, &str)> = (at + 1..).zip(lines).collect();
+    assert_eq!(found, expected);
+    assert_eq!(evidence.rules(), read(OF_NFT).rules());
+}

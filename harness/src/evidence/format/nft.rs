@@ -136,27 +136,34 @@ fn cut_end(lines: &[Line<'_>]) -> usize {
 /// The tables, and the lines that could not be read.
 fn parsed(block: &[Line<'_>], is_headless: bool) -> (Parsed, Vec<(usize, String)>) {
     let mut texts: Vec<&str> = block.iter().map(|line| line.text.as_ref()).collect();
+    let rows = rows(block);
     let mut unread = Vec::new();
     for trial in 0..=MOST_TRIALS + 1 {
-        let error = match nftables::parse(&text_of(block, &texts, is_headless)) {
+        let errors = match nftables::parse(&text_of(block, &texts, is_headless)) {
             Ok(parsed) => return (parsed.behind(block[0].number - 1), unread),
-            Err(mut errors) => errors.remove(0),
+            Err(errors) => errors,
         };
-        let ((line, _), message) = error.in_text();
-        let line = line + block[0].number - 1;
-        let at = block.iter().rposition(|own| own.number <= line).unwrap_or(0);
-        let is_line = trial < MOST_TRIALS && !texts[at].trim().is_empty() && is_balanced(texts[at]);
-        let lost = match (is_line, trial < MOST_TRIALS) {
-            (true, _) => std::iter::once(at..at + 1).collect(),
-            (false, true) => vec![part_around(block, at)],
-            (false, false) => broken_parts(block, &texts),
-        };
-        // What was left out did not help: the table itself cannot be read.
-        if lost.iter().all(|lines| texts[lines.clone()].iter().all(|text| text.trim().is_empty())) {
-            unread.push((at, message));
-            break;
+        let mut failed = Vec::new();
+        for error in errors {
+            let ((line, _), message) = error.in_text();
+            failed.push((rows.partition_point(|row| *row < line).saturating_sub(1), message));
         }
-        for lines in lost {
+        let is_line = |at: usize| !texts[at].trim().is_empty() && is_balanced(texts[at]);
+        let is_last = trial >= MOST_TRIALS;
+        // Lines that can be left out by themselves, else what is around the first one.
+        let alone = failed.iter().filter(|(at, _)| !is_last && is_line(*at));
+        let mut lost: Vec<(Range<usize>, usize, String)> =
+            alone.map(|(at, message)| (*at..at + 1, *at, message.clone())).collect();
+        if let Some((at, message)) = failed.into_iter().next().filter(|_| lost.is_empty()) {
+            let parts = if is_last { broken_parts(block, &texts) } else { vec![part_around(block, at)] };
+            lost = parts.into_iter().map(|lines| (lines, at, message.clone())).collect();
+            // What was left out did not help: the table itself cannot be read.
+            if lost.iter().all(|(lines, ..)| texts[lines.clone()].iter().all(|text| text.trim().is_empty())) {
+                unread.push((at, message));
+                break;
+            }
+        }
+        for (lines, at, message) in lost {
             let name = block[lines.start].text.trim().trim_end_matches('{').trim_end();
             let of_part = format!("`{name}` cannot be read: {message}");
             let known = lines.clone().filter(|own| !texts[*own].trim().is_empty());
@@ -204,6 +211,17 @@ fn text_of(block: &[Line<'_>], texts: &[&str], is_headless: bool) -> String {
         number = number.max(line.number);
     }
     text + &"}\n".repeat(depth.open())
+}
+
+/// How many lines there are before each line of a block in its text, where lines of one number are one below the other.
+fn rows(block: &[Line<'_>]) -> Vec<usize> {
+    let (mut number, mut row) = (block[0].number - 1, 0);
+    let place = |line: &Line<'_>| {
+        let own = row + line.number.saturating_sub(number + 1);
+        (number, row) = (number.max(line.number), own + 1);
+        own
+    };
+    block.iter().map(place).collect()
 }
 
 /// Whether a line opens as many braces as it closes, so that the others keep their nesting without it.

@@ -165,12 +165,17 @@ impl ParseError {
         }
     }
 
-    /// An error at a byte of a text.
-    fn at_byte(text: &str, at: usize, message: String) -> Self {
-        let before = text.get(..at).unwrap_or(text);
-        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
-        Self { place: ErrorPlace::At { line, column: before[start..].chars().count() + 1 }, message }
+    /// Errors at bytes of a text, in their order.
+    fn at_bytes(text: &str, faults: Vec<(usize, String)>) -> Vec<Self> {
+        let (mut line, mut start) = (1, 0);
+        let place = |(at, message): (usize, String)| {
+            let new = text.get(start..at).unwrap_or_default();
+            line += new.bytes().filter(|byte| *byte == b'\n').count();
+            start = new.rfind('\n').map_or(start, |newline| start + newline + 1);
+            let column = text.get(start..at).unwrap_or_default().chars().count() + 1;
+            Self { place: ErrorPlace::At { line, column }, message }
+        };
+        faults.into_iter().map(place).collect()
     }
 }
 
@@ -179,7 +184,7 @@ impl ParseError {
 ///
 /// # Errors
 ///
-/// The first error: also a set or a chain that these tables have no room for.
+/// All rules that nft cannot have printed, up to the first other error: also a set or a chain that these tables have no room for.
 pub fn parse_all(text: &str) -> Result<Parsed, Vec<ParseError>> {
     text::parse(text, text::Scope::All)
 }
@@ -195,8 +200,8 @@ pub fn parse_all(text: &str) -> Result<Parsed, Vec<ParseError>> {
 ///
 /// # Errors
 ///
-/// Text that is neither; and every set, element, chain and rule that the tables have no room for. Of nft's own text, the
-/// first error.
+/// Text that is neither; and every set, element, chain and rule that the tables have no room for. Of nft's own text, all
+/// rules that nft cannot have printed, up to the first other error.
 pub fn parse(text: &str) -> Result<Parsed, Vec<ParseError>> {
     if !text.trim_start().starts_with('{') {
         return text::parse(text, text::Scope::KubeProxy);

@@ -6,7 +6,7 @@ use smallvec::smallvec;
 use super::super::ast::Rule;
 use super::super::conditions::{self, Condition, Ports, Protocols};
 use super::super::statements::{self, Statement};
-use super::super::text::{Kind, Line, Word, Words};
+use super::super::text::{self, Kind, Line, Word, Words};
 use super::expression;
 use crate::cluster::{Family, Protocol, ProtocolNumber};
 
@@ -20,7 +20,11 @@ enum Part {
 
 /// The rule of the words of a line. From the first unknown word on the text is kept, because the end of an unknown expression is
 /// unknown too.
-pub(super) fn from_words(source: &str, words: &[Word<'_>], within: Within) -> Rule {
+///
+/// # Errors
+///
+/// The byte and the reason, if nft cannot have printed these words.
+pub(super) fn from_words(source: &str, words: &[Word<'_>], within: Within) -> Result<Rule, (usize, String)> {
     let (words, comment) = match words {
         [words @ .., word, comment] if word.is("comment") && comment.kind == Kind::Quoted => {
             (words, Some(comment.text.into()))
@@ -32,20 +36,24 @@ pub(super) fn from_words(source: &str, words: &[Word<'_>], within: Within) -> Ru
     while let Some(first) = line.word() {
         let found = part(&mut line);
         add_implied(&mut rule, words, first, within, found.is_some());
-        let text = |end: usize| Statement::Other(in_one_line(&source[first.start..words[end - 1].end]));
+        let kept = |end: usize| Statement::Other(in_one_line(&source[first.start..words[end - 1].end]));
         match found {
             Some(Part::Condition(condition)) if rule.statements.is_empty() => rule.conditions.push(condition),
             // The statements before it are executed whether it holds or not.
-            Some(Part::Condition(_)) => rule.statements.push(text(line.taken())),
+            Some(Part::Condition(_)) => rule.statements.push(kept(line.taken())),
             Some(Part::Statement(statement)) => rule.statements.push(statement),
             Some(Part::Nothing) => {}
             None => {
-                rule.statements.push(text(words.len()));
+                let at = words.iter().position(|word| word.start == first.start).unwrap_or(0);
+                if let Some(fault) = text::fault(&words[at..], at == 0) {
+                    return Err(fault);
+                }
+                rule.statements.push(kept(words.len()));
                 break;
             }
         }
     }
-    rule
+    Ok(rule)
 }
 
 /// A text without backslashes at the ends of lines.

@@ -2,9 +2,11 @@
 
 mod line;
 mod print;
+mod vocabulary;
 mod words;
 
 pub(super) use self::line::{Line, number};
 pub(crate) use self::print::family;
 pub(super) use self::print::{join, not, one_or_braces};
+pub(super) use self::vocabulary::fault;
 pub(super) use self::words::{Kind, Word, Words};

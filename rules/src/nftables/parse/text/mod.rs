@@ -33,13 +33,17 @@ pub(super) enum Scope {
     All,
 }
 
-/// Reads the text up to the first error, behind which nesting is unknown.
+/// Reads the text up to the first error behind which nesting is unknown. Rules that cannot be read are errors each.
 pub(super) fn parse(text: &str, scope: Scope) -> Result<Parsed, Vec<ParseError>> {
-    let mut reader = Reader { words: Words::of(text), scope, parsed: Parsed::default() };
-    guard::check(text)
-        .and_then(|()| reader.document())
-        .map_err(|(at, message)| vec![ParseError::at_byte(text, at, message)])?;
-    Ok(reader.parsed)
+    let mut reader = Reader::of(text, scope);
+    if let Err(fault) = guard::check(text).and_then(|()| reader.document()) {
+        reader.faults.push(fault);
+    }
+    let Reader { parsed, faults, .. } = reader;
+    if faults.is_empty() {
+        return Ok(parsed);
+    }
+    Err(ParseError::at_bytes(text, faults))
 }
 
 /// The positions of a table's first sets and chains of each name.
@@ -53,9 +57,15 @@ struct Reader<'a> {
     words: Words<'a>,
     scope: Scope,
     parsed: Parsed,
+    /// What is wrong with single rules, behind which nesting is known.
+    faults: Vec<Fault>,
 }
 
 impl<'a> Reader<'a> {
+    fn of(text: &'a str, scope: Scope) -> Self {
+        Self { words: Words::of(text), scope, parsed: Parsed::default(), faults: Vec::new() }
+    }
+
     fn document(&mut self) -> Result<(), Fault> {
         loop {
             self.words.skip_newlines();
@@ -222,8 +232,13 @@ impl<'a> Reader<'a> {
                     words.clear();
                     words.push(first);
                     self.rest_of_line(&mut words)?;
-                    chain.rules.push(rule::from_words(self.words.source(), &words, within));
-                    lines.push(first.line);
+                    match rule::from_words(self.words.source(), &words, within) {
+                        Ok(rule) => {
+                            chain.rules.push(rule);
+                            lines.push(first.line);
+                        }
+                        Err(fault) => self.faults.push(fault),
+                    }
                 }
             }
         }

@@ -2,9 +2,9 @@
 
 use super::super::super::ast::{Dynamic, Element, Set, SetKind};
 use super::super::super::key::{Datatype, Key};
-use super::super::super::text::{Kind, Word, Words};
+use super::super::super::text::{Kind, Word};
 use super::super::super::verdict::Verdict;
-use super::super::{DYNAMIC_SIZE, Parsed};
+use super::super::DYNAMIC_SIZE;
 use super::{Fault, Reader, Scope};
 use crate::cluster::Family;
 
@@ -159,7 +159,7 @@ impl<'a> Reader<'a> {
 
 /// The element of a text that has nothing else.
 pub(in super::super) fn element(text: &str, key: &[Datatype], kind: SetKind) -> Option<Element> {
-    let mut reader = Reader { words: Words::of(text), scope: Scope::KubeProxy, parsed: Parsed::default() };
+    let mut reader = Reader::of(text, Scope::KubeProxy);
     let element = reader.element(key, kind).ok()?;
     reader.words.peek().is_none().then_some(element)
 }

@@ -1,0 +1,262 @@
+//! Which words nft could have printed in a rule, understood or not.
+//!
+//! A rule with an expression that is not modelled is kept as text. Text that is no rule must not be: it came between the rules by
+//! accident, or is what is left of one.
+
+use std::net::Ipv4Addr;
+
+use super::words::{Kind, Word};
+
+/// The words that rules start with (`stmt` of nft's `parser_bison.y`, and its expressions), sorted.
+const STARTS: [&str; 109] = [
+    "accept",
+    "add",
+    "ah",
+    "arp",
+    "comp",
+    "continue",
+    "counter",
+    "cpu",
+    "cgroup",
+    "ct",
+    "day",
+    "dccp",
+    "delete",
+    "destroy",
+    "dnat",
+    "drop",
+    "dst",
+    "dup",
+    "esp",
+    "ether",
+    "exthdr",
+    "fib",
+    "flow",
+    "frag",
+    "fwd",
+    "geneve",
+    "goto",
+    "gre",
+    "gretap",
+    "hbh",
+    "hour",
+    "ibriport",
+    "ibrhwaddr",
+    "ibrname",
+    "ibrpvid",
+    "ibrvproto",
+    "icmp",
+    "icmpv6",
+    "igmp",
+    "iif",
+    "iifgroup",
+    "iifkind",
+    "iifname",
+    "iiftype",
+    "ip",
+    "ip6",
+    "ipsec",
+    "jhash",
+    "jump",
+    "l4proto",
+    "last",
+    "length",
+    "limit",
+    "log",
+    "mark",
+    "masquerade",
+    "meta",
+    "meter",
+    "mh",
+    "nfproto",
+    "nftrace",
+    "notrack",
+    "numgen",
+    "obriport",
+    "obrname",
+    "oif",
+    "oifgroup",
+    "oifkind",
+    "oifname",
+    "oiftype",
+    "osf",
+    "pkttype",
+    "priority",
+    "protocol",
+    "queue",
+    "quota",
+    "random",
+    "redirect",
+    "reject",
+    "reset",
+    "return",
+    "rt",
+    "rt0",
+    "rt2",
+    "rt4",
+    "rtclassid",
+    "sctp",
+    "sdif",
+    "sdifname",
+    "secmark",
+    "set",
+    "skgid",
+    "skuid",
+    "snat",
+    "socket",
+    "srh",
+    "symhash",
+    "synproxy",
+    "tcp",
+    "th",
+    "time",
+    "tproxy",
+    "tunnel",
+    "udp",
+    "udplite",
+    "update",
+    "vlan",
+    "vxlan",
+    "xt",
+];
+
+/// The words that may follow what is understood of a rule: operators, and options of statements.
+const GOES_ON: [&str; 38] = [
+    "!=",
+    "&",
+    "*",
+    ".",
+    ":",
+    "<",
+    "<<",
+    "<=",
+    "==",
+    ">",
+    ">=",
+    ">>",
+    "^",
+    "|",
+    "and",
+    "burst",
+    "comment",
+    "eq",
+    "fully-random",
+    "ge",
+    "gt",
+    "le",
+    "lshift",
+    "lt",
+    "map",
+    "ne",
+    "or",
+    "over",
+    "persistent",
+    "rshift",
+    "timeout",
+    "to",
+    "until",
+    "vmap",
+    "with",
+    "xor",
+    "level",
+    "group",
+];
+
+/// Whether rules start with this word.
+fn starts_rule(word: &str) -> bool {
+    // Raw bytes, sets, variables, and what has several parts.
+    STARTS.contains(&word) || word.starts_with(['@', '$', '(', '!'])
+}
+
+/// What cannot be in the words of a rule from one on that is not understood, and why. `is_first` says that the rule starts with them.
+pub(in crate::nftables) fn fault(words: &[Word<'_>], is_first: bool) -> Option<(usize, String)> {
+    let is_plain = |word: &&Word<'_>| word.kind == Kind::Plain;
+    let first = words.first()?;
+    let goes_on = first.kind != Kind::Plain || GOES_ON.contains(&first.text);
+    if !starts_rule(first.text) && (is_first || !goes_on) {
+        return Some((first.start, format!("`{}` is not a word of nft's rules here", first.text)));
+    }
+    let broken = words.iter().filter(is_plain).find(|word| !is_value(word.text))?;
+    Some((broken.start, format!("`{}` is neither a number nor an address", broken.text)))
+}
+
+/// Whether a word that starts with a digit is a value: a number, a time, an address, or a range or pair of them.
+fn is_value(word: &str) -> bool {
+    if !word.starts_with(|letter: char| letter.is_ascii_digit()) {
+        return true;
+    }
+    // `2001:db8::1`, `00:11:22:33:44:55`, `10.0.0.1:80`
+    if word.contains(':') {
+        return word.bytes().all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.' | b'/' | b'-' | b'%'));
+    }
+    word.split(['-', '/', '|', '.']).all(is_part) && word.split(['-', '/', '|']).all(is_dotted)
+}
+
+/// Whether what stands between signs is a number, a time (`1h30m`), or a unit (`second`).
+fn is_part(part: &str) -> bool {
+    if let Some(digits) = part.strip_prefix("0x") {
+        return !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    }
+    if !part.starts_with(|letter: char| letter.is_ascii_digit()) {
+        return !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase());
+    }
+    let mut rest = part;
+    while !rest.is_empty() {
+        let number = rest.trim_start_matches(|letter: char| letter.is_ascii_digit());
+        let unit = number.trim_start_matches(|letter: char| letter.is_ascii_lowercase());
+        let (digits, unit) = (rest.len() - number.len(), &number[..number.len() - unit.len()]);
+        let is_known = matches!(unit, "" | "ms" | "s" | "m" | "h" | "d" | "w");
+        if digits == 0 || !is_known {
+            return false;
+        }
+        rest = &number[unit.len()..];
+    }
+    true
+}
+
+/// Whether what has dots is an IPv4 address.
+fn is_dotted(part: &str) -> bool {
+    !part.contains('.') || part.parse::<Ipv4Addr>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::super::Words;
+    use super::*;
+
+    #[rstest]
+    #[case::raw("@th,16,16 80 accept", None)]
+    #[case::rate("limit rate over 10/second burst 5 packets drop", None)]
+    #[case::bytes("quota over 25 mbytes drop", None)]
+    #[case::addresses("ip daddr { 10.0.0.1-10.0.0.5, 10.1.0.0/16 } dup to 2001:db8::1", None)]
+    #[case::hardware("ether saddr 00:11:22:33:44:55 drop", None)]
+    #[case::mask("tcp flags & (fin|syn) == 0x2/0x12", None)]
+    #[case::time("add @s { ip saddr timeout 1h30m5s500ms }", None)]
+    #[case::ports("redirect to :1024-2000", None)]
+    #[case::zone("ct zone set 5", None)]
+    #[case::noise("x=1 y=2 z", Some("x=1"))]
+    #[case::log("<3>eth0: link-down", Some("<3>eth0:"))]
+    #[case::rest_of_a_wrapped_rule("mark-for-masquerade", Some("mark-for-masquerade"))]
+    #[case::operator("== 3 accept", Some("=="))]
+    #[case::port("tcp dport 8zz0 accept", Some("8zz0"))]
+    #[case::hexadecimal("meta mark set 0x40zz", Some("0x40zz"))]
+    #[case::address("ip daddr 10.96.0.999 accept", Some("10.96.0.999"))]
+    #[case::address_and_port("dnat to 10.0.0.1:8o", Some("10.0.0.1:8o"))]
+    #[case::unit("limit rate 5xs accept", Some("5xs"))]
+    fn only_words_of_rules_are_taken_for_one(#[case] text: &str, #[case] expected: Option<&str>) {
+        let words: Vec<Word<'_>> = Words::of(text).all().collect();
+        let found = fault(&words, true).map(|(at, _)| text[at..].split([' ', ',']).next().unwrap_or_default());
+        assert_eq!(found, expected);
+    }
+
+    #[rstest]
+    #[case::operator("| established accept", false)]
+    #[case::option("persistent", false)]
+    #[case::noise("zz drop", true)]
+    fn what_goes_on_behind_known_words_may(#[case] text: &str, #[case] expected: bool) {
+        let words: Vec<Word<'_>> = Words::of(text).all().collect();
+        assert_eq!(fault(&words, false).is_some(), expected);
+    }
+}

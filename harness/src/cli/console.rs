@@ -16,17 +16,20 @@ use svclab::output;
 use svclab::page::{Detail, Settings, wrapped};
 use svclab::text::{harmless, visible};
 
+/// The heading of the options of every command: without one they stand between a command's own.
+const HEADING: &str = "Output options";
+
 /// Options of every command.
 #[derive(Debug, Args)]
 pub(crate) struct OutputArgs {
     /// Print more: settings without effect, the path of every packet, all rows of long tables.
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    #[arg(short, long, global = true, help_heading = HEADING, action = clap::ArgAction::Count)]
     verbose: u8,
     /// Print only failures and errors.
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    #[arg(short, long, global = true, help_heading = HEADING, conflicts_with = "verbose")]
     quiet: bool,
     /// When to use colours; `auto` uses them on a terminal unless NO_COLOR is set.
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    #[arg(long, global = true, help_heading = HEADING, value_name = "WHEN", default_value = "auto")]
     color: ColorChoice,
 }
 

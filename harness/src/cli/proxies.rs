@@ -28,7 +28,7 @@ pub(super) struct ProxyArgs {
     #[arg(long, value_name = "[NAME=]PATH")]
     kube_proxy: Vec<PathBuf>,
     /// The same with another program: its command line, in which `{kubeconfig}`, `{config}` (a KubeProxyConfiguration) and `{node}`
-    /// are replaced. Its words are separated by blanks.
+    /// are replaced. Its words are separated by spaces.
     #[arg(long, value_name = "COMMAND")]
     proxy_command: Option<String>,
     /// The time that a program may take to write the rules of new objects, and to print its release

@@ -291,7 +291,7 @@ fn other_mode(tables: Tables<'_>) -> Vec<Finding> {
     known
         .filter(|_| services)
         .map(|(placed, mode)| {
-            let message = format!("rules of {mode} mode stand beside those of iptables mode");
+            let message = format!("the node has rules of {mode} mode and of iptables mode");
             let effect = "leftovers of another mode may take connections before kube-proxy's current rules do; restarting kube-proxy with --cleanup removes them";
             Finding::new("other-mode", tables.place(placed.line), message, effect)
         })

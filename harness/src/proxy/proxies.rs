@@ -62,7 +62,7 @@ pub(crate) struct SyncTime {
 
 impl Proxies {
     /// Starts a program on each node that the lab has, from the lab's thread, waits until each has written its rules, and installs the scenario's other
-    /// rules: of chains at the same priority the kernel asks the youngest first, so those that are to run after the program's are installed before.
+    /// rules: of chains at the same priority the kernel evaluates the one created last first, so those that are to run after the program's are installed before.
     /// Returns what is installed then.
     pub(crate) fn install(
         lab: &mut Lab,

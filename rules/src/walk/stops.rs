@@ -50,11 +50,11 @@ pub(crate) enum Kind {
     Nat,
 }
 
-/// A priority; of equal ones, the youngest comes first.
+/// A priority; of equal ones, the chain created last comes first.
 type Order = (i32, Reverse<usize>);
 
-/// The stops of a hook, from its base chains in the order of their creation. Of chains with equal priority the kernel calls the youngest
-/// first (`nf_hook_entries_grow`). All nat chains are called by one function with the priority of NAT, which is as old as the oldest of
+/// The stops of a hook, from its base chains in the order of their creation. Of chains with equal priority the kernel evaluates the one
+/// created last first (`nf_hook_entries_grow`). All nat chains are called by one function with the priority of NAT, which is as old as the oldest of
 /// them (`nf_nat_register_fn`); with `translates` it is there without such a chain, too.
 pub(super) fn stops(hook: Hook, chains: &[Hooked], translates: bool) -> Vec<Stop> {
     let here = || chains.iter().enumerate().filter(|(_, chain)| chain.hook == hook);

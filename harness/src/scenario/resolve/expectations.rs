@@ -174,7 +174,7 @@ fn enough_for_affinity(outcome: Option<&ExpectedOutcome>, at: At<'_>, flows: Flo
     }
 }
 
-/// Of few flows some destination may get none by chance.
+/// With few flows some destination may get none by chance.
 fn enough_for_all(
     balance: Option<&Balance>,
     outcome: Option<&ExpectedOutcome>,
@@ -187,7 +187,7 @@ fn enough_for_all(
     if let Flows::Exactly(flows @ 2..) = flows
         && flows < needed
     {
-        let message = format!("of {flows} flows one of {} destinations can get none by chance", targets.len());
+        let message = format!("with {flows} flows, one of {} destinations may get none by chance", targets.len());
         findings.wrong(at.field("balance").key(), message, format!("Set `flows: auto`, or {needed} or more."));
     }
 }

@@ -258,7 +258,7 @@ impl<'a> Run<'_, '_, 'a> {
             [] if self.has_no_value(at) => None,
             _ => {
                 let message = "`during` needs one of `apply`, `restart`, `stop` and `start`";
-                self.findings.missing(at, message, "Add the change; several take several steps.");
+                self.findings.missing(at, message, "Add a change; each change needs a step of its own.");
                 None
             }
         };

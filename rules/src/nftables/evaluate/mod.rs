@@ -1,7 +1,7 @@
 //! What tables do with a packet: the twin of [`crate::iptables::evaluate`].
 //!
 //! [`Program::compile`] compiles the tables of one family once; [`Program::walk`] then evaluates a packet at one
-//! hook. The base chains of all tables are evaluated in the order of their priorities, of equal ones the youngest first
+//! hook. The base chains of all tables are evaluated in the order of their priorities, of equal ones the one created last first
 //! (`nf_hook_entries_grow`). What a chain accepts goes on to the next one, in its own table or in others; what it drops does
 //! not.
 //!

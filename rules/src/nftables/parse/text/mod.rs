@@ -93,7 +93,7 @@ impl<'a> Reader<'a> {
                 let message = if self.parsed.names.iter().filter(named).count() > 1 {
                     "this table is declared twice".to_owned()
                 } else {
-                    format!("packets of the same family meet another table `{}`", name.text)
+                    format!("another table `{}` applies to packets of the same family", name.text)
                 };
                 return Err((name.start, message));
             }
@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The families of packets that meet a table that is read. One of `inet` is a table of each.
+    /// The families of packets that a table applies to, if it is read. One of `inet` is a table of each.
     fn families(&self, family: &str, name: &str) -> &'static [Family] {
         match (family_of(family), self.scope) {
             (Some(_), Scope::KubeProxy) if name != TABLE => &[],

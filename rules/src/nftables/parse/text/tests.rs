@@ -181,7 +181,7 @@ fn tables_of_both_families_are_read() {
     let again = parse_all("table inet a {\n}\nflush table inet a\ntable inet a {\n}\n").unwrap();
     assert_eq!((again.rules.tables.len(), again.names.len()), (2, 1));
     let both = parse_all("table inet a {\n}\ntable ip6 a {\n}\n").unwrap_err();
-    assert_eq!(both[0].to_string(), "line 3, column 11: packets of the same family meet another table `a`");
+    assert_eq!(both[0].to_string(), "line 3, column 11: another table `a` applies to packets of the same family");
 }
 
 #[rstest]

@@ -46,28 +46,11 @@ impl Traversal<'_, '_> {
             let state = if branches.peek().is_some() { whole.clone() } else { whole.take() };
             let Some(state) = state else { break };
             let is_lost = !self.settle_source(netns, out, &mut branch);
-            let path = std::mem::take(&mut branch.trace.path);
-            let (came, left, tracking) = (state.packet, branch.packet, state.tracking);
-            let stage = Stage { netns, family, hook, came, left, tracking, path };
-            let mut apart = state.apart;
-            apart.append(branch.trace.apart.get_mut());
-            let state = PacketState {
-                share: branch.share.within(state.share),
-                packet: branch.packet,
-                tracking: branch.tracking,
-                reroute: branch.reroute,
-                is_at_one_of_many: false,
-                assumptions: state.assumptions.and(branch.assumptions),
-                effects: state.effects.and(netns, branch.effects),
-                trail: state.trail.and(stage),
-                apart,
-                ..state
+            let how = match std::mem::replace(&mut branch.outcome, HookVerdict::Accept) {
+                HookVerdict::Accept if is_lost => Some(Ended::Dropped(netns, Cause::NoAddress)),
+                outcome => self.ended(netns, family, outcome),
             };
-            let how = if is_lost && branch.outcome == HookVerdict::Accept {
-                Some(Ended::Dropped(netns, Cause::NoAddress))
-            } else {
-                self.ended(netns, family, branch.outcome)
-            };
+            let state = behind(netns, hook, state, branch);
             // A new way is looked for in the tables that ask for it, before those that filter.
             let rerouted = how.is_some() && state.reroute;
             let way = rerouted.then(|| machine.route_output(state.packet.source, state.packet.destination, self.set()));
@@ -145,5 +128,27 @@ impl Traversal<'_, '_> {
             }
             HookVerdict::Unknown(unknown) => place(unknown.rule).map(|rule| Ended::Unknown(rule, unknown.why)),
         }
+    }
+}
+
+/// The state behind a hook that a packet has left in one of the ways that are possible.
+fn behind(netns: NetnsId, hook: Hook, state: PacketState, mut branch: Branch<Narrowed>) -> PacketState {
+    let path = std::mem::take(&mut branch.trace.path);
+    let family = Family::of(state.packet.destination);
+    let (came, left, tracking) = (state.packet, branch.packet, state.tracking);
+    let stage = Stage { netns, family, hook, came, left, tracking, path };
+    let mut apart = state.apart;
+    apart.append(branch.trace.apart.get_mut());
+    PacketState {
+        share: branch.share.within(state.share),
+        packet: branch.packet,
+        tracking: branch.tracking,
+        reroute: branch.reroute,
+        is_at_one_of_many: false,
+        assumptions: state.assumptions.and(branch.assumptions),
+        effects: state.effects.and(netns, branch.effects),
+        trail: state.trail.and(stage),
+        apart,
+        ..state
     }
 }

@@ -57,60 +57,13 @@ impl Surroundings {
     pub(super) fn of(dumps: &[Dump], inferred: &Inferred) -> Self {
         let known = Known::of(inferred);
         let each: Vec<Known> = dumps.iter().map(|dump| Known::of(&dump.inferred)).collect();
-        let here = |dump: &Dump| {
-            let own = dump.inferred.proxy.node_port_addresses.iter().copied().filter(|ip| !ip.is_loopback());
-            Machine { name: dump.node.clone(), addresses: own.collect(), ranges: Vec::new() }
-        };
-        let mut own: Vec<Machine> = dumps.iter().map(here).collect();
-        let mut others: Vec<Machine> = Vec::new();
         let node_ranges: Vec<Option<IpNet>> = each.iter().map(|one| one.node_range(&known.pods)).collect();
-        for family in Family::ALL {
-            let of_family = |range: &IpNet| Family::of(range.addr()) == family;
-            let given: BTreeSet<IpNet> = node_ranges.iter().flatten().copied().filter(of_family).collect();
-            let mut ranges = known.ranges(family, &given);
-            for ((machine, one), node_range) in own.iter_mut().zip(&each).zip(&node_ranges) {
-                let own = one.own_range(&ranges, node_range.filter(of_family));
-                machine.ranges.extend(own.map(|own| ranges.remove(own)));
-            }
-            for (number, range) in ranges.into_iter().enumerate() {
-                if others.len() <= number {
-                    others.push(Machine::default());
-                }
-                others[number].ranges.push(range);
-            }
-        }
-        for ip in &known.machines {
-            if own.iter().any(|machine| machine.addresses.contains(ip)) {
-                continue;
-            }
-            let lacks_family =
-                |machine: &Machine| machine.addresses.iter().all(|own| Family::of(*own) != Family::of(*ip));
-            let mut here =
-                own.iter_mut().zip(&each).filter(|(machine, one)| one.here.contains(ip) && lacks_family(machine));
-            match here.next() {
-                Some((machine, _)) => drop(machine.addresses.insert(*ip)),
-                None => others.push(Machine { addresses: BTreeSet::from([*ip]), ..Machine::default() }),
-            }
-        }
-        // Where nothing shows a pod of the node, its local endpoints need a range.
-        for family in known.unshown_here(inferred) {
-            let taken: Vec<IpNet> = own.iter().chain(&others).flat_map(|machine| machine.ranges.clone()).collect();
-            let is_of_family = |range: &IpNet| Family::of(range.addr()) == family;
-            if let Some(first) = own.first_mut().filter(|first| !first.ranges.iter().any(is_of_family)) {
-                first.ranges.extend(free(family, &taken));
-            }
-        }
-        let mut elsewhere = BTreeMap::new();
-        for family in known.lacking(inferred) {
-            let taken = own.iter().chain(&others).flat_map(|machine| &machine.ranges);
-            let Some(range) = free(family, &taken.copied().collect::<Vec<_>>()) else { continue };
-            elsewhere.extend(range.hosts().nth(9).map(|ip| (family, ip)));
-            others.push(Machine { ranges: vec![range], ..Machine::default() });
-        }
-        let taken: BTreeSet<String> = own.iter().map(|machine| machine.name.clone()).collect();
-        let mut names = (2..).map(|number| format!("node-{number}")).filter(|name| !taken.contains(name));
-        let mut machines = own;
-        machines.extend(others.into_iter().map(|other| Machine { name: names.next().unwrap_or_default(), ..other }));
+        let mut placing = Placing::of(dumps);
+        placing.give_ranges(&known, &each, &node_ranges);
+        placing.give_addresses(&known, &each);
+        placing.give_local_ranges(known.unshown_here(inferred));
+        let elsewhere = placing.add_elsewhere(known.lacking(inferred));
+        let mut machines = placing.named();
         let is_free = |ip: &IpAddr| !known.pods.contains(ip);
         let own_range = |family: Family| machines.first()?.ranges.iter().find(|own| Family::of(own.addr()) == family);
         let here = Family::ALL
@@ -154,6 +107,93 @@ impl Surroundings {
                 .push(format!("endpoint {ip} on another node, for services whose endpoints are all on other nodes"));
         }
         assumptions
+    }
+}
+
+/// Machines as they are found: those whose rules are shown, and others.
+struct Placing {
+    own: Vec<Machine>,
+    others: Vec<Machine>,
+}
+
+impl Placing {
+    fn of(dumps: &[Dump]) -> Self {
+        let here = |dump: &Dump| {
+            let own = dump.inferred.proxy.node_port_addresses.iter().copied().filter(|ip| !ip.is_loopback());
+            Machine { name: dump.node.clone(), addresses: own.collect(), ranges: Vec::new() }
+        };
+        Self { own: dumps.iter().map(here).collect(), others: Vec::new() }
+    }
+
+    /// Ranges of pods: those that rules attribute to their own node, and the rest to others.
+    fn give_ranges(&mut self, known: &Known, each: &[Known], node_ranges: &[Option<IpNet>]) {
+        for family in Family::ALL {
+            let of_family = |range: &IpNet| Family::of(range.addr()) == family;
+            let given: BTreeSet<IpNet> = node_ranges.iter().flatten().copied().filter(of_family).collect();
+            let mut ranges = known.ranges(family, &given);
+            for ((machine, one), node_range) in self.own.iter_mut().zip(each).zip(node_ranges) {
+                let own = one.own_range(&ranges, node_range.filter(of_family));
+                machine.ranges.extend(own.map(|own| ranges.remove(own)));
+            }
+            for (number, range) in ranges.into_iter().enumerate() {
+                if self.others.len() <= number {
+                    self.others.push(Machine::default());
+                }
+                self.others[number].ranges.push(range);
+            }
+        }
+    }
+
+    /// Addresses of machines: a node that has the endpoint and no address of its family, or another machine.
+    fn give_addresses(&mut self, known: &Known, each: &[Known]) {
+        for ip in &known.machines {
+            if self.own.iter().any(|machine| machine.addresses.contains(ip)) {
+                continue;
+            }
+            let lacks_family =
+                |machine: &Machine| machine.addresses.iter().all(|own| Family::of(*own) != Family::of(*ip));
+            let mut here =
+                self.own.iter_mut().zip(each).filter(|(machine, one)| one.here.contains(ip) && lacks_family(machine));
+            match here.next() {
+                Some((machine, _)) => drop(machine.addresses.insert(*ip)),
+                None => self.others.push(Machine { addresses: BTreeSet::from([*ip]), ..Machine::default() }),
+            }
+        }
+    }
+
+    /// Where nothing shows a pod of the node, its local endpoints need a range.
+    fn give_local_ranges(&mut self, families: impl IntoIterator<Item = Family>) {
+        for family in families {
+            let taken = self.taken();
+            let is_of_family = |range: &IpNet| Family::of(range.addr()) == family;
+            if let Some(first) = self.own.first_mut().filter(|first| !first.ranges.iter().any(is_of_family)) {
+                first.ranges.extend(free(family, &taken));
+            }
+        }
+    }
+
+    /// Adds a machine for endpoints of each family that are elsewhere. Returns their addresses.
+    fn add_elsewhere(&mut self, families: impl IntoIterator<Item = Family>) -> BTreeMap<Family, IpAddr> {
+        let mut elsewhere = BTreeMap::new();
+        for family in families {
+            let Some(range) = free(family, &self.taken()) else { continue };
+            elsewhere.extend(range.hosts().nth(9).map(|ip| (family, ip)));
+            self.others.push(Machine { ranges: vec![range], ..Machine::default() });
+        }
+        elsewhere
+    }
+
+    fn taken(&self) -> Vec<IpNet> {
+        self.own.iter().chain(&self.others).flat_map(|machine| &machine.ranges).copied().collect()
+    }
+
+    /// All machines; those without a name get one.
+    fn named(self) -> Vec<Machine> {
+        let Self { own: mut machines, others } = self;
+        let taken: BTreeSet<String> = machines.iter().map(|machine| machine.name.clone()).collect();
+        let mut names = (2..).map(|number| format!("node-{number}")).filter(|name| !taken.contains(name));
+        machines.extend(others.into_iter().map(|other| Machine { name: names.next().unwrap_or_default(), ..other }));
+        machines
     }
 }
 

@@ -120,8 +120,8 @@ const STARTS: [&str; 109] = [
     "xt",
 ];
 
-/// The words that may follow what is understood of a rule: operators, and options of statements.
-const GOES_ON: [&str; 38] = [
+/// The words that may follow what is understood of a rule: operators, options of statements, and fields (`counter name tcp dport map`).
+const GOES_ON: [&str; 44] = [
     "!=",
     "&",
     "*",
@@ -160,7 +160,16 @@ const GOES_ON: [&str; 38] = [
     "xor",
     "level",
     "group",
+    "daddr",
+    "dport",
+    "options",
+    "saddr",
+    "sequence",
+    "sport",
 ];
+
+/// The names of protocols that start with a digit.
+const ETHERTYPES: [&str; 2] = ["8021ad", "8021q"];
 
 /// Whether rules start with this word.
 fn starts_rule(word: &str) -> bool {
@@ -182,8 +191,16 @@ pub(in crate::nftables) fn fault(words: &[Word<'_>], is_first: bool) -> Option<(
 
 /// Whether a word that starts with a digit is a value: a number, a time, an address, or a range or pair of them.
 fn is_value(word: &str) -> bool {
-    if !word.starts_with(|letter: char| letter.is_ascii_digit()) {
+    let word = word.trim_end_matches(')');
+    if !word.starts_with(|letter: char| letter.is_ascii_digit()) || ETHERTYPES.contains(&word) {
         return true;
+    }
+    // An element of a map: `25:accept`.
+    if let Some((key, value)) = word.split_once(':')
+        && value.starts_with(|letter: char| letter.is_ascii_lowercase())
+        && !value.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b':')
+    {
+        return is_value(key);
     }
     // `2001:db8::1`, `00:11:22:33:44:55`, `10.0.0.1:80`
     if word.contains(':') {
@@ -236,7 +253,11 @@ mod tests {
     #[case::time("add @s { ip saddr timeout 1h30m5s500ms }", None)]
     #[case::ports("redirect to :1024-2000", None)]
     #[case::zone("ct zone set 5", None)]
+    #[case::parentheses("ct mark set (meta mark | 0x10) << 8", None)]
+    #[case::protocol("meta protocol { ip, 8021q }", None)]
+    #[case::element("tcp dport vmap { 25:accept, 28:drop }", None)]
     #[case::noise("x=1 y=2 z", Some("x=1"))]
+    #[case::element_of_no_number("tcp dport vmap { 2z:accept }", Some("2z:accept"))]
     #[case::log("<3>eth0: link-down", Some("<3>eth0:"))]
     #[case::rest_of_a_wrapped_rule("mark-for-masquerade", Some("mark-for-masquerade"))]
     #[case::operator("== 3 accept", Some("=="))]
@@ -254,6 +275,7 @@ mod tests {
     #[rstest]
     #[case::operator("| established accept", false)]
     #[case::option("persistent", false)]
+    #[case::field("dport map { 443 : \"cnt1\" }", false)]
     #[case::noise("zz drop", true)]
     fn what_goes_on_behind_known_words_may(#[case] text: &str, #[case] expected: bool) {
         let words: Vec<Word<'_>> = Words::of(text).all().collect();

@@ -220,7 +220,8 @@ impl Proxy {
         // A node that is not there yet has no rules.
         let Some(node) = cluster.node(&self.node) else { return Ok(()) };
         for family in Family::ALL.into_iter().filter(|family| node.internal_ip(*family).is_some()) {
-            install(Rules::generate(&cluster, node, family)?, family)?;
+            let before = self.cluster.node(&self.node).map(|node| Rules::generate(&self.cluster, node, family));
+            install(Rules::generate(&cluster, node, family)?, before.transpose()?, family)?;
         }
         if let Cleanup::Calls(calls) = cleanup(&self.cluster, &cluster, node)? {
             for call in calls {
@@ -238,9 +239,10 @@ impl Proxy {
 }
 
 /// Puts rules in place of those of the last sync; others of iptables stay.
-fn install(rules: Rules, family: Family) -> Result<(), Failure> {
+fn install(rules: Rules, before: Option<Rules>, family: Family) -> Result<(), Failure> {
     if rules.mode() == ProxyMode::Nftables {
-        return execute("nft", &["-f", "-"], &rules.print_sync()).map(drop);
+        let text = before.map_or_else(|| rules.print_sync(), |before| rules.print_sync_after(&before));
+        return execute("nft", &["-f", "-"], &text).map(drop);
     }
     let (save, restore) = match family {
         Family::Ipv4 => ("iptables-save", "iptables-restore"),

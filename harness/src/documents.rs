@@ -21,6 +21,12 @@ pub struct Document {
 }
 
 impl Document {
+    /// Whether installing these rules replaces those of another document: they are in the same tables.
+    pub(crate) fn replaces(&self, other: &Self) -> bool {
+        let tables = |one: &Self| (one.family, one.rules.mode(), one.is_other_tables());
+        self.netns == other.netns && tables(self) == tables(other)
+    }
+
     /// Whether these rules apply to packets of a family: other tables of nftables may be of both families.
     pub(crate) fn applies_to(&self, family: Family) -> bool {
         self.is_other_tables() || self.family == family

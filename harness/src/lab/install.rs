@@ -10,7 +10,7 @@ use crate::documents::Document;
 use crate::text::shortened;
 
 /// Installs documents, each replacing the content of its tables, several at the same time and while `meanwhile` runs; those of
-/// one namespace one after the other, as they come.
+/// one namespace one after the other, as they come. `before` are those of a sync before that remember clients.
 /// Returns what `meanwhile` returns.
 ///
 /// # Errors
@@ -21,6 +21,7 @@ use crate::text::shortened;
 pub(super) fn install_all<T>(
     namespaces: &[Namespace],
     documents: &[Document],
+    before: &[Document],
     backend: Backend,
     meanwhile: impl FnOnce() -> Result<T, LabError>,
 ) -> Result<T, LabError> {
@@ -28,7 +29,12 @@ pub(super) fn install_all<T>(
     let placed = found.collect::<Result<Vec<_>, LabError>>()?;
     let together = placed.chunk_by(|(_, one), (_, next)| one.netns == next.netns);
     let calls = together.map(|documents| {
-        move || documents.iter().try_for_each(|(namespace, document)| install(namespace, document, backend))
+        move || {
+            documents.iter().try_for_each(|(namespace, document)| {
+                let before = before.iter().find(|before| before.replaces(document));
+                install(namespace, document, before, backend)
+            })
+        }
     });
     programs::during(meanwhile, calls)
 }
@@ -38,8 +44,16 @@ pub(super) fn install_all<T>(
 /// # Errors
 ///
 /// As [`install_all`].
-pub(super) fn install(namespace: &Namespace, document: &Document, backend: Backend) -> Result<(), LabError> {
-    let text = document.rules.print_sync();
+pub(super) fn install(
+    namespace: &Namespace,
+    document: &Document,
+    before: Option<&Document>,
+    backend: Backend,
+) -> Result<(), LabError> {
+    let text = match before {
+        Some(before) => document.rules.print_sync_after(&before.rules),
+        None => document.rules.print_sync(),
+    };
     nfacct::create(namespace, &document.rules)?;
     load(namespace, document, &text, backend)?;
     installed::check(namespace, document, &text, backend)
@@ -103,7 +117,7 @@ mod tests {
     fn rules_for_an_unknown_namespace_are_an_error() {
         let rules = Arc::new(RuleSet::new(Family::Ipv4).into());
         let document = Document { netns: "node/nowhere".to_owned(), family: Family::Ipv4, rules };
-        let installed = install_all(&[], &[document], Backend::System, || Ok(()));
+        let installed = install_all(&[], &[document], &[], Backend::System, || Ok(()));
         let error = installed.expect_err("there is no such namespace");
         assert_eq!(error.to_string(), "the lab has no network namespace node/nowhere");
     }

@@ -46,7 +46,7 @@ fn forget_clients(namespace: &Namespace, document: &Document, backend: Backend) 
             let tables = document.rules.iptables().into_iter().flat_map(|rules| &rules.tables);
             let emptied: String = tables.map(|table| format!("*{}\nCOMMIT\n", table.name)).collect();
             install::load(namespace, document, &emptied, backend)?;
-            install::install(namespace, document, backend)
+            install::install(namespace, document, None, backend)
         }
         emptied => emptied.map_err(|source| LabError::Sandbox { what: "emptying the lists of recent", source }),
     }

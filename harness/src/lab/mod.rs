@@ -119,10 +119,10 @@ impl Lab {
         };
         let others = if documents.iter().any(|document| document.rules.needs_interfaces()) {
             let others = join()?;
-            install::install_all(&namespaces, documents, backend, || Ok(()))?;
+            install::install_all(&namespaces, documents, &[], backend, || Ok(()))?;
             others
         } else {
-            install::install_all(&namespaces, documents, backend, join)?
+            install::install_all(&namespaces, documents, &[], backend, join)?
         };
         namespaces.extend(others);
         let cpu = barrier::stay_on_one_cpu();
@@ -155,10 +155,10 @@ impl Lab {
 
     /// What installs documents from another thread, while this one goes on with the lab.
     pub(crate) fn installer(&mut self, documents: &[Document]) -> Installer {
-        let tables = |one: &Document| (one.netns.clone(), one.family, one.rules.mode(), one.is_other_tables());
-        self.remembering.retain(|old| !documents.iter().any(|new| tables(old) == tables(new)));
+        let before = self.remembering.clone();
+        self.remembering.retain(|old| !documents.iter().any(|new| new.replaces(old)));
         self.remembering.extend(memory::remembering(documents));
-        Installer { namespaces: Arc::clone(&self.namespaces), backend: self.backend }
+        Installer { namespaces: Arc::clone(&self.namespaces), before, backend: self.backend }
     }
 
     /// Whether the lab has a namespace of this name.
@@ -291,6 +291,8 @@ impl Drop for Lab {
 /// Installs documents in a lab's namespaces, from any thread.
 pub(crate) struct Installer {
     namespaces: Arc<Vec<Namespace>>,
+    /// What remembered clients before.
+    before: Vec<Document>,
     backend: Backend,
 }
 
@@ -301,7 +303,7 @@ impl Installer {
     ///
     /// As [`Lab::install`].
     pub(crate) fn install(&self, documents: &[Document]) -> Result<(), LabError> {
-        install::install_all(&self.namespaces, documents, self.backend, || Ok(()))
+        install::install_all(&self.namespaces, documents, &self.before, self.backend, || Ok(()))
     }
 
     /// Deletes from a namespace's connection table what a kube-proxy deletes after a change.

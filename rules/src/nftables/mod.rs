@@ -35,7 +35,7 @@ pub use numgen::{Numgen, NumgenMode};
 pub use parse::{ErrorPlace, OtherTable, ParseError, Parsed, SourceLines, TableName, parse, parse_all};
 pub use print::print_key;
 pub use print::{print, print_rule, print_sync};
-pub(crate) use print::{print_element, print_verdict};
+pub(crate) use print::{print_deleted_sets, print_element, print_verdict};
 pub use ranges::AddressRange;
 pub use statements::{MarkChange, Statement};
 pub(crate) use text::family as print_family;

@@ -39,6 +39,21 @@ pub fn print_sync(rules: &Ruleset) -> String {
     out + &print(rules)
 }
 
+/// The commands that delete the dynamic sets of an earlier sync that a later one has no more, to be run with it: kube-proxy deletes the
+/// affinity set of an endpoint that is gone at once, so that no client is sent back to it when it returns.
+pub(crate) fn print_deleted_sets(before: &Ruleset, after: &Ruleset) -> String {
+    let mut out = String::new();
+    for table in &after.tables {
+        let is_same = |old: &&Table| (old.family, &old.name) == (table.family, &table.name);
+        let family = family(table.family);
+        let old = before.tables.iter().filter(is_same).flat_map(|old| &old.sets);
+        for set in old.filter(|old| old.dynamic.is_some() && !table.sets.iter().any(|set| set.name == old.name)) {
+            let _ = writeln!(out, "delete {} {family} {} {}", set.kind.as_str(), table.name, set.name);
+        }
+    }
+    out
+}
+
 fn without_elements(table: &Table) -> Table {
     let sets = table.sets.iter().map(|set| Set { elements: Vec::new(), ..set.clone() });
     Table { sets: sets.collect(), ..table.clone() }

@@ -143,6 +143,18 @@ impl Rules {
         }
     }
 
+    /// The same where the tables have the rules of a sync before. What that one remembered of clients stays, but for sets that are not
+    /// used any more.
+    pub fn print_sync_after(&self, before: &Self) -> String {
+        let deleted = match (before, self) {
+            (Self::Nftables(before), Self::Nftables(after)) => {
+                nftables::print_deleted_sets(&before.rules, &after.rules)
+            }
+            _ => String::new(),
+        };
+        self.print_sync() + &deleted
+    }
+
     /// Whether there is any rule.
     pub fn has_rules(&self) -> bool {
         let of_nftables = |parsed: &nftables::Parsed| {

@@ -49,3 +49,21 @@ fn what_is_installed_is_what_was_parsed() {
     let expected = "*nat\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -p tcp -m ttl --ttl-lt 5 -j RETURN\nCOMMIT\n";
     assert_eq!(rules.print_sync(), expected);
 }
+
+/// As kube-proxy does: an endpoint that comes back knows no clients.
+#[test]
+fn sets_of_clients_that_are_not_used_any_more_are_deleted() {
+    let tables = |sets: &[&str]| {
+        let set = |name: &&str| {
+            format!("set {name} {{\n type ipv4_addr\n size 65535\n flags dynamic,timeout\n timeout 3h\n }}\n")
+        };
+        let text: String = sets.iter().map(set).collect();
+        let text = format!("table ip kube-proxy {{\n set cluster-ips {{\n type ipv4_addr\n }}\n{text}}}\n");
+        Rules::parse(ProxyMode::Nftables, Family::Ipv4, &text).expect("tables")
+    };
+    let (before, after) = (tables(&["affinity-a", "affinity-b"]), tables(&["affinity-b"]));
+    let deleted = |after: &Rules, before| after.print_sync_after(before).replacen(&after.print_sync(), "", 1);
+    assert_eq!(deleted(&after, &before), "delete set ip kube-proxy affinity-a\n");
+    assert_eq!(deleted(&before, &after), "");
+    assert_eq!(iptables("-j ACCEPT").print_sync_after(&before).matches("delete").count(), 0);
+}

@@ -22,7 +22,7 @@ use svclab::scenario::{self, Flows, Tests, no_such_step};
 
 /// Compute the exact share of new connections that each endpoint of a Service gets, and find defects.
 ///
-/// Exits with status 1 if shares are unknown or there is a defect: uneven probabilities; rules that are missing, duplicated or
+/// Exits with 1 if shares are unknown or there is a defect: uneven probabilities; rules that are missing, duplicated or
 /// unreachable; connections that get no endpoint or are handled differently; an endpoint's chain that translates another
 /// protocol or address; session affinity that does not return clients to their endpoint.
 #[derive(Debug, clap::Args)]

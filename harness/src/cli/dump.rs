@@ -20,7 +20,7 @@ use svclab::evidence::Evidence;
 use svclab::output::{Destination, Place};
 use svclab::text::{counted, json, one_line, printable, reason};
 
-/// Read what was sent: a file, a folder, an archive or a whole issue in Markdown.
+/// Work with dumps: rules, listings and logs of a node, in files, folders, archives or a whole issue in Markdown.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -1,4 +1,4 @@
-//! What the commands that build labs share: options, privileges, exit status.
+//! What the commands that build labs share: options, privileges, exit codes.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ impl From<BackendArgs> for Backend {
 /// Options of commands that go through all classes of packets.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(super) struct ClassArgs {
-    /// Examine at most N classes of packets: more take more time and memory. If classes are left out, the result is a failure.
+    /// Examine at most N classes of packets, to limit time and memory. If there are more, the result is a failure.
     #[arg(long, value_name = "N", default_value_t = verify::MOST_CLASSES, value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) most_classes: u32,
 }
@@ -51,8 +51,8 @@ pub(super) struct ClassArgs {
 /// Options of commands that judge scenarios, or what is made one, as a whole.
 #[derive(Debug, clap::Args)]
 pub(super) struct SubjectArgs {
-    /// Scenario files, or folders that contain them; or files with Kubernetes objects, or with all rules of a node as
-    /// printed by `iptables-save` or `nft list ruleset`. Only the initial state of the cluster is examined.
+    /// Scenario files or folders of them, files with Kubernetes objects, or dumps: rules of a node, an issue, a folder or an archive.
+    /// Only the initial state of the cluster is examined.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]

@@ -47,7 +47,7 @@ use svclab::input::{Diagnostics, Reach};
 use svclab::scenario::{self, Note, Scenario, Tests};
 use svclab::text::{harmless, reason};
 
-/// The exit status of a command. The numbers are part of the interface.
+/// The exit code of a command. The numbers are part of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// All held.
@@ -93,9 +93,10 @@ struct Cli {
 const EXIT_CODES: &str = "\
 Exit codes:
   0    success
-  1    an expectation failed (run), sources disagree (verify, explain --live), a mutant
-       survived (mutate), rules differ (rules --diff), traffic changes (diff), or shares
-       have a defect or are unknown (cascade)
+  1    a test failed (run, report), sources disagree (verify, explain --live), a mutant
+       survived (mutate), rules differ (rules --diff), traffic changes (diff), shares have
+       a defect or are unknown (cascade), a finding (dump lint), no failure to keep
+       (dump minimize), or a result that reads or behaves differently (dump anonymize)
   2    invalid input: usage, scenario, rules, or a filter that selects no test
   3    the environment lacks something (see `svclab doctor`), or output cannot be written
   4    internal error, or flow counts that disagree with the counters of the rules

@@ -27,8 +27,8 @@ pub(super) struct ProxyArgs {
     /// NAME=PATH is the program of nodes that have `proxy: {program: NAME}`. Give the option several times for several programs.
     #[arg(long, value_name = "[NAME=]PATH")]
     kube_proxy: Vec<PathBuf>,
-    /// The same with another program: its command line, in which `{kubeconfig}`, `{config}` (a KubeProxyConfiguration) and `{node}`
-    /// are replaced. Its words are separated by spaces.
+    /// Like `--kube-proxy`, for any program that writes rules: its command line, words separated by spaces, in which `{kubeconfig}`,
+    /// `{config}` (a KubeProxyConfiguration) and `{node}` are replaced.
     #[arg(long, value_name = "COMMAND")]
     proxy_command: Option<String>,
     /// The time that a program may take to write the rules of new objects, and to print its release

@@ -57,8 +57,8 @@ pub(crate) struct Args {
     /// `-j`; `-` for standard input).
     ///
     /// Differences are reported for services and endpoints: `missing` means missing in FILE, `unexpected` means only in
-    /// FILE. The exit status is 1 if there are any. Rules that are not kube-proxy's are counted; -v also lists their
-    /// differences, which do not affect the exit status.
+    /// FILE. The exit code is 1 if there are any. Rules that are not kube-proxy's are counted; -v also lists their
+    /// differences, which do not affect the exit code.
     ///
     /// Without FILE: those of --kube-proxy.
     #[arg(long, value_name = "FILE", num_args = 0..=1)]

@@ -181,5 +181,5 @@ if ! tar -C "$folder" -czf "$folder/archive" "$node" && ! tar -C "$folder" -cf "
 fi
 if [ "$archive" = - ]; then cat "$folder/archive"; else mv -f "$folder/archive" "$archive"; fi || exit 3
 [ "$(id -u)" = 0 ] || echo "not run as root: rules and connections may be missing" >&2
-[ -z "$failed" ] || echo "failed, with exit codes:$failed" >&2
+[ -z "$failed" ] || echo "commands that failed (exit code):$failed" >&2
 [ "$archive" = - ] || echo "$archive"

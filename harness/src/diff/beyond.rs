@@ -67,7 +67,7 @@ pub(super) fn firewall(
         format!("{} on {}: was {was}, is {is}", counted(number, "class"), counted(nodes.len(), "node"))
     });
     let is_other_mode = sides[0].scenario.cluster.proxy.mode != sides[1].scenario.cluster.proxy.mode;
-    let what = "a firewall of a node that drops by default, should there be one, gets other packets".to_owned();
+    let what = "a firewall of a node that drops by default, if there is one, sees other packets".to_owned();
     let rest = is_cut.then(|| "not all classes were compared".to_owned());
     let details = details.chain(rest).collect();
     Ok(Some(Note { code: "firewall", what, details, known: is_other_mode.then_some(FIREWALL) }))

@@ -28,7 +28,7 @@ pub(crate) enum Fate {
         /// How.
         how: Rejection,
         /// Whether only because no process listens.
-        is_unheard: bool,
+        has_no_listener: bool,
     },
     /// It is lost on a node.
     DroppedOnNode,
@@ -99,7 +99,7 @@ impl Fate {
                     RejectKind::PortUnreachable => Rejection::PortUnreachable,
                     _ => Rejection::Other,
                 };
-                Self::Rejected { how, is_unheard: *cause == Cause::NoListener }
+                Self::Rejected { how, has_no_listener: *cause == Cause::NoListener }
             }
             PredictedOutcome::Dropped { at, .. } => match at.split_once('/') {
                 Some(("node", _)) => Self::DroppedOnNode,
@@ -130,13 +130,13 @@ impl Fate {
                 };
                 format!("delivered{untranslated}{masqueraded}{reply}")
             }
-            Self::Rejected { how, is_unheard } => {
+            Self::Rejected { how, has_no_listener } => {
                 let how = match how {
                     Rejection::TcpReset => "-tcp-reset",
                     Rejection::PortUnreachable => "-port-unreachable",
                     Rejection::Other => "",
                 };
-                format!("rejected{how}{}", if is_unheard { "-no-listener" } else { "" })
+                format!("rejected{how}{}", if has_no_listener { "-no-listener" } else { "" })
             }
             Self::DroppedOnNode => "dropped".to_owned(),
             Self::DroppedOnPod => "dropped-on-a-pod".to_owned(),
@@ -166,13 +166,13 @@ impl fmt::Display for Fate {
                     Reply::Lost => ", replies lost",
                 })
             }
-            Self::Rejected { how, is_unheard } => {
+            Self::Rejected { how, has_no_listener } => {
                 f.write_str(match how {
                     Rejection::TcpReset => "rejected with a TCP reset",
                     Rejection::PortUnreachable => "rejected with ICMP port unreachable",
                     Rejection::Other => "rejected",
                 })?;
-                f.write_str(if is_unheard { ", as no process listens" } else { "" })
+                f.write_str(if has_no_listener { " (no listener)" } else { "" })
             }
             Self::DroppedOnNode => f.write_str("dropped on the node"),
             Self::DroppedOnPod => f.write_str("dropped on a pod"),

@@ -75,7 +75,7 @@ pub(super) const INVALID: Known = Known {
 /// Of packets that a firewall of the node would drop.
 pub(super) const FIREWALL: Known = Known {
     code: "nftables-no-firewall-holes",
-    what: "nftables mode makes no holes in a node's firewall: what a firewall drops stays dropped",
+    what: "nftables mode does not bypass a node's firewall: what a firewall drops stays dropped",
     document: MIGRATING,
 };
 
@@ -320,7 +320,7 @@ const TABLE: &[Row] = &[
         fits: with(&[Trait::IpModeProxy]),
         known: Known {
             code: "1.30-ip-mode",
-            what: "load-balancer addresses with ipMode Proxy are left to the load balancer",
+            what: "kube-proxy does not handle load-balancer addresses with ipMode Proxy",
             document: kep!("1860-kube-proxy-IP-node-binding"),
         },
     },

@@ -22,7 +22,7 @@ pub fn render(path: &Path, evidence: &Evidence, settings: Settings) -> String {
         page.line(0, format!("{place}  {words}: {}{command}", contents(piece)));
         for mending in &piece.mended {
             let lines = counted(mending.lines, "line");
-            page.line(2, format!("mended: {}, {lines}, first line {}", mending.how.words(), mending.first_line));
+            page.line(2, format!("repaired: {}, {lines}, first line {}", mending.how.words(), mending.first_line));
         }
     }
     if !evidence.unread.is_empty() {

@@ -40,7 +40,7 @@ pub(super) fn marks(mark: &str) -> String {
 }
 
 pub(super) fn flips_mark(bits: u32) -> String {
-    format!("flips the mark's bits {bits:#x}")
+    format!("inverts the mark's bits {bits:#x}")
 }
 
 pub(super) fn translates_destination(to: &str) -> String {

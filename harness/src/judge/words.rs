@@ -32,13 +32,13 @@ pub(crate) fn expected_parts(probe: &Probe, expectation: &Expectation, sender: &
     [outcome, source, reply, balance, affinity].into_iter().flatten().collect()
 }
 
-/// An observation in a line: `delivered to pod/nginx at 10.244.2.2:80 from 10.244.1.3:37328, answered from 10.96.34.82:80`.
+/// An observation in a line: `delivered to pod/nginx at 10.244.2.2:80 from 10.244.1.3:37328, reply from 10.96.34.82:80`.
 pub(crate) fn observed_words(observation: &Observation) -> String {
     match observation {
         Observation::Flow(seen) => {
             let outcome = observed_outcome(&seen.outcome);
             match seen.reply {
-                Some(reply) => format!("{outcome}, answered from {reply}"),
+                Some(reply) => format!("{outcome}, reply from {reply}"),
                 None => outcome,
             }
         }

@@ -53,7 +53,7 @@ fn effect(view: &View<'_>, fact: &Fact) -> Option<(Severity, &'static str)> {
         }
         Fact::Translation(endpoint) if is_shown(endpoint) => Some((
             Severity::Error,
-            "connections that are led to this endpoint come back untranslated: they go to the endpoint behind it, or are lost",
+            "connections that jump to this endpoint's chain return without DNAT: they go on to the next endpoint, or are lost",
         )),
         Fact::Endpoint(_, endpoint) if is_shown(endpoint) => {
             Some((Severity::Error, "the endpoint gets no connections, and the others get more than their share"))

@@ -127,7 +127,7 @@ fn effect(cascade: &Cascade, kind: &Kind) -> String {
         }
         Kind::Affinity(_) => format!("clients of {to} do not come back to their endpoint"),
         Kind::FiveDigits { .. } => format!("the shares of {to} are slightly uneven"),
-        _ => format!("{to} are not shared out evenly, or some get no endpoint"),
+        _ => format!("{to} are not balanced evenly, or some reach no endpoint"),
     }
 }
 

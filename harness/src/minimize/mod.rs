@@ -97,7 +97,7 @@ pub enum MinimizeError {
     #[error("what is left cannot be written as a scenario")]
     Unwritten(Box<Diagnostics>),
     /// What is left is no longer that failure once it is written.
-    #[error("what is left no longer fails once it is written as a scenario")]
+    #[error("the minimized scenario no longer fails once it is written and read back")]
     Lost,
 }
 
@@ -130,7 +130,7 @@ fn keep(class: FailingClass, whole: &Scenario, choice: &Choice) -> Result<Minimi
     let small = reduce::reduce(whole.clone(), &mut judge);
     let named = Scenario { name: class.to_string(), ..small };
     let origin = printable(&whole.file);
-    let comment = format!("What is left of {origin} of a failing class: {}, {}.", class.flow, class.what);
+    let comment = format!("Minimized from {origin}; failing flow: {}, {}.", class.flow, class.what);
     let text = scenario::print(&named, &[comment], &[]);
     let read = parse_alone(&text, &whole.file)?;
     if !judge.shows(&read) {

@@ -48,7 +48,7 @@ const COLUMNS: [Column; 7] = [
     },
     Column {
         heading: "missed",
-        meaning: "verify fails, and no test",
+        meaning: "verify fails, but no test does",
         count: |of| of.missed_by_tests,
         shown: Shown::WithTests,
     },

@@ -116,7 +116,7 @@ impl fmt::Display for PredictedOutcome {
             Self::Rejected { at, cause, .. } => write!(f, "rejected on {at}: {cause}"),
             Self::Dropped { at, cause, rejected_at: None } => write!(f, "{}: {cause}", drop_words(at)),
             Self::Dropped { at, cause, rejected_at: Some(place) } => {
-                write!(f, "rejected on {place}, and the sender does not hear of it: {}: {cause}", drop_words(at))
+                write!(f, "rejected on {place}, but the sender does not receive it: {}: {cause}", drop_words(at))
             }
             Self::Unknown { rule, why } => write!(f, "unknown: {why}; {rule}"),
         }
@@ -142,9 +142,9 @@ pub(crate) enum PredictedReply {
 impl fmt::Display for PredictedReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::From(address) => write!(f, "answered from {address}"),
-            Self::Lost { at, cause } => write!(f, "the answer is lost on {at}: {cause}"),
-            Self::Unknown(rule) => write!(f, "the answer is unknown because of {rule}"),
+            Self::From(address) => write!(f, "reply from {address}"),
+            Self::Lost { at, cause } => write!(f, "the reply is lost on {at}: {cause}"),
+            Self::Unknown(rule) => write!(f, "the reply is unknown because of {rule}"),
         }
     }
 }
@@ -227,11 +227,11 @@ impl fmt::Display for Cause {
             Self::NoNeighbour => "no host on the link has the address",
             Self::NotItsAddress => "its receiver has another address",
             Self::Martian => "the kernel accepts no such address there (martian)",
-            Self::ReversePath => "rp_filter: answers would leave another way",
+            Self::ReversePath => "rp_filter: replies would leave by another interface",
             Self::NotForwarding => "the machine does not forward",
             Self::NoHairpin => "the bridge's port has no hairpin mode",
             Self::NoAddress => "MASQUERADE finds no address",
-            Self::TooManyHops => "it goes in a loop until its time to live is over",
+            Self::TooManyHops => "it loops until its TTL is exceeded",
         })
     }
 }

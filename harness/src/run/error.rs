@@ -120,7 +120,7 @@ impl RunError {
             }
             Self::Flows { span, .. } => (Cause::Input, None, Some(span)),
             Self::TooManyFlows { span, .. } => {
-                let help = "Set a number of flows instead of `auto`; the report says which bias they can find.";
+                let help = "Set a number of flows instead of `auto`; the report states the smallest bias that they can detect.";
                 (Cause::Input, Some(help.to_owned()), Some(span))
             }
             Self::Unwalkable(_) => (Cause::Input, None, None),

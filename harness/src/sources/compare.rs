@@ -79,7 +79,7 @@ impl Comparison {
         let Question { to, protocol, .. } = flow.question;
         match (owner, seen) {
             (Owner::Node(_), FlowOutcome::Rejected(kind)) => is_kind(Rejection::NoListener, *protocol, *kind),
-            (Owner::Node(node), FlowOutcome::Dropped { at, is_unheard: true, .. }) => {
+            (Owner::Node(node), FlowOutcome::Dropped { at, has_no_listener: true, .. }) => {
                 *protocol == Protocol::Sctp && is_on(Some(node), at)
             }
             (Owner::Node(_) | Owner::Outside, FlowOutcome::Delivered { destination, .. }) => destination == to,
@@ -87,9 +87,9 @@ impl Comparison {
                 destination == to && self.admits_source(promised, flow, source.ip(), *destination)
             }
             // Where a machine outside of the cluster has the address, it leads there.
-            (Owner::Outside, FlowOutcome::Dropped { is_astray, .. }) => {
+            (Owner::Outside, FlowOutcome::Dropped { is_beyond_rules, .. }) => {
                 let leads_into_cluster = || self.pod_ranges.iter().any(|range| range.contains(&to.ip()));
-                !self.outside.contains(&to.ip()) && (*is_astray || leads_into_cluster())
+                !self.outside.contains(&to.ip()) && (*is_beyond_rules || leads_into_cluster())
             }
             // A router may have no route; only the host with the address can reject a closed port.
             (Owner::Outside, FlowOutcome::Rejected(kind)) => {
@@ -121,11 +121,11 @@ impl Comparison {
             (promised, Some(FlowOutcome::Delivered { at, source, destination, reply })) => {
                 let (promised_source, promised_reply) = promised_ends(promised, destination);
                 let source = match promised_source {
-                    Some(Source::PreservedOrNode(_)) => "anybody".to_owned(),
-                    _ => self.lender(source.ip(), destination),
+                    Some(Source::PreservedOrNode(_)) => "any source".to_owned(),
+                    _ => self.source_owner(source.ip(), destination),
                 };
                 let reply = match promised_reply {
-                    Reply::FromDestination => format!("answered from {reply:?}"),
+                    Reply::FromDestination => format!("reply from {reply:?}"),
                     Reply::PastTheNode | Reply::UpToNetwork => "answered or not".to_owned(),
                 };
                 format!("delivered to {at} at {destination}, from {source}, {reply}")
@@ -135,7 +135,7 @@ impl Comparison {
     }
 
     /// The owner of a source address: a node, or else only the address itself.
-    pub(super) fn lender(&self, source: IpAddr, at: SocketAddr) -> String {
+    pub(super) fn source_owner(&self, source: IpAddr, at: SocketAddr) -> String {
         let at = if source.is_loopback() { at.ip() } else { source };
         let node = self.nodes.iter().find(|(_, own)| own.contains(&at));
         node.map_or_else(|| source.to_string(), |(name, _)| format!("node {name}"))
@@ -195,7 +195,7 @@ impl Comparison {
     }
 }
 
-/// The source that is promised to the receiver at a destination, where there is one, and whether the answer is promised.
+/// The source that is promised to the receiver at a destination, where there is one, and whether a reply is promised.
 fn promised_ends(promised: &PromisedOutcome, destination: SocketAddr) -> (Option<&Source>, Reply) {
     match promised {
         promised @ PromisedOutcome::Delivered { .. } => {

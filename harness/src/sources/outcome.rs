@@ -24,15 +24,15 @@ pub(crate) enum FlowOutcome {
     },
     /// The sender got a rejection.
     Rejected(RejectKind),
-    /// It was lost in silence.
+    /// It was dropped silently.
     Dropped {
         /// Where: a node, a pod with rules of its own, or the underlay and what is behind it.
         at: String,
         /// Whether it went where its address leads: it had left the cluster, or no rule dropped it.
-        is_astray: bool,
+        is_beyond_rules: bool,
         /// Whether it got to a machine where no process listens at the port, and whose kernel left the answer to a process that reads
         /// packets of its protocol for all ports, as one that speaks SCTP without the kernel.
-        is_unheard: bool,
+        has_no_listener: bool,
         /// Whether a kernel rejected its addresses on the way, so that it reached no further node.
         is_martian: bool,
     },
@@ -55,9 +55,9 @@ impl FlowOutcome {
             PredictedOutcome::Rejected { kind, .. } => Self::Rejected(*kind),
             PredictedOutcome::Dropped { at, cause, rejected_at } => {
                 let at = rejected_at.as_ref().unwrap_or(at).clone();
-                let is_astray = !is_in_cluster(&at) || !cause.is_of_a_rule();
-                let (is_unheard, is_martian) = (*cause == Cause::NoListener, *cause == Cause::Martian);
-                Self::Dropped { at, is_astray, is_unheard, is_martian }
+                let is_beyond_rules = !is_in_cluster(&at) || !cause.is_of_a_rule();
+                let (has_no_listener, is_martian) = (*cause == Cause::NoListener, *cause == Cause::Martian);
+                Self::Dropped { at, is_beyond_rules, has_no_listener, is_martian }
             }
             PredictedOutcome::Unknown { .. } => return None,
         })
@@ -86,7 +86,7 @@ impl FlowOutcome {
             }
             ObservedOutcome::Rejected(rejection) => Self::Rejected(rejection.kind),
             ObservedOutcome::Dropped { at, has_left } => {
-                Self::Dropped { at: at.clone(), is_astray: *has_left, is_unheard: false, is_martian: false }
+                Self::Dropped { at: at.clone(), is_beyond_rules: *has_left, has_no_listener: false, is_martian: false }
             }
         }
     }
@@ -95,12 +95,12 @@ impl FlowOutcome {
     pub(crate) fn explain(&mut self, outcome: &PredictedOutcome) {
         let predicted = Self::predicted(outcome).filter(|predicted| predicted.is_like(self));
         if let (
-            Self::Dropped { is_astray, is_unheard, is_martian, .. },
-            Some(Self::Dropped { is_astray: goes, is_unheard: ends, is_martian: is_rejected, .. }),
+            Self::Dropped { is_beyond_rules, has_no_listener, is_martian, .. },
+            Some(Self::Dropped { is_beyond_rules: goes, has_no_listener: ends, is_martian: is_rejected, .. }),
         ) = (self, predicted)
         {
-            *is_astray |= goes;
-            *is_unheard |= ends;
+            *is_beyond_rules |= goes;
+            *has_no_listener |= ends;
             *is_martian |= is_rejected;
         }
     }
@@ -134,8 +134,8 @@ impl fmt::Display for FlowOutcome {
             Self::Delivered { at, source, destination, reply } => {
                 write!(f, "delivered to {at} at {destination}, from {source}, ")?;
                 match reply {
-                    Some(reply) => write!(f, "answered from {reply}"),
-                    None => f.write_str("no answer arrives"),
+                    Some(reply) => write!(f, "reply from {reply}"),
+                    None => f.write_str("no reply arrives"),
                 }
             }
             Self::Rejected(kind) => write!(f, "rejected: {}", kind_words(*kind)),
@@ -150,7 +150,7 @@ impl fmt::Display for FlowOutcome {
 pub(crate) fn outcome_words(outcome: &PredictedOutcome) -> String {
     match FlowOutcome::predicted(outcome) {
         Some(FlowOutcome::Delivered { at, source, destination, reply }) => {
-            let reply = reply.map_or("no answer arrives".to_owned(), |reply| format!("answered from {reply}"));
+            let reply = reply.map_or("no reply arrives".to_owned(), |reply| format!("reply from {reply}"));
             format!("delivered to {at} at {destination}, from {}, {reply}", source.ip())
         }
         Some(seen) => seen.to_string(),

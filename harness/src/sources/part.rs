@@ -268,7 +268,7 @@ impl<'c, 'a> Sources<'c, 'a> {
             }
             PredictedOutcome::Unknown { rule, .. } => format!("unknown because of {rule}"),
             PredictedOutcome::Delivered { reply: PredictedReply::Lost { at, cause }, .. } => {
-                format!("delivered, and the answer is lost on {at}: {cause}")
+                format!("delivered, but the reply is lost on {at}: {cause}")
             }
             PredictedOutcome::Delivered { .. } => {
                 FlowOutcome::predicted(&branch.outcome).map(|seen| self.short(&seen)).unwrap_or_default()
@@ -295,11 +295,11 @@ impl<'c, 'a> Sources<'c, 'a> {
         }
         let kept = source.ip() == self.flow.source;
         match reply {
-            None => "delivered, and no answer arrives".to_owned(),
+            None => "delivered, and no reply arrives".to_owned(),
             Some(reply) if reply == destination && *reply != self.flow.question.to => {
-                "delivered, and answered from another address: the endpoint's own".to_owned()
+                "delivered, with a reply from another address: the endpoint's own".to_owned()
             }
-            Some(reply) if *reply != self.flow.question.to => "delivered, and answered from another address".to_owned(),
+            Some(reply) if *reply != self.flow.question.to => "delivered, with a reply from another address".to_owned(),
             Some(_) if kept => "delivered with its source kept, where an address of the node is promised".to_owned(),
             Some(_) => self.with_another_source(source.ip(), *destination),
         }
@@ -308,9 +308,9 @@ impl<'c, 'a> Sources<'c, 'a> {
 
 impl Sources<'_, '_> {
     fn with_another_source(&self, source: IpAddr, destination: SocketAddr) -> String {
-        let lender = self.context.comparison.lender(source, destination);
-        let of = if lender.starts_with("node ") { "an address of " } else { "" };
-        format!("delivered with another source: {of}{lender}")
+        let owner = self.context.comparison.source_owner(source, destination);
+        let of = if owner.starts_with("node ") { "an address of " } else { "" };
+        format!("delivered with another source: {of}{owner}")
     }
 }
 

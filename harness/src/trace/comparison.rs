@@ -217,7 +217,7 @@ mod tests {
 
     fn dropped_on_worker() -> FlowOutcome {
         let at = "node/worker".to_owned();
-        FlowOutcome::Dropped { at, is_astray: false, is_unheard: false, is_martian: false }
+        FlowOutcome::Dropped { at, is_beyond_rules: false, has_no_listener: false, is_martian: false }
     }
 
     #[test]

@@ -121,7 +121,7 @@ impl Behind<'_, '_> {
                 let lost_reply = back.iter().find(|back| from(back) != from(reply));
                 let replies = back.iter().map(|reply| from(reply).map_or("nowhere".to_owned(), |ip| ip.to_string()));
                 later.words.push(format!(
-                    "later segments ({}) to {to} are {}, answered from {}",
+                    "later segments ({}) to {to} are {}, reply from {}",
                     names(flags),
                     if lost.is_none() { "delivered" } else { "lost" },
                     replies.collect::<Vec<_>>().join(", ")

@@ -318,7 +318,9 @@ fn a_range_of_pods_that_is_not_shown_is_assumed() {
     let left = filtered("grep -E 'KUBE-(SEP|SERVICES)' | grep -v '! -s'", &saved());
     let assumed = imported(&format!("$ iptables-save | grep -E 'KUBE-(SEP|SERVICES)' | grep -v '! -s'\n{left}"));
     assert_eq!(assumed.scenario.cluster.proxy.cluster_cidrs.len(), 1);
-    assert!(assumed.assumptions.iter().any(|words| words.starts_with("clusterCIDR 10.244.0.0/16, by the pod ranges")));
+    assert!(
+        assumed.assumptions.iter().any(|words| words.starts_with("clusterCIDR 10.244.0.0/16, from the pod ranges"))
+    );
     assert_eq!(failures(&assumed), Vec::<String>::new());
 }
 

@@ -27,7 +27,7 @@ fn bugs_stay_what_they_are(#[case] path: &str, #[case] what: &str) {
     let messages = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(0), "{messages}");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(text.starts_with("# What is left of ") && text.contains(what), "{messages}\n{text}");
+    assert!(text.starts_with("# Minimized from ") && text.contains(what), "{messages}\n{text}");
     assert!(text.lines().count() <= 60, "{text}");
 }
 

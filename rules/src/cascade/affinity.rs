@@ -44,7 +44,7 @@ pub(super) fn affinity<'a>(reading: &impl Reading<'a>, group: &Group<'a>) -> Vec
     // Clients that a rule of the group notes are not those of an endpoint.
     for (rule, note) in &group.notes {
         if let Some(back) = recalls.iter().find(|back| back.recall.list == note.list) {
-            let defect = AffinityDefect::NotedByAll { list: note.list.to_owned(), endpoint: label(back.endpoint) };
+            let defect = AffinityDefect::SetByAll { list: note.list.to_owned(), endpoint: label(back.endpoint) };
             found.push(defect.at(*rule));
         }
     }

@@ -34,7 +34,7 @@ pub enum AffinityDefect {
         other: String,
     },
     /// A rule of the group notes clients, whatever endpoint they get, in a list whose clients are led to one.
-    NotedByAll {
+    SetByAll {
         /// The list.
         list: String,
         /// The endpoint.
@@ -85,12 +85,12 @@ impl AffinityDefect {
             Self::NoAffinity { .. } => "affinity-missing",
             Self::NotRemembered { .. } => "affinity-not-remembered",
             Self::Crossed { .. } => "affinity-crossed",
-            Self::NotedByAll { .. } => "affinity-noted-by-all",
-            Self::OtherList { .. } => "affinity-other-list",
-            Self::OtherKey { .. } => "affinity-other-key",
+            Self::SetByAll { .. } => "affinity-set-by-all",
+            Self::OtherList { .. } => "affinity-list-mismatch",
+            Self::OtherKey { .. } => "affinity-key-mismatch",
             Self::Destination { .. } => "affinity-destination",
             Self::Mask { .. } => "affinity-mask",
-            Self::Time { .. } => "affinity-time",
+            Self::Time { .. } => "affinity-timeout",
         }
     }
 
@@ -109,14 +109,14 @@ impl fmt::Display for AffinityDefect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OldClientsOnly { endpoint } => {
-                write!(f, "clients that were here before are led to {endpoint}, but no new client is")
+                write!(f, "returning clients go to {endpoint}, but no new client does")
             }
             Self::NoAffinity { endpoint, is_of_all: false } => {
                 write!(f, "clients of {endpoint} do not stay there, though those of other endpoints do")
             }
             Self::NoAffinity { endpoint, is_of_all: true } => write!(
                 f,
-                "clients of {endpoint} do not stay there: they are remembered, but no rule looks them up before chance decides"
+                "clients of {endpoint} do not stay there: they are remembered, but no rule looks them up before the random rules"
             ),
             Self::NotRemembered { endpoint } => {
                 write!(f, "nothing remembers the clients of {endpoint}: their next connections are balanced again")
@@ -124,7 +124,7 @@ impl fmt::Display for AffinityDefect {
             Self::Crossed { endpoint, list, other } => {
                 write!(f, "clients of {endpoint} are remembered in list {list}, which leads to {other}")
             }
-            Self::NotedByAll { list, endpoint } => {
+            Self::SetByAll { list, endpoint } => {
                 write!(f, "remembers clients in list {list}, whatever endpoint they get: later they go to {endpoint}")
             }
             Self::OtherList { endpoint, noted, asked } => {

@@ -265,7 +265,7 @@ impl fmt::Display for Kind {
                 write!(f, "{endpoint} has a chain, {chain}, but no rule leads there: it gets nothing")
             }
             Self::Affinity(defect) => defect.fmt(f),
-            Self::FallsThrough { share } => write!(f, "{} are left to no endpoint", of_new(*share)),
+            Self::FallsThrough { share } => write!(f, "{} reach no endpoint", of_new(*share)),
             Self::PortWithoutProtocol { chain } => no_protocol(f, chain.as_deref()),
         }
     }

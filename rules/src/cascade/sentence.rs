@@ -58,7 +58,7 @@ fn why(n: usize) -> String {
     match n {
         2 => "the second rule sees only the half that the first left, and takes all of it".to_owned(),
         3 => "the second rule sees only the 2/3 that the first left and takes half of them, which is 1/3; the third takes \
-              the 1/3 that is left then"
+              the remaining 1/3"
             .to_owned(),
         _ => format!(
             "each rule sees only what those before it left, so that the one with k endpoints still to come, itself \

@@ -78,7 +78,7 @@ fn a_right_cascade_is_even_to_the_last_bit_of_its_thresholds() {
     "-m statistic --mode random --probability 0.5 -j KUBE-SEP-A\n-s 10.0.0.0/8 -j KUBE-SEP-B",
     &[
         "rule 2: depends on the connection: one from 10.0.0.0 goes to 10.244.1.2:80 (1/2), goes to 10.244.2.2:80 (1/2)",
-        "1/2 of new connections are left to no endpoint",
+        "1/2 of new connections reach no endpoint",
     ]
 )]
 #[case::twice(
@@ -91,7 +91,7 @@ fn a_right_cascade_is_even_to_the_last_bit_of_its_thresholds() {
     "-m statistic --mode random --probability 0.5 -j KUBE-SEP-A\n-j KUBE-SEP-D",
     &[
         "rule 2: KUBE-SEP-D translates to no address: connections continue with the next rule",
-        "1/2 of new connections are left to no endpoint",
+        "1/2 of new connections reach no endpoint",
     ]
 )]
 #[case::too_many(
@@ -116,7 +116,7 @@ fn a_right_cascade_is_even_to_the_last_bit_of_its_thresholds() {
     &[
         "rule 2: by its probability 1 rule is missing behind it: its endpoint gets 33.333333 % of all, and what is left goes \
          to no endpoint",
-        "33.333333 % of new connections are left to no endpoint",
+        "33.333333 % of new connections reach no endpoint",
     ]
 )]
 #[case::returning(
@@ -127,7 +127,7 @@ fn a_right_cascade_is_even_to_the_last_bit_of_its_thresholds() {
     "-m recent --rcheck --seconds 10800 --reap --name KUBE-SEP-A --mask 255.255.255.255 --rsource -j KUBE-SEP-A
      -j KUBE-SEP-B",
     &[
-        "rule 1: clients that were here before are led to 10.244.1.2:80, but no new client is",
+        "rule 1: returning clients go to 10.244.1.2:80, but no new client is",
         "rule 2: clients of 10.244.2.2:80 do not stay there, though those of other endpoints do",
     ]
 )]
@@ -135,7 +135,7 @@ fn a_right_cascade_is_even_to_the_last_bit_of_its_thresholds() {
     "-m statistic --mode random --probability 0.5 -j KUBE-SEP-A\n-m statistic --mode random --probability 0.5 -j KUBE-SEP-B",
     &[
         "rule 2: probability 0.5, one in 2, where 1.00000000000 would be even: its endpoint gets 1/4 of all",
-        "1/4 of new connections are left to no endpoint",
+        "1/4 of new connections reach no endpoint",
     ]
 )]
 fn defects_have_a_place_and_an_effect(#[case] rules: &str, #[case] expected: &[&str]) {
@@ -311,7 +311,7 @@ fn without_any_rule_that_looks_clients_up_none_stay() {
     let set = |name: &str| format!("-m recent --set --name KUBE-SEP-{name} --mask 255.255.255.255 --rsource");
     let said: Vec<String> = with_endpoints(RIGHT, set).defects.iter().map(ToString::to_string).collect();
     assert_eq!(said.len(), 3);
-    let why = "do not stay there: they are remembered, but no rule looks them up before chance decides";
+    let why = "do not stay there: they are remembered, but no rule looks them up before the random rules";
     assert_eq!(said[0], format!("rule 1: clients of 10.244.1.2:80 {why}"));
 }
 

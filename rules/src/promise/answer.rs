@@ -166,9 +166,9 @@ impl fmt::Display for Source {
 impl fmt::Display for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::FromDestination => "reply from the address asked",
+            Self::FromDestination => "reply from the original destination",
             Self::PastTheNode => "reply from the endpoint's own address or none",
-            Self::UpToNetwork => "reply as the network has it",
+            Self::UpToNetwork => "reply path unspecified",
         })
     }
 }

@@ -45,7 +45,7 @@ pub enum Clause {
     PodsUnknown,
     Hairpin,
     EndsOnTheNode,
-    AnswerPastTheNode,
+    ReplyBypassesNode,
     OutsideEndpoint,
 }
 
@@ -186,10 +186,10 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
     ),
     (
         Clause::NoLocalEndpoint,
-        "with policy Local, a node without an endpoint of its own drops what comes to it",
+        "with policy Local, a node without a local endpoint drops the packets",
         "Virtual IPs and Service Proxies, \"Internal traffic policy\" and \"External traffic policy\"",
     ),
-    (Clause::ReadyEndpoints, "endpoints serve whose condition ready is true", "EndpointConditions ready"),
+    (Clause::ReadyEndpoints, "only endpoints with condition ready serve", "EndpointConditions ready"),
     (
         Clause::PublishNotReady,
         "with publishNotReadyAddresses all endpoints are ready, whatever their pods say",
@@ -197,20 +197,15 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
     ),
     (
         Clause::TerminatingEndpoints,
-        "where no endpoint in the policy's scope is ready, those that are terminating and still serve stand \
-         in",
+        "if no endpoint in the policy's scope is ready, terminating endpoints that still serve are used",
         "KEP-1669; Virtual IPs and Service Proxies, \"Traffic to terminating endpoints\"",
     ),
     (
         Clause::ZoneHints,
-        "hints leave to each zone the endpoints that are meant for it",
+        "each zone uses only the endpoints that are hinted for it",
         "KEP-2433, \"Kube-Proxy\"; KEP-4444",
     ),
-    (
-        Clause::NodeHints,
-        "hints leave to each node the endpoints that are meant for it",
-        "KEP-3015; EndpointHints forNodes",
-    ),
+    (Clause::NodeHints, "each node uses only the endpoints that are hinted for it", "KEP-3015; EndpointHints forNodes"),
     (
         Clause::EvenShares,
         "all endpoints that serve get the same share of new connections",
@@ -229,14 +224,14 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
     ),
     (
         Clause::MasqueradeOffCluster,
-        "what comes to a cluster IP from elsewhere than pods is masqueraded, so that answers come back the \
-         same way",
+        "traffic to a cluster IP from other clients than pods is masqueraded, so that replies return through \
+         the same node",
         "KubeProxyConfiguration clusterCIDR and detectLocalMode; KEP-2450",
     ),
     (
         Clause::MasqueradeExternal,
-        "what comes by an external address with policy Cluster is masqueraded, so that answers come back the \
-         same way",
+        "traffic to an external address with policy Cluster is masqueraded, so that replies return through the \
+         same node",
         "Virtual IPs and Service Proxies, \"iptables proxy mode\"; Using Source IP, \"Source IP for Services \
          with Type=NodePort\"",
     ),
@@ -258,7 +253,7 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
     ),
     (
         Clause::Hairpin,
-        "a client that is sent to itself is masqueraded, for it would answer itself directly",
+        "a pod that is load-balanced to itself is masqueraded, as its reply would not come back to the node",
         "Debug Services, \"Edge case: A Pod fails to reach itself via the Service IP\"",
     ),
     (
@@ -267,9 +262,9 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
         "Virtual IPs and Service Proxies, \"IP address assignment to Services\"",
     ),
     (
-        Clause::AnswerPastTheNode,
-        "the answer goes straight to the client and not by the node that translated, since neither of them is \
-         there and the source was kept",
+        Clause::ReplyBypassesNode,
+        "the reply goes directly to the client, not through the node that translated: neither of them is there, \
+         and the source was kept",
         "ServiceSpec externalTrafficPolicy, on node ports from within the cluster; kubernetes#44916",
     ),
     (

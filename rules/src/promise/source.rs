@@ -101,7 +101,7 @@ impl Handling<'_, '_> {
             Some(location) if is_here(&location.name) || self.client.is_on(self.node) => Reply::FromDestination,
             None if self.client.is_process_of(self.node) => Reply::FromDestination,
             Some(_) => {
-                note(because, Clause::AnswerPastTheNode);
+                note(because, Clause::ReplyBypassesNode);
                 Reply::PastTheNode
             }
             None => {

@@ -156,16 +156,16 @@ const A: &str = "KUBE-SEP-GWQABTP5GBYXHJY5";
 #[rstest]
 #[case::not_noted(&format!(" -m recent --set --name {SEP} --mask 255.255.255.255 --rsource"), "", &["affinity-not-remembered"])]
 #[case::noted_elsewhere(&format!("--set --name {SEP}"), &format!("--set --name {A}"), &["affinity-crossed"])]
-#[case::asked_elsewhere(&format!("--reap --name {SEP}"), &format!("--reap --name {A}"), &["affinity-crossed", "affinity-other-list"])]
-#[case::another_list(&format!("--reap --name {SEP}"), "--reap --name other", &["affinity-other-list"])]
-#[case::another_time("--seconds 10800", "--seconds 60", &["affinity-time"])]
-#[case::no_time("--seconds 10800 --reap ", "", &["affinity-time"])]
-#[case::another_mask(&format!("--set --name {SEP} --mask 255.255.255.255"), &format!("--set --name {SEP} --mask 255.255.255.0"), &["affinity-other-key"])]
-#[case::mask_asked(&format!("--reap --name {SEP} --mask 255.255.255.255"), &format!("--reap --name {SEP} --mask 255.255.0.0"), &["affinity-mask", "affinity-other-key"])]
+#[case::asked_elsewhere(&format!("--reap --name {SEP}"), &format!("--reap --name {A}"), &["affinity-crossed", "affinity-list-mismatch"])]
+#[case::another_list(&format!("--reap --name {SEP}"), "--reap --name other", &["affinity-list-mismatch"])]
+#[case::another_time("--seconds 10800", "--seconds 60", &["affinity-timeout"])]
+#[case::no_time("--seconds 10800 --reap ", "", &["affinity-timeout"])]
+#[case::another_mask(&format!("--set --name {SEP} --mask 255.255.255.255"), &format!("--set --name {SEP} --mask 255.255.255.0"), &["affinity-key-mismatch"])]
+#[case::mask_asked(&format!("--reap --name {SEP} --mask 255.255.255.255"), &format!("--reap --name {SEP} --mask 255.255.0.0"), &["affinity-mask", "affinity-key-mismatch"])]
 #[case::another_side(&format!("--reap --name {SEP} --mask 255.255.255.255 --rsource"),
-    &format!("--reap --name {SEP} --mask 255.255.255.255 --rdest"), &["affinity-destination", "affinity-other-key"])]
+    &format!("--reap --name {SEP} --mask 255.255.255.255 --rdest"), &["affinity-destination", "affinity-key-mismatch"])]
 #[case::noted_of_another_side(&format!("--set --name {SEP} --mask 255.255.255.255 --rsource"),
-    &format!("--set --name {SEP} --mask 255.255.255.255 --rdest"), &["affinity-other-key"])]
+    &format!("--set --name {SEP} --mask 255.255.255.255 --rdest"), &["affinity-key-mismatch"])]
 #[case::led_elsewhere(&format!("--rsource -j {SEP}"), &format!("--rsource -j {A}"), &["affinity-crossed", "affinity-missing"])]
 #[case::conditional("-m recent --rcheck", "-m statistic --mode random --probability 0.5 -m recent --rcheck", &["affinity-missing"])]
 fn affinity_leads_every_client_back(#[case] from: &str, #[case] to: &str, #[case] expected: &[&str]) {
@@ -191,10 +191,10 @@ const OTHER_SET: &str = "affinity-FLXOMXXM-default/web/tcp/http__10.244.1.10/808
 #[rstest]
 #[case::not_noted(&format!("update @{SET} {{ ip saddr }}\n"), "\n", &["affinity-not-remembered"])]
 #[case::noted_elsewhere(&format!("update @{SET}"), &format!("update @{OTHER_SET}"), &["affinity-crossed"])]
-#[case::asked_elsewhere(&format!("ip saddr @{SET}"), &format!("ip saddr @{OTHER_SET}"), &["affinity-crossed", "affinity-other-list"])]
-#[case::noted_of_another_side(&format!("update @{SET} {{ ip saddr }}"), &format!("update @{SET} {{ ip daddr }}"), &["affinity-other-key"])]
-#[case::another_side(&format!("ip saddr @{SET}"), &format!("ip daddr @{SET}"), &["affinity-destination", "affinity-other-key"])]
-#[case::another_time("timeout 3h", "timeout 1h", &["affinity-time"])]
+#[case::asked_elsewhere(&format!("ip saddr @{SET}"), &format!("ip saddr @{OTHER_SET}"), &["affinity-crossed", "affinity-list-mismatch"])]
+#[case::noted_of_another_side(&format!("update @{SET} {{ ip saddr }}"), &format!("update @{SET} {{ ip daddr }}"), &["affinity-key-mismatch"])]
+#[case::another_side(&format!("ip saddr @{SET}"), &format!("ip daddr @{SET}"), &["affinity-destination", "affinity-key-mismatch"])]
+#[case::another_time("timeout 3h", "timeout 1h", &["affinity-timeout"])]
 fn affinity_of_nftables_leads_every_client_back(#[case] from: &str, #[case] to: &str, #[case] expected: &[&str]) {
     let cascade = nftables(&edited(AFFINITY_NFT, from, to));
     let mut found: Vec<&str> = kinds(&cascade).into_iter().map(|(_, kind)| kind).collect();

@@ -15,10 +15,10 @@ use svclab::text::{counted, grouped, one_line};
 
 /// Replace names and addresses, so that an input can be published.
 ///
-/// Every word that svclab does not know as one of Kubernetes, netfilter or plain English becomes another one of the same length, the same
+/// Every word that is not vocabulary of Kubernetes, netfilter or plain English becomes another one of the same length, the same
 /// wherever it stands; addresses keep their common prefixes, private ranges and families; hashes in names of chains are computed
 /// anew. Ports, numbers, times and the lengths of names stay. A file is written as a file; a folder or archive as one archive (tar.gz).
-/// The result is read again: exits with status 1 if a piece is not read as before, or if the rules do something else with a packet.
+/// The result is read again: exits with 1 if a piece is not read as before, or if the rules handle a packet differently.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// A file, folder or archive (tar, tar.gz, zip).
@@ -88,11 +88,11 @@ fn show(proof: &Proof, console: &Console) -> bool {
             true
         }
         Behaviour::Differs(packet) => {
-            console.complain(format!("the rules do something else with a packet: {}", one_line(packet)));
+            console.complain(format!("the rules handle a packet differently: {}", one_line(packet)));
             false
         }
         Behaviour::NotCompared(reason) => {
-            inform(format!("what becomes of packets was not compared: {}", one_line(reason)));
+            inform(format!("packet handling was not compared: {}", one_line(reason)));
             true
         }
         _ => true,

@@ -24,7 +24,7 @@ pub(super) struct Args {
     /// The scenario to write; `-` for standard output.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// The node that rules in a file, or in a folder of files, come from; repeat it for several. Of a single input NAME is enough.
+    /// The node that rules in a file, or in a folder of files, come from; repeat it for several. For a single input, NAME is enough.
     #[arg(long, value_name = "NAME[=FILE]")]
     node: Vec<NodeFile>,
 }

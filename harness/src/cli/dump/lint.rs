@@ -11,15 +11,15 @@ use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use svclab::lint::{CATALOG, Finding, Severity, json, lint, render};
 
-/// Find what is wrong in rules and in what was sent along with them: objects, connections, settings.
+/// Find what is wrong in rules, and in the objects, connections and settings that accompany them.
 ///
-/// Each finding has its place, its effect on which traffic, a reported issue with the same cause, and what to ask the reporter
-/// for. Exits with status 1 if a finding has the severity of `--fail-on` or a higher one.
+/// Each finding has its place, the traffic that it affects and how, a reported issue with the same cause, and what to ask the reporter
+/// for. Exits with 1 if a finding has the severity of `--fail-on` or a higher one.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// A file, folder or archive (tar, tar.gz, zip); `-` for standard input.
     input: PathBuf,
-    /// The lowest severity that makes the exit status 1.
+    /// The lowest severity that makes the exit code 1.
     #[arg(long, value_enum, default_value = "warning", value_name = "SEVERITY")]
     fail_on: FailOn,
     /// Leave out findings of this kind; repeat it for several.
@@ -38,7 +38,7 @@ enum FailOn {
     Warning,
     /// Anything.
     Info,
-    /// Nothing: the exit status is 0.
+    /// Nothing: the exit code is 0.
     Never,
 }
 

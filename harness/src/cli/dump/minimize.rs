@@ -16,7 +16,7 @@ use svclab::verify::Options;
 ///
 /// Of the flows on which `svclab verify --no-lab` reports that promise and prediction disagree, the first kind is kept: services,
 /// endpoints, nodes, hosts, rules, settings and fields are removed as long as the same sender still fails in the same way for the same service.
-/// The result is then verified in a lab. Exits with status 1 if no flow fails, or if the lab does not show the failure.
+/// The result is then verified in a lab. Exits with 1 if no flow fails, or if the lab does not show the failure.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// A scenario, Kubernetes objects, or saved rules as for `svclab verify`; `-` for standard input.
@@ -69,7 +69,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let [before, after] = sizes.map(words);
     if !console.quiet {
         console.complain(format!("kept: {class}"));
-        console.complain(format!("{before}\n  became {after}, by {} trials", grouped(tried as u64)));
+        console.complain(format!("{before}\n  reduced to {after} after {} trials", grouped(tried as u64)));
     }
     Ok(match kernel {
         Kernel::Denies => {

@@ -10,7 +10,7 @@ use svclab::evidence::{json, render};
 
 /// Show which pieces an input has: the format and lines of each, how lines were repaired, and all lines that were not read.
 ///
-/// Exits with status 2 if nothing is recognised.
+/// Exits with 2 if nothing is recognised.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// A file, folder or archive (tar, tar.gz, zip); `-` for standard input.

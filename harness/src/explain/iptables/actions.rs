@@ -12,7 +12,7 @@ pub(super) fn words(rule: &Rule) -> String {
     match target {
         Target::Jump(chain) => phrases::jumps(chain, role(chain)),
         Target::Goto(chain) => phrases::goes(chain, role(chain)),
-        Target::Accept => "accepts it, and this table is done with it".to_owned(),
+        Target::Accept => "accepts it: no further rule of this table sees it".to_owned(),
         Target::Drop => phrases::DROPS.to_owned(),
         Target::Return => phrases::RETURNS.to_owned(),
         Target::Reject(RejectWith::TcpReset) => phrases::RESETS.to_owned(),
@@ -41,7 +41,7 @@ fn role(chain: &str) -> Option<&'static str> {
         ("KUBE-EXTERNAL-SERVICES", "addresses from outside that have no endpoint"),
         ("KUBE-NODEPORTS", "the node ports of all services"),
         ("KUBE-POSTROUTING", "masquerades what is marked for it"),
-        ("KUBE-MARK-MASQ", "marks what is to be masqueraded when it leaves"),
+        ("KUBE-MARK-MASQ", "marks packets to be masqueraded in POSTROUTING"),
         ("KUBE-MARK-DROP", "marks what is to be dropped"),
         ("KUBE-PROXY-FIREWALL", "load balancers' source ranges"),
         ("KUBE-PROXY-CANARY", "shows kube-proxy whether rules were flushed"),
@@ -50,8 +50,8 @@ fn role(chain: &str) -> Option<&'static str> {
         (ChainKind::Service.prefix(), "chooses an endpoint of the service"),
         (ChainKind::Local.prefix(), "chooses an endpoint of the service on this node"),
         (ChainKind::Endpoint.prefix(), "one endpoint"),
-        (ChainKind::External.prefix(), "what comes to the service from outside"),
-        (ChainKind::ExternalLocal.prefix(), "what comes to the service from outside, for this node's endpoints"),
+        (ChainKind::External.prefix(), "external traffic of the service"),
+        (ChainKind::ExternalLocal.prefix(), "external traffic of the service, for this node's endpoints"),
         (ChainKind::Firewall.prefix(), "source ranges of the service's load balancer"),
     ];
     phrases::role_of(chain, &roles)

@@ -113,7 +113,7 @@ fn role(chain: &str) -> Option<&'static str> {
     let roles = [
         ("services", "the addresses and node ports of all services"),
         ("masquerading", "masquerades what is marked for it"),
-        ("mark-for-masquerade", "marks what is to be masqueraded when it leaves"),
+        ("mark-for-masquerade", "marks packets to be masqueraded in POSTROUTING"),
         ("reject-chain", "rejects what has no endpoint"),
         ("nodeport-endpoints-check", "node ports of services without an endpoint"),
         ("service-endpoints-check", "addresses of services without an endpoint"),
@@ -122,7 +122,7 @@ fn role(chain: &str) -> Option<&'static str> {
         ("service-", "chooses an endpoint of the service"),
         ("local-", "chooses an endpoint of the service on this node"),
         ("endpoint-", "one endpoint"),
-        ("external-", "what comes to the service from outside"),
+        ("external-", "external traffic of the service"),
         ("firewall-", "source ranges of the service's load balancer"),
     ];
     phrases::role_of(chain, &roles)

@@ -74,7 +74,7 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
     let mut assumptions = vec![format!("the rules, with {ports}, are those of {whose} {}", nodes.join(", "))];
     if objects.has_machines() {
         let all: Vec<&str> = scenario.cluster.nodes.iter().map(|node| node.name.as_str()).collect();
-        assumptions.push(format!("nodes by the objects: {}; pod ranges are those of their pods", all.join(", ")));
+        assumptions.push(format!("nodes from the objects: {}; pod ranges are those of their pods", all.join(", ")));
     } else {
         assumptions.extend(surroundings.assumptions());
     }

@@ -61,7 +61,7 @@ pub(super) fn assume(
             format!("whose rules are the closest, with {count}: {}{more}", first.join("; "))
         }
     };
-    let why = if is_assumed { ", by the pod ranges: no rule that would name it is shown" } else { "" };
+    let why = if is_assumed { ", from the pod ranges: no rule that is shown contains it" } else { "" };
     let all = [format!("kube-proxy {versions}, {differs}"), format!("{}{why}", local_sources(&cluster.proxy))];
     all.into_iter().chain(contradiction).collect()
 }

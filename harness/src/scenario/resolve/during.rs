@@ -114,7 +114,8 @@ pub(crate) fn expectation(
         findings.missing(at, "`expect` has nothing that applies to flows during a change", help);
     }
     if raw.gone.is_some() && !has_services {
-        let message = "`gone` is about the endpoints of a Service, and a probe has none as its destination";
+        let message =
+            "`gone` counts flows to endpoints of a Service, and a probe here has no Service as its destination";
         findings.wrong(at.field("gone").key(), message, "Send to an address of a Service, or omit `gone`.");
     }
     let rejected = match &raw.rejected {

@@ -98,7 +98,7 @@ fn contradictions(raw: &RawExpect, at: At<'_>, findings: &mut Findings) {
     ];
     for (outcome, is_denied) in denied {
         if is_denied {
-            let message = format!("`{outcome}: false` does not say what to expect");
+            let message = format!("`{outcome}: false` is no expectation");
             findings.wrong(at.field(outcome), message, "Use `delivered: pod/NAME:PORT` instead.");
         }
     }

@@ -88,7 +88,11 @@ pub(crate) fn check_follows(
             "Change the endpoints or the policy that these flows depend on, or omit `followedWithin`.",
         ),
     };
-    findings.wrong(at, format!("no flow from {} to {} can follow the change: {why}", probe.from, probe.to.label), help);
+    findings.wrong(
+        at,
+        format!("`followedWithin` has no effect on flows from {} to {}: {why}", probe.from, probe.to.label),
+        help,
+    );
 }
 
 /// Endpoints with their shares, or why there are none to be judged, and what to do.
@@ -102,7 +106,10 @@ fn shares(promise: &Promise) -> Result<Vec<(SocketAddr, f64)>, (String, &'static
         PromisedOutcome::Delivered { endpoints, .. } => {
             Ok(endpoints.iter().map(|own| (own.address, 1.0 / own.share.one_in as f64)).collect())
         }
-        other => Err((format!("no shares are promised, but: {other}"), "Expect that instead of `balance`.")),
+        other => Err((
+            format!("the Service API promises no shares here, but: {other}"),
+            "Expect that outcome instead of `balance`.",
+        )),
     }
 }
 

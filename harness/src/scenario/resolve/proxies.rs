@@ -47,7 +47,7 @@ pub(crate) fn nodes(
 ) -> Vec<String> {
     let mut chosen: Vec<String> = Vec::new();
     if listed.is_empty() && !at.is_pruned() {
-        findings.wrong(at, format!("`{}` names no kube-proxy", action.as_str()), FORMS);
+        findings.wrong(at, format!("`{}` lists no kube-proxy", action.as_str()), FORMS);
     }
     for (index, text) in listed.iter().enumerate() {
         let at = at.item(index);
@@ -61,7 +61,7 @@ pub(crate) fn nodes(
         };
         for node in named {
             if chosen.contains(&node) {
-                findings.wrong(at, format!("the kube-proxy of node {node} is named twice"), "Name it once.");
+                findings.wrong(at, format!("the kube-proxy of node {node} is listed twice"), "Remove one of them.");
             } else {
                 chosen.push(node);
             }
@@ -94,11 +94,11 @@ fn one(action: ProxyAction, name: &str, at: At<'_>, scene: &Scene<'_, '_>, findi
     }
     match (action, is_stopped(scene.now.1, name)) {
         (ProxyAction::Start, false) => {
-            let message = format!("the kube-proxy of node {name} runs already");
+            let message = format!("the kube-proxy of node {name} is already running");
             findings.wrong(at, message, "Remove this `start`, or stop it in a step before.");
         }
         (ProxyAction::Stop, true) => {
-            let message = format!("the kube-proxy of node {name} is stopped already");
+            let message = format!("the kube-proxy of node {name} is already stopped");
             findings.wrong(at, message, "Remove this `stop`, or start it in a step before.");
         }
         (ProxyAction::Restart, true) => {

@@ -176,7 +176,7 @@ fn fate(outcome: &PredictedOutcome, packet: &Packet, with_replies: bool) -> Stri
                 PredictedReply::From(from) => own(*from, to, "the address asked"),
                 PredictedReply::Lost { .. } => "nowhere".to_owned(),
             };
-            format!("{at} at {}, from {source}, answered from {reply}", own(*destination, to, "its address"))
+            format!("{at} at {}, from {source}, reply from {reply}", own(*destination, to, "its address"))
         }
         PredictedOutcome::Rejected { at, .. } | PredictedOutcome::Dropped { at, rejected_at: None, .. }
             if !with_replies =>

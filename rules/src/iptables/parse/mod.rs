@@ -200,8 +200,9 @@ impl<'a> Document<'a> {
     fn no_open_table(&self, column: usize) -> Result<(), Fault> {
         let Some(open) = self.table else { return Ok(()) };
         let name = self.rules.tables[open].name;
-        let message =
-            format!("table `{name}` is not ended: a line `COMMIT` must follow its rules, or nothing is loaded");
+        let message = format!(
+            "table `{name}` has no line `COMMIT` after its rules, so iptables-restore would load nothing of it"
+        );
         Err(Fault::new(column, message))
     }
 

@@ -444,21 +444,3 @@ fn the_page_of_releases_is_up_to_date(#[case] arguments: &[&str]) {
         "scenarios/RELEASES.md is not what ci/releases prints: {row}"
     );
 }
-
-/// What README shows of `svclab diff` is what it prints, line by line but for those left out.
-#[test]
-fn the_example_of_the_readme_works() {
-    let readme = include_str!("../../../README.md");
-    let (_, example) = readme.split_once("$ svclab diff scenarios/manifests/showcase.yaml").expect("an example");
-    let (arguments, shown) = example.split_once('\n').expect("its output");
-    let (shown, _) = shown.split_once("```").expect("its end");
-    let showcase = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/manifests/showcase.yaml");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
-    command.args(["diff", showcase]).args(arguments.split_whitespace());
-    let output = command.output().expect("svclab starts");
-    let text = String::from_utf8_lossy(&output.stdout);
-    let mut printed = text.lines();
-    for line in shown.lines().filter(|line| line.trim() != "...") {
-        assert!(printed.any(|own| own == line), "{line:?} is not printed, or not there:\n{text}");
-    }
-}

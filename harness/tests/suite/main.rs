@@ -39,6 +39,7 @@ mod outside;
 mod pages;
 mod proxy_programs;
 mod readiness;
+mod readme;
 mod rules;
 mod rules_load;
 mod saved_rules;

@@ -63,7 +63,7 @@ fn one_service_of_many_is_left(#[case] mode: &str) {
     let messages = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(0), "{messages}");
     let small = fs::read_to_string(path("small.yaml")).expect("it is written");
-    assert!(messages.contains("became 1 service, 1 endpoint"), "{messages}\n{small}");
+    assert!(messages.contains("reduced to 1 service, 1 endpoint"), "{messages}\n{small}");
     assert!(small.lines().count() < 50, "{small}");
     assert_eq!(svclab(&["verify", "--no-lab", &path("small.yaml")]).status.code(), Some(1), "{small}");
 }

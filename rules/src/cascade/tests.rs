@@ -127,7 +127,7 @@ fn a_right_cascade_is_even_to_the_last_bit_of_its_thresholds() {
     "-m recent --rcheck --seconds 10800 --reap --name KUBE-SEP-A --mask 255.255.255.255 --rsource -j KUBE-SEP-A
      -j KUBE-SEP-B",
     &[
-        "rule 1: returning clients go to 10.244.1.2:80, but no new client is",
+        "rule 1: returning clients go to 10.244.1.2:80, but no new client does",
         "rule 2: clients of 10.244.2.2:80 do not stay there, though those of other endpoints do",
     ]
 )]

@@ -166,7 +166,7 @@ impl fmt::Display for Source {
 impl fmt::Display for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::FromDestination => "reply from the original destination",
+            Self::FromDestination => "reply translated back",
             Self::PastTheNode => "reply from the endpoint's own address or none",
             Self::UpToNetwork => "reply path unspecified",
         })

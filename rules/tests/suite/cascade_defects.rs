@@ -161,7 +161,7 @@ const A: &str = "KUBE-SEP-GWQABTP5GBYXHJY5";
 #[case::another_time("--seconds 10800", "--seconds 60", &["affinity-timeout"])]
 #[case::no_time("--seconds 10800 --reap ", "", &["affinity-timeout"])]
 #[case::another_mask(&format!("--set --name {SEP} --mask 255.255.255.255"), &format!("--set --name {SEP} --mask 255.255.255.0"), &["affinity-key-mismatch"])]
-#[case::mask_asked(&format!("--reap --name {SEP} --mask 255.255.255.255"), &format!("--reap --name {SEP} --mask 255.255.0.0"), &["affinity-mask", "affinity-key-mismatch"])]
+#[case::mask_asked(&format!("--reap --name {SEP} --mask 255.255.255.255"), &format!("--reap --name {SEP} --mask 255.255.0.0"), &["affinity-key-mismatch", "affinity-mask"])]
 #[case::another_side(&format!("--reap --name {SEP} --mask 255.255.255.255 --rsource"),
     &format!("--reap --name {SEP} --mask 255.255.255.255 --rdest"), &["affinity-destination", "affinity-key-mismatch"])]
 #[case::noted_of_another_side(&format!("--set --name {SEP} --mask 255.255.255.255 --rsource"),

@@ -52,7 +52,7 @@ fn stretches(shown: &str) -> Vec<String> {
     let is_left_out = |line: &&str| line.trim() == "...";
     let lines: Vec<&str> = shown.lines().collect();
     lines
-        .split(|line| is_left_out(&line))
+        .split(|line| is_left_out(line))
         .map(|lines| comparable(&lines.join("\n")))
         .filter(|text| !text.is_empty())
         .collect()

@@ -79,7 +79,7 @@ struct Written {
 
 impl Written {
     fn new(rules: Rules, family: Family, cluster: &Cluster, node: &Node) -> Self {
-        let whose = format!("node {} (kube-proxy {}, {family})", node.name, cluster.proxy.version);
+        let whose = format!("node {} (kube-proxy {}, {family})", node.name, cluster.release_on(node));
         Self { rules, family, whose }
     }
 }

@@ -113,7 +113,7 @@ pub fn explain_programs(
 ) -> Result<Explanation, Trouble> {
     let scenario = proxy::fit(Some(programs), &ad_hoc.scenario).map_err(|why| not_applicable(&why))?.into_owned();
     let mut cluster = ad_hoc.cluster;
-    cluster.proxy.version.clone_from(&scenario.cluster.proxy.version);
+    cluster.take_releases(&scenario.cluster);
     let ad_hoc = AdHocScenario { scenario, cluster, ..ad_hoc };
     let AdHocScenario { scenario, cluster, probes, .. } = &ad_hoc;
     let topology = topology::plan_at(scenario, cluster);

@@ -58,7 +58,7 @@ impl OnNode {
     /// Starts the program; `search` is its `PATH`.
     pub(super) fn start(&mut self, lab: &Lab, cluster: &Cluster, search: &OsStr) -> Result<(), ProxyError> {
         let Some(node) = cluster.node(&self.node) else { return Ok(()) };
-        let words = self.program.words(&files(node, cluster, &self.program)?);
+        let words = self.program.words(&files(node, cluster)?);
         let process = Process::start(lab, self.netns, &words, search);
         self.settled = Signals::default();
         self.process = Some(process.map_err(|error| error.of(&self.program, &node.name))?);
@@ -68,9 +68,6 @@ impl OnNode {
 
     /// Whether rules are expected to change with the objects of a cluster.
     pub(super) fn expects(&mut self, cluster: &Cluster) -> bool {
-        let other = self.program.release().filter(|release| *release != cluster.proxy.version);
-        let other = other.map(|release| cluster_of_release(cluster, release));
-        let cluster = other.as_ref().unwrap_or(cluster);
         let Some(node) = cluster.node(&self.node) else { return false };
         // Rules that the generator rejects are the program's own matter.
         let written = self.families.iter().map(|family| Rules::generate(cluster, node, *family).ok()).collect();
@@ -112,14 +109,8 @@ impl OnNode {
     }
 }
 
-/// A cluster whose kube-proxies are of another release.
-fn cluster_of_release(cluster: &Cluster, release: &str) -> Cluster {
-    let proxy = ProxyConfig { version: release.to_owned(), ..cluster.proxy.clone() };
-    Cluster { proxy, ..cluster.clone() }
-}
-
 /// Writes the kubeconfig and the configuration of a node's program.
-fn files(node: &Node, cluster: &Cluster, program: &Program) -> Result<Files, ProxyError> {
+fn files(node: &Node, cluster: &Cluster) -> Result<Files, ProxyError> {
     let folder = folder(&node.name)?;
     let name = |file: &str| folder.join(file).to_string_lossy().into_owned();
     let files = Files {
@@ -127,7 +118,7 @@ fn files(node: &Node, cluster: &Cluster, program: &Program) -> Result<Files, Pro
         configuration: name("config"),
         node: node.hostname_override.as_ref().unwrap_or(&node.name).clone(),
     };
-    let version = program.release().unwrap_or(&cluster.proxy.version).to_owned();
+    let version = cluster.release_on(node).to_owned();
     let proxy = ProxyConfig { version, ..cluster.proxy.clone() };
     let contents = [
         (&files.kubeconfig, kubeconfig(SERVER)),

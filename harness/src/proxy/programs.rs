@@ -93,8 +93,8 @@ impl Programs {
         all.join(" ")
     }
 
-    /// The scenario for these programs: with their release, which promises and predictions depend on. Where nodes have programs of
-    /// several releases, it is that of the first node.
+    /// The scenario for these programs: with their releases, which promises and predictions depend on. The cluster's is that of
+    /// the first program, if all have one.
     ///
     /// # Errors
     ///
@@ -119,9 +119,9 @@ impl Programs {
         }
         let nodes = &scenario.cluster.nodes;
         let programs = nodes.iter().map(|node| self.of(scenario, &node.name)).collect::<Result<Vec<_>, _>>()?;
-        let mut releases = programs.iter().filter_map(|program| program.release());
-        releases.clone().try_for_each(|release| applies(scenario, release))?;
-        Ok(releases.next().map_or_else(|| scenario.clone(), |release| of_release(scenario, release)))
+        let releases: Vec<Option<&str>> = programs.iter().map(|program| program.release()).collect();
+        releases.iter().flatten().try_for_each(|release| applies(scenario, release))?;
+        Ok(of_releases(scenario, &releases))
     }
 }
 
@@ -170,10 +170,20 @@ fn reconfigured<'s>(first: &'s Cluster, state: &Cluster) -> Option<&'s str> {
     first.nodes.iter().find(differs).map(|node| node.name.as_str())
 }
 
-/// A scenario with another release of kube-proxy in all of its states.
-fn of_release(scenario: &Scenario, release: &str) -> Scenario {
+/// A scenario with other releases of kube-proxy in all of its states: by node, as its first state lists them. A program without
+/// a release is taken for one of the scenario's, which then stays that of the cluster.
+fn of_releases(scenario: &Scenario, releases: &[Option<&str>]) -> Scenario {
     let mut scenario = scenario.clone();
-    scenario.states_mut().for_each(|state| release.clone_into(&mut state.proxy.version));
+    let mut first = scenario.cluster.clone();
+    if let Some(all) = releases.iter().copied().collect::<Option<Vec<&str>>>()
+        && let Some(release) = all.first()
+    {
+        (*release).clone_into(&mut first.proxy.version);
+    }
+    for (node, release) in first.nodes.iter_mut().zip(releases) {
+        node.release = release.filter(|release| *release != first.proxy.version).map(str::to_owned);
+    }
+    scenario.states_mut().for_each(|state| state.take_releases(&first));
     scenario
 }
 

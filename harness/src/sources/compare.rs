@@ -30,10 +30,11 @@ impl Comparison {
     ///
     /// # Errors
     ///
-    /// The release of the cluster's kube-proxy is not known.
+    /// The release of a kube-proxy of the cluster is not known.
     pub(crate) fn of(topology: &Topology, cluster: &Cluster) -> Result<Self, UnknownVersion> {
-        let profile: Profile = cluster.proxy.version.parse()?;
-        let digits = if cluster.proxy.mode == ProxyMode::Iptables { profile.probability_digits() } else { 10 };
+        let releases: Vec<Profile> = cluster.releases().into_iter().map(str::parse).collect::<Result<_, _>>()?;
+        let digits = releases.iter().map(|release| release.probability_digits()).min();
+        let digits = digits.filter(|_| cluster.proxy.mode == ProxyMode::Iptables).unwrap_or(10);
         let hosts = topology.namespaces.iter().filter(|netns| netns.role == Role::Host);
         let outside = hosts.flat_map(|netns| &netns.addresses_on_wire).copied().collect();
         let pod_ranges = cluster.nodes.iter().flat_map(|node| node.pod_cidrs.iter().copied()).collect();

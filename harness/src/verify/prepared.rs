@@ -60,7 +60,7 @@ impl<'a> Prepared<'a> {
 
     /// Which rules of services on nodes are not as the release writes them: `node/worker, IPv4: ...`.
     pub(super) fn differences(&self, services: &BTreeSet<String>) -> Vec<String> {
-        let release = &self.cluster.proxy.version;
+        let release = self.cluster.releases().join(" or ");
         let of = |document: &Document| {
             let is_same = |other: &&Document| {
                 other.netns == document.netns

@@ -55,7 +55,11 @@ impl Cluster {
     /// The configuration is that of all nodes.
     pub fn synced_on(&self, node: &str) -> Cow<'_, Self> {
         match self.stopped.get(node) {
-            Some(then) => Cow::Owned(Self { proxy: self.proxy.clone(), ..Self::clone(then) }),
+            Some(then) => {
+                let mut then = Self { proxy: self.proxy.clone(), ..Self::clone(then) };
+                then.take_releases(self);
+                Cow::Owned(then)
+            }
             None => Cow::Borrowed(self),
         }
     }
@@ -66,6 +70,30 @@ impl Cluster {
             let now = Self { stopped: BTreeMap::new(), ..self.clone() };
             self.stopped.insert(node.to_owned(), Arc::new(now));
         }
+    }
+
+    /// The release of a node's kube-proxy.
+    pub fn release_on<'a>(&'a self, node: &'a Node) -> &'a str {
+        node.release.as_deref().unwrap_or(&self.proxy.version)
+    }
+
+    /// Gives the cluster and its nodes the releases that another state of it has.
+    pub fn take_releases(&mut self, other: &Self) {
+        self.proxy.version.clone_from(&other.proxy.version);
+        for node in &mut self.nodes {
+            node.release = other.node(&node.name).and_then(|node| node.release.clone());
+        }
+    }
+
+    /// The releases of all nodes' kube-proxies, each once: the cluster's first.
+    pub fn releases(&self) -> Vec<&str> {
+        let mut releases = vec![self.proxy.version.as_str()];
+        for release in self.nodes.iter().filter_map(|node| node.release.as_deref()) {
+            if !releases.contains(&release) {
+                releases.push(release);
+            }
+        }
+        releases
     }
 
     /// The node of this name.

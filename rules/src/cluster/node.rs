@@ -23,6 +23,8 @@ pub struct Node {
     /// The name that the node's kube-proxy takes for its node's, if that is another one (`hostnameOverride` of a
     /// KubeProxyConfiguration).
     pub hostname_override: Option<String>,
+    /// The release of the node's kube-proxy, if that is another one than the cluster's: in an upgrade, nodes have several.
+    pub release: Option<String>,
 }
 
 impl Node {

@@ -66,16 +66,31 @@ use way::{Client, Place, has_address};
 
 /// What a cluster promises for connections, ready to be asked many times.
 pub struct Promises<'a> {
+    cluster: &'a Cluster,
+    /// The cluster as each release of its kube-proxies reads it: the cluster's own first.
+    readings: Vec<Reading<'a>>,
+    slices: HashMap<&'a ObjectName, Vec<&'a EndpointSlice>>,
+}
+
+/// A cluster as one release reads it.
+struct Reading<'a> {
+    release: &'a str,
     setting: Setting<'a>,
     claims: Claims<'a>,
-    slices: HashMap<&'a ObjectName, Vec<&'a EndpointSlice>>,
+}
+
+impl<'a> Reading<'a> {
+    fn of(cluster: &'a Cluster, release: &'a str) -> Result<Self, UnknownVersion> {
+        let profile = release.parse()?;
+        Ok(Self { release, setting: Setting::new(cluster, profile), claims: Claims::of(cluster, profile) })
+    }
 }
 
 /// What a cluster promises for one connection.
 ///
 /// # Errors
 ///
-/// The release of the cluster's kube-proxy is not known.
+/// The release of a kube-proxy of the cluster is not known.
 pub fn promise(cluster: &Cluster, question: &Question) -> Result<Promise, UnknownVersion> {
     Ok(Promises::of(cluster)?.about(question))
 }
@@ -85,31 +100,33 @@ impl<'a> Promises<'a> {
     ///
     /// # Errors
     ///
-    /// The release of the cluster's kube-proxy is not known.
+    /// The release of a kube-proxy of the cluster is not known.
     pub fn of(cluster: &'a Cluster) -> Result<Self, UnknownVersion> {
-        let profile = cluster.proxy.version.parse()?;
+        let releases = cluster.releases().into_iter();
+        let readings = releases.map(|release| Reading::of(cluster, release)).collect::<Result<_, _>>()?;
         let mut slices: HashMap<&ObjectName, Vec<&EndpointSlice>> = HashMap::new();
         for slice in &cluster.slices {
             slices.entry(&slice.service).or_default().push(slice);
         }
-        Ok(Self { setting: Setting::new(cluster, profile), claims: Claims::of(cluster, profile), slices })
+        Ok(Self { cluster, readings, slices })
     }
 
     /// What is promised for a connection.
     pub fn about(&self, question: &Question) -> Promise {
-        let cluster = self.setting.cluster;
-        let Some(client) = Client::of(cluster, question, |name| self.setting.pod(name)) else {
+        let cluster = self.cluster;
+        let Some(client) = Client::of(cluster, question, |name| self.setting().pod(name)) else {
             return unserved(PromisedOutcome::NotPromised, Clause::UnknownClient);
         };
         for node in client.nodes_on_the_way(cluster, question) {
-            let meaning = self.claims.meaning(node, question.to, question.protocol);
+            let Reading { setting, claims, .. } = self.reading(node);
+            let meaning = claims.meaning(node, question.to, question.protocol);
             if self.is_kept_by_loopback(&client, node, question, &meaning) {
                 return unserved(PromisedOutcome::NotPromised, Clause::LoopbackStays);
             }
-            let mode = self.setting.config().mode;
+            let mode = setting.config().mode;
             let treated = match meaning {
                 Meaning::Service(claim) => {
-                    let handling = Handling { setting: &self.setting, client, node, claim, to: question.to };
+                    let handling = Handling { setting, client, node, claim, to: question.to };
                     handling.promise(self.slices_of(&claim))
                 }
                 Meaning::Disputed => unserved(PromisedOutcome::NotPromised, Clause::Disputed),
@@ -139,7 +156,8 @@ impl<'a> Promises<'a> {
             return !client.is_process_of(node);
         }
         let is_translated = matches!(meaning, Meaning::Service(_));
-        let is_open = node_ports::loopback_is_open(self.setting.config(), self.setting.profile);
+        let setting = &self.reading(node).setting;
+        let is_open = node_ports::loopback_is_open(setting.config(), setting.profile);
         let is_free = to.is_ipv4() && has_address(node, to) && (is_open || !is_translated);
         client.address.is_loopback() && !is_free
     }
@@ -148,7 +166,7 @@ impl<'a> Promises<'a> {
     fn goes_where_its_address_leads(&self, client: &Client<'_>, question: &Question) -> Promise {
         let to = question.to.ip();
         let own = client.node().filter(|_| to.is_loopback() && matches!(client.place, Place::Process(_)));
-        let owner = own.or_else(|| self.setting.cluster.nodes.iter().find(|node| has_address(node, to)));
+        let owner = own.or_else(|| self.cluster.nodes.iter().find(|node| has_address(node, to)));
         if to.is_loopback() && own.is_none() || client.address.is_loopback() && owner.is_none() {
             return unserved(PromisedOutcome::NotPromised, Clause::LoopbackStays);
         }
@@ -157,11 +175,11 @@ impl<'a> Promises<'a> {
             let known_bug = self.known_bug_of_own_port(node, question);
             return Promise { known_bug, ..unserved(PromisedOutcome::NotAService(owner), Clause::NodesOwn) };
         }
-        if let Some(pod) = self.setting.pod_at(to) {
-            let source = source::unchanged(client, to, &self.setting);
+        if let Some(pod) = self.setting().pod_at(to) {
+            let source = source::unchanged(client, to, self.setting());
             return unserved(PromisedOutcome::NotAService(Owner::Pod(pod.clone(), source)), Clause::PodsOwn);
         }
-        let is_lost = client.nodes_on_the_way(self.setting.cluster, question).is_empty();
+        let is_lost = client.nodes_on_the_way(self.cluster, question).is_empty();
         let because = if is_lost { Clause::NoNodeOnTheWay } else { Clause::NotAService };
         unserved(PromisedOutcome::NotAService(Owner::Outside), because)
     }
@@ -169,15 +187,27 @@ impl<'a> Promises<'a> {
     /// What kube-proxy is known to do with a node port's number at an address of the node that does not serve node ports.
     fn known_bug_of_own_port(&self, node: &Node, question: &Question) -> Option<KnownBug> {
         let family = Family::of(question.to.ip());
-        let claim = self.claims.node_port(question.to.port(), question.protocol, family)?;
-        if self.setting.config().mode != ProxyMode::Iptables {
+        let Reading { setting, claims, .. } = self.reading(node);
+        let claim = claims.node_port(question.to.port(), question.protocol, family)?;
+        if setting.config().mode != ProxyMode::Iptables {
             return None;
         }
-        let candidates = Candidates::of(self.slices_of(&claim), claim.port, family, &self.setting);
-        let is_local = policy::is_external_local(claim.service, self.setting.profile);
+        let candidates = Candidates::of(self.slices_of(&claim), claim.port, family, setting);
+        let is_local = policy::is_external_local(claim.service, setting.profile);
         let rejects = !candidates.any_usable() || (is_local && candidates.on_node(node, &mut Vec::new()).is_empty());
-        let is_lost = question.to.ip().is_loopback() && !self.setting.profile.knows_localhost_node_ports();
+        let is_lost = question.to.ip().is_loopback() && !setting.profile.knows_localhost_node_ports();
         if rejects { Some(KnownBug::RejectedAtEveryAddress) } else { is_lost.then_some(KnownBug::Ipv6LoopbackLost) }
+    }
+
+    /// The cluster as the kube-proxy of a node reads it.
+    fn reading(&self, node: &Node) -> &Reading<'a> {
+        let release = self.cluster.release_on(node);
+        self.readings.iter().find(|reading| reading.release == release).unwrap_or(&self.readings[0])
+    }
+
+    /// The objects, of which no release reads others.
+    fn setting(&self) -> &Setting<'a> {
+        &self.readings[0].setting
     }
 
     fn slices_of(&self, claim: &Claim<'_>) -> &[&'a EndpointSlice] {

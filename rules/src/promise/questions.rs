@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use super::claims;
 use super::question::{Question, VantagePoint};
 use crate::cluster::{Cluster, Family, Node, Protocol};
-use crate::profile::UnknownVersion;
+use crate::profile::{Profile, UnknownVersion};
 
 /// Every vantage point against every service address: cluster IPs, external and load-balancer IPs, and node ports on every
 /// address of every node; each port, in the protocol that it has and in the other of TCP and UDP, and one port that
@@ -19,7 +19,7 @@ use crate::profile::UnknownVersion;
 ///
 /// # Errors
 ///
-/// The release of the cluster's kube-proxy is not known.
+/// The release of a kube-proxy of the cluster is not known.
 pub fn questions(cluster: &Cluster, vantage_points: &[VantagePoint]) -> Result<Vec<Question>, UnknownVersion> {
     let targets = Targets::of(cluster)?;
     let mut asked = HashSet::new();
@@ -44,13 +44,14 @@ struct Targets {
 
 impl Targets {
     fn of(cluster: &Cluster) -> Result<Self, UnknownVersion> {
-        let profile = cluster.proxy.version.parse()?;
+        let releases: Vec<Profile> = cluster.releases().into_iter().map(str::parse).collect::<Result<_, _>>()?;
         let free = unused_ports(cluster);
         let mut services: Vec<(IpAddr, Vec<Port>)> = Vec::new();
         let mut places: HashMap<IpAddr, usize> = HashMap::new();
         for service in cluster.services.iter().filter(|service| claims::is_proxied(service)) {
             let ports = to_ask(service.ports.iter().map(|port| (port.port, port.protocol)), free.service);
-            for (address, _) in claims::addresses(service, profile, &cluster.proxy) {
+            let of_releases = releases.iter().flat_map(|profile| claims::addresses(service, *profile, &cluster.proxy));
+            for address in of_releases.map(|(address, _)| address) {
                 let place = *places.entry(address).or_insert(services.len());
                 if place == services.len() {
                     services.push((address, Vec::new()));

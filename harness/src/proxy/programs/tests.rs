@@ -122,6 +122,33 @@ fn a_program_with_a_name_is_not_that_of_other_nodes() {
     );
 }
 
+/// In an upgrade, each node is judged by the release of its own program, in every state.
+#[rstest]
+#[case(", proxy: {program: old}", "1.29.4", "1.33.2")]
+#[case("", "1.33.2", "1.33.2")]
+fn nodes_have_the_releases_of_their_programs(#[case] node: &str, #[case] a: &str, #[case] b: &str) {
+    let named = BTreeMap::from([("old".to_owned(), program("1.29.4"))]);
+    let programs = Programs::new(Some(program("1.33.2")), named, Duration::from_secs(1));
+    let mut fitting =
+        fit(Some(&programs), &scenario(["", node, RESTART])).unwrap_or_else(|why| panic!("{why}")).into_owned();
+    for state in fitting.states_mut() {
+        let releases: Vec<&str> = state.nodes.iter().map(|node| state.release_on(node)).collect();
+        assert_eq!(releases, [a, b]);
+    }
+}
+
+/// A program of `--proxy-command` has no release: its node is judged by the scenario's.
+#[test]
+fn a_program_without_a_release_stands_for_that_of_the_scenario() {
+    let stored = serde_json::json!({"launch": {"Command": ["proxy"]}, "release": null});
+    let named = BTreeMap::from([("other".to_owned(), serde_json::from_value(stored).expect("as a report stores it"))]);
+    let programs = Programs::new(Some(program("1.33.2")), named, Duration::from_secs(1));
+    let scenario = scenario(["version: \">=1.30\"", ", proxy: {program: other}", ""]);
+    let fitting = fit(Some(&programs), &scenario).unwrap_or_else(|why| panic!("{why}"));
+    let releases: Vec<&str> = fitting.cluster.nodes.iter().map(|node| fitting.cluster.release_on(node)).collect();
+    assert_eq!(releases, [scenario.cluster.proxy.version.as_str(), "1.33.2"]);
+}
+
 /// What keeps a scenario from one program is none with another, or without changes.
 #[rstest]
 #[case("version: \">=1.29\"", "", "1.29.4")]

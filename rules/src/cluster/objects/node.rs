@@ -26,6 +26,7 @@ pub fn node(object: &core::Node) -> Result<Node, Vec<FieldError>> {
         external_ips: addresses(&mut checker, object, "ExternalIP"),
         pod_cidrs: pod_cidrs(&mut checker, object),
         hostname_override: None,
+        release: None,
         name,
     };
     checker.finish(node)

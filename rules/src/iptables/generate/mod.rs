@@ -30,9 +30,9 @@ use crate::selection::{NodePortAddresses, Selected, ServicePortView, service_por
 ///
 /// # Errors
 ///
-/// Where `cluster.proxy.version` is no release that is known.
+/// Where the node's release is not known.
 pub fn generate(cluster: &Cluster, node: &Node, family: Family) -> Result<RuleSet, UnknownVersion> {
-    let profile: Profile = cluster.proxy.version.parse()?;
+    let profile: Profile = cluster.release_on(node).parse()?;
     let mut generator = Generator::new(cluster, node, family, profile);
     if profile.both_families() || node_family(node) == family {
         generator.services();

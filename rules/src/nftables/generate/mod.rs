@@ -66,7 +66,7 @@ pub enum Unsupported {
 ///
 /// If the release is not known or its mode not modelled, and if a real kube-proxy fails to write its table.
 pub fn generate(cluster: &Cluster, node: &Node, family: Family) -> Result<Ruleset, Unsupported> {
-    let profile: Profile = cluster.proxy.version.parse()?;
+    let profile: Profile = cluster.release_on(node).parse()?;
     if !profile.nftables() {
         return Err(Unsupported::Release(profile));
     }

@@ -48,6 +48,7 @@ fn node(name: &str, number: u8) -> Node {
             format!("fd00:244:{number}::/48").parse().unwrap(),
         ],
         hostname_override: None,
+        release: None,
     }
 }
 

@@ -125,6 +125,55 @@ fn the_source_of_pods_at_external_ips_differs_by_release(#[case] version: &str, 
     assert_eq!(brief(&cluster, &ask(&cluster, "pod client", "203.0.113.81:80")), expected);
 }
 
+/// In an upgrade, the release of the node that treats the packet decides.
+#[rstest]
+#[case::sender_of_the_clusters_release("b", "1.23", "pod client", "web-a 1/2 node a, web-b 1/2 node a")]
+#[case::sender_of_another("c", "1.23", "pod other", "web-a 1/2 kept or node c, web-b 1/2 kept or node c")]
+#[case::first_node_is_another("a", "1.23", "pod other", "web-a 1/2 node c, web-b 1/2 node c")]
+fn each_node_has_its_own_release(
+    #[case] node: &str,
+    #[case] release: &str,
+    #[case] from: &str,
+    #[case] expected: &str,
+) {
+    let cluster = upgraded("1.24", node, release);
+    assert_eq!(brief(&cluster, &ask(&cluster, from, "203.0.113.81:80")), expected);
+}
+
+#[rstest]
+#[case::of_the_cluster("1.24", "b", "1.34", Some(KnownBug::DropIsForwarded))]
+#[case::of_the_node_that_it_enters("1.24", "c", "1.34", None)]
+#[case::of_an_older_node("1.34", "c", "1.24", Some(KnownBug::DropIsForwarded))]
+fn a_node_has_the_bugs_of_its_own_release(
+    #[case] version: &str,
+    #[case] node: &str,
+    #[case] release: &str,
+    #[case] expected: Option<KnownBug>,
+) {
+    let mut cluster = upgraded(version, node, release);
+    EXTERNAL_LOCAL(&mut cluster);
+    INTERNAL_LOCAL(&mut cluster);
+    assert_eq!(ask(&cluster, OUTSIDE, "203.0.113.80:80").known_bug, expected);
+}
+
+/// The rules and the promise of a node whose kube-proxy was stopped are of its own release still.
+#[test]
+fn a_stopped_node_keeps_its_release() {
+    let mut cluster = upgraded("1.34", "b", "1.24");
+    cluster.stop_proxy("b");
+    cluster.nodes[1].release = Some("1.25".to_owned());
+    let then = cluster.synced_on("b");
+    assert_eq!(then.node("b").map(|node| then.release_on(node)), Some("1.25"));
+}
+
+fn upgraded(version: &str, node: &str, release: &str) -> Cluster {
+    let mut cluster = cluster();
+    cluster.proxy.version = version.to_owned();
+    let of_node = cluster.nodes.iter_mut().find(|other| other.name == node);
+    of_node.expect("a node of the cluster").release = Some(release.to_owned());
+    cluster
+}
+
 const UNALLOCATED: &str = "10.96.99.99:80";
 
 #[rstest]
@@ -195,6 +244,9 @@ fn before_dual_stack_a_node_serves_one_family() {
 fn an_unknown_release_is_reported() {
     let mut cluster = cluster();
     cluster.proxy.version = "1.99".to_owned();
+    assert!(Promises::of(&cluster).is_err());
+    assert!(questions(&cluster, &[]).is_err());
+    let cluster = upgraded("1.34", "c", "1.99");
     assert!(Promises::of(&cluster).is_err());
     assert!(questions(&cluster, &[]).is_err());
 }

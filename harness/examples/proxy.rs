@@ -249,7 +249,8 @@ fn install(rules: Rules, before: Option<Rules>, family: Family) -> Result<(), Fa
         Family::Ipv6 => ("ip6tables-save", "ip6tables-restore"),
     };
     let saved = Rules::parse(ProxyMode::Iptables, family, &execute(save, &[], "")?).map_err(listed)?;
-    let mut others = saved.iptables().cloned().unwrap_or_else(|| RuleSet::new(family));
+    let saved = saved.iptables().cloned().unwrap_or_else(|| RuleSet::new(family));
+    let mut others = saved.clone();
     for table in &mut others.tables {
         table.chains.retain(|chain| !chain.name.starts_with("KUBE-"));
         for chain in &mut table.chains {
@@ -257,7 +258,21 @@ fn install(rules: Rules, before: Option<Rules>, family: Family) -> Result<(), Fa
         }
     }
     let generated = rules.iptables().cloned().unwrap_or_else(|| RuleSet::new(family));
-    execute(restore, &["-w"], &iptables::print(&iptables::merge(generated, &others, Order::After))).map(drop)
+    let mut merged = iptables::merge(generated, &others, Order::After);
+    keep_places(&mut merged, &saved);
+    execute(restore, &["-w"], &iptables::print(&merged)).map(drop)
+}
+
+/// Leaves the rules of a chain in the order that they have: as kube-proxy does, which inserts only jumps that are missing.
+fn keep_places(rules: &mut RuleSet, saved: &RuleSet) {
+    for table in &mut rules.tables {
+        for chain in table.chains.iter_mut().filter(|chain| !chain.name.starts_with("KUBE-")) {
+            let Some(there) = saved.table(table.name).and_then(|table| table.chain(&chain.name)) else { continue };
+            if there.rules.len() == chain.rules.len() && chain.rules.iter().all(|rule| there.rules.contains(rule)) {
+                chain.rules.clone_from(&there.rules);
+            }
+        }
+    }
 }
 
 /// What a program prints that is given a text.

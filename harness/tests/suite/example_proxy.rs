@@ -169,3 +169,28 @@ fn reports_name_the_programs() {
     assert_eq!([&programs[0]["release"], &programs[1]["release"]], ["1.30.0", "1.33.2"]);
     assert_eq!([&programs[1]["node"], &programs[1]["name"]], ["b", "new"]);
 }
+
+/// What a scenario installs before and after kube-proxy's rules stays there when a program writes its rules, again, and anew.
+#[test]
+fn other_rules_stay_before_and_after_those_of_programs() {
+    const CHANGED: &str = r#"
+  - name: and stay there
+    steps:
+      - restart: proxy
+      - probe: {from: pod/client-1, to: "service/web:80"}
+        expect: {dropped: underlay}
+      - probe: {from: pod/client-2, to: "service/web:80"}
+        expect: {rejected: icmp-port-unreachable}
+      - apply: {services: [{name: more, clusterIP: 10.96.0.81, ports: [{port: 80}]}]}
+      - probe: {from: pod/client-1, to: "service/more:80"}
+        expect: {dropped: underlay}
+      - probe: {from: pod/client-2, to: "service/more:80"}
+        expect: {rejected: icmp-port-unreachable}
+"#;
+    let both = include_str!("../../../scenarios/bugs/78994-accept-before-reject.yaml");
+    let folder = two_releases();
+    fs::write(folder.path().join("order.yaml"), format!("{}{CHANGED}", both.trim_end())).expect("its own file");
+    let (output, text) = svclab(&folder, "run order.yaml --kube-proxy EXAMPLE");
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("and stay there"), "{text}");
+}

@@ -17,7 +17,7 @@ use crate::observation::Tally;
 use crate::probe::{Prober, Progress};
 use crate::report::Trouble;
 use crate::run::{RunError, guarded};
-use crate::scenario::{Destination, Flows, MOST_FLOWS, Place, Probe, Scenario, Span, Vantage};
+use crate::scenario::{Destination, Flows, MAX_FLOWS, Place, Probe, Scenario, Span, Vantage};
 use crate::stats::{Goal, most_flows};
 use crate::topology;
 use crate::worker::{self, Kind, Slot, Texts, WorkerError};
@@ -217,7 +217,7 @@ fn flows(cascade: &Cascade, wanted: Flows, goal: &Goal, scenario: &Scenario) -> 
                 .map_err(|source| RunError::Flows { span: Span::start_of(&scenario.file), source })?
         }
     };
-    if needed > MOST_FLOWS {
+    if needed > MAX_FLOWS {
         Err(RunError::TooManyFlows { span: Span::start_of(&scenario.file), needed })
     } else {
         Ok(needed)

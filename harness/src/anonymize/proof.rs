@@ -48,7 +48,7 @@ pub enum Behaviour {
 }
 
 /// The most classes of a sender that are compared.
-const MOST_CLASSES: usize = 20_000;
+const MAX_CLASSES: usize = 20_000;
 
 pub(super) fn prove(before: &[Evidence], after: &[Evidence], texts: &[Text], scan: &mut Scan) -> Proof {
     let (mut pieces, mut unlike) = (0, Vec::new());
@@ -88,15 +88,15 @@ fn left(texts: &[Text], scan: &Scan) -> Vec<String> {
             let shorter = [':', '.'].map(|mark| run.rsplit_once(mark).map_or(run, |(address, _)| address));
             [run, shorter[0], shorter[1]].iter().any(|part| part.parse().is_ok_and(is_old))
         };
-        left.extend(runs.filter(old_address).take(MOST_LEFT).map(str::to_owned));
+        left.extend(runs.filter(old_address).take(MAX_LEFT).map(str::to_owned));
         let old_word = |word: &&str| words.contains(word.to_lowercase().as_str());
-        left.extend(plain_words(text).filter(old_word).take(MOST_LEFT).map(str::to_owned));
+        left.extend(plain_words(text).filter(old_word).take(MAX_LEFT).map(str::to_owned));
     }
     left
 }
 
 /// The most tokens of a text that are reported.
-const MOST_LEFT: usize = 20;
+const MAX_LEFT: usize = 20;
 
 /// Compares what the first whole rule set does, before and after.
 fn behaviour(before: &[Evidence], after: &[Evidence], addresses: &mut Addresses) -> Behaviour {
@@ -115,7 +115,7 @@ fn behaviour(before: &[Evidence], after: &[Evidence], addresses: &mut Addresses)
     let scenario = Scenario { cni, ..assumed.scenario };
     let after = renumbered(&scenario, addresses, &new.rules);
     let (there, back) = addresses.both_ways();
-    match image([&scenario, &after], [&there, &back], MOST_CLASSES) {
+    match image([&scenario, &after], [&there, &back], MAX_CLASSES) {
         Ok(found) => match found.differing {
             Some(packet) => Behaviour::Differs(packet),
             None => Behaviour::Same { classes: found.classes, is_cut: found.is_cut },

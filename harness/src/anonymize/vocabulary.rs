@@ -19,7 +19,7 @@ const UNITS: [&str; 20] =
     ["s", "m", "h", "d", "y", "ms", "us", "ns", "k", "g", "t", "ki", "mi", "gi", "kb", "mb", "gb", "th", "st", "nd"];
 
 /// The most digits behind a word, as in `eth0`, `v1`, `node12`.
-const MOST_DIGITS: usize = 5;
+const MAX_DIGITS: usize = 5;
 
 /// Whether a run of letters and digits cannot identify anyone, not even as a part of a name: each of its words is technical.
 pub(super) fn is_known(part: &str) -> bool {
@@ -44,7 +44,7 @@ pub(super) fn is_known(part: &str) -> bool {
     {
         // `I0714`: the severity and day of a log's line.
         let is_log = "IWEF".contains(first) && number.len() == 4;
-        return is_log || ("vVpP".contains(first) && number.len() <= MOST_DIGITS);
+        return is_log || ("vVpP".contains(first) && number.len() <= MAX_DIGITS);
     }
     length = 0;
     segments.iter().all(|segment| {
@@ -54,7 +54,7 @@ pub(super) fn is_known(part: &str) -> bool {
             let lower = segment.to_ascii_lowercase();
             WORDS[0].contains(lower.as_str()) || (length == 1 && lower == "v")
         };
-        if is_number { length > 1 && segment.len() <= MOST_DIGITS } else { is_word() }
+        if is_number { length > 1 && segment.len() <= MAX_DIGITS } else { is_word() }
     })
 }
 
@@ -75,7 +75,7 @@ fn is_quantity(lower: &str) -> bool {
     while !rest.is_empty() {
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
         let letters = rest[digits..].bytes().take_while(u8::is_ascii_lowercase).count();
-        if digits == 0 || digits > MOST_DIGITS || !UNITS.contains(&&rest[digits..digits + letters]) {
+        if digits == 0 || digits > MAX_DIGITS || !UNITS.contains(&&rest[digits..digits + letters]) {
             return false;
         }
         rest = &rest[digits + letters..];

@@ -13,9 +13,9 @@ use crate::text::counted;
 mod sampled;
 
 /// The number of endpoints up to which all are listed.
-const MOST_ROWS: usize = 24;
+const MAX_ROWS: usize = 24;
 /// The number of endpoints up to which each bar starts where the one before it ends.
-const MOST_STAIRS: usize = 12;
+const MAX_STAIRS: usize = 12;
 /// The columns of a bar, at most and at least.
 const BAR: usize = 20;
 const LEAST_BAR: usize = 10;
@@ -131,11 +131,11 @@ fn block(page: &mut Page, cascade: &Cascade, sample: Option<&Sample>) {
 /// The outcome of connections that rules treat otherwise than those of the table.
 fn other_connections(page: &mut Page, case: &Case) {
     page.line(2, format!("A connection {}, by rule {}:", case.example, case.rule));
-    for (fate, share) in case.fates.iter().take(MOST_ROWS) {
+    for (fate, share) in case.fates.iter().take(MAX_ROWS) {
         let fraction = figures::short_fraction(*share).map(|fraction| format!("  = {fraction}")).unwrap_or_default();
         page.line(4, format!("{:>14}{fraction}  {fate}", figures::percent(*share)));
     }
-    if let Some(more) = case.fates.len().checked_sub(MOST_ROWS + 1) {
+    if let Some(more) = case.fates.len().checked_sub(MAX_ROWS + 1) {
         page.line(4, format!("... {} more", more + 1));
     }
 }
@@ -149,7 +149,7 @@ fn accuracy(cascade: &Cascade) -> String {
 
 /// The rows of the table, as wide as their columns need; bars have what is left of the page.
 fn table(page: &mut Page, cascade: &Cascade) {
-    let most = if page.settings.is_verbose() { usize::MAX } else { MOST_ROWS };
+    let most = if page.settings.is_verbose() { usize::MAX } else { MAX_ROWS };
     let (first, between, last) = figures::folded(cascade, most);
     let rows: Vec<[String; 8]> = first.iter().chain(last).map(|step| row(cascade, step)).collect();
     let width = |column: usize| {
@@ -218,7 +218,7 @@ fn aligned(cells: &[String; 8], widths: &[usize]) -> String {
 fn bar(page: &Page, cascade: &Cascade, step: &Step, width: usize) -> String {
     let share = step.share.to_f64();
     let at = |part: f64| (part * width as f64).round() as usize;
-    let (before, own, whole) = if cascade.steps.len() <= MOST_STAIRS {
+    let (before, own, whole) = if cascade.steps.len() <= MAX_STAIRS {
         let end = step.cumulative.to_f64();
         (at(end - share), at(end) - at(end - share), width)
     } else {

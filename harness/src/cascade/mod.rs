@@ -92,7 +92,7 @@ impl Report {
         let mut names: Vec<&str> = known.iter().map(String::as_str).collect();
         names.dedup();
         let listed = || match names.len() {
-            count if count > MOST_NAMES => format!("There are {count} services, as `{}`.", names[0]),
+            count if count > MAX_NAMES => format!("There are {count} services, as `{}`.", names[0]),
             _ => format!("Choose one of these: {}.", names.join(", ")),
         };
         let help = did_you_mean(name, &names).unwrap_or_else(listed);
@@ -101,7 +101,7 @@ impl Report {
 }
 
 /// Services that are listed where none was found.
-const MOST_NAMES: usize = 20;
+const MAX_NAMES: usize = 20;
 
 /// `default/web:http` is called so, and `default/web`, `web:http` and `web`.
 fn is_called(cascade: &Cascade, name: &str) -> bool {

@@ -15,7 +15,7 @@ const LONGEST_BAR: f64 = 380.0;
 const ROW: f64 = 28.0;
 const BAR: f64 = 16.0;
 /// The number of endpoints drawn of a cascade at most; the rest are counted.
-const MOST_ROWS: usize = 40;
+const MAX_ROWS: usize = 40;
 /// Letters of an endpoint's name.
 const NAME: usize = 28;
 
@@ -81,7 +81,7 @@ impl Picture {
         let largest = cascade.steps.iter().map(|step| step.share.to_f64()).chain(seen).fold(even, f64::max);
         let scale = LONGEST_BAR / largest;
         let top = self.y;
-        let (first, between, last) = figures::folded(cascade, MOST_ROWS);
+        let (first, between, last) = figures::folded(cascade, MAX_ROWS);
         first.iter().for_each(|step| self.row(cascade, step, sample, scale));
         if between > 0 {
             self.y += ROW;

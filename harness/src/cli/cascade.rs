@@ -16,7 +16,7 @@ use super::rules::{impossible, node};
 use svclab::Goal;
 use svclab::cascade::{self, Report, console, json, svg};
 use svclab::evidence::Evidence;
-use svclab::input::MOST_FLOWS;
+use svclab::input::MAX_FLOWS;
 use svclab::sampling;
 use svclab::scenario::{self, Flows, Tests, no_such_step};
 
@@ -87,8 +87,8 @@ fn show(report: &Report, args: &Args, console: &Console) -> Result<(), Exit> {
 fn flows(text: &str) -> Result<Flows, String> {
     match text.parse() {
         _ if text == "auto" => Ok(Flows::Auto),
-        Ok(number) if (1..=MOST_FLOWS).contains(&number) => Ok(Flows::Exactly(number)),
-        _ => Err(format!("expected a number from 1 to {MOST_FLOWS}, or `auto`")),
+        Ok(number) if (1..=MAX_FLOWS).contains(&number) => Ok(Flows::Exactly(number)),
+        _ => Err(format!("expected a number from 1 to {MAX_FLOWS}, or `auto`")),
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::console::Console;
 use super::inputs::InputArgs;
+use super::labs::Format;
 use super::{Exit, Read, diagnostics, read, warn};
 use svclab::Backend;
 use svclab::Goal;
@@ -23,9 +24,9 @@ pub(crate) struct Args {
     paths: Vec<PathBuf>,
     #[command(flatten)]
     inputs: InputArgs,
-    /// Print the errors and notes as JSON.
-    #[arg(long)]
-    json: bool,
+    /// The output format.
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
 }
 
 /// Runs the command.
@@ -35,7 +36,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
         Err(exit) => return exit,
     };
     reject_endless_tests(&mut results);
-    if args.json {
+    if args.format == Format::Json {
         if let Err(exit) = print_json(&results, console) {
             return exit;
         }

@@ -81,7 +81,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
         let help = "Name a second input, or choose kube-proxies with `--before 1.27:iptables --after 1.33:nftables`.";
         return Err(Failure::new("there is nothing to compare with", help));
     }
-    let options = Options { accepted: accepted(args)?, most_classes: args.classes.most_classes };
+    let options = Options { accepted: accepted(args)?, max_classes: args.classes.max_classes };
     let (before, after) = load_both(args, console)?;
     let before = with_proxy(before, args.before, args.before_config.as_ref(), "--before", console)?;
     // Without a second input, what is not said of the kube-proxy after is as before.

@@ -2,21 +2,22 @@
 
 use super::Exit;
 use super::console::Console;
+use super::dump::Format;
 use svclab::Backend;
 use svclab::doctor::{self, Examination};
 
 /// Check whether this machine can run labs, and print a fix for whatever is missing.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Print the results as JSON.
-    #[arg(long)]
-    json: bool,
+    /// The output format.
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     let examination = doctor::examine();
-    if args.json {
+    if args.format == Format::Json {
         if let Err(exit) = console.json("doctor", Backend::System, to_json(&examination)) {
             return exit;
         }

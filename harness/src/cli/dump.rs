@@ -39,7 +39,7 @@ enum Command {
 
 /// How a result about an input is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+pub(super) enum Format {
     /// A page for a terminal.
     Text,
     /// One JSON object.

@@ -44,8 +44,8 @@ impl From<BackendArgs> for Backend {
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(super) struct ClassArgs {
     /// Examine at most N classes of packets, to limit time and memory. If there are more, the result is a failure.
-    #[arg(long, value_name = "N", default_value_t = verify::MOST_CLASSES, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(super) most_classes: u32,
+    #[arg(long, value_name = "N", default_value_t = verify::MAX_CLASSES, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) max_classes: u32,
 }
 
 /// Options of commands that judge scenarios, or what is made one, as a whole.

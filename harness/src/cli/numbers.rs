@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 /// The largest count that an option accepts where nothing else bounds it.
-const MOST: usize = 1_000_000_000;
+const MAX: usize = 1_000_000_000;
 
 /// A number in a range.
 pub(super) fn within<N: FromStr + PartialOrd + Display>(text: &str, range: RangeInclusive<N>) -> Result<N, String> {
@@ -16,12 +16,12 @@ pub(super) fn within<N: FromStr + PartialOrd + Display>(text: &str, range: Range
 
 /// How many of something: at least one.
 pub(super) fn count(text: &str) -> Result<NonZeroUsize, String> {
-    within(text, NonZeroUsize::MIN..=NonZeroUsize::new(MOST).unwrap_or(NonZeroUsize::MAX))
+    within(text, NonZeroUsize::MIN..=NonZeroUsize::new(MAX).unwrap_or(NonZeroUsize::MAX))
 }
 
 /// Which of something: from 0.
 pub(super) fn index(text: &str) -> Result<usize, String> {
-    within(text, 0..=MOST)
+    within(text, 0..=MAX)
 }
 
 /// A seed.

@@ -24,6 +24,7 @@ use svclab::input::did_you_mean;
 use svclab::input::{is_manifest, read_file, unreadable};
 use svclab::proxy::fit;
 use svclab::scenario::{self, Note, PlainCluster, Scenario, Tests};
+use svclab::text::one_line;
 
 /// Print the rules of a node, or compare saved rules with them.
 ///
@@ -147,6 +148,9 @@ fn rules(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let families = if families.is_empty() { vec![family] } else { families };
     let compared = families.into_iter().map(|family| differ(args, &input, &saved, &node, family, console));
     let compared: Vec<Exit> = compared.collect::<Result<_, _>>()?;
+    if let Some(not_read) = &saved.not_read {
+        console.complain(format!("note: {}", one_line(not_read)));
+    }
     Ok(if compared.contains(&Exit::Failed) { Exit::Failed } else { Exit::Held })
 }
 

@@ -11,7 +11,7 @@ use super::Exit;
 use super::console::Console;
 
 /// The most shards of a run.
-const MOST: usize = 10_000;
+const MAX: usize = 10_000;
 
 /// A part of the scenarios.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl std::str::FromStr for Shard {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parts = text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
         match parts {
-            Some((number, of)) if (1..=of).contains(&number) && of <= MOST => Ok(Self { number, of }),
+            Some((number, of)) if (1..=of).contains(&number) && of <= MAX => Ok(Self { number, of }),
             _ => Err("a shard is K/N with K from 1 to N, as 1/4".to_owned()),
         }
     }

@@ -72,7 +72,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         service: args.service.clone(),
         from: args.from.clone(),
         node: args.node.clone(),
-        most_classes: args.classes.most_classes,
+        max_classes: args.classes.max_classes,
         release: args.release.map(|release| release.to_string()),
         worker: Some(own_program()),
         ..Options::default()

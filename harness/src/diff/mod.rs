@@ -72,7 +72,7 @@ pub struct Diff {
     pub unknown: Vec<(String, usize)>,
     /// Vantage points that only one side has.
     pub not_compared: Vec<String>,
-    /// Whether not all classes were compared, because there are more than [`Options::most_classes`].
+    /// Whether not all classes were compared, because there are more than [`Options::max_classes`].
     pub is_cut: bool,
     /// Entries of the accepted changes that did not occur.
     pub unused: Vec<String>,
@@ -100,7 +100,7 @@ impl Diff {
             (false, false) => format!("nothing else is known to change: {compared} compared"),
         }];
         if self.is_cut {
-            lines = vec![format!("incomplete: only {compared} compared, for there are more than --most-classes")];
+            lines = vec![format!("incomplete: only {compared} compared, for there are more than --max-classes")];
         }
         lines.extend(
             self.unknown
@@ -158,12 +158,12 @@ pub struct Options {
     /// Changes that are expected.
     pub accepted: Accepted,
     /// How many classes of packets are compared at most: each takes time, and those that are left take memory.
-    pub most_classes: u32,
+    pub max_classes: u32,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { accepted: Accepted::default(), most_classes: crate::verify::MOST_CLASSES }
+        Self { accepted: Accepted::default(), max_classes: crate::verify::MAX_CLASSES }
     }
 }
 
@@ -179,7 +179,7 @@ pub fn diff(before: &Scenario, after: &Scenario, options: &Options) -> Result<Di
     let [was, is] = both(sides, |side| side.network());
     let (was, is) = (was?, is?);
     let networks = [&was, &is];
-    let most = options.most_classes as usize;
+    let most = options.max_classes as usize;
     let mut compared = compare::compare(sides, networks, most)?;
     let scenarios = sides.map(|side| side.scenario);
     let boundaries = release::boundaries(&compared.groups, scenarios)?;

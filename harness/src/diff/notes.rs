@@ -33,7 +33,7 @@ pub(super) fn notes(sides: [&Side<'_>; 2], has_changes: bool) -> Vec<Note> {
 }
 
 /// How many rules are listed.
-const MOST_RULES: usize = 1_000;
+const MAX_RULES: usize = 1_000;
 
 /// Rules of which only one side has as many.
 fn rules(sides: [&Side<'_>; 2], has_changes: bool) -> Option<Note> {
@@ -50,7 +50,7 @@ fn rules(sides: [&Side<'_>; 2], has_changes: bool) -> Option<Note> {
     for (((netns, _), _), found) in places.iter().zip(found).filter(|(_, found)| found.numbers != [0, 0]) {
         nodes.insert(*netns);
         only = [only[0] + found.numbers[0], only[1] + found.numbers[1]];
-        details.extend(found.lines.into_iter().take(MOST_RULES.saturating_sub(details.len())));
+        details.extend(found.lines.into_iter().take(MAX_RULES.saturating_sub(details.len())));
     }
     let [before, after] = only.map(|number| grouped(number as u64));
     let effect = if has_changes {
@@ -84,7 +84,7 @@ impl OnlyOnOne {
         for (at, (own, other, sign)) in [(&before, &after, '-'), (&after, &before, '+')].into_iter().enumerate() {
             for line in surplus(own, other) {
                 only.numbers[at] += 1;
-                if only.lines.len() < MOST_RULES {
+                if only.lines.len() < MAX_RULES {
                     only.lines.push(format!("{netns}  {sign} {line}"));
                 }
             }

@@ -86,7 +86,7 @@ fn shares<'p>(
 }
 
 /// How many outcomes are listed.
-const MOST_LISTED: usize = 4;
+const MAX_LISTED: usize = 4;
 
 fn branch_words(branch: &PredictedBranch) -> String {
     if branch.share == Share::ONE {
@@ -100,8 +100,8 @@ fn branch_words(branch: &PredictedBranch) -> String {
 pub(super) fn words(prediction: Option<&Prediction>) -> Vec<String> {
     let Some(prediction) = prediction else { return vec!["no address is fit to send it from".to_owned()] };
     let all = &prediction.branches;
-    let mut words: Vec<String> = all.iter().take(MOST_LISTED).map(branch_words).collect();
-    if let Some(more) = all.len().checked_sub(MOST_LISTED + 1) {
+    let mut words: Vec<String> = all.iter().take(MAX_LISTED).map(branch_words).collect();
+    if let Some(more) = all.len().checked_sub(MAX_LISTED + 1) {
         words.push(format!("and {} more", more + 1));
     }
     words

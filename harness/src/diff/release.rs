@@ -50,7 +50,7 @@ impl fmt::Display for Boundary {
 }
 
 /// Clusters of more services are cut down to those of the examples before releases in between are tried.
-const MOST_SERVICES: usize = 200;
+const MAX_SERVICES: usize = 200;
 
 /// A step from one kube-proxy to another at which packets of a group change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,7 +117,7 @@ fn is_one_cluster(before: &Scenario, after: &Scenario) -> bool {
 fn reduced(scenario: &Scenario, groups: &Groups) -> Scenario {
     let mut scenario = Scenario { tests: Vec::new(), ..scenario.clone() };
     let cluster = &mut scenario.cluster;
-    if cluster.services.len() <= MOST_SERVICES {
+    if cluster.services.len() <= MAX_SERVICES {
         return scenario;
     }
     let examples = || groups.all.values().map(|group| &group.example);

@@ -8,9 +8,9 @@ use crate::scenario::VantageKind;
 use crate::text::{counted, grouped};
 
 /// How many kinds of destinations are named.
-const MOST_TARGETS: usize = 4;
+const MAX_TARGETS: usize = 4;
 /// How many services are named.
-const MOST_SERVICES: usize = 6;
+const MAX_SERVICES: usize = 6;
 
 /// The answer, the changes, and what was compared.
 pub fn page(diff: &Diff, settings: Settings) -> String {
@@ -178,25 +178,25 @@ fn show_note(page: &mut Page, note: &Note) {
 }
 
 /// How many ways in which packets change are listed.
-const MOST_OUTCOMES: usize = 4;
+const MAX_OUTCOMES: usize = 4;
 
 /// The most frequent ways, and the number of classes of all others.
 pub(super) fn outcome_lines(outcomes: &[OutcomeChange]) -> (&[OutcomeChange], usize) {
-    let (lines, rest) = outcomes.split_at(outcomes.len().min(MOST_OUTCOMES));
+    let (lines, rest) = outcomes.split_at(outcomes.len().min(MAX_OUTCOMES));
     (lines, rest.iter().map(|one| one.classes).sum())
 }
 
 /// What the packets of a change are sent to, the most frequent first.
 pub(super) fn targets(change: &Change) -> String {
-    let (named, rest) = change.targets.split_at(change.targets.len().min(MOST_TARGETS));
+    let (named, rest) = change.targets.split_at(change.targets.len().min(MAX_TARGETS));
     let named = named.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     if rest.is_empty() { named } else { format!("{named} and {}", counted(rest.len(), "other destination")) }
 }
 
 /// Who is affected: services, vantage points, and how many classes of their packets.
 pub(super) fn who(change: &Change) -> String {
-    let services: Vec<&str> = change.services.iter().take(MOST_SERVICES).map(String::as_str).collect();
-    let more = change.services.len().saturating_sub(MOST_SERVICES);
+    let services: Vec<&str> = change.services.iter().take(MAX_SERVICES).map(String::as_str).collect();
+    let more = change.services.len().saturating_sub(MAX_SERVICES);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let services = if services.is_empty() { String::new() } else { format!("{}{more}; ", services.join(", ")) };
     let origins: Vec<String> = change.origins.iter().map(|(kind, number)| origin(*kind, *number)).collect();

@@ -9,7 +9,7 @@ use crate::text::{one_line, path_text};
 use crate::topology::{self, Topology};
 
 /// How many nodes are named of a cluster that has nothing in common with the other.
-const MOST_NODES: usize = 3;
+const MAX_NODES: usize = 3;
 
 /// One side of a comparison.
 pub(super) struct Side<'s> {
@@ -31,12 +31,12 @@ impl<'s> Side<'s> {
 
     /// The file, and its nodes with their addresses.
     pub(super) fn nodes(&self) -> String {
-        let nodes = self.scenario.cluster.nodes.iter().take(MOST_NODES).map(|node| {
+        let nodes = self.scenario.cluster.nodes.iter().take(MAX_NODES).map(|node| {
             let addresses: Vec<String> = node.addresses().map(|address| address.to_string()).collect();
             format!("{} ({})", one_line(&node.name), addresses.join(", "))
         });
         let nodes: Vec<String> = nodes.collect();
-        let more = self.scenario.cluster.nodes.len().saturating_sub(MOST_NODES);
+        let more = self.scenario.cluster.nodes.len().saturating_sub(MAX_NODES);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         format!("{} has {}{more}", path_text(&self.scenario.file), nodes.join(", "))
     }

@@ -105,7 +105,7 @@ fn pair(topology: &mut Topology) {
 /// answer.
 fn packets() -> Check {
     const NAME: &str = "packets";
-    let report = "Fix what else is missing; if nothing is, report it with the output of `svclab doctor --json`.";
+    let report = "Fix what else is missing; if nothing is, report it with the output of `svclab doctor --format json`.";
     let scenario = scenario();
     let plan = topology::plan(&scenario);
     let sent = with_lab(&plan, &[], Backend::System, |lab| -> Result<(), String> {

@@ -6,10 +6,10 @@ use regex::{Regex, RegexBuilder};
 use svclab_rules::coverage::Lines;
 
 /// The most letters of one program's patterns. They come from texts of strangers: what is longer or compiles to more is not looked at.
-const MOST_LETTERS: usize = 2000;
+const MAX_LETTERS: usize = 2000;
 
 /// The most memory of a compiled pattern, in bytes.
-const MOST_MEMORY: usize = 1 << 20;
+const MAX_MEMORY: usize = 1 << 20;
 
 /// Patterns one behind the other, each of which lets some lines pass.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -249,7 +249,7 @@ struct Options {
 
 impl Pattern {
     fn of(patterns: &[String], syntax: Syntax, options: Options) -> Result<Self, Unknown> {
-        if patterns.iter().map(String::len).sum::<usize>() > MOST_LETTERS {
+        if patterns.iter().map(String::len).sum::<usize>() > MAX_LETTERS {
             return Err(Unknown::TooLarge);
         }
         let asks_for_end = options.is_line || syntax != Syntax::Fixed && patterns.iter().any(|one| one.contains('$'));
@@ -263,7 +263,7 @@ impl Pattern {
             let text = if options.is_line { format!("^(?:{text})$") } else { text };
             // In the text, so that patterns that differ in it are not equal.
             let text = if options.ignores_case { format!("(?i){text}") } else { text };
-            let built = RegexBuilder::new(&text).size_limit(MOST_MEMORY).dfa_size_limit(MOST_MEMORY).build();
+            let built = RegexBuilder::new(&text).size_limit(MAX_MEMORY).dfa_size_limit(MAX_MEMORY).build();
             built.map_err(|error| match error {
                 regex::Error::CompiledTooBig(_) => Unknown::TooLarge,
                 _ => Unknown::Invalid,
@@ -369,7 +369,7 @@ mod tests {
     #[test]
     fn patterns_that_are_too_long_are_unknown() {
         let of = |words: &[String]| Patterns::of_grep("grep", words);
-        let long = "x".repeat(MOST_LETTERS);
+        let long = "x".repeat(MAX_LETTERS);
         assert!(of(std::slice::from_ref(&long)).is_ok());
         assert_eq!(of(&[format!("{long}x")]), Err(Unknown::TooLarge));
         assert_eq!(of(&["-e".to_owned(), long, "-ex".to_owned()]), Err(Unknown::TooLarge), "together");

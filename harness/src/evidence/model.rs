@@ -10,6 +10,7 @@ use svclab_rules::nftables;
 use svclab_rules::profile::Profile;
 
 use super::mending::Mending;
+use crate::text::counted;
 
 /// What a text, or several files, show.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -270,6 +271,14 @@ impl Evidence {
     /// How many objects all pieces have.
     pub fn objects(&self) -> usize {
         self.pieces.iter().map(|piece| piece.contents.objects()).sum()
+    }
+
+    /// What could not be read, in words, if there is anything.
+    pub fn not_read(&self) -> Option<String> {
+        let first = self.unread.first()?;
+        let lines = counted(self.unread.len(), "line");
+        let file = first.file.as_ref().map(|file| format!("{file}:")).unwrap_or_default();
+        Some(format!("{lines} not read, first {file}{} ({}): `svclab dump show` lists them", first.line, first.reason))
     }
 
     /// Adds what another file shows, or a folder whose files are named already.

@@ -4,7 +4,7 @@ use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::iptables::{ChainHash, ChainKind, Nat, ParseError, Rule, Target, parse_rule};
 
 /// The most lines that a rule continues on.
-pub(super) const MOST_LINES: usize = 4;
+pub(super) const MAX_LINES: usize = 4;
 
 /// Joins a rule with lines that follow it, if the result is more of a rule than the first line alone. Returns the number of lines
 /// that were joined and the result.
@@ -15,7 +15,7 @@ pub(super) fn join(first: &str, following: &[&str]) -> Option<(usize, String)> {
     }
     let mut best = (weighed(first), 0, String::new());
     let mut readings = vec![first.to_owned()];
-    for (count, next) in (1..).zip(following.iter().take(MOST_LINES)) {
+    for (count, next) in (1..).zip(following.iter().take(MAX_LINES)) {
         let next = next.trim_end();
         // A break cut the text at the width of a terminal, or stood for a blank.
         let both = |text: &String| [format!("{text}{next}"), format!("{} {next}", text.trim_end())];
@@ -39,13 +39,13 @@ pub(super) fn join(first: &str, following: &[&str]) -> Option<(usize, String)> {
 pub(super) fn is_open(text: &str) -> bool {
     let Some(rest) = of_rule(text).map(|(_, rest)| rest) else { return weighed(text) != BEST };
     let Err(error) = parsed(rest) else { return weighed(text) != BEST };
-    let words = rest.split(' ').rev().take(MOST_WORDS);
+    let words = rest.split(' ').rev().take(MAX_WORDS);
     let end: usize = words.map(|word| word.chars().count() + 1).sum();
     error.column + end > rest.chars().count() || rest.matches('"').count() % 2 == 1
 }
 
 /// The most words of an option with all that belongs to it: what is wrong with it may be what is missing at the end.
-const MOST_WORDS: usize = 8;
+const MAX_WORDS: usize = 8;
 
 /// No text is more of a rule than this.
 const BEST: (Quality, bool) = (Quality::Verified, true);

@@ -90,17 +90,17 @@ pub(super) fn family(address: IpAddr) -> &'static str {
 
 /// The number of rules of all paths together at most, besides those of the chosen path: several random rules in a row make many
 /// thousand paths.
-const MOST_RULES: usize = 1 << 15;
+const MAX_RULES: usize = 1 << 15;
 
 /// The paths of a prediction, one of them with the rules that the kernel traced. That path and the one at `chosen` are complete, and as
-/// many others as [`MOST_RULES`] allows; the rest have only their outcome.
+/// many others as [`MAX_RULES`] allows; the rest have only their outcome.
 pub(super) fn paths(
     network: &Network<'_>,
     prediction: &Prediction,
     kernel: Option<&(usize, Comparison)>,
     chosen: usize,
 ) -> Vec<Path> {
-    let mut room = MOST_RULES;
+    let mut room = MAX_RULES;
     let traced = |position: usize| {
         let of_this = kernel.filter(|(path, _)| *path == position);
         of_this.map(|(_, comparison)| comparison.matched.as_slice()).unwrap_or_default()

@@ -6,7 +6,7 @@ use super::model::{Explanation, Matched, OutcomeKind, Path, RuleVisit};
 use crate::text::markup;
 
 /// The number of paths drawn at most.
-const MOST_PATHS: usize = 8;
+const MAX_PATHS: usize = 8;
 
 /// A flowchart of all paths, from the sender to their outcomes; what they share is drawn once.
 pub fn mermaid(explanation: &Explanation) -> String {
@@ -17,10 +17,10 @@ pub fn mermaid(explanation: &Explanation) -> String {
     for one in &explanation.stopped {
         chart.node(None, String::new(), Shape::Bad, &format!("stale\n{one}"));
     }
-    for path in explanation.paths.iter().take(MOST_PATHS) {
+    for path in explanation.paths.iter().take(MAX_PATHS) {
         chart.path(sender, path);
     }
-    let left_out = explanation.paths.len().saturating_sub(MOST_PATHS);
+    let left_out = explanation.paths.len().saturating_sub(MAX_PATHS);
     if left_out > 0 {
         let more = chart.node(Some(sender), "more".to_owned(), Shape::End, &format!("{left_out} more paths"));
         chart.edge(sender, more, None);

@@ -18,7 +18,7 @@ const LINE: f64 = 16.0;
 /// The height of a pill.
 const PILL: f64 = 46.0;
 /// The number of paths in the legend at most.
-const MOST_PATHS: usize = 8;
+const MAX_PATHS: usize = 8;
 
 /// A picture of the path with this number, from 1; if there are fewer, of the last.
 pub fn svg(explanation: &Explanation, chosen: usize) -> String {
@@ -121,7 +121,7 @@ impl Picture {
         if explanation.paths.len() > 1 {
             self.shares(&explanation.paths, chosen, room);
         }
-        for (position, path) in explanation.paths.iter().enumerate().take(MOST_PATHS) {
+        for (position, path) in explanation.paths.iter().enumerate().take(MAX_PATHS) {
             self.y += LINE;
             let mark = if position == chosen && explanation.paths.len() > 1 { " · drawn below" } else { "" };
             let class = if path.verdict == OutcomeKind::Delivered { "" } else { "bad" };

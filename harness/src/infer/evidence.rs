@@ -27,7 +27,7 @@ pub fn from_evidence(evidence: &Evidence, path: &Path, given: &[NodeFile]) -> Re
     if dumps.is_empty() && objects.services.is_empty() {
         return Err(nothing(evidence, path));
     }
-    notes.extend(unread(evidence));
+    notes.extend(evidence.not_read());
     let has_rules = !dumps.is_empty();
     let sides = [(dumps, path)];
     let Some(mut assumed) = around(&sides, &objects)?.pop() else { return Err(nothing(evidence, path)) };
@@ -76,7 +76,7 @@ pub fn from_two(sides: [(&Evidence, &Path); 2]) -> Option<Result<[Assumed; 2], D
         Err(errors) => return Some(Err(errors)),
     };
     let mut assumed = assumed.into_iter().zip(notes).enumerate().map(|(at, (mut assumed, mut notes))| {
-        notes.extend(unread(sides[at].0));
+        notes.extend(sides[at].0.not_read());
         notes.extend(settings(sides[at].0, &both[at].0, &mut assumed));
         assumed.assumptions.extend(notes);
         assumed
@@ -160,7 +160,7 @@ fn nothing(evidence: &Evidence, path: &Path) -> Diagnostics {
             errors.push(Diagnostic::new(place(piece.first, piece.file.as_deref()), message, help));
         }
     }
-    errors.extend(evidence.unread.iter().take(MOST_UNREAD).map(|unread| {
+    errors.extend(evidence.unread.iter().take(MAX_UNREAD).map(|unread| {
         let help = "Paste it as the program printed it; `svclab dump show` lists what was read.";
         Diagnostic::new(place(unread.line, unread.file.as_deref()), unread.reason.clone(), help)
     }));
@@ -168,7 +168,7 @@ fn nothing(evidence: &Evidence, path: &Path) -> Diagnostics {
 }
 
 /// The most unread lines that are errors.
-const MOST_UNREAD: usize = 5;
+const MAX_UNREAD: usize = 5;
 
 fn formats(evidence: &Evidence) -> String {
     let mut words: Vec<&str> = Vec::new();
@@ -178,14 +178,6 @@ fn formats(evidence: &Evidence) -> String {
         }
     }
     words.join(", ")
-}
-
-/// What could not be read, in words.
-fn unread(evidence: &Evidence) -> Option<String> {
-    let first = evidence.unread.first()?;
-    let lines = counted(evidence.unread.len(), "line");
-    let file = first.file.as_ref().map(|file| format!("{file}:")).unwrap_or_default();
-    Some(format!("{lines} not read, first {file}{} ({}): `svclab dump show` lists them", first.line, first.reason))
 }
 
 /// The kernel settings that decide on Service traffic, with the largest value that they have.

@@ -95,7 +95,7 @@ pub(super) fn valid(name: &str) -> String {
         '.' => '.',
         _ => '-',
     });
-    let name: String = letters.take(MOST_LETTERS).collect();
+    let name: String = letters.take(MAX_LETTERS).collect();
     let parts: Vec<&str> = name.split('.').map(|part| part.trim_matches('-')).filter(|part| !part.is_empty()).collect();
     if parts.is_empty() { "unnamed".to_owned() } else { parts.join(".") }
 }
@@ -104,10 +104,10 @@ pub(super) fn valid(name: &str) -> String {
 pub(super) fn valid_service(name: &str) -> String {
     let name = valid(name).replace('.', "-");
     let name = if name.starts_with(|first: char| first.is_ascii_digit()) { format!("s-{name}") } else { name };
-    let name: String = name.chars().take(MOST_OF_LABEL).collect();
+    let name: String = name.chars().take(MAX_OF_LABEL).collect();
     name.trim_end_matches('-').to_owned()
 }
 
 /// The longest subdomain and the longest label, in characters.
-const MOST_LETTERS: usize = 253;
-const MOST_OF_LABEL: usize = 63;
+const MAX_LETTERS: usize = 253;
+const MAX_OF_LABEL: usize = 63;

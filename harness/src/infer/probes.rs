@@ -10,11 +10,11 @@ use crate::scenario::{Host, PlannedOutcome, PlannedTest, Scenario, pod_label, sh
 use crate::stats::flows_to_meet_all;
 
 /// The most tests that are written.
-const MOST: usize = 500;
+const MAX: usize = 500;
 
 /// The most endpoints that are all expected to get connections, and the most that are listed.
-const MOST_SEEN: usize = 32;
-const MOST_LISTED: usize = 200;
+const MAX_SEEN: usize = 32;
+const MAX_LISTED: usize = 200;
 
 /// Tests of every service port from a pod and from the node itself, for each of some nodes, and of node ports and other addresses
 /// from outside; then how many were left out. They expect what the Service API promises; what it leaves open is not tested.
@@ -27,7 +27,7 @@ pub fn tests(scenario: &Scenario, nodes: &[String]) -> (Vec<PlannedTest>, usize)
         for port in &service.ports {
             let of_port: Vec<PlannedTest> =
                 nodes.iter().flat_map(|node| planner.of_port(service, port, node)).collect();
-            if all.len() + of_port.len() > MOST {
+            if all.len() + of_port.len() > MAX {
                 left_out += of_port.len();
             } else {
                 all.extend(of_port);
@@ -184,14 +184,14 @@ impl<'a> Planner<'a> {
         };
         let is_from_vip = endpoints.iter().all(|endpoint| endpoint.reply == Reply::FromDestination);
         let delivered = |is_spread: bool| PlannedOutcome::Delivered {
-            targets: if count > MOST_LISTED { Vec::new() } else { targets.clone() },
+            targets: if count > MAX_LISTED { Vec::new() } else { targets.clone() },
             source,
             is_from_vip: is_from_vip && !is_spread,
             is_spread,
         };
-        let is_spread = !has_affinity && (2..=MOST_SEEN).contains(&count);
+        let is_spread = !has_affinity && (2..=MAX_SEEN).contains(&count);
         // What is neither listed nor answered cannot be expected.
-        let is_expected = count <= MOST_LISTED || source.is_some() || is_from_vip;
+        let is_expected = count <= MAX_LISTED || source.is_some() || is_from_vip;
         let spread = is_spread.then(|| (delivered(true), flows_to_meet_all(count)));
         let single = (is_expected && (is_from_vip || !is_spread)).then(|| (delivered(false), 1));
         spread.into_iter().chain(single).collect()

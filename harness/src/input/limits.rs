@@ -34,4 +34,4 @@ pub(crate) const REPLICAS: u32 = 10_000;
 pub(crate) const OBJECTS_OF_CHANGES: usize = 200_000;
 
 /// The largest number of flows of a probe.
-pub const MOST_FLOWS: u64 = 100_000_000;
+pub const MAX_FLOWS: u64 = 100_000_000;

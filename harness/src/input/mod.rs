@@ -24,7 +24,7 @@ pub use form::{Form, form};
 pub use form::{is_input, is_scenario};
 pub(crate) use form::{is_rules, is_yaml, language};
 pub use groups::Group;
-pub use limits::{FILE_BYTES, MOST_FLOWS};
+pub use limits::{FILE_BYTES, MAX_FLOWS};
 pub use suggestions::did_you_mean;
 pub(crate) use suggestions::listed;
 

@@ -42,11 +42,11 @@ fn of_nftables(node: &NodeRules) -> Vec<Finding> {
         )
         .of_mode(ProxyMode::Nftables)
     };
-    errors.filter(|words| reported.insert(words.clone())).take(MOST).map(finding).collect()
+    errors.filter(|words| reported.insert(words.clone())).take(MAX).map(finding).collect()
 }
 
 /// The most findings of a kind of one rule set.
-const MOST: usize = 20;
+const MAX: usize = 20;
 
 /// Matches that svclab does not know, in kube-proxy's chains: each once.
 fn unknown(tables: Tables<'_>) -> Vec<Finding> {
@@ -69,7 +69,7 @@ fn unknown(tables: Tables<'_>) -> Vec<Finding> {
         let effect = "unknown: what these rules match is not modelled; the text was edited, or another program writes to these chains";
         Finding::new("unknown-match", tables.place(first.line), message, effect)
     };
-    found.into_iter().take(MOST).map(finding).collect()
+    found.into_iter().take(MAX).map(finding).collect()
 }
 
 /// Matches that are not modelled but that kube-proxy or svclab's own readers have in rules.
@@ -113,7 +113,7 @@ fn loops(tables: Tables<'_>) -> Vec<Finding> {
             }
         }
     }
-    found.truncate(MOST);
+    found.truncate(MAX);
     found
 }
 

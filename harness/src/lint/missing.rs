@@ -11,7 +11,7 @@ use super::view::View;
 use crate::infer::{Lacking, from_evidence};
 
 /// The most findings that are listed one by one.
-const MOST: usize = 50;
+const MAX: usize = 50;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     // What whole rules lack is found without the rules that kube-proxy writes around them.
@@ -20,9 +20,9 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     }
     let Ok(assumed) = from_evidence(view.evidence, Path::new(""), &[]) else { return Vec::new() };
     let mut findings: Vec<Finding> = assumed.lacking.iter().filter_map(|lacking| finding(view, lacking)).collect();
-    if let Some(first) = findings.get(MOST).map(|first| first.place.clone()) {
-        let message = format!("{} more rules are missing", findings.len() - MOST);
-        findings.truncate(MOST);
+    if let Some(first) = findings.get(MAX).map(|first| first.place.clone()) {
+        let message = format!("{} more rules are missing", findings.len() - MAX);
+        findings.truncate(MAX);
         findings.push(Finding::new("missing-rule", first, message, "see those before it"));
     }
     findings

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::num::NonZeroUsize;
 
-use super::{Kernel, MinimizeError};
+use super::{LabResult, MinimizeError};
 use crate::scenario::Scenario;
 use crate::sources::Disagreement;
 use crate::verify::{Finding, Options, Verification, verify};
@@ -96,14 +96,14 @@ impl<'c> Judge<'c> {
     }
 
     /// What packets in a lab do.
-    pub(super) fn ask_kernel(&self, scenario: &Scenario) -> Result<Kernel, MinimizeError> {
+    pub(super) fn reproduce(&self, scenario: &Scenario) -> Result<LabResult, MinimizeError> {
         let options = Options { no_lab: false, ..self.options.clone() };
         let verification = verified(scenario, &options)?;
         let mut own = verification.failures(&options).filter(|finding| self.class.is(finding)).peekable();
         Ok(match (own.peek().is_some(), own.any(|finding| finding.example.is_observed)) {
-            (_, true) => Kernel::Confirms,
-            (true, false) => Kernel::CannotBeAsked,
-            (false, false) => Kernel::Denies,
+            (_, true) => LabResult::Reproduced,
+            (true, false) => LabResult::NotSendable,
+            (false, false) => LabResult::NotReproduced,
         })
     }
 

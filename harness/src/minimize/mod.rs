@@ -40,21 +40,21 @@ pub struct Minimized {
     pub sizes: [Size; 2],
     /// How many smaller scenarios were tried.
     pub tried: usize,
-    /// What the kernel says.
-    pub kernel: Kernel,
+    /// Whether the failure was reproduced in a lab.
+    pub lab: LabResult,
 }
 
-/// What the kernel says of a class that is predicted to fail.
+/// Whether a failure that is predicted was reproduced in a lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kernel {
-    /// It was not asked.
-    NotAsked,
+pub enum LabResult {
+    /// No lab was run.
+    NotRun,
     /// Packets fail in this way.
-    Confirms,
+    Reproduced,
     /// No machine of the lab can send such a packet, for example one with another machine's address.
-    CannotBeAsked,
+    NotSendable,
     /// Packets do not fail in this way.
-    Denies,
+    NotReproduced,
 }
 
 /// How large a scenario is.
@@ -102,7 +102,7 @@ pub enum MinimizeError {
 }
 
 /// How many failing classes are tried until a lab shows one: packets with the sources of others are predicted, and cannot be sent.
-const MOST_CLASSES: usize = 5;
+const MAX_CLASSES: usize = 5;
 
 /// Takes away from a scenario what its first failing class does not need, or where labs are built, the first one that a lab shows. Its tests
 /// are left out.
@@ -114,9 +114,9 @@ pub fn minimize(scenario: &Scenario, choice: &Choice) -> Result<Minimized, Minim
     let plain = Scenario { tests: Vec::new(), notes: Vec::new(), ..scenario.clone() };
     let classes = FailingClass::all(&plain, &choice.verify)?;
     let mut first = None;
-    for class in classes.into_iter().take(MOST_CLASSES) {
+    for class in classes.into_iter().take(MAX_CLASSES) {
         let minimized = keep(class, &plain, choice)?;
-        if matches!(minimized.kernel, Kernel::NotAsked | Kernel::Confirms) {
+        if matches!(minimized.lab, LabResult::NotRun | LabResult::Reproduced) {
             return Ok(minimized);
         }
         first.get_or_insert(minimized);
@@ -136,9 +136,9 @@ fn keep(class: FailingClass, whole: &Scenario, choice: &Choice) -> Result<Minimi
     if !judge.shows(&read) {
         return Err(MinimizeError::Lost);
     }
-    let kernel = if choice.verify.no_lab { Kernel::NotAsked } else { judge.ask_kernel(&read)? };
+    let lab = if choice.verify.no_lab { LabResult::NotRun } else { judge.reproduce(&read)? };
     let tried = judge.tried;
-    Ok(Minimized { text, sizes: [Size::of(whole), Size::of(&read)], class, tried, kernel })
+    Ok(Minimized { text, sizes: [Size::of(whole), Size::of(&read)], class, tried, lab })
 }
 
 /// Reads a scenario that names no other file.

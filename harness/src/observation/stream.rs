@@ -12,7 +12,7 @@ use super::{FlowObservation, ObservedOutcome};
 /// The parts that the time of a stream is divided into for its timeline.
 const SLOTS: usize = 100;
 /// Endpoints with a row of their own in a timeline.
-const MOST_ROWS: usize = 12;
+const MAX_ROWS: usize = 12;
 
 /// What became of the flows of a probe that were sent during a change. Each flow that was sent is answered, lost or rejected.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -225,7 +225,7 @@ impl StreamContext {
         let mut timeline: Vec<TimelineRow> = Vec::new();
         for ((fate, name), counts) in rows {
             let alike = timeline.iter().filter(|row| row.fate == fate).count();
-            match timeline.last_mut().filter(|row| row.fate == fate && alike == MOST_ROWS) {
+            match timeline.last_mut().filter(|row| row.fate == fate && alike == MAX_ROWS) {
                 Some(last) => {
                     "other endpoints".clone_into(&mut last.name);
                     last.counts.iter_mut().zip(&counts).for_each(|(sum, count)| *sum += count);
@@ -376,7 +376,7 @@ mod tests {
         let numbers: Vec<u8> = (1..=40).collect();
         let flows: Vec<StreamedFlow> = numbers.iter().map(|number| flow(0.1, *number)).collect();
         let seen = observed(Promised::Nothing, Promised::Nothing, &numbers, &flows);
-        assert_eq!(seen.timeline.len(), MOST_ROWS);
+        assert_eq!(seen.timeline.len(), MAX_ROWS);
         assert_eq!(seen.timeline.last().map(|row| row.name.as_str()), Some("other endpoints"));
         assert_eq!(seen.timeline.iter().flat_map(|row| &row.counts).sum::<u32>(), 40);
     }

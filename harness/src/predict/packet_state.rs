@@ -281,7 +281,7 @@ impl Origin<'_> {
 /// What all branches of a packet and of its answers may cost together. A hook costs one, and one more for each router that the branch
 /// has passed, since the path so far is kept: this allows for the paths to thousands of endpoints, or for some thousand hooks of a
 /// loop that decides at random in each round, whose paths would double each time.
-const MOST: usize = 1 << 17;
+const MAX: usize = 1 << 17;
 
 /// How much more of a flow is followed.
 #[derive(Debug)]
@@ -296,7 +296,7 @@ type RuleOf = (NetnsId, Family, RuleId);
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { left: Cell::new(MOST), chance: Cell::default() }
+        Self { left: Cell::new(MAX), chance: Cell::default() }
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use svclab_rules::cluster::Protocol;
 
-use super::quiet::MOST_PACKETS;
+use super::quiet::MAX_PACKETS;
 use super::sender::{Sender, Started};
 use super::watch::Watch;
 use super::{Limit, ProbeError, Prober};
@@ -167,7 +167,7 @@ impl Prober<'_> {
         let keeps_paths = !followed.is_without_paths;
         for tap in &self.taps {
             // Where packets loop, there is always one more.
-            while packets <= MOST_PACKETS
+            while packets <= MAX_PACKETS
                 && let Some(passing) = tap.next(self.lab.topology(), &mut buffer)?
             {
                 packets += 1;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use crate::stats::Contingency;
 
 /// With more endpoints than this, flows are not paired: the tables would be larger than anything that could be seen in them.
-const MOST_ENDPOINTS: usize = 64;
+const MAX_ENDPOINTS: usize = 64;
 /// Source ports are classed by their last three bits: a round robin repeats itself in them.
 const PORT_CLASSES: usize = 8;
 
@@ -26,8 +26,8 @@ impl Order {
         Self {
             endpoints: Vec::new(),
             has_too_many: false,
-            pairs: vec![0; MOST_ENDPOINTS * MOST_ENDPOINTS],
-            ports: vec![0; PORT_CLASSES * MOST_ENDPOINTS],
+            pairs: vec![0; MAX_ENDPOINTS * MAX_ENDPOINTS],
+            ports: vec![0; PORT_CLASSES * MAX_ENDPOINTS],
             first: None,
         }
     }
@@ -37,12 +37,12 @@ impl Order {
     pub(super) fn next(&mut self, port: u16, endpoint: Option<SocketAddr>) {
         let endpoint = endpoint.and_then(|endpoint| self.number(endpoint));
         if let Some(endpoint) = endpoint {
-            self.ports[usize::from(port) % PORT_CLASSES * MOST_ENDPOINTS + endpoint] += 1;
+            self.ports[usize::from(port) % PORT_CLASSES * MAX_ENDPOINTS + endpoint] += 1;
         }
         // A flow is in one pair only: else pairs would not be independent of each other.
         self.first = match (self.first, endpoint) {
             (Some(first), Some(second)) => {
-                self.pairs[first * MOST_ENDPOINTS + second] += 1;
+                self.pairs[first * MAX_ENDPOINTS + second] += 1;
                 None
             }
             (_, endpoint) => endpoint,
@@ -60,7 +60,7 @@ impl Order {
         }
         let known = self.endpoints.iter().position(|known| *known == endpoint);
         if known.is_none() {
-            self.has_too_many = self.endpoints.len() == MOST_ENDPOINTS;
+            self.has_too_many = self.endpoints.len() == MAX_ENDPOINTS;
             self.endpoints.push(endpoint);
         }
         known.or_else(|| (!self.has_too_many).then(|| self.endpoints.len() - 1))
@@ -74,10 +74,10 @@ impl Order {
         }
         for (column, second) in self.endpoints.iter().enumerate() {
             for (row, first) in self.endpoints.iter().enumerate() {
-                neighbours.add(*first, *second, self.pairs[row * MOST_ENDPOINTS + column]);
+                neighbours.add(*first, *second, self.pairs[row * MAX_ENDPOINTS + column]);
             }
             for class in 0..PORT_CLASSES {
-                ports.add(class as u16, *second, self.ports[class * MOST_ENDPOINTS + column]);
+                ports.add(class as u16, *second, self.ports[class * MAX_ENDPOINTS + column]);
             }
         }
         (neighbours, ports)

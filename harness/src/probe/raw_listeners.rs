@@ -9,7 +9,7 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, 
 use socket2::{Domain, Protocol as SocketProtocol, Socket, Type};
 use svclab_rules::cluster::Protocol;
 
-use super::quiet::MOST_PACKETS;
+use super::quiet::MAX_PACKETS;
 use crate::lab::{Lab, LabError, Losses, give_room};
 use crate::topology::NetnsId;
 use crate::wire::Packet;
@@ -74,7 +74,7 @@ impl RawListeners {
     pub(super) fn receive(&self, mut received: impl FnMut(Packet)) -> io::Result<()> {
         for listener in &self.sockets {
             // Where packets loop, there is always one more.
-            for _ in 0..MOST_PACKETS {
+            for _ in 0..MAX_PACKETS {
                 let Some(packet) = listener.receive()? else { break };
                 packet.into_iter().for_each(&mut received);
             }

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_millis(800);
 const ENOUGH: f64 = 0.75;
 /// The longest pause between two flows that says nothing of the sender, and the same in intervals of the rate.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
-const MOST_INTERVALS: u32 = 5;
+const MAX_INTERVALS: u32 = 5;
 
 /// Flows that are sent during a change.
 #[derive(Debug, Clone, Copy)]
@@ -197,7 +197,7 @@ impl Streaming {
 fn check_pace(stream: &Stream<'_>, flows: &[StreamedFlow]) -> Result<(), ProbeError> {
     let planned = flows_at_rate(stream.rate, stream.before + stream.after);
     let pause = longest_pause(flows);
-    let allowed = LONGEST_PAUSE.max(stream.interval() * MOST_INTERVALS);
+    let allowed = LONGEST_PAUSE.max(stream.interval() * MAX_INTERVALS);
     if (flows.len() as f64) < ENOUGH * planned as f64 || pause > allowed {
         return Err(ProbeError::Starved { sent: flows.len() as u64, planned, rate: stream.rate, pause });
     }

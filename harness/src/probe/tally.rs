@@ -28,7 +28,7 @@ use crate::wire::{Content, Template};
 /// Flows that make a further worker worth its sockets and its thread: some 50 ms of work.
 const FLOWS_OF_A_LANE: u64 = 8_192;
 /// More workers than this would mostly wait for each other in the tables of nodes.
-const MOST_LANES: usize = 4;
+const MAX_LANES: usize = 4;
 
 impl Prober<'_> {
     /// Sends flows to one destination, each a fresh 5-tuple, and counts where they are delivered. No receiver answers.
@@ -151,7 +151,7 @@ impl Prober<'_> {
     /// distinguish CPUs, so where any is open there is only one.
     fn cpus_for(&self, flows: u64) -> Result<Vec<usize>, LabError> {
         let own = self.lab.cpu();
-        let worth = usize::try_from(flows / FLOWS_OF_A_LANE).unwrap_or(MOST_LANES).clamp(1, MOST_LANES);
+        let worth = usize::try_from(flows / FLOWS_OF_A_LANE).unwrap_or(MAX_LANES).clamp(1, MAX_LANES);
         let most = if self.listeners.places().is_empty() { worth } else { 1 };
         let allowed = lab::allowed_cpus().map_err(|errno| LabError::Thread { source: errno.into() })?;
         let others = allowed.into_iter().filter(|other| *other != own);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::batch::{BATCH, SNAP, receive_many};
 use super::outlets::Outlets;
-use super::quiet::MOST_PACKETS;
+use super::quiet::MAX_PACKETS;
 use crate::lab::{Channel, Lab, LabError, filter};
 use crate::observation::{Capture, Direction};
 use crate::topology::{InterfaceKind, NetnsId, Topology};
@@ -78,7 +78,7 @@ impl Tap {
     pub(super) fn read_many(&self, mut each: impl FnMut(&[u8], u32)) -> Result<usize, LabError> {
         let mut packets = 0;
         // Where packets loop, there is always one more.
-        while packets <= MOST_PACKETS {
+        while packets <= MAX_PACKETS {
             let received = receive_many(self.channel.fd(), &mut each);
             let received = received.map_err(|source| self.channel.error("receiving many frames", source))?;
             packets += received;
@@ -96,7 +96,7 @@ impl Tap {
         buffer: &'a mut [u8],
     ) -> Result<Option<Passing<'a>>, LabError> {
         // Where packets loop, there is always one more.
-        for _ in 0..MOST_PACKETS {
+        for _ in 0..MAX_PACKETS {
             let Some(seen) = self.channel.receive(buffer)? else { break };
             let netns = &topology.namespaces[self.netns];
             // The raw listeners capture the loopback; barrier frames pass there.

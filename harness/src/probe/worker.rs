@@ -168,10 +168,10 @@ impl Worker {
 
     /// How many batches may be sent before taps are read: each packet may arrive twice, and half of the room stays free.
     fn batches_in_room(&self) -> Result<usize, LabError> {
-        const MOST: usize = 16;
+        const MAX: usize = 16;
         let rooms = self.taps.iter().map(|tap| tap.channel.room()).collect::<Result<Vec<_>, _>>()?;
         let least = rooms.into_iter().min().unwrap_or_default();
-        Ok((least / (4 * BATCH * ROOM_OF_A_FRAME)).clamp(1, MOST))
+        Ok((least / (4 * BATCH * ROOM_OF_A_FRAME)).clamp(1, MAX))
     }
 
     /// Reads what arrived by now. Returns how many packets that were.

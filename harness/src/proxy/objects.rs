@@ -9,7 +9,7 @@ use svclab_rules::cluster::{
 };
 
 /// Most ranges that a ServiceCIDR object may have: one of each family.
-const MOST_RANGES: usize = 2;
+const MAX_RANGES: usize = 2;
 
 /// Writes a cluster's Nodes, Services, EndpointSlices and ServiceCIDRs. The API server adds what it fills in by itself: defaults,
 /// namespaces, metadata.
@@ -17,7 +17,7 @@ pub(super) fn objects(cluster: &Cluster) -> Vec<Value> {
     let nodes = cluster.nodes.iter().map(node);
     let services = cluster.services.iter().map(service);
     let slices = cluster.slices.iter().map(slice);
-    let ranges = cluster.service_cidrs.chunks(MOST_RANGES).enumerate().map(|(index, ranges)| {
+    let ranges = cluster.service_cidrs.chunks(MAX_RANGES).enumerate().map(|(index, ranges)| {
         let name = if index == 0 { "kubernetes".to_owned() } else { format!("kubernetes-{index}") };
         json!({
             "apiVersion": "networking.k8s.io/v1",

@@ -10,7 +10,7 @@ use super::configuration::{HEALTH, METRICS};
 /// The time that an answer may take.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Bytes of an answer that are read. The metrics of a kube-proxy have some 100 KiB.
-const MOST: u64 = 8 << 20;
+const MAX: u64 = 8 << 20;
 
 /// When a sync last ended, in seconds since 1970, by family where the release distinguishes them.
 const SYNCED: &str = "kubeproxy_sync_proxy_rules_last_timestamp_seconds";
@@ -106,7 +106,7 @@ fn get(address: &str, path: &str) -> io::Result<(u16, String)> {
     stream.set_write_timeout(Some(PATIENCE))?;
     write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n")?;
     let mut answer = Vec::new();
-    stream.take(MOST).read_to_end(&mut answer)?;
+    stream.take(MAX).read_to_end(&mut answer)?;
     let answer = String::from_utf8_lossy(&answer);
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
     let status = head.split_whitespace().nth(1).and_then(|status| status.parse().ok());

@@ -9,7 +9,7 @@ use svclab_rules::cluster::{Cluster, Pod, Service};
 use crate::scenario::{Scenario, pod_label, short_name};
 
 /// The entries of each list: a picture of more would show nothing.
-const MOST: usize = 12;
+const MAX: usize = 12;
 
 /// The machines and services at the start of a scenario, at most twelve of each kind.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -70,15 +70,10 @@ impl Machines {
         let host =
             |host: &crate::scenario::Host| Machine { name: format!("host/{}", host.name), addresses: host.ips.clone() };
         Self {
-            hosts: scenario.hosts.iter().take(MOST).map(host).collect(),
-            nodes: cluster.nodes.iter().take(MOST).map(|node| NodeMachine::of(cluster, node)).collect(),
+            hosts: scenario.hosts.iter().take(MAX).map(host).collect(),
+            nodes: cluster.nodes.iter().take(MAX).map(|node| NodeMachine::of(cluster, node)).collect(),
             all_nodes: cluster.nodes.len(),
-            services: cluster
-                .services
-                .iter()
-                .take(MOST)
-                .map(|service| ServiceAddresses::of(cluster, service))
-                .collect(),
+            services: cluster.services.iter().take(MAX).map(|service| ServiceAddresses::of(cluster, service)).collect(),
             all_services: cluster.services.len(),
         }
     }
@@ -91,7 +86,7 @@ impl NodeMachine {
         Self {
             name: format!("node/{}", node.name),
             addresses: node.addresses().collect(),
-            pods: pods().take(MOST).map(machine).collect(),
+            pods: pods().take(MAX).map(machine).collect(),
             all_pods: pods().count(),
         }
     }
@@ -108,8 +103,8 @@ impl ServiceAddresses {
         Self {
             name: format!("service/{}", short_name(&service.name)),
             addresses: service.cluster_ips.iter().chain(&service.external_ips).copied().chain(load_balancers).collect(),
-            ports: ports.take(MOST).collect(),
-            endpoints: endpoints.filter_map(|endpoint| endpoint.addresses.first()).copied().take(MOST).collect(),
+            ports: ports.take(MAX).collect(),
+            endpoints: endpoints.filter_map(|endpoint| endpoint.addresses.first()).copied().take(MAX).collect(),
         }
     }
 }

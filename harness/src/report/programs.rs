@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::text::counted;
 
 /// The nodes that a line names.
-const MOST: usize = 12;
+const MAX: usize = 12;
 
 /// The program that wrote the rules of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -49,7 +49,7 @@ pub(crate) fn by_program(programs: &[NodeProgram]) -> Vec<(String, Vec<&str>)> {
 /// What wrote the rules, a line for each program: `rules written by /opt/kube-proxy (1.33.2)`.
 pub(crate) fn program_lines(programs: &[NodeProgram]) -> Vec<String> {
     let line = |(program, nodes): (String, Vec<&str>)| {
-        let more = nodes.len().saturating_sub(MOST);
+        let more = nodes.len().saturating_sub(MAX);
         let named = nodes[..nodes.len() - more].join(", ");
         let of = match (nodes.len(), more) {
             (0, _) => String::new(),

@@ -8,11 +8,11 @@ use crate::text::{duration, markup, one_line};
 /// The width of a bar, in letters.
 const BAR: usize = 20;
 /// Failures that are printed in full: a job's summary has at most 1 MiB.
-const MOST_FAILURES: usize = 40;
+const MAX_FAILURES: usize = 40;
 /// The longest text of a failure, in letters.
-const MOST_LETTERS: usize = 6_000;
+const MAX_LETTERS: usize = 6_000;
 /// Scenarios with a row of their own.
-const MOST_ROWS: usize = 200;
+const MAX_ROWS: usize = 200;
 
 /// The summary: counts, failures, scenarios with bars, environment.
 pub fn render(results: &Results) -> String {
@@ -38,7 +38,7 @@ fn failures(results: &Results) -> String {
     let cases = results.suites.iter().flat_map(|suite| suite.cases.iter().map(move |case| (suite, case)));
     let failed: Vec<(&Suite, &Case)> = cases.filter(|(_, case)| case.status != Status::Ok).collect();
     let mut text = String::new();
-    for (suite, case) in failed.iter().take(MOST_FAILURES) {
+    for (suite, case) in failed.iter().take(MAX_FAILURES) {
         let place = case.at.as_ref().map_or_else(|| suite.file.clone(), |at| format!("{}:{}", at.file, at.line));
         text += &format!(
             "<details><summary><b>{}</b>: {} <code>{}</code></summary>\n\n",
@@ -49,7 +49,7 @@ fn failures(results: &Results) -> String {
         text += &format!("{}\n\n", cell(&headline(case)));
         text += &attempts(case).map(|words| format!("attempts: {}\n\n", cell(&words))).unwrap_or_default();
         if let Some(full) = &case.text {
-            text += &format!("<pre>{}</pre>\n\n", html_lines(&full.chars().take(MOST_LETTERS).collect::<String>()));
+            text += &format!("<pre>{}</pre>\n\n", html_lines(&full.chars().take(MAX_LETTERS).collect::<String>()));
         }
         text += "</details>\n\n";
     }
@@ -57,7 +57,7 @@ fn failures(results: &Results) -> String {
         let message = suite.error.as_ref().map_or("no tests", |error| error.message.as_str());
         text += &format!("- **{}** `{}`: {}\n\n", cell(&suite.name), code(&suite.file), cell(message));
     }
-    if let Some(more) = failed.len().checked_sub(MOST_FAILURES).filter(|more| *more > 0) {
+    if let Some(more) = failed.len().checked_sub(MAX_FAILURES).filter(|more| *more > 0) {
         text += &format!("and {more} more failures\n\n");
     }
     text
@@ -88,7 +88,7 @@ fn table(results: &Results) -> String {
     let mut text = String::from(
         "<details><summary>Scenarios</summary>\n\n| | scenario | passed | | time |\n| --- | --- | --- | --- | --- |\n",
     );
-    for suite in suites.iter().take(MOST_ROWS) {
+    for suite in suites.iter().take(MAX_ROWS) {
         let sign = if suite.status() == Status::Ok { "✅" } else { "❌" };
         let ok = suite.cases.iter().filter(|case| case.status == Status::Ok).count();
         let all = suite.cases.len();
@@ -99,7 +99,7 @@ fn table(results: &Results) -> String {
             seconds(suite.seconds).trim_start_matches(", in ")
         );
     }
-    if let Some(more) = suites.len().checked_sub(MOST_ROWS).filter(|more| *more > 0) {
+    if let Some(more) = suites.len().checked_sub(MAX_ROWS).filter(|more| *more > 0) {
         text += &format!("| | and {more} more | | | |\n");
     }
     text + "\n</details>\n\n"

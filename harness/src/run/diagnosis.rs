@@ -17,9 +17,9 @@ use crate::sources::{Context, FlowOutcome, Sources, promise_words};
 use crate::trace::{Difference, Passage, Traced, TracedWhat, nearest, send_traced};
 
 /// Rules that are shown at most: a failure fits on a screen.
-const MOST_RULES: usize = 10;
+const MAX_RULES: usize = 10;
 /// Branches of a prediction that are shown at most.
-const MOST_BRANCHES: usize = 4;
+const MAX_BRANCHES: usize = 4;
 
 /// A failed probe and its state.
 pub(super) struct Failure<'a> {
@@ -137,8 +137,8 @@ fn branches(prediction: &Prediction) -> Vec<String> {
         return vec![only.outcome.to_string()];
     }
     let mut lines: Vec<String> =
-        all.iter().take(MOST_BRANCHES).map(|branch| format!("{}: {}", branch.share, branch.outcome)).collect();
-    if let Some(more) = all.len().checked_sub(MOST_BRANCHES).filter(|more| *more > 0) {
+        all.iter().take(MAX_BRANCHES).map(|branch| format!("{}: {}", branch.share, branch.outcome)).collect();
+    if let Some(more) = all.len().checked_sub(MAX_BRANCHES).filter(|more| *more > 0) {
         lines.push(format!("and {more} more"));
     }
     lines
@@ -186,7 +186,7 @@ fn excerpts(network: &Network<'_>, branch: &PredictedBranch) -> Vec<RuleExcerpt>
     let mut rules = network.decisive_rules(&branch.stages);
     rules.retain(|rule| !rule.only_leads);
     // What came last decided.
-    let more = rules.len().saturating_sub(MOST_RULES);
+    let more = rules.len().saturating_sub(MAX_RULES);
     let mut excerpts: Vec<RuleExcerpt> = Vec::new();
     for rule in rules.drain(more..) {
         let line = format!("{}: {}", rule.place.table, rule.place.text);

@@ -8,7 +8,7 @@ use crate::predict::PredictError;
 use crate::probe::ProbeError;
 use crate::proxy::ProxyError;
 use crate::report::{Cause, Trouble};
-use crate::scenario::{MOST_FLOWS, Span};
+use crate::scenario::{MAX_FLOWS, Span};
 use crate::stats::StatsError;
 use crate::text::{grouped, printable, reason};
 use svclab_rules::ruleset::Unsupported;
@@ -45,7 +45,7 @@ pub(crate) enum RunError {
         source: StatsError,
     },
     /// A balance test needs more flows than one probe may have.
-    #[error("the balance test needs {} flows, and a probe may have at most {}", grouped(*needed), grouped(MOST_FLOWS))]
+    #[error("the balance test needs {} flows, and a probe may have at most {}", grouped(*needed), grouped(MAX_FLOWS))]
     TooManyFlows {
         /// The probe's place in the scenario.
         span: Span,

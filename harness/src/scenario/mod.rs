@@ -18,7 +18,7 @@ mod tag;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use crate::input::{Diagnostic, Diagnostics, MOST_FLOWS, Span};
+pub(crate) use crate::input::{Diagnostic, Diagnostics, MAX_FLOWS, Span};
 pub use model::{
     Balance, Bounds, Change, Cni, CniKind, Destination, DropPlace, During, DuringExpectation, DuringProbe, Expectation,
     ExpectedOutcome, Flows, Host, Install, Note, OtherRules, Overlay, Place, Probe, RejectKind, Releases,

@@ -3,7 +3,7 @@
 use svclab_rules::promise::{Eligible, Promise, PromisedOutcome};
 
 /// Endpoints that are named.
-const MOST_NAMED: usize = 4;
+const MAX_NAMED: usize = 4;
 
 /// What is promised, in a line: endpoints with the same source and reply are listed together, and only the first few by name.
 pub(crate) fn promise_words(promise: &Promise) -> String {
@@ -26,8 +26,8 @@ pub(crate) fn promise_words(promise: &Promise) -> String {
 
 fn group_words(group: &[&Eligible]) -> String {
     let Eligible { source, reply, .. } = group[0];
-    let named: Vec<String> = group.iter().take(MOST_NAMED).map(|endpoint| endpoint.address.to_string()).collect();
-    let more = group.len().saturating_sub(MOST_NAMED);
+    let named: Vec<String> = group.iter().take(MAX_NAMED).map(|endpoint| endpoint.address.to_string()).collect();
+    let more = group.len().saturating_sub(MAX_NAMED);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     format!("{}{more} ({source}; {reply})", named.join(", "))
 }

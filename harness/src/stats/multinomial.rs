@@ -3,14 +3,14 @@
 use statrs::function::factorial::{ln_binomial, ln_factorial};
 
 /// Outcomes that are enumerated at most: a millisecond's work.
-const MOST_OUTCOMES: f64 = 20_000.0;
+const MAX_OUTCOMES: f64 = 20_000.0;
 
 /// The probability of an outcome that is no more likely than this one, if the shares are right: the exact multinomial
 /// test. `None` if there are too many outcomes. Every share is more than 0.
 pub(super) fn exact(counts: &[u64], shares: &[f64]) -> Option<f64> {
     let flows: u64 = counts.iter().sum();
     // Ways to spread n flows over k endpoints: n + k - 1 choose k - 1.
-    if ln_binomial(flows + counts.len() as u64 - 1, counts.len() as u64 - 1) > MOST_OUTCOMES.ln() {
+    if ln_binomial(flows + counts.len() as u64 - 1, counts.len() as u64 - 1) > MAX_OUTCOMES.ln() {
         return None;
     }
     let logs: Vec<f64> = shares.iter().map(|share| share.ln()).collect();

@@ -7,7 +7,7 @@ use super::fit::{StatsError, check_shares};
 use super::rate::{FalseAlarmRate, Goal};
 
 /// More flows than any lab can send; if a goal needs more, this is the answer.
-const MOST_FLOWS: u64 = 1_000_000_000_000;
+const MAX_FLOWS: u64 = 1_000_000_000_000;
 
 /// How often flows of a client may meet at one endpoint by chance. So rarely that a thousand tests of affinity stay within a run's
 /// false-alarm rate; not shared by the tests of a run, for then a scenario would need more flows beside others than alone.
@@ -52,10 +52,10 @@ pub(crate) fn sample_size(shares: &[f64], goal: &Goal) -> Result<u64, StatsError
     let needed = extremes(shares).map(|share| {
         // The approximation knows nothing of a share that has no spread.
         let mut flows = if share < 1.0 { approximate(share, goal, side).max(1) } else { 1 };
-        while flows < MOST_FLOWS && power(flows, share, goal.relative_bias, side) < goal.power {
+        while flows < MAX_FLOWS && power(flows, share, goal.relative_bias, side) < goal.power {
             flows += flows / 200 + 1;
         }
-        flows.min(MOST_FLOWS)
+        flows.min(MAX_FLOWS)
     });
     Ok(needed.max().unwrap_or(1))
 }

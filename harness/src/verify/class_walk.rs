@@ -9,7 +9,7 @@ use svclab_rules::walk::{
     Classes, Field, Intervals, Narrowing, Packet, Region, Share, Transport, address_bits, bits_address,
 };
 
-use super::MOST_CLASSES;
+use super::MAX_CLASSES;
 use super::boundaries::Boundaries;
 use super::later::{Behind, Depth, Later};
 use super::prepared;
@@ -116,7 +116,7 @@ impl<'x, 'a> ClassWalk<'x, 'a> {
     ) -> Self {
         let mut interfaces = context.network.topology().namespaces.iter().flat_map(|netns| &netns.interfaces);
         let has_tunnels = interfaces.any(|interface| matches!(interface.kind, InterfaceKind::Vxlan { .. }));
-        Self { context, released, boundaries, depth, most: MOST_CLASSES as usize, has_tunnels }
+        Self { context, released, boundaries, depth, most: MAX_CLASSES as usize, has_tunnels }
     }
 
     /// The same with another limit.

@@ -75,7 +75,7 @@ pub struct Options {
     pub node: Option<String>,
     /// How many classes of packets are followed at most, of all pods of a node, of each node's processes, and of hosts by each of their ways:
     /// each takes time, and those that are left take memory.
-    pub most_classes: u32,
+    pub max_classes: u32,
     /// The release and mode of kube-proxy, where others were chosen than the input names, as `svclab explain --release` takes them.
     pub release: Option<String>,
     /// The program whose processes labs are in, one for each of `jobs`: svclab, which [`serve`]s with the arguments
@@ -89,7 +89,7 @@ pub struct Options {
 }
 
 /// How many classes are followed at most where nothing else is said.
-pub const MOST_CLASSES: u32 = 2_000_000;
+pub const MAX_CLASSES: u32 = 2_000_000;
 
 impl Default for Options {
     fn default() -> Self {
@@ -103,7 +103,7 @@ impl Default for Options {
             service: None,
             from: None,
             node: None,
-            most_classes: MOST_CLASSES,
+            max_classes: MAX_CLASSES,
             release: None,
             worker: None,
             progress: Arc::default(),

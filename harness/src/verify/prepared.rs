@@ -25,7 +25,7 @@ pub(crate) struct Prepared<'a> {
 }
 
 /// The most differences of rules that are listed.
-const MOST_DIFFERENCES: usize = 10;
+const MAX_DIFFERENCES: usize = 10;
 
 impl<'a> Prepared<'a> {
     pub(crate) fn of(scenario: &'a Scenario, backend: Backend) -> Result<Self, RunError> {
@@ -80,8 +80,8 @@ impl<'a> Prepared<'a> {
         };
         let own = self.documents.iter().filter(|document| !document.is_other_tables());
         let mut all: Vec<String> = own.filter_map(of).flatten().collect();
-        let more = all.len().saturating_sub(MOST_DIFFERENCES);
-        all.truncate(MOST_DIFFERENCES);
+        let more = all.len().saturating_sub(MAX_DIFFERENCES);
+        all.truncate(MAX_DIFFERENCES);
         if more > 0 {
             all.push(format!(
                 "{more} more differences from what kube-proxy {release} writes: `svclab rules --diff` lists them"

@@ -11,11 +11,11 @@ use crate::report::{Trouble, program_lines};
 use crate::text::{counted, printable};
 
 /// The number of vantage points up to which each has its own row.
-const MOST_ROWS: usize = 24;
+const MAX_ROWS: usize = 24;
 /// The number of rules of an example at most.
-const MOST_RULES: usize = 30;
+const MAX_RULES: usize = 30;
 /// The number of predicted branches of an example at most.
-const MOST_BRANCHES: usize = 6;
+const MAX_BRANCHES: usize = 6;
 /// As wide as the labels of an example.
 const NO_LABEL: &str = "           ";
 
@@ -105,7 +105,7 @@ fn closing(page: &Page, verification: &Verification, options: &Options) -> Strin
     }
     if verification.left_out > 0 {
         let left = counted(verification.left_out, "class");
-        let _ = write!(text, "; incomplete: at least {left} not followed, for there are more than --most-classes");
+        let _ = write!(text, "; incomplete: at least {left} not followed, for there are more than --max-classes");
     }
     if verification.not_promised > 0 {
         let _ = write!(text, "; nothing is promised for {}", counted(verification.not_promised, "flow"));
@@ -118,7 +118,7 @@ fn closing(page: &Page, verification: &Verification, options: &Options) -> Strin
 fn table(page: &mut Page, verification: &Verification) {
     let points: BTreeSet<(SenderKind, &str)> =
         verification.coverage.iter().map(|row| (row.sender, row.from.as_str())).collect();
-    let is_long = points.len() > MOST_ROWS;
+    let is_long = points.len() > MAX_ROWS;
     // The row that a vantage point shares with the others of its kind.
     let shared = |kind: SenderKind| kind.counted(points.iter().filter(|(sender, _)| *sender == kind).count());
     let mut rows: Vec<String> = Vec::new();
@@ -160,14 +160,14 @@ fn show(page: &mut Page, finding: &Finding, fails: bool) {
     let service = service.as_ref().map(|service| format!("  ({service})")).unwrap_or_default();
     page.labelled(8, "for example  ", format!("{flow}{service}"));
     page.labelled(10, "promised   ", promise);
-    for (position, branch) in prediction.iter().take(MOST_BRANCHES).enumerate() {
+    for (position, branch) in prediction.iter().take(MAX_BRANCHES).enumerate() {
         page.labelled(10, if position == 0 { "predicted  " } else { NO_LABEL }, branch);
     }
-    if let Some(more) = prediction.len().checked_sub(MOST_BRANCHES + 1) {
+    if let Some(more) = prediction.len().checked_sub(MAX_BRANCHES + 1) {
         page.line(21, format!("and {} more", more + 1));
     }
     page.labelled(10, "observed   ", observation);
-    for (position, rule) in rules.iter().take(MOST_RULES).enumerate() {
+    for (position, rule) in rules.iter().take(MAX_RULES).enumerate() {
         page.labelled(10, if position == 0 { "rules      " } else { NO_LABEL }, rule);
     }
     page.command(10, "explain    ", explain);

@@ -68,7 +68,7 @@ fn verified(
     let verifying = Verifying {
         scenario,
         options,
-        class_walk: ClassWalk::new(&context, &released, &boundaries, depth).at_most(options.most_classes),
+        class_walk: ClassWalk::new(&context, &released, &boundaries, depth).at_most(options.max_classes),
         kinds: Kinds::of(prepared.cluster),
     };
     // The thread may be that of a lab, which stays on one CPU.

@@ -26,15 +26,15 @@ pub(crate) fn imports(modules: &[Module]) -> Imports {
 }
 
 /// The most re-exports on the way to a definition. Sources that are being edited may have some that lead in a circle.
-pub(crate) const MOST_REEXPORTS: usize = 32;
+pub(crate) const MAX_REEXPORTS: usize = 32;
 
 /// The module that defines what a path names.
 fn home(mut path: Vec<String>, modules: &BTreeSet<&[String]>, reexports: &Reexports) -> Vec<String> {
-    for _ in 0..MOST_REEXPORTS {
+    for _ in 0..MAX_REEXPORTS {
         let Some(length) = (1..=path.len()).find(|length| reexports.contains_key(&path[..*length])) else { break };
         path = [reexports[&path[..length]].as_slice(), &path[length..]].concat();
     }
-    assert!(path.len() < MOST_REEXPORTS, "re-exports lead in a circle: {path:?}");
+    assert!(path.len() < MAX_REEXPORTS, "re-exports lead in a circle: {path:?}");
     while !modules.contains(path.as_slice()) {
         path.pop();
     }

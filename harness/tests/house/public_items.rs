@@ -8,7 +8,7 @@ use quote::ToTokens;
 use syn::{Fields, ImplItem, Item, TraitItem, Type, Visibility};
 
 use crate::crates;
-use crate::imports::{MOST_REEXPORTS, Reexports, absolute, all_reexports, is_reexport, leaves};
+use crate::imports::{MAX_REEXPORTS, Reexports, absolute, all_reexports, is_reexport, leaves};
 use crate::modules::{Module, attributes, is_hidden, is_public, modules};
 
 #[test]
@@ -67,7 +67,7 @@ impl Api<'_> {
 
     /// The path of the definition behind re-exports.
     fn definition(&self, mut path: Vec<String>) -> Vec<String> {
-        for _ in 0..MOST_REEXPORTS {
+        for _ in 0..MAX_REEXPORTS {
             let Some(behind) = self.reexports.get(&path) else { return path };
             path.clone_from(behind);
         }

@@ -372,13 +372,13 @@ fn the_limit_of_classes_is_reported_within_bounded_memory() {
     std::fs::write(&before, SCENARIO).expect("a file");
     std::fs::write(&after, with_rules(&many_classes())).expect("a file");
     // 1 GB of address space, of which threads' stacks and arenas reserve most.
-    let call = r#"ulimit -v 1000000; exec "$0" --quiet diff "$1" "$2" --most-classes 500"#;
+    let call = r#"ulimit -v 1000000; exec "$0" --quiet diff "$1" "$2" --max-classes 500"#;
     let mut command = Command::new("sh");
     command.args(["-c", call, env!("CARGO_BIN_EXE_svclab")]).args([&before, &after]);
     let output = command.output().expect("sh starts");
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(text.contains("incomplete: only ") && text.contains("there are more than --most-classes"), "{text}");
+    assert!(text.contains("incomplete: only ") && text.contains("there are more than --max-classes"), "{text}");
 }
 
 #[test]

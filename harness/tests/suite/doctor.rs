@@ -22,7 +22,7 @@ fn checks(output: &Output) -> Vec<[String; 5]> {
 
 #[test]
 fn this_machine_has_all_that_a_run_needs() {
-    let output = Command::new(SVCLAB).args(["doctor", "--json"]).output().expect("svclab starts");
+    let output = Command::new(SVCLAB).args(["doctor", "--format", "json"]).output().expect("svclab starts");
     let checks = checks(&output);
     let lacking: Vec<_> = checks.iter().filter(|[_, _, status, ..]| status == "lacking").collect();
     assert!(lacking.is_empty(), "install or allow what is lacking here: {lacking:#?}");
@@ -39,7 +39,7 @@ fn this_machine_has_all_that_a_run_needs() {
 fn without_privileges_it_says_how_to_get_them() {
     // Root of a user namespace that allows no further ones, without any capability.
     let script = "echo 0 > /proc/sys/user/max_user_namespaces && \
-                  exec setpriv --bounding-set=-all --inh-caps=-all \"$0\" doctor --json";
+                  exec setpriv --bounding-set=-all --inh-caps=-all \"$0\" doctor --format json";
     let unshared = ["--user", "--map-root-user", "sh", "-c", script, SVCLAB];
     let output = Command::new("unshare").args(unshared).output().expect("unshare starts");
     let said = String::from_utf8_lossy(&output.stderr);

@@ -57,7 +57,7 @@ fn is_harmless(text: &str, what: &dyn std::fmt::Debug) {
 
 #[rstest]
 #[case::check(&["check", "-v"], 0)]
-#[case::check_json(&["check", "--json"], 0)]
+#[case::check_json(&["check", "--format", "json"], 0)]
 #[case::run(&["run", "-v", "--report", "github,junit=r.xml"], 1)]
 #[case::run_json(&["run", "--report", "json=-"], 1)]
 #[case::verify(&["verify"], 0)]
@@ -127,7 +127,8 @@ fn errors_are_reported_harmlessly(#[case] text: &str) {
     let folder = folder("mistakes");
     for name in NAMES.map(OsStr::from_bytes) {
         fs::write(folder.join(name), text).expect("a file");
-        for command in [&["check"][..], &["check", "--json"], &["run"], &["verify"], &["rules"], &["cascade"]] {
+        for command in [&["check"][..], &["check", "--format", "json"], &["run"], &["verify"], &["rules"], &["cascade"]]
+        {
             let output = svclab(command).arg("--").arg(name).current_dir(&folder).output().expect("svclab starts");
             texts(&output).iter().for_each(|text| is_harmless(text, &(command, name)));
             assert_ne!(output.status.code(), Some(4), "{command:?} {name:?}");

@@ -327,3 +327,19 @@ fn a_diff_needs_a_file() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("missing.txt:1:1: cannot read the file"), "{}", stderr(&output));
 }
+
+/// A line that could not be read may decide on packets: that no rule differs is not all that is said.
+#[test]
+fn lines_that_are_not_read_are_named() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../rules/tests/golden/external-ips");
+    let saved = std::fs::read_to_string(format!("{folder}/v1.34-nftables/nft-ruleset.txt")).expect("a recording");
+    let line = saved.lines().position(|line| line.trim() == "chain services {").expect("its chain") + 2;
+    let with_another = saved.replacen("chain services {", "chain services {\n\t\tx=1 y=2 z", 1);
+    let objects = format!("{folder}/cluster.yaml");
+    let arguments = [objects.as_str(), "--mode", "nftables", "--version", "1.34", "--family", "ipv4"];
+    for (text, note) in [(&saved, None), (&with_another, Some(format!("note: 1 line not read, first {line} (")))] {
+        let messages = String::from_utf8_lossy(&diff(&arguments, text).stderr).into_owned();
+        assert_eq!(messages.contains("not read"), note.is_some(), "{messages}");
+        assert!(note.is_none_or(|note| unwrapped(&messages).contains(&note)), "{messages}");
+    }
+}

@@ -86,11 +86,11 @@ fn the_command_of_a_finding_explains_it() {
 
 #[test]
 fn the_limit_of_classes_is_reported() {
-    let output = svclab(&["verify", "--no-lab", "--most-classes", "5"], &scenario(3, 1, ""));
+    let output = svclab(&["verify", "--no-lab", "--max-classes", "5"], &scenario(3, 1, ""));
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{text}{}", String::from_utf8_lossy(&output.stderr));
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("incomplete: at least ") && words.contains("there are more than --most-classes"), "{text}");
+    assert!(words.contains("incomplete: at least ") && words.contains("there are more than --max-classes"), "{text}");
 }
 
 /// What messages call standard input is no file.

@@ -25,7 +25,7 @@ pub(super) struct About {
 /// How far shares may be off where nothing is wrong with the single rules, apart from the last bit of each of their thresholds.
 const ROUNDED: f64 = 1e-9;
 /// At most.
-const MOST_ROUNDED: f64 = 0.01;
+const MAX_ROUNDED: f64 = 0.01;
 
 /// Puts a cascade together.
 pub(super) fn judge(about: About, walked: Walked) -> Cascade {
@@ -77,7 +77,7 @@ fn uneven(cascade: &Cascade) -> Option<Defect> {
         return None;
     }
     let count = cascade.endpoints as f64;
-    let tolerance = (count * count * 2_f64.powi(-30) + ROUNDED).min(MOST_ROUNDED);
+    let tolerance = (count * count * 2_f64.powi(-30) + ROUNDED).min(MAX_ROUNDED);
     let (endpoint, deviation) = cascade.worst()?;
     let kind = Kind::Uneven { endpoint: endpoint.to_owned(), deviation };
     (deviation.abs() > tolerance || cascade.left != Share::ZERO).then_some(Defect { rule: 0, kind })

@@ -7,7 +7,7 @@ use crate::cluster::{Family, Protocol};
 use crate::walk::{Edges, Environment, Interface, Packet, Transport, of_bits};
 
 /// Packets that are tried at most.
-const MOST: usize = 256;
+const MAX: usize = 256;
 
 /// First packets of connections.
 pub(super) struct Packets {
@@ -78,7 +78,7 @@ pub(super) fn packets(family: Family, protocol: Protocol, frontends: &[Frontend]
             for &input in &inputs {
                 for (&mark, &source_port) in marks.iter().flat_map(|mark| ports.iter().map(move |port| (mark, port))) {
                     for &source in &sources {
-                        if all.len() > MOST {
+                        if all.len() > MAX {
                             break 'all;
                         }
                         let transport = opening(number, source_port, port);
@@ -88,7 +88,7 @@ pub(super) fn packets(family: Family, protocol: Protocol, frontends: &[Frontend]
             }
         }
     }
-    let is_cut = all.len() > MOST;
+    let is_cut = all.len() > MAX;
     let others = all.split_off(1.min(all.len()));
     let main = all.pop().unwrap_or_else(|| Packet::new(client, own, opening(protocol.number(), SOURCE_PORT, 80)));
     Packets { main, others, is_cut }

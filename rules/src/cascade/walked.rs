@@ -9,10 +9,10 @@ use crate::cluster::Protocol;
 use crate::walk::{End, Entry, Environment, Inspect, Packet, Reach, Scan, Share, Spread, spread};
 
 /// How many times rules are asked at most for one packet, in addition to [`TIMES`] for each that there is.
-const MOST_STEPS: usize = 1 << 16;
+const MAX_STEPS: usize = 1 << 16;
 const TIMES: usize = 16;
 /// How many rules there may be for all packets together.
-const MOST_RULES: usize = 1 << 20;
+const MAX_RULES: usize = 1 << 20;
 
 /// Walks a group; nothing if no rule of it leads to an endpoint, or may do so.
 pub(super) fn walk<'b, C: Inspect, R: Reading<'b>>(walk: &Walk<'_, 'b, C, R>) -> Option<Walked> {
@@ -35,7 +35,7 @@ pub(super) fn walk<'b, C: Inspect, R: Reading<'b>>(walk: &Walk<'_, 'b, C, R>) ->
         return None;
     }
     parts.iter().for_each(|part| ledger.take(part));
-    let others = if rules.saturating_mul(tried.others.len()) > MOST_RULES { &[][..] } else { &tried.others };
+    let others = if rules.saturating_mul(tried.others.len()) > MAX_RULES { &[][..] } else { &tried.others };
     let cases = walking.cases(&ledger, &tried.main, &parts, others);
     ledger.conditional(&cases);
     if tried.is_cut || others.len() < tried.others.len() {
@@ -57,7 +57,7 @@ struct Walking<'a, 'w, 'b, C, R> {
 impl<'b, C: Inspect, R: Reading<'b>> Walking<'_, '_, 'b, C, R> {
     fn parts(&self, packet: &Packet) -> Vec<Spread> {
         let Self { walk, is_border, forgets_marks, environment, rules } = self;
-        let most_steps = MOST_STEPS + TIMES * rules;
+        let most_steps = MAX_STEPS + TIMES * rules;
         let entry = Entry { chain: walk.chain, packet, is_border, forgets_marks: *forgets_marks, most_steps };
         spread(walk.program, environment, &entry)
     }

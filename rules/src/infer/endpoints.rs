@@ -20,7 +20,7 @@ pub(super) struct Endpoints<'a> {
 
 impl Endpoints<'_> {
     pub(super) fn add_to(self, port: &mut InferredPort) {
-        let lost: Vec<SocketAddr> = self.lost.iter().take(MOST_LOST).map(|lost| self.recovered(*lost, port)).collect();
+        let lost: Vec<SocketAddr> = self.lost.iter().take(MAX_LOST).map(|lost| self.recovered(*lost, port)).collect();
         let (names, protocol, mut also) = (port.hashed_names(), port.protocol, Vec::new());
         let all = if self.policy == Policy::Cluster { &mut port.endpoints } else { &mut port.local };
         for endpoint in &self.endpoints {
@@ -69,7 +69,7 @@ fn is_of(hash: ChainHash, names: &[String], protocol: Protocol, to: SocketAddr) 
 }
 
 /// The most endpoints whose port is looked for by its hash.
-const MOST_LOST: usize = 64;
+const MAX_LOST: usize = 64;
 
 /// The endpoints of all groups, and for how long clients come back to theirs.
 pub(super) fn endpoints<'a>(reading: &impl Reading<'a>) -> Vec<Endpoints<'a>> {

@@ -13,7 +13,7 @@ use super::walker::Walker;
 const WITH_PORTS: [u8; 3] = [6, 17, 132];
 
 /// How many intervals a mask may make of a field.
-const MOST_INTERVALS: u32 = 12;
+const MAX_INTERVALS: u32 = 12;
 
 impl<T: Trace> Walker<T> {
     /// Whether a number of the packet is from `first` to `last`.
@@ -37,7 +37,7 @@ impl<T: Trace> Walker<T> {
             let all = u128::MAX >> (128 - u32::from(width));
             let low = mask.trailing_zeros().min(width.into());
             let above = (!mask & all) >> low;
-            if above.count_ones() > MOST_INTERVALS {
+            if above.count_ones() > MAX_INTERVALS {
                 return Held::Unknown("its mask is of too many ranges to follow".into());
             }
             self.trace.asked(field, address, || ranges_of_mask(wanted, mask, low, all));
@@ -94,7 +94,7 @@ impl<T: Trace> Walker<T> {
     }
 }
 
-/// The numbers that are `wanted` under a mask whose lowest bit is this; at most as many as [`MOST_INTERVALS`] bits allow.
+/// The numbers that are `wanted` under a mask whose lowest bit is this; at most as many as [`MAX_INTERVALS`] bits allow.
 fn ranges_of_mask(wanted: u128, mask: u128, low: u32, all: u128) -> Intervals {
     if wanted & !mask != 0 {
         return Intervals::default();

@@ -181,7 +181,7 @@ impl<'a, C: Inspect> Reach<'a, C> {
     pub(crate) fn destinations_of(&self, chain: u32) -> Vec<&'a Destination> {
         let (mut found, mut open) = (Vec::new(), vec![chain]);
         let mut known = HashSet::new();
-        while let Some(chain) = open.pop().filter(|_| known.len() < MOST_CHAINS) {
+        while let Some(chain) = open.pop().filter(|_| known.len() < MAX_CHAINS) {
             if (self.is_border)(chain) || !known.insert(chain) {
                 continue;
             }
@@ -201,4 +201,4 @@ impl<'a, C: Inspect> Reach<'a, C> {
 }
 
 /// Chains in which destinations are looked for.
-const MOST_CHAINS: usize = 1 << 16;
+const MAX_CHAINS: usize = 1 << 16;

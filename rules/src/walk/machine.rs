@@ -76,7 +76,7 @@ pub(super) fn finish_all<C: Code, T: Trace>(
     forks: &mut Vec<Fork<T>>,
 ) {
     let mut todo = Todo::new();
-    let most = branches.len() + MOST_BRANCHES;
+    let most = branches.len() + MAX_BRANCHES;
     let mut next = Some(work);
     while let Some(work) = next {
         let branch = match &work.place {
@@ -90,11 +90,11 @@ pub(super) fn finish_all<C: Code, T: Trace>(
 
 /// Branches of a packet that are followed through a hook. Each endpoint of a Service is one; but where chance decides at one rule
 /// after the other, their number doubles with each.
-const MOST_BRANCHES: usize = 1 << 14;
+const MAX_BRANCHES: usize = 1 << 14;
 
 /// The end of what is left where there are too many branches: at the rule where it would go on by chance.
 fn too_many<T: Trace>(walker: Walker<T>, at: &Cursor) -> Branch<T> {
-    let why = format!("chance leaves more than {MOST_BRANCHES} ways open").into();
+    let why = format!("chance leaves more than {MAX_BRANCHES} ways open").into();
     walker.end(HookVerdict::Unknown(Unknown { rule: RuleId(at.rule.saturating_sub(1)), why }))
 }
 

@@ -117,7 +117,7 @@ fn has(packet: &Packet, field: Field) -> bool {
 }
 
 /// How many intervals of a field are listed.
-const MOST_LISTED: usize = 3;
+const MAX_LISTED: usize = 3;
 
 impl fmt::Display for Region {
     /// `tcp from 10.0.0.1 to 10.96.0.10 port 80`: fields that may have any number are left out.
@@ -129,8 +129,8 @@ impl fmt::Display for Region {
                 continue;
             }
             let list: Vec<String> =
-                numbers.ranges().iter().take(MOST_LISTED).map(|range| self.words(field, *range)).collect();
-            let more = numbers.ranges().len().saturating_sub(MOST_LISTED);
+                numbers.ranges().iter().take(MAX_LISTED).map(|range| self.words(field, *range)).collect();
+            let more = numbers.ranges().len().saturating_sub(MAX_LISTED);
             let more = if more == 0 { String::new() } else { format!(" and {more} more ranges") };
             words.push(format!("{name}{}{more}", list.join(", ")));
         }

@@ -48,7 +48,7 @@ pub(crate) enum End {
 }
 
 /// How many branches may differ at the same rule.
-const MOST_ALIKE: usize = 64;
+const MAX_ALIKE: usize = 64;
 
 /// What is spread.
 pub(crate) struct Entry<'a> {
@@ -205,10 +205,10 @@ impl<C: Code> Spreading<'_, C> {
         }
         match list.iter().position(|other| other.is_like(&walker)) {
             Some(at) => list[at].share = list[at].share.plus(walker.share),
-            None if list.len() < MOST_ALIKE => list.push(walker),
+            None if list.len() < MAX_ALIKE => list.push(walker),
             None => {
                 let rule = self.by.unwrap_or_default();
-                self.unknown(walker, rule, format!("rules leave more than {MOST_ALIKE} kinds of packets").into());
+                self.unknown(walker, rule, format!("rules leave more than {MAX_ALIKE} kinds of packets").into());
             }
         }
     }

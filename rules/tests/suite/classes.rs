@@ -21,7 +21,7 @@ use svclab_rules::walk::{
 mod clusters;
 
 /// More classes than any rules here have.
-const MOST: usize = 20_000;
+const MAX: usize = 20_000;
 
 /// A machine with rules.
 struct Machine {
@@ -55,7 +55,7 @@ impl Machine {
         let mut all = Vec::new();
         while let Some(class) = classes.next_by(|witness, narrowing| self.fates(witness, narrowing)) {
             all.push(class);
-            assert!(all.len() < MOST, "{}", all.last().unwrap().region);
+            assert!(all.len() < MAX, "{}", all.last().unwrap().region);
         }
         all
     }

@@ -1,6 +1,6 @@
 //! The results of a sample, on the page of a cascade.
 
-use super::MOST_ROWS;
+use super::MAX_ROWS;
 use crate::cascade::sample::Sample;
 use crate::page::{BAD, Page};
 use crate::stats::{Cell, Fit, percent};
@@ -28,7 +28,7 @@ pub(super) fn block(page: &mut Page, sample: &Sample) {
 /// A row for each endpoint; all have one scale, so that they can be compared.
 fn counts(page: &mut Page, sample: &Sample, fit: &Fit) {
     let has_counters = sample.arrivals.iter().any(|own| own.counted.is_some());
-    let most = if page.settings.is_verbose() { usize::MAX } else { MOST_ROWS };
+    let most = if page.settings.is_verbose() { usize::MAX } else { MAX_ROWS };
     let wide = sample.arrivals.iter().map(|own| own.endpoint.chars().count()).max().unwrap_or(0);
     let low = fit.cells.iter().map(|cell| cell.interval.low.min(cell.share)).fold(1.0, f64::min);
     let high = fit.cells.iter().map(|cell| cell.interval.high.max(cell.share)).fold(0.0, f64::max);

@@ -8,7 +8,7 @@ use crate::cli::failure::Failure;
 use crate::cli::inputs::{InputArgs, load_all};
 use crate::cli::labs::{LabArgs, own_program, prepare};
 use crate::cli::verify::selects_something;
-use svclab::minimize::{Choice, Kernel, MinimizeError, Minimized, Size, minimize};
+use svclab::minimize::{Choice, LabResult, MinimizeError, Minimized, Size, minimize};
 use svclab::text::{counted, grouped};
 use svclab::verify::Options;
 
@@ -65,23 +65,23 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         Err(error) => return failed(error, console),
     };
     super::write(&args.output, &minimized.text, console)?;
-    let Minimized { class, sizes, tried, kernel, .. } = minimized;
+    let Minimized { class, sizes, tried, lab, .. } = minimized;
     let [before, after] = sizes.map(words);
     if !console.quiet {
         console.complain(format!("kept: {class}"));
         console.complain(format!("{before}\n  reduced to {after} after {} trials", grouped(tried as u64)));
     }
-    Ok(match kernel {
-        Kernel::Denies => {
+    Ok(match lab {
+        LabResult::NotReproduced => {
             console
                 .complain("the kernel does not fail in this way: see `svclab verify` of the scenario that was written");
             Exit::Failed
         }
-        Kernel::CannotBeAsked => {
+        LabResult::NotSendable => {
             console.complain("only predicted: no machine of the lab can send such a packet");
             Exit::Held
         }
-        Kernel::NotAsked | Kernel::Confirms => Exit::Held,
+        LabResult::NotRun | LabResult::Reproduced => Exit::Held,
     })
 }
 

@@ -157,6 +157,8 @@ pub(super) struct Saved {
     /// Whether some of it is in a format of nft.
     has_nft: bool,
     unread: Vec<Unread>,
+    /// What could not be read, in words.
+    pub(super) not_read: Option<String>,
 }
 
 impl Saved {
@@ -167,7 +169,8 @@ impl Saved {
         // An excerpt without a rule shows nothing.
         sets.retain(|set| !is_part(set) || set.rules.has_rules());
         let has_nft = evidence.pieces.iter().any(|piece| is_nft(piece.format));
-        Ok(Self { file, sets, has_nft, unread: evidence.unread })
+        let not_read = evidence.not_read();
+        Ok(Self { file, sets, has_nft, unread: evidence.unread, not_read })
     }
 
     /// Returns the families of its rules, where they are known: tables of nft have a family, rules of iptables have addresses.
@@ -234,7 +237,7 @@ impl Saved {
             };
             errors.push(mistake(&self.file, (1, 1), "the file contains no rules", help));
         }
-        let unread = self.unread.iter().filter(|_| other.is_none()).take(MOST_UNREAD);
+        let unread = self.unread.iter().filter(|_| other.is_none()).take(MAX_UNREAD);
         errors.extend(unread.map(|unread| {
             let help = "Paste it as iptables-save or nft prints it; `svclab dump show` lists what was read.";
             mistake(&place(unread.file.as_deref()), (unread.line, 1), &unread.reason, help)
@@ -244,7 +247,7 @@ impl Saved {
 }
 
 /// The most unread lines that are errors.
-const MOST_UNREAD: usize = 5;
+const MAX_UNREAD: usize = 5;
 
 fn is_nft(format: Format) -> bool {
     matches!(format, Format::Nft | Format::NftJson)

@@ -14,7 +14,7 @@ use super::super::model::{Contents, Format};
 use super::{Block, Context, command};
 
 /// How often a block is read again without the line that could not be read; then without all chains and sets that cannot be read.
-const MOST_TRIALS: usize = 12;
+const MAX_TRIALS: usize = 12;
 
 pub(super) fn knows(line: &str) -> bool {
     is_table(line) || is_part(line)
@@ -138,7 +138,7 @@ fn parsed(block: &[Line<'_>], is_headless: bool) -> (Parsed, Vec<(usize, String)
     let mut texts: Vec<&str> = block.iter().map(|line| line.text.as_ref()).collect();
     let rows = rows(block);
     let mut unread = Vec::new();
-    for trial in 0..=MOST_TRIALS + 1 {
+    for trial in 0..=MAX_TRIALS + 1 {
         let errors = match nftables::parse(&text_of(block, &texts, is_headless)) {
             Ok(parsed) => return (parsed.behind(block[0].number - 1), unread),
             Err(errors) => errors,
@@ -149,7 +149,7 @@ fn parsed(block: &[Line<'_>], is_headless: bool) -> (Parsed, Vec<(usize, String)
             failed.push((rows.partition_point(|row| *row < line).saturating_sub(1), message));
         }
         let is_line = |at: usize| !texts[at].trim().is_empty() && is_balanced(texts[at]);
-        let is_last = trial >= MOST_TRIALS;
+        let is_last = trial >= MAX_TRIALS;
         // Lines that can be left out by themselves, else what is around the first one.
         let alone = failed.iter().filter(|(at, _)| !is_last && is_line(*at));
         let mut lost: Vec<(Range<usize>, usize, String)> =

@@ -12,11 +12,11 @@ use super::super::grep::Patterns;
 use super::super::line::{Line, is_sentence};
 use super::super::mending::{Mend, Mends};
 use super::super::model::{Contents, Format};
-use super::super::wrap::{self, MOST_LINES};
+use super::super::wrap::{self, MAX_LINES};
 use super::{Block, Command, Context, command, knows_block};
 
 /// The most lines of something else between rules that do not end a block.
-const MOST_BETWEEN: usize = 3;
+const MAX_BETWEEN: usize = 3;
 
 pub(super) fn knows(line: &str) -> bool {
     match line.as_bytes().first() {
@@ -192,7 +192,7 @@ impl<'l> Lines<'l> {
             && wrap::is_open(joined.as_deref().unwrap_or(text));
         let following: Vec<&str> = lines[at + 1..]
             .iter()
-            .take(MOST_LINES)
+            .take(MAX_LINES)
             .take_while(|next| {
                 is_open && !next.is_blank() && !next.is_fence() && !next.is_gutter() && !next.is_ellipsis()
             })
@@ -276,7 +276,7 @@ fn between(lines: &[Line<'_>]) -> Option<usize> {
             || (knows_block(text) && !knows(text))
             || is_prose(text)
     };
-    let count = lines.iter().take(MOST_BETWEEN + 1).position(|line| knows(line.text.trim()) || is_end(line))?;
+    let count = lines.iter().take(MAX_BETWEEN + 1).position(|line| knows(line.text.trim()) || is_end(line))?;
     (knows(lines[count].text.trim())).then_some(count)
 }
 
@@ -310,7 +310,7 @@ pub(in super::super) fn whole(text: &str) -> Option<Contents> {
         return None;
     }
     // A prompt of root looks like a comment; a filter behind its command may have left rules out.
-    if rest.lines().take(MOST_BETWEEN).any(|line| command(line.trim()).is_some()) {
+    if rest.lines().take(MAX_BETWEEN).any(|line| command(line.trim()).is_some()) {
         return None;
     }
     let rules = iptables::parse_either_family(text).ok()?;

@@ -11,7 +11,7 @@ use super::super::phrases;
 use crate::predict::{MatchedRule, NextHook};
 
 /// Destinations that are listed at most.
-const MOST_DESTINATIONS: usize = 4;
+const MAX_DESTINATIONS: usize = 4;
 
 /// What a rule did with a packet that matched it, as a fragment.
 pub(super) fn words(matched: &MatchedRule<'_>, rule: &Rule, table: &Table) -> String {
@@ -103,8 +103,8 @@ fn one_of(destinations: &[SocketAddr]) -> String {
     if let [only] = destinations {
         return only.to_string();
     }
-    let shown: Vec<String> = destinations.iter().take(MOST_DESTINATIONS).map(ToString::to_string).collect();
-    let more = if destinations.len() > MOST_DESTINATIONS { ", ..." } else { "" };
+    let shown: Vec<String> = destinations.iter().take(MAX_DESTINATIONS).map(ToString::to_string).collect();
+    let more = if destinations.len() > MAX_DESTINATIONS { ", ..." } else { "" };
     format!("one of {} by chance: {}{more}", destinations.len(), shown.join(", "))
 }
 

@@ -7,7 +7,7 @@ use crate::page::{BAD, FAINT, GOOD, MARKED, Page, STRONG, Settings};
 use crate::text::{counted, shortened};
 
 /// The number of paths listed at most.
-const MOST_PATHS: usize = 12;
+const MAX_PATHS: usize = 12;
 /// Labels of the sources, padded to one width.
 const PROMISED: &str = "promised   ";
 const PREDICTED: &str = "predicted  ";
@@ -72,7 +72,7 @@ fn head(page: &mut Page, explanation: &Explanation) {
 fn paths(page: &mut Page, paths: &[Path], chosen: usize) {
     page.gap();
     let width = paths.iter().map(|path| path.share.text.len()).max().unwrap_or(0);
-    for (position, path) in paths.iter().enumerate().take(MOST_PATHS) {
+    for (position, path) in paths.iter().enumerate().take(MAX_PATHS) {
         let label = if position == 0 { PREDICTED } else { NO_LABEL };
         let hint = match (paths.len(), position == chosen) {
             (1, _) => String::new(),
@@ -83,7 +83,7 @@ fn paths(page: &mut Page, paths: &[Path], chosen: usize) {
         let outcome = page.paint(style, &path.outcome);
         page.labelled(0, format!("{label}{:>width$}  ", path.share.text), format!("{outcome}{hint}"));
     }
-    if let Some(more) = paths.len().checked_sub(MOST_PATHS + 1) {
+    if let Some(more) = paths.len().checked_sub(MAX_PATHS + 1) {
         page.line(NO_LABEL.len(), format!("and {}", counted(more + 1, "more path")));
     }
 }

@@ -114,7 +114,7 @@ fn added(completed: &Completed, dump: &Dump, part: &NodeRules, family: Family, r
         what.push(counted(*chains, "chain"));
     }
     if !partial.is_empty() {
-        let names: Vec<&str> = partial.iter().take(MOST_NAMED).map(|(_, chain)| chain.as_str()).collect();
+        let names: Vec<&str> = partial.iter().take(MAX_NAMED).map(|(_, chain)| chain.as_str()).collect();
         let more = if partial.len() > names.len() { ", ..." } else { "" };
         what.push(format!("the rest of {}{more}", names.join(", ")));
     }
@@ -134,7 +134,7 @@ fn added(completed: &Completed, dump: &Dump, part: &NodeRules, family: Family, r
 }
 
 /// The most chains that are named.
-const MOST_NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// Makes rules of iptables such that a kernel takes them.
 fn fit(rules: &mut RuleSet, node: &str, changes: &mut Vec<String>) {

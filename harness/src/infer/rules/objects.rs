@@ -67,14 +67,14 @@ pub(super) fn made_up_words(made_up: &BTreeSet<IpAddr>, inferred: &Inferred, clu
         Some(format!("{} (cluster IP {ip}{})", service.name, ports.concat()))
     };
     let all: Vec<String> = cluster.services.iter().filter_map(of_service).collect();
-    let more = if all.len() > MOST_NAMED { ", ..." } else { "" };
-    let named = all.iter().take(MOST_NAMED).cloned().collect::<Vec<_>>().join(", ");
+    let more = if all.len() > MAX_NAMED { ", ..." } else { "" };
+    let named = all.iter().take(MAX_NAMED).cloned().collect::<Vec<_>>().join(", ");
     let words = || format!("addresses of {}, which nothing shows: {named}{more}", counted(all.len(), "service"));
     (!all.is_empty()).then(words).into_iter().collect()
 }
 
 /// The most Services that are named.
-const MOST_NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// The ports of each service, without those of which no port is shown.
 fn services(inferred: &Inferred) -> BTreeMap<&ObjectName, Vec<&InferredPort>> {

@@ -16,7 +16,7 @@ use crate::text::counted;
 pub(in crate::infer) const HERE: &str = "node-1";
 
 /// The most ranges of pods that become nodes of their own; where there are more, ranges are wider, unless they would not fit then.
-const MOST_RANGES: usize = 6;
+const MAX_RANGES: usize = 6;
 
 /// A node as far as the rules determine it.
 #[derive(Debug, Clone, Default)]
@@ -294,7 +294,7 @@ impl Known {
         let apart = fitting.clone().find(|ranges| ranges.iter().all(is_apart));
         let mut fitting = fitting.filter(|ranges| ranges.iter().all(is_free)).peekable();
         let many = fitting.peek().cloned().or(apart);
-        let ranges = fitting.find(|ranges| ranges.len() <= MOST_RANGES).or(many).unwrap_or_default();
+        let ranges = fitting.find(|ranges| ranges.len() <= MAX_RANGES).or(many).unwrap_or_default();
         ranges.into_iter().chain(given.iter().copied()).collect()
     }
 

@@ -6,14 +6,14 @@ use crate::text::{grouped, markup};
 /// The width of a chart, in pixels.
 const WIDTH: f64 = 240.0;
 /// The most endpoints in a table.
-const MOST: usize = 40;
+const MAX: usize = 40;
 
 /// A table with a row for each endpoint: flows, shares, and both drawn.
 pub(super) fn render(balance: &Balance) -> String {
     let all = &balance.endpoints;
     let most = all.iter().map(|endpoint| endpoint.high.max(endpoint.share)).fold(0.0, f64::max) * 1.08;
-    let rows: String = all.iter().take(MOST).map(|endpoint| row(endpoint, balance.flows, most)).collect();
-    let more = all.len().checked_sub(MOST).filter(|more| *more > 0);
+    let rows: String = all.iter().take(MAX).map(|endpoint| row(endpoint, balance.flows, most)).collect();
+    let more = all.len().checked_sub(MAX).filter(|more| *more > 0);
     let more = more.map(|more| format!("<p class=\"soft\">and {more} more endpoints</p>\n")).unwrap_or_default();
     let result = if balance.held { "as expected" } else { "not as expected" };
     format!(

@@ -12,7 +12,7 @@ use crate::judge::{Context, Judgment, cells, expected_parts, judge};
 use crate::observation::{Observation, ObservedOutcome, Tally};
 use crate::probe::Prober;
 use crate::report::{ProbeReport, probe_words};
-use crate::scenario::{Balance, Expectation, ExpectedOutcome, Flows, MOST_FLOWS, Probe};
+use crate::scenario::{Balance, Expectation, ExpectedOutcome, Flows, MAX_FLOWS, Probe};
 use crate::stats::{Goal, flows_to_meet_all, is_clear, most_flows, sample_size};
 use crate::text::{printable, shell_word};
 
@@ -151,5 +151,5 @@ pub(in crate::run) fn flows(probe: &Probe, expectation: &Expectation, goal: &Goa
     let span = || probe.span.clone();
     let needed = if expectation.balance.is_some() { most_flows(&shares, goal) } else { sample_size(&shares, goal) };
     let needed = needed.map_err(|source| RunError::Flows { span: span(), source })?;
-    if needed > MOST_FLOWS { Err(RunError::TooManyFlows { span: span(), needed }) } else { Ok(needed) }
+    if needed > MAX_FLOWS { Err(RunError::TooManyFlows { span: span(), needed }) } else { Ok(needed) }
 }

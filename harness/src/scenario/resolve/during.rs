@@ -13,14 +13,14 @@ use crate::scenario::schema::{RawBounds, RawDuring, RawExpect, RawProbe, RawRate
 use crate::yaml::At;
 
 /// The highest rate of a probe: about a third of what a lab alone on a CPU sends and follows.
-const MOST_PER_SECOND: u32 = 1_000;
+const MAX_PER_SECOND: u32 = 1_000;
 /// The rate where none is given.
 const PER_SECOND: u32 = 100;
 /// The times before and after the change where none are given, and the longest.
 const BEFORE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(10));
 const AFTER: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
 /// The flows of all probes of a step together: each has a source port of its own, and a lab has some 32,000.
-const MOST_FLOWS: u64 = 20_000;
+const MAX_FLOWS: u64 = 20_000;
 
 /// When flows are sent, and how many.
 #[derive(Debug, Clone, Copy)]
@@ -40,8 +40,8 @@ pub(crate) fn timing(raw: &RawDuring, probes: usize, at: At<'_>, findings: &mut 
     let after = time(raw.after.as_ref(), "after", AFTER);
     if let (Some(rate), Some(before), Some(after)) = (rate, before, after) {
         let all = flows_at_rate(rate, before + after).saturating_mul(probes as u64);
-        if all > MOST_FLOWS {
-            let message = format!("these are {all} flows, and one step may send at most {MOST_FLOWS}");
+        if all > MAX_FLOWS {
+            let message = format!("these are {all} flows, and one step may send at most {MAX_FLOWS}");
             findings.wrong(at.key(), message, "Lower `rate`, shorten `before` or `after`, or send fewer probes.");
         }
     }
@@ -55,9 +55,9 @@ fn rate(RawRate(text): &RawRate, at: At<'_>, findings: &mut Findings) -> Option<
         findings.wrong(at, format!("`{text}` is not a rate"), help);
         return None;
     };
-    let rate = number.parse().ok().filter(|rate| (1..=MOST_PER_SECOND).contains(rate));
+    let rate = number.parse().ok().filter(|rate| (1..=MAX_PER_SECOND).contains(rate));
     if rate.is_none() {
-        let help = format!("Use a rate from 1/s to {MOST_PER_SECOND}/s.");
+        let help = format!("Use a rate from 1/s to {MAX_PER_SECOND}/s.");
         findings.wrong(at, format!("the rate `{text}` is out of range"), help);
     }
     rate

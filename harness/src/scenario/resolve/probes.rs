@@ -110,8 +110,8 @@ fn flows(raw: &RawProbe, at: At<'_>, findings: &mut Findings) -> Flows {
         None => Flows::Exactly(1),
         Some(RawFlows::Auto(_)) => Flows::Auto,
         Some(RawFlows::Count(count)) => {
-            if !(1..=limits::MOST_FLOWS).contains(&count) {
-                let help = format!("Use a number from 1 to {}, or `auto`.", limits::MOST_FLOWS);
+            if !(1..=limits::MAX_FLOWS).contains(&count) {
+                let help = format!("Use a number from 1 to {}, or `auto`.", limits::MAX_FLOWS);
                 findings.wrong(at.field("flows"), format!("`flows`: {count} is out of range"), help);
             }
             Flows::Exactly(count)

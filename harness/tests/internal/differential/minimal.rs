@@ -12,7 +12,7 @@ use super::{compare, text_of};
 /// How often a flow is sent, because chance may decide whether it shows anything.
 const REPEATS: usize = 8;
 /// How often something may be tried.
-const MOST_TRIES: usize = 400;
+const MAX_TRIES: usize = 400;
 
 /// A smaller scenario, flows and what they contradict.
 pub(crate) struct Minimal {
@@ -40,7 +40,7 @@ pub(crate) fn minimal(case: &Case, first: Contradiction) -> Minimal {
     loop {
         let before = search.tries;
         let changed = search.without_some(&mut least);
-        if !changed || search.tries == before || search.tries >= MOST_TRIES {
+        if !changed || search.tries == before || search.tries >= MAX_TRIES {
             return least;
         }
     }
@@ -53,7 +53,7 @@ struct Search {
 
 impl Search {
     fn shows(&mut self, scenario: &Value, mutations: &[Mutation], probes: &[Probe]) -> Option<Contradiction> {
-        if self.tries >= MOST_TRIES {
+        if self.tries >= MAX_TRIES {
             return None;
         }
         self.tries += 1;

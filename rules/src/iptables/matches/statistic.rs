@@ -30,7 +30,7 @@ pub struct Probability {
 }
 
 /// Most digits behind the point that are kept as they were written.
-const MOST_DIGITS: usize = 18;
+const MAX_DIGITS: usize = 18;
 
 impl Probability {
     /// The threshold that always holds: 2^31.
@@ -53,7 +53,7 @@ impl Probability {
     /// The same of a number's text.
     pub(crate) fn from_text(text: &str) -> Option<Self> {
         let probability = Self::from_number(text.parse().ok()?)?;
-        let digits = text.strip_prefix("0.").filter(|digits| (1..=MOST_DIGITS).contains(&digits.len()));
+        let digits = text.strip_prefix("0.").filter(|digits| (1..=MAX_DIGITS).contains(&digits.len()));
         let written = digits.and_then(|digits| Some((digits.parse().ok()?, u8::try_from(digits.len()).ok()?)));
         Some(Self { written, ..probability })
     }

@@ -60,13 +60,13 @@ impl Visitor<'_> for Notation {
 
 impl<'de> Deserialize<'de> for RawRate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(Notation("a rate as `100/s`")).map(Self)
+        deserializer.deserialize_str(Notation("a rate such as `100/s`")).map(Self)
     }
 }
 
 impl<'de> Deserialize<'de> for RawTime {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(Notation("a time as `2s` or `500ms`")).map(Self)
+        deserializer.deserialize_str(Notation("a time such as `2s` or `500ms`")).map(Self)
     }
 }
 

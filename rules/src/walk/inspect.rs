@@ -59,6 +59,7 @@ pub(crate) struct Edges {
 impl Edges {
     /// Values from `first` to `last` are distinguished from others.
     pub(crate) fn between(values: &mut BTreeSet<u128>, first: u128, last: u128) {
+        values.extend(first.checked_sub(1));
         values.insert(first);
         values.extend(last.checked_add(1));
     }
@@ -78,6 +79,8 @@ impl Edges {
 
     /// Ports from `first` to `last` are distinguished from others.
     pub(crate) fn ports(values: &mut BTreeSet<u16>, first: u16, last: u16) {
+        // The lowest values are a set of their own, which no edge begins.
+        values.insert(u16::from(first > 1));
         values.insert(first);
         values.extend(last.checked_add(1));
     }

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::affinity_defect::AffinityDefect;
+use super::affinity_defect::{AffinityDefect, USUAL_SIZE};
 use super::defect::Defect;
 use crate::chains::{Group, Key, Note, Reading, Recall};
 
@@ -84,6 +84,7 @@ fn check(recalls: &[Back<'_>], endpoints: &[New<'_>], label: impl Fn(&str) -> St
         }
     }
     found.extend(recalls.iter().flat_map(|back| keys(back, &label)));
+    found.extend(recalls.iter().filter_map(|back| size(back, &label)));
     found.extend(times(recalls, label));
     found
 }
@@ -131,6 +132,12 @@ fn keys(back: &Back<'_>, label: impl Fn(&str) -> String) -> Option<Defect> {
         Key { .. } => return None,
     };
     Some(defect.at(back.rule))
+}
+
+/// Whether the list has room for fewer clients than kube-proxy's.
+fn size(back: &Back<'_>, label: impl Fn(&str) -> String) -> Option<Defect> {
+    let size = back.recall.size.filter(|size| *size < USUAL_SIZE)?;
+    Some(AffinityDefect::Size { endpoint: label(back.endpoint), size }.at(back.rule))
 }
 
 /// Rules that remember clients for another time than most do.

@@ -66,6 +66,13 @@ pub enum AffinityDefect {
         /// The part that counts.
         mask: IpAddr,
     },
+    /// The set has room for fewer clients than kube-proxy gives it: those that it has no room for are balanced again.
+    Size {
+        /// The endpoint whose clients it remembers.
+        endpoint: String,
+        /// For how many clients it has room.
+        size: u32,
+    },
     /// Clients of this endpoint are remembered for another time than clients of most endpoints.
     Time {
         /// The endpoint.
@@ -90,6 +97,7 @@ impl AffinityDefect {
             Self::OtherKey { .. } => "affinity-key-mismatch",
             Self::Destination { .. } => "affinity-destination",
             Self::Mask { .. } => "affinity-mask",
+            Self::Size { .. } => "affinity-size",
             Self::Time { .. } => "affinity-timeout",
         }
     }
@@ -141,6 +149,10 @@ impl fmt::Display for AffinityDefect {
             Self::Mask { endpoint, mask } => {
                 write!(f, "looks up clients under mask {mask}: others with the same prefix go to {endpoint} too")
             }
+            Self::Size { endpoint, size } => write!(
+                f,
+                "the set with the clients of {endpoint} has room for {size}, not {USUAL_SIZE}: others are not remembered"
+            ),
             Self::Time { endpoint, seconds, usual } => {
                 write!(
                     f,
@@ -152,6 +164,9 @@ impl fmt::Display for AffinityDefect {
         }
     }
 }
+
+/// For how many keys nft makes a dynamic set without `size`, as kube-proxy does.
+pub(super) const USUAL_SIZE: u32 = 65535;
 
 fn time(seconds: Option<u32>) -> String {
     seconds.map_or_else(|| "ever".to_owned(), |seconds| format!("{seconds} s"))

@@ -137,6 +137,13 @@ pub enum Kind {
         /// What says so: `its masquerade rule`.
         by: &'static str,
     },
+    /// The endpoint's chain translates, but not to one address with one port.
+    NoEndpoint {
+        /// The chain.
+        chain: String,
+        /// What it translates to: `10.0.0.1 without a port`.
+        destination: String,
+    },
     /// Shares are off, though no single rule is wrong.
     Uneven {
         /// The endpoint whose share is farthest from even.
@@ -195,6 +202,7 @@ impl Kind {
             Self::NeverTaken { .. } => "never-taken",
             Self::Protocol { .. } => "protocol",
             Self::Address { .. } => "address",
+            Self::NoEndpoint { .. } => "no-endpoint",
             Self::Uneven { .. } => "uneven",
             Self::NoDestination { .. } => "no-destination",
             Self::Orphan { .. } => "orphan",
@@ -254,6 +262,9 @@ impl fmt::Display for Kind {
             Self::Protocol { chain, translates, service } => protocol(f, chain, *translates, *service),
             Self::Address { chain, destination, named, by } => {
                 write!(f, "{chain} translates to {destination}, but {by} is for {named}")
+            }
+            Self::NoEndpoint { chain, destination } => {
+                write!(f, "{chain} translates to {destination}: an endpoint is one address with one port")
             }
             Self::Uneven { endpoint, deviation } => {
                 write!(f, "the shares are not even: {endpoint} is {:+.4} % off", deviation * 100.0)

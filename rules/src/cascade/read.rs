@@ -160,9 +160,12 @@ fn endpoints<'a>(reading: &impl Reading<'a>, group: &Group<'a>) -> Vec<Defect> {
         if endpoint.lacks_protocol && known.insert(endpoint.chain) {
             found.push(port_without_protocol(lead.rule, Some(endpoint.chain)));
         }
-        let Some(to) = endpoint.destination else { continue };
         let mut defect = |kind| found.push(Defect { rule: lead.rule, kind });
         let chain = || endpoint.chain.to_owned();
+        if let Some(destination) = &endpoint.no_endpoint {
+            defect(Kind::NoEndpoint { chain: chain(), destination: destination.clone() });
+        }
+        let Some(to) = endpoint.destination else { continue };
         if let Some(translates) = other_protocol(endpoint, service) {
             defect(Kind::Protocol { chain: chain(), translates, service });
         }

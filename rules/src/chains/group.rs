@@ -62,6 +62,8 @@ pub(crate) struct Recall<'a> {
     pub(crate) key: Key,
     /// For how long clients are remembered; for ever where there is none.
     pub(crate) seconds: Option<u32>,
+    /// How many clients the list has room for, where the rules say it.
+    pub(crate) size: Option<u32>,
     /// Whether the rule asks for nothing else.
     pub(crate) is_plain: bool,
 }
@@ -71,7 +73,7 @@ pub(crate) struct Recall<'a> {
 pub(crate) struct Note<'a> {
     pub(crate) list: &'a str,
     pub(crate) key: Key,
-    /// Whether the rule asks for nothing else.
+    /// Whether it notes every client: the rule asks for nothing else, and no rule before it translates.
     pub(crate) is_plain: bool,
 }
 
@@ -89,6 +91,8 @@ pub(crate) struct Endpoint<'a> {
     pub(crate) chain: &'a str,
     /// Where it translates to.
     pub(crate) destination: Option<SocketAddr>,
+    /// What it translates to that is not one address with one port, in words.
+    pub(crate) no_endpoint: Option<String>,
     /// The protocol that each of its translating rules asks for.
     pub(crate) protocols: Vec<Option<Protocol>>,
     /// The source whose packets it marks for masquerading: the endpoint itself.

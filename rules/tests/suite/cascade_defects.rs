@@ -178,6 +178,36 @@ fn affinity_leads_every_client_back(#[case] from: &str, #[case] to: &str, #[case
     assert!(cascade.has_affinity);
 }
 
+/// A rule behind the one that translates is never reached.
+#[test]
+fn a_client_is_noted_before_its_packet_is_translated() {
+    let noting = format!(" -m recent --set --name {SEP} --mask 255.255.255.255 --rsource");
+    let late = |line: &str| match line.contains(&noting) {
+        true => format!("{}\n-A {SEP} -p tcp{noting}\n", line.replace(&noting, "")),
+        false => format!("{line}\n"),
+    };
+    let text: String = AFFINITY.lines().map(late).collect();
+    assert_eq!(kinds(&iptables(&text)).iter().map(|(_, kind)| *kind).collect::<Vec<_>>(), ["affinity-not-remembered"]);
+}
+
+#[rstest]
+#[case::no_port("10.244.2.10")]
+#[case::of_another_endpoint("10.244.1.10")]
+#[case::no_address(":8080")]
+#[case::ports("10.244.2.10:8080-8090")]
+#[case::addresses("10.244.2.10-10.244.2.11:8080")]
+fn an_endpoint_is_one_address_with_one_port(#[case] to: &str) {
+    let cascade = iptables(&edited(THREE, "--to-destination 10.244.2.10:8080", &format!("--to-destination {to}")));
+    assert!(kinds(&cascade).contains(&(3, "no-endpoint")), "{:?}", cascade.defects);
+    assert_eq!(cascade.assessment(), Assessment::Defective);
+}
+
+#[test]
+fn an_endpoint_of_nftables_has_a_port() {
+    let cascade = nftables(&edited(THREE_NFT, "dnat to 10.244.2.10:8080", "dnat to 10.244.2.10"));
+    assert!(kinds(&cascade).contains(&(2, "no-endpoint")), "{:?}", cascade.defects);
+}
+
 #[test]
 fn a_lookup_that_is_gone_is_noticed() {
     let is_lookup = |line: &&str| line.contains("--rcheck") && line.contains(SEP);
@@ -197,6 +227,9 @@ const OTHER_SET: &str = "affinity-FLXOMXXM-default/web/tcp/http__10.244.1.10/808
 #[case::noted_of_another_side(&format!("update @{SET} {{ ip saddr }}"), &format!("update @{SET} {{ ip daddr }}"), &["affinity-key-mismatch"])]
 #[case::another_side(&format!("ip saddr @{SET}"), &format!("ip daddr @{SET}"), &["affinity-destination", "affinity-key-mismatch"])]
 #[case::another_time("timeout 3h", "timeout 1h", &["affinity-timeout"])]
+#[case::noted_behind(&format!("update @{SET} {{ ip saddr }}\n\t\tmeta l4proto tcp dnat to 10.244.2.10:8080"),
+    &format!("meta l4proto tcp dnat to 10.244.2.10:8080\n\t\tupdate @{SET} {{ ip saddr }}"), &["affinity-not-remembered"])]
+#[case::little_room("size 65535", "size 1", &["affinity-size"])]
 fn affinity_of_nftables_leads_every_client_back(#[case] from: &str, #[case] to: &str, #[case] expected: &[&str]) {
     let cascade = nftables(&edited(AFFINITY_NFT, from, to));
     let mut found: Vec<&str> = kinds(&cascade).into_iter().map(|(_, kind)| kind).collect();

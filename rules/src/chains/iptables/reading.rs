@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use super::frame::copies_of;
-use super::rule::{chance, destination, endpoint_in, frontend, host, lacks_protocol, notes, recall};
+use super::rule::{chance, destination, endpoint_in, frontend, host, lacks_protocol, no_endpoint, notes, recall};
 use super::{MASQUERADE, NAMING, service_in, transport};
-use crate::chains::{Chance, Endpoint, Frontend, Group, Lead, Mismatch, Naming, Reading, Routes, To};
+use crate::chains::{Chance, Endpoint, Frontend, Group, Lead, Mismatch, Naming, Note, Reading, Routes, To};
 use crate::cluster::{Family, Protocol};
 use crate::iptables::{self, Chain, ChainHash, Match, Rule, Statistic, Target};
 
@@ -94,15 +94,26 @@ impl<'a> Reading<'a> for Table<'a> {
     fn endpoint(&self, chain: &str) -> Option<Endpoint<'a>> {
         let chain = *self.chains.get(chain)?;
         let rules = || chain.rules.iter();
-        let translating = rules().filter(|rule| matches!(rule.target, Some(Target::Dnat(_))));
+        let translates = |rule: &Rule| matches!(rule.target, Some(Target::Dnat(_)));
+        let translating = rules().filter(|rule| translates(rule));
+        let first_translating = rules().position(translates);
         let masquerading = rules().filter(|rule| rule.next_chain().is_some_and(|next| **next == *MASQUERADE));
         let source = |rule: &Rule| host(&rule.source.as_ref().filter(|source| !source.negated)?.value);
         Some(Endpoint {
             chain: &chain.name,
             destination: rules().find_map(destination),
+            no_endpoint: rules().find_map(no_endpoint),
             protocols: translating.map(transport).collect(),
             masqueraded: masquerading.into_iter().find_map(source),
-            notes: rules().flat_map(|rule| notes(rule, self.family)).collect(),
+            notes: rules()
+                .enumerate()
+                .flat_map(|(at, rule)| {
+                    let is_first = first_translating.is_none_or(|first| at <= first);
+                    notes(rule, self.family)
+                        .into_iter()
+                        .map(move |note| Note { is_plain: note.is_plain && is_first, ..note })
+                })
+                .collect(),
             lacks_protocol: rules().any(lacks_protocol),
         })
     }

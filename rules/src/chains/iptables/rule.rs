@@ -77,6 +77,18 @@ pub(crate) fn destination(rule: &Rule) -> Option<SocketAddr> {
     }
 }
 
+/// What a rule translates to that is not one address with one port.
+pub(super) fn no_endpoint(rule: &Rule) -> Option<String> {
+    let Some(Target::Dnat(nat)) = &rule.target else { return None };
+    match (nat.addresses, nat.ports) {
+        (Some((first, last)), _) if first != last => Some(format!("addresses {first} to {last}")),
+        (_, Some(ports)) if ports.first != ports.last => Some(format!("ports {} to {}", ports.first, ports.last)),
+        (Some((address, _)), None) => Some(format!("{address} without a port")),
+        (None, Some(ports)) => Some(format!("port {} without an address", ports.first)),
+        _ => None,
+    }
+}
+
 /// Whether the kernel rejects a rule because it gives a port to packets that may have none ("Need TCP, UDP, SCTP or DCCP with port
 /// specification", `libxt_NAT.c`).
 pub(super) fn lacks_protocol(rule: &Rule) -> bool {
@@ -132,7 +144,7 @@ pub(crate) fn recall(rule: &Rule, family: Family) -> Option<Recall<'_>> {
         && rule.source.is_none()
         && rule.destination.is_none()
         && !asks_interface(rule);
-    Some(Recall { list: &recent.name, key: key(recent, family), seconds: recent.seconds, is_plain })
+    Some(Recall { list: &recent.name, key: key(recent, family), seconds: recent.seconds, size: None, is_plain })
 }
 
 /// The lists that a rule notes clients in.

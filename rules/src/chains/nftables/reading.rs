@@ -8,7 +8,7 @@ use super::NAMING;
 use super::frame::copies_of;
 use super::names::name_of;
 use super::rule::{address, destinations_of, drawn, frontend_of_key, gap, marks, notes, protocol, recalled};
-use crate::chains::{Chance, Endpoint, Group, Key, Lead, Mismatch, Naming, Reading, Recall, Routes, To};
+use crate::chains::{Chance, Endpoint, Group, Key, Lead, Mismatch, Naming, Note, Reading, Recall, Routes, To};
 use crate::cluster::{Family, Protocol};
 use crate::nftables::{
     self, Addresses, Chain, Condition, Datatype, Dynamic, Name, Rule, Set, SetKind, Side, Statement, Verdict,
@@ -64,8 +64,15 @@ impl<'a> Table<'a> {
         };
         let dynamic = self.sets.get(list).and_then(|set| set.dynamic);
         let seconds = dynamic.map(|dynamic| dynamic.timeout).filter(|timeout| *timeout > 0);
+        let size = dynamic.map(|dynamic| dynamic.size).filter(|size| *size > 0);
         let key = Key { destination: side == Side::Destination, mask: None };
-        NAMING.is_endpoint(endpoint).then_some(Recall { list, key, seconds, is_plain: rule.conditions.len() == 1 })
+        NAMING.is_endpoint(endpoint).then_some(Recall {
+            list,
+            key,
+            seconds,
+            size,
+            is_plain: rule.conditions.len() == 1,
+        })
     }
 
     fn leads(&self, rule: &'a Rule, number: usize) -> Vec<Lead<'a>> {
@@ -120,14 +127,24 @@ impl<'a> Reading<'a> for Table<'a> {
 
     fn endpoint(&self, chain: &str) -> Option<Endpoint<'a>> {
         let chain = *self.chains.get(chain)?;
-        let translates = |rule: &&Rule| rule.statements.iter().any(|one| matches!(one, Statement::Dnat(_)));
+        let translates = |rule: &&Rule| rule.statements.iter().any(is_dnat);
+        let first_translating = chain.rules.iter().position(|rule| translates(&rule));
         let masquerades = |rule: &&Rule| rule.statements.iter().any(marks);
         Some(Endpoint {
             chain: &chain.name,
             destination: chain.rules.iter().filter(translates).flat_map(|rule| &rule.statements).find_map(dnat),
+            no_endpoint: chain.rules.iter().flat_map(|rule| &rule.statements).find_map(no_endpoint),
             protocols: chain.rules.iter().filter(translates).map(protocol).collect(),
             masqueraded: chain.rules.iter().filter(masquerades).find_map(|rule| address(rule, Side::Source)),
-            notes: chain.rules.iter().flat_map(notes).collect(),
+            notes: chain
+                .rules
+                .iter()
+                .enumerate()
+                .flat_map(|(at, rule)| {
+                    let is_first = first_translating.is_none_or(|first| at <= first);
+                    notes(rule).into_iter().map(move |note| Note { is_plain: note.is_plain && is_first, ..note })
+                })
+                .collect(),
             lacks_protocol: false,
         })
     }
@@ -159,6 +176,15 @@ impl<'a> Reading<'a> for Table<'a> {
     fn missing(&self, chain: &str, _: usize) -> Option<&'a str> {
         self.missing.get(chain).copied()
     }
+}
+
+fn is_dnat(statement: &Statement) -> bool {
+    matches!(statement, Statement::Dnat(_) | Statement::DnatAddress(_) | Statement::BalanceDnat(_))
+}
+
+/// What a statement translates to that is not one address with one port.
+fn no_endpoint(statement: &Statement) -> Option<String> {
+    if let Statement::DnatAddress(address) = statement { Some(format!("{address} without a port")) } else { None }
 }
 
 fn dnat(statement: &Statement) -> Option<SocketAddr> {

@@ -9,7 +9,7 @@ use svclab_rules::ruleset::Unsupported;
 
 use super::Report;
 use crate::documents;
-use crate::evidence::{Evidence, Format, NodeRules, OF_IPTABLES_NFT, Unread, node_rules};
+use crate::evidence::{Evidence, Format, NodeRules, OF_IPTABLES_NFT, Unread, node_rules, not_judged};
 use crate::input::{Form, limits};
 use crate::scenario::{Diagnostic, Diagnostics, Scenario, Span};
 use crate::text::printable;
@@ -59,6 +59,7 @@ fn of_evidence(evidence: &Evidence, file: &Path) -> Report {
         form: Form::Saved,
         is_part: false,
         notes: Vec::new(),
+        rules_not_read: not_judged(evidence, &nodes),
         frame_defects: Vec::new(),
         cascades: Vec::new(),
         samples: Vec::new(),
@@ -76,6 +77,7 @@ fn of_evidence(evidence: &Evidence, file: &Path) -> Report {
     if report.is_part && report.form != Form::Listed {
         report.notes.insert(0, "the text is a part of a rule set: what is not in it is not known".to_owned());
     }
+    report.notes.extend(report.rules_not_read.clone());
     let is_cut = |unread: &&Unread| nodes.iter().any(|node| node.cut == Some(unread.line) && node.file == unread.file);
     let unread: Vec<&Unread> = evidence.unread.iter().filter(|unread| !is_cut(unread)).collect();
     if let Some(first) = unread.first().filter(|_| !report.cascades.is_empty()) {
@@ -131,6 +133,7 @@ pub fn of_scenario(scenario: &Scenario, state: &Cluster, node: &Node) -> Result<
         form: Form::Scenario,
         is_part: false,
         notes: Vec::new(),
+        rules_not_read: None,
         frame_defects,
         cascades,
         samples: Vec::new(),

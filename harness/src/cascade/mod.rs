@@ -32,6 +32,8 @@ pub struct Report {
     pub is_part: bool,
     /// Notes on all shares: sentences without their full stops.
     pub notes: Vec<String>,
+    /// What lines of rules could not be read, in words: each may change every share.
+    pub(crate) rules_not_read: Option<String>,
     /// What is wrong with the rules as a whole: missing jumps to kube-proxy's chains, rules that a chain has several times.
     pub frame_defects: Vec<FrameDefect>,
     /// The cascades, in the order of the rules.
@@ -58,12 +60,15 @@ impl Report {
 
     /// How many things all cascades leave unknown.
     pub fn unknown(&self) -> usize {
-        self.cascades.iter().map(|cascade| cascade.unknown.len()).sum()
+        usize::from(self.rules_not_read.is_some())
+            + self.cascades.iter().map(|cascade| cascade.unknown.len()).sum::<usize>()
     }
 
     /// Whether every share is known and even, and connections come to the cascades.
     pub fn is_even(&self) -> bool {
-        self.frame_defects.is_empty() && self.cascades.iter().all(|cascade| cascade.assessment() == Assessment::Even)
+        self.rules_not_read.is_none()
+            && self.frame_defects.is_empty()
+            && self.cascades.iter().all(|cascade| cascade.assessment() == Assessment::Even)
     }
 
     /// The results of real packets through a cascade, by its position.

@@ -88,7 +88,9 @@ impl Input {
             Self::Scenario(text) | Self::Objects(text) => Ok((text, Vec::new())),
             Self::Evidence(evidence) => {
                 let assumed = infer::from_evidence(&evidence, file, &[])?;
-                Ok((print(&assumed.scenario, &[], &[]), assumed.assumptions))
+                let left_out = assumed.scenario.left_out_rules.iter().cloned();
+                let said = left_out.chain(assumed.assumptions.iter().cloned()).collect();
+                Ok((print(&assumed.scenario, &[], &[]), said))
             }
         }
     }

@@ -58,8 +58,8 @@ pub(crate) struct Args {
     /// `-j`; `-` for standard input).
     ///
     /// Differences are reported for services and endpoints: `missing` means missing in FILE, `unexpected` means only in
-    /// FILE. The exit code is 1 if there are any. Rules that are not kube-proxy's are counted; -v also lists their
-    /// differences, which do not affect the exit code.
+    /// FILE. The exit code is 1 if there are any, or if rules cannot be read. Rules that are not kube-proxy's are
+    /// counted; -v also lists their differences, which do not affect the exit code.
     ///
     /// Without FILE: those of --kube-proxy.
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
@@ -148,10 +148,11 @@ fn rules(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let families = if families.is_empty() { vec![family] } else { families };
     let compared = families.into_iter().map(|family| differ(args, &input, &saved, &node, family, console));
     let compared: Vec<Exit> = compared.collect::<Result<_, _>>()?;
-    if let Some(not_read) = &saved.not_read {
-        console.complain(format!("note: {}", one_line(not_read)));
+    if let Some(words) = saved.not_judged.as_ref().or(saved.not_read.as_ref()) {
+        console.complain(format!("note: {}", one_line(words)));
     }
-    Ok(if compared.contains(&Exit::Failed) { Exit::Failed } else { Exit::Held })
+    let is_failed = saved.not_judged.is_some() || compared.contains(&Exit::Failed);
+    Ok(if is_failed { Exit::Failed } else { Exit::Held })
 }
 
 /// Prints the differences between saved rules of one family and those that are written.

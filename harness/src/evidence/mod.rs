@@ -37,6 +37,7 @@ pub(crate) use objects::objects;
 pub use page::render;
 pub use read::read;
 pub(crate) use releases::releases;
-pub use rules::{NodeRules, node_rules};
+pub use rules::{NodeRules, node_rules, not_judged};
+pub(crate) use rules::{others, words_of_other};
 pub(crate) use source::visit;
 pub use source::{SourceError, from_path, is_archive};

@@ -273,6 +273,36 @@ impl Evidence {
         self.pieces.iter().map(|piece| piece.contents.objects()).sum()
     }
 
+    /// The lines of rule sets that could not be read, of which each may be a rule that decides anything. What a cut left of a last line is none, and
+    /// neither is other text between rules.
+    pub(crate) fn unread_rules(&self) -> impl Iterator<Item = &Unread> {
+        let is_rule = |piece: &Piece, unread: &Unread| match &piece.contents {
+            Contents::Iptables { cut, .. } => {
+                *cut != Some(unread.line) && ["-A ", "-I "].iter().any(|option| unread.text.contains(option))
+            }
+            // The last line of a text that is not cut closes its table.
+            Contents::Nftables { .. } => unread.line < piece.last,
+            _ => false,
+        };
+        self.unread.iter().filter(move |unread| {
+            let of_piece =
+                |piece: &&Piece| piece.file == unread.file && (piece.first..=piece.last).contains(&unread.line);
+            self.pieces.iter().filter(of_piece).any(|piece| is_rule(piece, unread))
+        })
+    }
+
+    /// The lines of rules that could not be read, in words, if there are any.
+    pub(crate) fn rules_not_read(&self) -> Option<String> {
+        let mut all = self.unread_rules();
+        let first = all.next()?;
+        let file = first.file.as_ref().map(|file| format!("{file}:")).unwrap_or_default();
+        let lines = counted(all.count() + 1, "line");
+        Some(format!(
+            "{lines} of rules not read, first {file}{} ({}): what they do is not known",
+            first.line, first.reason
+        ))
+    }
+
     /// What could not be read, in words, if there is anything.
     pub fn not_read(&self) -> Option<String> {
         let first = self.unread.first()?;

@@ -2,11 +2,13 @@
 
 use svclab_rules::cluster::Family;
 use svclab_rules::coverage::{Coverage, nft_table};
+use svclab_rules::infer::Show;
 use svclab_rules::iptables::{self, Joiner, TableName};
 use svclab_rules::nftables;
 use svclab_rules::ruleset::Rules;
 
 use super::model::{Contents, Evidence, Format, Piece};
+use crate::text::one_line;
 
 /// Rules that belong together: those of one node in one language, of a family where it is iptables.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,9 +29,35 @@ pub struct NodeRules {
     pub(crate) cut: Option<usize>,
     /// The machine that the prompt before the command names.
     pub(crate) host: Option<String>,
+    /// Which implementation of iptables has them, by the command or file that they come from.
+    pub(crate) backend: Option<&'static str>,
+}
+
+/// The implementation of iptables that a piece is of.
+fn backend(piece: &Piece) -> Option<&'static str> {
+    let file = piece.file.as_deref().unwrap_or_default();
+    let text =
+        format!("{} {}", file.rsplit('/').next().unwrap_or_default(), piece.command.as_deref().unwrap_or_default());
+    match () {
+        () if text.contains("legacy") => Some("iptables-legacy"),
+        () if text.contains("nft") => Some("iptables-nft"),
+        () => None,
+    }
 }
 
 impl NodeRules {
+    /// Whether others are of the same language, and family where it is iptables.
+    pub(crate) fn is_of_kind(&self, other: &Self) -> bool {
+        let family = |set: &Self| set.rules.iptables().map(|rules| rules.family);
+        self.rules.mode() == other.rules.mode() && family(self) == family(other)
+    }
+
+    /// Where they stand, in words.
+    pub(crate) fn place(&self) -> String {
+        let file = self.file.as_ref().map(|file| format!("{} ", one_line(file))).unwrap_or_default();
+        format!("{file}line {}, {}", self.first, self.backend.unwrap_or(self.format.words()))
+    }
+
     /// The file among several.
     pub fn file(&self) -> Option<&str> {
         self.file.as_deref()
@@ -80,6 +108,7 @@ pub fn node_rules(evidence: &Evidence) -> Vec<NodeRules> {
                     short_digits: *short_digits,
                     cut: *cut,
                     host: piece.host.clone(),
+                    backend: backend(piece),
                 };
                 joiners.resize_with(all.len(), Joiner::default);
                 add(&mut all, &mut joiners, new, rules.rules.family, piece);
@@ -91,6 +120,27 @@ pub fn node_rules(evidence: &Evidence) -> Vec<NodeRules> {
         }
     }
     all
+}
+
+/// The rule sets without a Service that a text has beside one of the same kind with Services. What they do to these is not known.
+pub(crate) fn others(sets: &[NodeRules]) -> Vec<&NodeRules> {
+    let has_ports: Vec<bool> = sets.iter().map(|set| !set.rules.show().ports.is_empty()).collect();
+    let is_other = |at: usize| {
+        let is_beside = |other: &NodeRules| other.file == sets[at].file && other.is_of_kind(&sets[at]);
+        let with_ports = sets.iter().zip(&has_ports).filter(|(_, has_ports)| **has_ports);
+        !has_ports[at] && sets[at].rules.has_rules() && with_ports.into_iter().any(|(other, _)| is_beside(other))
+    };
+    (0..sets.len()).filter(|at| is_other(*at)).map(|at| &sets[at]).collect()
+}
+
+/// The rules of a text that nothing is known of, in words, if there are any: lines that could not be read, other rule sets.
+pub fn not_judged(evidence: &Evidence, sets: &[NodeRules]) -> Option<String> {
+    evidence.rules_not_read().or_else(|| others(sets).first().map(|other| words_of_other(other)))
+}
+
+/// What is said of another rule set.
+pub(crate) fn words_of_other(other: &NodeRules) -> String {
+    format!("the rules from {} are another rule set of the same text: what they do is not known", other.place())
 }
 
 /// Adds rules of iptables to those that they belong to.
@@ -161,6 +211,7 @@ fn add_tables(all: &mut Vec<NodeRules>, rules: &nftables::Parsed, coverage: &Cov
         short_digits: None,
         cut: None,
         host: piece.host.clone(),
+        backend: None,
     };
     if let Some(known) = all.iter_mut().find(belongs) {
         let is_part = !new.is_whole() || !known.is_whole();

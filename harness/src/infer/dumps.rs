@@ -6,13 +6,13 @@ use std::str::FromStr;
 
 use ipnet::IpNet;
 use serde_json::Value;
-use svclab_rules::infer::Inferred;
+use svclab_rules::infer::{Inferred, Show};
 
 use super::accessors::{ips, is_control_plane, node_ips};
 use super::merge::Objects;
 use super::names::{settle, valid};
 use super::rules::{Dump, HERE};
-use crate::evidence::{Contents, Evidence, NodeRules, Piece, node_rules};
+use crate::evidence::{Contents, Evidence, NodeRules, Piece, node_rules, words_of_other};
 use crate::text::one_line;
 
 /// The node that a file's rules come from.
@@ -61,16 +61,37 @@ struct Group {
 
 /// The dumps in evidence, each with its node: the one that is given for its file, that its file or folder is named after, that has the
 /// addresses that the rules treat as their own; or else one is assumed, and said.
-pub(super) fn dumps(evidence: &Evidence, given: &[NodeFile], objects: &Objects, notes: &mut Vec<String>) -> Vec<Dump> {
+/// Rules that belong to no dump, but to the machine of one, are left out, and said.
+pub(super) fn dumps(
+    evidence: &Evidence,
+    given: &[NodeFile],
+    objects: &Objects,
+    (notes, left_out): (&mut Vec<String>, &mut Vec<String>),
+) -> Vec<Dump> {
     let counts_empty = !objects.services.is_empty();
     let mut dumps: Vec<Dump> = Vec::new();
     let mut places = Vec::new();
-    for group in groups(evidence, given) {
+    let (sets, others) = of_one_backend(node_rules(evidence));
+    let all = sets.clone();
+    for group in groups(sets, given) {
         if let Some(dump) = Dump::of(group.node.clone().unwrap_or_default(), group.sets, counts_empty) {
             dumps.push(dump);
             places.push(group.place);
         }
     }
+    let is_used = |set: &NodeRules| dumps.iter().flat_map(|dump| &dump.parts).any(|part| is_same(part, set));
+    let unused: Vec<&NodeRules> = all.iter().filter(|set| !is_used(set)).collect();
+    let competes = |set: &&NodeRules| {
+        set.rules.has_rules()
+            && all.iter().any(|other| is_used(other) && other.file == set.file && other.is_of_kind(set))
+    };
+    left_out.extend(unused.into_iter().filter(competes).map(words_of_other));
+    left_out.extend(others.iter().filter(|set| set.rules.has_rules()).map(|set| {
+        format!(
+            "the rules from {} are in the kernel as well, for it runs both backends: what they do is not known",
+            set.place()
+        )
+    }));
     let services = objects.services();
     let mut renamed = BTreeSet::new();
     let pods: BTreeSet<IpAddr> = objects.pods.iter().flat_map(ips).collect();
@@ -101,11 +122,7 @@ pub(super) fn dumps(evidence: &Evidence, given: &[NodeFile], objects: &Objects, 
             }
             dumps[at].node = node;
         }
-        let parts = dumps[at].parts.iter().map(|part| {
-            let file = part.file.as_ref().map(|file| format!("{} ", one_line(file))).unwrap_or_default();
-            format!("{file}line {}, {}", part.first, part.format.words())
-        });
-        let parts: Vec<String> = parts.collect();
+        let parts: Vec<String> = dumps[at].parts.iter().map(NodeRules::place).collect();
         notes.push(format!("the rules of node {} are those from {}", dumps[at].node, parts.join("; ")));
     }
     dumps
@@ -133,10 +150,37 @@ fn meant(inferred: &mut Inferred, pods: &BTreeSet<IpAddr>) -> Vec<String> {
     notes
 }
 
+/// The rule sets of which each machine has only those of one implementation of iptables, that with the most service ports; and the others.
+fn of_one_backend(sets: Vec<NodeRules>) -> (Vec<NodeRules>, Vec<NodeRules>) {
+    let folder = |set: &NodeRules| {
+        set.file.as_deref().and_then(|file| file.rsplit_once('/')).map(|(folder, _)| folder.to_owned())
+    };
+    let ports: Vec<usize> = sets.iter().map(|set| set.rules.show().ports.len()).collect();
+    let is_beside = |(one, at): (&NodeRules, usize), (other, other_at): (&NodeRules, usize)| {
+        let are_two = one.backend.is_some() && other.backend.is_some() && one.backend != other.backend;
+        are_two
+            && one.is_of_kind(other)
+            && folder(one) == folder(other)
+            && one.host == other.host
+            && (ports[at], other_at) < (ports[other_at], at)
+    };
+    let loses: Vec<bool> = (0..sets.len())
+        .map(|at| (0..sets.len()).any(|other| is_beside((&sets[at], at), (&sets[other], other))))
+        .collect();
+    let (others, sets): (Vec<_>, Vec<_>) = sets.into_iter().zip(loses).partition(|(_, loses)| *loses);
+    let plain = |all: Vec<(NodeRules, bool)>| all.into_iter().map(|(set, _)| set).collect();
+    (plain(sets), plain(others))
+}
+
+/// Whether two are the rules of one place.
+fn is_same(one: &NodeRules, other: &NodeRules) -> bool {
+    one.file == other.file && one.first == other.first && one.is_of_kind(other)
+}
+
 /// The rule sets by machine: by what is given, else by folder, or by file where a folder has several of a kind.
-fn groups(evidence: &Evidence, given: &[NodeFile]) -> Vec<Group> {
+fn groups(all: Vec<NodeRules>, given: &[NodeFile]) -> Vec<Group> {
     let mut folders: Vec<Group> = Vec::new();
-    for set in node_rules(evidence) {
+    for set in all {
         let file = set.file.as_deref().unwrap_or_default();
         let node = given.iter().find(|one| one.has(file)).map(|one| one.node.clone());
         let place = match &node {
@@ -155,7 +199,7 @@ fn groups(evidence: &Evidence, given: &[NodeFile]) -> Vec<Group> {
             continue;
         }
         let sets = without_parts(sets);
-        let clashes = sets.iter().enumerate().any(|(at, one)| sets[..at].iter().any(|other| clash(one, other)));
+        let clashes = sets.iter().enumerate().any(|(at, one)| sets[..at].iter().any(|other| one.is_of_kind(other)));
         if !clashes {
             groups.push(Group { place, node, sets });
             continue;
@@ -163,7 +207,8 @@ fn groups(evidence: &Evidence, given: &[NodeFile]) -> Vec<Group> {
         let mut by_file: Vec<Group> = Vec::new();
         for set in sets {
             let file = set.file.as_deref().unwrap_or_default().to_owned();
-            let fits = |group: &&mut Group| group.place == file && !group.sets.iter().any(|other| clash(other, &set));
+            let fits =
+                |group: &&mut Group| group.place == file && !group.sets.iter().any(|other| other.is_of_kind(&set));
             match by_file.iter_mut().find(fits) {
                 Some(group) => group.sets.push(set),
                 None => by_file.push(Group { place: file, node: None, sets: vec![set] }),
@@ -174,16 +219,10 @@ fn groups(evidence: &Evidence, given: &[NodeFile]) -> Vec<Group> {
     groups
 }
 
-/// Whether two sets are of the same kind.
-fn clash(one: &NodeRules, other: &NodeRules) -> bool {
-    let family = |set: &NodeRules| set.rules.iptables().map(|rules| rules.family);
-    one.rules.mode() == other.rules.mode() && family(one) == family(other)
-}
-
 /// The sets without parts of those that are there as a whole.
 fn without_parts(sets: Vec<NodeRules>) -> Vec<NodeRules> {
     let whole: Vec<NodeRules> = sets.iter().filter(|set| set.has_translations()).cloned().collect();
-    sets.into_iter().filter(|set| set.has_translations() || !whole.iter().any(|other| clash(set, other))).collect()
+    sets.into_iter().filter(|set| set.has_translations() || !whole.iter().any(|other| set.is_of_kind(other))).collect()
 }
 
 /// The name of a dump's node, and whether it is sure.

@@ -23,7 +23,8 @@ use crate::text::{counted, one_line};
 pub fn from_evidence(evidence: &Evidence, path: &Path, given: &[NodeFile]) -> Result<Assumed, Diagnostics> {
     let objects = Objects { releases: releases(evidence), ..Objects::of(objects(evidence)) };
     let mut notes = Vec::new();
-    let dumps = dumps(evidence, given, &objects, &mut notes);
+    let mut left_out: Vec<String> = evidence.rules_not_read().into_iter().collect();
+    let dumps = dumps(evidence, given, &objects, (&mut notes, &mut left_out));
     if dumps.is_empty() && objects.services.is_empty() {
         return Err(nothing(evidence, path));
     }
@@ -45,6 +46,7 @@ pub fn from_evidence(evidence: &Evidence, path: &Path, given: &[NodeFile]) -> Re
         assumed.assumptions.insert(0, words);
     }
     assumed.assumptions.extend(notes);
+    assumed.scenario.left_out_rules.splice(0..0, left_out);
     Ok(assumed)
 }
 
@@ -59,7 +61,8 @@ pub fn from_two(sides: [(&Evidence, &Path); 2]) -> Option<Result<[Assumed; 2], D
     sides.iter().for_each(|(evidence, path)| all.add(&path.to_string_lossy(), (*evidence).clone()));
     let objects = Objects { releases: releases(&all), ..Objects::of(objects(&all)) };
     let mut notes = [Vec::new(), Vec::new()];
-    let [first, second] = [0, 1].map(|at| dumps(sides[at].0, &[], &objects, &mut notes[at]));
+    let mut left_out = [0, 1].map(|at| sides[at].0.rules_not_read().into_iter().collect::<Vec<_>>());
+    let [first, second] = [0, 1].map(|at| dumps(sides[at].0, &[], &objects, (&mut notes[at], &mut left_out[at])));
     if first.is_empty() || second.is_empty() {
         return None;
     }
@@ -79,6 +82,7 @@ pub fn from_two(sides: [(&Evidence, &Path); 2]) -> Option<Result<[Assumed; 2], D
         notes.extend(sides[at].0.not_read());
         notes.extend(settings(sides[at].0, &both[at].0, &mut assumed));
         assumed.assumptions.extend(notes);
+        assumed.scenario.left_out_rules.append(&mut left_out[at]);
         assumed
     });
     Some(Ok([assumed.next()?, assumed.next()?]))

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use svclab_rules::cluster::Family;
 use svclab_rules::iptables::{ChainKind, TableName, Target};
 
 use super::finding::{Finding, Place};
 use super::view::{Tables, View};
-use crate::evidence::OF_IPTABLES_NFT;
+use crate::evidence::{NodeRules, OF_IPTABLES_NFT, Unread, others};
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -17,13 +16,15 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
             if one.parsed.rules.family != other.parsed.rules.family {
                 continue;
             }
-            match (backend(view, *one), backend(view, *other)) {
+            match (one.node.backend, other.node.backend) {
                 (Some(first), Some(second)) if first != second => found.extend(both(*one, *other, first, second)),
                 _ => found.extend(nodes(*one, *other)),
             }
         }
     }
     found.extend(not_read(view));
+    found.extend(view.evidence.unread_rules().map(unread));
+    found.extend(others(view.nodes).into_iter().map(other));
     found
 }
 
@@ -36,17 +37,22 @@ fn not_read(view: &View<'_>) -> Option<Finding> {
     Some(Finding::new("rules-not-read", place, OF_IPTABLES_NFT[0], effect))
 }
 
-/// The backend that rules are of, by the command or file that they come from.
-fn backend(view: &View<'_>, tables: Tables<'_>) -> Option<&'static str> {
-    let piece =
-        view.evidence.pieces.iter().find(|piece| piece.file == tables.node.file && piece.first == tables.node.first)?;
-    let text =
-        format!("{} {}", piece.file.as_deref().unwrap_or_default(), piece.command.as_deref().unwrap_or_default());
-    match () {
-        () if text.contains("legacy") => Some("iptables-legacy"),
-        () if text.contains("nft") => Some("iptables-nft"),
-        () => None,
-    }
+/// A rule set that is not judged.
+fn other(rules: &NodeRules) -> Finding {
+    let place = Place { file: rules.file.clone(), line: rules.first };
+    let effect = "unknown: if the node has these rules too, they may take the traffic of Services";
+    Finding::new("rules-not-read", place, "another rule set of the same text, without Services", effect)
+}
+
+/// A line of rules that could not be read.
+fn unread(line: &Unread) -> Finding {
+    let place = Place { file: line.file.clone(), line: line.line };
+    Finding::new(
+        "rules-not-read",
+        place,
+        format!("not read: {}", line.reason),
+        "unknown: what the rule does is not judged",
+    )
 }
 
 fn both(one: Tables<'_>, other: Tables<'_>, first: &str, second: &str) -> Option<Finding> {
@@ -99,6 +105,5 @@ fn endpoints(tables: Tables<'_>) -> std::collections::BTreeMap<String, BTreeSet<
         });
         all.insert(name.to_owned(), addresses.collect::<BTreeSet<_>>());
     }
-    let _ = Family::Ipv4;
     all
 }

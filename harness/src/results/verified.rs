@@ -12,6 +12,8 @@ use crate::text::counted;
 struct Scenario {
     name: String,
     file: String,
+    #[serde(default)]
+    status: String,
     seconds: Option<f64>,
     error: Option<Problem>,
     machines: Option<Machines>,
@@ -21,6 +23,8 @@ struct Scenario {
     flows: usize,
     #[serde(default)]
     left_out: usize,
+    #[serde(default)]
+    left_out_rules: Vec<String>,
     #[serde(default)]
     not_promised: usize,
     #[serde(default)]
@@ -60,8 +64,8 @@ pub(super) fn suites(scenarios: Value) -> Result<Vec<Suite>, serde_json::Error> 
 }
 
 fn suite(scenario: Scenario) -> Suite {
-    let Scenario { name, file, seconds, error, machines, programs, flows, left_out, not_promised, coverage, findings } =
-        scenario;
+    let Scenario { name, file, status, seconds, error, machines, programs, flows, .. } = scenario;
+    let Scenario { left_out, left_out_rules, not_promised, coverage, findings, .. } = scenario;
     let row = |row: &Row| {
         let agreeing = row.flows - row.disagreeing.min(row.flows);
         format!("{} > {}: {agreeing} of {}", row.from, row.kind, counted(row.flows, "flow"))
@@ -78,7 +82,14 @@ fn suite(scenario: Scenario) -> Suite {
     let left = format!("at least {} of packets not followed", counted(left_out, "class"));
     let left = (left_out > 0).then(|| case(left, Status::Failed));
     let others = error.is_none().then_some(others);
-    let cases = findings.iter().filter(|finding| finding.fails).map(failed).chain(left).chain(others);
+    let unknown: Vec<Case> = match status.as_str() {
+        "ok" => {
+            notes.extend(left_out_rules);
+            Vec::new()
+        }
+        _ => left_out_rules.into_iter().map(|words| case(words, Status::Failed)).collect(),
+    };
+    let cases = findings.iter().filter(|finding| finding.fails).map(failed).chain(left).chain(unknown).chain(others);
     Suite { name, file, repetition: None, seconds, error, notes, machines, programs, cases: cases.collect() }
 }
 

@@ -78,6 +78,8 @@ pub struct Scenario {
     pub tests: Vec<Test>,
     /// Notes on ignored objects.
     pub notes: Vec<Note>,
+    /// The rules of a dump that are not part of the scenario, in words: what they do is not known.
+    pub left_out_rules: Vec<String>,
 }
 
 impl Scenario {

@@ -30,6 +30,7 @@ pub struct Document<'a> {
 
 /// A scenario.
 #[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 struct Scenario<'a> {
     /// The name.
     name: &'a str,
@@ -45,6 +46,8 @@ struct Scenario<'a> {
     machines: &'a Machines,
     /// The programs under test (`--kube-proxy`) that wrote the rules, by node; none where svclab generated them.
     programs: &'a [NodeProgram],
+    /// The rules of the input that are not part of the scenario, in words: what they do is not known.
+    left_out_rules: &'a [String],
     #[serde(flatten)]
     found: Option<Found<'a>>,
 }
@@ -55,6 +58,7 @@ impl<'a> Scenario<'a> {
         Self {
             name: &verified.name,
             file: path_text(&verified.file),
+            left_out_rules: &verified.left_out_rules,
             status: match (found, verified.holds(options)) {
                 (None, _) => "error",
                 (Some(_), true) => "ok",

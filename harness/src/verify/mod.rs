@@ -166,6 +166,8 @@ pub struct Verified {
     pub result: Result<Verification, Trouble>,
     /// The tables other than kube-proxy's that a node's rules have and the lab does not, each with the number of its rules.
     pub left_out: Vec<String>,
+    /// The rules of the input that are not part of the scenario, in words.
+    pub left_out_rules: Vec<String>,
 }
 
 impl Verified {
@@ -173,7 +175,8 @@ impl Verified {
     pub fn holds(&self, options: &Options) -> bool {
         let holds =
             |verification: &Verification| verification.left_out == 0 && verification.failures(options).next().is_none();
-        self.result.as_ref().is_ok_and(holds)
+        let is_whole = options.allow_unknown || self.left_out_rules.is_empty();
+        is_whole && self.result.as_ref().is_ok_and(holds)
     }
 }
 
@@ -194,7 +197,8 @@ pub fn verify(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&Ver
         let result = result.map(|verification| Verification { duration: begin.elapsed(), ..verification });
         let (name, file, machines) = (scenario.name.clone(), scenario.file.clone(), Machines::of(scenario));
         let programs = node_programs(scenario, options.programs.as_ref());
-        Verified { name, file, machines, programs, result, left_out }
+        let left_out_rules = scenario.left_out_rules.clone();
+        Verified { name, file, machines, programs, result, left_out, left_out_rules }
     };
     let program = options.worker.as_deref().filter(|_| !options.no_lab);
     let slot = || program.map(|program| Slot::new(program, Kind::Verify));

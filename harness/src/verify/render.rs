@@ -56,6 +56,10 @@ pub fn page(verified: &Verified, options: &Options, settings: Settings) -> Strin
             if let Some(words) = not_verified(verified) {
                 page.line(2, words);
             }
+            for words in &verified.left_out_rules {
+                let words = format!("not verified: {words}");
+                page.line(2, if options.allow_unknown { words } else { page.paint(BAD, words) });
+            }
         }
         Err(trouble) => show_trouble(&mut page, trouble),
     }

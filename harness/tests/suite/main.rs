@@ -30,6 +30,7 @@ mod in_ci;
 mod invalid;
 mod kernel_log;
 mod kill;
+mod left_out_rules;
 mod mangled;
 mod minimize;
 mod mutate;

@@ -337,7 +337,9 @@ fn lines_that_are_not_read_are_named() {
     let with_another = saved.replacen("chain services {", "chain services {\n\t\tx=1 y=2 z", 1);
     let objects = format!("{folder}/cluster.yaml");
     let arguments = [objects.as_str(), "--mode", "nftables", "--version", "1.34", "--family", "ipv4"];
-    for (text, note) in [(&saved, None), (&with_another, Some(format!("note: 1 line not read, first {line} (")))] {
+    for (text, note) in
+        [(&saved, None), (&with_another, Some(format!("note: 1 line of rules not read, first {line} (")))]
+    {
         let messages = String::from_utf8_lossy(&diff(&arguments, text).stderr).into_owned();
         assert_eq!(messages.contains("not read"), note.is_some(), "{messages}");
         assert!(note.is_none_or(|note| unwrapped(&messages).contains(&note)), "{messages}");

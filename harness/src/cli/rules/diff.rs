@@ -12,7 +12,7 @@ use svclab_rules::ruleset::Rules;
 use super::Written;
 use crate::cli::failure::Failure;
 use crate::cli::inputs::evidence_of;
-use svclab::evidence::{Format, NodeRules, Unread, node_rules};
+use svclab::evidence::{Format, NodeRules, Unread, node_rules, not_judged};
 use svclab::input::{Diagnostic, Diagnostics, Span};
 use svclab::text::{counted, printable};
 
@@ -159,6 +159,8 @@ pub(super) struct Saved {
     unread: Vec<Unread>,
     /// What could not be read, in words.
     pub(super) not_read: Option<String>,
+    /// The rules that were not compared, in words.
+    pub(super) not_judged: Option<String>,
 }
 
 impl Saved {
@@ -166,11 +168,12 @@ impl Saved {
     pub(super) fn read(file: &Path) -> Result<Self, Failure> {
         let (file, evidence) = evidence_of(file)?;
         let mut sets = node_rules(&evidence);
+        let not_judged = not_judged(&evidence, &sets);
         // An excerpt without a rule shows nothing.
         sets.retain(|set| !is_part(set) || set.rules.has_rules());
         let has_nft = evidence.pieces.iter().any(|piece| is_nft(piece.format));
         let not_read = evidence.not_read();
-        Ok(Self { file, sets, has_nft, unread: evidence.unread, not_read })
+        Ok(Self { file, sets, has_nft, unread: evidence.unread, not_read, not_judged })
     }
 
     /// Returns the families of its rules, where they are known: tables of nft have a family, rules of iptables have addresses.

@@ -25,7 +25,7 @@ pub(super) fn rules(
     dump: &Dump,
     cluster: &Cluster,
     made_up: &BTreeSet<IpAddr>,
-    (changes, lacking): (&mut Vec<String>, &mut Vec<Lacking>),
+    (changes, lacking, left_out): (&mut Vec<String>, &mut Vec<Lacking>, &mut Vec<String>),
 ) -> Vec<(Family, Rules)> {
     let mut all = Vec::new();
     for (family, part) in dump.families() {
@@ -33,13 +33,13 @@ pub(super) fn rules(
         let shown = around(dump, (cluster, made_up), part, shown, family, (changes, lacking));
         let fitted = match shown {
             Rules::Iptables(mut parsed) => {
-                let before = changes.len();
-                fit(&mut parsed.rules, &dump.node, changes);
+                let before = changes.len() + left_out.len();
+                fit(&mut parsed.rules, &dump.node, changes, left_out);
                 // The lines of rules are known only where none was left out.
-                if changes.len() > before { parsed.rules.into() } else { Rules::Iptables(parsed) }
+                if changes.len() + left_out.len() > before { parsed.rules.into() } else { Rules::Iptables(parsed) }
             }
             Rules::Nftables(mut parsed) if part.format == Format::NftJson => {
-                translatable(&mut parsed.rules, &dump.node, changes);
+                translatable(&mut parsed.rules, &dump.node, left_out);
                 parsed.rules.into()
             }
             other => other,
@@ -137,7 +137,7 @@ fn added(completed: &Completed, dump: &Dump, part: &NodeRules, family: Family, r
 const MAX_NAMED: usize = 3;
 
 /// Makes rules of iptables such that a kernel takes them.
-fn fit(rules: &mut RuleSet, node: &str, changes: &mut Vec<String>) {
+fn fit(rules: &mut RuleSet, node: &str, changes: &mut Vec<String>, left_out: &mut Vec<String>) {
     leave_out(rules, node, changes);
     // Each round removes at least one error.
     for _ in 0..ROUNDS {
@@ -146,7 +146,7 @@ fn fit(rules: &mut RuleSet, node: &str, changes: &mut Vec<String>) {
         if defects.missing.is_empty() && defects.wrong.is_empty() {
             return;
         }
-        defects.remove(rules, node, changes);
+        defects.remove(rules, node, changes, left_out);
     }
 }
 
@@ -206,7 +206,7 @@ impl Defects {
     }
 
     /// Adds the chains, empty, and leaves out the rules.
-    fn remove(self, rules: &mut RuleSet, node: &str, changes: &mut Vec<String>) {
+    fn remove(self, rules: &mut RuleSet, node: &str, changes: &mut Vec<String>, left_out: &mut Vec<String>) {
         if !self.missing.is_empty() {
             let first: Vec<&str> = self.missing.iter().take(3).map(|(_, name)| name.as_str()).collect();
             let count = counted(self.missing.len(), "chain");
@@ -221,7 +221,9 @@ impl Defects {
         }
         // From the last one on, so that the others keep their numbers.
         for (table, chain, rule, why) in self.wrong.into_iter().rev() {
-            changes.push(format!("rule {rule} of chain {chain} of node {node} left out: it {why}"));
+            left_out.push(format!(
+                "rule {rule} of chain {chain} of node {node} left out, for the kernel rejects it: {why}"
+            ));
             let chains = &mut rules.table_mut(table).chains;
             for own in chains.iter_mut().filter(|own| *own.name == *chain) {
                 if (1..=own.rules.len()).contains(&rule) {
@@ -236,20 +238,18 @@ impl Defects {
 const ROUNDS: usize = 4;
 
 /// Leaves out expressions in nft's JSON that have no known text: rules are installed as text.
-fn translatable(rules: &mut nftables::Ruleset, node: &str, changes: &mut Vec<String>) {
-    let mut left_out = 0;
+fn translatable(rules: &mut nftables::Ruleset, node: &str, left_out: &mut Vec<String>) {
+    let mut count = 0;
     for chain in rules.tables.iter_mut().flat_map(|table| &mut table.chains) {
         let before = chain.rules.len();
         chain.rules.retain(|rule| {
             !rule.conditions.iter().any(|one| matches!(one, Condition::Other(_)))
                 && !rule.statements.iter().any(|one| matches!(one, Statement::Other(_)))
         });
-        left_out += before - chain.rules.len();
+        count += before - chain.rules.len();
     }
-    if left_out > 0 {
-        changes.push(format!(
-            "{} of node {node} left out: nft's JSON has them in no known form",
-            counted(left_out, "rule")
-        ));
+    if count > 0 {
+        left_out
+            .push(format!("{} of node {node} left out: nft's JSON has them in no known form", counted(count, "rule")));
     }
 }

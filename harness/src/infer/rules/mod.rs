@@ -104,10 +104,12 @@ fn installed(
     made_up: &BTreeSet<IpAddr>,
     path: &Path,
 ) -> (Vec<String>, Vec<Lacking>) {
-    let (mut changes, mut lacking) = (Vec::new(), Vec::new());
+    let (mut changes, mut lacking, mut left_out_rules) = (Vec::new(), Vec::new(), Vec::new());
     for dump in dumps {
         let origin = Span::start_of(path);
-        for (family, rules) in install::rules(dump, &scenario.cluster, made_up, (&mut changes, &mut lacking)) {
+        for (family, rules) in
+            install::rules(dump, &scenario.cluster, made_up, (&mut changes, &mut lacking, &mut left_out_rules))
+        {
             let left_out = rules.nftables().and_then(|parsed| Note::of_left_out_tables(parsed, origin.clone()));
             let of_all =
                 dump.parts.iter().find_map(|part| Note::of_left_out_tables(part.rules.nftables()?, origin.clone()));
@@ -124,6 +126,7 @@ fn installed(
             });
         }
     }
+    scenario.left_out_rules.append(&mut left_out_rules);
     (changes, lacking)
 }
 

@@ -1,0 +1,81 @@
+//! Rules of a dump that are not judged: no command succeeds without saying so.
+
+use std::path::Path;
+use std::process::Command;
+
+use rstest::rstest;
+
+const SAVED: &str = include_str!("../../../rules/tests/golden/nodeport-cluster/v1.32-iptables/iptables-save.txt");
+const NFT: &str = include_str!("../../../rules/tests/golden/nodeport-cluster/v1.36-nftables/nft-ruleset.txt");
+
+/// What a command prints of an input, and its exit code.
+fn outcome(arguments: &[&str], input: &Path) -> (String, Option<i32>) {
+    let output = Command::new(env!("CARGO_BIN_EXE_svclab")).args(arguments).arg(input).output().unwrap();
+    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
+    // Long lines are wrapped.
+    (text.split_whitespace().collect::<Vec<_>>().join(" "), output.status.code())
+}
+
+fn edited(text: &str, from: &str, to: &str) -> String {
+    assert!(text.contains(from), "{from}");
+    text.replacen(from, to, 1)
+}
+
+/// A second table `nat` that drops.
+fn with_another_set() -> String {
+    format!("{SAVED}*nat\n:KUBE-SERVICES - [0:0]\n-I KUBE-SERVICES 1 -d 10.96.0.1/32 -j DROP\nCOMMIT\n")
+}
+
+fn with_unread_target() -> String {
+    edited(SAVED, "--to-destination 10.244.1.10:8080", "--to-destination 10.244.1.10:8080-8090/8000")
+}
+
+fn with_dormant_table() -> String {
+    edited(NFT, "table ip kube-proxy {\n", "table ip kube-proxy {\n\tflags dormant\n")
+}
+
+fn with_unread_statement() -> String {
+    let start = NFT.find("\tchain service-").unwrap();
+    format!("{}{}", &NFT[..start], edited(&NFT[start..], "{\n", "{\n\t\tfoobar 3 quux\n"))
+}
+
+#[rstest]
+#[case::another_set(&with_another_set(), "another rule set")]
+#[case::unread_target(&with_unread_target(), "8080-8090/8000` is not a valid")]
+#[case::dormant_table(&with_dormant_table(), "the table is dormant")]
+#[case::unread_statement(&with_unread_statement(), "`foobar` is not a word")]
+fn rules_that_are_not_judged_fail_every_command(#[case] text: &str, #[case] named: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("rules.txt");
+    std::fs::write(&file, text).unwrap();
+    for arguments in [&["verify", "--no-lab"][..], &["cascade"], &["dump", "lint", "--fail-on", "warning"]] {
+        let (said, code) = outcome(arguments, &file);
+        assert_eq!(code, Some(1), "{arguments:?}: {said}");
+        assert!(said.contains(named), "{arguments:?}: {said}");
+    }
+    let (_, code) = outcome(&["verify", "--no-lab", "--allow-unknown"], &file);
+    assert_eq!(code, Some(0));
+}
+
+#[test]
+fn rules_of_the_other_backend_are_not_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("iptables-nft.txt"), SAVED).unwrap();
+    std::fs::write(folder.path().join("iptables-legacy.txt"), with_unread_target()).unwrap();
+    let (said, code) = outcome(&["verify", "--no-lab"], folder.path());
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("it runs both backends"), "{said}");
+    assert!(said.contains("3 nodes"), "both are rules of one node: {said}");
+}
+
+#[test]
+fn a_rule_that_the_kernel_rejects_is_not_left_out_in_silence() {
+    let chain = "-A KUBE-SEP-GWQABTP5GBYXHJY5 ";
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("rules.txt");
+    std::fs::write(&file, edited(SAVED, chain, &format!("-A KUBE-SVC-CDGGSHYLG3RE2FKL -j CT --notrack\n{chain}")))
+        .unwrap();
+    let (said, code) = outcome(&["verify", "--no-lab"], &file);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("left out, for the kernel rejects it: NOTRACK is not allowed"), "{said}");
+}

@@ -23,7 +23,7 @@ pub(super) struct ChoiceArgs {
     #[arg(long, value_name = "K/N")]
     pub(super) shard: Option<Shard>,
     /// Balance shards by the durations in an earlier report (`--report json=FILE`). Every shard needs the same file.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "shard")]
     pub(super) durations: Option<PathBuf>,
     /// List the selected tests, and run none.
     #[arg(long)]

@@ -143,7 +143,12 @@ fn check_path(wanted: NonZeroUsize, explanation: &Explanation, console: &Console
 /// The scenario in a folder of artifacts; any other path is one itself.
 fn scenario_of(path: &Path) -> PathBuf {
     let named = std::fs::read_to_string(path.join(SCENARIO)).ok().filter(|_| path.is_dir());
-    let below = named.map(|name| PathBuf::from(name.trim_end()));
-    let is_plain = |name: &PathBuf| name.components().all(|part| matches!(part, std::path::Component::Normal(_)));
-    below.filter(is_plain).map_or_else(|| path.to_owned(), |name| path.join(name))
+    let inside = named.map(|name| path.join(name.trim_end())).filter(|file| is_inside(file, path));
+    inside.unwrap_or_else(|| path.to_owned())
+}
+
+/// Whether a file is inside a folder, wherever links lead: artifacts may be someone else's, and messages quote lines.
+fn is_inside(file: &Path, folder: &Path) -> bool {
+    let target = |path: &Path| path.canonicalize().ok();
+    target(folder).zip(target(file)).is_some_and(|(folder, file)| file.starts_with(folder))
 }

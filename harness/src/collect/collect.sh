@@ -179,7 +179,13 @@ if ! tar -C "$folder" -czf "$folder/archive" "$node" && ! tar -C "$folder" -cf "
   echo "tar failed: the files are in $out" >&2
   exit 3
 fi
-if [ "$archive" = - ]; then cat "$folder/archive"; else mv -f "$folder/archive" "$archive"; fi || exit 3
+if [ "$archive" = - ]; then
+  cat "$folder/archive" || exit 3
+elif ! mv -f "$folder/archive" "$archive"; then
+  # On a full disk it would be the start of an archive.
+  rm -f "$archive"
+  exit 3
+fi
 [ "$(id -u)" = 0 ] || echo "not run as root: rules and connections may be missing" >&2
 [ -z "$failed" ] || echo "commands that failed (exit code):$failed" >&2
 [ "$archive" = - ] || echo "$archive"

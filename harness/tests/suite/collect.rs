@@ -120,3 +120,13 @@ fn an_archive_that_cannot_be_written_is_an_error() {
     assert_eq!(output.status.code(), Some(3), "{messages}");
     assert!(messages.contains("help:"), "{messages}");
 }
+
+/// The start of an archive would be taken for a whole one.
+#[test]
+fn no_part_of_an_archive_is_left_on_a_full_disk() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let full = r#"case $3 in *.tar.gz) head -c 10 "$2" >"$3"; exit 1;; esac; exec /bin/mv "$@""#;
+    let (output, text) = collected(folder.path(), &[("mv", full.to_owned())], "sh");
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    assert!(text.is_empty() && !folder.path().join("node.tar.gz").exists(), "{text}");
+}

@@ -326,6 +326,29 @@ fn the_kubernetes_job_is_one() {
     assert!(folder.join("report.html").is_file());
 }
 
+/// Artifacts may be someone else's: a link in them names no file outside of their folder.
+#[test]
+fn links_out_of_artifacts_are_not_followed() {
+    let folder = repository("artifacts-with-links");
+    fs::create_dir_all(folder.join("kept/inputs")).expect("a folder");
+    fs::write(folder.join("kept/scenario.txt"), "inputs/a.yaml\n").expect("a file");
+    fs::write(folder.join("secret.yaml"), "token: very-secret\n").expect("a file");
+    std::os::unix::fs::symlink("../../secret.yaml", folder.join("kept/inputs/a.yaml")).expect("a link");
+    let arguments = ["explain", "kept", "--from", "pod/a", "--to", "10.96.0.10:80"];
+    let (code, stdout, stderr) = ended(&svclab(&folder, &arguments, &[]));
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("kept") && !format!("{stdout}{stderr}").contains("token"), "{stdout}{stderr}");
+}
+
+/// Durations balance shards: without one they would be ignored.
+#[test]
+fn durations_need_a_shard() {
+    let folder = repository("durations-alone");
+    let (code, _, stderr) = ended(&svclab(&folder, &["run", ".", "--durations", "all.json"], &[]));
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("--shard <K/N>"), "{stderr}");
+}
+
 /// A folder of a failed test says all, and `explain` takes it.
 #[test]
 fn artifacts_of_a_failure_are_read_again() {

@@ -13,36 +13,48 @@ const SCRIPT: [(&str, &str); 4] = [
 
 /// Looks for them outside of quotes and comments.
 pub(super) fn check(text: &str) -> Result<(), Fault> {
+    let has_cgroups = text.contains("cgroupv2");
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         let continued = ["\\\n", "\\\r\n"].into_iter().find_map(|end| line.strip_suffix(end));
         let own = continued.unwrap_or_else(|| line.trim_end_matches(['\n', '\r']));
-        in_line(own).map_err(|(column, message)| (at + column, message))?;
+        in_line(own, has_cgroups).map_err(|(column, message)| (at + column, message))?;
         at += line.len();
     }
     Ok(())
 }
 
-fn in_line(line: &str) -> Result<(), Fault> {
+/// Looks through a line. `has_cgroups` says whether a quoted text may be the path of a control group: in a set it stands
+/// in another line than the word that says so.
+fn in_line(line: &str, has_cgroups: bool) -> Result<(), Fault> {
     if let Some((at, letter)) = line.char_indices().find(|(_, letter)| letter.is_control() && *letter != '\t') {
         return Err((at, format!("control character {letter:?} in a rule")));
     }
     let mut start = 0;
     while let Some(length) = line[start..].find(['"', '#']) {
         let sign = start + length;
-        words(&line[start..sign], start)?;
+        words(&line[start..sign], start, has_cgroups)?;
         if line[sign..].starts_with('#') {
             return Ok(());
         }
         // To nft it would go on in the next line.
         let end = line[sign + 1..].find('"').ok_or((sign, "a quote without its end in this line".to_owned()))?;
+        check_path(&line[sign + 1..][..end], sign, has_cgroups)?;
         start = sign + 1 + end + 1;
     }
-    words(&line[start..], start)
+    words(&line[start..], start, has_cgroups)
+}
+
+/// nft looks the path of a control group up below the folder of all control groups, and `..` leads out of it.
+fn check_path(word: &str, at: usize, has_cgroups: bool) -> Result<(), Fault> {
+    if has_cgroups && word.split('/').any(|part| part == "..") {
+        return Err((at, format!("`{word}` leads out of the control groups, to a file of the host")));
+    }
+    Ok(())
 }
 
 /// Looks through a piece of a line that is in no quotes, and the byte where it starts.
-fn words(piece: &str, start: usize) -> Result<(), Fault> {
+fn words(piece: &str, start: usize, has_cgroups: bool) -> Result<(), Fault> {
     let mut at = start;
     for word in piece.split(|letter: char| letter.is_ascii_whitespace() || "{},;=".contains(letter)) {
         if let Some((_, message)) = SCRIPT.iter().find(|(name, _)| *name == word) {
@@ -51,6 +63,7 @@ fn words(piece: &str, start: usize) -> Result<(), Fault> {
         if word.starts_with('$') && word.len() > 1 {
             return Err((at, format!("`{word}` stands for a text that is not here: write the value")));
         }
+        check_path(word, at, has_cgroups)?;
         // Printed at the end of a line, it would join the next one.
         if let Some(position) = word.find('\\') {
             return Err((at + position, "a backslash that does not end its line".to_owned()));

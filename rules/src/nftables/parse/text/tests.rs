@@ -257,6 +257,14 @@ fn a_set_has_one_type(#[case] set: &str, #[case] second: &str) {
     "table ip other {\n chain a {include \"/etc/shadow\"\n }\n}\n",
     "line 2, column 11: `include` names a file of the host"
 )]
+#[case::control_group(
+    "table inet x {\n chain a {\n  socket cgroupv2 level 1 \"../../etc/shadow\" accept\n }\n}\n",
+    "line 3, column 27: `../../etc/shadow` leads out of the control groups, to a file of the host"
+)]
+#[case::control_group_in_a_set(
+    "table inet x {\n set a {\n  typeof socket cgroupv2 level 1\n  elements = { a/../../../etc/shadow }\n }\n}\n",
+    "line 4, column 16: `a/../../../etc/shadow` leads out of the control groups, to a file of the host"
+)]
 #[case::behind_a_quote(
     "table ip x {\n comment \"a\n b \" include \"/etc/shadow\"\n}\n",
     "line 2, column 10: a quote without its end in this line"

@@ -47,6 +47,9 @@ pub(crate) struct Args {
     /// Compare each release with the next, from the one before to the one after, for one cluster.
     #[arg(long, conflicts_with_all = ["after_path", "live", "accept", "report"])]
     each_release: bool,
+    /// Do not fail on rules whose effect is not known: such as svclab does not model, and such as it cannot read.
+    #[arg(long)]
+    allow_unknown: bool,
     /// Send one packet of each change in labs of both sides, and show what the kernel does with it: needs the privileges of `svclab run`.
     #[arg(long)]
     live: bool,
@@ -81,7 +84,8 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
         let help = "Name a second input, or choose kube-proxies with `--before 1.27:iptables --after 1.33:nftables`.";
         return Err(Failure::new("there is nothing to compare with", help));
     }
-    let options = Options { accepted: accepted(args)?, max_classes: args.classes.max_classes };
+    let options =
+        Options { accepted: accepted(args)?, max_classes: args.classes.max_classes, allow_unknown: args.allow_unknown };
     let (before, after) = load_both(args, console)?;
     let before = with_proxy(before, args.before, args.before_config.as_ref(), "--before", console)?;
     // Without a second input, what is not said of the kube-proxy after is as before.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 
 use super::console::Console;
-use super::inputs::{InputArgs, input, report_assumptions};
+use super::inputs::{InputArgs, InputText, input, report_assumptions};
 use super::labs::{BackendArgs, own_program, prepare, trouble};
 use super::numbers::{count, index, port};
 use super::proxies::{PROGRAMS, ProxyArgs, not_applicable};
@@ -91,15 +91,17 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         step: args.step,
     };
     let read = input(&scenario_of(&args.scenario)).and_then(|(path, input)| {
-        let (text, assumptions) = input.into_text(&path)?;
-        Ok((with_ad_hoc_probe(&text, &path, &probe, args.inputs.reach())?, path, assumptions))
+        let InputText { text, assumptions, left_out_rules } = input.into_text(&path)?;
+        let mut ad_hoc = with_ad_hoc_probe(&text, &path, &probe, args.inputs.reach())?;
+        ad_hoc.scenario.left_out_rules = left_out_rules;
+        ad_hoc.assumptions.splice(0..0, assumptions);
+        Ok((ad_hoc, path))
     });
-    let (ad_hoc, path, mut assumptions) = read.map_err(|diagnostics| {
+    let (ad_hoc, path) = read.map_err(|diagnostics| {
         diagnostics::show(&diagnostics, console);
         Exit::Input
     })?;
-    assumptions.extend(ad_hoc.assumptions.iter().cloned());
-    report_assumptions(&path, &assumptions, console);
+    report_assumptions(&path, &ad_hoc.assumptions, console);
     let chosen = with_proxy(ad_hoc.scenario, args.release, None, "--release", console);
     let scenario = chosen.map_err(|failure| failure.report(console))?;
     let cluster = if args.release.is_some() { scenario.cluster.clone() } else { ad_hoc.cluster };

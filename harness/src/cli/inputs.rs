@@ -37,6 +37,17 @@ pub(super) enum Input {
     Evidence(Evidence),
 }
 
+/// An input as the text of a scenario or of objects.
+#[derive(Debug, Default)]
+pub(super) struct InputText {
+    /// The text.
+    pub(super) text: String,
+    /// What was assumed for it.
+    pub(super) assumptions: Vec<String>,
+    /// The rules of the input that the text does not have, in words.
+    pub(super) left_out_rules: Vec<String>,
+}
+
 /// Reads an input and what messages call it; `-` is standard input.
 pub(super) fn input(path: &Path) -> Result<(PathBuf, Input), Diagnostics> {
     if is_collection(path) {
@@ -82,15 +93,14 @@ fn is_collection(path: &Path) -> bool {
 }
 
 impl Input {
-    /// The text that is read as a scenario or as objects, and what was assumed for it. Of evidence it is the scenario made of it.
-    pub(super) fn into_text(self, file: &Path) -> Result<(String, Vec<String>), Diagnostics> {
+    /// The text that is read as a scenario or as objects. Of evidence it is the scenario made of it.
+    pub(super) fn into_text(self, file: &Path) -> Result<InputText, Diagnostics> {
         match self {
-            Self::Scenario(text) | Self::Objects(text) => Ok((text, Vec::new())),
+            Self::Scenario(text) | Self::Objects(text) => Ok(InputText { text, ..InputText::default() }),
             Self::Evidence(evidence) => {
-                let assumed = infer::from_evidence(&evidence, file, &[])?;
-                let left_out = assumed.scenario.left_out_rules.iter().cloned();
-                let said = left_out.chain(assumed.assumptions.iter().cloned()).collect();
-                Ok((print(&assumed.scenario, &[], &[]), said))
+                let Assumed { scenario, assumptions, .. } = infer::from_evidence(&evidence, file, &[])?;
+                let text = print(&scenario, &[], &[]);
+                Ok(InputText { text, assumptions, left_out_rules: scenario.left_out_rules })
             }
         }
     }

@@ -38,6 +38,8 @@ pub struct Document<'a> {
     complete: bool,
     /// The rules that svclab does not model and that packets reach.
     unknown: Vec<Unknown<'a>>,
+    /// The rules of the inputs that are not part of the clusters, in words: what they do is not known.
+    left_out_rules: &'a [String],
     /// The vantage points that only one side has.
     not_compared: &'a [String],
     /// The accepted changes that do not occur.
@@ -56,6 +58,7 @@ impl<'a> Document<'a> {
             classes: diff.classes,
             complete: !diff.is_cut,
             unknown: diff.unknown.iter().map(|(rule, classes)| Unknown { rule, classes: *classes }).collect(),
+            left_out_rules: &diff.left_out_rules,
             not_compared: &diff.not_compared,
             unused: &diff.unused,
         }

@@ -58,7 +58,7 @@ pub fn matrix(steps: &[Step]) -> String {
         let mut entries: Vec<String> = diff.changes.iter().map(entry).collect();
         entries.extend(diff.notes.iter().filter(|note| note.code == "held-ports").map(|note| escaped(&note.what)));
         entries.extend(diff.notes.iter().filter_map(|note| note.known).map(|known| linked(&known)));
-        if diff.is_cut || !diff.unknown.is_empty() {
+        if diff.is_cut || !diff.knows_all_rules() {
             entries.push("not all classes could be compared".to_owned());
         }
         if entries.is_empty() {

@@ -70,18 +70,28 @@ pub struct Diff {
     pub classes: usize,
     /// Rules that svclab does not model and that packets reach, with the number of classes that depend on them.
     pub unknown: Vec<(String, usize)>,
+    /// Rules of the inputs that are not part of the clusters, in words: what they do is not known.
+    pub left_out_rules: Vec<String>,
     /// Vantage points that only one side has.
     pub not_compared: Vec<String>,
     /// Whether not all classes were compared, because there are more than [`Options::max_classes`].
     pub is_cut: bool,
     /// Entries of the accepted changes that did not occur.
     pub unused: Vec<String>,
+    /// Whether rules of unknown effect are accepted as well.
+    pub allow_unknown: bool,
 }
 
 impl Diff {
     /// Whether nothing changes but what is accepted.
     pub fn holds(&self) -> bool {
-        !self.is_cut && self.unknown.is_empty() && self.changes.iter().all(|change| change.accepted.is_some())
+        let is_known = self.allow_unknown || self.knows_all_rules();
+        !self.is_cut && is_known && self.changes.iter().all(|change| change.accepted.is_some())
+    }
+
+    /// Whether the effect of every rule is known.
+    pub(crate) fn knows_all_rules(&self) -> bool {
+        self.unknown.is_empty() && self.left_out_rules.is_empty()
     }
 
     /// Whether the kernel did with all examples what was predicted, as far as they were sent.
@@ -93,7 +103,7 @@ impl Diff {
     /// What was compared, and what is left out, as sentences.
     pub(crate) fn closing(&self) -> Vec<String> {
         let compared = counted(self.classes, "class");
-        let mut lines = vec![match (self.changes.is_empty(), self.unknown.is_empty()) {
+        let mut lines = vec![match (self.changes.is_empty(), self.knows_all_rules()) {
             (true, true) => format!("nothing changes: {compared} compared"),
             (false, true) => format!("nothing else changes: {compared} compared"),
             (true, false) => format!("nothing is known to change: {compared} compared"),
@@ -107,6 +117,7 @@ impl Diff {
                 .iter()
                 .map(|(rule, classes)| format!("unknown for {} of packets: {rule}", counted(*classes, "class"))),
         );
+        lines.extend(self.left_out_rules.iter().map(|words| format!("not compared: {words}")));
         if !self.not_compared.is_empty() {
             lines.push(format!("not compared, for only one side has it: {}", self.not_compared.join(", ")));
         }
@@ -159,11 +170,13 @@ pub struct Options {
     pub accepted: Accepted,
     /// How many classes of packets are compared at most: each takes time, and those that are left take memory.
     pub max_classes: u32,
+    /// Whether rules of unknown effect are accepted: such as svclab does not model, and such as it cannot read.
+    pub allow_unknown: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { accepted: Accepted::default(), max_classes: crate::verify::MAX_CLASSES }
+        Self { accepted: Accepted::default(), max_classes: crate::verify::MAX_CLASSES, allow_unknown: false }
     }
 }
 
@@ -201,10 +214,24 @@ pub fn diff(before: &Scenario, after: &Scenario, options: &Options) -> Result<Di
         notes,
         classes: compared.classes,
         unknown: compared.unknown.into_iter().collect(),
+        left_out_rules: left_out_rules(scenarios),
         not_compared: compared.not_compared,
         is_cut: compared.is_cut,
         unused,
+        allow_unknown: options.allow_unknown,
     })
+}
+
+/// The rules that are part of neither cluster, each with the side's file where there are two.
+fn left_out_rules(sides: [&Scenario; 2]) -> Vec<String> {
+    let [before, after] = sides.map(|side| &side.file);
+    let of = |side: &Scenario| -> Vec<String> {
+        let file = if before == after { String::new() } else { format!("{}: ", path_text(&side.file)) };
+        side.left_out_rules.iter().map(|words| format!("{file}{words}")).collect()
+    };
+    let mut all = of(sides[0]);
+    all.extend(of(sides[1]).into_iter().filter(|words| !all.contains(words)).collect::<Vec<_>>());
+    all
 }
 
 /// The same work for both sides, at the same time.

@@ -39,7 +39,12 @@ pub fn page(diff: &Diff, settings: Settings) -> String {
 fn answer(diff: &Diff) -> String {
     let all = diff.changes.len();
     if all == 0 {
-        return if diff.is_cut { "no change found so far" } else { "no traffic changes" }.to_owned();
+        return match (diff.is_cut, diff.knows_all_rules()) {
+            (true, _) => "no change found so far",
+            (false, true) => "no traffic changes",
+            (false, false) => "no traffic is known to change",
+        }
+        .to_owned();
     }
     let number = |holds: &dyn Fn(&Change) -> bool| diff.changes.iter().filter(|change| holds(change)).count();
     let losing = match (all, number(&|change| change.gravity() == Gravity::Lost)) {

@@ -14,8 +14,8 @@ pub fn mermaid(explanation: &Explanation) -> String {
     let mut chart = Chart::default();
     let words = format!("{}\nsends {} to {}", packet.from, packet.protocol, packet.to);
     let sender = chart.node(None, String::new(), Shape::End, &words);
-    for one in &explanation.stopped {
-        chart.node(None, String::new(), Shape::Bad, &format!("stale\n{one}"));
+    for (kind, words) in explanation.doubts() {
+        chart.node(None, String::new(), Shape::Bad, &format!("{kind}\n{words}"));
     }
     for path in explanation.paths.iter().take(MAX_PATHS) {
         chart.path(sender, path);

@@ -19,6 +19,8 @@ pub struct Explanation {
     pub step: usize,
     /// The nodes whose kube-proxy is stopped then.
     pub stopped: Vec<StoppedProxy>,
+    /// Rules of the input that are not part of the scenario, in words: what they do with the packet is not known.
+    pub left_out_rules: Vec<String>,
     /// The packet that is explained.
     pub packet: FirstPacket,
     /// The outcome that the Service API promises; `null` if the sender has no address to send from.
@@ -31,6 +33,14 @@ pub struct Explanation {
     pub kernel: Option<Kernel>,
     /// Other address families that both ends have: `ipv4`, `ipv6`.
     pub families: Vec<&'static str>,
+}
+
+impl Explanation {
+    /// What makes the paths uncertain, each with its kind.
+    pub(super) fn doubts(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let stale = self.stopped.iter().map(|stopped| ("stale", stopped.to_string()));
+        stale.chain(self.left_out_rules.iter().map(|words| ("unknown", words.clone())))
+    }
 }
 
 /// A node whose kube-proxy is stopped: its rules are those of before, and do not follow later changes.

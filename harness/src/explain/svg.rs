@@ -101,8 +101,8 @@ impl Picture {
         self.canvas.text(Text { x: MARGIN, y: self.y, class: "soft" }, &explanation.scenario);
         self.y += 10.0;
         let room = self.width() - 2.0 * MARGIN;
-        for one in &explanation.stopped {
-            for line in wrapped(&format!("stale: {one}"), 12.0, room) {
+        for (kind, words) in explanation.doubts() {
+            for line in wrapped(&format!("{kind}: {words}"), 12.0, room) {
                 self.y += LINE;
                 self.canvas.text(Text { x: MARGIN, y: self.y, class: "bad" }, &line);
             }

@@ -57,6 +57,52 @@ fn rules_that_are_not_judged_fail_every_command(#[case] text: &str, #[case] name
     assert_eq!(code, Some(0));
 }
 
+#[rstest]
+#[case::another_set(SAVED, &with_another_set(), "another rule set")]
+#[case::unread_target(SAVED, &with_unread_target(), "8080-8090/8000` is not a valid")]
+#[case::unread_statement(NFT, &with_unread_statement(), "`foobar` is not a word")]
+fn a_comparison_fails_where_rules_are_not_compared(#[case] whole: &str, #[case] text: &str, #[case] named: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let [before, after] = ["before.txt", "after.txt"].map(|name| folder.path().join(name));
+    std::fs::write(&before, whole).unwrap();
+    std::fs::write(&after, text).unwrap();
+    let before = before.to_str().unwrap();
+    let (said, code) = outcome(&["diff", before], &after);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("not compared: ") && said.contains(named), "{said}");
+    let (said, code) = outcome(&["diff", before], Path::new(before));
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[test]
+fn a_comparison_accepts_rules_of_unknown_effect_on_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("rules.txt");
+    std::fs::write(&file, with_another_set()).unwrap();
+    let path = file.to_str().unwrap();
+    let (said, code) = outcome(&["diff", path], &file);
+    assert_eq!(code, Some(1), "{said}");
+    let (said, code) = outcome(&["diff", "--allow-unknown", path], &file);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("another rule set"), "{said}");
+}
+
+#[rstest]
+#[case::another_set(&with_another_set(), "another rule set")]
+#[case::unread_target(&with_unread_target(), "8080-8090/8000` is not a valid")]
+#[case::dormant_table(&with_dormant_table(), "the table is dormant")]
+fn an_explanation_names_the_rules_that_it_does_not_follow(#[case] text: &str, #[case] named: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("rules.txt");
+    std::fs::write(&file, text).unwrap();
+    for format in ["text", "mermaid", "svg", "json"] {
+        let packet = ["explain", "-q", "--format", format, "--from", "node/node-1", "--to", "10.96.0.1:443"];
+        let (said, _) = outcome(&packet, &file);
+        assert!(said.contains("unknown") || format == "json" && said.contains("leftOutRules"), "{said}");
+        assert!(said.contains(named) || format == "svg", "{format}: {said}");
+    }
+}
+
 #[test]
 fn rules_of_the_other_backend_are_not_forgotten() {
     let folder = tempfile::tempdir().unwrap();

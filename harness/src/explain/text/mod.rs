@@ -12,7 +12,6 @@ const MAX_PATHS: usize = 12;
 const PROMISED: &str = "promised   ";
 const PREDICTED: &str = "predicted  ";
 const OBSERVED: &str = "observed   ";
-const STALE: &str = "stale      ";
 const NO_LABEL: &str = "           ";
 
 /// The explanation as text; of its paths, the one with the number `chosen`, from 1, is shown rule by rule.
@@ -35,7 +34,7 @@ pub fn page(explanation: &Explanation, settings: Settings, chosen: usize) -> Str
 }
 
 fn head(page: &mut Page, explanation: &Explanation) {
-    let Explanation { packet, promise, unpredicted, file, step, families, stopped, .. } = explanation;
+    let Explanation { packet, promise, unpredicted, file, step, families, .. } = explanation;
     let title = page.paint(STRONG, format!("{} > {} {}", packet.from, packet.to, packet.protocol));
     let at = if *step == 0 { String::new() } else { format!(", after {}", counted(*step, "change")) };
     let place = page.paint(FAINT, format!("{file}{at}"));
@@ -43,12 +42,13 @@ fn head(page: &mut Page, explanation: &Explanation) {
     for family in families {
         page.line(0, page.paint(FAINT, format!("also over {family}: --family {family}")));
     }
-    if !stopped.is_empty() {
-        page.gap();
-    }
-    for (position, one) in stopped.iter().enumerate() {
-        let label = if position == 0 { STALE } else { NO_LABEL };
-        page.labelled(0, label, page.paint(MARKED, one));
+    let mut last = None;
+    for (kind, words) in explanation.doubts() {
+        if last.is_none() {
+            page.gap();
+        }
+        let label = if last.replace(kind) == Some(kind) { "" } else { kind };
+        page.labelled(0, format!("{label:0$}", NO_LABEL.len()), page.paint(MARKED, words));
     }
     if let Some(promise) = promise {
         let service = promise.service.as_ref().map(|service| format!("  ({service})")).unwrap_or_default();

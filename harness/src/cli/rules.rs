@@ -41,7 +41,7 @@ pub(crate) struct Args {
     node: Option<String>,
     /// The kube-proxy release, such as 1.30 [default: the scenario's; 1.30]
     #[arg(long, value_name = "VERSION", conflicts_with = KUBE_PROXY)]
-    version: Option<Profile>,
+    release: Option<Profile>,
     /// kube-proxy's mode [default: the scenario's or the configuration's; iptables]
     #[arg(long, value_enum)]
     mode: Option<Mode>,
@@ -168,7 +168,7 @@ fn differ(
     let found = saved.parse(&written)?;
     let diff = found.diff(&written);
     let exit = show_diff(&diff, console);
-    if args.version.is_none() && !console.quiet {
+    if args.release.is_none() && !console.quiet {
         let likelier = diff::likelier(&diff, &found, |version| input.of_release(version).write(node, family).ok());
         likelier.iter().for_each(|hint| console.inform(format!("help: {hint}")));
     }
@@ -269,7 +269,7 @@ impl Input {
         let mut scenario = scenario::parse_with(&text, &path, &args.inputs.reach().reader(&path), Tests::Optional)?;
         show(&scenario.notes, console);
         let proxy = &mut scenario.cluster.proxy;
-        proxy.version = args.version.map_or(std::mem::take(&mut proxy.version), |version| version.to_string());
+        proxy.version = args.release.map_or(std::mem::take(&mut proxy.version), |version| version.to_string());
         proxy.mode = args.mode.map_or(proxy.mode, ProxyMode::from);
         proxy.nfacct = args.nfacct;
         Ok(Self::Scenario(Box::new(scenario)))
@@ -321,7 +321,7 @@ fn assume_cidrs(cluster: &mut Cluster, console: &Console) {
 
 /// Returns the error for rules that the release cannot write.
 pub(super) fn impossible(error: &dyn Error) -> Failure {
-    Failure::new(error.to_string(), "Choose another release with `--version`, or another `--mode`.")
+    Failure::new(error.to_string(), "Choose another release with `--release`, or another `--mode`.")
 }
 
 /// The rules that a lab installs on a node of a scenario.
@@ -345,7 +345,7 @@ fn of_documents(documents: &[Document], node: &Node, family: Family, mode: Proxy
 /// Returns kube-proxy's configuration: the file's, or the defaults; options take precedence. Warns of probable errors in it.
 fn proxy_config(args: &Args, console: &Console) -> Result<ProxyConfig, Failure> {
     let defaults = ProxyConfig::default();
-    let version = args.version.map_or(defaults.version.clone(), |version| version.to_string());
+    let version = args.release.map_or(defaults.version.clone(), |version| version.to_string());
     let mode = args.mode.map(ProxyMode::from);
     let Some(file) = &args.proxy_config else {
         return Ok(ProxyConfig { version, mode: mode.unwrap_or(defaults.mode), ..defaults });

@@ -19,7 +19,6 @@
 //! that a kernel chooses at random or because another flow has them.
 
 mod alike;
-mod answer;
 mod bridge;
 mod connections;
 mod hooks;
@@ -29,6 +28,7 @@ mod narrow;
 mod neighbours;
 mod packet_state;
 mod prediction;
+mod replies;
 mod routing;
 mod rules;
 mod senders;

@@ -103,8 +103,8 @@ fn a_reader_that_went_away_ends_it_quietly(#[case] arguments: &[&str]) {
     "the argument '--release <RELEASE[:MODE]>' cannot be used with '--kube-proxy <[NAME=]PATH>'"
 )]
 #[case::version_of_a_program(
-    &["rules", SEED, "--version", "1.30", "--kube-proxy", "kube-proxy"],
-    "the argument '--version <VERSION>' cannot be used with '--kube-proxy <[NAME=]PATH>'"
+    &["rules", SEED, "--release", "1.30", "--kube-proxy", "kube-proxy"],
+    "the argument '--release <VERSION>' cannot be used with '--kube-proxy <[NAME=]PATH>'"
 )]
 fn a_mistake_of_the_command_line_is_found_before_the_run(#[case] arguments: &[&str], #[case] printed: &str) {
     let (code, stdout, stderr) = ended(&svclab(arguments).output().expect("svclab starts"));

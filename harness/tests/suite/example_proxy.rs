@@ -132,7 +132,7 @@ fn another_program_is_compared_with_a_release_that_is_named() {
     let scenario = TWO_RELEASES.replace(", proxy: {program: old}", "").replace(", proxy: {program: new}", "");
     fs::write(folder.path().join("one.yaml"), scenario).expect("its own file");
     let mut lines = Vec::new();
-    for version in [&[][..], &["--version", "1.33"]] {
+    for version in [&[][..], &["--release", "1.33"]] {
         let mut svclab = Command::new(env!("CARGO_BIN_EXE_svclab"));
         svclab.current_dir(folder.path()).args(["rules", "one.yaml", "--diff", "--proxy-command"]);
         let command = format!("{} --config={{config}}", proxy().display());
@@ -140,7 +140,7 @@ fn another_program_is_compared_with_a_release_that_is_named() {
         let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
         lines.push(super::unwrapped(&text));
     }
-    assert!(lines[0].contains("note: compared with kube-proxy 1.30; --version chooses another release"), "{lines:?}");
+    assert!(lines[0].contains("note: compared with kube-proxy 1.30; --release chooses another release"), "{lines:?}");
     assert!(!lines[1].contains("note: compared") && lines[1].contains("(kube-proxy 1.33, IPv6)"), "{lines:?}");
 }
 

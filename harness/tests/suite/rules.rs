@@ -34,7 +34,7 @@ fn diff(arguments: &[&str], text: &str) -> Output {
 /// Without `--family` all that the file has rules of is compared: nft's tables of both families, and the one of iptables-save.
 #[test]
 fn every_family_of_saved_rules_is_compared() {
-    let nftables = ["../scenarios/dual-stack/both-families.yaml", "--mode", "nftables", "--version", "1.33"];
+    let nftables = ["../scenarios/dual-stack/both-families.yaml", "--mode", "nftables", "--release", "1.33"];
     let of = |options: &[&str], family: &str| {
         stdout(&svclab(&[options, &["--quiet", "--family", family]].concat())).to_owned()
     };
@@ -93,7 +93,7 @@ fn of_plain_objects_they_are_the_generators(#[files("../rules/tests/golden/*/clu
             "nftables" => nftables::generate(&cluster, node, family).map(|rules| nftables::print(&rules)),
             _ => Ok(iptables::print(&iptables::generate(&cluster, node, family).expect("a known release"))),
         };
-        let options = ["--proxy-config", config, "--version", version, "--family", name, "--mode", mode];
+        let options = ["--proxy-config", config, "--release", version, "--family", name, "--mode", mode];
         let output = svclab(&[&[objects], &options[..]].concat());
         match generated {
             Ok(rules) => assert_eq!(stdout(&output), rules, "{mode} {version} {name}"),
@@ -127,7 +127,7 @@ fn without_a_name_the_first_node_is_chosen_and_that_is_said(#[case] path: &str) 
 #[rstest]
 #[case::mistyped_node(&[SEED, "--node", "worker-22"], "there is no node `worker-22`\nhelp: Did you mean")]
 #[case::no_such_family(&[SEED, "--family", "ipv6"], "has no IPv6 address")]
-#[case::unknown_version(&[SEED, "--version", "2.0"], "unknown kube-proxy version `2.0`: known are 1.10 to")]
+#[case::unknown_version(&[SEED, "--release", "2.0"], "unknown kube-proxy version `2.0`: known are 1.10 to")]
 #[case::nothing_there(&["missing.yaml"], "missing.yaml:1:1: cannot read the file")]
 #[case::a_folder(&["../scenarios"], "../scenarios:1:1: cannot read the file")]
 #[case::configuration_of_a_scenario(&[SEED, "--proxy-config", SEED], "--proxy-config is for plain Kubernetes objects")]
@@ -183,7 +183,7 @@ fn a_recording_is_no_difference(#[case] mode: &str, #[case] name: &str, #[case] 
 /// Rules that an administrator adds to kube-proxy's are counted; what is missing is missing in the file.
 #[test]
 fn differences_of_nftables_are_reported_in_words_of_services_too() {
-    let options = [SEED, "--quiet", "--mode", "nftables", "--version", "1.33"];
+    let options = [SEED, "--quiet", "--mode", "nftables", "--release", "1.33"];
     let written = stdout(&svclab(&options)).to_owned();
     let other = "table inet admin {\n\tchain input {\n\t\ttcp dport 22 drop\n\t}\n}\n";
     let output = diff(&options[..], &format!("{written}{other}"));
@@ -191,7 +191,7 @@ fn differences_of_nftables_are_reported_in_words_of_services_too() {
     let dnat = written.lines().find(|line| line.contains(" dnat to ")).expect("an endpoint").to_owned();
     let endpoint = dnat.rsplit(' ').next().expect("an address");
     let without = written.replacen(&format!("{dnat}\n"), "", 1) + other;
-    let output = diff(&[SEED, "--node", "worker1", "--mode", "nftables", "--version", "1.33"], &without);
+    let output = diff(&[SEED, "--node", "worker1", "--mode", "nftables", "--release", "1.33"], &without);
     assert_eq!((output.status.code(), stderr(&output)), (Some(1), ""));
     let printed = joined(&output);
     let lines: Vec<&str> = printed.lines().collect();
@@ -203,7 +203,7 @@ fn differences_of_nftables_are_reported_in_words_of_services_too() {
 /// Options that change nothing are reported.
 #[test]
 fn an_option_without_effect_is_reported() {
-    let output = svclab(&[OBJECTS, "--node", "node-1", "--version", "1.30", "--nfacct"]);
+    let output = svclab(&[OBJECTS, "--node", "node-1", "--release", "1.30", "--nfacct"]);
     let warning = "warning: --nfacct has no effect: kube-proxy 1.30 does not count with nfacct\n";
     assert!(output.status.success() && stderr(&output).contains(warning), "{}", stderr(&output));
 }
@@ -218,11 +218,11 @@ fn what_explains_many_differences_is_reported() {
     assert_eq!(output.status.code(), Some(1));
     let printed = joined(&output);
     assert!(printed.contains("\n  table nat is missing\nhelp: iptables-save without `-t`"), "{printed}");
-    let old = stdout(&svclab(&[&[SEED, "--version", "1.26"][..], &node].concat())).to_owned();
+    let old = stdout(&svclab(&[&[SEED, "--release", "1.26"][..], &node].concat())).to_owned();
     let output = diff(&[&[SEED][..], &node].concat(), &old);
-    let help = "help: With `--version 1.26` (or 1.25) there is no difference.";
+    let help = "help: With `--release 1.26` (or 1.25) there is no difference.";
     assert_eq!(joined(&output).lines().last(), Some(help));
-    let output = diff(&[&[SEED, "--version", "1.19"][..], &node].concat(), &old);
+    let output = diff(&[&[SEED, "--release", "1.19"][..], &node].concat(), &old);
     assert!(!stdout(&output).contains("help: "), "{}", stdout(&output));
 }
 
@@ -239,7 +239,7 @@ fn differences_are_reported_in_words_of_services() {
     let entry = "-A KUBE-SERVICES -d ";
     let stale = |line: &&str| line.starts_with(entry);
     let gone: String = written.lines().filter(|line| !stale(line)).map(|line| format!("{line}\n")).collect();
-    let output = diff(&[SEED, "--node", node, "--version", "1.30"], &gone);
+    let output = diff(&[SEED, "--node", node, "--release", "1.30"], &gone);
     let printed = joined(&output);
     assert_eq!((output.status.code(), stderr(&output)), (Some(1), ""));
     let count = written.lines().filter(stale).count();
@@ -315,7 +315,7 @@ fn what_is_no_rules_is_rejected(#[case] text: &str, #[case] message: &str, #[cas
 #[case::json("{\"nftables\": [}", "the file contains no rules", "standard input:1:1")]
 #[case::nothing("# Warning: nothing here\n", "Save the rules with `nft list ruleset`", "standard input:1:1")]
 fn what_is_no_rules_of_nftables_is_rejected(#[case] text: &str, #[case] message: &str, #[case] place: &str) {
-    let output = diff(&[SEED, "--quiet", "--mode", "nftables", "--version", "1.33"], text);
+    let output = diff(&[SEED, "--quiet", "--mode", "nftables", "--release", "1.33"], text);
     assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
     let printed = unwrapped(stderr(&output));
     assert!(printed.contains(message) && printed.contains(place) && printed.contains("help: "), "{}", stderr(&output));
@@ -336,7 +336,7 @@ fn lines_that_are_not_read_are_named() {
     let line = saved.lines().position(|line| line.trim() == "chain services {").expect("its chain") + 2;
     let with_another = saved.replacen("chain services {", "chain services {\n\t\tx=1 y=2 z", 1);
     let objects = format!("{folder}/cluster.yaml");
-    let arguments = [objects.as_str(), "--mode", "nftables", "--version", "1.34", "--family", "ipv4"];
+    let arguments = [objects.as_str(), "--mode", "nftables", "--release", "1.34", "--family", "ipv4"];
     for (text, note) in
         [(&saved, None), (&with_another, Some(format!("note: 1 line of rules not read, first {line} (")))]
     {

@@ -8,7 +8,7 @@ use super::defect::{Defect, Kind};
 use super::group::{Walk, Walked};
 use super::outcome::{Case, Fallen, Fate, Unknown};
 use crate::chains::{Chance, Copies, Reading};
-use crate::walk::{Destination, End, Inspect, Packet, Reach, RuleEffect, RuleId, Share, Spread};
+use crate::walk::{Destination, End, Inspect, Packet, Portion, Reach, RuleEffect, RuleId, Share};
 
 /// The ledger of a chain: what its rules lead to, and what they take.
 pub(super) struct Ledger<'a, 'w, 'b, C, R> {
@@ -100,7 +100,7 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
     }
 
     /// Gives a part of the connections to the step that it belongs to.
-    pub(super) fn take(&mut self, part: &Spread) {
+    pub(super) fn take(&mut self, part: &Portion) {
         let rule = part.by.map_or(0, |rule| self.number(rule));
         let endpoint = match (&part.end, self.fate(part)) {
             (End::Unknown(_), Fate::Endpoint(chain)) => {
@@ -160,7 +160,7 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
     }
 
     /// The outcome of a part.
-    pub(super) fn fate(&self, part: &Spread) -> Fate {
+    pub(super) fn fate(&self, part: &Portion) -> Fate {
         match &part.end {
             End::Translated(address, port) => {
                 Fate::Endpoint(crate::digits::socket(SocketAddr::new(*address, *port)).to_string())
@@ -188,7 +188,7 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
         }
     }
 
-    pub(super) fn finish(mut self, parts: &[Spread], cases: Vec<Case>) -> Walked {
+    pub(super) fn finish(mut self, parts: &[Portion], cases: Vec<Case>) -> Walked {
         let endpoints = self.add_up();
         self.never_taken(parts, &cases);
         for fallen in &self.fallen {
@@ -248,7 +248,7 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
     }
 
     /// Notes the steps that get nothing although their chance is not zero.
-    fn never_taken(&mut self, parts: &[Spread], cases: &[Case]) {
+    fn never_taken(&mut self, parts: &[Portion], cases: &[Case]) {
         // All that comes to a rule leaves the chain by it or behind it.
         let last = parts.iter().map(|part| part.by.map_or(usize::MAX, |rule| self.number(rule))).max().unwrap_or(0);
         let taken_in_cases: HashSet<&str> = cases

@@ -6,7 +6,7 @@ use super::outcome::{Case, Fate, Unknown};
 use super::packets::{difference, machine, packets};
 use crate::chains::Reading;
 use crate::cluster::Protocol;
-use crate::walk::{End, Entry, Environment, Inspect, Packet, Reach, Scan, Share, Spread, spread};
+use crate::walk::{End, Entry, Environment, Inspect, Packet, Portion, Reach, Scan, Share, distribute};
 
 /// How many times rules are asked at most for one packet, in addition to [`TIMES`] for each that there is.
 const MAX_STEPS: usize = 1 << 16;
@@ -55,11 +55,11 @@ struct Walking<'a, 'w, 'b, C, R> {
 }
 
 impl<'b, C: Inspect, R: Reading<'b>> Walking<'_, '_, 'b, C, R> {
-    fn parts(&self, packet: &Packet) -> Vec<Spread> {
+    fn parts(&self, packet: &Packet) -> Vec<Portion> {
         let Self { walk, is_border, forgets_marks, environment, rules } = self;
         let most_steps = MAX_STEPS + TIMES * rules;
         let entry = Entry { chain: walk.chain, packet, is_border, forgets_marks: *forgets_marks, most_steps };
-        spread(walk.program, environment, &entry)
+        distribute(walk.program, environment, &entry)
     }
 
     /// The packets that are handled differently from the main one, one of each kind.
@@ -67,7 +67,7 @@ impl<'b, C: Inspect, R: Reading<'b>> Walking<'_, '_, 'b, C, R> {
         &self,
         ledger: &Ledger<'_, '_, 'b, C, R>,
         main: &Packet,
-        parts: &[Spread],
+        parts: &[Portion],
         others: &[Packet],
     ) -> Vec<Case> {
         let mut cases: Vec<Case> = Vec::new();
@@ -89,13 +89,13 @@ impl<'b, C: Inspect, R: Reading<'b>> Walking<'_, '_, 'b, C, R> {
     }
 
     /// Whether all connections go on to another group of the same service, as those of pods do that ask for a load balancer's address.
-    fn is_handed_on(&self, parts: &[Spread]) -> bool {
-        let is_kin = |part: &Spread| matches!(part.end, End::Handed(chain) if self.walk.is_kin(chain));
+    fn is_handed_on(&self, parts: &[Portion]) -> bool {
+        let is_kin = |part: &Portion| matches!(part.end, End::Handed(chain) if self.walk.is_kin(chain));
         parts.iter().all(is_kin)
     }
 }
 
 /// Whether the same becomes of two parts. What lists remember of them is their own.
-fn is_alike(one: &Spread, other: &Spread) -> bool {
+fn is_alike(one: &Portion, other: &Portion) -> bool {
     (one.by, &one.end, one.share) == (other.by, &other.end, other.share)
 }

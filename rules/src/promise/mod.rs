@@ -28,13 +28,13 @@
 //! The network between nodes is taken to be as Kubernetes wants it, and to do no NAT of its own. [`questions`] lists what
 //! can be asked of a cluster.
 
-mod answer;
 mod candidate;
 mod claims;
 mod clause;
 mod endpoints;
 mod handling;
 mod known_bug;
+mod model;
 mod node_ports;
 mod outcome;
 mod policy;
@@ -48,9 +48,9 @@ mod tests;
 mod topology;
 mod way;
 
-pub use answer::{Eligible, Owner, Promise, PromisedOutcome, Rejection, Reply, Share, Source};
 pub use clause::Clause;
 pub use known_bug::KnownBug;
+pub use model::{Eligible, Owner, Promise, PromisedOutcome, Rejection, Reply, Share, Source};
 pub use question::{Question, VantagePoint};
 pub use questions::questions;
 

@@ -1,10 +1,10 @@
 //! The outcome of a connection at the node that handles it.
 
-use super::answer::{Eligible, Promise, PromisedOutcome, Rejection, Share};
 use super::candidate::Candidate;
 use super::clause::Clause;
 use super::endpoints::Candidates;
 use super::handling::Handling;
+use super::model::{Eligible, Promise, PromisedOutcome, Rejection, Share};
 use super::policy::Scope;
 use crate::cluster::{EndpointSlice, Family};
 

@@ -1,10 +1,10 @@
 //! The known bug of a release that affects a connection.
 
-use super::answer::PromisedOutcome;
 use super::claims::AddressKind;
 use super::endpoints::Candidates;
 use super::handling::Handling;
 use super::known_bug::KnownBug;
+use super::model::PromisedOutcome;
 use super::policy::{is_external_local, is_internal_local};
 use super::source::Masquerade;
 use super::way::has_address;

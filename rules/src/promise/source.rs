@@ -2,10 +2,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::answer::{Reply, Source};
 use super::claims::AddressKind;
 use super::clause::Clause;
 use super::handling::Handling;
+use super::model::{Reply, Source};
 use super::policy::{Detected, is_external_local};
 use super::setting::Setting;
 use super::way::{Client, Place, has_address};

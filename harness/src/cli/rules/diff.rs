@@ -146,7 +146,7 @@ pub(super) fn likelier(diff: &Diff, found: &Found<'_>, write: impl Fn(Profile) -
     } else {
         String::new()
     };
-    Some(format!("With `--version {newest}`{others} there is {count}."))
+    Some(format!("With `--release {newest}`{others} there is {count}."))
 }
 
 /// The rules of an input.

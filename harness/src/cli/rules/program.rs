@@ -32,9 +32,9 @@ pub(super) fn rules(
     let alone = Scenario { programs: BTreeMap::new(), ..whole };
     let scenario = fit(Some(&program), &alone).map_err(|why| not_applicable(&why))?.into_owned();
     let Some(machine) = scenario.cluster.node(node) else { return Ok(Exit::Held) };
-    if args.diff.is_some() && args.version.is_none() && !program.have_releases() && !console.quiet {
+    if args.diff.is_some() && args.release.is_none() && !program.have_releases() && !console.quiet {
         let release = &scenario.cluster.proxy.version;
-        console.complain(format!("note: compared with kube-proxy {release}; --version chooses another release"));
+        console.complain(format!("note: compared with kube-proxy {release}; --release chooses another release"));
     }
     warn_without_nfacct(args, &scenario.cluster.proxy, console);
     prepare(console)?;

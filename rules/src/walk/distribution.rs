@@ -21,7 +21,7 @@ use super::walker::Walker;
 
 /// A part of the connections.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Part {
+pub(crate) struct Portion {
     /// The rule of the entered chain by which they left it; none if they came to the end of that chain.
     pub(crate) by: Option<u32>,
     /// How much of all they are.
@@ -66,7 +66,7 @@ pub(crate) struct Entry<'a> {
 
 /// The parts of all connections like the one of a packet. Their shares add up to one, but for what is rounded; they come in the
 /// order in which rules take them.
-pub(crate) fn spread<C: Code>(program: &Program<C>, environment: &Environment, entry: &Entry<'_>) -> Vec<Part> {
+pub(crate) fn distribute<C: Code>(program: &Program<C>, environment: &Environment, entry: &Entry<'_>) -> Vec<Portion> {
     let mut walker = Walker::new(entry.packet, Tracking::first(entry.packet), NoTrace);
     walker.look_up();
     let (steps, path, parts) = (entry.most_steps, Vec::new(), Vec::new());
@@ -86,7 +86,7 @@ struct Spreading<'a, C> {
     /// The rule of the entered chain that is asked, or has led here.
     by: Option<u32>,
     steps: usize,
-    parts: Vec<Part>,
+    parts: Vec<Portion>,
 }
 
 impl<C: Code> Spreading<'_, C> {
@@ -195,7 +195,7 @@ impl<C: Code> Spreading<'_, C> {
 
     fn emit(&mut self, walker: Walker<NoTrace>, by: Option<u32>, end: End) {
         let Walker { share, effects, assumptions, .. } = walker;
-        self.parts.push(Part { by, share, end, effects, assumptions });
+        self.parts.push(Portion { by, share, end, effects, assumptions });
     }
 
     /// Puts a branch to others at the same place; if one of them is alike, they become one.

@@ -17,6 +17,8 @@ pub mod environment;
 #[doc(hidden)]
 pub mod evidence;
 pub mod explain;
+#[doc(hidden)]
+pub mod graph;
 pub mod infer;
 pub mod input;
 #[cfg(test)]

@@ -53,6 +53,11 @@ impl Canvas {
         ));
     }
 
+    /// A filled circle.
+    pub(crate) fn circle(&mut self, (x, y): (f64, f64), radius: f64, class: &str) {
+        self.add(format_args!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" class=\"{class}\"/>"));
+    }
+
     /// Puts another canvas over this one.
     pub(crate) fn append(&mut self, other: Self) {
         self.body += &other.body;
@@ -124,7 +129,7 @@ pub(crate) fn wrapped(text: &str, size: f64, width: f64) -> Vec<String> {
 type Colour = (&'static str, &'static str, &'static str, &'static str);
 
 /// All colours.
-const COLOURS: [Colour; 21] = [
+const COLOURS: [Colour; 27] = [
     (".paper", "fill", "#fbfaf8", "#14181d"),
     (".card,.pill,.pill-good,.pill-bad,.seen", "fill", "#fff", "#1c232b"),
     (".card,.pill", "stroke", "#cfd5dc", "#3a4551"),
@@ -146,6 +151,12 @@ const COLOURS: [Colour; 21] = [
     (".hatch", "stroke", "#677383", "#93a0ae"),
     (".unknown", "stroke", "#677383", "#93a0ae"),
     (".on", "fill", "#fff", "#fff"),
+    (".link", "stroke", "#aeb7c2", "#4a5663"),
+    (".other", "stroke", "#8ab4f8", "#3f6aa8"),
+    (".outline-good", "stroke", "#1a7f4b", "#56c88b"),
+    (".outline-bad", "stroke", "#c0392b", "#ff7b6e"),
+    (".step-there", "fill", "#1f6feb", "#2a6fd6"),
+    (".step-back", "fill", "#8250df", "#8250df"),
 ];
 
 fn colours(value: fn(&Colour) -> &'static str) -> String {
@@ -160,7 +171,9 @@ text{font:12px ui-monospace,'SFMono-Regular','DejaVu Sans Mono',Menlo,Consolas,m
 .there{fill:none;stroke-width:2;marker-end:url(#there)}
 .back{fill:none;stroke-width:2;stroke-dasharray:6 4;marker-end:url(#back)}
 .even{fill:none;stroke-width:1.5;stroke-dasharray:3 3}.interval{fill:none;stroke-width:1.5}.seen{stroke-width:1.5}
-.unknown{fill:url(#hatch)}
+.unknown{fill:url(#hatch)}.link{fill:none;stroke-width:1.5}.other{fill:none;stroke-width:1.5;marker-end:url(#there)}
+.outline-good,.outline-bad{fill:none;stroke-width:2}
+.tag0{fill:#0b6e69}.tag1{fill:#9a5b00}.tag2{fill:#b03079}.tag3{fill:#475569}.tag4{fill:#3f7a0c}.tag5{fill:#4338ca}
 .share0{fill:#1f6feb}.share1{fill:#6ea8fe}.share2{fill:#1a7f4b}.share3{fill:#63c394}.share4{fill:#8250df}.share5{fill:#c1a3f0}
 ";
 

@@ -1,22 +1,21 @@
 //! `svclab explain`: the path of one packet, rule by rule.
 
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::ValueEnum;
 
+use super::Exit;
+use super::ad_hoc::{FlowArgs, ad_hoc, check_path};
 use super::console::Console;
-use super::inputs::{InputArgs, InputText, input, report_assumptions};
+use super::inputs::InputArgs;
 use super::labs::{BackendArgs, own_program, prepare, trouble};
-use super::numbers::{count, index, port};
+use super::numbers::{count, index};
 use super::proxies::{PROGRAMS, ProxyArgs, not_applicable};
 use super::release::{Proxy, proxy, with_proxy};
-use super::{Exit, diagnostics};
-use svclab::explain::{self, Explanation};
-use svclab::infer::{AdHocProbe, AdHocScenario, with_ad_hoc_probe};
+use svclab::explain;
+use svclab::infer::AdHocScenario;
 use svclab::proxy::fit;
-use svclab::run::SCENARIO;
-use svclab::text::counted;
 
 /// Explain the path of one packet and its reply through the rules of a scenario's cluster.
 ///
@@ -34,15 +33,8 @@ pub(crate) struct Args {
     /// The destination, as in a scenario's probe: `service/NAME:PORT`, `nodeport/NAME:PORT@NODE`, `ADDRESS:PORT`, ...
     #[arg(long, value_name = "DESTINATION")]
     to: String,
-    /// tcp, udp or sctp [default: the protocol of the service's port, else tcp]
-    #[arg(long)]
-    protocol: Option<String>,
-    /// ipv4 or ipv6 [default: the first that both ends have]
-    #[arg(long)]
-    family: Option<String>,
-    /// The source port [default: 33000]
-    #[arg(long, value_name = "PORT", value_parser = port)]
-    source_port: Option<u16>,
+    #[command(flatten)]
+    flow: FlowArgs,
     /// Explain the rules of another kube-proxy than the input names, at the start: `1.27:iptables`, `1.27` or `nftables`.
     #[arg(long, value_name = "RELEASE[:MODE]", value_parser = proxy, conflicts_with = "step", conflicts_with_all = PROGRAMS)]
     release: Option<Proxy>,
@@ -82,26 +74,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 }
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
-    let probe = AdHocProbe {
-        from: args.from.clone(),
-        to: args.to.clone(),
-        protocol: args.protocol.clone(),
-        family: args.family.clone(),
-        source_port: args.source_port,
-        step: args.step,
-    };
-    let read = input(&scenario_of(&args.scenario)).and_then(|(path, input)| {
-        let InputText { text, assumptions, left_out_rules } = input.into_text(&path)?;
-        let mut ad_hoc = with_ad_hoc_probe(&text, &path, &probe, args.inputs.reach())?;
-        ad_hoc.scenario.left_out_rules = left_out_rules;
-        ad_hoc.assumptions.splice(0..0, assumptions);
-        Ok((ad_hoc, path))
-    });
-    let (ad_hoc, path) = read.map_err(|diagnostics| {
-        diagnostics::show(&diagnostics, console);
-        Exit::Input
-    })?;
-    report_assumptions(&path, &ad_hoc.assumptions, console);
+    let probe = args.flow.probe(&args.from, &args.to, args.step);
+    let ad_hoc = ad_hoc(&args.scenario, &probe, args.inputs.reach(), console)?;
     let chosen = with_proxy(ad_hoc.scenario, args.release, None, "--release", console);
     let scenario = chosen.map_err(|failure| failure.report(console))?;
     let cluster = if args.release.is_some() { scenario.cluster.clone() } else { ad_hoc.cluster };
@@ -128,29 +102,4 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         Format::Json => console.json("explain", args.backend.into(), &explanation)?,
     }
     Ok(if explanation.kernel.is_none_or(|kernel| kernel.agrees()) { Exit::Held } else { Exit::Failed })
-}
-
-/// Rejects the number of a path that does not exist.
-fn check_path(wanted: NonZeroUsize, explanation: &Explanation, console: &Console) -> Result<(), Exit> {
-    let paths = explanation.paths.len();
-    // The page says so if there is no prediction.
-    if wanted.get() <= paths.max(1) {
-        return Ok(());
-    }
-    console.complain(format!("there is no path {wanted}: rules leave {} open", counted(paths, "path")));
-    console.complain("help: Choose a smaller `--path`; without it the first path is explained.");
-    Err(Exit::Input)
-}
-
-/// The scenario in a folder of artifacts; any other path is one itself.
-fn scenario_of(path: &Path) -> PathBuf {
-    let named = std::fs::read_to_string(path.join(SCENARIO)).ok().filter(|_| path.is_dir());
-    let inside = named.map(|name| path.join(name.trim_end())).filter(|file| is_inside(file, path));
-    inside.unwrap_or_else(|| path.to_owned())
-}
-
-/// Whether a file is inside a folder, wherever links lead: artifacts may be someone else's, and messages quote lines.
-fn is_inside(file: &Path, folder: &Path) -> bool {
-    let target = |path: &Path| path.canonicalize().ok();
-    target(folder).zip(target(file)).is_some_and(|(folder, file)| file.starts_with(folder))
 }

@@ -1,5 +1,6 @@
 //! The command line: one file a subcommand.
 
+mod ad_hoc;
 mod attempts;
 mod cascade;
 mod check;
@@ -14,6 +15,7 @@ mod dump;
 mod duration;
 mod explain;
 mod failure;
+mod graph;
 mod inputs;
 mod interrupt;
 mod labs;
@@ -111,6 +113,7 @@ enum Command {
     Mutate(mutate::Args),
     Check(check::Args),
     Explain(explain::Args),
+    Graph(graph::Args),
     Diff(diff::Args),
     Rules(rules::Args),
     Cascade(cascade::Args),
@@ -211,6 +214,7 @@ fn carry_out(command: &Command, console: &Console) -> Exit {
         Command::Mutate(args) => mutate::run(args, console),
         Command::Check(args) => check::run(args, console),
         Command::Explain(args) => explain::run(args, console),
+        Command::Graph(args) => graph::run(args, console),
         Command::Diff(args) => diff::run(args, console),
         Command::Rules(args) => rules::run(args, console),
         Command::Cascade(args) => cascade::run(args, console),

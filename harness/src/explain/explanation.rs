@@ -147,6 +147,10 @@ fn path(network: &Network<'_>, branch: &PredictedBranch, traced: &[Vec<Option<bo
         original: visits_of(network, stages, traced, &end, &mut so_far),
         reply: visits_of(network, back, traced.get(stages.len()..).unwrap_or_default(), &back_end, &mut so_far),
         reply_outcome: reply.map(ToString::to_string),
+        reply_from: match reply {
+            Some(PredictedReply::From(address)) => Some(*address),
+            _ => None,
+        },
         abridged: is_abridged,
     }
 }

@@ -37,7 +37,7 @@ pub struct Explanation {
 
 impl Explanation {
     /// What makes the paths uncertain, each with its kind.
-    pub(super) fn doubts(&self) -> impl Iterator<Item = (&'static str, String)> {
+    pub(crate) fn doubts(&self) -> impl Iterator<Item = (&'static str, String)> {
         let stale = self.stopped.iter().map(|stopped| ("stale", stopped.to_string()));
         stale.chain(self.left_out_rules.iter().map(|words| ("unknown", words.clone())))
     }
@@ -166,6 +166,8 @@ pub struct Path {
     pub reply: Vec<HookVisit>,
     /// The outcome of the reply, in words; `null` if none is sent.
     pub reply_outcome: Option<String>,
+    /// The address that the sender gets the reply from; `null` if it gets none.
+    pub reply_from: Option<SocketAddr>,
     /// Whether the hooks are left out, because there are too many paths: `--path` chooses one that has them.
     pub abridged: bool,
 }

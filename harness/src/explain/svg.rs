@@ -176,14 +176,10 @@ impl Picture {
         for visit in &path.reply {
             self.card(visit, "back");
         }
-        if let Some(reply) = &path.reply_outcome {
-            let (word, class) = if reply.starts_with("answered") {
-                ("receives the reply", "pill-good")
-            } else {
-                ("receives no reply", "pill-bad")
-            };
-            let from = reply.strip_prefix("answered ").unwrap_or_default().to_owned();
-            self.pill(&packet.from, word, &from, class, "back");
+        if let Some(address) = path.reply_from {
+            self.pill(&packet.from, "receives the reply", &format!("from {address}"), "pill-good", "back");
+        } else if path.reply_outcome.is_some() {
+            self.pill(&packet.from, "receives no reply", "", "pill-bad", "back");
         } else if path.verdict == OutcomeKind::Rejected {
             self.pill(&packet.from, "receives the rejection", "", "pill-bad", "back");
         }

@@ -35,7 +35,7 @@ const LAYERS: [(&str, &[&[&str]]); 2] = [
             &["trace", "environment", "worker"],
             &["run"],
             &["verify", "sampling", "explain", "results"],
-            &["mutate", "diff", "minimize"],
+            &["mutate", "diff", "minimize", "graph"],
             &["testing", "doctor", "anonymize"],
         ],
     ),

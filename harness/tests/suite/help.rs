@@ -13,6 +13,7 @@ fn help_of_a_command(
         "mutate",
         "check",
         "explain",
+        "graph",
         "diff",
         "rules",
         "cascade",

@@ -25,6 +25,7 @@ mod example_proxy;
 mod excerpts;
 mod explain;
 mod few_threads;
+mod graph;
 mod help;
 mod in_ci;
 mod invalid;

@@ -1,0 +1,84 @@
+//! A flow on the command line, in the cluster of an input.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use super::console::Console;
+use super::inputs::{InputText, input, report_assumptions};
+use super::numbers::port;
+use super::{Exit, diagnostics};
+use svclab::explain::Explanation;
+use svclab::infer::{AdHocProbe, AdHocScenario, with_ad_hoc_probe};
+use svclab::input::Reach;
+use svclab::run::SCENARIO;
+use svclab::text::counted;
+
+/// What a flow is besides its ends.
+#[derive(Debug, clap::Args)]
+pub(super) struct FlowArgs {
+    /// tcp, udp or sctp [default: the protocol of the service's port, else tcp]
+    #[arg(long)]
+    protocol: Option<String>,
+    /// ipv4 or ipv6 [default: the first that both ends have]
+    #[arg(long)]
+    family: Option<String>,
+    /// The source port [default: 33000]
+    #[arg(long, value_name = "PORT", value_parser = port)]
+    source_port: Option<u16>,
+}
+
+impl FlowArgs {
+    /// The probe of such a flow after so many changes of the cluster.
+    pub(super) fn probe(&self, from: &str, to: &str, step: usize) -> AdHocProbe {
+        AdHocProbe {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            protocol: self.protocol.clone(),
+            family: self.family.clone(),
+            source_port: self.source_port,
+            step,
+        }
+    }
+}
+
+/// Reads an input and the probe in it, and reports what was assumed, or what is wrong.
+pub(super) fn ad_hoc(path: &Path, probe: &AdHocProbe, reach: Reach, console: &Console) -> Result<AdHocScenario, Exit> {
+    let read = input(&scenario_of(path)).and_then(|(path, input)| {
+        let InputText { text, assumptions, left_out_rules } = input.into_text(&path)?;
+        let mut ad_hoc = with_ad_hoc_probe(&text, &path, probe, reach)?;
+        ad_hoc.scenario.left_out_rules = left_out_rules;
+        ad_hoc.assumptions.splice(0..0, assumptions);
+        Ok((ad_hoc, path))
+    });
+    let (ad_hoc, path) = read.map_err(|diagnostics| {
+        diagnostics::show(&diagnostics, console);
+        Exit::Input
+    })?;
+    report_assumptions(&path, &ad_hoc.assumptions, console);
+    Ok(ad_hoc)
+}
+
+/// Rejects the number of a path that does not exist.
+pub(super) fn check_path(wanted: NonZeroUsize, explanation: &Explanation, console: &Console) -> Result<(), Exit> {
+    let paths = explanation.paths.len();
+    // The page says so if there is no prediction.
+    if wanted.get() <= paths.max(1) {
+        return Ok(());
+    }
+    console.complain(format!("there is no path {wanted}: rules leave {} open", counted(paths, "path")));
+    console.complain("help: Choose a smaller `--path`; without it the first path is taken.");
+    Err(Exit::Input)
+}
+
+/// The scenario in a folder of artifacts; any other path is one itself.
+pub(super) fn scenario_of(path: &Path) -> PathBuf {
+    let named = std::fs::read_to_string(path.join(SCENARIO)).ok().filter(|_| path.is_dir());
+    let inside = named.map(|name| path.join(name.trim_end())).filter(|file| is_inside(file, path));
+    inside.unwrap_or_else(|| path.to_owned())
+}
+
+/// Whether a file is inside a folder, wherever links lead: artifacts may be someone else's, and messages quote lines.
+fn is_inside(file: &Path, folder: &Path) -> bool {
+    let target = |path: &Path| path.canonicalize().ok();
+    target(folder).zip(target(file)).is_some_and(|(folder, file)| file.starts_with(folder))
+}

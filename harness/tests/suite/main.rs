@@ -10,6 +10,7 @@
 mod affinity;
 mod anonymize;
 mod as_a_library;
+mod book;
 mod bounds;
 mod bugs;
 mod check;
@@ -41,7 +42,6 @@ mod outside;
 mod pages;
 mod proxy_programs;
 mod readiness;
-mod readme;
 mod rules;
 mod rules_load;
 mod saved_rules;

@@ -86,7 +86,9 @@ impl Channel {
 
     /// Puts a frame on the interface.
     pub(crate) fn send(&mut self, frame: &[u8]) -> Result<(), LabError> {
-        let sent = self.sender.send_to(frame, None).unwrap_or_else(|| Err(io::ErrorKind::InvalidInput.into()));
+        let mut send = || self.sender.send_to(frame, None).unwrap_or_else(|| Err(io::ErrorKind::InvalidInput.into()));
+        // The first time, that may be said of an interface which was down in the meantime.
+        let sent = send().or_else(|error| if is_of_link(&error) { send() } else { Err(error) });
         sent.map_err(|source| self.error("sending a frame", source))
     }
 
@@ -110,6 +112,13 @@ impl Channel {
             outgoing: from.pkttype() == PACKET_OUTGOING,
             time: time.unwrap_or_default(),
         }))
+    }
+
+    /// Takes the error that is kept of an interface which was down in the meantime.
+    pub(crate) fn forget_error(&self) -> Result<(), LabError> {
+        getsockopt(&self.socket, sockopt::SocketError)
+            .map(drop)
+            .map_err(|errno| self.error("asking for errors", errno.into()))
     }
 
     /// The namespace that it is in.
@@ -152,6 +161,11 @@ impl Channel {
     pub(crate) fn error(&self, what: &'static str, source: io::Error) -> LabError {
         LabError::socket(&self.netns, what)(source)
     }
+}
+
+/// Whether an interface was down.
+fn is_of_link(error: &io::Error) -> bool {
+    error.raw_os_error().map(Errno::from_raw) == Some(Errno::ENETDOWN)
 }
 
 /// Makes the kernel stamp packets with the time that it sees them, for as long as the result lives.

@@ -19,7 +19,7 @@ use rtnetlink::{
 use super::LabError;
 use super::namespaces::Namespace;
 use super::netlink::Netlink;
-use crate::topology::{Fdb, Hop, Interface, InterfaceKind, LOOPBACK, Neighbour, Netns, Route, Topology};
+use crate::topology::{Carrier, Fdb, Hop, Interface, InterfaceKind, LOOPBACK, Neighbour, Netns, Route, Topology};
 use crate::wire::VXLAN_PORT;
 
 /// The routing table of local addresses, RT_TABLE_LOCAL.
@@ -27,7 +27,8 @@ const LOCAL_TABLE: u32 = 255;
 /// VXLAN network identifier of flannel.
 const VXLAN_VNI: u32 = 1;
 
-/// Makes the interfaces that a namespace owns and brings all of its interfaces up, but for bridges: see [`configure`].
+/// Makes the interfaces that a namespace owns and brings all of its interfaces up, but for bridges (see [`configure`]) and for ends of links
+/// that are down.
 ///
 /// The other ends of its veth pairs come into being in their namespaces, still down.
 pub(super) async fn make_interfaces(
@@ -43,8 +44,9 @@ pub(super) async fn make_interfaces(
     for interface in &netns.interfaces {
         match &interface.kind {
             InterfaceKind::VethPeer(_) => {
-                let up = LinkUnspec::new_with_index(interface.index).up().build();
-                netlink.change(format!("bringing {} up", interface.name), RouteNetlinkMessage::SetLink(up)).await?;
+                if interface.carrier != Carrier::Down {
+                    switch(netlink, interface).await?;
+                }
             }
             kind => {
                 let message = new_link(topology, interface, kind, namespaces);
@@ -90,6 +92,27 @@ pub(super) async fn configure(netlink: &mut Netlink, netns: &Netns) -> Result<()
     Ok(())
 }
 
+/// Brings an interface up, or takes it down.
+async fn switch(netlink: &mut Netlink, interface: &Interface) -> Result<(), LabError> {
+    let link = LinkUnspec::new_with_index(interface.index);
+    let (operation, link) = match interface.carrier {
+        Carrier::Down => (format!("taking {} down", interface.name), link.down()),
+        Carrier::Up | Carrier::Lost => (format!("bringing {} up", interface.name), link.up()),
+    };
+    netlink.change(operation, RouteNetlinkMessage::SetLink(link.build())).await
+}
+
+/// Brings those interfaces of a namespace up, or takes them down, that are so in another plan.
+pub(super) async fn switch_all(netlink: &mut Netlink, old: &Netns, new: &Netns) -> Result<(), LabError> {
+    let is_down = |interface: &Interface| interface.carrier == Carrier::Down;
+    for (old, new) in old.interfaces.iter().zip(&new.interfaces) {
+        if is_down(old) != is_down(new) {
+            switch(netlink, new).await?;
+        }
+    }
+    netlink.finish().await
+}
+
 /// Makes the routes of a namespace those of another plan.
 pub(super) async fn reroute(netlink: &mut Netlink, old: &Netns, new: &Netns) -> Result<(), LabError> {
     let [before, after]: [HashSet<&Route>; 2] = [old, new].map(|netns| netns.routes().collect());
@@ -117,11 +140,21 @@ async fn add_route(netlink: &mut Netlink, entry: &Route) -> Result<(), LabError>
 /// is seen, one more request that takes that lock makes sure of the queue: until then the kernel would silently drop what is
 /// sent.
 pub(super) async fn wait_until_ready(netlink: &mut Netlink, indices: &[u32]) -> Result<(), LabError> {
+    wait_until_up(netlink, indices, indices.len(), "come up").await
+}
+
+/// Waits until interfaces have lost their carrier, so that what they send is dropped without an error.
+pub(super) async fn wait_until_lost(netlink: &mut Netlink, indices: &[u32]) -> Result<(), LabError> {
+    wait_until_up(netlink, indices, 0, "lose their carrier").await
+}
+
+/// Waits until so many of some interfaces are up.
+async fn wait_until_up(netlink: &mut Netlink, indices: &[u32], number: usize, event: &str) -> Result<(), LabError> {
     const PATIENCE: Duration = Duration::from_secs(10);
     let begin = Instant::now();
-    while !netlink.all_up(indices).await? {
+    while netlink.count_up(indices).await? != number {
         if begin.elapsed() > PATIENCE {
-            let what = format!("the interfaces of {} did not come up", netlink.netns());
+            let what = format!("the interfaces of {} did not {event}", netlink.netns());
             return Err(LabError::Stalled { millis: PATIENCE.as_millis(), what });
         }
         tokio::task::yield_now().await;
@@ -171,7 +204,8 @@ fn one_queue<T: Default>(builder: LinkMessageBuilder<T>) -> LinkMessageBuilder<T
 
 fn common<T: Default>(builder: LinkMessageBuilder<T>, interface: &Interface) -> LinkMessage {
     let builder = builder.index(interface.index).address(interface.mac.0.to_vec());
-    let builder = if interface.kind == InterfaceKind::Bridge { builder.down() } else { builder.up() };
+    let is_down = interface.kind == InterfaceKind::Bridge || interface.carrier == Carrier::Down;
+    let builder = if is_down { builder.down() } else { builder.up() };
     match interface.bridge {
         Some(bridge) => builder.controller(bridge).build(),
         None => builder.build(),

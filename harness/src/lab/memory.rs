@@ -7,7 +7,7 @@ use svclab_rules::nftables;
 
 use super::namespaces::{Namespace, find};
 use super::programs::at_once;
-use super::{Backend, Lab, LabError, install};
+use super::{Backend, Connections, Lab, LabError, install};
 use crate::documents::Document;
 
 /// The lists of the match `recent`, of the reader's namespace.
@@ -28,6 +28,13 @@ impl Lab {
                 .iter()
                 .map(|document| move || forget_clients(find(namespaces, &document.netns)?, document, backend)),
         )
+    }
+
+    /// Makes a namespace forget what it remembers of earlier packets: see [`Self::forget`].
+    pub(super) fn forget_in(&self, namespace: &Namespace) -> Result<(), LabError> {
+        Connections::open(namespace)?.flush()?;
+        let mut own = self.remembering.iter().filter(|document| document.netns == namespace.name());
+        own.try_for_each(|document| forget_clients(namespace, document, self.backend))
     }
 }
 

@@ -48,7 +48,7 @@ pub(crate) use tracing::TRACING_TABLE;
 
 use crate::documents::Document;
 use crate::scenario::Scenario;
-use crate::topology::{Netns, NetnsId, Role, Topology, UNDERLAY};
+use crate::topology::{Carrier, Netns, NetnsId, Role, Topology, UNDERLAY};
 use namespaces::Namespace;
 use netlink::Netlink;
 use settings::Stage;
@@ -193,18 +193,43 @@ impl Lab {
         self.remembering = memory::remembering(documents);
     }
 
-    /// Changes routes to those of another state's plan: see [`crate::topology::plan_at`].
+    /// Changes links and routes to those of another state's plan: see [`crate::topology::plan_at`]. A machine that is turned on has
+    /// forgotten connections and clients.
     ///
     /// # Errors
     ///
-    /// If the kernel rejects a route.
-    pub(crate) fn reroute(&mut self, plan: Topology) -> Result<(), LabError> {
+    /// If the kernel rejects a change.
+    pub(crate) fn rewire(&mut self, plan: Topology) -> Result<(), LabError> {
+        self.switch_links(&plan)?;
         let changed = self.topology.namespaces.iter().zip(&plan.namespaces).zip(self.namespaces.iter());
         for ((old, new), namespace) in changed.filter(|((old, new), _)| old.routes().ne(new.routes())) {
             let change = async { links::reroute(&mut Netlink::connect(namespace)?, old, new).await };
             self.runtime.block_on(change)?;
         }
+        let on = self.topology.namespaces.iter().zip(&plan.namespaces).zip(self.namespaces.iter());
+        on.filter(|((old, new), _)| old.is_off && !new.is_off).try_for_each(|(_, machine)| self.forget_in(machine))?;
         self.topology = plan;
+        Ok(())
+    }
+
+    /// Brings up the links that another plan has up and this one has not, and the other way round, and waits until both ends know.
+    fn switch_links(&self, plan: &Topology) -> Result<(), LabError> {
+        let carriers = |netns: &Netns| netns.interfaces.iter().map(|one| one.carrier).collect::<Vec<_>>();
+        let all = self.topology.namespaces.iter().zip(&plan.namespaces).zip(self.namespaces.iter());
+        let changed: Vec<_> = all.filter(|((old, new), _)| carriers(old) != carriers(new)).collect();
+        for ((old, new), namespace) in &changed {
+            self.runtime.block_on(async { links::switch_all(&mut Netlink::connect(namespace)?, old, new).await })?;
+        }
+        for ((_, new), namespace) in &changed {
+            let lost = new.interfaces.iter().filter(|interface| interface.carrier == Carrier::Lost);
+            let lost: Vec<u32> = lost.map(|interface| interface.index).collect();
+            let wait = async {
+                let mut netlink = Netlink::connect(namespace)?;
+                links::wait_until_lost(&mut netlink, &lost).await?;
+                links::wait_until_ready(&mut netlink, &new.linked()).await
+            };
+            self.runtime.block_on(wait)?;
+        }
         Ok(())
     }
 
@@ -218,10 +243,11 @@ impl Lab {
         self.namespaces[netns].run(function)
     }
 
-    /// Opens a packet socket on an interface of a namespace as soon as that can send, or on all interfaces with index 0.
+    /// Opens a packet socket on an interface of a namespace as soon as that can send, if its link is up; or on all interfaces with index 0.
     pub(crate) fn channel(&self, netns: NetnsId, interface: u32) -> Result<Channel, LabError> {
         let namespace = &self.namespaces[netns];
-        if interface != 0 {
+        let planned = self.topology.namespaces[netns].interface(interface);
+        if planned.is_some_and(|planned| planned.carrier == Carrier::Up) {
             self.runtime
                 .block_on(async { links::wait_until_ready(&mut Netlink::connect(namespace)?, &[interface]).await })?;
         }

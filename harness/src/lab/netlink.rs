@@ -101,11 +101,11 @@ impl Netlink {
         Ok(())
     }
 
-    /// True when every interface with one of these indices is up, as the kernel sees it (RFC 2863).
+    /// How many of the interfaces with these indices are up, as the kernel sees it (RFC 2863).
     ///
     /// They are asked for one by one: then kernels from 6.8 on finish at once what is pending for them (`linkwatch_sync_dev`
     /// in net/core/rtnetlink.c).
-    pub(super) async fn all_up(&mut self, indices: &[u32]) -> Result<bool, LabError> {
+    pub(super) async fn count_up(&mut self, indices: &[u32]) -> Result<usize, LabError> {
         let mut up = 0;
         for some in indices.chunks(QUESTIONS) {
             let mut answers = self.send(some.iter().map(|index| question(*index)).collect())?;
@@ -120,7 +120,7 @@ impl Netlink {
                 }
             }
         }
-        Ok(up == indices.len())
+        Ok(up)
     }
 
     /// Sends messages as one; the answers come in the same order.

@@ -9,7 +9,7 @@ use svclab_rules::cluster::Family;
 use svclab_rules::walk::{Interface, address_bits};
 
 use super::settings::OfInterface;
-use crate::topology::{Hop, InterfaceKind, LOOPBACK, Netns, NetnsId, Role, Route, Topology};
+use crate::topology::{Carrier, Hop, InterfaceKind, LOOPBACK, Netns, NetnsId, Role, Route, Topology};
 
 /// The pods on links of a machine that are handled alike.
 #[derive(Debug, Clone, Default)]
@@ -22,7 +22,7 @@ pub(super) struct Alike {
 
 impl Alike {
     pub(super) fn of(netns: &Netns, topology: &Topology, settings: &[OfInterface]) -> Self {
-        let mut kinds: Vec<(OfInterface, Vec<ipnet::IpNet>, bool)> = Vec::new();
+        let mut kinds: Vec<(OfInterface, Vec<ipnet::IpNet>, bool, Option<Carrier>)> = Vec::new();
         let mut pods = HashMap::new();
         // Those that nodes share lead to other nodes, never to pods of one's own.
         let neighbours = netns.own_neighbours().iter().map(|one| (one.interface, one.address)).collect();
@@ -30,7 +30,8 @@ impl Alike {
             let Some((address, interface, pod)) = to_pod(route, netns, topology, &neighbours) else { continue };
             let pod = &topology.namespaces[pod];
             let own = settings.get(interface as usize).unwrap_or(&settings[LOOPBACK as usize]);
-            let kind = (*own, pod.on_link.clone(), pod.gateway.is_some());
+            let carrier = netns.interface(interface).map(|one| one.carrier);
+            let kind = (*own, pod.on_link.clone(), pod.gateway.is_some(), carrier);
             let position = kinds.iter().position(|known| *known == kind).unwrap_or_else(|| {
                 kinds.push(kind);
                 kinds.len() - 1

@@ -17,8 +17,10 @@ impl Traversal<'_, '_> {
         if !self.machine(netns).bridges_call(state.packet.destination.is_ipv4()) {
             return match self.port_toward(netns, bridge, mac) {
                 _ if is_own => self.come_in(netns, bridge, None, state),
-                Some(to) if self.may_send(netns, port, to) => self.over_link(netns, to, mac, state),
-                Some(_) => self.lose(netns, state, Cause::NoHairpin),
+                Some(to) => match self.refusal(netns, port, to) {
+                    None => self.over_link(netns, to, mac, state),
+                    Some(cause) => self.lose(netns, state, cause),
+                },
                 None => self.lose(netns, state, Cause::NoNeighbour),
             };
         }
@@ -55,8 +57,8 @@ impl Traversal<'_, '_> {
         let Some(to) = self.port_toward(netns, bridge, mac) else {
             return self.lose(netns, state, Cause::NoNeighbour);
         };
-        if !self.may_send(netns, port, to) {
-            return self.lose(netns, state, Cause::NoHairpin);
+        if let Some(cause) = self.refusal(netns, port, to) {
+            return self.lose(netns, state, cause);
         }
         let machine = self.machine(netns);
         let (input, output) = (machine.interface(port), machine.interface(to));
@@ -73,9 +75,13 @@ impl Traversal<'_, '_> {
         }
     }
 
-    /// Whether a bridge sends what came in by one port out by another (`should_deliver`).
-    fn may_send(&self, netns: NetnsId, from: u32, to: u32) -> bool {
-        from != to || self.machine(netns).netns.interface(to).is_some_and(|port| port.hairpin)
+    /// Why a bridge does not send what came in by one port out by another (`should_deliver`).
+    fn refusal(&self, netns: NetnsId, from: u32, to: u32) -> Option<Cause> {
+        let port = self.machine(netns).netns.interface(to)?;
+        if from == to && !port.hairpin {
+            return Some(Cause::NoHairpin);
+        }
+        self.cause_on_link(netns, port)
     }
 
     /// The port of a bridge that a hardware address is behind.

@@ -50,7 +50,7 @@ use svclab_rules::walk::{Connection, Environment, Field, Narrowing, Packet, Tran
 
 use crate::documents::Document;
 use crate::scenario::{Probe, Vantage};
-use crate::topology::{NetnsId, Sender, Topology};
+use crate::topology::{NetnsId, Role, Sender, Topology};
 use crate::wire::Mac;
 use machine::Machine;
 use narrow::Set;
@@ -290,6 +290,17 @@ impl<'a> Network<'a> {
     /// The plan that is walked.
     pub(crate) fn topology(&self) -> &Topology {
         &self.topology
+    }
+
+    /// The machine whose link joins two namespaces: the one that is not nearer to the middle.
+    fn link_owner(&self, one: NetnsId, other: NetnsId) -> String {
+        let distance = |netns: NetnsId| match self.machines[netns].netns.role {
+            Role::Underlay => 0,
+            Role::Node => 1,
+            Role::Pod | Role::RoutingPod | Role::Host => 2,
+        };
+        let owner = if distance(one) > distance(other) { one } else { other };
+        self.machines[owner].netns.name.clone()
     }
 
     /// The address that a sender's packets start with.

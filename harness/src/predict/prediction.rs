@@ -200,6 +200,8 @@ pub(crate) enum Cause {
     ReversePath,
     /// The machine does not forward.
     NotForwarding,
+    /// The link of this machine is down.
+    LinkDown(String),
     /// A bridge's port does not send back to where a packet came from (`hairpin`).
     NoHairpin,
     /// `MASQUERADE` finds no address.
@@ -220,6 +222,7 @@ impl fmt::Display for Cause {
         f.write_str(match self {
             Self::Rule(rule) => return write!(f, "by table {}: {}", rule.table, rule.text),
             Self::Policy { table, chain } => return write!(f, "by the policy of {chain} in table {table}"),
+            Self::LinkDown(owner) => return write!(f, "the link of {owner} is down"),
             Self::NoListener => "no process listens",
             Self::NoRoute => "no route leads there",
             Self::Broadcast => "it is a broadcast address",

@@ -11,7 +11,7 @@ use super::prediction::Cause;
 use super::routing::Way;
 use super::ways::Out;
 use super::{Machine, Network};
-use crate::topology::{ETH0, InterfaceKind, LOOPBACK, NetnsId, Role, UNDERLAY};
+use crate::topology::{self, Carrier, ETH0, InterfaceKind, LOOPBACK, NetnsId, Role, UNDERLAY};
 use crate::wire::Mac;
 
 /// All branches of a packet's path.
@@ -126,10 +126,14 @@ impl<'n, 'a> Traversal<'n, 'a> {
 
     /// A frame leaves by one end of a link.
     pub(super) fn over_link(&mut self, netns: NetnsId, interface: u32, mac: Mac, mut state: PacketState) {
-        let kind = self.machine(netns).netns.interface(interface).map(|interface| &interface.kind);
-        let Some(InterfaceKind::VethOwner(end) | InterfaceKind::VethPeer(end)) = kind else {
+        let own = self.machine(netns).netns.interface(interface);
+        let Some((own, InterfaceKind::VethOwner(end) | InterfaceKind::VethPeer(end))) = own.map(|own| (own, &own.kind))
+        else {
             return self.lose(netns, state, Cause::NoNeighbour);
         };
+        if let Some(cause) = self.cause_on_link(netns, own) {
+            return self.lose(netns, state, cause);
+        }
         // Between namespaces a mark is lost (`skb_scrub_packet`).
         state.packet.mark = 0;
         let there = &self.machine(end.netns).netns;
@@ -143,6 +147,12 @@ impl<'n, 'a> Traversal<'n, 'a> {
                 }
             }
         }
+    }
+
+    /// Why an end of a link does not send.
+    pub(super) fn cause_on_link(&self, netns: NetnsId, end: &topology::Interface) -> Option<Cause> {
+        let (InterfaceKind::VethOwner(far) | InterfaceKind::VethPeer(far)) = end.kind else { return None };
+        (end.carrier != Carrier::Up).then(|| Cause::LinkDown(self.network.link_owner(netns, far.netns)))
     }
 
     /// A pod or an outside host gets a packet.

@@ -29,8 +29,8 @@ pub(super) fn send_all(fd: RawFd, frames: &Frames, length: usize) -> io::Result<
         let unaddressed = vec![None; slices.len()];
         match sendmmsg(fd, &mut headers, &slices, unaddressed, [], MsgFlags::empty()) {
             Ok(sent) => left = &left[sent.count().max(1)..],
-            // A DROP in OUTPUT: the packet is lost, which the count will say.
-            Err(Errno::EPERM) => left = &left[1..],
+            // A DROP in OUTPUT, or a link that is down: the packet is lost, which the count will say.
+            Err(Errno::EPERM | Errno::ENETDOWN) => left = &left[1..],
             Err(Errno::ENOBUFS | Errno::EAGAIN | Errno::EINTR) if begin.elapsed() < PATIENCE => {
                 std::thread::yield_now();
             }

@@ -35,7 +35,7 @@ use svclab_rules::cluster::{Cluster, Protocol};
 use crate::lab::{Channel, Lab, LabError, filter};
 use crate::observation::{Capture, Disagreement, FlowObservation, Observation};
 use crate::scenario::{Flows, Probe, Vantage};
-use crate::topology::{ETH0, NetnsId, mac_of};
+use crate::topology::{Carrier, ETH0, NetnsId, mac_of};
 use crate::wire::{Frame, Mac, Packet, Tag};
 use flow::Wanted;
 use listeners::Listeners;
@@ -206,6 +206,7 @@ impl<'lab> Prober<'lab> {
         for (netns, protocol) in self.listeners.places() {
             self.listen_in(netns, protocol)?;
         }
+        self.wires.values().try_for_each(Channel::forget_error)?;
         self.cluster = cluster.clone();
         Ok(())
     }
@@ -298,8 +299,13 @@ impl<'lab> Prober<'lab> {
         }
     }
 
-    /// Puts a packet on the wire of a pod or an outside host; `via` hands it to that node whatever routes say.
+    /// Puts a packet on the wire of a pod or an outside host; `via` hands it to that node whatever routes say. Where the link is down, there
+    /// is no wire to put it on.
     fn put(&mut self, netns: NetnsId, packet: &Packet, via: Option<NetnsId>) -> Result<(), ProbeError> {
+        let eth0 = self.lab.topology().namespaces[netns].interface(ETH0);
+        if eth0.is_some_and(|eth0| eth0.carrier != Carrier::Up) {
+            return Ok(());
+        }
         let (source, destination) = self.macs(netns, packet.destination, via);
         let frame = Frame { source, destination, packet: packet.clone() };
         let bytes = frame.encode().map_err(|error| self.unencodable(netns, &error))?;

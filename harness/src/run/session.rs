@@ -283,7 +283,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         let plan = topology::plan_at(self.scenario, cluster);
         let documents = match &mut self.proxies {
             Some(proxies) => {
-                self.prober.lab().reroute(plan)?;
+                self.prober.lab().rewire(plan)?;
                 let (documents, times) = proxies.apply(self.prober.lab(), self.scenario, cluster, restarted)?;
                 self.syncs.extend(sync_times(self.applied + 1, times));
                 documents
@@ -291,7 +291,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             None => {
                 let sync = self.sync(cluster, restarted)?;
                 let lab = self.prober.lab();
-                lab.reroute(plan)?;
+                lab.rewire(plan)?;
                 sync.carry_out(&lab.installer(&sync.written))?;
                 sync.documents
             }

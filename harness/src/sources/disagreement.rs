@@ -41,7 +41,7 @@ impl Disagreement {
             Self::Rules if !is_observed => "The rules do not do what is promised.",
             Self::Rules => "The rules do not do what is promised, and the kernel does what the rules say.",
             Self::Network => {
-                "The network, not the rules: with default settings and bridges in order, these rules would keep the promise."
+                "The network, not the rules: with default settings, and bridges and links in order, these rules would keep the promise."
             }
             Self::Unkept => {
                 "What is promised does not happen; the rules could not be walked, so they or the kernel may be why."

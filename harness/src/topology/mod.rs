@@ -10,6 +10,7 @@
 //! Pods and outside hosts have no address in their own kernel: their packets are made and answered by svclab on their
 //! interface, so no kernel sends a stray RST. Only a pod with rules of its own has a full stack.
 
+mod links;
 mod model;
 mod node;
 mod peers;
@@ -22,7 +23,7 @@ mod underlay;
 pub(crate) use crate::scenario::pod_label;
 pub(crate) use sender::Sender;
 
-pub(crate) use model::Sysctl;
+pub(crate) use model::{Carrier, Sysctl};
 pub(crate) use model::{
     ETH0, Fdb, Hop, Interface, InterfaceKind, LOOPBACK, Neighbour, Netns, NetnsId, Role, Route, Topology, UNDERLAY,
     mac_of,
@@ -45,7 +46,7 @@ pub(crate) fn plan(scenario: &Scenario) -> Topology {
 
 /// Plans the namespaces of a scenario for one of the states of its cluster.
 ///
-/// Plans for different states differ in routes alone: in those that lead the addresses of services to a node.
+/// Plans for different states differ in the routes that lead the addresses of services to a node, and in how links are.
 pub(crate) fn plan_at(scenario: &Scenario, state: &Cluster) -> Topology {
     let cluster = Cluster { pods: all_pods(scenario), ..state.clone() };
     let mut topology = Topology::default();
@@ -60,6 +61,7 @@ pub(crate) fn plan_at(scenario: &Scenario, state: &Cluster) -> Topology {
     }
     pod::introduce_routing_pods(&mut topology);
     underlay::route(&mut topology, scenario, &cluster);
+    links::plan(&mut topology, &cluster);
     topology
 }
 

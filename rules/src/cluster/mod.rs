@@ -11,6 +11,7 @@ use std::sync::Arc;
 use ipnet::IpNet;
 
 mod endpoints;
+mod link;
 mod names;
 mod node;
 pub mod objects;
@@ -20,6 +21,7 @@ mod proxy;
 mod service;
 
 pub use endpoints::{Endpoint, EndpointPort, EndpointSlice};
+pub use link::{Impairment, Link, LinkOwner, LinkState, Percentage};
 pub use names::{Family, ObjectName};
 pub use node::Node;
 pub use pod::{ContainerPort, Pod};
@@ -48,6 +50,8 @@ pub struct Cluster {
     pub proxy: ProxyConfig,
     /// The nodes whose kube-proxy does not run, each with the cluster as it was when that stopped: its rules stay those of then.
     pub stopped: BTreeMap<String, Arc<Cluster>>,
+    /// The links that are not as usual.
+    pub links: BTreeMap<LinkOwner, Link>,
 }
 
 impl Cluster {
@@ -94,6 +98,12 @@ impl Cluster {
             }
         }
         releases
+    }
+
+    /// Whether a node is off.
+    pub fn is_off(&self, node: &str) -> bool {
+        let link = self.links.get(&LinkOwner::Node(node.to_owned()));
+        link.is_some_and(|link| link.state == LinkState::MachineOff)
     }
 
     /// The node of this name.

@@ -32,7 +32,7 @@ impl GeneratorChange<'_, '_> {
     pub(super) fn advance(&mut self, lab: &mut Lab) -> Result<ChangeProgress, RunError> {
         *self = match mem::replace(self, Self::Over) {
             Self::Planned { plan, sync, scope } => {
-                lab.reroute(plan)?;
+                lab.rewire(plan)?;
                 let installer = lab.installer(&sync.written);
                 let spawned = thread::Builder::new().spawn_scoped(scope, move || sync.carry_out(&installer));
                 Self::Syncing(spawned.map_err(no_thread)?)
@@ -80,7 +80,7 @@ impl<'a> ProgramsChange<'a> {
     pub(super) fn advance(&mut self, lab: &mut Lab) -> Result<ChangeProgress, RunError> {
         self.stage = match mem::replace(&mut self.stage, Stage::Failed) {
             Stage::Planned(plan) => {
-                lab.reroute(plan)?;
+                lab.rewire(plan)?;
                 let programs = self.proxies.ending(self.after, self.restarted)?;
                 let stop = move || programs.into_iter().for_each(Process::stop);
                 Stage::Stopping(thread::Builder::new().spawn(stop).map_err(no_thread)?)

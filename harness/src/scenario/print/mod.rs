@@ -4,6 +4,7 @@
 //! endpoints that they select.
 
 mod endpoints;
+mod links;
 mod objects;
 mod planned;
 mod proxy;
@@ -15,6 +16,7 @@ use ipnet::IpNet;
 use svclab_rules::cluster::{Cluster, Family, Protocol, ProxyMode};
 
 use self::endpoints::Known;
+use self::links::link;
 use self::objects::{node, pod, service};
 pub(crate) use self::planned::PlannedOutcome;
 pub use self::planned::PlannedTest;
@@ -45,6 +47,7 @@ pub fn print(scenario: &Scenario, comments: &[String], tests: &[PlannedTest]) ->
     let known = Known::of(cluster);
     list("endpoints", cluster.slices.iter().filter_map(|slice| known.slice(slice)).collect());
     list("hosts", scenario.hosts.iter().map(|host| named(&host.name, [addresses("ips", &host.ips)])).collect());
+    list("links", cluster.links.iter().filter_map(|(owner, one)| link(owner, *one)).collect());
     if !scenario.rules.is_empty() {
         fields.push(field("rules", rules(&scenario.rules)));
     }
@@ -102,7 +105,7 @@ fn network(scenario: &Scenario) -> Fields {
     if (least, most) != (30000, 32767) {
         fields.push(field("serviceNodePortRange", format!("{least}-{most}")));
     }
-    fields.extend(links(scenario.cni));
+    fields.extend(cni(scenario.cni));
     fields.push(field("proxy", proxy(&cluster.proxy, scenario.releases)));
     fields
 }
@@ -127,7 +130,7 @@ fn pod_ranges(cluster: &Cluster) -> Vec<IpNet> {
     found
 }
 
-fn links(cni: Cni) -> Fields {
+fn cni(cni: Cni) -> Fields {
     let mut fields = Fields::new();
     if let CniKind::Bridge { hairpin, nf_call_iptables } = cni.kind {
         let settings = vec![

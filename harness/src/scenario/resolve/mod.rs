@@ -11,6 +11,7 @@ mod ends;
 mod expectations;
 mod findings;
 mod intake;
+mod links;
 mod located;
 mod manifests;
 mod network;
@@ -48,6 +49,7 @@ pub(crate) use network::gates;
 pub(crate) use nodes::NODE_RANGES;
 use objects::{Objects, Source};
 pub(crate) use other_rules::OF_THE_MACHINE;
+use scene::Scene;
 pub use steps::no_such_step;
 pub(crate) use steps::{Extra, ResolvedProbe};
 pub(crate) use surroundings::RuleFiles;
@@ -84,11 +86,15 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> (Scenario, 
     if raw.nodes.is_empty() && raw.manifests.is_empty() && !input.written.has("nodes") {
         findings.wrong(at, "the scenario has no nodes", "Add `nodes:` with at least one node.");
     }
-    let cluster = objects.cluster(&network, findings);
+    let mut cluster = objects.cluster(&network, findings);
     checks::names(&objects, &hosts, findings);
     checks::addresses(&objects, &hosts, (&cluster, &network), findings);
     let listed = at.field("rules");
     let rules = surroundings::rules(&raw.rules, listed, input.folder, input.rules, &objects, &cluster, findings);
+    let scene = Scene { now: (&objects, &cluster.clone()), former: &[], hosts: &hosts, rules: &rules };
+    if at.has("links") {
+        links::change(&raw.links, at.field("links"), &scene, &mut cluster, findings);
+    }
     let stage = steps::Stage {
         objects: &objects,
         cluster: &cluster,

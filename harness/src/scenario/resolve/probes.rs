@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use svclab_rules::cluster::{Family, Node, ObjectName, Protocol, ServicePort};
+use svclab_rules::cluster::{Cluster, Family, Node, ObjectName, Protocol, ServicePort};
 
 use super::ends::Ends;
 use super::findings::Findings;
@@ -31,6 +31,7 @@ pub(crate) fn probes(raw: &RawProbe, at: At<'_>, scene: &Scene<'_, '_>, findings
     let (Some((from, sources)), Some(to)) = (from, to) else { return Vec::new() };
     check_loopback(&from, &to, scene, at, findings);
     check_handed(&from, &to, at, findings);
+    check_is_on(&from, scene.now.1, at, findings);
     let Some(protocol) = protocol(raw, &to, at, findings) else { return Vec::new() };
     if let Some(port) = raw.source_port {
         check_source_port(&from, (protocol, port), scene, at, findings);
@@ -186,6 +187,23 @@ fn check_handed(from: &Vantage, to: &Ends, at: At<'_>, findings: &mut Findings) 
         let message = format!("`@{node}` is only valid for probes from an outside host");
         let help = format!("Omit `@{node}`, or send from `host/NAME`.");
         findings.wrong(at.field("to"), message, help);
+    }
+}
+
+/// Nothing on a node that is off sends.
+pub(super) fn check_is_on(from: &Vantage, cluster: &Cluster, at: At<'_>, findings: &mut Findings) {
+    let node = match from {
+        Vantage::Node(name) | Vantage::Localhost(name) => Some(name),
+        Vantage::Pod(name) => cluster.pod(name).map(|pod| &pod.node),
+        Vantage::Host(_) => None,
+    };
+    if let Some(node) = node.filter(|node| cluster.is_off(node)) {
+        let message = format!("node {node} is off, and nothing on it sends");
+        findings.wrong(
+            at.field("from"),
+            message,
+            format!("Turn it on first: `up: node/{node}`, or send from elsewhere."),
+        );
     }
 }
 

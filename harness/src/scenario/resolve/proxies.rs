@@ -75,7 +75,10 @@ const FORMS: &str = "Use `proxy` for the kube-proxies of all nodes, or `proxy@NO
 /// All nodes with a kube-proxy that the step can act on; that there are none is an error.
 fn all(action: ProxyAction, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findings) -> Vec<String> {
     let cluster = scene.now.1;
-    let fits = |node: &&Node| has_proxy(node, scene) && is_stopped(cluster, &node.name) == action.is_of_stopped();
+    let fits = |node: &&Node| {
+        let is_fit = is_stopped(cluster, &node.name) == action.is_of_stopped() && !cluster.is_off(&node.name);
+        is_fit && has_proxy(node, scene)
+    };
     let found: Vec<String> = cluster.nodes.iter().filter(fits).map(|node| node.name.clone()).collect();
     if found.is_empty() && findings.errors.is_empty() {
         let state = if action.is_of_stopped() { "stopped" } else { "running" };
@@ -90,6 +93,11 @@ fn one(action: ProxyAction, name: &str, at: At<'_>, scene: &Scene<'_, '_>, findi
     if !has_proxy(node, scene) {
         let message = format!("node {name} has no kube-proxy: its rules are the scenario's own (`install: instead`)");
         findings.wrong(at, message, "Name another node, or use `before` or `after` for its rules.");
+        return None;
+    }
+    if scene.now.1.is_off(name) {
+        let message = format!("node {name} is off, and so is its kube-proxy");
+        findings.wrong(at, message, format!("Turn it on first: `up: node/{name}`."));
         return None;
     }
     match (action, is_stopped(scene.now.1, name)) {
@@ -115,7 +123,7 @@ fn is_stopped(cluster: &Cluster, node: &str) -> bool {
 }
 
 /// Whether a node's rules of some family are a kube-proxy's.
-fn has_proxy(node: &Node, scene: &Scene<'_, '_>) -> bool {
+pub(super) fn has_proxy(node: &Node, scene: &Scene<'_, '_>) -> bool {
     let place = Place::Node(node.name.clone());
     let mut families = Family::ALL.into_iter().filter(|family| node.internal_ip(*family).is_some());
     families.any(|family| {

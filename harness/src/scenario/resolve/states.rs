@@ -117,6 +117,7 @@ impl<'a> Objects<'a> {
             service_cidrs: network.allocated().collect(),
             proxy: network.proxy.clone(),
             stopped: BTreeMap::new(),
+            links: BTreeMap::new(),
         };
         self.check(&cluster, findings);
         cluster

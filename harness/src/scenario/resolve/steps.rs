@@ -10,11 +10,12 @@ use svclab_rules::cluster::{Cluster, ObjectName};
 use super::during;
 use super::expectations::{self, expectation};
 use super::findings::Findings;
+use super::links::{self, NodePower};
 use super::located::Located;
 use super::manifests::Manifests;
 use super::network::Network;
 use super::objects::{Objects, Source};
-use super::probes::probes;
+use super::probes::{check_is_on, probes};
 use super::promised;
 use super::proxies::{self, ProxyAction};
 use super::scene::Scene;
@@ -24,7 +25,9 @@ use crate::input::{Diagnostic, Span, limits};
 use crate::scenario::model::{
     Change, During, DuringProbe, ExpectedOutcome, Flows, Host, OtherRules, Probe, Step, Test,
 };
-use crate::scenario::schema::{OneOrMany, RawApply, RawDuring, RawExpect, RawProbe, RawStep, RawTest, RawTime};
+use crate::scenario::schema::{
+    OneOrMany, RawApply, RawDuring, RawExpect, RawLink, RawProbe, RawStep, RawTest, RawTime,
+};
 use crate::yaml::At;
 
 /// What tests are resolved against.
@@ -178,21 +181,47 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 enum RawChange<'a> {
     Apply(&'a RawApply),
     Proxies(ProxyAction, &'a [String]),
+    Links(&'a [RawLink]),
+    Power(NodePower, &'a [String]),
 }
 
 /// The changes of a step: one, if it is valid.
 struct Changes<'a>(Vec<RawChange<'a>>);
 
+/// Lists of names.
+type Named = OneOrMany<String>;
+
 impl<'a> Changes<'a> {
+    fn of_step(RawStep { apply, restart, stop, start, link, down, up, .. }: &'a RawStep) -> Self {
+        Self::of(
+            apply.as_ref(),
+            [restart, stop, start].map(Option::as_ref),
+            link.as_ref(),
+            [down, up].map(Option::as_ref),
+        )
+    }
+
+    fn of_during(RawDuring { apply, restart, stop, start, link, down, up, .. }: &'a RawDuring) -> Self {
+        Self::of(
+            apply.as_ref(),
+            [restart, stop, start].map(Option::as_ref),
+            link.as_ref(),
+            [down, up].map(Option::as_ref),
+        )
+    }
+
     fn of(
         apply: Option<&'a RawApply>,
-        restart: Option<&'a OneOrMany<String>>,
-        stop: Option<&'a OneOrMany<String>>,
-        start: Option<&'a OneOrMany<String>>,
+        [restart, stop, start]: [Option<&'a Named>; 3],
+        link: Option<&'a OneOrMany<RawLink>>,
+        [down, up]: [Option<&'a Named>; 2],
     ) -> Self {
         let proxies = [(ProxyAction::Restart, restart), (ProxyAction::Stop, stop), (ProxyAction::Start, start)];
         let proxies = proxies.into_iter().filter_map(|(action, listed)| Some(RawChange::Proxies(action, &listed?.0)));
-        Self(apply.map(RawChange::Apply).into_iter().chain(proxies).collect())
+        let links = link.map(|listed| RawChange::Links(&listed.0));
+        let power = [(NodePower::Down, down), (NodePower::Up, up)].into_iter();
+        let power = power.filter_map(|(power, listed)| Some(RawChange::Power(power, &listed?.0)));
+        Self(apply.map(RawChange::Apply).into_iter().chain(proxies).chain(links).chain(power).collect())
     }
 }
 
@@ -231,8 +260,8 @@ impl<'a> Run<'_, '_, 'a> {
     }
 
     fn step(&mut self, raw: &'a RawStep, at: At<'a>) {
-        let RawStep { apply, restart, stop, start, during, wait, probe, expect } = raw;
-        let changes = Changes::of(apply.as_ref(), restart.as_ref(), stop.as_ref(), start.as_ref());
+        let RawStep { during, wait, probe, expect, .. } = raw;
+        let changes = Changes::of_step(raw);
         match (changes.0.as_slice(), probe, during, wait) {
             ([change], None, None, None) => {
                 let change = self.change(change, at);
@@ -243,7 +272,7 @@ impl<'a> Run<'_, '_, 'a> {
             ([], None, None, Some(time)) => self.wait(time, at.field("wait")),
             ([], None, None, None) if self.has_no_value(at) => {}
             _ => {
-                let message = "a step needs one of `apply`, `probe`, `during`, `wait`, `restart`, `stop` and `start`";
+                let message = "a step needs one of `apply`, `probe`, `during`, `wait`, `restart`, `stop`, `start`, `link`, `down` and `up`";
                 self.findings.missing(at, message, "Use one step for each.");
             }
         }
@@ -252,12 +281,12 @@ impl<'a> Run<'_, '_, 'a> {
     fn during(&mut self, raw: &'a RawDuring, expect: Option<&RawExpect>, step: At<'a>) {
         let at = step.field("during");
         let before = self.now.cluster.clone();
-        let changes = Changes::of(raw.apply.as_ref(), raw.restart.as_ref(), raw.stop.as_ref(), raw.start.as_ref());
+        let changes = Changes::of_during(raw);
         let change = match changes.0.as_slice() {
             [change] => self.change(change, at),
             [] if self.has_no_value(at) => None,
             _ => {
-                let message = "`during` needs one of `apply`, `restart`, `stop` and `start`";
+                let message = "`during` needs one of `apply`, `restart`, `stop`, `start`, `link`, `down` and `up`";
                 self.findings.missing(at, message, "Add a change; each change needs a step of its own.");
                 None
             }
@@ -269,6 +298,7 @@ impl<'a> Run<'_, '_, 'a> {
             during::check_repeatable(raw, at, self.findings);
             let resolved = probes(raw, at, &scene, self.findings);
             resolved.iter().for_each(|one| during::check_together(one, &scene, at, self.findings));
+            resolved.iter().for_each(|one| check_is_on(&one.probe.from, &before, at, self.findings));
             aimed.extend(resolved);
         }
         if raw.probe.0.is_empty() && !at.field("probe").is_pruned() {
@@ -290,13 +320,20 @@ impl<'a> Run<'_, '_, 'a> {
         self.steps.push(Step::During(Box::new(During { change, probes, rate, before, after, expectation })));
     }
 
-    /// Where there is no change: finds one of kube-proxies that does not say of which.
+    /// Where there is no change: finds one that does not say of what.
     fn has_no_value(&mut self, at: At<'_>) -> bool {
-        let actions = [ProxyAction::Restart, ProxyAction::Stop, ProxyAction::Start].map(ProxyAction::as_str);
-        let Some(action) = actions.into_iter().find(|action| at.has(action)) else {
+        let proxies = [ProxyAction::Restart, ProxyAction::Stop, ProxyAction::Start].map(ProxyAction::as_str);
+        let power = [NodePower::Down, NodePower::Up].map(NodePower::as_str);
+        let Some(action) = proxies.into_iter().chain(power).chain(["link"]).find(|action| at.has(action)) else {
             return false;
         };
-        let help = format!("Write `{action}: proxy` for those of all nodes, or `{action}: proxy@NODE`.");
+        let help = if proxies.contains(&action) {
+            format!("Write `{action}: proxy` for those of all nodes, or `{action}: proxy@NODE`.")
+        } else if power.contains(&action) {
+            format!("Write `{action}: node/NAME`.")
+        } else {
+            "Write whose link it is, and how it is, for example `link: {node: NAME, state: down}`.".to_owned()
+        };
         self.findings.wrong(at.field(action).key(), format!("`{action}` has no value"), help);
         true
     }
@@ -306,6 +343,16 @@ impl<'a> Run<'_, '_, 'a> {
         match change {
             RawChange::Apply(raw) => self.apply(raw, at.field("apply")),
             RawChange::Proxies(action, listed) => self.proxies(*action, listed, at.field(action.as_str())),
+            RawChange::Links(listed) => {
+                let at = at.field("link");
+                self.change_state(at, |cluster, scene, findings| links::change(listed, at, scene, cluster, findings))
+            }
+            RawChange::Power(power, listed) => {
+                let at = at.field(power.as_str());
+                self.change_state(at, |cluster, scene, findings| {
+                    links::power(*power, listed, at, scene, cluster, findings)
+                })
+            }
         }
     }
 
@@ -322,7 +369,8 @@ impl<'a> Run<'_, '_, 'a> {
             // A change may take pods away on purpose.
             note.is_doubtful = false;
         }
-        let cluster = Cluster { stopped: self.now.cluster.stopped.clone(), ..cluster };
+        let Cluster { stopped, links, .. } = self.now.cluster.clone();
+        let cluster = Cluster { stopped, links, ..cluster };
         self.now.change(objects, cluster.clone());
         Some(self.changed(Change::State(Box::new(cluster))))
     }
@@ -345,6 +393,21 @@ impl<'a> Run<'_, '_, 'a> {
             }
         };
         Some(self.changed(change))
+    }
+
+    /// Makes a change of what is not an object; `None` if it is invalid.
+    fn change_state(
+        &mut self,
+        at: At<'a>,
+        change: impl FnOnce(&mut Cluster, &Scene<'_, 'a>, &mut Findings) -> bool,
+    ) -> Option<Change> {
+        let mut cluster = self.now.cluster.clone();
+        let is_valid = change(&mut cluster, &self.stage.scene(self.now), self.findings);
+        if !is_valid || !self.has_room(at) {
+            return None;
+        }
+        self.now.cluster = cluster.clone();
+        Some(self.changed(Change::State(Box::new(cluster))))
     }
 
     /// Counts a change that was made.

@@ -5,6 +5,7 @@
 
 mod cluster;
 mod endpoints;
+mod links;
 mod machines;
 mod services;
 mod steps;
@@ -18,6 +19,7 @@ use serde::Deserialize;
 
 pub(crate) use cluster::{RawCleanup, RawCluster, RawCni, RawCniName, RawOverlay, RawProxy};
 pub(crate) use endpoints::{RawConditions, RawEndpoint, RawEndpointPort, RawEndpoints, RawHints, RawNamed};
+pub(crate) use links::{RawLink, RawLinkState};
 pub(crate) use machines::{RawHost, RawNode, RawPod, RawPodPort, Scalar};
 pub(crate) use services::{RawIngress, RawService, RawServicePort};
 pub(crate) use steps::{
@@ -60,6 +62,9 @@ pub(crate) struct RawScenario {
     /// Machines that do not belong to the cluster.
     #[serde(default)]
     pub(crate) hosts: Vec<RawHost>,
+    /// Links of machines that are not as usual from the start.
+    #[serde(default)]
+    pub(crate) links: Vec<RawLink>,
     /// Files with plain Kubernetes objects, relative to this file.
     #[serde(default)]
     pub(crate) manifests: Vec<String>,

@@ -10,7 +10,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::{OneOrMany, RawEndpoints, RawFamily, RawNode, RawPod, RawService};
+use super::{OneOrMany, RawEndpoints, RawFamily, RawLink, RawNode, RawPod, RawService};
 pub(crate) use during::{RawBounds, RawDuring, RawRange, RawRate, RawTime};
 
 /// Something that is tried: a probe with what must become of it, or a sequence of steps.
@@ -30,8 +30,8 @@ pub(crate) struct RawTest {
     pub(crate) steps: Option<Vec<RawStep>>,
 }
 
-/// A step: objects that change, kube-proxies that are restarted, stopped or started, a probe with what must become of it, flows during a
-/// change, or a pause.
+/// A step: objects that change, kube-proxies that are restarted, stopped or started, links that change, nodes that are turned off or on, a
+/// probe with what must become of it, flows during a change, or a pause.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawStep {
@@ -45,6 +45,13 @@ pub(crate) struct RawStep {
     pub(crate) stop: Option<OneOrMany<String>>,
     /// Stopped kube-proxies that are started: `proxy` or `proxy@NODE`.
     pub(crate) start: Option<OneOrMany<String>>,
+    /// Links that change: of a pod to its node, of a node or an outside host to the network between nodes.
+    pub(crate) link: Option<OneOrMany<RawLink>>,
+    /// Nodes that are turned off, as `node/NAME`: their links are down, their kube-proxies do not run, and nothing on them sends. What
+    /// Kubernetes does about such a node (its pods become endpoints that are not ready) is an `apply` of its own.
+    pub(crate) down: Option<OneOrMany<String>>,
+    /// Nodes that are turned on again, as `node/NAME`: they have forgotten all connections and clients, and their kube-proxies start.
+    pub(crate) up: Option<OneOrMany<String>>,
     /// A change during which flows are sent at a rate; the step reports what becomes of them.
     pub(crate) during: Option<RawDuring>,
     /// How long nothing is done, so that what kernels remember gets older: a number of seconds or milliseconds, as `2s` or `500ms`; at

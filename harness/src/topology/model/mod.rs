@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-pub(crate) use self::netns::{Interface, InterfaceKind, LinkEnd, Netns, Role, Sysctl};
+pub(crate) use self::netns::{Carrier, Interface, InterfaceKind, LinkEnd, Netns, Role, Sysctl};
 pub(crate) use self::routes::{Fdb, Hop, Neighbour, Route};
 pub(super) use self::routes::{OfPeers, Peers};
 use crate::wire::Mac;
@@ -103,10 +103,14 @@ impl Topology {
         neighbour.map(|owner| mac_of(*owner, ETH0)).or(netns.gateway)
     }
 
-    /// The same network as Kubernetes expects it: without the settings that a scenario asks for, and with bridges that send packets
-    /// back to the port they came from and hand them to iptables.
+    /// The same network as Kubernetes expects it: without the settings that a scenario asks for, with bridges that send packets
+    /// back to the port they came from and hand them to iptables, and with links as usual.
     pub(crate) fn with_default_settings(&self) -> Self {
         let mut topology = self.clone();
+        for netns in &mut topology.namespaces {
+            netns.is_off = false;
+            netns.interfaces.iter_mut().for_each(|interface| interface.carrier = Carrier::Up);
+        }
         for netns in topology.namespaces.iter_mut().filter(|netns| netns.role == Role::Node) {
             netns.sysctls.retain(|sysctl| sysctl.asked_for.is_none());
             netns.interfaces.iter_mut().for_each(|interface| interface.hairpin = true);

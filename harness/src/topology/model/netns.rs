@@ -51,6 +51,8 @@ pub(crate) struct Netns {
     pub on_link: Vec<IpNet>,
     /// Where packets made on the wire go that are not for the link.
     pub gateway: Option<Mac>,
+    /// Whether the machine is off. Then its link is down, too.
+    pub is_off: bool,
 }
 
 /// A kernel setting below `net`.
@@ -79,6 +81,20 @@ pub(crate) struct Interface {
     pub bridge: Option<u32>,
     /// Whether, as a bridge's port, it sends packets back to where they came from.
     pub hairpin: bool,
+    /// Whether its link passes packets; that of a bridge or VXLAN device is as its ports' or its carrier's.
+    pub carrier: Carrier,
+}
+
+/// Whether a link passes packets, as one end of it sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Carrier {
+    /// It does.
+    #[default]
+    Up,
+    /// It does not: the other end is down.
+    Lost,
+    /// It does not: this end is down.
+    Down,
 }
 
 /// The kind of a device.
@@ -154,6 +170,7 @@ impl Netns {
             sysctls: Vec::new(),
             on_link: Vec::new(),
             gateway: None,
+            is_off: false,
         }
     }
 
@@ -203,13 +220,14 @@ impl Netns {
         matches!(self.role, Role::Underlay | Role::Node | Role::RoutingPod)
     }
 
-    /// The indices of interfaces that have a link when all is up: veths, and bridges with ports. Ports come before their
-    /// bridge, which has its link from them.
+    /// The indices of interfaces that have a carrier: veths whose links are up, and bridges with such ports. Ports come before
+    /// their bridge, which has its carrier from them.
     pub(crate) fn linked(&self) -> Vec<u32> {
-        let has_ports = |index| self.interfaces.iter().any(|port| port.bridge == Some(index));
-        let linked = self.interfaces.iter().filter(|interface| match interface.kind {
+        let mut up = self.interfaces.iter().filter(|interface| interface.carrier == Carrier::Up);
+        let ports: Vec<u32> = up.clone().filter_map(|port| port.bridge).collect();
+        let linked = up.by_ref().filter(|interface| match interface.kind {
             InterfaceKind::VethOwner(_) | InterfaceKind::VethPeer(_) => true,
-            InterfaceKind::Bridge => has_ports(interface.index),
+            InterfaceKind::Bridge => ports.contains(&interface.index),
             InterfaceKind::Vxlan { .. } => false,
         });
         linked.map(|interface| interface.index).rev().collect()
@@ -235,6 +253,6 @@ impl Netns {
 impl Interface {
     /// An interface with the address that its place gives it.
     pub(crate) fn new(netns: NetnsId, index: u32, name: String, kind: InterfaceKind) -> Self {
-        Self { index, name, mac: mac_of(netns, index), kind, bridge: None, hairpin: false }
+        Self { index, name, mac: mac_of(netns, index), kind, bridge: None, hairpin: false, carrier: Carrier::Up }
     }
 }

@@ -8,9 +8,10 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::{RawApply, RawProbe};
-use crate::scenario::schema::OneOrMany;
+use crate::scenario::schema::{OneOrMany, RawLink};
 
-/// Flows that are sent at a rate while something changes: one of `apply`, `restart`, `stop` and `start`.
+/// Flows that are sent at a rate while something changes: one of `apply`, `restart`, `stop`, `start`, `link`,
+/// `down` and `up`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawDuring {
@@ -22,6 +23,12 @@ pub(crate) struct RawDuring {
     pub(crate) stop: Option<OneOrMany<String>>,
     /// kube-proxies that are started, as in a step of its own.
     pub(crate) start: Option<OneOrMany<String>>,
+    /// Links that change, as in a step of its own.
+    pub(crate) link: Option<OneOrMany<RawLink>>,
+    /// Nodes that are turned off, as in a step of its own.
+    pub(crate) down: Option<OneOrMany<String>>,
+    /// Nodes that are turned on, as in a step of its own.
+    pub(crate) up: Option<OneOrMany<String>>,
     /// What is sent: a probe, or a list of them, each at the rate. Every flow is a new connection from a source port of its own.
     pub(crate) probe: OneOrMany<RawProbe>,
     /// New flows per second of each probe, as `100/s`; at most `1000/s`. Default: `100/s`.

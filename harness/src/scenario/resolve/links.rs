@@ -1,0 +1,161 @@
+//! Links that are not as usual, and nodes that are turned off and on.
+
+use svclab_rules::cluster::{Cluster, LinkOwner, LinkState, Pod};
+
+use super::findings::Findings;
+use super::proxies::has_proxy;
+use super::scene::Scene;
+use crate::input::listed;
+use crate::scenario::model::Place;
+use crate::scenario::schema::{RawLink, RawLinkState};
+use crate::yaml::At;
+
+/// Changes links of a cluster.
+///
+/// Returns whether there was a valid change.
+pub(crate) fn change(
+    raw: &[RawLink],
+    at: At<'_>,
+    scene: &Scene<'_, '_>,
+    cluster: &mut Cluster,
+    findings: &mut Findings,
+) -> bool {
+    if raw.is_empty() && !at.is_pruned() {
+        findings.wrong(at, "no link is listed", "Add one, for example `{node: NAME, state: down}`.");
+    }
+    let mut changed = false;
+    for (index, raw) in raw.iter().enumerate() {
+        let at = at.item(index);
+        if !RawLink::PROPERTIES.iter().any(|field| at.has(field)) {
+            let help = format!("Add at least one of {}.", listed(&RawLink::PROPERTIES));
+            findings.missing(at, "nothing of this link changes", help);
+        }
+        for owner in owners(raw, at, scene, findings) {
+            if let LinkOwner::Node(node) = &owner
+                && raw.state.is_some()
+                && cluster.is_off(node)
+            {
+                let message = format!("node {node} is off, so its link is down");
+                findings.wrong(at.field("state").key(), message, format!("Turn it on first: `up: node/{node}`."));
+                continue;
+            }
+            let link = cluster.links.entry(owner).or_default();
+            match raw.state {
+                Some(RawLinkState::Up) => link.state = LinkState::Up,
+                Some(RawLinkState::Down) => link.state = LinkState::Down,
+                None => {}
+            }
+            changed = true;
+        }
+    }
+    keep_unusual(cluster);
+    changed
+}
+
+/// What is as usual is not remembered, so that equal states are equal.
+fn keep_unusual(cluster: &mut Cluster) {
+    cluster.links.retain(|_, link| *link != Default::default());
+}
+
+/// The machines whose links an entry is about.
+fn owners(raw: &RawLink, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findings) -> Vec<LinkOwner> {
+    match (&raw.node, &raw.pod, &raw.host) {
+        (Some(name), None, None) => {
+            let node = scene.node(name, at.field("node"), findings);
+            node.map(|node| LinkOwner::Node(node.name.clone())).into_iter().collect()
+        }
+        (None, None, Some(name)) => {
+            let host = scene.host(name, at.field("host"), findings);
+            host.map(|host| LinkOwner::Host(host.name.clone())).into_iter().collect()
+        }
+        (None, Some(name), None) => {
+            let at = at.field("pod");
+            let pods = scene.pods(name, at, findings);
+            let has_stack = |pod: &&Pod| scene.rules.iter().any(|rules| rules.place == Place::Pod(pod.name.clone()));
+            if raw.state.is_some() && pods.iter().any(has_stack) {
+                let message =
+                    format!("the link of pod `{name}` cannot be taken down, since the pod has rules of its own");
+                findings.wrong(at, message, "Change the link of its node, or of the pods that it sends to.");
+                return Vec::new();
+            }
+            if let Some(pod) = pods.iter().find(|pod| pod.host_network) {
+                let message = format!("pod `{name}` has its node's network, and no link of its own");
+                findings.wrong(at, message, format!("Change the link of its node: `node: {}`.", pod.node));
+                return Vec::new();
+            }
+            pods.into_iter().map(|pod| LinkOwner::Pod(pod.name.clone())).collect()
+        }
+        _ => {
+            let help = format!("Use exactly one of {}.", listed(&RawLink::OWNERS));
+            findings.missing(at, "it is not clear whose link this is", help);
+            Vec::new()
+        }
+    }
+}
+
+/// What is done with a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NodePower {
+    /// It is turned off.
+    Down,
+    /// It is turned on.
+    Up,
+}
+
+impl NodePower {
+    /// As the step names it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Down => "down",
+            Self::Up => "up",
+        }
+    }
+}
+
+/// Turns nodes of a cluster off or on. The kube-proxy of a node that is off does not run, and starts when the node is turned on.
+///
+/// Returns whether there was a valid change.
+pub(crate) fn power(
+    power: NodePower,
+    names: &[String],
+    at: At<'_>,
+    scene: &Scene<'_, '_>,
+    cluster: &mut Cluster,
+    findings: &mut Findings,
+) -> bool {
+    const FORM: &str = "Use `node/NAME`, or a list of these.";
+    if names.is_empty() && !at.is_pruned() {
+        findings.wrong(at, format!("`{}` lists no node", power.as_str()), FORM);
+    }
+    let mut changed = false;
+    for (index, text) in names.iter().enumerate() {
+        let at = at.item(index);
+        let Some(name) = text.strip_prefix("node/") else {
+            findings.wrong(at, format!("`{text}` is not a node"), FORM);
+            continue;
+        };
+        let Some(node) = scene.node(name, at, findings) else { continue };
+        match (power, cluster.is_off(name)) {
+            (NodePower::Down, true) => {
+                findings.wrong(at, format!("node {name} is already off"), "Remove it, or turn it on in a step before.");
+            }
+            (NodePower::Up, false) => {
+                findings.wrong(at, format!("node {name} is already on"), "Remove it, or turn it off in a step before.");
+            }
+            (NodePower::Down, false) => {
+                if has_proxy(node, scene) {
+                    cluster.stop_proxy(name);
+                }
+                cluster.links.entry(LinkOwner::Node(node.name.clone())).or_default().state = LinkState::MachineOff;
+                changed = true;
+            }
+            (NodePower::Up, true) => {
+                cluster.stopped.remove(name);
+                cluster.links.entry(LinkOwner::Node(node.name.clone())).or_default().state = LinkState::Up;
+                keep_unusual(cluster);
+                changed = true;
+            }
+        }
+    }
+    changed
+}

@@ -3,6 +3,8 @@
 //! `iptables-restore` hands the words of a line to getopt, so a rule can have every option of `iptables` itself, shortened and in
 //! any place: `--modp=/tmp/x` runs a program, `--hel` prints help and loads nothing.
 
+use std::net::IpAddr;
+
 use crate::iptables::text::{Fault, Word};
 
 /// Options of iptables itself, without their hyphens, that no rule has.
@@ -55,6 +57,21 @@ const OWN_OF_MATCHES: [&str; 3] = ["set", "pol", "fragment"];
 /// Options of matches that name what lies outside of the rules, and what that is.
 const ELSEWHERE: [(&str, &str); 2] = [("object-pinned", "a file of the host"), ("path", "a control group of the host")];
 
+/// Options of matches and targets whose value is an address, for which iptables also takes a name, and asks the resolver of the host.
+const ADDRESSES: [&str; 11] = [
+    "ctorigdst",
+    "ctorigsrc",
+    "ctrepldst",
+    "ctreplsrc",
+    "dst-pfx",
+    "gateway",
+    "on-ip",
+    "src-pfx",
+    "to",
+    "tunnel-dst",
+    "tunnel-src",
+];
+
 /// The longest line that `iptables-restore` takes as one, without its line feed: it reads lines into 10,240 bytes
 /// (`iptables/iptables-restore.c`), and reads the rest of a longer one as another line.
 pub const LONGEST_LINE: usize = 10_238;
@@ -88,6 +105,7 @@ pub(super) fn check(line: &str, words: &[Word<'_>]) -> Result<(), Fault> {
         }
         if word.text.starts_with('-') && word.text.len() > 1 {
             option(word)?;
+            address_option(word, words.clone().next())?;
         }
         before = Some(word);
     }
@@ -102,6 +120,25 @@ fn text_option(word: &Word<'_>, before: Option<&Word<'_>>) -> Result<(), Fault> 
             let message = format!("iptables may take `{}` for the value of `{}`", word.raw, before.raw);
             Err(Fault::new(word.column, message))
         }
+        None => Ok(()),
+    }
+}
+
+/// An option with an address, which is not to be the name of a host.
+fn address_option(word: &Word<'_>, next: Option<&Word<'_>>) -> Result<(), Fault> {
+    let Some(long) = word.text.strip_prefix("--") else { return Ok(()) };
+    let (name, own) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+    let is_short = |option: &str| name.len() > 2 && option.starts_with(name);
+    if !ADDRESSES.iter().any(|option| *option == name || is_short(option)) {
+        return Ok(());
+    }
+    let value = own.map(|value| (value, word.column)).or_else(|| next.map(|next| (&*next.text, next.column)));
+    let Some((value, column)) = value else { return Ok(()) };
+    // A number is an offset of `--to`, or an address as `inet_aton` reads it.
+    let is_number = |address: &str| address.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let is_host = |address: &str| !is_number(address) && address.parse::<IpAddr>().is_err();
+    match value.split(',').map(|part| part.split('/').next().unwrap_or_default()).find(|part| is_host(part)) {
+        Some(host) => Err(Fault::new(column, format!("`{host}` is the name of a host: write its address"))),
         None => Ok(()),
     }
 }
@@ -177,6 +214,13 @@ mod tests {
     #[case::pinned("-m bpf --object-pinned /sys/fs/bpf/x", "`--object-pinned` names a file of the host")]
     #[case::pinned_shortened("-m bpf --object=/sys/fs/bpf/x", "`--object=/sys/fs/bpf/x` names a file of the host")]
     #[case::cgroup("-m cgroup --path user.slice", "`--path` names a control group of the host")]
+    #[case::gateway("-j TEE --gateway localhost", "`localhost` is the name of a host: write its address")]
+    #[case::gateway_shortened("-j TEE --gate=localhost", "`localhost` is the name of a host: write its address")]
+    #[case::origin(
+        "-m conntrack --ctorigsrc 10.0.0.1,my-host/24",
+        "`my-host` is the name of a host: write its address"
+    )]
+    #[case::mapped("-j NETMAP --to example.com/24", "`example.com` is the name of a host: write its address")]
     #[case::library("-m ../x --y", "invalid match name `../x`")]
     #[case::library_of_target("-j ../x --y", "invalid target name `../x`")]
     #[case::value_of_another(
@@ -211,6 +255,8 @@ mod tests {
     #[case::recent("-m recent --set --name x --rsource")]
     #[case::policy("-m policy --dir in --pol ipsec --proto esp")]
     #[case::negative("-m u32 --u32 \"0 >> 1 = -1\"")]
+    #[case::addresses("-m conntrack --ctorigsrc 10.0.0.1/32 -j TEE --gateway 10.0.0.9")]
+    #[case::offset("-m string --string x --algo bm --to 65535")]
     #[case::long_names("--source 10.0.0.1 --protocol tcp --jump ACCEPT")]
     fn what_only_looks_like_it_passes(#[case] rule: &str) {
         assert_eq!(parse_rule(rule, Family::Ipv4).err(), None);

@@ -1,5 +1,6 @@
 //! nft's text: its words, how they are taken one by one, and pieces that several expressions print.
 
+mod hosts;
 mod line;
 mod print;
 mod vocabulary;

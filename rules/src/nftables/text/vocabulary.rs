@@ -5,6 +5,7 @@
 
 use std::net::Ipv4Addr;
 
+use super::hosts::host_name;
 use super::words::{Kind, Word};
 
 /// The words that rules start with (`stmt` of nft's `parser_bison.y`, and its expressions), sorted.
@@ -171,6 +172,12 @@ const GOES_ON: [&str; 44] = [
 /// The names of protocols that start with a digit.
 const ETHERTYPES: [&str; 2] = ["8021ad", "8021q"];
 
+/// Whether a word is one of nft's own where it expects a value, and so no name.
+pub(super) fn is_keyword(word: &str) -> bool {
+    const OPTIONS: [&str; 6] = ["device", "expires", "missing", "mod", "offset", "seed"];
+    STARTS.contains(&word) || GOES_ON.contains(&word) || OPTIONS.contains(&word)
+}
+
 /// Whether rules start with this word.
 fn starts_rule(word: &str) -> bool {
     // Raw bytes, sets, variables, and what has several parts.
@@ -185,8 +192,11 @@ pub(in crate::nftables) fn fault(words: &[Word<'_>], is_first: bool) -> Option<(
     if !starts_rule(first.text) && (is_first || !goes_on) {
         return Some((first.start, format!("`{}` is not a word of nft's rules here", first.text)));
     }
-    let broken = words.iter().filter(is_plain).find(|word| !is_value(word.text))?;
-    Some((broken.start, format!("`{}` is neither a number nor an address", broken.text)))
+    if let Some(broken) = words.iter().filter(is_plain).find(|word| !is_value(word.text)) {
+        return Some((broken.start, format!("`{}` is neither a number nor an address", broken.text)));
+    }
+    let name = host_name(words)?;
+    Some((name.start, format!("`{}` is the name of a host: write its address", name.text)))
 }
 
 /// Whether a word that starts with a digit is a value: a number, a time, an address, or a range or pair of them.

@@ -10,8 +10,8 @@ use crate::predict::{
     Cause, LaterReply, Memory, Network, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, Senders,
 };
 
-/// The flags of later segments: ACK, with PSH, URG and FIN.
-const LATER: [u8; 5] = [16, 24, 48, 17, 25];
+/// The flags of later segments: ACK, with PSH, URG and FIN; and RST, alone and with ACK.
+const LATER: [u8; 7] = [16, 24, 48, 17, 25, 4, 20];
 
 /// Which packets behind the first are asked about.
 #[derive(Debug, Clone, Copy, Default)]
@@ -206,7 +206,7 @@ fn from(reply: &PredictedReply) -> Option<SocketAddr> {
 
 /// Flags as netfilter names them: `ACK,PSH`.
 fn names(flags: u8) -> String {
-    let names = [(16, "ACK"), (8, "PSH"), (32, "URG"), (1, "FIN")];
+    let names = [(4, "RST"), (16, "ACK"), (8, "PSH"), (32, "URG"), (1, "FIN")];
     names.iter().filter(|(bit, _)| flags & bit != 0).map(|(_, name)| *name).collect::<Vec<_>>().join(",")
 }
 

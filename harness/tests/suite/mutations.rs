@@ -187,6 +187,8 @@ fn rules_of_iptables_without(#[case] words: &[&str]) {
 #[case::limited_drop(&["-A KUBE-SERVICES", "10.96.0.81/32"], "-A CHAIN -d 10.96.0.81/32 -m limit --limit 10/sec -j RETURN")]
 #[case::pushed_segments(&["-A FORWARD"], "-A CHAIN -p tcp -m tcp --tcp-flags PSH PSH -j DROP")]
 #[case::last_segments(&["-A FORWARD"], "-A CHAIN -p tcp -m tcp --tcp-flags FIN FIN -j DROP")]
+#[case::resets(&["-A FORWARD"], "-A CHAIN -p tcp -m tcp --tcp-flags RST RST -j DROP")]
+#[case::resets_with_ack(&["-A FORWARD"], "-A CHAIN -p tcp -m tcp --tcp-flags RST,ACK RST,ACK -j DROP")]
 #[case::a_part_of_the_clients(&["-A KUBE-SVC", "10.96.0.81/32"], "-A CHAIN -s 10.244.1.3/32 -j RETURN")]
 #[case::by_chance(&["-A KUBE-SVC", "10.96.0.81/32"], "-A CHAIN -m statistic --mode random --probability 0.001 -j RETURN")]
 #[case::every_second(&["-A KUBE-SVC", "10.96.0.81/32"], "-A CHAIN -m statistic --mode nth --every 2 --packet 0 -j RETURN")]

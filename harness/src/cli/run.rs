@@ -6,6 +6,7 @@ use std::{fs, io};
 use super::attempts::AttemptArgs;
 use super::choice::{ChoiceArgs, list};
 use super::console::Console;
+use super::failure::Failure;
 use super::inputs::InputArgs;
 use super::labs::{LabArgs, own_program, prepare};
 use super::progress::Bars;
@@ -17,7 +18,7 @@ use svclab::environment::Environment;
 use svclab::report::{RunReport, ScenarioReport, ShardOf, Status, console, json};
 use svclab::run::{self, Options};
 use svclab::scenario::{Scenario, Tests};
-use svclab::text::{path_text, reason};
+use svclab::text::{path_text, printable, reason};
 
 /// Run the tests of scenarios: build labs of network namespaces, send packets, compare with expectations.
 #[derive(Debug, clap::Args)]
@@ -76,8 +77,14 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     }
     let reports = Reports::open(&args.reports.report, inputs.iter().map(PathBuf::as_path), console)?;
     for (option, folder) in [("--pcap", &args.pcap), ("--artifacts", &args.artifacts)] {
-        if let Some(Err(error)) = folder.as_ref().map(|folder| writable(folder)) {
-            console.complain(format!("{option}: the folder cannot be written to: {}", reason(&error)));
+        let Some(folder) = folder else { continue };
+        if folder.as_os_str() == "-" {
+            let help = "Name a folder; `./-` is one that is called `-`.";
+            return Err(Failure::new(format!("{option} takes a folder, not standard output"), help).report(console));
+        }
+        if let Err(error) = writable(folder) {
+            let (folder, reason) = (printable(folder), reason(&error));
+            console.complain(format!("{option}: the folder {folder} cannot be written to: {reason}"));
             return Err(Exit::Input);
         }
     }
@@ -93,7 +100,10 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
 
 /// Makes a folder, and makes sure that files can be made in it.
 fn writable(folder: &Path) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
+    fs::create_dir_all(folder).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => io::ErrorKind::NotADirectory.into(),
+        _ => error,
+    })?;
     tempfile::tempfile_in(folder).map(drop)
 }
 

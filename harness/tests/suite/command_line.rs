@@ -74,7 +74,10 @@ fn a_reader_that_went_away_ends_it_quietly(#[case] arguments: &[&str]) {
 #[case::no_test(&["run", "--filter", "no such name", SEED], "no test is selected: of 3 tests, none has a name that contains `no such name`")]
 #[case::no_test_of_a_shard(&["run", "--filter", "no such name", "--shard", "1/2", SEED], "no test is selected")]
 #[case::report(&["run", "--report", "json=/nowhere/r.json", SEED], "/nowhere/r.json cannot be written: no such file")]
-#[case::captures(&["run", "--pcap", "/dev/null/here", SEED], "--pcap: the folder cannot be written to: not a directory")]
+#[case::captures(&["run", "--pcap", "/dev/null/here", SEED], "--pcap: the folder /dev/null/here cannot be written to: not a directory")]
+#[case::captures_in_a_device(&["run", "--pcap", "/dev/null", SEED], "--pcap: the folder /dev/null cannot be written to: not a directory")]
+#[case::captures_on_standard_output(&["run", "--pcap", "-", SEED], "--pcap takes a folder, not standard output")]
+#[case::artifacts_on_standard_output(&["run", "--artifacts", "-", SEED], "--artifacts takes a folder, not standard output")]
 #[case::no_mutants(&["mutate", "--sample", "0", SEED], "invalid value '0' for '--sample <N>'")]
 #[case::no_such_path(
     &[

@@ -5,6 +5,7 @@
 //! what they are, and loopback, link-local and multicast addresses stay the same. First and last addresses of a subnet stay first and
 //! last.
 
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -134,9 +135,12 @@ impl Addresses {
         if self.stays(ip) { ip } else { self.flipped(ip, true) }
     }
 
-    /// Which address stands for an address, and back.
+    /// Which address stands for an address, and back. Each is computed once: predictions ask for those of all endpoints again and again.
     pub(super) fn both_ways(&self) -> (impl Fn(IpAddr) -> IpAddr, impl Fn(IpAddr) -> IpAddr) {
-        (|ip| self.image(ip), |ip| self.restored(ip))
+        let (there, back) = (RefCell::<HashMap<_, _>>::default(), RefCell::<HashMap<_, _>>::default());
+        let image = move |ip| *there.borrow_mut().entry(ip).or_insert_with(|| self.image(ip));
+        let restored = move |ip| *back.borrow_mut().entry(ip).or_insert_with(|| self.restored(ip));
+        (image, restored)
     }
 
     pub(super) fn count(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use svclab_rules::cascade::{Shares, shares};
+use svclab_rules::cascade::{FrameDefect, Shares, shares};
 use svclab_rules::cluster::{Cluster, Node};
 use svclab_rules::coverage::Coverage;
 use svclab_rules::ruleset::Unsupported;
@@ -21,7 +21,9 @@ use crate::text::printable;
 /// Evidence without rules that share connections out.
 pub fn read(evidence: &Evidence, file: &Path) -> Result<Report, Diagnostics> {
     let report = of_evidence(evidence, file);
-    if !report.cascades.is_empty() {
+    // Of rules that the kernel rejects, the cause is what there is to say.
+    let is_rejected = report.frame_defects.iter().any(|defect| matches!(defect, FrameDefect::Rejected { .. }));
+    if is_rejected || !report.cascades.is_empty() {
         return Ok(report);
     }
     let place = |own: Option<&str>| own.map_or_else(|| file.to_owned(), |own| file.join(own));

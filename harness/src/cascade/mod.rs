@@ -91,7 +91,8 @@ impl Report {
         let known: Vec<String> = self.cascades.iter().map(|cascade| cascade.service.clone()).collect();
         self.cascades.retain(|cascade| is_called(cascade, name));
         self.samples.clear();
-        if !self.cascades.is_empty() {
+        // Of rules that the kernel rejects, no shares are known of any service.
+        if !self.cascades.is_empty() || known.is_empty() {
             return Ok(());
         }
         let mut names: Vec<&str> = known.iter().map(String::as_str).collect();

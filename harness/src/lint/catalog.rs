@@ -23,7 +23,7 @@ const SAVE: &str = "the whole output of `iptables-save` on that node";
 const SLICES: &str = "`kubectl get endpointslices,pods -o wide` of the namespace, taken at the same time as the rules";
 
 /// All kinds.
-pub const CATALOG: [Entry; 46] = [
+pub const CATALOG: [Entry; 47] = [
     entry_of("dnat-protocol", Error, "", "`kubectl get service NAME -o yaml` and the unedited rules"),
     entry_of("dnat-source", Error, "kubernetes/kubernetes#45790", "the rules as `iptables-save` prints them, unedited"),
     entry_of(
@@ -40,10 +40,11 @@ pub const CATALOG: [Entry; 46] = [
     ),
     entry_of("undefined-chain", Error, "kubernetes/kubernetes#121362", SAVE),
     entry_of("chain-loop", Error, "", SAVE),
+    entry_of("rejected-rule", Error, "", SAVE),
     entry_of("missing-rule", Error, "", SAVE),
     entry_of("rules-not-read", Warning, "", SAVE),
     entry_of("cut-off", Info, "", SAVE),
-    entry_of("unknown-match", Warning, "", "which program writes these rules, and `iptables --version`"),
+    entry_of("unmodelled-rule", Warning, "", "which program writes these rules, and `iptables --version`"),
     entry_of("unreferenced-chain", Info, "kubernetes/kubernetes#110334", SAVE),
     entry_of("uneven-shares", Error, "kubernetes/kubernetes#37932", SAVE),
     entry_of(

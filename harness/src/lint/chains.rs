@@ -1,23 +1,21 @@
 //! Chains: jumps to chains that are not there, and chains that nothing leads to.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashSet;
 
 use svclab_rules::cluster::{Family, ProxyMode};
 use svclab_rules::infer::Show;
-use svclab_rules::iptables::{ChainKind, Match, TableName, UNREAD};
+use svclab_rules::iptables::{ChainKind, TableName};
 use svclab_rules::ruleset::compile;
 
 use super::finding::{Finding, Place};
 use super::lines::lines_of_nft;
-use super::view::{Placed, Tables, View};
+use super::view::{Tables, View};
 use crate::evidence::{Format, NodeRules};
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let of_iptables = view.tables().flat_map(of_tables);
     let of_nftables = view.nodes.iter().flat_map(of_nftables);
-    let of_texts =
-        view.tables().flat_map(unknown).chain(view.tables().flat_map(loops)).chain(view.nodes.iter().filter_map(cut));
-    of_iptables.chain(of_nftables).chain(of_texts).collect()
+    of_iptables.chain(of_nftables).chain(view.nodes.iter().filter_map(cut)).collect()
 }
 
 /// What the kernel rejects in kube-proxy's tables of nftables: jumps to chains that are not there, first of all.
@@ -47,75 +45,6 @@ fn of_nftables(node: &NodeRules) -> Vec<Finding> {
 
 /// The most findings of a kind of one rule set.
 const MAX: usize = 20;
-
-/// Matches that svclab does not know, in kube-proxy's chains: each once.
-fn unknown(tables: Tables<'_>) -> Vec<Finding> {
-    let mut found: BTreeMap<&str, (usize, Placed<'_>)> = BTreeMap::new();
-    for placed in tables.rules().filter(|placed| placed.chain.name.starts_with("KUBE-")) {
-        for one in &placed.rule.matches {
-            if let Match::Other(other) = one
-                && !KNOWN.contains(&&*other.name)
-            {
-                found.entry(&other.name).or_insert((0, placed)).0 += 1;
-            }
-        }
-    }
-    let finding = |(name, (count, first)): (&str, (usize, Placed<'_>))| {
-        let rules = crate::text::counted(count, "rule");
-        let message = format!(
-            "{rules} of kube-proxy's chains have the match `{name}`, which kube-proxy does not write, first in {}",
-            first.chain.name
-        );
-        let effect = "unknown: what these rules match is not modelled; the text was edited, or another program writes to these chains";
-        Finding::new("unknown-match", tables.place(first.line), message, effect)
-    };
-    found.into_iter().take(MAX).map(finding).collect()
-}
-
-/// Matches that are not modelled but that kube-proxy or svclab's own readers have in rules.
-const KNOWN: [&str; 3] = [UNREAD, "recent", "physdev"];
-
-/// Chains that lead back to themselves: one finding for each rule that closes a loop.
-fn loops(tables: Tables<'_>) -> Vec<Finding> {
-    let mut found = Vec::new();
-    for table in &tables.parsed.rules.tables {
-        let mut next: HashMap<&str, Vec<(&str, usize)>> = HashMap::new();
-        for chain in &table.chains {
-            let jumps = chain.rules.iter().enumerate().filter_map(|(at, rule)| Some((&**rule.next_chain()?, at)));
-            next.insert(&chain.name, jumps.collect());
-        }
-        let mut done: HashSet<&str> = HashSet::new();
-        for chain in &table.chains {
-            // The chains on the way, each with the number of its jumps that were followed.
-            let mut path: Vec<(&str, usize)> =
-                if done.insert(&chain.name) { vec![(&chain.name, 0)] } else { Vec::new() };
-            while let Some((own, followed)) = path.last_mut() {
-                let (own, at) = (*own, *followed);
-                *followed += 1;
-                let Some((to, rule)) = next.get(own).and_then(|jumps| jumps.get(at)) else {
-                    path.pop();
-                    continue;
-                };
-                if let Some(start) = path.iter().position(|(chain, _)| chain == to) {
-                    let chains: Vec<&str> = path[start..].iter().map(|(chain, _)| *chain).chain([*to]).collect();
-                    let message = format!("chains of table {} form a loop: {}", table.name, chains.join(" -> "));
-                    let effect =
-                        "the kernel rejects the whole table: kube-proxy cannot update any Service on this node";
-                    found.push(Finding::new(
-                        "chain-loop",
-                        tables.place(tables.line(table.name, own, *rule)),
-                        message,
-                        effect,
-                    ));
-                } else if done.insert(to) {
-                    path.push((to, 0));
-                }
-            }
-        }
-    }
-    found.truncate(MAX);
-    found
-}
 
 /// A text that ends before its rules do.
 fn cut(node: &NodeRules) -> Option<Finding> {

@@ -25,6 +25,7 @@ mod severity;
 mod shares;
 #[cfg(test)]
 mod tests;
+mod unmodelled;
 mod view;
 
 pub use catalog::{CATALOG, Entry};
@@ -37,10 +38,11 @@ use crate::evidence::Evidence;
 
 /// All findings, the gravest first, those of the same kind in the order of their places.
 pub fn lint(evidence: &Evidence) -> Vec<Finding> {
-    const FAMILIES: [fn(&View<'_>) -> Vec<Finding>; 10] = [
+    const FAMILIES: [fn(&View<'_>) -> Vec<Finding>; 11] = [
         shares::find,
         names::find,
         chains::find,
+        unmodelled::find,
         missing::find,
         frame::find,
         policy::find,

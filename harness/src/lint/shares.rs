@@ -54,20 +54,40 @@ fn of_node(node: &NodeRules) -> Vec<Finding> {
     for defect in &found.frame_defects {
         match defect {
             FrameDefect::MissingJump { table, chain, effect, .. } => {
-                let table = TableName::ALL.into_iter().find(|own| own.as_str() == *table).unwrap_or(TableName::Nat);
+                let table = table_named(table);
                 all.push(Finding::new("missing-jump", place(table, chain, 1), defect.to_string(), *effect));
             }
             FrameDefect::Repeated { table, chain, first, times, .. } => {
-                let table = TableName::ALL.into_iter().find(|own| own.as_str() == *table).unwrap_or(TableName::Nat);
+                let table = table_named(table);
                 let effect = format!(
                     "every packet that comes to {chain} is compared {times} times; thousands of copies slow the node down"
                 );
                 all.push(Finding::new("duplicate-rules", place(table, chain, *first), defect.to_string(), effect));
             }
+            FrameDefect::Rejected { table, chain, rule, is_loop, why } => {
+                let table = table_named(table);
+                let at = chain.as_ref().map(|chain| place(table, chain, rule.unwrap_or(1)));
+                let at = at.unwrap_or(Place { file: node.file.clone(), line: node.first });
+                let id = if *is_loop { "chain-loop" } else { "rejected-rule" };
+                all.push(Finding::new(id, at, why.clone(), of_rejection(node)));
+            }
             _ => {}
         }
     }
     all.into_iter().map(|finding| finding.of_mode(mode)).collect()
+}
+
+/// The table of iptables with this name; in nftables chains are found without it.
+fn table_named(name: &str) -> TableName {
+    TableName::ALL.into_iter().find(|own| own.as_str() == name).unwrap_or(TableName::Nat)
+}
+
+/// What follows from a rule that the kernel rejects.
+fn of_rejection(node: &NodeRules) -> &'static str {
+    match node.rules {
+        Rules::Iptables(_) => "the kernel rejects the whole table: kube-proxy cannot update any Service on this node",
+        _ => "nft rejects the whole transaction: no Service can be updated on this node",
+    }
 }
 
 /// The number of the rule that translates, from 1, of each chain that has one.

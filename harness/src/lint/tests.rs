@@ -76,10 +76,19 @@ fn sound_rules_have_no_finding() {
     assert_eq!(lint(&read(BASE)), []);
 }
 
+/// How the rule of the Service's chain begins that leads to the endpoint.
+const SERVICE_RULE: &str = "-A KUBE-SVC-2CMXP7HKUVJN7L6M -m comment";
+
 /// Each defect is found, and no other.
 #[rstest]
 #[case::protocol("-p tcp -m comment --comment \"default/nginx\" -m tcp -j DNAT", "-p udp -m comment --comment \"default/nginx\" -m udp -j DNAT", &["dnat-protocol"])]
 #[case::source("-s 10.244.2.2/32", "-s 10.244.9.9/32", &["dnat-source"])]
+#[case::sources("-s 10.244.2.2/32", "! -s 10.244.2.2/32", &["dnat-source"])]
+#[case::ipset(SERVICE_RULE, "-A KUBE-SVC-2CMXP7HKUVJN7L6M -m set --match-set bad src -j DROP\n-A KUBE-SVC-2CMXP7HKUVJN7L6M -m comment", &["unmodelled-rule"])]
+#[case::extension(SERVICE_RULE, "-A KUBE-SVC-2CMXP7HKUVJN7L6M -m string --string x --algo bm\n-A KUBE-SVC-2CMXP7HKUVJN7L6M -m comment", &["unmodelled-rule"])]
+#[case::copy(SERVICE_RULE, "-A KUBE-SVC-2CMXP7HKUVJN7L6M -j TEE --gateway 10.0.0.9\n-A KUBE-SVC-2CMXP7HKUVJN7L6M -m comment", &["unmodelled-rule"])]
+#[case::queue(SERVICE_RULE, "-A KUBE-SVC-2CMXP7HKUVJN7L6M -j NFQUEUE --queue-num 1\n-A KUBE-SVC-2CMXP7HKUVJN7L6M -m comment", &["unmodelled-rule"])]
+#[case::rejected(SERVICE_RULE, "-A KUBE-SVC-2CMXP7HKUVJN7L6M -j CT --notrack\n-A KUBE-SVC-2CMXP7HKUVJN7L6M -m comment", &["rejected-rule"])]
 #[case::comment("\"default/nginx cluster IP\" -m tcp --dport 80 -j KUBE-SVC", "\"default/other cluster IP\" -m tcp --dport 80 -j KUBE-SVC", &["hash-comment"])]
 #[case::undefined(":KUBE-SEP-HUXRPHBUO34UVPEF - [0:0]\n", ":KUBE-SEP-HUXRPHBUO34UVPEF - [0:0]\n-A KUBE-SERVICES -d 10.9.9.9/32 -j KUBE-GONE\n", &["undefined-chain"])]
 #[case::unused(":KUBE-SEP-HUXRPHBUO34UVPEF - [0:0]\n", ":KUBE-SEP-HUXRPHBUO34UVPEF - [0:0]\n:KUBE-SEP-AAAAAAAAAAAAAAAA - [0:0]\n", &["unreferenced-chain"])]
@@ -142,7 +151,7 @@ fn chains_that_lead_back_are_a_loop() {
     assert_eq!(
         of_loop,
         [
-            "chains of table nat form a loop: KUBE-SERVICES -> KUBE-SVC-2CMXP7HKUVJN7L6M -> KUBE-SEP-HUXRPHBUO34UVPEF -> KUBE-SERVICES"
+            "table nat, chain KUBE-SEP-HUXRPHBUO34UVPEF, rule 3: loops back to its own chain: KUBE-SERVICES → KUBE-SVC-2CMXP7HKUVJN7L6M → KUBE-SEP-HUXRPHBUO34UVPEF → KUBE-SERVICES"
         ]
     );
 }
@@ -174,4 +183,59 @@ KUBE-MARK-MASQ  all  --  100.96.32.2          anywhere
 DNAT       udp  --  anywhere             anywhere             udp to:100.32.64.2:9153
 ";
     assert_eq!(ids(listing), ["dnat-protocol", "dnat-source", "hash-comment", "hash-endpoint", "no-masquerade"]);
+}
+
+/// A whole table of nftables with one Service.
+fn nftables(rule: &str) -> String {
+    let file = "../rules/tests/golden/node-hints/v1.33-nftables/nft-ruleset.txt";
+    let text = std::fs::read_to_string(file).unwrap();
+    let sound = "numgen random mod 1 vmap { 0 : goto endpoint-BW42SQEO-default/unready/tcp/http__10.244.2.15/8080 }";
+    assert!(text.contains(sound));
+    text.replacen(sound, rule, 1)
+}
+
+#[rstest]
+#[case::hash("jhash ip saddr mod 1 vmap { 0 : drop }")]
+#[case::rate("limit rate 5/second drop")]
+#[case::rate_over("limit rate over 5/second burst 5 packets drop")]
+#[case::some_dropped("numgen random mod 10 vmap { 0 : drop }")]
+#[case::source_port("tcp sport < 1024 drop")]
+#[case::queue("queue to 1")]
+#[case::copy("dup to 10.0.0.3")]
+fn statements_that_are_not_modelled_are_named(#[case] rule: &str) {
+    let found = lint(&read(&nftables(rule)));
+    let of_kind = |finding: &&Finding| finding.id == "unmodelled-rule";
+    let messages: Vec<&str> = found.iter().filter(of_kind).map(|finding| &*finding.message).collect();
+    let expected = format!(
+        "kube-proxy's chains have `{rule}`, which kube-proxy does not write: 1 rule, in service-BMDHZJRR-default/unready/tcp/http"
+    );
+    assert_eq!(messages, [expected], "{found:?}");
+}
+
+#[rstest]
+#[case::at_a_hook("dnat to 10.0.0.1", "chain masquerading, rule 3: dnat is not allowed at postrouting")]
+#[case::jump("goto nowhere", "chain masquerading, rule 3: jumps to chain `nowhere`, which does not exist")]
+fn a_rule_that_nft_rejects_is_named_with_its_line(#[case] statement: &str, #[case] why: &str) {
+    let sound = "numgen random mod 1 vmap { 0 : goto endpoint-BW42SQEO-default/unready/tcp/http__10.244.2.15/8080 }";
+    let text = nftables(sound).replacen("masquerade fully-random", statement, 1);
+    let found = lint(&read(&text));
+    let at = text.lines().position(|line| line.contains(statement)).unwrap() + 1;
+    let errors: Vec<_> = found.iter().filter(|finding| finding.severity == Severity::Error).collect();
+    assert_eq!(errors.len(), 1, "{found:?}");
+    assert!(errors[0].message.ends_with(why), "{}", errors[0].message);
+    assert_eq!(errors[0].place.line, at);
+}
+
+/// What other programs write is theirs: kube-router's chains, and other tables.
+#[rstest]
+#[case::kube_router(BASE.replacen(
+    ":KUBE-SERVICES - [0:0]\n",
+    ":KUBE-SERVICES - [0:0]\n:KUBE-ROUTER-INPUT - [0:0]\n-A KUBE-ROUTER-INPUT -m set --match-set x src -j NFQUEUE --queue-num 1\n",
+    1,
+))]
+#[case::other_table(nftables("numgen random mod 1 vmap { 0 : goto endpoint-BW42SQEO-default/unready/tcp/http__10.244.2.15/8080 }")
+    + "table inet limits {\n\tchain all {\n\t\tqueue to 1\n\t}\n}\n")]
+fn rules_of_other_programs_are_not_reported_as_unmodelled(#[case] text: String) {
+    assert!(text.to_lowercase().contains("queue"), "{text}");
+    assert_eq!(lint(&read(&text)).iter().find(|finding| finding.id == "unmodelled-rule"), None);
 }

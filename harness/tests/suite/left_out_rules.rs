@@ -124,4 +124,10 @@ fn a_rule_that_the_kernel_rejects_is_not_left_out_in_silence() {
     let (said, code) = outcome(&["verify", "--no-lab"], &file);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("left out, for the kernel rejects it: NOTRACK is not allowed"), "{said}");
+    for arguments in [&["cascade"][..], &["cascade", "--service", "web"], &["dump", "lint"]] {
+        let (said, code) = outcome(arguments, &file);
+        assert_eq!(code, Some(1), "{arguments:?}: {said}");
+        let why = "table nat, chain KUBE-SVC-CDGGSHYLG3RE2FKL, rule 1: NOTRACK is not allowed";
+        assert!(said.contains(why), "{arguments:?}: {said}");
+    }
 }

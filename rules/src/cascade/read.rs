@@ -77,17 +77,37 @@ pub fn frame_defects(rules: &Rules, coverage: &Coverage) -> Vec<FrameDefect> {
 
 /// Why the kernel rejects rules, even where they are a part of a whole.
 fn rejections(rules: &Rules) -> Vec<FrameDefect> {
-    let rejected = |why: String| FrameDefect::Rejected { why };
     match rules {
-        Rules::Iptables(parsed) => {
-            let errors = iptables::evaluate::rejections(&parsed.rules).into_iter();
-            errors.map(|error| rejected(error.to_string())).collect()
-        }
+        Rules::Iptables(parsed) => iptables::evaluate::rejections(&parsed.rules)
+            .into_iter()
+            .map(|error| FrameDefect::Rejected {
+                table: error.table.as_str(),
+                chain: error.chain.as_ref().map(ToString::to_string),
+                rule: error.rule,
+                is_loop: matches!(error.kind, iptables::evaluate::CompileErrorKind::Loop(_)),
+                why: error.to_string(),
+            })
+            .collect(),
         Rules::Nftables(parsed) => {
-            let errors = parsed.rules.tables.iter().flat_map(nftables::evaluate::rejections);
-            errors.map(|error| rejected(error.to_string())).collect()
+            parsed.rules.tables.iter().flat_map(nftables::evaluate::rejections).map(of_nft).collect()
         }
         Rules::OtherTables(_) => Vec::new(),
+    }
+}
+
+fn of_nft(error: nftables::evaluate::CompileError) -> FrameDefect {
+    use nftables::evaluate::{CompileErrorKind, Part};
+    let (chain, rule) = match &error.part {
+        Part::Chain(chain) => (Some(chain), None),
+        Part::Rule(chain, rule) => (Some(chain), Some(*rule)),
+        Part::Table | Part::Set(_) => (None, None),
+    };
+    FrameDefect::Rejected {
+        table: nft_table(error.family),
+        chain: chain.map(ToString::to_string),
+        rule,
+        is_loop: matches!(error.kind, CompileErrorKind::Loop(_)),
+        why: error.to_string(),
     }
 }
 
@@ -169,7 +189,7 @@ fn endpoints<'a>(reading: &impl Reading<'a>, group: &Group<'a>) -> Vec<Defect> {
         if let Some(translates) = other_protocol(endpoint, service) {
             defect(Kind::Protocol { chain: chain(), translates, service });
         }
-        let masqueraded = endpoint.masqueraded.filter(|source| *source != to.ip());
+        let masqueraded = endpoint.masqueraded.filter(|source| source.only() != Some(to.ip()));
         let named = masqueraded.map(|source| (source.to_string(), "its masquerade rule"));
         if let Some((named, by)) = named.or_else(|| misnamed.map(|other| (other.named, other.by))) {
             defect(Kind::Address { chain: chain(), destination: to.to_string(), named, by });

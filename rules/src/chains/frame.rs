@@ -11,6 +11,14 @@ use super::copies::Copies;
 pub enum FrameDefect {
     /// The kernel rejects the rules.
     Rejected {
+        /// The table.
+        table: &'static str,
+        /// The chain, where it is about one.
+        chain: Option<String>,
+        /// The number of the rule in the chain, from 1, where it is about one.
+        rule: Option<usize>,
+        /// Whether the rule leads back to its own chain.
+        is_loop: bool,
         /// Where, and why.
         why: String,
     },
@@ -58,7 +66,7 @@ impl FrameDefect {
 impl fmt::Display for FrameDefect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Rejected { why } => write!(f, "the kernel rejects these rules: {why}"),
+            Self::Rejected { why, .. } => write!(f, "the kernel rejects these rules: {why}"),
             Self::MissingJump { table, chain, to, effect } => {
                 write!(f, "chain {chain} of {table} has no jump to {to}: {effect}")
             }

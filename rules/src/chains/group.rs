@@ -1,6 +1,7 @@
 //! The rules that lead to a service port's endpoints, in the terms of either mode.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use super::{Chance, Copies, Frontend, Naming};
@@ -96,11 +97,44 @@ pub(crate) struct Endpoint<'a> {
     /// The protocol that each of its translating rules asks for.
     pub(crate) protocols: Vec<Option<Protocol>>,
     /// The source whose packets it marks for masquerading: the endpoint itself.
-    pub(crate) masqueraded: Option<IpAddr>,
+    pub(crate) masqueraded: Option<Masqueraded>,
     /// The lists in which it notes clients.
     pub(crate) notes: Vec<Note<'a>>,
     /// Whether it translates to a port without asking for a protocol that has ports.
     pub(crate) lacks_protocol: bool,
+}
+
+/// Whose packets an endpoint's chain marks for masquerading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Masqueraded {
+    /// Those of one source.
+    Only(IpAddr),
+    /// Those of all sources but one.
+    AllBut(IpAddr),
+}
+
+impl Masqueraded {
+    /// Those of a source, or, negated, of all others.
+    pub(crate) fn of(negated: bool, source: IpAddr) -> Self {
+        if negated { Self::AllBut(source) } else { Self::Only(source) }
+    }
+
+    /// The one source.
+    pub(crate) fn only(self) -> Option<IpAddr> {
+        match self {
+            Self::Only(source) => Some(source),
+            Self::AllBut(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Masqueraded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Only(source) => write!(f, "{source}"),
+            Self::AllBut(source) => write!(f, "all sources but {source}"),
+        }
+    }
 }
 
 /// Another address than the one that an endpoint's chain translates to.

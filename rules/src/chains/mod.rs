@@ -22,6 +22,6 @@ pub(crate) use even::{FIVE_DIGITS, TEN_DIGITS, is_even};
 pub use frame::FrameDefect;
 pub use frontend::Frontend;
 pub(crate) use frontend::Routes;
-pub(crate) use group::{Endpoint, Group, Key, Lead, Mismatch, Note, Reading, Recall, To};
+pub(crate) use group::{Endpoint, Group, Key, Lead, Masqueraded, Mismatch, Note, Reading, Recall, To};
 pub use kind::Policy;
 pub(crate) use kind::{Kind, Naming};

@@ -7,7 +7,9 @@ use std::net::SocketAddr;
 use super::frame::copies_of;
 use super::rule::{chance, destination, endpoint_in, frontend, host, lacks_protocol, no_endpoint, notes, recall};
 use super::{MASQUERADE, NAMING, service_in, transport};
-use crate::chains::{Chance, Endpoint, Frontend, Group, Lead, Mismatch, Naming, Note, Reading, Routes, To};
+use crate::chains::{
+    Chance, Endpoint, Frontend, Group, Lead, Masqueraded, Mismatch, Naming, Note, Reading, Routes, To,
+};
 use crate::cluster::{Family, Protocol};
 use crate::iptables::{self, Chain, ChainHash, Match, Rule, Statistic, Target};
 
@@ -98,7 +100,10 @@ impl<'a> Reading<'a> for Table<'a> {
         let translating = rules().filter(|rule| translates(rule));
         let first_translating = rules().position(translates);
         let masquerading = rules().filter(|rule| rule.next_chain().is_some_and(|next| **next == *MASQUERADE));
-        let source = |rule: &Rule| host(&rule.source.as_ref().filter(|source| !source.negated)?.value);
+        let source = |rule: &Rule| {
+            let source = rule.source.as_ref()?;
+            Some(Masqueraded::of(source.negated, host(&source.value)?))
+        };
         Some(Endpoint {
             chain: &chain.name,
             destination: rules().find_map(destination),

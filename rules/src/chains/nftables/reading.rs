@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use super::NAMING;
 use super::frame::copies_of;
 use super::names::name_of;
-use super::rule::{address, destinations_of, drawn, frontend_of_key, gap, marks, notes, protocol, recalled};
+use super::rule::{destinations_of, drawn, frontend_of_key, gap, marks, masqueraded, notes, protocol, recalled};
 use crate::chains::{Chance, Endpoint, Group, Key, Lead, Mismatch, Naming, Note, Reading, Recall, Routes, To};
 use crate::cluster::{Family, Protocol};
 use crate::nftables::{
@@ -135,7 +135,7 @@ impl<'a> Reading<'a> for Table<'a> {
             destination: chain.rules.iter().filter(translates).flat_map(|rule| &rule.statements).find_map(dnat),
             no_endpoint: chain.rules.iter().flat_map(|rule| &rule.statements).find_map(no_endpoint),
             protocols: chain.rules.iter().filter(translates).map(protocol).collect(),
-            masqueraded: chain.rules.iter().filter(masquerades).find_map(|rule| address(rule, Side::Source)),
+            masqueraded: chain.rules.iter().filter(masquerades).find_map(masqueraded),
             notes: chain
                 .rules
                 .iter()

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::chains::{Chance, Frontend, Key as Remembered, Note};
+use crate::chains::{Chance, Frontend, Key as Remembered, Masqueraded, Note};
 use crate::cluster::{Family, Protocol};
 use crate::digits;
 use crate::nftables::{
@@ -62,6 +62,16 @@ pub(crate) fn source_ranges(rule: &Rule) -> Vec<String> {
         },
         _ => Vec::new(),
     }
+}
+
+/// Whose packets a rule matches.
+pub(crate) fn masqueraded(rule: &Rule) -> Option<Masqueraded> {
+    rule.conditions.iter().find_map(|condition| match condition {
+        Condition::Address { side: Side::Source, negated, value: Addresses::One(ip) } => {
+            Some(Masqueraded::of(*negated, *ip))
+        }
+        _ => None,
+    })
 }
 
 /// The single address of a side that a rule asks for.

@@ -186,6 +186,13 @@ impl Target {
         }
     }
 
+    /// Its name, if its effect is not modelled.
+    #[doc(hidden)]
+    pub fn unmodelled(&self) -> Option<&str> {
+        let is_unknown = matches!(self, Self::Other(_)) && matches!(self.compile(|_| None), Action::Unknown(_));
+        is_unknown.then(|| self.name())
+    }
+
     /// Its action; `position` finds chains.
     pub(super) fn compile(&self, position: impl Fn(&str) -> Option<u32>) -> Action {
         let missing = |chain| Action::Unknown(format!("chain {chain} is not in these rules").into());

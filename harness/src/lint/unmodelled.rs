@@ -1,0 +1,107 @@
+//! Matches, targets and statements in kube-proxy's chains that are not modelled, and that kube-proxy does not write.
+
+use std::collections::BTreeMap;
+
+use svclab_rules::compare::is_own_chain;
+use svclab_rules::iptables::{Match, Rule, UNREAD};
+use svclab_rules::nftables::{self, Condition, Statement};
+use svclab_rules::ruleset::Rules;
+
+use super::finding::{Finding, Place};
+use super::view::{Tables, View};
+use crate::evidence::NodeRules;
+use crate::text::{counted, shortened};
+
+pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
+    let of_iptables = view.tables().flat_map(of_tables);
+    of_iptables.chain(view.nodes.iter().flat_map(of_nftables)).collect()
+}
+
+/// The most findings of one rule set.
+const MAX: usize = 20;
+
+/// Matches without a model that kube-proxy itself writes, or that stand for what a listing does not show.
+const KNOWN: [&str; 3] = [UNREAD, "recent", "physdev"];
+
+/// The rules that have the same match, target or statement.
+struct Occurrences {
+    rules: usize,
+    /// Where the first of them is, and in which chain.
+    place: Place,
+    chain: String,
+}
+
+/// What is not modelled, with the rules that have it.
+#[derive(Default)]
+struct Unmodelled(BTreeMap<String, Occurrences>);
+
+impl Unmodelled {
+    fn add(&mut self, what: String, place: impl FnOnce() -> Place, chain: &str) {
+        let first = || Occurrences { rules: 0, place: place(), chain: chain.to_owned() };
+        self.0.entry(what).or_insert_with(first).rules += 1;
+    }
+
+    fn findings(self) -> impl Iterator<Item = Finding> {
+        self.0.into_iter().take(MAX).map(|(what, Occurrences { rules, place, chain })| {
+            let position = if rules == 1 { "in" } else { "first in" };
+            let rules = counted(rules, "rule");
+            let message =
+                format!("kube-proxy's chains have {what}, which kube-proxy does not write: {rules}, {position} {chain}");
+            let effect = "unknown: what these rules do is not modelled; the text was edited, or another program writes to these chains";
+            Finding::new("unmodelled-rule", place, message, effect)
+        })
+    }
+}
+
+fn of_tables(tables: Tables<'_>) -> Vec<Finding> {
+    let mut found = Unmodelled::default();
+    for placed in tables.rules().filter(|placed| is_own_chain(&placed.chain.name)) {
+        for what in of_rule(placed.rule) {
+            found.add(what, || tables.place(placed.line), &placed.chain.name);
+        }
+    }
+    found.findings().collect()
+}
+
+fn of_rule(rule: &Rule) -> impl Iterator<Item = String> {
+    let matches = rule.matches.iter().filter_map(|one| match one {
+        Match::Other(other) if !KNOWN.contains(&&*other.name) => Some(format!("the match `{}`", other.name)),
+        // In IPVS mode kube-proxy's own sets have its prefix.
+        Match::Set(set) if !set.value.name.starts_with("KUBE-") => Some(format!("the ipset `{}`", set.value.name)),
+        _ => None,
+    });
+    let target = rule.target.as_ref().and_then(|target| target.unmodelled());
+    matches.chain(target.map(|name| format!("the target `{name}`")))
+}
+
+fn of_nftables(node: &NodeRules) -> Vec<Finding> {
+    let Rules::Nftables(parsed) = &node.rules else { return Vec::new() };
+    let mut found = Unmodelled::default();
+    for (at_table, table) in parsed.rules.tables.iter().enumerate() {
+        for (at_chain, chain) in table.chains.iter().enumerate() {
+            for (at, rule) in chain.rules.iter().enumerate() {
+                let place = || {
+                    let line = parsed.lines.rule(at_table, at_chain, at).unwrap_or(node.first);
+                    Place { file: node.file.clone(), line }
+                };
+                for what in of_nft_rule(rule) {
+                    found.add(what, place, &chain.name);
+                }
+            }
+        }
+    }
+    found.findings().collect()
+}
+
+fn of_nft_rule(rule: &nftables::Rule) -> impl Iterator<Item = String> {
+    let conditions = rule.conditions.iter().filter_map(|condition| match condition {
+        Condition::Other(text) => Some(text),
+        _ => None,
+    });
+    let statements = rule.statements.iter().filter_map(|statement| match statement {
+        Statement::Other(text) => Some(text),
+        _ => None,
+    });
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    conditions.chain(statements).map(move |text| format!("`{}`", shortened(&words(text))))
+}

@@ -27,7 +27,7 @@ use svclab::scenario::{self, Flows, Tests, no_such_step};
 /// protocol or address; session affinity that does not return clients to their endpoint.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Rules as printed by `iptables-save`, `iptables -L` or `nft list ruleset`, or a scenario; `-` for standard input.
+    /// A dump (rules, an issue, a folder or an archive) or a scenario; `-` for standard input.
     path: PathBuf,
     #[command(flatten)]
     inputs: InputArgs,

@@ -47,7 +47,7 @@ pub(crate) struct Args {
     /// Compare each release with the next, from the one before to the one after, for one cluster.
     #[arg(long, conflicts_with_all = ["after_path", "live", "accept", "report"])]
     each_release: bool,
-    /// Do not fail on rules whose effect is not known: such as svclab does not model, and such as it cannot read.
+    /// Do not fail on rules whose effect is unknown: those that svclab does not model or cannot parse.
     #[arg(long)]
     allow_unknown: bool,
     /// Send one packet of each change in labs of both sides, and show what the kernel does with it: needs the privileges of `svclab run`.

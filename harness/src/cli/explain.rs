@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// The state of the cluster after N changes by steps of the scenario: `apply`, `restart`, `stop`, `start`.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = index)]
     step: usize,
-    /// Explain the Nth path, where rules choose at random; with --live it is the path that the packet takes
+    /// Explain the Nth path, where rules choose at random; with --live, the path that the packet took
     #[arg(long, value_name = "N", default_value = "1", value_parser = count, conflicts_with = "live")]
     path: NonZeroUsize,
     /// Also send a packet in a lab, trace the rules that the kernel matches, and mark where they diverge from the prediction.

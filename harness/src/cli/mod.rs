@@ -99,8 +99,10 @@ Exit codes:
        survived (mutate), rules differ (rules --diff), traffic changes (diff), shares have
        a defect or are unknown (cascade), a finding (dump lint), no failure to keep
        (dump minimize), or a result that reads or behaves differently (dump anonymize)
-  2    invalid input: usage, scenario, rules, or a filter that selects no test
-  3    the environment lacks something (see `svclab doctor`), or output cannot be written
+  2    invalid input: usage, scenario, rules, reports that cannot be merged, or a filter
+       that selects no test
+  3    the environment lacks something (see `svclab doctor`), a test exceeded `--timeout`,
+       a lab process was killed or did not respond, or output cannot be written
   4    internal error, or flow counts that disagree with the counters of the rules
   130  interrupted by SIGINT
   141  success, but standard output was closed early

@@ -12,7 +12,7 @@ use svclab::report::Status;
 use svclab::results::{Results, merge, summary};
 use svclab::text::{json, printable, reason};
 
-/// Make reports of finished runs, from the files that `--report json=FILE` wrote.
+/// Merge or print the results of finished runs.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -103,8 +103,9 @@ fn from_file(mut command: Command, path: &Path, text: &str) -> Result<Command, F
                     "Use a string, a number, true, false, or a list of strings.",
                 )
             })?;
-            check(&command, name, option, &values)
-                .map_err(|error| file.wrong(at, error, "Run `svclab help run` for the values."))?;
+            check(&command, name, option, &values).map_err(|error| {
+                file.wrong(at, error, &format!("Run `svclab help {name}` for the accepted values."))
+            })?;
             command = with_default(command, name, option, values);
         }
     }

@@ -170,7 +170,7 @@ pub struct Options {
     pub accepted: Accepted,
     /// How many classes of packets are compared at most: each takes time, and those that are left take memory.
     pub max_classes: u32,
-    /// Whether rules of unknown effect are accepted: such as svclab does not model, and such as it cannot read.
+    /// Whether rules of unknown effect are accepted: those that svclab does not model or cannot parse.
     pub allow_unknown: bool,
 }
 

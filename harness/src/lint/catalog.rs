@@ -9,7 +9,7 @@ pub struct Entry {
     pub id: &'static str,
     /// How grave such findings usually are.
     pub severity: Severity,
-    /// An issue that it would have explained, if one is known.
+    /// A known issue with the same cause, if there is one.
     pub issue: Option<&'static str>,
     /// What to ask a reporter for.
     pub ask: &'static str,

@@ -38,7 +38,7 @@ struct Finding<'a> {
     message: &'a str,
     /// What it does to which traffic.
     effect: &'a str,
-    /// An issue that it would have explained; `null` where none is known.
+    /// A known issue with the same cause; `null` if there is none.
     issue: Option<&'static str>,
     /// What to ask a reporter for.
     ask: Cow<'static, str>,

@@ -1,7 +1,7 @@
 //! What is wrong in evidence, or worth knowing about it: one file for each family of findings.
 //!
 //! 1. `view`: [`Evidence`] → the rules, objects, connections and settings in it, with their places;
-//! 2. each family: view → [`Finding`]s; `catalog` says of each kind how grave it is, which issue it would have explained, and what to ask for;
+//! 2. each family: view → [`Finding`]s; `catalog` has for each kind its severity, a known issue with the same cause, and what to ask for;
 //! 3. `page` and `json` print them.
 //!
 //! A finding that a cut may explain is not made: absences are judged where rules are whole, and in an excerpt (`missing`) where `verify` would

@@ -317,7 +317,7 @@ impl Results {
         self.suites.iter().map(Suite::status).max().unwrap_or(Status::Ok)
     }
 
-    /// The numbers of tests by result. An error of a scenario that none of its tests reports counts as one more.
+    /// The numbers of tests by result, and of scenarios with an error that none of their tests reports.
     pub(crate) fn counts(&self) -> Counts {
         let mut counts = Counts { scenarios: self.suites.len(), ..Counts::default() };
         for suite in &self.suites {
@@ -329,7 +329,7 @@ impl Results {
                     Status::Error => counts.errors += 1,
                 }
             }
-            counts.errors += usize::from(suite.is_wrong_by_itself());
+            counts.scenario_errors += usize::from(suite.is_wrong_by_itself());
         }
         counts
     }

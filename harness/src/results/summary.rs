@@ -120,10 +120,14 @@ fn seconds(seconds: Option<f64>) -> String {
     time.map(|time| format!(", in {}", duration(time))).unwrap_or_default()
 }
 
-/// Text in which nothing is markup, in one line.
+/// Text in which nothing is markup, with `<br>` between its lines.
 fn cell(text: &str) -> String {
+    text.lines().map(line_of_cell).collect::<Vec<_>>().join("<br>")
+}
+
+fn line_of_cell(line: &str) -> String {
     let mut escaped = String::new();
-    for letter in one_line(text).chars() {
+    for letter in one_line(line).chars() {
         match letter {
             '&' => escaped += "&amp;",
             '<' => escaped += "&lt;",
@@ -163,6 +167,6 @@ mod tests {
 
     #[test]
     fn nothing_in_a_text_is_markup() {
-        assert_eq!(cell("<b>|@x `y`\n"), "&lt;b&gt;&#124;@x &#96;y&#96;&#92;n");
+        assert_eq!(cell("<b>|@x `y`\n\u{1b}\n"), "&lt;b&gt;&#124;@x &#96;y&#96;<br>&#92;u{1b}");
     }
 }

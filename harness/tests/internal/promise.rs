@@ -62,7 +62,7 @@ const EXCEPTIONS: &[(&str, &str, Because)] = &[
     ),
     (
         "bugs/flannel-1702-bridge-nf-call-off.yaml",
-        "TCP from a neighbour is reply from the wrong address",
+        "the reply to a neighbour's TCP connection comes from the wrong address",
         Because::Network,
     ),
     ("bugs/flannel-1702-bridge-nf-call-off.yaml", "UDP from a neighbour as well", Because::Network),

@@ -71,7 +71,7 @@ fn table(library: &BTreeMap<String, Header>) -> String {
     for name in names {
         let Header { issue, releases, symptom, cause, fix } = &library[name];
         let fixed = format!("{name}{FIXED}");
-        let shown = library.contains_key(&fixed).then(|| link("shown", &fixed));
+        let shown = library.contains_key(&fixed).then(|| link("scenario", &fixed));
         let fix = fix.iter().cloned().chain(shown).collect::<Vec<_>>().join("; ");
         let issues = issue.replace("kubernetes#", "#");
         lines.push(format!("| {issues} | {} | {symptom} | {cause} | {releases} | {fix} |", link(name, name)));

@@ -72,7 +72,7 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
     (
         Clause::ClusterIp,
         "every node captures what is sent to a service's cluster IP and port, and sends it to an endpoint",
-        "Virtual IPs and Service Proxies, \"iptables proxy mode\"",
+        "Virtual IPs and Service Proxies",
     ),
     (
         Clause::NodePort,
@@ -209,8 +209,7 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
     (
         Clause::EvenShares,
         "all endpoints that serve get the same share of new connections",
-        "ServiceSpec externalTrafficPolicy and internalTrafficPolicy; Virtual IPs and Service Proxies, \
-         \"iptables proxy mode\"",
+        "ServiceSpec externalTrafficPolicy and internalTrafficPolicy; Virtual IPs and Service Proxies",
     ),
     (
         Clause::Affinity,
@@ -232,7 +231,7 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
         Clause::MasqueradeExternal,
         "traffic to an external address with policy Cluster is masqueraded, so that replies return through the \
          same node",
-        "Virtual IPs and Service Proxies, \"iptables proxy mode\"; Using Source IP, \"Source IP for Services \
+        "Virtual IPs and Service Proxies; Using Source IP, \"Source IP for Services \
          with Type=NodePort\"",
     ),
     (

@@ -15,7 +15,7 @@ pub enum KnownBug {
     DropIsForwarded,
     /// Before 1.15, a node's own processes have no short cut with `externalTrafficPolicy: Local`.
     NoShortCutForNodes,
-    /// In nftables mode before 1.33, a node without endpoints drops what its own processes send to external and
+    /// In nftables mode before 1.33.6, a node without endpoints drops what its own processes send to external and
     /// load-balancer IPs by the short cut (kubernetes#131765).
     ShortCutDropped,
     /// Before 1.26, a connection to a node port at `::1` is translated and lost.

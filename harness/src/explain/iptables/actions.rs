@@ -12,7 +12,7 @@ pub(super) fn words(rule: &Rule) -> String {
     match target {
         Target::Jump(chain) => phrases::jumps(chain, role(chain)),
         Target::Goto(chain) => phrases::goes(chain, role(chain)),
-        Target::Accept => "accepts it: no further rule of this table sees it".to_owned(),
+        Target::Accept => "accepts it: the remaining rules of this table at this hook are skipped".to_owned(),
         Target::Drop => phrases::DROPS.to_owned(),
         Target::Return => phrases::RETURNS.to_owned(),
         Target::Reject(RejectWith::TcpReset) => phrases::RESETS.to_owned(),

@@ -48,7 +48,11 @@ const FORM: &str = "<form role=\"search\" aria-label=\"Tests\">\n\
 
 /// A bar of the tests by result.
 fn share(counts: &Counts) -> String {
-    let parts = [("ok", counts.ok - counts.flaky), ("flaky", counts.flaky), ("failed", counts.failed + counts.errors)];
+    let parts = [
+        ("ok", counts.ok - counts.flaky),
+        ("flaky", counts.flaky),
+        ("failed", counts.failed + counts.errors + counts.scenario_errors),
+    ];
     let part = |(class, number): (&str, usize)| format!("<i class=\"{class}\" style=\"flex:{number}\"></i>");
     let parts: String = parts.into_iter().filter(|(_, number)| *number > 0).map(part).collect();
     format!("<div class=\"share\" aria-hidden=\"true\">{parts}</div>\n")

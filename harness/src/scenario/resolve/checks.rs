@@ -83,7 +83,11 @@ pub(crate) fn nftables(scenario: &Scenario, at: At<'_>, findings: &mut Findings)
         for node in &state.nodes {
             for family in Family::ALL.into_iter().filter(|family| node.internal_ip(*family).is_some()) {
                 if let Err(error) = nftables::generate(state, node, family) {
-                    findings.wrong(at, error.to_string(), "Change the scenario, or set another `version` or `mode`.");
+                    let help = match error {
+                        nftables::Unsupported::Release(_) => "Set `version: \"1.30\"` or later, or `mode: iptables`.",
+                        _ => "Change the scenario, or set another `version` or `mode`.",
+                    };
+                    findings.wrong(at, error.to_string(), help);
                 }
             }
         }

@@ -88,10 +88,9 @@ pub(crate) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mu
         return findings.add(error);
     }
     let help = if written.alone() {
-        "svclab parses all rules before it installs any: use the format of iptables-save."
+        "Write the rule as iptables-save prints it: svclab parses all rules before it installs any."
     } else {
-        "Rules that stand before or after kube-proxy's are merged with them, so svclab must understand them: write them as \
-         iptables-save does."
+        "Write the rule as iptables-save prints it: svclab must parse rules that it merges with kube-proxy's."
     };
     match &written.parsed {
         Ok(Rules::Iptables(parsed)) => targets(written, parsed, findings),
@@ -104,6 +103,12 @@ pub(crate) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mu
 fn reject(written: &Written<'_>, errors: &[ParseError], help: &str, findings: &mut Findings) {
     for error in errors.iter().take(limits::ERRORS) {
         let ((line, column), message) = error.in_text();
+        let help = match error {
+            ParseError::Iptables(error) if error.is_missing_commit() => {
+                "Add `COMMIT` after the last rule of the table."
+            }
+            _ => help,
+        };
         findings.add(written.error(line, column, message).help(help));
     }
 }

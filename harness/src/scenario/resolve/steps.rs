@@ -272,7 +272,7 @@ impl<'a> Run<'_, '_, 'a> {
             ([], None, None, Some(time)) => self.wait(time, at.field("wait")),
             ([], None, None, None) if self.has_no_value(at) => {}
             _ => {
-                let message = "a step needs one of `apply`, `probe`, `during`, `wait`, `restart`, `stop`, `start`, `link`, `down` and `up`";
+                let message = "a step needs exactly one of `apply`, `probe`, `during`, `wait`, `restart`, `stop`, `start`, `link`, `down` or `up`";
                 self.findings.missing(at, message, "Use one step for each.");
             }
         }
@@ -286,7 +286,7 @@ impl<'a> Run<'_, '_, 'a> {
             [change] => self.change(change, at),
             [] if self.has_no_value(at) => None,
             _ => {
-                let message = "`during` needs one of `apply`, `restart`, `stop`, `start`, `link`, `down` and `up`";
+                let message = "`during` needs exactly one of `apply`, `restart`, `stop`, `start`, `link`, `down` or `up`";
                 self.findings.missing(at, message, "Add a change; each change needs a step of its own.");
                 None
             }
@@ -439,8 +439,13 @@ impl<'a> Run<'_, '_, 'a> {
         match times::time(raw, at, self.findings) {
             Some(time) if time <= LONGEST_PAUSE => self.steps.push(Step::Wait(time)),
             Some(_) => {
-                let message = format!("`{}` is longer than {} s", raw.0, LONGEST_PAUSE.as_secs());
-                self.findings.wrong(at, message, "Set a shorter timeout in the node's `sysctls`.");
+                let longest = LONGEST_PAUSE.as_secs();
+                let message = format!("`{}` is longer than {longest} s", raw.0);
+                let help = format!(
+                    "Use at most `{longest}s`; if the pause waits for a kernel timeout, shorten that timeout in the node's \
+                     `sysctls`."
+                );
+                self.findings.wrong(at, message, help);
             }
             None => {}
         }

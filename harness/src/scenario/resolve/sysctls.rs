@@ -87,7 +87,11 @@ fn check(name: &str, at: At<'_>, findings: &mut Findings) {
     };
     let Some(below) = name.strip_prefix("net.").filter(|name| name.split('.').all(is_word)) else {
         let message = format!("`{name}` is not a sysctl of a network namespace");
-        let help = "Use its dotted name, which starts with `net.`, for example `net.ipv4.ip_forward`.";
+        let help = if name.starts_with("net.") {
+            "Use its dotted name, for example `net.ipv4.ip_forward`."
+        } else {
+            "Omit it: only sysctls below `net.` exist per network namespace, for example `net.ipv4.ip_forward`."
+        };
         return findings.wrong(at.key(), message, help);
     };
     if OF_THE_MACHINE.contains(&below) {

@@ -140,7 +140,8 @@ pub(crate) struct RawProxy {
     pub(crate) masquerade_bit: Option<u8>,
     /// Short for iptables.localhostNodePorts.
     pub(crate) localhost_node_ports: Option<bool>,
-    /// Ranges of node addresses that serve node ports; `primary` for each node's first address. Default: all.
+    /// Ranges of node addresses that serve node ports; `primary` for each node's first address. Default: all in iptables
+    /// mode, `primary` in nftables mode.
     pub(crate) node_port_addresses: Option<Vec<String>>,
     /// Settings of conntrack.
     pub(crate) conntrack: RawConntrack,
@@ -189,7 +190,7 @@ pub(crate) struct RawConntrack {
     /// Whether packets outside of the TCP window are let through; then no rule drops INVALID ones. Default: false.
     pub(crate) tcp_be_liberal: Option<bool>,
     /// Whose clean-up follows a change of objects: true for that of `version`, another release in quotes, or false for none, as
-    /// where kube-proxy does not find the `conntrack` program. No field of a KubeProxyConfiguration. Default: true.
+    /// where kube-proxy up to 1.31 does not find the `conntrack` program. No field of a KubeProxyConfiguration. Default: true.
     pub(crate) cleanup: Option<RawCleanup>,
 }
 

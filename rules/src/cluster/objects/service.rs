@@ -111,7 +111,7 @@ fn affinity_seconds(checker: &mut Checker, spec: &core::ServiceSpec) -> Option<u
     let given = config.and_then(|client| client.timeout_seconds);
     if !by_client {
         if given.is_some() {
-            let help = "Set spec.sessionAffinity to ClientIP, or omit sessionAffinityConfig.";
+            let help = "Set `sessionAffinity` to ClientIP, or omit `sessionAffinityConfig`.";
             checker.reject("spec.sessionAffinityConfig", "is given, but sessionAffinity is None", help);
         }
         return None;

@@ -35,6 +35,17 @@ pub struct ParseError {
     pub message: String,
 }
 
+/// What the message of a table without its last line ends with.
+const MISSING_COMMIT: &str = " is missing `COMMIT`: iptables-restore would not load it";
+
+impl ParseError {
+    /// Whether it is that a table is missing its `COMMIT`.
+    #[doc(hidden)]
+    pub fn is_missing_commit(&self) -> bool {
+        self.message.ends_with(MISSING_COMMIT)
+    }
+}
+
 /// A rule set, and where its rules stood.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parsed {
@@ -200,9 +211,7 @@ impl<'a> Document<'a> {
     fn no_open_table(&self, column: usize) -> Result<(), Fault> {
         let Some(open) = self.table else { return Ok(()) };
         let name = self.rules.tables[open].name;
-        let message = format!(
-            "table `{name}` has no line `COMMIT` after its rules, so iptables-restore would load nothing of it"
-        );
+        let message = format!("table `{name}`{MISSING_COMMIT}");
         Err(Fault::new(column, message))
     }
 

@@ -177,19 +177,19 @@ fn path_to(
     cascade: &Cascade,
 ) -> Result<(Vantage, Frontend, SocketAddr), &'static str> {
     if cascade.has_affinity {
-        return Err("its clients stay with their endpoints, so that one client's flows show no shares");
+        return Err("its clients keep their endpoints, so one client cannot show the shares");
     }
     if !cascade.cases.is_empty() || !cascade.unknown.is_empty() {
         return Err("its shares depend on more than chance, or are not known");
     }
     if cascade.steps.iter().any(|step| step.endpoint.parse::<SocketAddr>().is_err()) {
-        return Err("it is not known where its rules lead to");
+        return Err("its destination is unknown");
     }
     let is_cluster_ip = |frontend: &&Frontend| {
         frontend.address.is_some_and(|own| state.services.iter().any(|service| service.cluster_ips.contains(&own)))
     };
-    let frontend = cascade.frontends.iter().find(is_cluster_ip).ok_or("no cluster IP leads to it")?;
-    let address = frontend.address.ok_or("no cluster IP leads to it")?;
+    let frontend = cascade.frontends.iter().find(is_cluster_ip).ok_or("it has no cluster IP")?;
+    let address = frontend.address.ok_or("it has no cluster IP")?;
     let family = Family::of(address);
     let is_endpoint = |pod: &Pod| {
         let own = |step: &svclab_rules::cascade::Step| step.endpoint.parse::<SocketAddr>().map(|at| at.ip()).ok();

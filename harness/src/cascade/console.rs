@@ -23,14 +23,14 @@ const LEAST_BAR: usize = 10;
 const HEADINGS: [(&str, bool); 8] = [
     ("rule", true),
     ("endpoint", false),
-    ("written", true),
+    ("probability", true),
     ("threshold", true),
     ("share", true),
     ("", false),
-    ("off even", true),
-    ("sum", true),
+    ("deviation", true),
+    ("cumulative", true),
 ];
-/// The columns that are left out first where the page is narrow: `threshold` and `sum`.
+/// The columns that are omitted first where the page is narrow: `threshold` and `cumulative`.
 const DISPENSABLE: [usize; 2] = [3, 7];
 
 /// Everything.

@@ -55,9 +55,9 @@ pub(super) fn title(cascade: &Cascade) -> String {
 /// What shares are of where rules remember clients, and whether those come back to their endpoint.
 pub(super) fn affinity(cascade: &Cascade) -> &'static str {
     if cascade.keeps_clients() {
-        "A client that was here before stays with its endpoint: shares are those of new clients."
+        "Returning clients keep their endpoint: shares are those of new clients."
     } else {
-        "Clients that were here before do not all go back to their endpoint: shares are those of new clients."
+        "Not all returning clients keep their endpoint: shares are those of new clients."
     }
 }
 

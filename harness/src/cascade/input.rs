@@ -77,7 +77,9 @@ fn of_evidence(evidence: &Evidence, file: &Path) -> Report {
         report.notes.extend(notes(node));
     }
     if report.is_part && report.form != Form::Listed {
-        report.notes.insert(0, "the text is a part of a rule set: what is not in it is not known".to_owned());
+        report
+            .notes
+            .insert(0, "the text is an excerpt of a rule set: rules that it does not show are unknown".to_owned());
     }
     report.notes.extend(report.rules_not_read.clone());
     let is_cut = |unread: &&Unread| nodes.iter().any(|node| node.cut == Some(unread.line) && node.file == unread.file);
@@ -106,7 +108,7 @@ fn notes(node: &NodeRules) -> Vec<String> {
         let grouped = crate::text::grouped(draws.ceil() as u64);
         notes.push(format!(
             "probabilities have {digits} digits here, so that the kernel's thresholds are known to ±{grouped} of 2^31 only; \
-             iptables-save has them whole"
+             iptables-save prints all digits"
         ));
     }
     if let Some(line) = node.cut {

@@ -131,18 +131,19 @@ fn accounts(cascade: &Cascade, tally: &Tally, elsewhere: &HashMap<String, u64>) 
     let sent = grouped(tally.sent);
     let mut faults = Vec::new();
     if tally.lost > 0 && cascade.left == Share::ZERO {
-        faults.push(format!("{} of {sent} flows not delivered", grouped(tally.lost)));
+        faults.push(format!("{} of {sent} flows were not delivered", grouped(tally.lost)));
     }
     if tally.doubled > 0 {
-        faults.push(format!("{} of {sent} flows came out more than once", grouped(tally.doubled)));
+        faults.push(format!("{} of {sent} flows were delivered more than once", grouped(tally.doubled)));
     }
     if tally.unattributed > 0 {
-        faults.push(format!("{} packets came out that belong to no flow", grouped(tally.unattributed)));
+        faults.push(format!("{} packets were delivered that belong to no flow", grouped(tally.unattributed)));
     }
     let mut elsewhere: Vec<_> = elsewhere.iter().collect();
     elsewhere.sort();
-    let words =
-        |(at, count): (&String, &u64)| format!("{} of {sent} flows came out at {at}, no endpoint", grouped(*count));
+    let words = |(at, count): (&String, &u64)| {
+        format!("{} of {sent} flows were delivered to {at}, which is not an endpoint", grouped(*count))
+    };
     faults.extend(elsewhere.into_iter().map(words));
     faults
 }
@@ -204,7 +205,7 @@ mod tests {
     #[rstest]
     #[case::biased(tally([20_000, 18_000, 18_000]), "10.0.0.1:80 got 20,000 of 56,000 flows")]
     #[case::lost(Tally { lost: 1, ..tally([18_500, 18_610, 18_421]) }, "1 of 55,531 flows not delivered")]
-    #[case::doubled(Tally { doubled: 2, ..tally([18_500, 18_610, 18_421]) }, "2 of 55,531 flows came out more than once")]
+    #[case::doubled(Tally { doubled: 2, ..tally([18_500, 18_610, 18_421]) }, "2 of 55,531 flows were delivered more than once")]
     #[case::of_no_flow(Tally { unattributed: 3, ..tally([18_500, 18_610, 18_421]) }, "3 packets came out that belong to no flow")]
     #[case::nothing(tally([0, 0, 0]), "no flow was counted")]
     fn what_is_wrong_is_reported(#[case] tally: Tally, #[case] said: &str) {

@@ -114,7 +114,7 @@ fn a_part_of_a_table_is_read_and_said_to_be_one() {
     let report = report(&format!("$ iptables-save | grep foo\n{}\n$\n", part.join("\n")));
     assert_eq!(report.cascades.len(), 1);
     assert_eq!((report.cascades[0].steps.len(), report.defects()), (3, 0));
-    assert_eq!(report.notes, ["the text is a part of a rule set: what is not in it is not known"]);
+    assert_eq!(report.notes, ["the text is an excerpt of a rule set: rules that it does not show are unknown"]);
 }
 
 /// As in seed 002: two listings and their prompts, joined into one line.

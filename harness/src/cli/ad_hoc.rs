@@ -65,7 +65,7 @@ pub(super) fn check_path(wanted: NonZeroUsize, explanation: &Explanation, consol
     if wanted.get() <= paths.max(1) {
         return Ok(());
     }
-    console.complain(format!("there is no path {wanted}: rules leave {} open", counted(paths, "path")));
+    console.complain(format!("there is no path {wanted}: the rules allow {}", counted(paths, "path")));
     console.complain("help: Choose a smaller `--path`; without it the first path is taken.");
     Err(Exit::Input)
 }

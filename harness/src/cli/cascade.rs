@@ -37,7 +37,7 @@ pub(crate) struct Args {
     /// With a scenario: the node whose rules are examined [default: the first]
     #[arg(long, value_name = "NAME")]
     node: Option<String>,
-    /// With a scenario: the state after N changes by its steps: `apply`, `restart`, `stop`, `start`.
+    /// With a scenario: the cluster state after the first N changing steps: `apply`, `restart`, `stop`, `start`.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = index)]
     step: usize,
     /// With a scenario: send N new flows through each cascade in a lab. `auto` sends as many as it takes to detect a deviation
@@ -114,11 +114,11 @@ fn chosen(mut report: Report, args: &Args) -> Result<Report, Failure> {
 fn infer(args: &Args, evidence: &Evidence, file: &Path) -> Result<Report, Failure> {
     if args.sample.is_some() {
         let help = "Write a scenario, with the rules in it under `rules:`.";
-        return Err(Failure::new("rules alone have no pods that packets could be sent to", help));
+        return Err(Failure::new("saved rules have no pods to send packets to", help));
     }
     if args.node.is_some() || args.step > 0 {
-        let help = "Leave `--node` and `--step` out.";
-        return Err(Failure::new("rules are of one node at one time: only a scenario has several", help));
+        let help = "Omit them.";
+        return Err(Failure::new("`--node` and `--step` need a scenario", help));
     }
     chosen(cascade::input::read(evidence, file)?, args)
 }
@@ -133,7 +133,7 @@ fn of_scenario(args: &Args, text: &str, file: &Path, console: &Console) -> Resul
     let node = node(args.node.as_deref(), state, console)?;
     let report = cascade::input::of_scenario(&scenario, state, node).map_err(|error| impossible(&error))?;
     if report.cascades.is_empty() {
-        let message = format!("no service has an endpoint by the rules of node {}", node.name);
+        let message = format!("the rules of node {} have no service with endpoints", node.name);
         return Err(Failure::new(message, "Choose another `--node` or `--step`, or give a service endpoints."));
     }
     let mut report = chosen(report, args)?;

@@ -19,7 +19,7 @@ use svclab::text::{counted, path_text, printable};
 /// Find the errors of scenarios, without running them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Scenario files, or folders to look for them in.
+    /// Scenario files, or folders of them.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]

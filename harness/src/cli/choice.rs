@@ -46,10 +46,10 @@ impl ChoiceArgs {
             format!("the tag {}", tags.join(" or "))
         };
         let with = Some(format!("has {}", tags(&wanted))).filter(|_| !wanted.is_empty());
-        let without = Some(format!("is without {}", tags(&unwanted))).filter(|_| !unwanted.is_empty());
+        let without = Some(format!("lacks {}", tags(&unwanted))).filter(|_| !unwanted.is_empty());
         let conditions: Vec<String> = by_name.into_iter().chain(with).chain(without).collect();
         console.complain(format!(
-            "no test is selected: of {}, none {}\nhelp: `svclab run --list` prints the tests with their tags.",
+            "no test is selected: none of {} {}\nhelp: `svclab run --list` prints the tests with their tags.",
             counted(tests, "test"),
             conditions.join(" and ")
         ));

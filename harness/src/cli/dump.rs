@@ -83,7 +83,7 @@ fn unrecognised(evidence: &Evidence) -> Failure {
         return Failure::new(message, "Unpack it and pass the text files in it.");
     }
     let help = "Pass the output of iptables-save, iptables -L, nft list ruleset or kubectl, or a text that quotes it.";
-    Failure::new("nothing in the input is recognised", help)
+    Failure::new("no known format found in the input", help)
 }
 
 /// Rejects an output that would overwrite an input.

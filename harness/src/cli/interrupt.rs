@@ -23,7 +23,7 @@ pub(crate) fn exit_on_signals() -> Result<(), Trouble> {
     }
     let wait = move || {
         if let Ok(signal) = signals.wait() {
-            let _ = writeln!(std::io::stderr(), "\ninterrupted: no verdict; the labs are gone, nothing is left behind");
+            let _ = writeln!(std::io::stderr(), "\ninterrupted: no verdict; the labs have been removed");
             std::process::exit(128 + signal as i32);
         }
     };

@@ -21,8 +21,8 @@ pub(super) const KUBE_PROXY: &str = "kube_proxy";
 /// Options of commands whose rules a program can write.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct ProxyArgs {
-    /// Let this kube-proxy write the rules of all nodes: it runs on each of them, and watches an API server with the scenario's objects.
-    /// Scenarios about another release are not applicable.
+    /// Run this kube-proxy on all nodes, instead of generating their rules: it watches an API server with the scenario's objects.
+    /// Scenarios for another release are skipped as not applicable.
     ///
     /// NAME=PATH is the program of nodes that have `proxy: {program: NAME}`. Give the option several times for several programs.
     #[arg(long, value_name = "[NAME=]PATH")]
@@ -31,7 +31,7 @@ pub(super) struct ProxyArgs {
     /// `{config}` (a KubeProxyConfiguration) and `{node}` are replaced.
     #[arg(long, value_name = "COMMAND")]
     proxy_command: Option<String>,
-    /// The time that a program may take to write the rules of new objects, and to print its release
+    /// Timeout for each sync of a program, and for `--version`
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     sync_timeout: Duration,
 }

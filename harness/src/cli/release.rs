@@ -28,7 +28,7 @@ pub(super) fn proxy(text: &str) -> Result<Proxy, String> {
         None => match (mode(text), version(text)) {
             (Ok(mode), _) => Ok(Proxy { version: None, mode: Some(mode) }),
             (Err(_), Ok(version)) => Ok(Proxy { version: Some(version), mode: None }),
-            (Err(_), Err(unknown)) => Err(format!("{unknown}; nor is it a mode: those are `iptables` and `nftables`")),
+            (Err(_), Err(unknown)) => Err(format!("{unknown}, and not a mode (`iptables` or `nftables`)")),
         },
     }
 }

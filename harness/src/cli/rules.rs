@@ -212,7 +212,10 @@ impl<'a> Subject<'a> {
             (Some(path), Some(Some(saved)), false) => Ok(Self { path, saved: Some(saved) }),
             (Some(_), Some(Some(_)), true) => {
                 let help = "Remove FILE to compare the program's rules with the generated ones, or the program to compare FILE.";
-                Err(Failure::new("--diff FILE and a program are both given, and one is compared", help))
+                Err(Failure::new(
+                    "`--diff FILE` and a program (`--kube-proxy`, `--proxy-command`) are mutually exclusive",
+                    help,
+                ))
             }
             (Some(_), Some(None), false) => {
                 let help = "Name a file with saved rules, or a program with --kube-proxy.";
@@ -220,7 +223,7 @@ impl<'a> Subject<'a> {
             }
             (None, ..) => {
                 let help = "Name a scenario or Kubernetes objects: `svclab rules PATH --diff FILE`.";
-                Err(Failure::new("there is no PATH to generate rules from", help))
+                Err(Failure::new("missing PATH: rules are generated from a scenario or objects", help))
             }
         }
     }
@@ -314,7 +317,7 @@ fn assume_cidrs(cluster: &mut Cluster, console: &Console) {
     if !console.quiet && !cidrs.is_empty() {
         let cidrs = cidrs.join(",");
         console.complain(format!(
-            "note: clusterCIDR {cidrs} is assumed, by the nodes' pod ranges; --proxy-config names another"
+            "note: clusterCIDR {cidrs} is assumed from the nodes' pod ranges; override it with --proxy-config"
         ));
     }
 }

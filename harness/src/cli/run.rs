@@ -23,7 +23,7 @@ use svclab::text::{path_text, printable, reason};
 /// Run the tests of scenarios: build labs of network namespaces, send packets, compare with expectations.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Scenario files, or folders that contain them.
+    /// Scenario files, or folders of them.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]

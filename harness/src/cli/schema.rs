@@ -13,14 +13,14 @@ use svclab::{cascade, diff, evidence, explain, lint, mutate, report, scenario, v
 /// Print the JSON Schema of scenario files (for editors) or of a command's JSON output.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The documents.
+    /// What to print the schema of.
     #[arg(value_enum, default_value = "scenario")]
-    of: Of,
+    kind: Kind,
 }
 
 /// Documents that have a schema.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Of {
+enum Kind {
     /// Scenario files.
     Scenario,
     /// `svclab run --report json=FILE`.
@@ -45,17 +45,17 @@ enum Of {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
-    let schema = match args.of {
-        Of::Scenario => scenario::schema(),
-        Of::Run => written::<report::json::Run<'_>>("run"),
-        Of::Verify => written::<verify::json::Document<'_>>("verify"),
-        Of::Mutate => written::<mutate::json::Document<'_>>("mutate"),
-        Of::Explain => written::<explain::Explanation>("explain"),
-        Of::Diff => written::<diff::json::Document<'_>>("diff"),
-        Of::DiffReleases => written::<diff::json::Steps<'_>>("diff --each-release"),
-        Of::Cascade => written::<cascade::json::Document<'_>>("cascade"),
-        Of::DumpShow => plain::<evidence::json::Document<'_>>("dump show"),
-        Of::DumpLint => plain::<lint::json::Document<'_>>("dump lint"),
+    let schema = match args.kind {
+        Kind::Scenario => scenario::schema(),
+        Kind::Run => written::<report::json::Run<'_>>("run"),
+        Kind::Verify => written::<verify::json::Document<'_>>("verify"),
+        Kind::Mutate => written::<mutate::json::Document<'_>>("mutate"),
+        Kind::Explain => written::<explain::Explanation>("explain"),
+        Kind::Diff => written::<diff::json::Document<'_>>("diff"),
+        Kind::DiffReleases => written::<diff::json::Steps<'_>>("diff --each-release"),
+        Kind::Cascade => written::<cascade::json::Document<'_>>("cascade"),
+        Kind::DumpShow => plain::<evidence::json::Document<'_>>("dump show"),
+        Kind::DumpLint => plain::<lint::json::Document<'_>>("dump lint"),
     };
     console.text(format_args!("{schema:#}\n"));
     Exit::Held

@@ -56,12 +56,12 @@ fn variable(arg: &Arg, command: Option<&str>) -> Option<String> {
 /// An option with its environment variable. One that is set but empty counts as unset, since CI systems set them so.
 fn from_environment(arg: Arg, command: Option<&str>) -> Arg {
     let Some(name) = variable(&arg, command) else { return arg };
-    if env::var_os(&name).is_none_or(|value| value.is_empty()) {
+    if env::var_os(&name).is_some_and(|value| value.is_empty()) {
         return arg;
     }
     let is_switch = matches!(arg.get_action(), ArgAction::SetTrue);
     let arg = if is_switch { arg.value_parser(BoolishValueParser::new()) } else { arg };
-    arg.env(name).hide_env(true)
+    arg.env(name).hide_env_values(true)
 }
 
 /// The file: in the working directory, or the nearest above it in the same repository.

@@ -103,5 +103,5 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
 pub(super) fn selects_something(options: &Options, scenarios: &[Scenario]) -> Result<(), Failure> {
     let Some((option, value)) = options.selects_nothing(scenarios) else { return Ok(()) };
     let message = format!("`{option} {}` selects no packet of the input", one_line(value));
-    Err(Failure::new(message, "Name it as `svclab verify` without this option does in its output."))
+    Err(Failure::new(message, "Use a name from the output of `svclab verify` without this option."))
 }

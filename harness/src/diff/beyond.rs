@@ -64,10 +64,10 @@ pub(super) fn firewall(
         return Ok(None);
     }
     let details = found.into_iter().map(|([was, is], (nodes, number))| {
-        format!("{} on {}: was {was}, is {is}", counted(number, "class"), counted(nodes.len(), "node"))
+        format!("{} on {}: before {was}, after {is}", counted(number, "class"), counted(nodes.len(), "node"))
     });
     let is_other_mode = sides[0].scenario.cluster.proxy.mode != sides[1].scenario.cluster.proxy.mode;
-    let what = "a firewall of a node that drops by default, if there is one, sees other packets".to_owned();
+    let what = "a default-drop firewall on a node, if any, would see different packets".to_owned();
     let rest = is_cut.then(|| "not all classes were compared".to_owned());
     let details = details.chain(rest).collect();
     Ok(Some(Note { code: "firewall", what, details, known: is_other_mode.then_some(FIREWALL) }))

@@ -175,7 +175,7 @@ impl fmt::Display for Fate {
                 f.write_str(if has_no_listener { " (no listener)" } else { "" })
             }
             Self::DroppedOnNode => f.write_str("dropped on the node"),
-            Self::DroppedOnPod => f.write_str("dropped on a pod"),
+            Self::DroppedOnPod => f.write_str("dropped in a pod"),
             Self::DroppedOnHost => f.write_str("dropped on a host"),
             Self::LostOnUnderlay => f.write_str("lost on the underlay"),
             Self::DroppedByFirewall => f.write_str("dropped by the firewall"),

@@ -38,7 +38,7 @@ pub struct Document<'a> {
     complete: bool,
     /// The rules that svclab does not model and that packets reach.
     unknown: Vec<Unknown<'a>>,
-    /// The rules of the inputs that are not part of the clusters, in words: what they do is not known.
+    /// The rules of the inputs that are not part of the clusters, in words: their effect is unknown.
     left_out_rules: &'a [String],
     /// The vantage points that only one side has.
     not_compared: &'a [String],

@@ -157,7 +157,7 @@ const TABLE: &[Row] = &[
         fits: ANY,
         known: Known {
             code: "1.18.4-loopback-addresses-from-outside",
-            what: "packets to 127.0.0.0/8 that come from elsewhere are dropped (CVE-2020-8558)",
+            what: "packets to 127.0.0.0/8 that arrive from another host are dropped (CVE-2020-8558)",
             document: "https://github.com/kubernetes/kubernetes/issues/92315",
         },
     },
@@ -175,7 +175,7 @@ const TABLE: &[Row] = &[
         fits: Fits { to: &[Target::ExternalIp], ..ANY },
         known: Known {
             code: "1.21-external-ips-inside",
-            what: "external IPs are served to pods and processes of nodes as well; before, the network decides where such a packet goes",
+            what: "external IPs are served to pods and processes of nodes as well; before, such packets are routed normally",
             document: "https://github.com/kubernetes/kubernetes/pull/96296",
         },
     },
@@ -193,7 +193,7 @@ const TABLE: &[Row] = &[
         fits: Fits { to: &[Target::Node, Target::Elsewhere], ..ANY },
         known: Known {
             code: "1.21-health-checks-accepted",
-            what: "rules for health checks stand before those of the kubelet: packets to loopback addresses from elsewhere may pass them",
+            what: "rules for health checks come before those of the kubelet: packets to loopback addresses from another host may pass them",
             document: "https://github.com/kubernetes/kubernetes/pull/97824",
         },
     },
@@ -202,7 +202,7 @@ const TABLE: &[Row] = &[
         fits: with(&[Trait::InternalLocal]),
         known: Known {
             code: "1.22-internal-traffic-policy",
-            what: "internalTrafficPolicy counts",
+            what: "internalTrafficPolicy is honoured",
             document: kep!("2086-service-internal-traffic-policy"),
         },
     },
@@ -220,7 +220,7 @@ const TABLE: &[Row] = &[
         fits: with(&[Trait::Hints]),
         known: Known {
             code: "1.24-topology-hints",
-            what: "zone hints count where the annotation topology-aware-hints asks for them",
+            what: "zone hints are honoured if the annotation topology-aware-hints requests them",
             document: kep!("2433-topology-aware-hints"),
         },
     },
@@ -238,7 +238,7 @@ const TABLE: &[Row] = &[
         fits: with(&[Trait::SourceRanges]),
         known: Known {
             code: "1.24-source-ranges-are-marked",
-            what: "what loadBalancerSourceRanges exclude is only marked, and is forwarded where it does not end on the node (until 1.25)",
+            what: "what loadBalancerSourceRanges exclude is only marked, and is forwarded if it is not for the node (until 1.25)",
             document: "scenarios/releases/1.24-source-ranges.yaml",
         },
     },
@@ -247,7 +247,7 @@ const TABLE: &[Row] = &[
         fits: with(&[Trait::SourceRanges]),
         known: Known {
             code: "1.25-source-ranges-are-dropped",
-            what: "what loadBalancerSourceRanges exclude is dropped wherever it goes",
+            what: "what loadBalancerSourceRanges exclude is dropped, whatever its destination",
             document: "scenarios/releases/1.25-source-ranges.yaml",
         },
     },
@@ -256,7 +256,7 @@ const TABLE: &[Row] = &[
         fits: with(&[Trait::InternalLocal, Trait::ExternalLocal]),
         known: Known {
             code: "1.25-no-local-endpoints",
-            what: "what finds no local endpoint under a policy Local is dropped wherever it goes; before, it is only marked",
+            what: "packets without a local endpoint under policy Local are dropped, whatever their destination; before, they are only marked",
             document: "https://github.com/kubernetes/kubernetes/pull/110290",
         },
     },
@@ -265,7 +265,7 @@ const TABLE: &[Row] = &[
         fits: with(&[Trait::Terminating]),
         known: Known {
             code: "1.26-terminating-endpoints",
-            what: "endpoints that terminate serve where no ready one is left",
+            what: "terminating endpoints serve if no endpoint is ready",
             document: kep!("1669-proxy-terminating-endpoints"),
         },
     },
@@ -274,7 +274,7 @@ const TABLE: &[Row] = &[
         fits: Fits { to: &[Target::LoopbackNodePort], ..ANY },
         known: Known {
             code: "1.26-node-ports-at-loopback",
-            what: "loopback addresses that cannot work have no node ports: ::1, and 127.0.0.0/8 without localhostNodePorts",
+            what: "node ports are not served on loopback addresses that cannot work: ::1, and 127.0.0.0/8 without localhostNodePorts",
             document: "https://github.com/kubernetes/kubernetes/pull/108250",
         },
     },
@@ -283,7 +283,7 @@ const TABLE: &[Row] = &[
         fits: with(&[Trait::Hints]),
         known: Known {
             code: "1.27-topology-mode",
-            what: "the annotation topology-mode asks for zone hints, with any value but Disabled",
+            what: "the annotation topology-mode requests zone hints, with any value but Disabled",
             document: kep!("2433-topology-aware-hints"),
         },
     },
@@ -292,7 +292,7 @@ const TABLE: &[Row] = &[
         fits: ANY,
         known: Known {
             code: "1.27-own-firewall-chain",
-            what: "kube-proxy writes KUBE-FIREWALL itself, and before its other rules: packets to loopback addresses from elsewhere are dropped \
+            what: "kube-proxy writes KUBE-FIREWALL itself, and before its other rules: packets to loopback addresses from another host are dropped \
                earlier than by the kubelet's rules",
             document: kep!("3178-iptables-cleanup"),
         },
@@ -311,7 +311,7 @@ const TABLE: &[Row] = &[
         fits: Fits { to: &[Target::ExternalIp], with: &[Trait::ExternalLocal], ..ANY },
         known: Known {
             code: "1.29-external-policy-of-external-ips",
-            what: "externalTrafficPolicy counts for services that have only external IPs",
+            what: "externalTrafficPolicy is honoured for services that have only external IPs",
             document: "https://github.com/kubernetes/kubernetes/pull/119150",
         },
     },
@@ -329,7 +329,7 @@ const TABLE: &[Row] = &[
         fits: with(&[Trait::Hints]),
         known: Known {
             code: "1.31-hints-without-annotation",
-            what: "hints count without an annotation (trafficDistribution)",
+            what: "hints are honoured without an annotation (trafficDistribution)",
             document: kep!("4444-service-traffic-distribution"),
         },
     },
@@ -347,8 +347,7 @@ const TABLE: &[Row] = &[
         fits: ANY,
         known: Known {
             code: "1.33.6-checks-behind-translation",
-            what: "nftables mode checks for endpoints where destinations are translated: the node's own packets take the short cut of policy \
-               Local",
+            what: "nftables mode checks for endpoints where destinations are translated: the node's own packets bypass policy Local",
             document: "scenarios/releases/1.33.5-policy-local-nftables.yaml",
         },
     },
@@ -366,7 +365,7 @@ const TABLE: &[Row] = &[
         fits: with(&[Trait::SourceRanges]),
         known: Known {
             code: "1.34-source-range-of-everyone",
-            what: "a source range of length 0 stands for no source ranges",
+            what: "a source range of length 0 means no restriction",
             document: "scenarios/releases/1.34-source-range-of-everyone.yaml",
         },
     },
@@ -375,7 +374,7 @@ const TABLE: &[Row] = &[
         fits: with(&[Trait::Repeated]),
         known: Known {
             code: "1.36-running-endpoint-first",
-            what: "of several entries with one address, one that does not terminate counts; before, a local one",
+            what: "of several entries with one address, a non-terminating entry wins; before, the local one",
             document: "https://github.com/kubernetes/kubernetes/pull/135593",
         },
     },

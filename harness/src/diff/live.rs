@@ -67,13 +67,13 @@ fn why_alike(change: &Change) -> &'static str {
         aspects.into_iter().any(|aspect| wanted.contains(aspect))
     };
     if is_about(&[Aspect::FewerEndpoints, Aspect::MoreEndpoints, Aspect::OtherEndpoints, Aspect::Shares]) {
-        "alike: one packet gets one endpoint, and does not show which others there are"
+        "no difference: one packet reaches one endpoint, and does not show which others there are"
     } else if is_about(&[Aspect::Place]) {
-        "alike: the sender does not see which machine did it"
+        "no difference: the sender does not see which machine did it"
     } else if is_about(&[Aspect::SourcePort]) {
-        "alike, although a difference was predicted: the kernel may choose the same source port"
+        "no difference, although one was predicted: the kernel may choose the same source port"
     } else {
-        "alike, although a difference was predicted"
+        "no difference, although one was predicted"
     }
 }
 

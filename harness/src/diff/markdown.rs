@@ -37,14 +37,14 @@ fn examples(diff: &Diff) -> String {
         let Some(example) = &change.example else { continue };
         let _ = writeln!(out, "{}\n  {}", change.id(), example.words());
         for (label, outcomes, rule) in
-            [("was", &example.was, &example.rules[0]), ("is ", &example.is, &example.rules[1])]
+            [("before", &example.was, &example.rules[0]), ("after ", &example.is, &example.rules[1])]
         {
             outcomes.iter().for_each(|outcome| _ = writeln!(out, "  {label}  {outcome}"));
-            rule.iter().for_each(|rule| _ = writeln!(out, "       by {rule}"));
+            rule.iter().for_each(|rule| _ = writeln!(out, "          rule {rule}"));
         }
         if let Some(Live::Sent(sent)) = &change.live {
             let alike = sent.alike.map(|why| format!("; {why}")).unwrap_or_default();
-            let _ = writeln!(out, "  kernel: was {}; is {}{alike}", sent.seen[0], sent.seen[1]);
+            let _ = writeln!(out, "  kernel: before: {}; after: {}{alike}", sent.seen[0], sent.seen[1]);
         }
     }
     // A fence that the text cannot end.

@@ -70,7 +70,7 @@ pub struct Diff {
     pub classes: usize,
     /// Rules that svclab does not model and that packets reach, with the number of classes that depend on them.
     pub unknown: Vec<(String, usize)>,
-    /// Rules of the inputs that are not part of the clusters, in words: what they do is not known.
+    /// Rules of the inputs that are not part of the clusters, in words: their effect is unknown.
     pub left_out_rules: Vec<String>,
     /// Vantage points that only one side has.
     pub not_compared: Vec<String>,
@@ -110,18 +110,18 @@ impl Diff {
             (false, false) => format!("nothing else is known to change: {compared} compared"),
         }];
         if self.is_cut {
-            lines = vec![format!("incomplete: only {compared} compared, for there are more than --max-classes")];
+            lines = vec![format!("incomplete: only {compared} compared (--max-classes reached)")];
         }
         lines.extend(
             self.unknown
                 .iter()
-                .map(|(rule, classes)| format!("unknown for {} of packets: {rule}", counted(*classes, "class"))),
+                .map(|(rule, classes)| format!("effect unknown for {} of packets: {rule}", counted(*classes, "class"))),
         );
         lines.extend(self.left_out_rules.iter().map(|words| format!("not compared: {words}")));
         if !self.not_compared.is_empty() {
-            lines.push(format!("not compared, for only one side has it: {}", self.not_compared.join(", ")));
+            lines.push(format!("not compared, exists on one side only: {}", self.not_compared.join(", ")));
         }
-        lines.extend(self.unused.iter().map(|id| format!("accepted, but does not occur: {id}")));
+        lines.extend(self.unused.iter().map(|id| format!("accepted, but not found: {id}")));
         lines
     }
 }

@@ -130,7 +130,7 @@ fn sysctls([before, after]: [&Topology; 2]) -> Option<Note> {
         for name in names {
             let [was, is] = values.each_ref().map(|values| values.get(name).copied().unwrap_or("not set"));
             if was != is {
-                *found.entry(format!("net.{name}: was {was}, is {is}")).or_default() += 1;
+                *found.entry(format!("net.{name}: before {was}, after {is}")).or_default() += 1;
             }
         }
     }

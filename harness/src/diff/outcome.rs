@@ -2,9 +2,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use svclab_rules::walk::{Packet, Share};
+use svclab_rules::walk::Packet;
 
-use crate::predict::{PredictedBranch, PredictedOutcome, PredictedReply, Prediction};
+use crate::predict::{PredictedOutcome, PredictedReply, Prediction};
 use crate::scenario::RejectKind;
 
 /// By how much a share may differ: probabilities are written with ten digits in iptables mode, and `numgen` has none.
@@ -88,19 +88,11 @@ fn shares<'p>(
 /// How many outcomes are listed.
 const MAX_LISTED: usize = 4;
 
-fn branch_words(branch: &PredictedBranch) -> String {
-    if branch.share == Share::ONE {
-        branch.outcome.to_string()
-    } else {
-        format!("{}: {}", branch.share, branch.outcome)
-    }
-}
-
 /// What becomes of one packet, each outcome with its share.
 pub(super) fn words(prediction: Option<&Prediction>) -> Vec<String> {
-    let Some(prediction) = prediction else { return vec!["no address is fit to send it from".to_owned()] };
+    let Some(prediction) = prediction else { return vec!["no usable source address".to_owned()] };
     let all = &prediction.branches;
-    let mut words: Vec<String> = all.iter().take(MAX_LISTED).map(branch_words).collect();
+    let mut words: Vec<String> = all.iter().take(MAX_LISTED).map(ToString::to_string).collect();
     if let Some(more) = all.len().checked_sub(MAX_LISTED + 1) {
         words.push(format!("and {} more", more + 1));
     }

@@ -61,7 +61,7 @@ fn answer(diff: &Diff) -> String {
 }
 
 /// The width of a label with its indent.
-const LABEL: usize = 10;
+const LABEL: usize = 11;
 
 /// Adds a line of a change behind its label.
 fn line(page: &mut Page, label: &str, text: impl std::fmt::Display) {
@@ -77,7 +77,7 @@ fn show(page: &mut Page, change: &Change) {
         (None, Gravity::Gained) => (BAD, "GAINED"),
     };
     page.labelled(0, format!("{}  ", page.paint(style, mark)), targets(change));
-    line(page, "who", who(change));
+    line(page, "affects", who(change));
     show_outcomes(page, change);
     if let Some(known) = change.known {
         line(page, "why", known.what);
@@ -86,7 +86,7 @@ fn show(page: &mut Page, change: &Change) {
         line(page, "since", since);
     }
     for again in &change.then {
-        let what = again.known.map_or("changed once more", |known| known.what);
+        let what = again.known.map_or("changed again", |known| known.what);
         line(page, "then", format!("{}: {what} ({})", again.since, counted(again.classes, "class")));
     }
     if let Some(reason) = change.accepted.as_ref().filter(|reason| !reason.is_empty()) {
@@ -107,7 +107,7 @@ fn show_live(page: &mut Page, live: &Live) {
         Live::NotSent(why) => return line(page, "kernel", format!("not sent: {why}")),
     };
     for (label, seen, is_predicted) in
-        [("kernel  was  ", &seen[0], is_predicted[0]), ("        is   ", &seen[1], is_predicted[1])]
+        [("kernel  before  ", &seen[0], is_predicted[0]), ("        after   ", &seen[1], is_predicted[1])]
     {
         let doubt = if is_predicted { String::new() } else { page.paint(BAD, "  NOT AS PREDICTED") };
         page.labelled(2, label, format!("{seen}{doubt}"));
@@ -122,7 +122,8 @@ fn show_outcomes(page: &mut Page, change: &Change) {
     let rules = change.example.as_ref().map(|example| example.rules.each_ref().map(Option::as_deref));
     let rules = rules.unwrap_or_default();
     if let [OutcomeChange { contrast, .. }] = change.outcomes.as_slice() {
-        for (label, words, rule) in [("was", contrast.was.to_string(), rules[0]), ("is", contrast.is_words(), rules[1])]
+        for (label, words, rule) in
+            [("before", contrast.was.to_string(), rules[0]), ("after", contrast.is_words(), rules[1])]
         {
             line(page, label, words);
             show_rule(page, rule);
@@ -132,7 +133,7 @@ fn show_outcomes(page: &mut Page, change: &Change) {
     let (lines, more) = outcome_lines(&change.outcomes);
     for (number, OutcomeChange { contrast, classes }) in lines.iter().enumerate() {
         let words = format!("{} → {} ({})", contrast.was, contrast.is_words(), counted(*classes, "class"));
-        line(page, if number == 0 { "was→is" } else { "" }, words);
+        line(page, if number == 0 { "change" } else { "" }, words);
     }
     if more > 0 {
         let ways = counted(change.outcomes.len() - lines.len(), "more way");
@@ -141,16 +142,16 @@ fn show_outcomes(page: &mut Page, change: &Change) {
     if rules[0] == rules[1] {
         return show_rule(page, rules[0]);
     }
-    for (word, rule) in [("was ", rules[0]), ("is  ", rules[1])] {
+    for (label, rule) in [("rule before  ", rules[0]), ("rule after   ", rules[1])] {
         if let Some(rule) = rule {
-            page.labelled(LABEL, page.paint(FAINT, format!("{word}by  ")), rule);
+            page.labelled(LABEL, page.paint(FAINT, label), rule);
         }
     }
 }
 
 fn show_rule(page: &mut Page, rule: Option<&str>) {
     if let Some(rule) = rule {
-        page.labelled(LABEL, page.paint(FAINT, "by  "), rule);
+        page.labelled(LABEL, page.paint(FAINT, "rule  "), rule);
     }
 }
 
@@ -161,9 +162,9 @@ fn show_example(page: &mut Page, example: &Example) {
         return;
     }
     page.labelled(LABEL, "all  ", &example.class);
-    for (label, outcomes) in [("was  ", &example.was), ("is   ", &example.is)] {
+    for (label, outcomes) in [("before  ", &example.was), ("after   ", &example.is)] {
         for (position, outcome) in outcomes.iter().enumerate() {
-            page.labelled(LABEL, if position == 0 { label } else { "     " }, outcome);
+            page.labelled(LABEL, if position == 0 { label } else { "        " }, outcome);
         }
     }
 }

@@ -298,7 +298,7 @@ impl Evidence {
         let file = first.file.as_ref().map(|file| format!("{file}:")).unwrap_or_default();
         let lines = counted(all.count() + 1, "line");
         Some(format!(
-            "{lines} of rules not read, first {file}{} ({}): what they do is not known",
+            "{lines} of rules not read, first {file}{} ({}): their effect is unknown",
             first.line, first.reason
         ))
     }

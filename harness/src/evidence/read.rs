@@ -72,7 +72,7 @@ impl Source {
     fn of(command: Command, line: &Line<'_>) -> Self {
         let filtered = match command.filter() {
             Filter::Unknown(why) => {
-                let reason = format!("any rule may be left out of what this prints: {why}");
+                let reason = format!("this command may hide any rule: {why}");
                 Some(Unread { file: None, line: line.number, text: line.raw.to_owned(), reason })
             }
             _ => None,
@@ -101,7 +101,7 @@ impl Reader {
             self.source = Some(Source::of(command, line));
             self.is_adjacent = false;
             if has_output {
-                return self.unread(line, "the output stands on the line of its command");
+                return self.unread(line, "the output starts on the line of its command");
             }
             return self.prose(line);
         }
@@ -159,7 +159,7 @@ impl Reader {
         let text = line.text.trim();
         let reason = if looks_like_evidence(text) {
             if is_of_iptables_nft(text) {
-                "it is a rule of iptables as nft shows it, without what nft does not know: `iptables-save` prints it whole"
+                "it is a rule of iptables as nft shows it, without the matches that nft cannot show: `iptables-save` prints them"
             } else {
                 "it looks like rules or output, but cannot be read by itself"
             }

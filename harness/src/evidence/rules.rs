@@ -140,7 +140,7 @@ pub fn not_judged(evidence: &Evidence, sets: &[NodeRules]) -> Option<String> {
 
 /// What is said of another rule set.
 pub(crate) fn words_of_other(other: &NodeRules) -> String {
-    format!("the rules from {} are another rule set of the same text: what they do is not known", other.place())
+    format!("the rules from {} are another rule set of the same text: their effect is unknown", other.place())
 }
 
 /// Adds rules of iptables to those that they belong to.

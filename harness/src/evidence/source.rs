@@ -156,7 +156,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 fn inside(name: &Path) -> Result<String, String> {
     let shown = printable(name).to_string();
     let is_inside = name.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    if is_inside { Ok(shown) } else { Err(format!("it names a path outside of itself: {shown}")) }
+    if is_inside { Ok(shown) } else { Err(format!("it contains a path that escapes the archive: {shown}")) }
 }
 
 fn tar(file: impl Read, all: &mut Collected<'_, '_>) -> Result<(), String> {

@@ -264,8 +264,8 @@ fn connection_words(stage: &Stage) -> Option<&'static str> {
     match stage.tracking {
         _ if !stage.hook.is_entry() => None,
         Tracking::Tracked(tracked) if tracked.state == State::New && tracked.direction == Direction::Original => None,
-        Tracking::Tracked(_) => Some("of a tracked connection: translated like its first packet, without nat rules"),
-        Tracking::Invalid => Some("invalid: of no tracked connection"),
+        Tracking::Tracked(_) => Some("established connection: translated by conntrack; nat rules are skipped"),
+        Tracking::Invalid => Some("INVALID: belongs to no tracked connection"),
         Tracking::Untracked => None,
     }
 }

@@ -88,7 +88,7 @@ pub(super) fn dumps(
     left_out.extend(unused.into_iter().filter(competes).map(words_of_other));
     left_out.extend(others.iter().filter(|set| set.rules.has_rules()).map(|set| {
         format!(
-            "the rules from {} are in the kernel as well, for it runs both backends: what they do is not known",
+            "the rules from {} are in the kernel as well, for it runs both backends: their effect is unknown",
             set.place()
         )
     }));

@@ -122,7 +122,7 @@ fn around(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Result<Vec<Assumed
             continue;
         }
         if let Ok(mut assumed) = of(&fewer) {
-            let words = format!("{what} left out, because no lab can have all of them: {why}");
+            let words = format!("{what} omitted, because a lab cannot contain all of them: {why}");
             assumed.iter_mut().for_each(|assumed| assumed.assumptions.insert(0, words.clone()));
             return Ok(assumed);
         }
@@ -159,7 +159,7 @@ fn nothing(evidence: &Evidence, path: &Path) -> Diagnostics {
         }
         None => {
             let piece = &evidence.pieces[0];
-            let message = format!("no Service is shown, only {}", formats(evidence));
+            let message = format!("no Service found, only {}", formats(evidence));
             let help = "Add the output of `iptables-save` or `nft list ruleset`, or of `kubectl get services,endpoints -A -o yaml`.";
             errors.push(Diagnostic::new(place(piece.first, piece.file.as_deref()), message, help));
         }
@@ -257,7 +257,7 @@ fn connections(evidence: &Evidence, scenario: &Scenario) -> Vec<String> {
     let is_stale = |entry: &&&Connection| !endpoints.contains(&entry.reply.source);
     let of_services = entries.iter().filter(is_service).count();
     let mut notes = vec![format!(
-        "the node remembers no connection: {} of the dump, {of_services} of them to a Service, are left out",
+        "connections are not imported: {} of the dump, {of_services} of them to a Service",
         counted(entries.len(), "entry")
     )];
     let stale = entries.iter().filter(is_service).filter(is_stale).take(3).map(|entry| {

@@ -342,7 +342,7 @@ fn contradiction<'a>(
     };
     let (objects, rules) = (words(&ready), words(&rules));
     Some(format!(
-        "contradiction: endpoints of {service} are {objects} by the objects, {rules} by the rules; the objects count"
+        "contradiction: endpoints of {service} are {objects} in the objects, {rules} in the rules; using the objects"
     ))
 }
 

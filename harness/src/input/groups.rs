@@ -51,13 +51,13 @@ impl fmt::Display for Group<'_> {
 }
 
 impl Group<'_> {
-    /// Where else the error is: `the same at a.yaml:10:5, a.yaml:11:5 and 497 more places`.
+    /// Where else the error is: `also at a.yaml:10:5, a.yaml:11:5 and 497 other places`.
     pub fn elsewhere(&self) -> Option<String> {
         let named: Vec<String> = self.others.iter().take(SEPARATE - 1).map(|error| error.span.to_string()).collect();
         let more = self.others.len() - named.len();
         let is_same = self.others.iter().all(|error| error.message == self.first.message);
-        let what = if is_same { "the same" } else { "similar errors" };
-        let rest = if more == 0 { String::new() } else { format!(" and {}", counted(more, "more place")) };
+        let what = if is_same { "also" } else { "similar errors" };
+        let rest = if more == 0 { String::new() } else { format!(" and {}", counted(more, "other place")) };
         (!named.is_empty()).then(|| format!("{what} at {}{rest}", named.join(", ")))
     }
 }

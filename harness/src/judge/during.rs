@@ -22,7 +22,7 @@ pub(crate) fn judge(expectation: &DuringExpectation, seen: &StreamObservation) -
     let DuringExpectation { lost, rejected, gone, followed_within } = expectation;
     let none = FlowSpan::default();
     let counts = [
-        (Field::Lost, lost, &seen.lost, "flows without an answer or a rejection"),
+        (Field::Lost, lost, &seen.lost, "flows without a reply or rejection"),
         (Field::Rejected, rejected, &seen.rejected, "rejected flows"),
         (Field::Gone, gone, seen.gone.as_ref().unwrap_or(&none), "flows to an address that was no longer an endpoint"),
     ];
@@ -34,7 +34,7 @@ pub(crate) fn judge(expectation: &DuringExpectation, seen: &StreamObservation) -
     }
     if let Some(time) = *followed_within {
         let (observed, why) = match seen.follows {
-            None => ("none that differs".to_owned(), "the same is promised of these flows before and after the change"),
+            None => ("none that differs".to_owned(), "the promise for these flows does not change"),
             Some(follows) => match follows.first {
                 Some(first) if first <= time.as_secs_f64() => return findings.into_judgment(),
                 Some(first) => (moment(first), "the first flow that followed the change started later"),
@@ -63,7 +63,7 @@ pub(super) fn stream_words(seen: &StreamObservation) -> String {
 /// When flows followed the change, in a line.
 fn following_words(seen: &StreamObservation) -> String {
     match seen.follows {
-        None => "the same is promised of these flows before and after the change".to_owned(),
+        None => "the promise for these flows does not change".to_owned(),
         Some(follows) => {
             let first = match follows.first {
                 Some(first) => format!("the first flow that followed the change started {}", moment(first)),
@@ -137,7 +137,7 @@ mod tests {
     #[rstest]
     #[case::exact(DuringExpectation { lost: exactly(3), ..Default::default() }, &[])]
     #[case::too_many(DuringExpectation { lost: exactly(0), ..Default::default() }, &[
-        "lost: expected 0 flows, observed 3 of 250 flows: flows without an answer or a rejection started 10 ms before the change to 20 ms after the change",
+        "lost: expected 0 flows, observed 3 of 250 flows: flows without a reply or rejection started 10 ms before the change to 20 ms after the change",
     ])]
     #[case::at_most(DuringExpectation { gone: Some(Bounds { at_least: 0, at_most: Some(1) }), ..Default::default() }, &[])]
     #[case::too_few(DuringExpectation { rejected: Some(Bounds { at_least: 2, at_most: None }), ..Default::default() }, &[

@@ -25,7 +25,7 @@ pub(super) fn judge(expectation: &Expectation, tally: &Tally, context: &Context,
             Field::Reply,
             words,
             "not recorded",
-            "replies are followed for single flows only: remove `flows`",
+            "`reply` is checked for single flows only: remove `flows`",
         );
     }
     if let Some(balance) = &expectation.balance {
@@ -48,12 +48,20 @@ fn judge_accounts(outcome: Option<&ExpectedOutcome>, tally: &Tally, findings: &m
     // Where a delivery is expected, a lost flow has another outcome.
     let lost = if outcome.is_some() { Field::Outcome } else { Field::Flows };
     let accounts = [
-        (lost, tally.lost, !may_be_lost, "not delivered", "no flow may be lost"),
-        (Field::Flows, tally.doubled, true, "delivered more than once", "a flow must be delivered exactly once"),
+        (lost, tally.lost, !may_be_lost, "delivered", "not delivered", "no flow may be lost"),
+        (
+            Field::Flows,
+            tally.doubled,
+            true,
+            "delivered once",
+            "delivered more than once",
+            "a flow must be delivered exactly once",
+        ),
     ];
-    for (field, count, matters, what, reason) in accounts {
+    for (field, count, matters, expected, what, reason) in accounts {
         if matters && count > 0 {
-            findings.differ(field, format!("all of {sent}"), format!("{} {what}", flows(count)), reason);
+            let expected = format!("all {} {expected}", flows(tally.sent));
+            findings.differ(field, expected, format!("{} {what}", flows(count)), reason);
         }
     }
     if tally.unattributed > 0 {
@@ -87,11 +95,11 @@ fn judge_outcome(outcome: Option<&ExpectedOutcome>, tally: &Tally, findings: &mu
         }
     }
     if let ExpectedOutcome::SameAsBefore = outcome {
-        let reason = "it is known of single flows only: remove `flows`";
+        let reason = "the destination of the probe before it is known for single flows only: remove `flows`";
         findings.differ(Field::Outcome, &expected, "not recorded", reason);
     }
     if let ExpectedOutcome::Rejected(_) = outcome {
-        let reason = "rejections are followed for single flows only: remove `flows`";
+        let reason = "rejections are checked for single flows only: remove `flows`";
         findings.differ(Field::Outcome, expected, "not recorded", reason);
     }
 }

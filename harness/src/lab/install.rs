@@ -72,7 +72,8 @@ pub(super) fn load(namespace: &Namespace, document: &Document, text: &str, backe
         LabError::Rules { program, netns, message, rule }
     };
     if let Some(line) = too_long(mode, text) {
-        let message = format!("it cuts a line of {} bytes apart: one may have {LONGEST_LINE}", line.len());
+        let message =
+            format!("iptables-restore splits lines longer than {LONGEST_LINE} bytes: this one has {}", line.len());
         return Err(rejected(message, Some(shortened(line).into_owned())));
     }
     let arguments: &[&str] = if mode == ProxyMode::Nftables { &["-f", "-"] } else { &[] };

@@ -79,7 +79,7 @@ fn nodes(one: Tables<'_>, other: Tables<'_>) -> Vec<Finding> {
             listed(others),
             other.place(0)
         );
-        let effect = "the same connection goes to different endpoints from different nodes: one kube-proxy does not follow, or the texts are of different times";
+        let effect = "the same connection goes to different endpoints from different nodes: one kube-proxy is stale, or the dumps were taken at different times";
         found.push(Finding::new("nodes-differ", other.place(0), message, effect));
     }
     found

@@ -93,7 +93,7 @@ fn of_tables(tables: Tables<'_>) -> Vec<Finding> {
                 crate::text::counted(unused.len(), "chain"),
                 table.name
             );
-            let effect = "none: they are left over from Services or endpoints that are gone";
+            let effect = "no effect: left over from removed Services or endpoints";
             found.push(Finding::new(
                 "unreferenced-chain",
                 tables.place(tables.line(table.name, first, 0)),

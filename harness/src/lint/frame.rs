@@ -65,7 +65,7 @@ fn firewall(tables: Tables<'_>) -> Vec<Finding> {
             && protocol.is_none();
         if is_bare && matches.iter().all(Match::always_holds) && *target == Some(Target::Drop) {
             let message = format!("{} drops every packet: its condition on the mark is lost", placed.chain.name);
-            let effect = "the node loses all network: an iptables older than kube-proxy's saved and restored the rules without `-m mark`";
+            let effect = "the node loses all network connectivity: an iptables older than kube-proxy's saved and restored the rules without `-m mark`";
             found.push(Finding::new("firewall-drops-all", tables.place(placed.line), message, effect));
         }
     }
@@ -89,7 +89,7 @@ fn marks(tables: Tables<'_>) -> Vec<Finding> {
                 "{} sets bits of the mark 0x4000 or 0x8000, which kube-proxy and kubelet use",
                 placed.chain.name
             );
-            let effect = "packets with this mark are masqueraded, or dropped, wherever they go";
+            let effect = "packets with this mark are masqueraded, or dropped, whatever their destination";
             Finding::new("mark-bits", tables.place(placed.line), message, effect)
         })
         .into_iter()
@@ -126,7 +126,7 @@ fn masquerade(tables: Tables<'_>) -> Vec<Finding> {
         is_builtin && is_masquerade && !is_scoped
     });
     if let Some(placed) = other {
-        let message = format!("{} masquerades packets of pods besides kube-proxy", placed.chain.name);
+        let message = format!("{} also masquerades pod traffic", placed.chain.name);
         let effect = "pods' packets may get a node's address although kube-proxy keeps their source";
         found.push(Finding::new("cni-masquerade", tables.place(placed.line), message, effect));
     }
@@ -274,7 +274,7 @@ fn release(view: &View<'_>) -> Option<Finding> {
     let (tables, placed) = view.tables().find_map(|tables| Some((tables, tables.rules().find(&marks)?)))?;
     (newest.0 < 22).then(|| {
         let message = format!("the nodes run {}, but rules that mark connections in KUBE-SVC are of 1.22 or later", newest.1);
-        let effect = "kube-proxy is of another release than the kubelet, or the texts are of different clusters: judge by the rules";
+        let effect = "kube-proxy has another release than the kubelet, or the dumps are from different clusters: trust the rules";
         Finding::new("mixed-layouts", tables.place(placed.line), message, effect)
     })
 }

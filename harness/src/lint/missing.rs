@@ -23,7 +23,7 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     if let Some(first) = findings.get(MAX).map(|first| first.place.clone()) {
         let message = format!("{} more rules are missing", findings.len() - MAX);
         findings.truncate(MAX);
-        findings.push(Finding::new("missing-rule", first, message, "see those before it"));
+        findings.push(Finding::new("missing-rule", first, message, "see the findings above"));
     }
     findings
 }
@@ -36,7 +36,7 @@ fn finding(view: &View<'_>, lacking: &Lacking) -> Option<Finding> {
     };
     let (severity, effect) = effect(view, fact)?;
     let place = Place { file: lacking.file.clone(), line: lacking.line };
-    let message = format!("{service}: {fact} is missing: these lines would show it if the node had it");
+    let message = format!("{service}: {fact} is missing: the text would show it if the node had it");
     Some(Finding::new("missing-rule", place, message, effect).graded(severity).of_mode(lacking.mode))
 }
 

@@ -30,8 +30,8 @@ fn of_tables(tables: Tables<'_>) -> Vec<Finding> {
         }
         let real = service_of_hash(hash).map(|(name, _)| name);
         let is = real.map(|name| format!("; it is that of {name}")).unwrap_or_default();
-        let message = format!("the hash in {chain} is not that of {service}, which the comment names{is}");
-        let effect = "none on packets; kube-proxy did not write both: the text was edited, or a rule is left over from another Service";
+        let message = format!("the hash in {chain} does not match {service}, which the comment names{is}");
+        let effect = "no effect on packets; kube-proxy did not write both: the text was edited, or a rule is left over from another Service";
         found.push(Finding::new("hash-comment", tables.place(placed.line), message, effect));
     }
     found.extend(endpoints(tables));
@@ -77,8 +77,8 @@ fn endpoints(tables: Tables<'_>) -> Vec<Finding> {
         if of(service) || of(&format!("{service}:")) {
             continue;
         }
-        let message = format!("the hash in {} is not that of endpoint {to} of {service}", placed.chain.name);
-        let effect = "connections go to another endpoint than the chain was made for, or the text was edited";
+        let message = format!("the hash in {} does not match endpoint {to} of {service}", placed.chain.name);
+        let effect = "connections go to another endpoint than the chain's name says, or the text was edited";
         found.push(Finding::new("hash-endpoint", tables.place(placed.line), message, effect));
     }
     found

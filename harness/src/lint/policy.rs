@@ -67,7 +67,7 @@ fn local_drops(tables: Tables<'_>) -> Vec<Finding> {
         let message = format!(
             "{service} has traffic policy Local and no endpoint on this node: its connections are dropped here"
         );
-        let effect = "none that is wrong: a load balancer's health check keeps connections away from this node";
+        let effect = "as intended: a load balancer's health check keeps connections away from this node";
         found.push(Finding::new("local-drop", tables.place(placed.line), message, effect));
     }
     found

@@ -21,7 +21,7 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
             (name, "1") if name.starts_with("net.ipv4.conf.") && name.ends_with(".rp_filter") && has_rules(view) => Some((
                 "rp-filter",
                 format!("{name} is 1, and the node has policy routing"),
-                "packets that come by another interface than replies would leave by are dropped".to_owned(),
+                "packets are dropped if the reply would leave through another interface".to_owned(),
             )),
             _ => None,
         };

@@ -143,7 +143,7 @@ fn effect(cascade: &Cascade, kind: &Kind) -> String {
             )
         }
         Kind::Address { .. } => {
-            format!("{to} go to another endpoint than the chain was made for, or the text was edited")
+            format!("{to} go to another endpoint than the chain's name says, or the text was edited")
         }
         Kind::Affinity(_) => format!("clients of {to} do not come back to their endpoint"),
         Kind::FiveDigits { .. } => format!("the shares of {to} are slightly uneven"),
@@ -166,6 +166,6 @@ fn explained(cascades: &[Cascade], place: impl Fn(&str) -> Place) -> Option<Find
         "{}: probabilities 1/{endpoints} to 1 are even: each of {endpoints} endpoints gets 1/{endpoints}{others}",
         name(first)
     );
-    let effect = "none: each rule sees only the connections that the rules before it left";
+    let effect = "no effect: each rule sees only the connections that earlier rules left";
     Some(Finding::new("even-shares", place(&first.chain), message, effect).graded(Severity::Info))
 }

@@ -13,7 +13,7 @@ use crate::verify::{Finding, Options, Verification, verify};
 pub struct FailingClass {
     /// Which sources disagree.
     pub disagreement: Disagreement,
-    /// What differs: `delivered with another source`.
+    /// What differs: `delivered with the wrong source`.
     pub what: String,
     /// One of the flows: `pod/client > 10.96.0.10:80 tcp`.
     pub flow: String,

@@ -111,6 +111,6 @@ impl Differing<'_> {
     /// One of the packets, with both predictions.
     pub(super) fn words(&self) -> String {
         let flow: NewFlow = self.asked.flow();
-        format!("{flow}: was {}; is {}", self.was, self.is)
+        format!("{flow}: before: {}; after: {}", self.was, self.is)
     }
 }

@@ -54,7 +54,7 @@ const COLUMNS: [Column; 7] = [
     },
     Column {
         heading: "before",
-        meaning: "verify fails only without the mutation",
+        meaning: "`svclab verify` already fails on the unmodified rules, and passes with the mutation",
         count: |of| of.failing_before,
         shown: Shown::IfAny,
     },
@@ -153,10 +153,10 @@ fn row(name: &str, counts: &Counts, columns: &[&Column]) -> Vec<String> {
 fn write_sample(page: &mut Page, tried: &Tried, sample: Option<usize>) {
     let all = tried.mutants.len() + tried.rejected;
     if let Some(asked) = sample.filter(|asked| *asked > all) {
-        page.line(2, format!("--sample asks for {asked} mutants, and there are {all}"));
+        page.line(2, format!("--sample {asked}: only {all} mutants exist"));
     }
     if tried.rejected > 0 {
-        page.line(2, format!("the kernel rejects {}", counted(tried.rejected, "more mutant")));
+        page.line(2, format!("the kernel rejected {}", counted(tried.rejected, "other mutant")));
     }
 }
 
@@ -199,8 +199,8 @@ fn write_mutant(page: &mut Page, what: &str, mutant: &Mutant) {
     let what = if mutant.fate == Fate::Survived { page.paint(BAD, what) } else { what.to_owned() };
     let kind = if *holder == "chain" { "rule" } else { "element" };
     page.line(2, format!("{what}: {operator} on {netns}, {family}: table {table}, {holder} {name}, {kind} {number}"));
-    page.labelled(4, "was  ", was);
-    mutant.is.iter().for_each(|is| page.labelled(4, "now  ", is));
+    page.labelled(4, "before  ", was);
+    mutant.is.iter().for_each(|is| page.labelled(4, "after   ", is));
     if let Some(example) = &mutant.example {
         let (flows, verb) = (counted(mutant.flows, "flow"), if mutant.flows == 1 { "differs" } else { "differ" });
         page.line(4, format!("{flows} {verb}: {example}"));

@@ -90,10 +90,10 @@ impl NewFlow {
 }
 
 impl fmt::Display for NewFlow {
-    /// `host/outside > 192.0.2.1:80 tcp by way of node/worker`
+    /// `host/outside > 192.0.2.1:80 tcp via node/worker`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} > {} {}", self.from, self.to, self.protocol)?;
-        self.via.as_ref().map_or(Ok(()), |node| write!(f, " by way of node/{node}"))
+        self.via.as_ref().map_or(Ok(()), |node| write!(f, " via node/{node}"))
     }
 }
 

@@ -217,6 +217,16 @@ impl Cause {
     }
 }
 
+/// The outcome, with its share where that is not all packets.
+impl fmt::Display for PredictedBranch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.share {
+            Share::ONE => write!(f, "{}", self.outcome),
+            share => write!(f, "{share}: {}", self.outcome),
+        }
+    }
+}
+
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -224,16 +234,16 @@ impl fmt::Display for Cause {
             Self::Policy { table, chain } => return write!(f, "by the policy of {chain} in table {table}"),
             Self::LinkDown(owner) => return write!(f, "the link of {owner} is down"),
             Self::NoListener => "no process listens",
-            Self::NoRoute => "no route leads there",
+            Self::NoRoute => "no route to destination",
             Self::Broadcast => "it is a broadcast address",
             Self::Blackhole => "no host has the address",
             Self::NoNeighbour => "no host on the link has the address",
-            Self::NotItsAddress => "its receiver has another address",
-            Self::Martian => "the kernel accepts no such address there (martian)",
-            Self::ReversePath => "rp_filter: replies would leave by another interface",
-            Self::NotForwarding => "the machine does not forward",
+            Self::NotItsAddress => "the receiver does not own the address",
+            Self::Martian => "martian address",
+            Self::ReversePath => "rp_filter: replies would leave through another interface",
+            Self::NotForwarding => "forwarding is disabled",
             Self::NoHairpin => "the bridge's port has no hairpin mode",
-            Self::NoAddress => "MASQUERADE finds no address",
+            Self::NoAddress => "MASQUERADE: no source address",
             Self::TooManyHops => "it loops until its TTL is exceeded",
         })
     }

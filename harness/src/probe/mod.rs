@@ -75,7 +75,7 @@ pub(crate) enum ProbeError {
     Miscounted(Vec<Disagreement>),
     /// Far fewer flows were sent than asked for, or none for a long time, so nothing is known of the time between them.
     #[error(
-        "the sender was kept from sending: {sent} of {planned} flows at {rate}/s, with a pause of {}; nothing was judged",
+        "the sender fell behind: {sent} of {planned} flows at {rate}/s, with a pause of {}; nothing was judged",
         crate::text::duration(*.pause)
     )]
     Starved {

@@ -52,7 +52,7 @@ pub enum ProgramError {
     #[error("the command line has no program")]
     NoCommand,
     /// A word in braces that stands for nothing.
-    #[error("`{0}` is no placeholder")]
+    #[error("`{0}` is not a placeholder")]
     UnknownPlaceholder(String),
 }
 
@@ -69,7 +69,7 @@ impl ProgramError {
                 _ => "Name an executable file for this machine's architecture: `file PATH` and `uname -m` print both.",
             },
             Self::Slow { .. } => {
-                "Give it more time with --sync-timeout; for a program that is no kube-proxy, use --proxy-command."
+                "Give it more time with --sync-timeout; for a program other than kube-proxy, use --proxy-command."
             }
             Self::NoRelease { .. } | Self::UnknownRelease { .. } => {
                 "Name a kube-proxy of a known release; for another program, use --proxy-command."
@@ -84,7 +84,7 @@ impl ProgramError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotApplicable {
     /// It is about another release.
-    #[error("the scenario is about kube-proxy {wanted}, and the program is {release}")]
+    #[error("the scenario is for kube-proxy {wanted}, and the program is {release}")]
     Release {
         /// The scenario's release.
         wanted: String,
@@ -92,7 +92,7 @@ pub enum NotApplicable {
         release: String,
     },
     /// The release has no such mode, or none that is modelled.
-    #[error("kube-proxy {release} has no {mode} mode that is modelled")]
+    #[error("svclab does not model {mode} mode for kube-proxy {release}")]
     Mode {
         /// The scenario's mode.
         mode: ProxyMode,
@@ -103,10 +103,10 @@ pub enum NotApplicable {
     #[error("the rules of node {0} are the scenario's own (`install: instead`)")]
     OwnRules(String),
     /// Other rules are in a chain that a program writes anew when objects change.
-    #[error("the scenario adds rules to {0}, and the program writes this chain anew when objects change")]
+    #[error("the scenario adds rules to {0}, and the program rewrites this chain when objects change")]
     OwnChain(String),
     /// A node's configuration changes, which a running program does not read again.
-    #[error("the scenario changes `hostnameOverride` of node {0}, which the program reads when it starts")]
+    #[error("the scenario changes `hostnameOverride` of node {0}, which the program reads only at startup")]
     Reconfigured(String),
     /// The scenario decides which connections are deleted.
     #[error("the scenario sets `conntrack.cleanup`, which the program decides")]

@@ -162,6 +162,6 @@ mod tests {
     #[test]
     fn an_unknown_placeholder_is_an_error() {
         let error = Program::command("sh {config} --node={nodes}").expect_err("a misspelt placeholder");
-        assert_eq!(error.to_string(), "`{nodes}` is no placeholder");
+        assert_eq!(error.to_string(), "`{nodes}` is not a placeholder");
     }
 }

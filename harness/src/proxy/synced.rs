@@ -108,11 +108,11 @@ impl Wait {
                     return Ok(Look::Synced(Synced { time, signals: signals.unwrap_or_default(), rules: again }));
                 }
                 (self.missing, self.still) =
-                    ("its rules still change".to_owned(), Some((Instant::now(), signals, again)));
+                    ("its rules are still changing".to_owned(), Some((Instant::now(), signals, again)));
                 Ok(Look::NotYet)
             }
             _ => {
-                self.missing = "its syncs do not end".to_owned();
+                self.missing = "its syncs do not finish".to_owned();
                 self.still = Some((Instant::now(), signals, read()?));
                 Ok(Look::NotYet)
             }
@@ -151,7 +151,7 @@ impl Wait {
         match signals {
             None => Ok(None),
             Some(Ok(signals)) => self.says_synced(&signals).map(|()| Some(signals)),
-            Some(Err(_)) => Err(Unready::missing("it does not answer at /healthz and /metrics")),
+            Some(Err(_)) => Err(Unready::missing("it does not respond at /healthz and /metrics")),
         }
     }
 
@@ -170,9 +170,9 @@ impl Wait {
         } else if is_waited_for && signals.synced_since(change.time).is_none() {
             "it has not synced since the change"
         } else if !signals.have_ended(self.owed) {
-            "its last sync has not ended"
+            "its last sync has not finished"
         } else if !signals.is_healthy {
-            "/healthz does not say 200"
+            "/healthz is not 200"
         } else {
             return Ok(());
         };
@@ -222,10 +222,10 @@ mod tests {
             Err(Unready::Failing(_)) => unreachable!("nothing fails"),
         };
         assert_eq!(ready(signals(900.0, 5)), "it has not synced since the change");
-        assert_eq!(ready(signals(1000.1, 5)), "its last sync has not ended");
+        assert_eq!(ready(signals(1000.1, 5)), "its last sync has not finished");
         assert_eq!(ready(signals(1000.1, 6)), "");
-        assert_eq!(ready(signals(1000.2, 6)), "its last sync has not ended");
-        assert_eq!(ready(signals(1000.2, 6)), "its last sync has not ended");
+        assert_eq!(ready(signals(1000.2, 6)), "its last sync has not finished");
+        assert_eq!(ready(signals(1000.2, 6)), "its last sync has not finished");
         assert_eq!(ready(signals(1000.2, 7)), "");
     }
 

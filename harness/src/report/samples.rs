@@ -122,8 +122,8 @@ pub(crate) fn rejected() -> ProbeReport {
     ];
     let outcome_words = "rejected: port unreachable";
     let diagnosis = Diagnosis {
-        promise: Some("delivered to 10.244.2.2:80 (1/1; source preserved; reply translated back)".to_owned()),
-        prediction: vec!["1: rejected on node/worker: by table filter: -A KUBE-SERVICES -j REJECT".to_owned()],
+        promise: Some("delivered to 10.244.2.2:80 (only endpoint; source preserved; reply translated back)".to_owned()),
+        prediction: vec!["rejected on node/worker: by table filter: -A KUBE-SERVICES -j REJECT".to_owned()],
         observation: outcome_words.to_owned(),
         meaning: "The rules do not do what is promised, and the kernel does what the rules say.".to_owned(),
         kernel: Some(KernelMatch {

@@ -101,7 +101,7 @@ fn durations(#[case] millis: u64, #[case] words: &str) {
         to: Destination { label: "loadbalancer/web:80".to_owned(), via: Some("worker2".to_owned()), ..probe(1).to },
         ..probe(1)
     },
-    "localhost@worker > loadbalancer/web:80 tcp by node/worker2"
+    "localhost@worker > loadbalancer/web:80 tcp via node/worker2"
 )]
 #[case(
     Probe {

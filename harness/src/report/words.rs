@@ -11,7 +11,7 @@ pub(crate) use crate::text::duration;
 pub(crate) fn probe_words(probe: &Probe) -> String {
     let port = probe.source_port.map(|port| format!(" from port {port}")).unwrap_or_default();
     let via = probe.to.via.as_ref().filter(|node| !probe.to.label.ends_with(&format!("@{node}")));
-    let via = via.map(|node| format!(" by node/{node}")).unwrap_or_default();
+    let via = via.map(|node| format!(" via node/{node}")).unwrap_or_default();
     let flags = probe.tcp_flags.map(|flags| format!(" [{flags}]")).unwrap_or_default();
     format!("{} > {} {}{flags}{port}{via}", probe.from, probe.to.label, probe.protocol)
 }

@@ -90,9 +90,9 @@ fn suite(whole: Whole) -> Suite {
     let cases = changes.iter().map(changed).chain(unknown.iter().map(unmodelled)).chain([others]).collect();
     let mut notes: Vec<String> = notes.into_iter().map(|note| note.what).collect();
     if !not_compared.is_empty() {
-        notes.push(format!("not compared, for only one side has it: {}", not_compared.join(", ")));
+        notes.push(format!("not compared, exists on one side only: {}", not_compared.join(", ")));
     }
-    notes.extend(unused.iter().map(|id| format!("accepted, but does not occur: {id}")));
+    notes.extend(unused.iter().map(|id| format!("accepted, but not found: {id}")));
     let [file, _] = files;
     Suite {
         name,
@@ -108,7 +108,7 @@ fn suite(whole: Whole) -> Suite {
 }
 
 fn unmodelled(unknown: &Unknown) -> Case {
-    let name = format!("unknown for {} classes of packets", unknown.classes);
+    let name = format!("effect unknown for {} classes of packets", unknown.classes);
     Case { text: Some(unknown.rule.clone()), ..case(name, Status::Failed) }
 }
 
@@ -139,10 +139,10 @@ fn changed(change: &Change) -> Case {
 fn checked(example: &Example, live: Option<&Live>, status: Status) -> Check {
     let title = format!("{} > {} {}", example.from, example.to, example.protocol);
     let mut observed = String::new();
-    example.was.iter().for_each(|was| observed += &format!("  was  {was}\n"));
-    example.is.iter().for_each(|is| observed += &format!("  is   {is}\n"));
+    example.was.iter().for_each(|was| observed += &format!("  before  {was}\n"));
+    example.is.iter().for_each(|is| observed += &format!("  after   {is}\n"));
     if let Some(Live { was, is }) = live {
-        observed += &format!("  kernel  was {was}; is {is}\n");
+        observed += &format!("  kernel  before: {was}; after: {is}\n");
     }
     let sides = [("before", &example.rule_before), ("after", &example.rule_after)];
     let rules = sides.into_iter().filter_map(|(side, rule)| {

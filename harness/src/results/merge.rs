@@ -23,7 +23,7 @@ pub enum MergeError {
         source: ReadError,
     },
     /// Two documents differ in what must be equal.
-    #[error("{first_file} and {file} do not belong together: {what} {first} in the first, {other} in the second")]
+    #[error("{first_file} and {file} differ: {what} is {first} in {first_file} and {other} in {file}")]
     Differ {
         /// What differs: `svclab`, `kernel`, ...
         what: &'static str,

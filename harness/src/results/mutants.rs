@@ -90,7 +90,7 @@ fn kind(operator: &str, mutants: &[&Mutant]) -> Case {
 
 fn survivor(mutant: &Mutant) -> Check {
     let Mutant { netns, table, name, number, was, is, .. } = mutant;
-    let lines = vec![format!("was  {was}"), format!("is   {}", is.as_deref().unwrap_or("removed or moved"))];
+    let lines = vec![format!("before  {was}"), format!("after   {}", is.as_deref().unwrap_or("removed or moved"))];
     let title = format!("{netns}, table {table}, {name}, number {number}");
     let observed = mutant.example.clone().unwrap_or_default();
     let rules = vec![Rules { place: netns.clone(), lines }];

@@ -137,7 +137,7 @@ fn versions_must_be_equal() {
     let document = |run: &RunReport, kernel: &str| environment(kernel).envelop("run", json::document(run)).unwrap();
     let texts = [document(&shard(1, 2, 2), "6.18.0"), document(&shard(2, 2, 2), "6.19.0")];
     let error = merged(&texts, false).unwrap_err().to_string();
-    assert_eq!(error, "1.json and 2.json do not belong together: kernel 6.18.0 in the first, 6.19.0 in the second");
+    assert_eq!(error, "1.json and 2.json differ: kernel is 6.18.0 in 1.json and 6.19.0 in 2.json");
     assert!(merged(&texts, true).is_ok());
     let newer = texts.map(|text| text.replace("\"schemaVersion\": 1", "\"schemaVersion\": 2"));
     let error = merged(&newer, true).unwrap_err().to_string();

@@ -94,7 +94,7 @@ fn trace_line(prober: &mut Prober<'_>, traced: &Traced) -> String {
     };
     let what = match what {
         TracedWhat::Rule(Some(number)) => format!("rule {number}"),
-        TracedWhat::Rule(None) => "a rule that is gone".to_owned(),
+        TracedWhat::Rule(None) => "a rule that no longer exists".to_owned(),
         TracedWhat::Return => "return".to_owned(),
         TracedWhat::Policy => "policy".to_owned(),
     };
@@ -130,14 +130,10 @@ fn depended_on_state(sources: &Sources<'_, '_>, first: &Observation) -> bool {
     outcomes.is_some() && sources.seen.as_ref().is_some_and(can_become) && !can_become(&FlowOutcome::observed(first))
 }
 
-/// The branches of a prediction in lines, with their shares where there are several.
+/// The branches of a prediction in lines.
 fn branches(prediction: &Prediction) -> Vec<String> {
     let all = &prediction.branches;
-    if let [only] = all.as_slice() {
-        return vec![only.outcome.to_string()];
-    }
-    let mut lines: Vec<String> =
-        all.iter().take(MAX_BRANCHES).map(|branch| format!("{}: {}", branch.share, branch.outcome)).collect();
+    let mut lines: Vec<String> = all.iter().take(MAX_BRANCHES).map(ToString::to_string).collect();
     if let Some(more) = all.len().checked_sub(MAX_BRANCHES).filter(|more| *more > 0) {
         lines.push(format!("and {more} more"));
     }

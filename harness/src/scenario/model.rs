@@ -78,7 +78,7 @@ pub struct Scenario {
     pub tests: Vec<Test>,
     /// Notes on ignored objects.
     pub notes: Vec<Note>,
-    /// The rules of a dump that are not part of the scenario, in words: what they do is not known.
+    /// The rules of a dump that are not part of the scenario, in words: their effect is unknown.
     pub left_out_rules: Vec<String>,
 }
 

@@ -143,7 +143,7 @@ fn reject_whole_objects(at: At<'_>, findings: &mut Findings) -> bool {
         for entry in (0..entries.node().items().len()).map(|index| entries.item(index)) {
             if entry.has("apiVersion") && entry.has("kind") {
                 let kind = entry.field("kind").node().text().unwrap_or_default();
-                let message = format!("this is a complete Kubernetes object ({kind}); `{list}:` takes short entries");
+                let message = format!("this is a complete Kubernetes object ({kind}); `{list}:` expects short entries");
                 let help = "Save the object in a file that is listed in `manifests:`, as in scenarios/kubernetes-objects. Or write a \
                             short entry, without `metadata` and `spec`: `{name: web, ports: [{port: 80}]}`.";
                 findings.wrong(entry, message, help);

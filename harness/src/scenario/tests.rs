@@ -228,7 +228,13 @@ fn flows_that_can_follow_a_change() {
             "the kube-proxy of node a is stopped before and after it",
         ),
         ("  - stop: proxy@b\n", new, "pod/client", "service/web:80", ""),
-        ("", "restart: proxy", "host/outside", "198.51.100.1:80", "the same is promised of them before and after it"),
+        (
+            "",
+            "restart: proxy",
+            "host/outside",
+            "198.51.100.1:80",
+            "the promise is the same before and after the change",
+        ),
         ("", new, "pod/client", "pod/old:80", "nothing is promised of them before or after it"),
     ];
     for (before, change, from, to, expected) in cases {

@@ -41,16 +41,16 @@ impl Disagreement {
             Self::Rules if !is_observed => "The rules do not do what is promised.",
             Self::Rules => "The rules do not do what is promised, and the kernel does what the rules say.",
             Self::Network => {
-                "The network, not the rules: with default settings, and bridges and links in order, these rules would keep the promise."
+                "The network is the cause: with default settings, and working bridges and links, these rules would keep the promise."
             }
             Self::Unkept => {
-                "What is promised does not happen; the rules could not be walked, so they or the kernel may be why."
+                "The promise is not kept; the rules could not be walked, so either they or the kernel may be the cause."
             }
-            Self::Kernel => "The rules say what is promised, and the kernel does something else.",
-            Self::Model => "What is promised happens, and svclab's walk of the rules is wrong: please report it.",
+            Self::Kernel => "The rules keep the promise, but the kernel does something else.",
+            Self::Model => "The promise is kept, but svclab's prediction is wrong: please report it.",
             Self::All => "All three differ: the rules break the promise, and the kernel does not do what they say.",
             Self::Unknown => {
-                "What is promised happens, but a rule on the path is not modelled, so it is unknown whether it always does."
+                "The promise is kept, but a rule on the path is not modelled, so it is unknown whether it always does."
             }
             Self::Known => "This release is known not to keep the promise here.",
         }

@@ -74,7 +74,7 @@ impl FlowOutcome {
     /// What a lab saw.
     pub(crate) fn observed(flow: &FlowObservation) -> Self {
         if let Some(rejection) = &flow.contradiction {
-            return Self::Odd(format!("delivered, and rejected all the same by {}: {}", rejection.by, rejection.what));
+            return Self::Odd(format!("delivered, but also rejected by {}: {}", rejection.by, rejection.what));
         }
         match &flow.outcome {
             ObservedOutcome::Delivered(Delivery { at, source, destination }) => {
@@ -161,7 +161,7 @@ pub(crate) fn outcome_words(outcome: &PredictedOutcome) -> String {
 /// A rejection in words.
 pub(crate) fn kind_words(kind: RejectKind) -> &'static str {
     match kind {
-        RejectKind::Any => "in some way",
+        RejectKind::Any => "any rejection",
         RejectKind::TcpReset => "TCP reset",
         RejectKind::SctpAbort => "SCTP ABORT",
         RejectKind::PortUnreachable => "port unreachable",

@@ -100,7 +100,7 @@ impl<'c, 'a> Sources<'c, 'a> {
             return Some((Disagreement::Model, "nothing is predicted".to_owned()));
         };
         if self.is_of_others(prediction) {
-            // Unless what they do is not known.
+            // Unless their effect is unknown.
             let agrees = prediction.branches.iter().any(|branch| unknown(&branch.outcome).is_some())
                 || self.predicted(prediction, seen);
             return (!agrees).then(|| (Disagreement::Model, self.difference(seen, prediction)));
@@ -156,8 +156,8 @@ impl<'c, 'a> Sources<'c, 'a> {
     /// What was seen, and what was predicted, in words that differ.
     fn difference(&self, seen: &FlowOutcome, prediction: &Prediction) -> String {
         let short = (self.short(seen), self.predicted_in_short(prediction));
-        if short.1 != format!("the rules say: {}", short.0) {
-            return format!("{}, where {}", short.0, short.1);
+        if short.1 != format!("predicted: {}", short.0) {
+            return format!("{}; {}", short.0, short.1);
         }
         let first = prediction.branches.first().and_then(|branch| FlowOutcome::predicted(&branch.outcome));
         match (seen, first) {
@@ -175,12 +175,12 @@ impl<'c, 'a> Sources<'c, 'a> {
                         let words = |reply: Option<_>| reply.map_or("none".to_owned(), |from| format!("from {from}"));
                         format!("the reply is {}, not {}", words(*reply), words(answer))
                     }),
-                    (*at != there).then(|| format!("it comes to {at}, not {there}")),
+                    (*at != there).then(|| format!("it is delivered to {at}, not {there}")),
                 ];
                 let ends: Vec<String> = ends.into_iter().flatten().collect();
                 if ends.is_empty() { format!("{seen}, where another outcome was predicted") } else { ends.join("; ") }
             }
-            _ => format!("{seen}, where the rules say otherwise"),
+            _ => format!("{seen}, where another outcome was predicted"),
         }
     }
 
@@ -245,8 +245,8 @@ impl<'c, 'a> Sources<'c, 'a> {
 
     fn predicted_in_short(&self, prediction: &Prediction) -> String {
         match self.broken(prediction).or_else(|| prediction.branches.first()) {
-            Some(branch) => format!("the rules say: {}", self.branch_in_short(branch)),
-            None => "the rules say nothing".to_owned(),
+            Some(branch) => format!("predicted: {}", self.branch_in_short(branch)),
+            None => "nothing is predicted".to_owned(),
         }
     }
 
@@ -254,7 +254,7 @@ impl<'c, 'a> Sources<'c, 'a> {
     fn promised_elsewhere(&self, branch: &PredictedBranch) -> String {
         match (&self.promise.outcome, &branch.outcome, &self.promise.node) {
             (PromisedOutcome::Dropped | PromisedOutcome::Fails, PredictedOutcome::Dropped { .. }, Some(node)) => {
-                format!(", where node/{node} is to drop it")
+                format!(", but node/{node} should drop it")
             }
             _ => String::new(),
         }
@@ -300,7 +300,7 @@ impl<'c, 'a> Sources<'c, 'a> {
                 "delivered, with a reply from another address: the endpoint's own".to_owned()
             }
             Some(reply) if *reply != self.flow.question.to => "delivered, with a reply from another address".to_owned(),
-            Some(_) if kept => "delivered with its source kept, where an address of the node is promised".to_owned(),
+            Some(_) if kept => "delivered with the source preserved instead of masqueraded".to_owned(),
             Some(_) => self.with_another_source(source.ip(), *destination),
         }
     }
@@ -310,7 +310,7 @@ impl Sources<'_, '_> {
     fn with_another_source(&self, source: IpAddr, destination: SocketAddr) -> String {
         let owner = self.context.comparison.source_owner(source, destination);
         let of = if owner.starts_with("node ") { "an address of " } else { "" };
-        format!("delivered with another source: {of}{owner}")
+        format!("delivered with the wrong source: {of}{owner}")
     }
 }
 

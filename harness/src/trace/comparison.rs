@@ -172,7 +172,7 @@ fn kernel_words(network: &Network<'_>, family: Family, matched: Option<&Traced>)
         return "no further rule".to_owned();
     };
     let TracedWhat::Rule(Some(number)) = what else {
-        return format!("a rule of chain {chain} in table {table} that is gone");
+        return format!("a rule of chain {chain} in table {table} that no longer exists");
     };
     let place = format!("rule {number} of chain {chain} in table {table}");
     network.rule_text(*netns, family, table, chain, *number).map_or(place, |text| format!("table {table}: {text}"))

@@ -46,7 +46,7 @@ struct Scenario<'a> {
     machines: &'a Machines,
     /// The programs under test (`--kube-proxy`) that wrote the rules, by node; none where svclab generated them.
     programs: &'a [NodeProgram],
-    /// The rules of the input that are not part of the scenario, in words: what they do is not known.
+    /// The rules of the input that are not part of the scenario, in words: their effect is unknown.
     left_out_rules: &'a [String],
     #[serde(flatten)]
     found: Option<Found<'a>>,

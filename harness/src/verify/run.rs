@@ -228,7 +228,7 @@ impl<'a> Verifying<'_, 'a> {
             flow: sent.to_string(),
             service: promise.service.clone(),
             promise: promise.outcome.to_string(),
-            prediction: branches.iter().map(|branch| format!("{}: {}", branch.share, branch.outcome)).collect(),
+            prediction: branches.iter().map(ToString::to_string).collect(),
             is_observed: seen.is_some(),
             observation: seen.as_ref().map_or_else(|| "no packet was sent".to_owned(), ToString::to_string),
             rules: sources.branch_that_matters().map(rules).unwrap_or_default(),

@@ -78,8 +78,12 @@ const EXCEPTIONS: &[(&str, &str, Because)] = &[
         "with a second endpoint, two more datagrams from the same port",
         Because::OldConnection,
     ),
-    ("nftables/policy-local.yaml", "the node does not", Because::Release(KnownBug::ShortCutDropped)),
-    ("releases/1.33.5-policy-local-nftables.yaml", "the node does not", Because::Release(KnownBug::ShortCutDropped)),
+    ("nftables/policy-local.yaml", "the node does not", Because::Release(KnownBug::ShortCircuitDropped)),
+    (
+        "releases/1.33.5-policy-local-nftables.yaml",
+        "the node does not",
+        Because::Release(KnownBug::ShortCircuitDropped),
+    ),
     ("releases/1.32-udp-scale-to-zero.yaml", "when the last endpoint is gone", Because::OldConnection),
     ("releases/1.32-udp-scale-to-zero-nftables.yaml", "when the last endpoint is gone", Because::OldConnection),
     ("releases/1.33-udp-port-changes.yaml", "when the endpoint serves at another port", Because::OldConnection),
@@ -91,7 +95,7 @@ const EXCEPTIONS: &[(&str, &str, Because)] = &[
     (
         "releases/1.14-policy-local.yaml",
         "a node without an endpoint is dropped",
-        Because::Release(KnownBug::NoShortCutForNodes),
+        Because::Release(KnownBug::NoShortCircuitForNodes),
     ),
     (
         "releases/1.18-external-ip.yaml",

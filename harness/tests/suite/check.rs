@@ -55,7 +55,7 @@ fn what_is_ignored_is_reported_with_its_place() {
         notes,
         [
             "ignored.yaml:10:5: Service default/db has no rules: it is headless: clients get the endpoints' addresses from DNS",
-            "ignored.yaml:9:5: Service default/web does not lead to 10.244.0.3: it is not ready",
+            "ignored.yaml:9:5: Service default/web does not use 10.244.0.3: it is not ready",
             "objects.yaml:1:1: EndpointSlice default/gone-a has no rules: there is no service default/gone",
             "objects.yaml:7:1: EndpointSlice default/names has no rules: its addresses are host names (addressType FQDN)",
         ]

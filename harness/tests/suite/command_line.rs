@@ -87,7 +87,7 @@ fn a_reader_that_went_away_ends_it_quietly(#[case] arguments: &[&str]) {
         "--to=service/kube-system/coredns:9153",
         "--path=9",
     ],
-    "there is no path 9: rules leave 3 paths open"
+    "there is no path 9: the rules allow 3 paths"
 )]
 #[case::path_of_a_real_packet(
     &["explain", SEED, "--from=pod/client", "--to=service/web:80", "--path=2", "--live"],

@@ -15,7 +15,7 @@ fn of_repository(path: &str) -> PathBuf {
 }
 
 #[rstest]
-#[case::mark("scenarios/bugs/113659-mark-bits.yaml", "delivered with another source")]
+#[case::mark("scenarios/bugs/113659-mark-bits.yaml", "delivered with the wrong source")]
 #[case::stale(
     "scenarios/bugs/70493-stale-endpoints-on-one-node.yaml",
     "delivered to an address that is not a ready endpoint"

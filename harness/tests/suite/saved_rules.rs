@@ -107,7 +107,7 @@ fn the_same_rules_are_written_for_what_is_assumed(
     "no rules for a Service found in iptables -L",
     "KUBE-SERVICES"
 )]
-#[case::of_iptables_nft("table ip nat {\n}\n", "no Service is shown, only nft list ruleset", "`iptables-save`")]
+#[case::of_iptables_nft("table ip nat {\n}\n", "no Service found, only nft list ruleset", "`iptables-save`")]
 #[case::without_nat(
     "*filter\n:KUBE-SERVICES - [0:0]\nCOMMIT\n",
     "no rules for a Service found in iptables-save",

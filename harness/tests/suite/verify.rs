@@ -20,7 +20,7 @@ use Disagreement::{Network, Rules};
 const FAULTS: &[(&str, Disagreement, &str)] = &[
     ("bugs/109811-legacy-beside-nft.yaml", Rules, "delivered to an address that is not a ready endpoint"),
     ("bugs/112292-family-without-rules.yaml", Rules, "no host has the address"),
-    ("bugs/113659-mark-bits.yaml", Rules, "delivered with another source"),
+    ("bugs/113659-mark-bits.yaml", Rules, "delivered with the wrong source"),
     (
         "bugs/114549-lost-mark-match.yaml",
         Rules,
@@ -30,7 +30,7 @@ const FAULTS: &[(&str, Disagreement, &str)] = &[
     ("bugs/122614-source-ranges-after-dnat.yaml", Rules, "delivered"),
     ("bugs/20475-hairpin-off.yaml", Network, "no hairpin mode"),
     ("bugs/39823-forward-policy-drop.yaml", Rules, "dropped on node/worker2: by the policy of FORWARD"),
-    ("bugs/44916-pod-to-other-node-port-fixed.yaml", Rules, "delivered with another source"),
+    ("bugs/44916-pod-to-other-node-port-fixed.yaml", Rules, "delivered with the wrong source"),
     ("bugs/44916-pod-to-other-node-port-fixed.yaml", Rules, "has no local endpoints"),
     ("bugs/70493-stale-endpoints-on-one-node.yaml", Rules, "delivered to an address that is not a ready endpoint"),
     ("bugs/71851-node-name.yaml", Rules, "has no local endpoints"),
@@ -67,11 +67,11 @@ const FAULTS: &[(&str, Disagreement, &str)] = &[
     ("other-rules/notrack.yaml", Rules, "no host has the address"),
     ("other-rules/tables-beside.yaml", Rules, "rejected on node/worker3 (TCP reset): by table guard"),
     ("other-rules/tables-beside.yaml", Rules, "delivered to an address that is not a ready endpoint"),
-    ("masquerade/cni-egress.yaml", Rules, "delivered with another source"),
+    ("masquerade/cni-egress.yaml", Rules, "delivered with the wrong source"),
     ("masquerade/cni-egress.yaml", Rules, "has no local endpoints"),
     // klipper-lb's pods are between a service and its clients, which no promise covers.
     ("seeds/002-k3s-klipper-lb.yaml", Rules, "delivered with its source kept"),
-    ("seeds/002-k3s-klipper-lb.yaml", Rules, "delivered with another source"),
+    ("seeds/002-k3s-klipper-lb.yaml", Rules, "delivered with the wrong source"),
     ("sysctls/ip-forward.yaml", Network, "the machine does not forward"),
     ("sysctls/of-an-interface.yaml", Network, "dropped on node/worker2: rp_filter"),
     ("sysctls/route-localnet.yaml", Network, "martian"),

@@ -130,17 +130,17 @@ impl fmt::Display for AffinityDefect {
                 write!(f, "nothing remembers the clients of {endpoint}: their next connections are balanced again")
             }
             Self::Crossed { endpoint, list, other } => {
-                write!(f, "clients of {endpoint} are remembered in list {list}, which leads to {other}")
+                write!(f, "clients of {endpoint} are added to list {list}, which leads to {other}")
             }
             Self::SetByAll { list, endpoint } => {
                 write!(f, "remembers clients in list {list}, whatever endpoint they get: later they go to {endpoint}")
             }
             Self::OtherList { endpoint, noted, asked } => {
-                write!(f, "clients of {endpoint} are remembered in list {noted}, but looked up in list {asked}")
+                write!(f, "clients of {endpoint} are added to list {noted}, but looked up in list {asked}")
             }
             Self::OtherKey { endpoint } => write!(
                 f,
-                "clients of {endpoint} are remembered by another address or mask than they are looked up by, and so not found"
+                "clients of {endpoint} are added under one address or mask and looked up under another, so they are not found"
             ),
             Self::Destination { endpoint } => write!(
                 f,

@@ -247,7 +247,7 @@ impl fmt::Display for Kind {
             }
             Self::Gap { lacking, of } => gap(f, *lacking, *of),
             Self::Duplicate { endpoint, first, share } => {
-                write!(f, "{endpoint} has rule {first} already, and a share by each: {share} of all")
+                write!(f, "{endpoint} has rule {first} already: together they get {share} of all")
             }
             Self::Repeated { first, times, endpoint, share } => {
                 repeated(f, *first, *times, endpoint.as_deref(), *share)
@@ -323,10 +323,10 @@ fn of_new(share: Share) -> String {
 }
 
 fn missing(f: &mut fmt::Formatter<'_>, endpoints: usize, share: Share, next: Option<Share>) -> fmt::Result {
-    let what = if endpoints == 1 { "1 rule is".to_owned() } else { format!("{endpoints} rules are") };
-    write!(f, "by its probability {what} missing behind it: its endpoint gets {share} of all, ")?;
+    let what = if endpoints == 1 { "1 missing rule".to_owned() } else { format!("{endpoints} missing rules") };
+    write!(f, "its probability implies {what} after it: its endpoint gets {share} of all, ")?;
     match next {
-        Some(next) => write!(f, "each of those behind {next}"),
+        Some(next) => write!(f, "each of those after it {next}"),
         None => write!(f, "and what is left goes to no endpoint"),
     }
 }

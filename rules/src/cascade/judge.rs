@@ -65,8 +65,8 @@ pub(super) fn judge(about: About, walked: Walked) -> Cascade {
 fn beyond(defect: Defect) -> Unknown {
     let share = if let Kind::FallsThrough { share } = defect.kind { Some(share) } else { None };
     let why = match defect.kind {
-        Kind::FallsThrough { .. } => "what follows the last rule shown is not in these rules".to_owned(),
-        kind => format!("{kind}; or the rule that is missing is not in this part of the rules"),
+        Kind::FallsThrough { .. } => "the excerpt ends after the last rule shown".to_owned(),
+        kind => format!("{kind}; or the missing rule is not in the excerpt"),
     };
     Unknown { rule: defect.rule, share, why }
 }

@@ -13,7 +13,7 @@ impl Cascade {
             ([], _) => "no rule leads to an endpoint".to_owned(),
             (_, false) => self.unfair(),
             _ if !self.unknown.is_empty() => {
-                "nothing is wrong as far as these rules show, but they do not show all: whether shares are even is unknown"
+                "no defect in the rules shown, but the excerpt is incomplete: whether shares are even is unknown"
                     .to_owned()
             }
             ([_], true) => "there is one endpoint, and it gets everything".to_owned(),
@@ -24,7 +24,9 @@ impl Cascade {
             ([Step { chance: Chance::Nth { every, .. }, rule, .. }, rest @ ..], true)
                 if rest.iter().all(|step| step.rule == *rule) =>
             {
-                format!("{every} numbers in turn are even: each endpoint has as many of them, and none depends on what others left")
+                format!(
+                    "{every} numbers in turn are even: each endpoint has as many of them, and none depends on what others left"
+                )
             }
             (steps, true) => {
                 let listed: Vec<String> = steps.iter().take(LISTED).map(written).collect();

@@ -85,7 +85,7 @@ fn a_right_cascade_is_even_to_the_last_bit_of_its_thresholds() {
     "-m statistic --mode random --probability 0.33333333349 -j KUBE-SEP-A
      -m statistic --mode random --probability 0.5 -j KUBE-SEP-A
      -j KUBE-SEP-B",
-    &["rule 2: 10.244.1.2:80 has rule 1 already, and a share by each: 66.666667 % of all"]
+    &["rule 2: 10.244.1.2:80 has rule 1 already: together they get 66.666667 % of all"]
 )]
 #[case::to_nowhere(
     "-m statistic --mode random --probability 0.5 -j KUBE-SEP-A\n-j KUBE-SEP-D",
@@ -107,14 +107,14 @@ fn a_right_cascade_is_even_to_the_last_bit_of_its_thresholds() {
      -m statistic --mode random --probability 0.5 -j KUBE-SEP-B
      -j KUBE-SEP-C",
     &[
-        "rule 1: by its probability 1 rule is missing behind it: its endpoint gets 1/4 of all, each of those behind 3/8",
+        "rule 1: its probability implies 1 missing rule after it: its endpoint gets 1/4 of all, each of those after it 3/8",
     ]
 )]
 #[case::last_missing(
     "-m statistic --mode random --probability 0.33333333349 -j KUBE-SEP-A
      -m statistic --mode random --probability 0.5 -j KUBE-SEP-B",
     &[
-        "rule 2: by its probability 1 rule is missing behind it: its endpoint gets 33.333333 % of all, and what is left goes \
+        "rule 2: its probability implies 1 missing rule after it: its endpoint gets 33.333333 % of all, and what is left goes \
          to no endpoint",
         "33.333333 % of new connections reach no endpoint",
     ]
@@ -351,7 +351,7 @@ fn a_loop_is_the_only_defect() {
         -A KUBE-SVC-FOO -m statistic --mode random --probability 0.5 -j KUBE-SEP-A\n-A KUBE-SVC-FOO -j KUBE-SEP-B\n\
         -A KUBE-SEP-A -j KUBE-SVC-FOO\nCOMMIT\n";
     let parsed = iptables::parse(text, Family::Ipv4).unwrap();
-    let expected = "the kernel rejects these rules: table nat, chain KUBE-SEP-A, rule 1: loops back to its own chain: \
+    let expected = "the kernel rejects these rules: table nat, chain KUBE-SEP-A, rule 1: jump loop: \
         KUBE-SVC-FOO → KUBE-SEP-A → KUBE-SVC-FOO";
     assert_eq!(rejected(&Rules::Iptables(parsed)), [expected]);
 }

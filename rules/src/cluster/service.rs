@@ -115,7 +115,7 @@ pub struct ServicePort {
 pub struct LoadBalancerIngress {
     /// The address.
     pub ip: IpAddr,
-    /// Whether nodes take the short cut for it.
+    /// Whether nodes take the short-circuit path for it.
     pub mode: IpMode,
 }
 

@@ -146,16 +146,16 @@ impl fmt::Display for Difference {
         match self {
             Self::Missing(fact @ Fact::Jump(_, effect)) => write!(f, "{fact} is missing: {effect}"),
             Self::Missing(fact) => write!(f, "{fact} is missing"),
-            Self::Repeated { fact, times, expected: 0 } => write!(f, "{fact} is unexpected, and there {times} times"),
-            Self::Repeated { fact, times, expected: 1 } => write!(f, "{fact} is there {times} times instead of once"),
+            Self::Repeated { fact, times, expected: 0 } => write!(f, "{fact} is unexpected, and appears {times} times"),
+            Self::Repeated { fact, times, expected: 1 } => write!(f, "{fact} appears {times} times; expected once"),
             Self::Repeated { fact, times, expected } => {
-                write!(f, "{fact} is there {times} times instead of {expected}")
+                write!(f, "{fact} appears {times} times; expected {expected}")
             }
             Self::Unexpected(fact) => write!(f, "{fact} is unexpected"),
             // A rule that says nothing any more.
             Self::Changed { fact, found, .. } if found == "``" => write!(f, "{fact} is missing"),
             Self::Changed { fact, expected, found } => write!(f, "{fact} is {found} instead of {expected}"),
-            Self::Reordered(chain) => write!(f, "the rules of {chain} stand in another order"),
+            Self::Reordered(chain) => write!(f, "the rules of {chain} are in a different order"),
         }
     }
 }
@@ -168,7 +168,7 @@ impl fmt::Display for Fact {
             Self::Kind => f.write_str("it"),
             Self::Entry(address) => write!(f, "the frontend {address:#}"),
             Self::ClusterIp(ip) => write!(f, "the cluster IP {ip}"),
-            Self::Firewall(address) => write!(f, "the check of sources before {address:#}"),
+            Self::Firewall(address) => write!(f, "the source-range check for {address:#}"),
             Self::RejectResponse(Some(address)) => write!(f, "the rejection of traffic to {address:#}"),
             Self::RejectResponse(None) => f.write_str("the rejection of other traffic"),
             Self::HealthCheck(port) => write!(f, "the health check on port {port}"),
@@ -180,7 +180,7 @@ impl fmt::Display for Fact {
             Self::Affinity(policy, endpoint) => write!(f, "the affinity to endpoint {endpoint}{policy}"),
             Self::Hairpin(endpoint) => write!(f, "the masquerading of endpoint {endpoint} to itself"),
             Self::Translation(endpoint) => write!(f, "the DNAT to endpoint {endpoint}"),
-            Self::Memory(endpoint) => write!(f, "the note of the clients of endpoint {endpoint}"),
+            Self::Memory(endpoint) => write!(f, "the recent list of endpoint {endpoint}"),
             Self::Clients(endpoint) => write!(f, "the set of the clients of endpoint {endpoint}"),
             Self::Chain(chain) => write!(f, "chain {chain}"),
             Self::Jump(text, _) | Self::Rule(text) => write!(f, "rule `{text}`"),

@@ -237,13 +237,13 @@ fn rules_in_another_order_are_reported_where_order_counts() {
     let moved = format!("{last}{masquerade}");
     assert_eq!(
         findings(&[(masquerade, ""), (last, &moved)]),
-        ["service default/web:http: the rules of KUBE-SVC-CDGGSHYLG3RE2FKL stand in another order"]
+        ["service default/web:http: the rules of KUBE-SVC-CDGGSHYLG3RE2FKL are in a different order"]
     );
     let node_ports = line("-j KUBE-NODEPORTS");
     let first = line("web:http cluster IP\" -m tcp --dport 80 -j KUBE-SVC");
     assert_eq!(
         findings(&[(node_ports, ""), (first, &format!("{node_ports}{first}"))]),
-        ["chain KUBE-SERVICES of nat: the rules of KUBE-SERVICES stand in another order"]
+        ["chain KUBE-SERVICES of nat: the rules of KUBE-SERVICES are in a different order"]
     );
 }
 

@@ -70,9 +70,8 @@ fn release(proxy: &ProxyConfig) -> Option<&str> {
 /// those of another one.
 pub fn note(proxy: &ProxyConfig) -> Option<String> {
     let profile: Profile = release(proxy)?.parse().ok()?;
-    (!profile.cleans_up_after_changes() && !profile.compares_connections()).then(|| {
-        format!("connections are forgotten as kube-proxy 1.30 does after a change; how {profile} does is not modelled")
-    })
+    (!profile.cleans_up_after_changes() && !profile.compares_connections())
+        .then(|| format!("conntrack cleanup follows kube-proxy 1.30; that of {profile} is not modelled"))
 }
 
 #[cfg(test)]
@@ -89,9 +88,7 @@ mod tests {
     #[case("1.32.1", false)]
     #[case("1.37", false)]
     fn releases_with_an_unknown_clean_up_have_a_note(#[case] version: &str, #[case] has_note: bool) {
-        let text = format!(
-            "connections are forgotten as kube-proxy 1.30 does after a change; how {version} does is not modelled"
-        );
+        let text = format!("conntrack cleanup follows kube-proxy 1.30; that of {version} is not modelled");
         let proxy = ProxyConfig { version: version.to_owned(), ..ProxyConfig::default() };
         assert_eq!(note(&proxy), has_note.then_some(text.clone()));
         let cleanup = ConntrackCleanup::Of(version.to_owned());

@@ -18,7 +18,7 @@ impl Profile {
 
     /// Checks for endpoints and for unused ports of cluster IPs stand at the priority of filters, where destinations are
     /// translated already (from 1.34, 1.33.6); before, those for endpoints stand before the translation, so that the
-    /// node's own packets never get to the short cut of policy Local.
+    /// node's own packets never get to the short-circuit path of policy Local.
     pub(crate) fn nftables_filters_translated(self) -> bool {
         self.minor >= 34 || self.has_backport(&backports::FILTERS_TRANSLATED)
     }

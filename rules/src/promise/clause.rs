@@ -27,7 +27,7 @@ pub enum Clause {
     InternalPolicyLocal,
     ExternalPolicyCluster,
     ExternalPolicyLocal,
-    ShortCut,
+    ShortCircuit,
     NoEndpoint,
     NoLocalEndpoint,
     ReadyEndpoints,
@@ -76,7 +76,7 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
     ),
     (
         Clause::NodePort,
-        "every node serves the node port on its own addresses, as far as nodePortAddresses lets it",
+        "every node serves the node port on its own addresses, limited by nodePortAddresses",
         "ServiceSpec type; KubeProxyConfiguration nodePortAddresses",
     ),
     (
@@ -106,18 +106,18 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
     ),
     (
         Clause::NotAService,
-        "no service has this address with this port and protocol, so the packet goes where its address leads",
+        "no service has this address with this port and protocol, so the packet is routed normally",
         "Virtual IPs and Service Proxies, \"IP address assignment to Services\"",
     ),
     (
         Clause::NoNodeOnTheWay,
-        "outside of the cluster no route leads to a node for this address, so no kube-proxy treats the packet; \
-         @NODE behind a destination hands it to a node",
+        "no route outside the cluster leads to a node for this address, so no kube-proxy handles the packet; append \
+         @NODE to send it to a node",
         "ServiceSpec type, ClusterIP; Virtual IPs and Service Proxies",
     ),
     (
         Clause::NodesOwn,
-        "the address is a node's own and the port is no node port, so the node's own processes are asked",
+        "the address is a node's own and the port is no node port, so the packet is for the node's own processes",
         "ServiceSpec type",
     ),
     (
@@ -137,8 +137,7 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
     ),
     (
         Clause::AnotherNodesPort,
-        "a node port belongs to the node whose address is asked, so the packet is treated there and passes \
-         the client's node as it is",
+        "a node port is handled by the node whose address is used; the client's node forwards the packet unchanged",
         "ServiceSpec type; KubeProxyConfiguration nodePortAddresses",
     ),
     (
@@ -174,7 +173,7 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
         "ServiceSpec externalTrafficPolicy",
     ),
     (
-        Clause::ShortCut,
+        Clause::ShortCircuit,
         "from within the cluster, external addresses have the semantics of Cluster whatever the policy",
         "ServiceSpec externalTrafficPolicy",
     ),

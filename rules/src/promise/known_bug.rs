@@ -13,11 +13,11 @@ pub enum KnownBug {
     InternalPolicyMixed,
     /// Up to 1.24, what is to be dropped is only marked, and a packet that passes the node goes on nevertheless.
     DropIsForwarded,
-    /// Before 1.15, a node's own processes have no short cut with `externalTrafficPolicy: Local`.
-    NoShortCutForNodes,
+    /// Before 1.15, a node's own processes have no short-circuit path with `externalTrafficPolicy: Local`.
+    NoShortCircuitForNodes,
     /// In nftables mode before 1.33.6, a node without endpoints drops what its own processes send to external and
-    /// load-balancer IPs by the short cut (kubernetes#131765).
-    ShortCutDropped,
+    /// load-balancer IPs by the short-circuit path (kubernetes#131765).
+    ShortCircuitDropped,
     /// Before 1.26, a connection to a node port at `::1` is translated and lost.
     Ipv6LoopbackLost,
     /// In iptables mode, what no endpoint takes is rejected at all addresses of a node, those that serve no node ports
@@ -29,7 +29,7 @@ pub enum KnownBug {
     /// In nftables mode from 1.36, a node does not masquerade what it sends back to its sender, unless its kube-proxy knows the sender
     /// for an endpoint of the node's own: the set `hairpin-connections` has no others.
     HairpinOfAnotherNode,
-    /// Up to 1.35, of several entries with one address the one of the node itself counts, also where it is not ready and another is.
+    /// Up to 1.35, of several entries with one address the local one wins, even if it is not ready and another is.
     OwnEntryCounts,
 }
 
@@ -40,13 +40,13 @@ impl KnownBug {
             Self::ExternalIpsFromInside => "https://github.com/kubernetes/kubernetes/pull/96296",
             Self::InternalPolicyMixed => "scenarios/releases/1.23-internal-policy.yaml",
             Self::DropIsForwarded => "https://github.com/kubernetes/kubernetes/pull/110290",
-            Self::NoShortCutForNodes => "scenarios/releases/1.14-policy-local.yaml",
-            Self::ShortCutDropped => "https://github.com/kubernetes/kubernetes/issues/131765",
+            Self::NoShortCircuitForNodes => "scenarios/releases/1.14-policy-local.yaml",
+            Self::ShortCircuitDropped => "https://github.com/kubernetes/kubernetes/issues/131765",
             Self::Ipv6LoopbackLost => "https://github.com/kubernetes/kubernetes/pull/108250",
             Self::RejectedAtEveryAddress | Self::NodeNotRejected => {
                 "https://github.com/kubernetes/enhancements/tree/master/keps/sig-network/3866-nftables-proxy"
             }
-            Self::HairpinOfAnotherNode => "rules/src/profile/nftables.rs",
+            Self::HairpinOfAnotherNode => "https://github.com/kubernetes/kubernetes/pull/136499",
             Self::OwnEntryCounts => "https://github.com/kubernetes/kubernetes/pull/135593",
         }
     }
@@ -59,14 +59,14 @@ impl fmt::Display for KnownBug {
                 "up to 1.20, external IPs are not served to processes of nodes, nor to pods on a bridge"
             }
             Self::InternalPolicyMixed => {
-                "in 1.22 and 1.23, internalTrafficPolicy Local is mixed up with external traffic, and rejects instead of \
+                "in 1.22 and 1.23, internalTrafficPolicy Local also restricts external traffic, and rejects instead of \
                  dropping"
             }
             Self::DropIsForwarded => {
-                "up to 1.24, what is to be dropped is only marked, and goes on if it is not for the node itself"
+                "up to 1.24, packets to be dropped are only marked, and are forwarded if they are not for the node itself"
             }
-            Self::NoShortCutForNodes => "before 1.15, a node's own processes have no short cut to other nodes' endpoints",
-            Self::ShortCutDropped => {
+            Self::NoShortCircuitForNodes => "before 1.15, a node's own processes have no short-circuit path to other nodes' endpoints",
+            Self::ShortCircuitDropped => {
                 "in nftables mode before 1.33.6, a node without endpoints drops what its own processes send"
             }
             Self::NodeNotRejected => {
@@ -76,10 +76,10 @@ impl fmt::Display for KnownBug {
                 "in nftables mode from 1.36, a node does not masquerade what it sends back to an endpoint on another node"
             }
             Self::OwnEntryCounts => {
-                "up to 1.35, of several entries with one address that of the node itself counts, even if it is not ready"
+                "up to 1.35, of several entries with one address the local one wins, even if it is not ready"
             }
             Self::RejectedAtEveryAddress => {
-                "in iptables mode, a node port without endpoints is rejected at addresses too that serve no node ports"
+                "in iptables mode, a node port without endpoints is rejected even at addresses that serve no node ports"
             }
             Self::Ipv6LoopbackLost => "before 1.26, a connection to a node port at ::1 is translated and lost",
         })

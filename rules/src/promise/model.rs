@@ -140,7 +140,7 @@ impl fmt::Display for PromisedOutcome {
             Self::Rejected(rejection) => write!(f, "rejected: {rejection}"),
             Self::Dropped => f.write_str("dropped"),
             Self::Fails => f.write_str("rejected or dropped"),
-            Self::NotAService(owner) => write!(f, "not treated as a service's: {owner}"),
+            Self::NotAService(owner) => write!(f, "not Service traffic: {owner}"),
             Self::NotPromised => f.write_str("nothing is promised"),
         }
     }
@@ -149,7 +149,10 @@ impl fmt::Display for PromisedOutcome {
 impl fmt::Display for Eligible {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { address, share, source, reply } = self;
-        write!(f, "{address} ({share}; {source}; {reply})")
+        match share.one_in {
+            1 => write!(f, "{address} (only endpoint; {source}; {reply})"),
+            _ => write!(f, "{address} ({share}; {source}; {reply})"),
+        }
     }
 }
 
@@ -157,8 +160,8 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Preserved => f.write_str("source preserved"),
-            Self::Node(node) => write!(f, "source an address of node {node}"),
-            Self::PreservedOrNode(node) => write!(f, "source preserved or an address of node {node}"),
+            Self::Node(node) => write!(f, "source: an address of node {node}"),
+            Self::PreservedOrNode(node) => write!(f, "source preserved, or an address of node {node}"),
         }
     }
 }
@@ -187,7 +190,7 @@ impl fmt::Display for Owner {
         match self {
             Self::Node(node) => write!(f, "for the processes of node {node}"),
             Self::Pod(pod, source) => write!(f, "for pod {pod}, {source}"),
-            Self::Outside => f.write_str("goes where its address leads"),
+            Self::Outside => f.write_str("routed normally"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Traffic policies, short cuts and source ranges: what a client may use by which address.
+//! Traffic policies, short-circuit paths and source ranges: what a client may use by which address.
 
 use std::net::IpAddr;
 
@@ -44,8 +44,8 @@ impl Handling<'_, '_> {
             }
         } else if !is_external_local(service, profile) {
             (Scope::Anywhere, Clause::ExternalPolicyCluster)
-        } else if self.takes_short_cut() {
-            (Scope::Anywhere, Clause::ShortCut)
+        } else if self.takes_short_circuit() {
+            (Scope::Anywhere, Clause::ShortCircuit)
         } else {
             (Scope::OnNode, Clause::ExternalPolicyLocal)
         };
@@ -58,8 +58,8 @@ impl Handling<'_, '_> {
     ///
     /// ServiceSpec `externalTrafficPolicy`: traffic to external and load-balancer IPs from within the cluster always gets
     /// the semantics of Cluster. For node ports the field only warns that the policy may have to be minded; kube-proxy
-    /// gives clients of its own node the same short cut.
-    fn takes_short_cut(&self) -> bool {
+    /// gives clients of its own node the same short-circuit path.
+    fn takes_short_circuit(&self) -> bool {
         self.client.is_process_of(self.node) || self.detect_local() == Detected::Pod
     }
 

@@ -17,7 +17,7 @@ impl Handling<'_, '_> {
         let is_own = local.iter().any(|candidate| candidate.address.ip() == self.client.address);
         let (profile, service, kind) = (self.setting.profile, self.claim.service, self.claim.kind);
         let of_the_node = self.client.is_process_of(self.node);
-        let short_cut = kind != AddressKind::ClusterIp && is_external_local(service, profile) && of_the_node;
+        let short_circuit = kind != AddressKind::ClusterIp && is_external_local(service, profile) && of_the_node;
         let passes_on = !of_the_node && !has_address(self.node, self.to.ip());
         if kind == AddressKind::ExternalIp && profile.guards_external_ips() && self.client.node().is_some() {
             Some(KnownBug::ExternalIpsFromInside)
@@ -25,10 +25,11 @@ impl Handling<'_, '_> {
             Some(KnownBug::InternalPolicyMixed)
         } else if *outcome == PromisedOutcome::Dropped && !profile.drops_local_in_filter() && passes_on {
             Some(KnownBug::DropIsForwarded)
-        } else if short_cut && !profile.local_chains_serve_the_node() {
-            Some(KnownBug::NoShortCutForNodes)
-        } else if short_cut && kind != AddressKind::NodePort && local.is_empty() && self.drops_before_translation() {
-            Some(KnownBug::ShortCutDropped)
+        } else if short_circuit && !profile.local_chains_serve_the_node() {
+            Some(KnownBug::NoShortCircuitForNodes)
+        } else if short_circuit && kind != AddressKind::NodePort && local.is_empty() && self.drops_before_translation()
+        {
+            Some(KnownBug::ShortCircuitDropped)
         } else if matches!(outcome, PromisedOutcome::Rejected(_)) && of_the_node && self.rejects_only_what_comes_in() {
             Some(KnownBug::NodeNotRejected)
         } else if !is_own && self.sends_back_as_it_is(outcome) {

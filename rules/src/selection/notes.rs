@@ -60,7 +60,7 @@ impl OfService<'_> {
             }
         }
         for range in &service.source_ranges {
-            self.family_of(range.addr(), format!("does not look at its source range {range}"));
+            self.family_of(range.addr(), format!("ignores its source range {range}"));
         }
         for family in service.cluster_ips.iter().copied().map(Family::of) {
             let of_family: Vec<_> =
@@ -111,7 +111,7 @@ impl OfSlice<'_> {
         for port in &slice.ports {
             let called = called(&port.name, port.protocol);
             if port.port.is_none() {
-                self.note(format!("does not serve {called}"), "it has no number, which stands for all ports");
+                self.note(format!("does not serve {called}"), "the port number is unset (all ports)");
             } else if !known.contains(&(&port.name, port.protocol)) {
                 self.note(format!("does not serve {called}"), format!("service {} has no such port", service.name));
             }
@@ -119,10 +119,10 @@ impl OfSlice<'_> {
         for endpoint in &slice.endpoints {
             let Some((first, others)) = endpoint.addresses.split_first() else { continue };
             if let Some(reason) = unused(endpoint) {
-                self.note(format!("does not lead to {first}"), reason);
+                self.note(format!("does not use {first}"), reason);
             }
             for other in others {
-                self.note(format!("does not lead to {other}"), "only the first address of an endpoint counts");
+                self.note(format!("does not use {other}"), "only the first address of an endpoint counts");
             }
         }
     }

@@ -38,7 +38,7 @@ impl<T: Trace> Walker<T> {
             let low = mask.trailing_zeros().min(width.into());
             let above = (!mask & all) >> low;
             if above.count_ones() > MAX_INTERVALS {
-                return Held::Unknown("its mask is of too many ranges to follow".into());
+                return Held::Unknown("its mask covers too many ranges".into());
             }
             self.trace.asked(field, address, || ranges_of_mask(wanted, mask, low, all));
         }

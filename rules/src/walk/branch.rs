@@ -176,8 +176,8 @@ impl Assumptions {
 impl fmt::Display for Assumptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = [
-            (Self::COUNTER, "the counter of `statistic --mode nth` or `numgen inc` stands anywhere"),
-            (Self::BELOW_LIMIT, "packets are too rare for `limit`"),
+            (Self::COUNTER, "the counter of `statistic --mode nth` or `numgen inc` may have any value"),
+            (Self::BELOW_LIMIT, "`limit` is assumed not to be reached"),
         ];
         let mut said = words.iter().filter(|(one, _)| self.contains(*one)).map(|(_, words)| *words);
         f.write_str(said.next().unwrap_or("nothing"))?;

@@ -208,7 +208,7 @@ impl<C: Code> Spreading<'_, C> {
             None if list.len() < MAX_ALIKE => list.push(walker),
             None => {
                 let rule = self.by.unwrap_or_default();
-                self.unknown(walker, rule, format!("rules leave more than {MAX_ALIKE} kinds of packets").into());
+                self.unknown(walker, rule, format!("more than {MAX_ALIKE} kinds of packets").into());
             }
         }
     }

@@ -94,7 +94,7 @@ const MAX_BRANCHES: usize = 1 << 14;
 
 /// The end of what is left where there are too many branches: at the rule where it would go on by chance.
 fn too_many<T: Trace>(walker: Walker<T>, at: &Cursor) -> Branch<T> {
-    let why = format!("chance leaves more than {MAX_BRANCHES} ways open").into();
+    let why = format!("more than {MAX_BRANCHES} random branches").into();
     walker.end(HookVerdict::Unknown(Unknown { rule: RuleId(at.rule.saturating_sub(1)), why }))
 }
 

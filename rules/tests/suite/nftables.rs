@@ -178,7 +178,7 @@ fn a_start_of_interface_names_fails() {
     let mut cluster = cluster("clusterip-sctp", "1.30");
     cluster.proxy.detect_local = DetectLocal::InterfaceNamePrefix("cali".to_owned());
     let error = generate(&cluster, &cluster.nodes[0], Family::Ipv4).unwrap_err();
-    let message = "kube-proxy 1.30 fails to sync: it writes `iif cali*`, but `iif` takes no start of a name";
+    let message = "kube-proxy 1.30 fails to sync: it writes `iif cali*`, but `iif` does not accept a name prefix";
     assert_eq!(error.to_string(), message);
 }
 

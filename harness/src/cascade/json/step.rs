@@ -17,7 +17,7 @@ pub(super) struct Step<'a> {
     chance: Chance,
     /// What it takes of all; `null` if these rules do not say, as are the other shares.
     share: Option<Share>,
-    /// How far the share is off even, relative to that.
+    /// The deviation of the share from an even one, relative to that.
     deviation: Option<f64>,
     /// What it and those before it take of all.
     cumulative: Option<Share>,

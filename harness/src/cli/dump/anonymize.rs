@@ -15,9 +15,9 @@ use svclab::text::{counted, grouped, one_line};
 
 /// Replace names and addresses, so that an input can be published.
 ///
-/// Every word that is not vocabulary of Kubernetes, netfilter or plain English becomes another one of the same length, the same
-/// wherever it stands; addresses keep their common prefixes, private ranges and families; hashes in names of chains are computed
-/// anew. Ports, numbers, times and the lengths of names stay. A file is written as a file; a folder or archive as one archive (tar.gz).
+/// Every word that is not vocabulary of Kubernetes, netfilter or plain English is replaced consistently by another of the same
+/// length; addresses keep their common prefixes, private ranges and families; hashes in names of chains are
+/// recomputed. Ports, numbers, times and the lengths of names are kept. A file is written as a file; a folder or archive as one archive (tar.gz).
 /// The result is read again: exits with 1 if a piece is not read as before, or if the rules handle a packet differently.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -77,14 +77,14 @@ fn show(proof: &Proof, console: &Console) -> bool {
     } else {
         let places: Vec<_> = proof.unlike.iter().take(10).map(|place| one_line(place)).collect();
         console.complain(format!(
-            "parsed differently from the original, for names that are cut or wrapped: {}",
+            "parsed differently from the original, because names are cut or wrapped: {}",
             places.join(", ")
         ));
     }
     let is_same = match &proof.behaviour {
         Behaviour::Same { classes, is_cut } => {
             let more = if *is_cut { ", and there are more" } else { "" };
-            inform(format!("the same becomes of every packet: {} classes compared{more}", grouped(*classes as u64)));
+            inform(format!("every packet is handled as before: {} classes compared{more}", grouped(*classes as u64)));
             true
         }
         Behaviour::Differs(packet) => {

@@ -8,11 +8,11 @@ use crate::cli::failure::Failure;
 use svclab::collect::{SCRIPT, Target, collect};
 use svclab::text::{printable, reason};
 
-/// Collect all that concerns Service traffic on this node in one archive, which every command of svclab reads.
+/// Collect everything about Service traffic on this node into one archive that other commands accept.
 ///
 /// Rules of all backends with counters, addresses, routes, connections, kernel settings, kube-proxy's configuration and log, and
 /// Kubernetes objects where kubectl works. Nothing on the node is changed. Secrets are not read, and tokens, passwords and keys are
-/// left out; names and addresses stay: `svclab dump anonymize` replaces them. Run it as root. Exits with 3 if no archive can
+/// left out; names and addresses are kept: `svclab dump anonymize` replaces them. Run it as root. Exits with 3 if no archive can
 /// be written; commands that are missing, fail or take too long are recorded in the archive.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {

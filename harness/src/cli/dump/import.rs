@@ -1,4 +1,4 @@
-//! `svclab dump import`: a scenario out of what was sent.
+//! `svclab dump import`: a scenario from a dump.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use svclab::infer::{NodeFile, from_evidence, tests};
 use svclab::scenario::print;
 use svclab::text::{one_line, printable};
 
-/// Make a self-contained scenario out of what was sent: nodes with their own rules, Services, endpoints, pods, and a test of each
+/// Create a self-contained scenario from a dump: nodes with their own rules, Services, endpoints, pods, and a test of each
 /// service port.
 ///
 /// What the input does not say is assumed; assumptions are listed at the top of the scenario and on standard error. `svclab run` then
@@ -71,8 +71,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let mut comments = vec![format!("Made by `svclab dump import` of {}.", printable(&path))];
     comments.extend(assumed.assumptions.iter().map(|words| format!("assumed: {words}")));
     if left_out > 0 {
-        comments
-            .push(format!("{left_out} more tests of service ports are left out; `svclab verify` asks all questions"));
+        comments.push(format!("{left_out} more service-port tests were omitted; `svclab verify` covers them all"));
     }
     for words in assumed.assumptions.iter().filter(|_| !console.quiet) {
         console.complain(format!("{}: assumed: {}", printable(&path), one_line(words)));

@@ -22,7 +22,7 @@ pub(super) struct Args {
     /// The lowest severity that makes the exit code 1.
     #[arg(long, value_enum, default_value = "warning", value_name = "SEVERITY")]
     fail_on: FailOn,
-    /// Leave out findings of this kind; repeat it for several.
+    /// Ignore findings with this ID; may be repeated.
     #[arg(long, value_name = "ID", value_parser = PossibleValuesParser::new(CATALOG.map(|entry| entry.id)), hide_possible_values = true)]
     allow: Vec<String>,
     /// The output format.

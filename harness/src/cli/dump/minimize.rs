@@ -12,7 +12,7 @@ use svclab::minimize::{Choice, LabResult, MinimizeError, Minimized, Size, minimi
 use svclab::text::{counted, grouped};
 use svclab::verify::Options;
 
-/// Reduce an input to what a failure needs, and write that as a scenario.
+/// Reduce an input to the smallest scenario that still fails.
 ///
 /// Of the flows on which `svclab verify --no-lab` reports that promise and prediction disagree, the first kind is kept: services,
 /// endpoints, nodes, hosts, rules, settings and fields are removed as long as the same sender still fails in the same way for the same service.
@@ -73,8 +73,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     }
     Ok(match lab {
         LabResult::NotReproduced => {
-            console
-                .complain("the kernel does not fail in this way: see `svclab verify` of the scenario that was written");
+            console.complain("the failure does not occur on the kernel: see `svclab verify` of the written scenario");
             Exit::Failed
         }
         LabResult::NotSendable => {

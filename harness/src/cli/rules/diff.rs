@@ -47,13 +47,13 @@ impl Diff {
         match self.comparison.own.len() {
             0 if self.is_part => {
                 format!(
-                    "no difference{whose}: what {file} shows is as svclab writes it for {written}; it is an excerpt"
+                    "no difference{whose}: the excerpt {file} matches the rules that svclab generates for {written}"
                 )
             }
-            0 => format!("no difference{whose}: {file} has the rules that svclab writes for {written}"),
+            0 => format!("no difference{whose}: {file} matches the rules that svclab generates for {written}"),
             count => {
                 let differences = counted(count, "difference");
-                format!("{differences}{whose} in {file} from the rules that svclab writes for {written}:")
+                format!("{differences}{whose} in {file} from the rules that svclab generates for {written}:")
             }
         }
     }

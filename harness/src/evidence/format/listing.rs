@@ -79,7 +79,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
                 }
                 reader.gap();
                 if !line.is_ellipsis() {
-                    unread.push((at, "it is no row of a listing".to_owned()));
+                    unread.push((at, "it is not a row of an iptables listing".to_owned()));
                 }
             }
             LineOfListing::Cut => {

@@ -30,7 +30,7 @@ pub(super) fn words(rule: &Rule) -> String {
         }
         Target::NoTrack { .. } => "keeps it out of the connection table, so that nothing is translated".to_owned(),
         Target::Trace => "traces it".to_owned(),
-        Target::Other(other) => format!("does what `-j {}` does", other.name),
+        Target::Other(other) => format!("`-j {}` (not explained)", other.name),
     }
 }
 

@@ -64,9 +64,9 @@ mod tests {
     #[case::ports("-p tcp -m multiport --dports 80,443:445 -j ACCEPT", "tcp, to one of the ports 80, 443 to 445")]
     #[case::recent(
         "-m recent --rcheck --seconds 10800 --reap --name KUBE-SEP-A --mask 255.255.255.255 --rsource -j ACCEPT",
-        "from an address that the list KUBE-SEP-A has noted in the last 10800 s"
+        "from an address that is in the recent list KUBE-SEP-A (last 10800 s)"
     )]
-    #[case::unknown("-m ttl --ttl-lt 5 -j DROP", "what `-m ttl` asks, which svclab does not know")]
+    #[case::unknown("-m ttl --ttl-lt 5 -j DROP", "matches `-m ttl` (not modelled)")]
     fn conditions_are_explained(#[case] rule: &str, #[case] expected: &str) {
         let text = format!("*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD {rule}\nCOMMIT\n");
         let rules = parse(&text, Family::Ipv4).unwrap().rules;

@@ -15,7 +15,9 @@ pub(super) fn words(rule: &Rule, chain: &[Rule], number: usize, share: Share) ->
     let (conditions, probability) = (conditions::words(rule), conditions::probability(rule));
     Words {
         why: match probability {
-            Some(taken) => format!("{conditions}, by chance {:.2} % of those that come here", taken * 100.0),
+            Some(taken) => {
+                format!("{conditions}, at random, {:.2} % of the packets that reach this rule", taken * 100.0)
+            }
             None => conditions,
         },
         does: actions::words(rule),

@@ -27,13 +27,13 @@ impl Sharing {
     /// What a reader needs to know of it.
     pub(super) fn sentence(&self, share: Share) -> String {
         let Self { among, position } = *self;
-        let (rest, takes) = match position {
-            1 => ("all that come", format!("1/{among} of")),
-            _ if position == among => ("what the rules before it left", "all of".to_owned()),
-            _ => ("what the rules before it left", format!("1/{} of", among - position + 1)),
+        let even = match position {
+            1 => format!("1/{among} of the packets that reach it"),
+            _ if position == among => "all that earlier rules left".to_owned(),
+            _ => format!("1/{} of what earlier rules left", among - position + 1),
         };
         format!(
-            "rule {position} of {among} that share packets out: to be even it has to take {takes} {rest}; so {share} of all goes this way"
+            "load-balancing rule {position} of {among}: an even share is {even}; {share} of all packets take this path"
         )
     }
 }

@@ -36,13 +36,13 @@ pub(super) fn words(matched: &MatchedRule<'_>, rule: &Rule, table: &Table) -> St
         Statement::Mark(MarkChange::Set(bits)) => phrases::marks(&format!("{bits:#x}")),
         Statement::Mark(MarkChange::Flip(bits)) => phrases::flips_mark(*bits),
         Statement::Mark(MarkChange::Write { kept: 0, set }) => format!("gives it the mark {set:#x}"),
-        Statement::Mark(MarkChange::Write { kept, set: 0 }) => format!("leaves it of its mark the bits {kept:#x}"),
+        Statement::Mark(MarkChange::Write { kept, set: 0 }) => format!("keeps the mark bits {kept:#x}"),
         Statement::Mark(MarkChange::Write { kept, set }) => {
-            format!("leaves it of its mark the bits {kept:#x}, and sets the bits {set:#x}")
+            format!("keeps the mark bits {kept:#x}, and sets the bits {set:#x}")
         }
-        Statement::Remember(Side::Source, set) => format!("notes its source in the set {set}"),
-        Statement::Remember(Side::Destination, set) => format!("notes its destination in the set {set}"),
-        Statement::Other(text) => format!("does what `{text}` does"),
+        Statement::Remember(Side::Source, set) => format!("adds its source to set {set}"),
+        Statement::Remember(Side::Destination, set) => format!("adds its destination to set {set}"),
+        Statement::Other(text) => format!("`{text}` (not explained)"),
     };
     let words: Vec<String> = rule.statements.iter().map(of).collect();
     if words.is_empty() { "only counts it".to_owned() } else { words.join(", and ") }
@@ -50,7 +50,7 @@ pub(super) fn words(matched: &MatchedRule<'_>, rule: &Rule, table: &Table) -> St
 
 fn verdict_words(verdict: &Verdict) -> String {
     match verdict {
-        Verdict::Accept => "accepts it, and these chains are done with it".to_owned(),
+        Verdict::Accept => "accepts it in this base chain".to_owned(),
         Verdict::Drop => phrases::DROPS.to_owned(),
         Verdict::Return => phrases::RETURNS.to_owned(),
         Verdict::Jump(chain) => phrases::jumps(chain, role(chain)),

@@ -16,8 +16,11 @@ pub(super) fn words(matched: &MatchedRule<'_>, rule: &Rule, table: &Table, share
         why: conditions::words(rule),
         does: actions::words(matched, rule, table),
         is_by_chance: among > 1,
-        sharing: (among > 1)
-            .then(|| format!("one number is drawn for all {among} of them, so that each is as likely; so {share} of all goes this way")),
+        sharing: (among > 1).then(|| {
+            format!(
+                "one random number selects among {among}, all equally likely; {share} of all packets take this path"
+            )
+        }),
     }
 }
 

@@ -173,8 +173,7 @@ fn leave_out(rules: &mut RuleSet, node: &str, changes: &mut Vec<String>) {
     }
     if !machine.is_empty() {
         let names: Vec<String> = machine.into_iter().collect();
-        changes
-            .push(format!("rules of node {node} with target {} left out: they act on the machine", names.join(", ")));
+        changes.push(format!("rules of node {node} with target {} left out: they affect the host", names.join(", ")));
     }
 }
 
@@ -249,7 +248,6 @@ fn translatable(rules: &mut nftables::Ruleset, node: &str, left_out: &mut Vec<St
         count += before - chain.rules.len();
     }
     if count > 0 {
-        left_out
-            .push(format!("{} of node {node} left out: nft's JSON has them in no known form", counted(count, "rule")));
+        left_out.push(format!("{} of node {node} left out: unknown form in nft's JSON", counted(count, "rule")));
     }
 }

@@ -67,7 +67,7 @@ pub(super) fn place(machines: &[Machine], shown: &mut Objects, all: &mut Objects
         }
     }
     name_nodes(shown, all, machines, &placed);
-    (!guessed.is_empty()).then(|| format!("nothing shows which node has which pods: {}", guessed.join(", ")))
+    (!guessed.is_empty()).then(|| format!("the input does not say which node has which pods: {}", guessed.join(", ")))
 }
 
 fn known(node: &serde_json::Value, all: &Objects) -> Known {

@@ -58,10 +58,10 @@ pub(super) fn assume(
             let first: Vec<String> = findings.iter().take(SHOWN).map(ToString::to_string).collect();
             let more = if findings.len() > first.len() { "; ..." } else { "" };
             let count = counted(findings.len(), "difference");
-            format!("whose rules are the closest, with {count}: {}{more}", first.join("; "))
+            format!("closest match, with {count}: {}{more}", first.join("; "))
         }
     };
-    let why = if is_assumed { ", from the pod ranges: no rule that is shown contains it" } else { "" };
+    let why = if is_assumed { ", from the pod ranges: no rule shown contains it" } else { "" };
     let all = [format!("kube-proxy {versions}, {differs}"), format!("{}{why}", local_sources(&cluster.proxy))];
     all.into_iter().chain(contradiction).collect()
 }
@@ -87,7 +87,7 @@ fn adopt(
     }
     let file = named.file.as_ref().map(|file| format!("{} ", one_line(file))).unwrap_or_default();
     Some(format!(
-        "contradiction: Kubernetes {} by {file}line {}, kube-proxy {versions} by the rules; the rules count",
+        "contradiction: Kubernetes {} in {file}line {}, kube-proxy {versions} in the rules; using the rules",
         named.version, named.line
     ))
 }

@@ -50,12 +50,12 @@ fn tallies_that_are_as_expected(#[case] expectation: Expectation, #[case] tally:
 #[case::lost(
     Expectation::default(),
     Tally { sent: 12, lost: 2, ..counted(&[(1, 10)]) },
-    "flows: expected all of 12 flows sent, observed 2 flows not delivered: no flow may be lost"
+    "flows: expected all 12 flows delivered, observed 2 flows not delivered: no flow may be lost"
 )]
 #[case::doubled(
     Expectation::default(),
     Tally { sent: 11, doubled: 1, ..counted(&[(1, 10)]) },
-    "flows: expected all of 11 flows sent, observed 1 flow delivered more than once: a flow must be delivered exactly once"
+    "flows: expected all 11 flows delivered once, observed 1 flow delivered more than once: a flow must be delivered exactly once"
 )]
 #[case::unattributed(
     outcome(ExpectedOutcome::Dropped(DropPlace::InCluster)),
@@ -85,12 +85,12 @@ fn tallies_that_are_as_expected(#[case] expectation: Expectation, #[case] tally:
 #[case::rejected(
     outcome(ExpectedOutcome::Rejected(RejectKind::Any)),
     Tally { sent: 2, lost: 2, ..Tally::default() },
-    "outcome: expected rejected, observed not recorded: rejections are followed for single flows only: remove `flows`"
+    "outcome: expected rejected, observed not recorded: rejections are checked for single flows only: remove `flows`"
 )]
 #[case::reply(
     Expectation { reply: Some(ReplyExpectation::FromVip), ..delivered_to([1]) },
     counted(&[(1, 10)]),
-    "reply: expected a reply from the probed address, observed not recorded: replies are followed for single flows only: remove `flows`"
+    "reply: expected a reply from the probed address, observed not recorded: `reply` is checked for single flows only: remove `flows`"
 )]
 #[case::source(
     Expectation { source: Some(SourceExpectation::Masqueraded), ..delivered_to([1]) },

@@ -58,12 +58,12 @@ const CHANGE: &str = "tests: [{name: t, steps: [{apply: {nodes: [{name: b, hostn
 const RESTART: &str = "tests: [{name: t, steps: [{restart: proxy}, {probe: {from: pod/client, to: \"pod/web:80\"}, expect: {delivered: pod/web}}]}]";
 
 #[rstest]
-#[case::release("version: \"1.28\"", "", "", "the scenario is about kube-proxy 1.28, and the program is 1.29.4")]
+#[case::release("version: \"1.28\"", "", "", "the scenario is for kube-proxy 1.28, and the program is 1.29.4")]
 #[case::from_release(
     "version: \">=1.30\"",
     "",
     "",
-    "the scenario is about kube-proxy 1.30 or later, and the program is 1.29.4"
+    "the scenario is for kube-proxy 1.30 or later, and the program is 1.29.4"
 )]
 #[case::mode("mode: nftables", "", "", "kube-proxy 1.29.4 has no nftables mode that is modelled")]
 #[case::own_rules("", "", "INSTEAD", "the rules of node a are the scenario's own (`install: instead`)")]
@@ -71,13 +71,13 @@ const RESTART: &str = "tests: [{name: t, steps: [{restart: proxy}, {probe: {from
     "",
     "",
     "AFTER",
-    "the scenario adds rules to KUBE-SERVICES, and the program writes this chain anew when objects change"
+    "the scenario adds rules to KUBE-SERVICES, and the program rewrites this chain when objects change"
 )]
 #[case::reconfigured(
     "",
     "",
     CHANGE,
-    "the scenario changes `hostnameOverride` of node b, which the program reads when it starts"
+    "the scenario changes `hostnameOverride` of node b, which the program reads only at startup"
 )]
 #[case::cleanup(
     "conntrack: {cleanup: false}",

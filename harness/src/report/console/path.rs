@@ -52,7 +52,7 @@ pub(super) fn failed(page: &mut Page, path: &[Sighting]) {
             page.labelled(10, places, segment.packet);
         } else {
             let Sighting { interface, direction: way, .. } = segment.last;
-            let text = format!("{}  < last captured: {} by {interface}", segment.packet, direction(*way));
+            let text = format!("{}  < last capture: {} on {interface}", segment.packet, direction(*way));
             page.labelled(10, page.paint(MARKED, places), page.paint(MARKED, text));
         }
     }

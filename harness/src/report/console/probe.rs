@@ -96,13 +96,19 @@ fn diagnosis(page: &mut Page, diagnosis: &Diagnosis) {
     if let Some(reason) = unpredicted {
         page.labelled(8, "predicted  ", format!("nothing: {reason}"));
     }
-    page.labelled(8, "observed   ", format!("{observation}, when it was sent again"));
+    page.labelled(8, "observed   ", format!("{observation} (resent)"));
     if let Some(KernelMatch { as_predicted, difference, .. }) = kernel {
-        let words = format!("the kernel matched {} as predicted", counted(*as_predicted, "rule"));
         match difference {
-            None => page.line(19, page.paint(FAINT, words)),
+            None => {
+                let words = format!("the kernel matched {}, as predicted", counted(*as_predicted, "rule"));
+                page.line(19, page.paint(FAINT, words));
+            }
             Some(lines) => {
-                page.line(19, page.paint(MARKED, format!("{words}, then one that was not:")));
+                let words = format!(
+                    "the kernel matched {} as predicted, then one that was not:",
+                    counted(*as_predicted, "rule")
+                );
+                page.line(19, page.paint(MARKED, words));
                 lines.iter().for_each(|line| page.line(21, shortened(line)));
             }
         }

@@ -66,8 +66,8 @@ pub(crate) fn names(objects: &Objects<'_>, hosts: &[Located<'_, Host>], findings
         // An underscore is escaped there.
         let bytes = name.len() + 2 * name.matches('_').count();
         if bytes > NAME_BYTES {
-            let message = format!("the name is too long for a network namespace: {bytes} bytes including the kind");
-            findings.wrong(at, message, format!("Use at most {NAME_BYTES} bytes."));
+            let message = format!("`{name}` is too long for a network namespace: {bytes} bytes, at most {NAME_BYTES}");
+            findings.wrong(at, message, "Use a shorter name.");
         }
     }
 }

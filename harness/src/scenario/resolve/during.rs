@@ -10,6 +10,7 @@ use super::scene::Scene;
 use super::times;
 use crate::scenario::model::{Bounds, DuringExpectation, flows_at_rate};
 use crate::scenario::schema::{RawBounds, RawDuring, RawExpect, RawProbe, RawRate, RawRejected, RawTime};
+use crate::text::grouped;
 use crate::yaml::At;
 
 /// The highest rate of a probe: about a third of what a lab alone on a CPU sends and follows.
@@ -41,7 +42,8 @@ pub(crate) fn timing(raw: &RawDuring, probes: usize, at: At<'_>, findings: &mut 
     if let (Some(rate), Some(before), Some(after)) = (rate, before, after) {
         let all = flows_at_rate(rate, before + after).saturating_mul(probes as u64);
         if all > MAX_FLOWS {
-            let message = format!("these are {all} flows, and one step may send at most {MAX_FLOWS}");
+            let message =
+                format!("`during` would send {} flows; a step may send at most {}", grouped(all), grouped(MAX_FLOWS));
             findings.wrong(at.key(), message, "Lower `rate`, shorten `before` or `after`, or send fewer probes.");
         }
     }
@@ -82,7 +84,7 @@ pub(crate) fn check_repeatable(raw: &RawProbe, at: At<'_>, findings: &mut Findin
         ("tcpFlags", raw.tcp_flags.is_some(), "each flow is a new connection"),
     ];
     for (field, _, why) in fixed.into_iter().filter(|(_, is_given, _)| *is_given) {
-        let message = format!("`{field}` does not apply to flows during a change: {why}");
+        let message = format!("`{field}` cannot be used with `during`: {why}");
         findings.wrong(at.field(field).key(), message, format!("Omit `{field}`."));
     }
 }
@@ -105,7 +107,7 @@ pub(crate) fn expectation(
 ) -> DuringExpectation {
     for field in RawExpect::OF_PROBE {
         if at.has(field) && !RawExpect::OF_DURING.contains(&field) {
-            let message = format!("`{field}` does not apply to flows during a change");
+            let message = format!("`{field}` cannot be used with `during`");
             findings.wrong(at.field(field).key(), message, "Use `lost`, `rejected`, `gone` and `followedWithin`.");
         }
     }
@@ -145,7 +147,7 @@ fn bounds(raw: &RawBounds, at: At<'_>, findings: &mut Findings) -> Bounds {
     if let (Some(least), Some(most)) = (at_least, at_most)
         && least > most
     {
-        let message = format!("no number is at least {least} and at most {most}");
+        let message = format!("`atLeast` {least} exceeds `atMost` {most}");
         findings.wrong(at, message, "Make `atLeast` the smaller one.");
     }
     Bounds { at_least: at_least.unwrap_or(0), at_most }

@@ -130,7 +130,7 @@ impl Scene<'_, '_> {
     ) -> Option<Ends> {
         let service = self.service(name, at, findings)?;
         let Some(via) = via else {
-            let message = "a node port needs a node";
+            let message = "a node port destination needs `@NODE`";
             findings.wrong(at, message, format!("Use `nodeport/{name}:{port}@NODE` or `@localhost`."));
             return None;
         };

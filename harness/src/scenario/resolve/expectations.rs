@@ -98,7 +98,7 @@ fn contradictions(raw: &RawExpect, at: At<'_>, findings: &mut Findings) {
     ];
     for (outcome, is_denied) in denied {
         if is_denied {
-            let message = format!("`{outcome}: false` is no expectation");
+            let message = format!("`{outcome}: false` is not an expectation");
             findings.wrong(at.field(outcome), message, "Use `delivered: pod/NAME:PORT` instead.");
         }
     }
@@ -123,7 +123,7 @@ fn contradictions(raw: &RawExpect, at: At<'_>, findings: &mut Findings) {
         findings.wrong(at.field("affinity").key(), message, "Keep `affinity: true` or `balance: even`.");
     }
     if !RawExpect::OF_PROBE.iter().chain(&RawExpect::OF_DURING).any(|field| at.has(field)) {
-        findings.missing(at, "`expect` is empty", "Add at least one of `delivered`, `rejected` and `dropped`.");
+        findings.missing(at, "`expect` is empty", "Add one of `delivered`, `rejected` or `dropped`.");
     }
 }
 
@@ -188,7 +188,7 @@ fn enough_for_all(
         && flows < needed
     {
         let message = format!("with {flows} flows, one of {} destinations may get none by chance", targets.len());
-        findings.wrong(at.field("balance").key(), message, format!("Set `flows: auto`, or {needed} or more."));
+        findings.wrong(at.field("balance").key(), message, format!("Set `flows: auto`, or at least {needed}."));
     }
 }
 

@@ -76,15 +76,15 @@ pub(crate) fn check_follows(
         .filter(|node| before.stopped.contains_key(*node) && after.stopped.contains_key(*node));
     let (why, help) = match stopped {
         Some(node) => (
-            format!("the kube-proxy of node {node} is stopped before and after it"),
-            "Start it in a step before, send from another node, or omit `followedWithin`.",
+            format!("the kube-proxy of node {node} is stopped before and after the change"),
+            "Start it in an earlier step, send from another node, or omit `followedWithin`.",
         ),
         None if unchanged.iter().all(|promised| *promised == Promised::Nothing) => (
-            "nothing is promised of them before or after it".to_owned(),
+            "no promise applies to them".to_owned(),
             "Send to an address of a Service that the change is about, or omit `followedWithin`.",
         ),
         None => (
-            "the same is promised of them before and after it".to_owned(),
+            "the promise is the same before and after the change".to_owned(),
             "Change the endpoints or the policy that these flows depend on, or omit `followedWithin`.",
         ),
     };
@@ -107,7 +107,7 @@ fn shares(promise: &Promise) -> Result<Vec<(SocketAddr, f64)>, (String, &'static
             Ok(endpoints.iter().map(|own| (own.address, 1.0 / own.share.one_in as f64)).collect())
         }
         other => Err((
-            format!("the Service API promises no shares here, but: {other}"),
+            format!("the Service API promises another outcome here, not shares: {other}"),
             "Expect that outcome instead of `balance`.",
         )),
     }

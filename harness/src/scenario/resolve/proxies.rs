@@ -103,11 +103,11 @@ fn one(action: ProxyAction, name: &str, at: At<'_>, scene: &Scene<'_, '_>, findi
     match (action, is_stopped(scene.now.1, name)) {
         (ProxyAction::Start, false) => {
             let message = format!("the kube-proxy of node {name} is already running");
-            findings.wrong(at, message, "Remove this `start`, or stop it in a step before.");
+            findings.wrong(at, message, "Remove this `start`, or stop it in an earlier step.");
         }
         (ProxyAction::Stop, true) => {
             let message = format!("the kube-proxy of node {name} is already stopped");
-            findings.wrong(at, message, "Remove this `stop`, or start it in a step before.");
+            findings.wrong(at, message, "Remove this `stop`, or start it in an earlier step.");
         }
         (ProxyAction::Restart, true) => {
             let message = format!("the kube-proxy of node {name} is stopped");

@@ -424,7 +424,7 @@ impl<'a> Run<'_, '_, 'a> {
         self.extra.objects += nodes.len() + pods.len() + services.len() + slices.len() + endpoints;
         if self.extra.objects > limits::OBJECTS_OF_CHANGES {
             let message =
-                format!("the states up to this step have more than {} objects in total", limits::OBJECTS_OF_CHANGES);
+                format!("the cluster's states up to this step exceed {} objects in total", limits::OBJECTS_OF_CHANGES);
             // Reported once, not for every later step.
             if !mem::replace(&mut self.extra.is_too_large, true) {
                 let help = "Use fewer steps that change it, or a smaller cluster: each state has all of its objects.";
@@ -455,7 +455,7 @@ impl<'a> Run<'_, '_, 'a> {
         let scene = self.stage.scene(self.now);
         let aimed = probes(raw, at.field("probe"), &scene, self.findings);
         let Some(expect) = expect else {
-            let help = "Add `expect:` with at least one of `delivered`, `rejected` and `dropped`.";
+            let help = "Add `expect:` with one of `delivered`, `rejected` or `dropped`.";
             if !at.is_pruned() {
                 self.findings.wrong(at.field("probe").key(), "the probe has no `expect`", help);
             }

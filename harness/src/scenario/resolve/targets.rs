@@ -70,7 +70,7 @@ impl Scene<'_, '_> {
 
     /// Rejects a destination at which no listener can receive packets of a protocol.
     pub(crate) fn takes(&self, target: &Target, protocol: Protocol, at: At<'_>, findings: &mut Findings) {
-        let Target { label, address, port } = target;
+        let Target { address, port, .. } = target;
         let node = self.now.1.nodes.iter().find(|node| node.addresses().any(|ip| ip == *address));
         if let Some(node) = node {
             let served = served_at(self.now.1, *address);
@@ -96,7 +96,7 @@ impl Scene<'_, '_> {
             return;
         }
         if !self.hosts.iter().any(|host| host.value.ips.contains(address)) {
-            let message = format!("no pod, node or host has the address `{label}`, so nothing is delivered there");
+            let message = format!("no pod, node or host has the address `{address}`, so nothing is delivered there");
             findings.wrong(at, message, "Name the destination after DNAT, for example `pod/NAME:PORT`.");
         }
     }

@@ -54,7 +54,7 @@ pub(crate) struct RawStep {
     pub(crate) up: Option<OneOrMany<String>>,
     /// A change during which flows are sent at a rate; the step reports what becomes of them.
     pub(crate) during: Option<RawDuring>,
-    /// How long nothing is done, so that what kernels remember gets older: a number of seconds or milliseconds, as `2s` or `500ms`; at
+    /// A pause, so that kernel state ages: a number of seconds or milliseconds, as `2s` or `500ms`; at
     /// most `60s`.
     #[schemars(with = "Option<String>", regex(pattern = r"^[0-9]+(ms|s)$"))]
     pub(crate) wait: Option<RawTime>,
@@ -188,7 +188,7 @@ pub(crate) struct RawExpect {
     pub(crate) fails: Option<bool>,
     /// The source address that the receiver sees: `preserved`, `masqueraded` (one of a node's) or an address.
     pub(crate) source: Option<String>,
-    /// Where the answer comes from in the sender's eyes: `from-vip` (the probe's destination), an address, or `none`.
+    /// The source of the reply as the sender sees it: `from-vip` (the probe's destination), an address, or `none`.
     pub(crate) reply: Option<String>,
     /// How flows spread: `even`, `promised`, `all` for every target getting some, or the share of each target.
     pub(crate) balance: Option<RawBalance>,

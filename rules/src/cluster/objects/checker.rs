@@ -159,7 +159,7 @@ impl Checker {
             (Some((_, value)), _) => *value,
             (None, Some((_, default))) => {
                 let text = text.unwrap_or_default();
-                let known = words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
+                let known = words.iter().map(|(word, _)| format!("`{word}`")).collect::<Vec<_>>().join(", ");
                 let help = match words.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)) {
                     Some((word, _)) => format!("Did you mean `{word}`? Values are case-sensitive."),
                     None => format!("Known values: {known}."),

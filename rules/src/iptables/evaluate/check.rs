@@ -31,7 +31,7 @@ pub enum CompileErrorKind {
     #[error("jumps to built-in chain `{0}`")]
     JumpToHook(ChainName),
     /// Jumps form a loop.
-    #[error("loops back to its own chain: {}", .0.join(" → "))]
+    #[error("jump loop: {}", .0.join(" → "))]
     Loop(Vec<ChainName>),
     /// Jumps are nested too deep for nf_tables, which iptables-nft uses; iptables-legacy has no limit.
     #[error("jumps are nested more than 16 deep, which nf_tables rejects (iptables-legacy accepts them)")]

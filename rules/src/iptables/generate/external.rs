@@ -147,7 +147,7 @@ impl Generator<'_> {
         let name = &port.name;
         let mut rules = Vec::new();
         if port.view.external_local {
-            // Pods and the node itself take the short cut to any endpoint.
+            // Pods and the node itself take the short-circuit path to any endpoint.
             if self.local.is_implemented() {
                 let pods = commented(format!("pod traffic for {name} external destinations"));
                 rules.push(self.local.if_local(pods).jump(&plan.cluster_chain));

@@ -264,7 +264,7 @@ impl Match {
             Self::Physdev(_) => "at certain ports of a bridge".to_owned(),
             Self::Multiport(ports) => ports.explain(),
             Self::Set(set) => set.explain(),
-            Self::Other(other) => format!("what `-m {}` asks, which svclab does not know", other.name),
+            Self::Other(other) => format!("matches `-m {}` (not modelled)", other.name),
         })
     }
 }

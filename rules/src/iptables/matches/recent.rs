@@ -237,11 +237,11 @@ impl Recent {
 
     pub(super) fn explain(&self) -> String {
         let list = &self.name;
-        let within = self.seconds.map(|seconds| format!(" in the last {seconds} s")).unwrap_or_default();
+        let within = self.seconds.map(|seconds| format!(" (last {seconds} s)")).unwrap_or_default();
         match (self.action.value, self.action.negated) {
-            (RecentAction::Set, _) => format!("noting its address in the list {list}"),
-            (_, false) => format!("from an address that the list {list} has noted{within}"),
-            (_, true) => format!("from an address that the list {list} has not noted{within}"),
+            (RecentAction::Set, _) => format!("adding its address to the recent list {list}"),
+            (_, false) => format!("from an address that is in the recent list {list}{within}"),
+            (_, true) => format!("from an address that is not in the recent list {list}{within}"),
         }
     }
 }

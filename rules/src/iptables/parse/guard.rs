@@ -82,7 +82,8 @@ const TEXTS: [&str; 6] = ["--comment", "--log-prefix", "--nflog-prefix", "--stri
 /// Looks for them in the words of a line.
 pub(super) fn check(line: &str, words: &[Word<'_>]) -> Result<(), Fault> {
     if line.len() > LONGEST_LINE {
-        let message = format!("iptables-restore cuts a line of {} bytes apart: it may have {LONGEST_LINE}", line.len());
+        let message =
+            format!("iptables-restore splits lines longer than {LONGEST_LINE} bytes: this one has {}", line.len());
         return Err(Fault::new(0, message));
     }
     if let Some((at, letter)) = line.char_indices().find(|(_, letter)| letter.is_control() && *letter != '\t') {
@@ -243,7 +244,7 @@ mod tests {
         let shortest = rule(0).len();
         assert_eq!(parse_rule(&rule(super::LONGEST_LINE - shortest), Family::Ipv4).err(), None);
         let error = parse_rule(&rule(super::LONGEST_LINE - shortest + 1), Family::Ipv4).unwrap_err();
-        assert_eq!(error.message, "iptables-restore cuts a line of 10239 bytes apart: it may have 10238");
+        assert_eq!(error.message, "iptables-restore splits lines longer than 10238 bytes: this one has 10239");
     }
 
     #[rstest]

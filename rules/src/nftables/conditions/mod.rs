@@ -221,7 +221,7 @@ impl Condition {
             Self::Local(side) => local::explain(*side),
             Self::Mark(mark) => mark.explain(),
             Self::InSet(key, set) => format!("with its {} in the set {set}", LookupKey::explain(key)),
-            Self::Other(text) => format!("what `{text}` asks, which svclab does not know"),
+            Self::Other(text) => format!("matches `{text}` (not modelled)"),
         }
     }
 

@@ -70,7 +70,7 @@ pub enum CompileErrorKind {
         wanted: String,
     },
     /// Jumps form a loop.
-    #[error("loops back to its own chain: {}", .0.iter().map(|name| &**name).collect::<Vec<_>>().join(" → "))]
+    #[error("jump loop: {}", .0.iter().map(|name| &**name).collect::<Vec<_>>().join(" → "))]
     Loop(Vec<Name>),
     /// Jumps are nested too deep.
     #[error("jumps are nested more than 16 deep, which the kernel rejects")]

@@ -86,7 +86,7 @@ impl Generator<'_> {
     fn external_chain(&self, plan: &Plan<'_>) -> Result<Chain, Unsupported> {
         let mut chain = Chain::regular(plan.external_chain.clone());
         if plan.view.external_local {
-            // Pods and the node itself take the short cut to any endpoint.
+            // Pods and the node itself take the short-circuit path to any endpoint.
             if let Some(from_pod) = self.pod_condition(false)? {
                 let pods = rule().when(from_pod).goto(&plan.cluster_chain);
                 chain.rules.push(pods.commented("short-circuit pod traffic"));

@@ -38,7 +38,7 @@ pub enum Unsupported {
         comment: String,
     },
     /// `detectLocal.interfaceNamePrefix` needs `iifname`, but the release writes `iif`, and nft rejects the whole table.
-    #[error("kube-proxy {release} fails to sync: it writes `iif {prefix}*`, but `iif` takes no start of a name")]
+    #[error("kube-proxy {release} fails to sync: it writes `iif {prefix}*`, but `iif` does not accept a name prefix")]
     InterfacePrefix {
         /// The release.
         release: Profile,

@@ -190,7 +190,7 @@ pub(in crate::nftables) fn fault(words: &[Word<'_>], is_first: bool) -> Option<(
     let first = words.first()?;
     let goes_on = first.kind != Kind::Plain || GOES_ON.contains(&first.text);
     if !starts_rule(first.text) && (is_first || !goes_on) {
-        return Some((first.start, format!("`{}` is not a word of nft's rules here", first.text)));
+        return Some((first.start, format!("`{}` is not valid nft syntax here", first.text)));
     }
     if let Some(broken) = words.iter().filter(is_plain).find(|word| !is_value(word.text)) {
         return Some((broken.start, format!("`{}` is neither a number nor an address", broken.text)));

@@ -1,4 +1,4 @@
-//! Traffic policies, short cuts and source ranges.
+//! Traffic policies, short-circuit paths and source ranges.
 
 use rstest::rstest;
 
@@ -8,10 +8,10 @@ use super::*;
 #[case::on_the_node(OUTSIDE_AT_A, "203.0.113.80:80", "web-a 1/1 kept")]
 #[case::not_on_the_node(OUTSIDE, "203.0.113.80:80", "dropped")]
 #[case::node_port_not_on_the_node("192.0.2.9", "172.18.0.3:30080", "dropped")]
-#[case::short_cut_of_a_pod("pod other", "203.0.113.80:80", "web-a 1/2 kept, web-b 1/2 kept")]
-#[case::short_cut_of_a_node("node c", "203.0.113.80:80", "web-a 1/2 node c, web-b 1/2 node c")]
-#[case::short_cut_of_localhost("localhost c", "127.0.0.1:30080", "web-a 1/2 node c, web-b 1/2 node c")]
-#[case::short_cut_by_the_own_nodes_port("pod other", "172.18.0.3:30080", "web-a 1/2 kept, web-b 1/2 kept")]
+#[case::short_circuit_of_a_pod("pod other", "203.0.113.80:80", "web-a 1/2 kept, web-b 1/2 kept")]
+#[case::short_circuit_of_a_node("node c", "203.0.113.80:80", "web-a 1/2 node c, web-b 1/2 node c")]
+#[case::short_circuit_of_localhost("localhost c", "127.0.0.1:30080", "web-a 1/2 node c, web-b 1/2 node c")]
+#[case::short_circuit_by_the_own_nodes_port("pod other", "172.18.0.3:30080", "web-a 1/2 kept, web-b 1/2 kept")]
 #[case::by_another_nodes_port("pod client", "172.18.0.2:30080", "web-a 1/2 kept past, web-b 1/2 kept")]
 #[case::a_node_by_another_nodes_port("node c", "172.18.0.2:30080", "web-b 1/1 node c")]
 #[case::the_cluster_ip("pod other", "10.96.0.80:80", "web-a 1/2 kept, web-b 1/2 kept")]

@@ -22,11 +22,23 @@ use super::*;
 )]
 #[case::forwarded("1.24", ProxyMode::Iptables, OUTSIDE, "203.0.113.80:80", Some(KnownBug::DropIsForwarded))]
 #[case::for_the_node("1.24", ProxyMode::Iptables, "192.0.2.9", "172.18.0.3:30080", None)]
-#[case::no_short_cut("1.14", ProxyMode::Iptables, "node c", "203.0.113.80:80", Some(KnownBug::NoShortCutForNodes))]
-#[case::nftables("1.32", ProxyMode::Nftables, "node c", "203.0.113.80:80", Some(KnownBug::ShortCutDropped))]
+#[case::no_short_circuit(
+    "1.14",
+    ProxyMode::Iptables,
+    "node c",
+    "203.0.113.80:80",
+    Some(KnownBug::NoShortCircuitForNodes)
+)]
+#[case::nftables("1.32", ProxyMode::Nftables, "node c", "203.0.113.80:80", Some(KnownBug::ShortCircuitDropped))]
 #[case::nftables_node_port("1.32", ProxyMode::Nftables, "node c", "172.18.0.3:30080", None)]
 #[case::nftables_with_endpoint("1.32", ProxyMode::Nftables, "node a", "203.0.113.80:80", None)]
-#[case::nftables_unmended("1.33.5", ProxyMode::Nftables, "node c", "203.0.113.80:80", Some(KnownBug::ShortCutDropped))]
+#[case::nftables_unmended(
+    "1.33.5",
+    ProxyMode::Nftables,
+    "node c",
+    "203.0.113.80:80",
+    Some(KnownBug::ShortCircuitDropped)
+)]
 #[case::nftables_mended("1.33", ProxyMode::Nftables, "node c", "203.0.113.80:80", None)]
 #[case::ipv6_localhost("1.25", ProxyMode::Iptables, "localhost a", "[::1]:30080", Some(KnownBug::Ipv6LoopbackLost))]
 #[case::unserved_address(

@@ -23,8 +23,8 @@ fn pods_are_detected(
     assert_eq!(brief(&cluster, &ask(&cluster, OUTSIDE, "10.96.0.80:80")), both(outside));
     EXTERNAL_LOCAL(&mut cluster);
     let at_c = brief(&cluster, &ask(&cluster, "pod client", "172.18.0.3:30080"));
-    let short_cut = "web-a 1/2 kept past, web-b 1/2 kept past";
-    assert_eq!(at_c, if pod_of_another_node == "kept" { short_cut } else { pod_of_another_node });
+    let short_circuit = "web-a 1/2 kept past, web-b 1/2 kept past";
+    assert_eq!(at_c, if pod_of_another_node == "kept" { short_circuit } else { pod_of_another_node });
 }
 
 #[rstest]

@@ -57,7 +57,7 @@ fn a_service_without_rules_has_one_note(#[case] labels: &str, #[case] spec: &str
 #[case::source_range(
     "loadBalancerSourceRanges: [192.0.2.0/24, 'fd00::/64']",
     "",
-    "does not look at its source range fd00::/64: it has no IPv6 cluster IP"
+    "ignores its source range fd00::/64: it has no IPv6 cluster IP"
 )]
 #[case::load_balancer(
     "",
@@ -113,20 +113,20 @@ fn an_ip_mode_means_nothing_to_old_releases() {
 ])]
 #[case::all_ports("web", "IPv4", "{name: http}", "{addresses: [10.0.0.9]}", &[
     "Service default/web has no IPv4 endpoints on port 80: no EndpointSlice of it has a tcp port `http`",
-    "EndpointSlice default/s does not serve a tcp port `http`: it has no number, which stands for all ports",
+    "EndpointSlice default/s does not serve a tcp port `http`: the port number is unset (all ports)",
 ])]
 #[case::not_ready("web", "IPv4", "{name: http, port: 80}", "{addresses: [10.0.0.9], conditions: {ready: false}}", &[
-    "EndpointSlice default/s does not lead to 10.0.0.9: it is not ready",
+    "EndpointSlice default/s does not use 10.0.0.9: it is not ready",
 ])]
 #[case::terminating(
     "web", "IPv4", "{name: http, port: 80}",
     "{addresses: [10.0.0.9], conditions: {ready: false, serving: false, terminating: true}}",
-    &["EndpointSlice default/s does not lead to 10.0.0.9: it is terminating"]
+    &["EndpointSlice default/s does not use 10.0.0.9: it is terminating"]
 )]
 #[case::still_serving(
     "web", "IPv4", "{name: http, port: 80}",
     "{addresses: [10.0.0.9], conditions: {ready: false, serving: true, terminating: true}}",
-    &["EndpointSlice default/s does not lead to 10.0.0.9: it is terminating, and serves at most where no endpoint is ready"]
+    &["EndpointSlice default/s does not use 10.0.0.9: it is terminating, and serves at most where no endpoint is ready"]
 )]
 #[case::second_address("web", "IPv4", "{name: http, port: 80}", "{addresses: [10.0.0.9, 10.0.0.10]}", &[
     "EndpointSlice default/s does not lead to 10.0.0.10: only the first address of an endpoint counts",

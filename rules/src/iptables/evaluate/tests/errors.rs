@@ -15,7 +15,7 @@ use super::*;
 )]
 #[case(
     "*filter\n:A - [0:0]\n:B - [0:0]\n-A INPUT -j A\n-A A\n-A A -j B\n-A B -g A\nCOMMIT\n",
-    "table filter, chain B, rule 1: loops back to its own chain: A → B → A"
+    "table filter, chain B, rule 1: jump loop: A → B → A"
 )]
 #[case("*filter\n:A - [0:0]\n-A A -j ACCEPT\nCOMMIT\n", "table filter: has rules but no built-in chain")]
 #[case(

@@ -17,7 +17,7 @@ const FORWARD: &str = "chain f {\ntype filter hook forward priority 0; policy ac
 )]
 #[case(
     "jump a\n}\nchain a {\njump b\n}\nchain b {\ndrop\ngoto a\n}",
-    "table ip kube-proxy, chain b, rule 2: loops back to its own chain: a → b → a"
+    "table ip kube-proxy, chain b, rule 2: jump loop: a → b → a"
 )]
 #[case(
     "ip daddr vmap @m\n}\nmap m {\ntype ipv4_addr : verdict\nelements = { 10.0.0.1 : goto nowhere }\n}",
@@ -53,7 +53,7 @@ fn maps_lead_to_chains_too() {
     let text = "ip daddr vmap @m\n}\nchain a {\nip daddr vmap @m\n}\n\
                 map m {\ntype ipv4_addr : verdict\nelements = { 10.0.0.1 : jump a }\n}";
     let errors = Program::compile(&table(&format!("{FORWARD}{text}")), Family::Ipv4).unwrap_err();
-    assert_eq!(errors[0].to_string(), "table ip kube-proxy, chain a, rule 1: loops back to its own chain: a → a");
+    assert_eq!(errors[0].to_string(), "table ip kube-proxy, chain a, rule 1: jump loop: a → a");
 }
 
 fn nested(chains: usize) -> Result<Program, Vec<super::super::CompileError>> {

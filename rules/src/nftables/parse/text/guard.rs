@@ -48,7 +48,7 @@ fn in_line(line: &str, has_cgroups: bool) -> Result<(), Fault> {
 /// nft looks the path of a control group up below the folder of all control groups, and `..` leads out of it.
 fn check_path(word: &str, at: usize, has_cgroups: bool) -> Result<(), Fault> {
     if has_cgroups && word.split('/').any(|part| part == "..") {
-        return Err((at, format!("`{word}` leads out of the control groups, to a file of the host")));
+        return Err((at, format!("`{word}` escapes the cgroup hierarchy")));
     }
     Ok(())
 }
@@ -61,7 +61,7 @@ fn words(piece: &str, start: usize, has_cgroups: bool) -> Result<(), Fault> {
             return Err((at, (*message).to_owned()));
         }
         if word.starts_with('$') && word.len() > 1 {
-            return Err((at, format!("`{word}` stands for a text that is not here: write the value")));
+            return Err((at, format!("`{word}` is a variable without a definition: write the value")));
         }
         check_path(word, at, has_cgroups)?;
         // Printed at the end of a line, it would join the next one.

@@ -316,7 +316,7 @@ impl<'a> Reader<'a> {
         let word = self.words.next().ok_or_else(|| self.cut())?;
         match word.kind {
             Kind::Plain => Ok(word),
-            Kind::Newline => Err((word.start, "a word is missing here".to_owned())),
+            Kind::Newline => Err((word.start, "unexpected end of line".to_owned())),
             Kind::Quoted | Kind::Sign => Err((word.start, format!("expected a word, found `{}`", word.text))),
         }
     }

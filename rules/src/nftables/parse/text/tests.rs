@@ -259,11 +259,11 @@ fn a_set_has_one_type(#[case] set: &str, #[case] second: &str) {
 )]
 #[case::control_group(
     "table inet x {\n chain a {\n  socket cgroupv2 level 1 \"../../etc/shadow\" accept\n }\n}\n",
-    "line 3, column 27: `../../etc/shadow` leads out of the control groups, to a file of the host"
+    "line 3, column 27: `../../etc/shadow` escapes the cgroup hierarchy"
 )]
 #[case::control_group_in_a_set(
     "table inet x {\n set a {\n  typeof socket cgroupv2 level 1\n  elements = { a/../../../etc/shadow }\n }\n}\n",
-    "line 4, column 16: `a/../../../etc/shadow` leads out of the control groups, to a file of the host"
+    "line 4, column 16: `a/../../../etc/shadow` escapes the cgroup hierarchy"
 )]
 #[case::host_name(
     "table ip x {\n chain a {\n  ip saddr { 10.0.0.1, localhost } accept\n }\n}\n",
@@ -283,7 +283,7 @@ fn a_set_has_one_type(#[case] set: &str, #[case] second: &str) {
 )]
 #[case::variable(
     "table ip x {\n chain a { ip saddr $a drop; }\n}\n",
-    "line 2, column 21: `$a` stands for a text that is not here: write the value"
+    "line 2, column 21: `$a` is a variable without a definition: write the value"
 )]
 #[case::backslash("table ip x {\n chain a { \\ }\n}\n", "line 2, column 12: a backslash that does not end its line")]
 #[case::backslash_at_the_end("table ip x {\n}\n\\", "line 3, column 1: a backslash that does not end its line")]

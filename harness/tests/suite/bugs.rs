@@ -112,7 +112,7 @@ fn the_table_is_made_of_the_headers() {
     }
     assert!(
         readme[start..end] == table,
-        "headers in {FOLDER} have changed; write the table again with \
+        "headers in {FOLDER} have changed; regenerate the table with \
          `INSTA_UPDATE=always cargo test -p svclab --test suite bugs::`"
     );
 }

@@ -56,7 +56,7 @@ pub enum ObservedOutcome {
     /// It was delivered once.
     Delivered(Delivery),
     /// It was delivered at several places, or more than once at one.
-    Doubled(Vec<Delivery>),
+    Duplicated(Vec<Delivery>),
     /// The sender received a rejection.
     Rejected(Rejection),
     /// It was not delivered: barrier frames sent after it have passed every queue, so it is no longer in flight.
@@ -132,14 +132,14 @@ pub struct Tally {
     /// Flows delivered exactly once, by the source address that the receiver saw.
     pub sources: BTreeMap<IpAddr, u64>,
     /// Flows delivered more than once.
-    pub doubled: u64,
+    pub duplicated: u64,
     /// Flows not delivered, rejected or not.
     pub lost: u64,
     /// Delivered packets that belong to no flow that was sent.
     pub unattributed: u64,
     /// How often a flow was sent again because the kernel had dropped it by itself: two CPUs had chosen the same port
     /// for a masquerade at the same moment. A client sends its SYN again then.
-    pub repeated: u64,
+    pub resent: u64,
     /// The destinations of flows and of those that were sent right after them, each flow in one pair; nothing if there are
     /// more than 64 destinations.
     pub(crate) neighbours: Contingency<SocketAddr, SocketAddr>,
@@ -161,10 +161,10 @@ impl Tally {
         for (source, count) in other.sources {
             *self.sources.entry(source).or_default() += count;
         }
-        self.doubled += other.doubled;
+        self.duplicated += other.duplicated;
         self.lost += other.lost;
         self.unattributed += other.unattributed;
-        self.repeated += other.repeated;
+        self.resent += other.resent;
         self.neighbours = self.neighbours.plus(other.neighbours);
         self.ports = self.ports.plus(other.ports);
         self.translated = match (self.translated, other.translated) {
@@ -179,11 +179,11 @@ impl Tally {
         self.translated.as_ref().map_or_else(Vec::new, |translated| translated.disagreements(self))
     }
 
-    /// The destinations where rules and receivers disagree although no flow was lost or doubled, which would explain it: then svclab
+    /// The destinations where rules and receivers disagree although no flow was lost or duplicated, which would explain it: then svclab
     /// has counted wrongly, or something else has sent. More translations than arrivals are explained by rules of several namespaces,
     /// too: one may translate what another has translated to the destination.
     pub(crate) fn contradictions(&self) -> Vec<Disagreement> {
-        if self.lost + self.doubled > 0 {
+        if self.lost + self.duplicated > 0 {
             return Vec::new();
         }
         let may_be_repeated = self.translated.as_deref().is_some_and(Translations::may_be_repeated);
@@ -198,9 +198,9 @@ impl Tally {
         if !self.delivered.keys().any(|at| counters.counts_for(at)) || !self.disagreements().is_empty() {
             return None;
         }
-        let but = match self.repeated {
+        let but = match self.resent {
             0 => String::new(),
-            repeated => format!(", except for {} sent again", counted(repeated, "flow")),
+            resent => format!(", except for {} resent", counted(resent, "flow")),
         };
         Some(format!("the rules' counters agree with what arrived{but}"))
     }
@@ -238,7 +238,7 @@ mod tests {
         let translated = Some(Box::new(translations(&[("10.0.0.1:80", 4)])));
         let tally = Tally { delivered: counts(&[("10.0.0.1:80", 3)]), translated, ..Tally::default() };
         assert_eq!(tally.contradictions().len(), 1);
-        for explained in [Tally { lost: 1, ..tally.clone() }, Tally { doubled: 1, ..tally }] {
+        for explained in [Tally { lost: 1, ..tally.clone() }, Tally { duplicated: 1, ..tally }] {
             assert_eq!((explained.contradictions(), explained.confirmation()), (Vec::new(), None));
         }
     }
@@ -254,8 +254,8 @@ mod tests {
         assert!(tally(&[("10.0.0.1:80", 3), ("10.0.0.2:80", 0)]).confirmation().is_some());
         assert_eq!(tally(&[("10.0.0.1:80", 4)]).confirmation(), None);
         assert_eq!(tally(&[("10.0.0.2:80", 0)]).confirmation(), None, "no rule has anything to say");
-        let repeated = Tally { repeated: 1, ..tally(&[("10.0.0.1:80", 4)]) };
-        assert!(repeated.confirmation().is_some_and(|words| words.ends_with("except for 1 flow sent again")));
+        let resent = Tally { resent: 1, ..tally(&[("10.0.0.1:80", 4)]) };
+        assert!(resent.confirmation().is_some_and(|words| words.ends_with("except for 1 flow sent again")));
         let sum = tally(&[("10.0.0.1:80", 3)]).plus(tally(&[("10.0.0.1:80", 3)]));
         assert!(sum.confirmation().is_some() && sum.delivered == counts(&[("10.0.0.1:80", 6)]));
     }

@@ -19,8 +19,8 @@ pub(crate) struct Sample {
     pub(crate) to: SocketAddr,
     /// How many flows were sent.
     pub(crate) sent: u64,
-    /// How often a flow was sent again because the kernel had dropped it by itself: see [`Tally::repeated`].
-    pub(crate) repeated: u64,
+    /// How often a flow was sent again because the kernel had dropped it by itself: see [`Tally::resent`].
+    pub(crate) resent: u64,
     /// Every endpoint in the order of its first rule; then, if rules lead some flows to none, the flows that reached none.
     pub(crate) arrivals: Vec<Arrival>,
     /// How the counts fit the shares; `None` if nothing arrived.
@@ -123,18 +123,18 @@ pub(crate) fn judge(
         shown.push(INDEPENDENT.to_owned());
     }
     shown.extend(tally.confirmation());
-    Sample { from, to, sent: tally.sent, repeated: tally.repeated, arrivals, fit, shown, faults }
+    Sample { from, to, sent: tally.sent, resent: tally.resent, arrivals, fit, shown, faults }
 }
 
-/// Flows that are lost, doubled, delivered elsewhere or not attributed.
+/// Flows that are lost, duplicated, delivered elsewhere or not attributed.
 fn accounts(cascade: &Cascade, tally: &Tally, elsewhere: &HashMap<String, u64>) -> Vec<String> {
     let sent = grouped(tally.sent);
     let mut faults = Vec::new();
     if tally.lost > 0 && cascade.left == Share::ZERO {
         faults.push(format!("{} of {sent} flows were not delivered", grouped(tally.lost)));
     }
-    if tally.doubled > 0 {
-        faults.push(format!("{} of {sent} flows were delivered more than once", grouped(tally.doubled)));
+    if tally.duplicated > 0 {
+        faults.push(format!("{} of {sent} flows were delivered more than once", grouped(tally.duplicated)));
     }
     if tally.unattributed > 0 {
         faults.push(format!("{} packets were delivered that belong to no flow", grouped(tally.unattributed)));
@@ -205,7 +205,7 @@ mod tests {
     #[rstest]
     #[case::biased(tally([20_000, 18_000, 18_000]), "10.0.0.1:80 got 20,000 of 56,000 flows")]
     #[case::lost(Tally { lost: 1, ..tally([18_500, 18_610, 18_421]) }, "1 of 55,531 flows not delivered")]
-    #[case::doubled(Tally { doubled: 2, ..tally([18_500, 18_610, 18_421]) }, "2 of 55,531 flows were delivered more than once")]
+    #[case::duplicated(Tally { duplicated: 2, ..tally([18_500, 18_610, 18_421]) }, "2 of 55,531 flows were delivered more than once")]
     #[case::of_no_flow(Tally { unattributed: 3, ..tally([18_500, 18_610, 18_421]) }, "3 packets came out that belong to no flow")]
     #[case::nothing(tally([0, 0, 0]), "no flow was counted")]
     fn what_is_wrong_is_reported(#[case] tally: Tally, #[case] said: &str) {
@@ -216,8 +216,8 @@ mod tests {
 
     #[test]
     fn a_flow_that_was_sent_again_is_counted_twice_by_the_rules() {
-        let repeated = Tally { repeated: 1, ..tally([18_500, 18_610, 18_421]) };
-        let sample = judged(&repeated, Some([18_501, 18_610, 18_421]));
+        let resent = Tally { resent: 1, ..tally([18_500, 18_610, 18_421]) };
+        let sample = judged(&resent, Some([18_501, 18_610, 18_421]));
         assert_eq!(sample.faults, Vec::<String>::new());
         assert_eq!(sample.shown[1], "the rules' counters agree with what arrived, except for 1 flow sent again");
     }

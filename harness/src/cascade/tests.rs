@@ -43,7 +43,7 @@ fn a_page_has_all_that_is_known_of_every_endpoint() {
     let page = console::render(&report(SAVED), Settings::default());
     let expected = "\
 default/foo:http tcp  10.96.0.1:80  KUBE-SVC-FOO
-  rule  endpoint             written      threshold          share         off even       sum
+  rule  endpoint         probability      threshold          share        deviation  cumulative
      1  10.244.1.2:8080  0.33333333349    715,827,883  33.33333335 %  +4.7e-8 %   33.33 %  ███████·············
      2  10.244.2.2:8080  0.50000000000  1,073,741,824  33.33333333 %  -2.3e-8 %   66.67 %  ░░░░░░░██████·······
      3  10.244.3.2:8080         always  2,147,483,648  33.33333333 %  -2.3e-8 %  100.00 %  ░░░░░░░░░░░░░███████
@@ -52,7 +52,7 @@ default/foo:http tcp  10.96.0.1:80  KUBE-SVC-FOO
   Thresholds are of 2^31. Shares are exact to ±5.0e-9 percentage points.
 
 other/bar tcp  KUBE-SVC-BAR
-  rule  endpoint             written      threshold          share            off even        sum
+  rule  endpoint         probability      threshold          share           deviation  cumulative
      1  10.244.1.2:8080         always  2,147,483,648  100.00000000 %  = 1  +100.0000 %  100.00 %  ████████████████████
      2  10.244.2.2:8080  0.50000000000  1,073,741,824    0.00000000 %  = 0  -100.0000 %  100.00 %  ░░░░░░░░░░░░░░░░░░░░
 ";
@@ -182,8 +182,8 @@ fn rules_that_a_page_shows_again_are_read_once() {
     let part: Vec<&str> = SAVED.lines().filter(|line| line.contains("foo:http") && line.starts_with("-A")).collect();
     let again = report(&format!("{}\nSo what does KUBE-SVC-FOO do?\n{}\n", part.join("\n"), part.join("\n")));
     assert_eq!((again.cascades[0].steps.len(), again.defects()), (3, 0));
-    let doubled = report(&format!("{}\n{}\n", part[..2].join("\n"), part[1..].join("\n")));
-    assert_eq!((doubled.cascades[0].steps.len(), doubled.defects() > 0), (4, true));
+    let duplicated = report(&format!("{}\n{}\n", part[..2].join("\n"), part[1..].join("\n")));
+    assert_eq!((duplicated.cascades[0].steps.len(), duplicated.defects() > 0), (4, true));
 }
 
 #[rstest]
@@ -241,7 +241,7 @@ fn what_a_part_does_not_show_is_unknown() {
     }
     assert!(!page.contains("is even"), "{page}");
     let json = serde_json::to_value(json::document(&report)).unwrap();
-    assert_eq!((json["unknown"].as_u64(), json["cascades"][0]["verdict"].as_str()), (Some(3), Some("unknown")));
+    assert_eq!((json["unknown"].as_u64(), json["cascades"][0]["assessment"].as_str()), (Some(3), Some("unknown")));
     assert!(svg::render(&report).contains("Unknown: rule 1: what KUBE-SEP-A does is not in these rules"));
 }
 
@@ -272,9 +272,9 @@ fn json_has_what_gets_no_endpoint() {
     let json =
         serde_json::to_value(json::document(&report(&SAVED.replacen(first, &format!("{edits}{first}"), 1)))).unwrap();
     let cascade = &json["cascades"][0];
-    assert_eq!(cascade["verdict"], "defective");
-    assert_eq!(cascade["fallen"][0]["fate"]["kind"], "returned");
-    assert_eq!((&cascade["fallen"][0]["rule"], &cascade["left"]["fraction"]), (&1.into(), &"1/2".into()));
+    assert_eq!(cascade["assessment"], "defective");
+    assert_eq!(cascade["withoutEndpoint"][0]["fate"]["kind"], "returned");
+    assert_eq!((&cascade["withoutEndpoint"][0]["rule"], &cascade["lostShare"]["fraction"]), (&1.into(), &"1/2".into()));
     let case = &cascade["cases"][0];
     assert_eq!((&case["example"], &case["rule"]), (&"from 10.0.0.0".into(), &2.into()));
     assert_eq!(case["parts"][1]["fate"]["kind"], "dropped");
@@ -317,7 +317,7 @@ fn shares_that_are_not_known_are_no_zeros() {
     for unknown in ["share", "deviation", "cumulative"] {
         assert!(cascade["steps"][0][unknown].is_null(), "{unknown}: {cascade}");
     }
-    assert!(cascade["left"].is_null() && cascade["largestDeviation"].is_null(), "{cascade}");
+    assert!(cascade["lostShare"].is_null() && cascade["largestDeviation"].is_null(), "{cascade}");
     let picture = svg::render(&report(&text));
     assert_eq!(picture.matches("class=\"unknown\"").count(), 2, "{picture}");
     assert!(!picture.contains("0.0000 %"), "{picture}");
@@ -333,7 +333,7 @@ fn a_missing_jump_is_a_defect_of_the_rules() {
     assert!(!report.is_even());
     assert!(console::render(&report, quiet()).starts_with(&format!("DEFECT  {defect}\n")));
     let json = serde_json::to_value(json::document(&report)).unwrap();
-    assert_eq!(json["frameDefects"][0]["kind"], "missing-jump");
-    assert_eq!(json["frameDefects"][0]["message"], defect);
+    assert_eq!(json["structureDefects"][0]["kind"], "missing-jump");
+    assert_eq!(json["structureDefects"][0]["message"], defect);
     assert!(svg::render(&report).contains("Defect: chain PREROUTING of nat has no jump to KUBE-SERVICES"));
 }

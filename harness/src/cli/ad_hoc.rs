@@ -44,9 +44,9 @@ impl FlowArgs {
 /// Reads an input and the probe in it, and reports what was assumed, or what is wrong.
 pub(super) fn ad_hoc(path: &Path, probe: &AdHocProbe, reach: Reach, console: &Console) -> Result<AdHocScenario, Exit> {
     let read = input(&scenario_of(path)).and_then(|(path, input)| {
-        let InputText { text, assumptions, left_out_rules } = input.into_text(&path)?;
+        let InputText { text, assumptions, ignored_rules } = input.into_text(&path)?;
         let mut ad_hoc = with_ad_hoc_probe(&text, &path, probe, reach)?;
-        ad_hoc.scenario.left_out_rules = left_out_rules;
+        ad_hoc.scenario.ignored_rules = ignored_rules;
         ad_hoc.assumptions.splice(0..0, assumptions);
         Ok((ad_hoc, path))
     });

@@ -45,7 +45,7 @@ pub(super) struct InputText {
     /// What was assumed for it.
     pub(super) assumptions: Vec<String>,
     /// The rules of the input that the text does not have, in words.
-    pub(super) left_out_rules: Vec<String>,
+    pub(super) ignored_rules: Vec<String>,
 }
 
 /// Reads an input and what messages call it; `-` is standard input.
@@ -100,7 +100,7 @@ impl Input {
             Self::Evidence(evidence) => {
                 let Assumed { scenario, assumptions, .. } = infer::from_evidence(&evidence, file, &[])?;
                 let text = print(&scenario, &[], &[]);
-                Ok(InputText { text, assumptions, left_out_rules: scenario.left_out_rules })
+                Ok(InputText { text, assumptions, ignored_rules: scenario.ignored_rules })
             }
         }
     }

@@ -122,7 +122,7 @@ fn part(
     let Some(shard) = args.choice.shard else { return Ok((chosen.into_iter().chain(others).collect(), None)) };
     let durations =
         args.choice.durations.as_deref().map_or(Ok(Durations::default()), |file| durations(file, console))?;
-    let report = ShardOf { number: shard.number(), of: shard.of(), scenarios: chosen.len() };
+    let report = ShardOf { number: shard.number(), total: shard.of(), scenarios: chosen.len() };
     let files: Vec<String> = chosen.iter().map(|scenario| path_text(&scenario.file)).collect();
     let mine = shard.part(&durations.of(&files));
     if mine.is_empty() {

@@ -1,4 +1,4 @@
-//! Differences that no first packet shows: what becomes of invalid packets, and what a firewall of the node would drop.
+//! Differences that no first packet shows: the outcome of invalid packets, and what a firewall of the node would drop.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -23,7 +23,7 @@ use crate::scenario::VantageKind;
 use crate::text::counted;
 use crate::topology::NetnsId;
 
-/// What becomes of packets on both sides, with the nodes and the number of classes.
+/// The outcome of packets on both sides, with the nodes and the number of classes.
 type Found = BTreeMap<[Fate; 2], (BTreeSet<String>, usize)>;
 
 /// Changes of packets in the state INVALID that are forwarded, and whether there are more classes than are compared at most.

@@ -113,7 +113,7 @@ impl Comparing<'_, '_> {
         compared
     }
 
-    /// What becomes of a set of packets on both sides, and the sources that are set apart in it.
+    /// The outcome of a set of packets on both sides, and the sources that are set apart in it.
     fn predict(
         &self,
         senders: [&Senders; 2],
@@ -161,7 +161,7 @@ impl Comparing<'_, '_> {
     }
 }
 
-/// How what becomes of a packet differs.
+/// How the outcome of a packet differs.
 fn contrast(found: &[Option<Prediction>; 2], packet: &Packet) -> Contrast {
     let [was, is] = found.each_ref().map(|found| Fates::of(found.as_ref(), packet));
     let aspects = if was == is { Aspect::between(found, packet, TOLERANCE) } else { BTreeSet::new() };

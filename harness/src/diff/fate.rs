@@ -1,4 +1,4 @@
-//! What becomes of packets in a few kinds: as values that can be compared, as words, and as names for programs.
+//! The outcome of packets in a few kinds: as values that can be compared, as words, and as names for programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,10 +9,10 @@ use svclab_rules::walk::Packet;
 use crate::predict::{Cause, PredictedOutcome, PredictedReply, Prediction};
 use crate::scenario::RejectKind;
 
-/// What becomes of a packet, whichever endpoint it gets.
+/// The outcome of a packet, whichever endpoint it gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Fate {
-    /// No address is fit to send it from.
+    /// There is no usable source address.
     Unsendable,
     /// It comes out.
     Delivered {
@@ -20,7 +20,7 @@ pub(crate) enum Fate {
         is_translated: bool,
         /// Whether from another address than its sender's.
         is_masqueraded: bool,
-        /// What becomes of the reply.
+        /// The outcome of the reply.
         reply: Reply,
     },
     /// Its sender hears that it is not delivered.
@@ -44,7 +44,7 @@ pub(crate) enum Fate {
     PassedOn,
     /// A rule that is not modelled decides.
     Unknown,
-    /// An open connection goes on.
+    /// An open connection continues.
     GoesOn,
     /// A client's later connection goes to any endpoint.
     Anywhere,
@@ -54,10 +54,10 @@ pub(crate) enum Fate {
     ReturnsForMoreThan(u32),
 }
 
-/// What becomes of a reply.
+/// The outcome of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Reply {
-    /// It comes from the address that was asked.
+    /// It comes from the address that was sent to.
     AsAsked,
     /// It comes from another address.
     FromElsewhere,
@@ -191,12 +191,12 @@ impl fmt::Display for Fate {
     }
 }
 
-/// Everything that can become of a packet.
+/// All possible outcomes of a packet.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct Fates(BTreeSet<Fate>);
 
 impl Fates {
-    /// What can become of a packet, whichever endpoint it gets.
+    /// The possible outcomes of a packet, whichever endpoint it gets.
     pub(super) fn of(prediction: Option<&Prediction>, packet: &Packet) -> Self {
         let Some(prediction) = prediction else { return Fate::Unsendable.into() };
         Self(prediction.branches.iter().map(|branch| Fate::of(&branch.outcome, prediction, packet)).collect())
@@ -265,7 +265,7 @@ pub(crate) enum Aspect {
     Place,
 }
 
-/// What can become of a packet at one endpoint or place.
+/// The possible outcomes of a packet at one endpoint or place.
 type At = BTreeMap<String, f64>;
 
 impl Aspect {
@@ -359,7 +359,7 @@ impl fmt::Display for Aspect {
     }
 }
 
-/// What became of packets and what becomes of them.
+/// The outcome of packets before and after.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Contrast {
     pub(super) was: Fates,
@@ -374,7 +374,7 @@ impl Contrast {
         Self { was: was.into(), is: is.into(), aspects: BTreeSet::new() }
     }
 
-    /// What becomes of them, in words, with what differs where that is not the fate.
+    /// The outcome of them, in words, with what differs where that is not the fate.
     pub(super) fn is_words(&self) -> String {
         let aspects: Vec<String> = self.aspects.iter().map(ToString::to_string).collect();
         match aspects.as_slice() {

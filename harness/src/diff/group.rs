@@ -24,9 +24,9 @@ pub(super) struct Differing<'x> {
     pub(super) region: &'x Region,
     pub(super) witness: Packet,
     pub(super) found: &'x [Option<Prediction>; 2],
-    /// What becomes of it on each side.
+    /// The outcome of it on each side.
     pub(super) contrast: Contrast,
-    /// What differs, where it is not what becomes of the first packet.
+    /// What differs, if it is not the outcome of the first packet.
     pub(super) about: Option<Target>,
 }
 
@@ -74,7 +74,7 @@ pub struct Example {
     pub class: String,
     /// What became of it, each outcome with its share.
     pub was: Vec<String>,
-    /// What becomes of it.
+    /// The outcome of it.
     pub is: Vec<String>,
     /// The rule of each side that decides about it.
     pub rules: [Option<String>; 2],
@@ -198,7 +198,7 @@ impl Differing<'_> {
 }
 
 impl Example {
-    /// What becomes of its packet, or of one like it, by other rules. `None` where its sender has no address for it.
+    /// The outcome of its packet, or of one like it, by other rules. `None` where its sender has no address for it.
     pub(super) fn predict(&self, network: &Network<'_>, packet: Packet) -> Option<Prediction> {
         let senders = Senders::of(network, std::slice::from_ref(&self.from));
         let own = senders.iter().find(|one| one.via == self.via && one.family == packet.family())?;

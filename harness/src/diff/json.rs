@@ -13,7 +13,7 @@ pub fn json(diff: &Diff) -> impl Serialize {
 /// The changes of each release as a serializable value.
 pub fn json_of_steps(steps: &[Step]) -> impl Serialize {
     let all = steps.iter().map(|Step { name, diff }| StepDocument { name, diff: Document::of(diff) });
-    Steps { holds: steps.iter().all(|step| step.diff.holds()), steps: all.collect() }
+    Steps { accepted: steps.iter().all(|step| step.diff.holds()), steps: all.collect() }
 }
 
 /// The results of `svclab diff`.
@@ -27,10 +27,10 @@ pub struct Document<'a> {
     /// The file of each side.
     files: &'a [String; 2],
     /// Whether nothing changes but what is accepted.
-    holds: bool,
+    accepted: bool,
     /// The changes: those first that make packets get lost, and of these those that clients notice.
     changes: Vec<Change<'a>>,
-    /// What changes besides packets.
+    /// What changes apart from packets.
     notes: Vec<Note<'a>>,
     /// The number of classes of packets compared.
     classes: usize,
@@ -39,11 +39,11 @@ pub struct Document<'a> {
     /// The rules that svclab does not model and that packets reach.
     unknown: Vec<Unknown<'a>>,
     /// The rules of the inputs that are not part of the clusters, in words: their effect is unknown.
-    left_out_rules: &'a [String],
+    ignored_rules: &'a [String],
     /// The vantage points that only one side has.
     not_compared: &'a [String],
     /// The accepted changes that do not occur.
-    unused: &'a [String],
+    unused_accepted: &'a [String],
 }
 
 impl<'a> Document<'a> {
@@ -52,15 +52,15 @@ impl<'a> Document<'a> {
             before: &diff.sides[0],
             after: &diff.sides[1],
             files: &diff.files,
-            holds: diff.holds(),
+            accepted: diff.holds(),
             changes: diff.changes.iter().map(Change::of).collect(),
             notes: diff.notes.iter().map(Note::of).collect(),
             classes: diff.classes,
             complete: !diff.is_cut,
             unknown: diff.unknown.iter().map(|(rule, classes)| Unknown { rule, classes: *classes }).collect(),
-            left_out_rules: &diff.left_out_rules,
+            ignored_rules: &diff.ignored_rules,
             not_compared: &diff.not_compared,
-            unused: &diff.unused,
+            unused_accepted: &diff.unused,
         }
     }
 }
@@ -69,7 +69,7 @@ impl<'a> Document<'a> {
 #[derive(Serialize, JsonSchema)]
 pub struct Steps<'a> {
     /// Whether no release changes anything.
-    holds: bool,
+    accepted: bool,
     /// The releases and modes, the oldest first.
     steps: Vec<StepDocument<'a>>,
 }
@@ -100,7 +100,7 @@ struct Change<'a> {
     id: String,
     /// What the packets are sent to, the most frequent first: `cluster-ip`, `node-port-at-loopback`.
     targets: Vec<&'static str>,
-    /// What became and becomes of them: the gravest first, and of these the most frequent.
+    /// The outcome of them before and after: the gravest first, and of these the most frequent.
     outcomes: Vec<OutcomeChange>,
     /// The services that they are sent to.
     services: Vec<&'a str>,
@@ -110,10 +110,10 @@ struct Change<'a> {
     classes: usize,
     /// The release or mode that brings the change, where it is known.
     since: Option<String>,
-    /// The documented difference that it is.
+    /// The documented cause.
     known: Option<Known>,
     /// The later releases or modes that change some of the packets once more.
-    then: Vec<Again>,
+    later_changes: Vec<Again>,
     /// Whether it is accepted.
     accepted: bool,
     /// Why it is accepted.
@@ -131,19 +131,19 @@ struct Change<'a> {
 struct Again {
     /// The release or mode.
     since: String,
-    /// The documented difference that it is.
+    /// The documented cause.
     known: Option<Known>,
     /// The number of classes of packets.
     classes: usize,
 }
 
-/// What became of packets, and what becomes of them.
+/// The outcome of packets before and after.
 #[derive(Serialize, JsonSchema)]
 struct OutcomeChange {
-    /// What became of them, in words.
-    was: String,
-    /// What becomes of them, in words.
-    is: String,
+    /// The outcome before, in words.
+    before: String,
+    /// The outcome after, in words.
+    after: String,
     /// What differs where packets are delivered, rejected or dropped on both sides alike: `fewer-endpoints`, `another-source-address`.
     differs: Vec<&'static str>,
     /// The number of classes of packets.
@@ -155,16 +155,16 @@ struct OutcomeChange {
 #[serde(rename_all = "camelCase")]
 struct Live<'a> {
     /// What was observed before.
-    was: &'a str,
+    before: &'a str,
     /// What was observed after.
-    is: &'a str,
+    after: &'a str,
     /// Whether both were predicted.
     is_predicted: bool,
     /// Why the kernel shows no difference, where it shows none.
-    alike: Option<&'static str>,
+    no_difference_reason: Option<&'static str>,
 }
 
-/// Something that changes and is no packet.
+/// A change that is not one of packets.
 #[derive(Serialize, JsonSchema)]
 struct Note<'a> {
     /// The name of the note: `rules`, `sysctls`, `firewall`, `held-ports`.
@@ -173,7 +173,7 @@ struct Note<'a> {
     what: &'a str,
     /// More of it, a line each.
     details: &'a [String],
-    /// The documented difference that it is.
+    /// The documented cause.
     known: Option<Known>,
 }
 
@@ -211,10 +211,10 @@ struct Example<'a> {
     tcp_flags: Option<String>,
     /// All packets of its class, in words.
     class: &'a str,
-    /// What became of it, each outcome with its share.
-    was: &'a [String],
-    /// What becomes of it.
-    is: &'a [String],
+    /// The outcomes before, each with its share.
+    before: &'a [String],
+    /// The outcomes after.
+    after: &'a [String],
     /// The rule that decided.
     rule_before: Option<&'a str>,
     /// The rule that decides.
@@ -232,7 +232,7 @@ impl<'a> Change<'a> {
             classes: change.classes,
             since: change.since.as_ref().map(ToString::to_string),
             known: change.known.map(Known::of),
-            then: change.then.iter().map(Again::of).collect(),
+            later_changes: change.then.iter().map(Again::of).collect(),
             accepted: change.accepted.is_some(),
             reason: change.accepted.as_deref(),
             example: change.example.as_ref().map(|example| Example {
@@ -241,8 +241,8 @@ impl<'a> Change<'a> {
                 protocol: example.protocol(),
                 tcp_flags: example.segment().map(|flags| flags.to_string()),
                 class: &example.class,
-                was: &example.was,
-                is: &example.is,
+                before: &example.was,
+                after: &example.is,
                 rule_before: example.rules[0].as_deref(),
                 rule_after: example.rules[1].as_deref(),
             }),
@@ -267,8 +267,8 @@ impl Again {
 
 impl<'a> Live<'a> {
     fn of(seen: &'a sent::Sent) -> Self {
-        let sent::Sent { seen: [was, is], is_predicted, alike } = seen;
-        Self { was, is, is_predicted: *is_predicted == [true; 2], alike: *alike }
+        let sent::Sent { seen: [before, after], is_predicted, alike } = seen;
+        Self { before, after, is_predicted: *is_predicted == [true; 2], no_difference_reason: *alike }
     }
 }
 
@@ -276,7 +276,7 @@ impl OutcomeChange {
     fn of(one: &merge::OutcomeChange) -> Self {
         let merge::OutcomeChange { contrast, classes } = one;
         let differs = contrast.aspects.iter().map(|aspect| aspect.code()).collect();
-        Self { was: contrast.was.to_string(), is: contrast.is_words(), differs, classes: *classes }
+        Self { before: contrast.was.to_string(), after: contrast.is_words(), differs, classes: *classes }
     }
 }
 

@@ -99,7 +99,7 @@ struct Fits {
     when: When,
 }
 
-/// What holds of packets besides.
+/// Further conditions on packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum When {
     Always,

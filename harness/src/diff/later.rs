@@ -1,4 +1,4 @@
-//! What comes behind a first packet: later connections of its client, where there is session affinity, and later segments of its
+//! What follows a first packet: later connections of its client, where there is session affinity, and later segments of its
 //! connection, where the rules are replaced in between.
 
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use svclab_rules::walk::{Packet, Transport};
 use super::fate::{Contrast, Fate, Fates};
 use crate::predict::{Network, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, Senders};
 
-/// A first packet with what becomes of it on both sides.
+/// A first packet with its outcome on both sides.
 #[derive(Clone, Copy)]
 pub(super) struct Both<'x, 'a> {
     pub(super) networks: [&'x Network<'a>; 2],

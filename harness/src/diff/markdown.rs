@@ -102,7 +102,7 @@ fn notes(change: &Change) -> String {
     notes.join("; ")
 }
 
-/// What became and becomes of packets, each in the same order.
+/// The outcome of packets before and after, each in the same order.
 fn each(outcomes: &[OutcomeChange]) -> [String; 2] {
     let (lines, more) = outcome_lines(outcomes);
     let of = |side: fn(&OutcomeChange) -> String| {

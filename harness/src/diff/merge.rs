@@ -19,7 +19,7 @@ use crate::scenario::{Vantage, VantageKind};
 pub struct Change {
     /// What the packets are sent to, the most frequent first.
     pub(crate) targets: Vec<Target>,
-    /// What became and becomes of them: the gravest first, and of these the most frequent.
+    /// The outcome of them before and after: the gravest first, and of these the most frequent.
     pub outcomes: Vec<OutcomeChange>,
     /// The services that they are sent to.
     pub services: BTreeSet<String>,
@@ -31,7 +31,7 @@ pub struct Change {
     pub example: Option<Example>,
     /// The release or mode that brings the change, where it is known.
     pub(crate) since: Option<Boundary>,
-    /// The documented difference that it is.
+    /// The documented cause.
     pub known: Option<Known>,
     /// The later releases or modes that change some of the packets once more.
     pub(crate) then: Vec<Again>,
@@ -41,10 +41,10 @@ pub struct Change {
     pub live: Option<Live>,
 }
 
-/// What became of packets, and what becomes of them.
+/// The outcome of packets before and after.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutcomeChange {
-    /// What became and becomes of them.
+    /// The outcome of them before and after.
     pub(crate) contrast: Contrast,
     /// How many classes of packets.
     pub classes: usize,
@@ -55,7 +55,7 @@ pub struct OutcomeChange {
 pub(crate) struct Again {
     /// The release or mode.
     pub(crate) since: Boundary,
-    /// The documented difference that it is.
+    /// The documented cause.
     pub(crate) known: Option<Known>,
     /// How many classes of packets.
     pub(crate) classes: usize,

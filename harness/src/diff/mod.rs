@@ -4,10 +4,10 @@
 //! alike ([`svclab_rules::walk::Classes`]). So the result is complete, not a sample.
 //!
 //! - `side`: a cluster with its rules; `compare`: all classes, and those that differ; `later`: what follows a first packet;
-//! - `target`: what a packet is sent to, of a service with which `traits`; `fate`: what becomes of it; `outcome`: whether the same;
+//! - `target`: what a packet is sent to, of a service with which `traits`; `fate`: the outcome of it; `outcome`: whether the same;
 //! - `group`: classes that change alike; `release`: the release or mode that brings a change; `known`: documented differences; `merge`:
 //!   groups to a few changes;
-//! - `beyond`: packets in the state INVALID and firewalls; `image`: a cluster against itself with other addresses; `notes`: what is no packet;
+//! - `beyond`: packets in the state INVALID and firewalls; `image`: a cluster against itself with other addresses; `notes`: changes apart from packets;
 //! - `live`: changes on the kernel, as values in `sent`; `steps`: each release compared with the next;
 //! - `accepted`: changes that are expected; `render`, `markdown`, `json`: the result.
 
@@ -64,14 +64,14 @@ pub struct Diff {
     pub files: [String; 2],
     /// The changes, those first that make packets get lost.
     pub changes: Vec<Change>,
-    /// What changes besides packets.
+    /// What changes apart from packets.
     pub notes: Vec<Note>,
     /// How many classes of packets were compared.
     pub classes: usize,
     /// Rules that svclab does not model and that packets reach, with the number of classes that depend on them.
     pub unknown: Vec<(String, usize)>,
     /// Rules of the inputs that are not part of the clusters, in words: their effect is unknown.
-    pub left_out_rules: Vec<String>,
+    pub ignored_rules: Vec<String>,
     /// Vantage points that only one side has.
     pub not_compared: Vec<String>,
     /// Whether not all classes were compared, because there are more than [`Options::max_classes`].
@@ -91,7 +91,7 @@ impl Diff {
 
     /// Whether the effect of every rule is known.
     pub(crate) fn knows_all_rules(&self) -> bool {
-        self.unknown.is_empty() && self.left_out_rules.is_empty()
+        self.unknown.is_empty() && self.ignored_rules.is_empty()
     }
 
     /// Whether the kernel did with all examples what was predicted, as far as they were sent.
@@ -117,7 +117,7 @@ impl Diff {
                 .iter()
                 .map(|(rule, classes)| format!("effect unknown for {} of packets: {rule}", counted(*classes, "class"))),
         );
-        lines.extend(self.left_out_rules.iter().map(|words| format!("not compared: {words}")));
+        lines.extend(self.ignored_rules.iter().map(|words| format!("not compared: {words}")));
         if !self.not_compared.is_empty() {
             lines.push(format!("not compared, exists on one side only: {}", self.not_compared.join(", ")));
         }
@@ -180,7 +180,7 @@ impl Default for Options {
     }
 }
 
-/// Compares what becomes of all first packets.
+/// Compares the outcome of all first packets.
 ///
 /// # Errors
 ///
@@ -214,7 +214,7 @@ pub fn diff(before: &Scenario, after: &Scenario, options: &Options) -> Result<Di
         notes,
         classes: compared.classes,
         unknown: compared.unknown.into_iter().collect(),
-        left_out_rules: left_out_rules(scenarios),
+        ignored_rules: ignored_rules(scenarios),
         not_compared: compared.not_compared,
         is_cut: compared.is_cut,
         unused,
@@ -223,11 +223,11 @@ pub fn diff(before: &Scenario, after: &Scenario, options: &Options) -> Result<Di
 }
 
 /// The rules that are part of neither cluster, each with the side's file where there are two.
-fn left_out_rules(sides: [&Scenario; 2]) -> Vec<String> {
+fn ignored_rules(sides: [&Scenario; 2]) -> Vec<String> {
     let [before, after] = sides.map(|side| &side.file);
     let of = |side: &Scenario| -> Vec<String> {
         let file = if before == after { String::new() } else { format!("{}: ", path_text(&side.file)) };
-        side.left_out_rules.iter().map(|words| format!("{file}{words}")).collect()
+        side.ignored_rules.iter().map(|words| format!("{file}{words}")).collect()
     };
     let mut all = of(sides[0]);
     all.extend(of(sides[1]).into_iter().filter(|words| !all.contains(words)).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! What changes besides packets: kernel settings, rules without effect, ports that kube-proxy holds.
+//! What changes apart from packets: kernel settings, rules without effect, ports that kube-proxy holds.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -21,7 +21,7 @@ pub struct Note {
     pub what: String,
     /// More of it, a line each.
     pub details: Vec<String>,
-    /// The documented difference that it is.
+    /// The documented cause.
     pub known: Option<Known>,
 }
 

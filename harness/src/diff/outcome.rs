@@ -1,4 +1,4 @@
-//! Whether the same becomes of a packet on both sides, and what, in full.
+//! Whether the outcome of a packet is the same on both sides, and what, in full.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,7 +10,7 @@ use crate::scenario::RejectKind;
 /// By how much a share may differ: probabilities are written with ten digits in iptables mode, and `numgen` has none.
 pub(super) const TOLERANCE: f64 = 1e-6;
 
-/// Whether the same becomes of a packet on both sides, with the same shares. Rules that decide may differ.
+/// Whether the outcome of a packet is the same on both sides, with the same shares. Rules that decide may differ.
 pub(super) fn is_alike(found: [&Option<Prediction>; 2], packet: &Packet) -> bool {
     is_alike_under(found, packet, &|address| address)
 }
@@ -39,7 +39,7 @@ pub(super) fn unknown_rule(prediction: &Prediction) -> Option<String> {
     })
 }
 
-/// What can become of a packet, as far as it counts. Why a packet is lost is left out, for rules of both modes differ.
+/// The possible outcomes of a packet, as far as it counts. Why a packet is lost is left out, for rules of both modes differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome<'p> {
     Delivered { at: &'p str, to: SocketAddr, source: IpAddr, keeps_port: bool, reply: Option<SocketAddr> },
@@ -88,7 +88,7 @@ fn shares<'p>(
 /// How many outcomes are listed.
 const MAX_LISTED: usize = 4;
 
-/// What becomes of one packet, each outcome with its share.
+/// The outcome of one packet, each outcome with its share.
 pub(super) fn words(prediction: Option<&Prediction>) -> Vec<String> {
     let Some(prediction) = prediction else { return vec!["no usable source address".to_owned()] };
     let all = &prediction.branches;

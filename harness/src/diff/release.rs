@@ -91,7 +91,7 @@ pub(super) fn boundaries(groups: &Groups, [before, after]: [&Scenario; 2]) -> Re
     Ok(groups.all.iter().enumerate().map(steps).collect())
 }
 
-/// What becomes of each group's example.
+/// The outcome of each group's example.
 fn predictions(scenario: &Scenario, groups: &Groups) -> Result<Vec<Option<Prediction>>, DiffError> {
     let side = Side::of(scenario)?;
     let network = side.network()?;

@@ -63,7 +63,7 @@ fn answer(diff: &Diff) -> String {
 /// The width of a label with its indent.
 const LABEL: usize = 11;
 
-/// Adds a line of a change behind its label.
+/// Adds a line of a change after its label.
 fn line(page: &mut Page, label: &str, text: impl std::fmt::Display) {
     page.labelled(2, format!("{label:0$}", LABEL - 2), text);
 }
@@ -117,7 +117,7 @@ fn show_live(page: &mut Page, live: &Live) {
     }
 }
 
-/// What became and becomes of the packets, with the rule of each side that decides about one of them.
+/// The outcome of the packets before and after, with the rule of each side that decides about one of them.
 fn show_outcomes(page: &mut Page, change: &Change) {
     let rules = change.example.as_ref().map(|example| example.rules.each_ref().map(Option::as_deref));
     let rules = rules.unwrap_or_default();
@@ -155,7 +155,7 @@ fn show_rule(page: &mut Page, rule: Option<&str>) {
     }
 }
 
-/// One of the packets; with all that becomes of it where everything is said.
+/// One of the packets; with all of its outcomes if verbose.
 fn show_example(page: &mut Page, example: &Example) {
     line(page, "packet", example.words());
     if !page.settings.is_verbose() {

@@ -43,7 +43,7 @@ pub struct Document<'a> {
     objects: usize,
     /// Lines that look like evidence, or stand in it, and could not be read.
     unread: Vec<UnreadLine<'a>>,
-    /// Lines that are no evidence.
+    /// Lines of prose.
     prose: Vec<Lines<'a>>,
 }
 
@@ -71,7 +71,7 @@ struct PieceOf<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<&'a str>,
     /// How lines were changed to be read.
-    mended: &'a [Mending],
+    repairs: &'a [Mending],
 }
 
 /// A line that could not be read.
@@ -138,7 +138,7 @@ impl<'a> PieceOf<'a> {
             objects: piece.contents.objects(),
             entries: piece.contents.entries(),
             command: piece.command.as_deref(),
-            mended: &piece.mended,
+            repairs: &piece.repairs,
         }
     }
 }

@@ -80,7 +80,7 @@ pub struct Piece {
     /// What the lines say.
     pub(crate) contents: Contents,
     /// How lines were changed to be read.
-    pub(crate) mended: Vec<Mending>,
+    pub(crate) repairs: Vec<Mending>,
 }
 
 /// What a piece says.

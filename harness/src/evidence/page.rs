@@ -9,7 +9,7 @@ use crate::text::{counted, one_line, printable};
 /// The most unread lines that are listed without `-v`.
 const SHOWN: usize = 20;
 
-/// Describes what was recognised, what was mended and what was left out.
+/// Describes what was recognised, what was repaired and what was left out.
 pub fn render(path: &Path, evidence: &Evidence, settings: Settings) -> String {
     let mut page = Page::new(settings);
     for piece in &evidence.pieces {
@@ -20,7 +20,7 @@ pub fn render(path: &Path, evidence: &Evidence, settings: Settings) -> String {
         let command = piece.command.as_ref().map(|text| format!("  `{}`", one_line(text))).unwrap_or_default();
         let words = page.paint(STRONG, piece.format.words());
         page.line(0, format!("{place}  {words}: {}{command}", contents(piece)));
-        for mending in &piece.mended {
+        for mending in &piece.repairs {
             let lines = counted(mending.lines, "line");
             page.line(2, format!("repaired: {}, {lines}, first line {}", mending.how.words(), mending.first_line));
         }

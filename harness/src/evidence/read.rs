@@ -47,7 +47,7 @@ fn whole(text: &str) -> Option<Evidence> {
     let mut shown = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()).map(|(number, _)| number);
     let first = shown.next()?;
     let last = shown.last().unwrap_or(first);
-    let piece = Piece { file: None, format, first, last, command: None, host: None, contents, mended: Vec::new() };
+    let piece = Piece { file: None, format, first, last, command: None, host: None, contents, repairs: Vec::new() };
     Some(Evidence { pieces: vec![piece], ..Evidence::default() })
 }
 
@@ -137,13 +137,13 @@ impl Reader {
             }
         }
         all.dedup_by_key(|(number, mends)| (*number, *mends));
-        let mended = Mends::listed(all.into_iter());
+        let repairs = Mends::listed(all.into_iter());
         let (first, last) = (lines[0].number, lines[lines.len() - 1].number);
         let (command, host) = match &self.source {
             Some(Source { command, .. }) => (Some(command.text.clone()), command.host.clone()),
             None => (None, None),
         };
-        self.evidence.pieces.push(Piece { file: None, format, first, last, command, host, contents, mended });
+        self.evidence.pieces.push(Piece { file: None, format, first, last, command, host, contents, repairs });
     }
 
     fn prose(&mut self, line: &Line<'_>) -> usize {

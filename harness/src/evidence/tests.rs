@@ -128,7 +128,7 @@ fn a_cut_line_is_listed_and_the_rest_is_read() {
     let text = SAVED.split("--to-destination").next().unwrap();
     let evidence = read(text);
     assert_eq!((evidence.rules(), evidence.unread.len(), evidence.unread[0].line), (3, 1, 10));
-    assert!(evidence.pieces[0].mended.iter().any(|mending| mending.how == Mend::Cut));
+    assert!(evidence.pieces[0].repairs.iter().any(|mending| mending.how == Mend::Cut));
 }
 
 #[rstest]
@@ -365,7 +365,7 @@ fn a_long_pattern_is_a_command() {
 fn what_an_unknown_filter_hides_is_said(#[case] filter: &str, #[case] why: &str) {
     let evidence = read(&format!("$ iptables-save | {filter}\n{SAVED}"));
     let said: Vec<(usize, &str)> = evidence.unread.iter().map(|unread| (unread.line, unread.reason.as_str())).collect();
-    assert_eq!(said, [(1, format!("any rule may be left out of what this prints: {why}").as_str())]);
+    assert_eq!(said, [(1, format!("this command may hide any rule: {why}").as_str())]);
     assert_eq!(read(&format!("$ iptables-save | grep KUBE\n{SAVED}")).unread, []);
     assert_eq!(read(&format!("$ kubectl get pods | {filter}\nNo resources found\n")).unread, []);
 }

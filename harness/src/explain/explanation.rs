@@ -116,7 +116,7 @@ pub(super) fn paths(
 
 fn path(network: &Network<'_>, branch: &PredictedBranch, traced: &[Vec<Option<bool>>], is_abridged: bool) -> Path {
     let PredictedBranch { share, outcome, assumptions, stages, back, .. } = branch;
-    let (verdict, at, source, destination, reply) = match outcome {
+    let (outcome_kind, at, source, destination, reply) = match outcome {
         PredictedOutcome::Delivered { at, source, destination, reply } => {
             (OutcomeKind::Delivered, Some(at.clone()), Some(*source), Some(*destination), Some(reply))
         }
@@ -128,7 +128,7 @@ fn path(network: &Network<'_>, branch: &PredictedBranch, traced: &[Vec<Option<bo
         PredictedOutcome::Delivered { at, .. } => format!("delivered to {at}"),
         other => other.to_string(),
     };
-    let back_end = match (verdict, reply) {
+    let back_end = match (outcome_kind, reply) {
         (_, Some(PredictedReply::From(address))) => format!("the sender receives the reply, from {address}"),
         (_, Some(reply)) => reply.to_string(),
         (OutcomeKind::Rejected, None) => "the sender receives the rejection".to_owned(),
@@ -138,7 +138,7 @@ fn path(network: &Network<'_>, branch: &PredictedBranch, traced: &[Vec<Option<bo
     let mut so_far = Share::ONE;
     Path {
         share: Proportion::from(*share),
-        verdict,
+        outcome_kind,
         outcome: outcome.to_string(),
         at,
         source,

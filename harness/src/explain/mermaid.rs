@@ -82,7 +82,7 @@ impl Chart {
                 at = self.step(at, (heading, &visit.packet), after, changes, Some(path.share.text.clone()));
             }
         }
-        let shape = if path.verdict == OutcomeKind::Delivered { Shape::Good } else { Shape::Bad };
+        let shape = if path.outcome_kind == OutcomeKind::Delivered { Shape::Good } else { Shape::Bad };
         let end = self.node(Some(at), path.outcome.clone(), shape, &path.outcome.replace(", ", ",\n"));
         self.edge(at, end, None);
     }

@@ -195,7 +195,7 @@ fn explanation(
         file: path_text(&scenario.file),
         step,
         stopped: explanation::stopped(scenario, step),
-        left_out_rules: scenario.left_out_rules.clone(),
+        ignored_rules: scenario.ignored_rules.clone(),
         packet: explanation::packet(probe, prediction.as_ref().map(|prediction| prediction.source)),
         promise: promise.as_ref().map(explanation::promised),
         unpredicted: prediction.is_none().then(|| NO_ADDRESS.to_owned()),

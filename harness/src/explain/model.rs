@@ -20,7 +20,7 @@ pub struct Explanation {
     /// The nodes whose kube-proxy is stopped then.
     pub stopped: Vec<StoppedProxy>,
     /// Rules of the input that are not part of the scenario, in words: what they do with the packet is not known.
-    pub left_out_rules: Vec<String>,
+    pub ignored_rules: Vec<String>,
     /// The packet that is explained.
     pub packet: FirstPacket,
     /// The outcome that the Service API promises; `null` if the sender has no address to send from.
@@ -39,7 +39,7 @@ impl Explanation {
     /// What makes the paths uncertain, each with its kind.
     pub(crate) fn doubts(&self) -> impl Iterator<Item = (&'static str, String)> {
         let stale = self.stopped.iter().map(|stopped| ("stale", stopped.to_string()));
-        stale.chain(self.left_out_rules.iter().map(|words| ("unknown", words.clone())))
+        stale.chain(self.ignored_rules.iter().map(|words| ("unknown", words.clone())))
     }
 }
 
@@ -149,7 +149,7 @@ pub struct Path {
     /// The share of such packets that takes this path.
     pub share: Proportion,
     /// The kind of outcome.
-    pub verdict: OutcomeKind,
+    pub outcome_kind: OutcomeKind,
     /// The outcome, in words.
     pub outcome: String,
     /// The receiver of the packet, or the place where it is dropped.
@@ -158,7 +158,7 @@ pub struct Path {
     pub source: Option<SocketAddr>,
     /// The destination that the receiver sees.
     pub destination: Option<SocketAddr>,
-    /// The assumptions behind this path, in words.
+    /// The assumptions of this path, in words.
     pub assumed: Option<String>,
     /// The hooks in the original direction.
     pub original: Vec<HookVisit>,

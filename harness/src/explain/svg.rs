@@ -124,7 +124,7 @@ impl Picture {
         for (position, path) in explanation.paths.iter().enumerate().take(MAX_PATHS) {
             self.y += LINE;
             let mark = if position == chosen && explanation.paths.len() > 1 { " · drawn below" } else { "" };
-            let class = if path.verdict == OutcomeKind::Delivered { "" } else { "bad" };
+            let class = if path.outcome_kind == OutcomeKind::Delivered { "" } else { "bad" };
             let start = if explanation.paths.len() == 1 {
                 "predicted: ".to_owned()
             } else {
@@ -163,7 +163,7 @@ impl Picture {
         for visit in &path.original {
             self.card(visit, "there");
         }
-        let end = match path.verdict {
+        let end = match path.outcome_kind {
             OutcomeKind::Delivered => ("receives it", "pill-good"),
             OutcomeKind::Rejected => ("rejected here", "pill-bad"),
             OutcomeKind::Dropped => ("dropped here", "pill-bad"),
@@ -180,7 +180,7 @@ impl Picture {
             self.pill(&packet.from, "receives the reply", &format!("from {address}"), "pill-good", "back");
         } else if path.reply_outcome.is_some() {
             self.pill(&packet.from, "receives no reply", "", "pill-bad", "back");
-        } else if path.verdict == OutcomeKind::Rejected {
+        } else if path.outcome_kind == OutcomeKind::Rejected {
             self.pill(&packet.from, "receives the rejection", "", "pill-bad", "back");
         }
         self.lanes_behind(head, top);

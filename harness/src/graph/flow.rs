@@ -37,7 +37,7 @@ pub(super) fn flow(graph: &Graph, explanation: &Explanation, chosen: usize) -> F
             share: several.then(|| path.share.text.clone()),
             rounded: several.then(|| rounded(&path.share)),
             words: path.outcome.clone(),
-            kind: path.verdict,
+            kind: path.outcome_kind,
             places: if path.abridged { Vec::new() } else { there(graph, &from, path) },
         })
         .collect();
@@ -71,7 +71,7 @@ fn there(graph: &Graph, from: &str, path: &Path) -> Vec<Place> {
 
 /// The places of the reply; none where nothing comes back.
 fn back(graph: &Graph, from: &str, path: &Path) -> Vec<Place> {
-    let is_back = path.reply_from.is_some() || path.verdict == OutcomeKind::Rejected;
+    let is_back = path.reply_from.is_some() || path.outcome_kind == OutcomeKind::Rejected;
     if path.reply.is_empty() && !is_back {
         return Vec::new();
     }
@@ -109,7 +109,7 @@ fn steps(graph: &Graph, explanation: &Explanation, from: &str, path: &Path) -> V
     for visits in by_place(&path.original) {
         add(&visits[0].place, Way::There, words(visits));
     }
-    let end = match path.verdict {
+    let end = match path.outcome_kind {
         OutcomeKind::Delivered => {
             let text = |address: Option<std::net::SocketAddr>| address.map(|it| it.to_string()).unwrap_or_default();
             format!("receives {} > {}", text(path.source), text(path.destination))
@@ -123,7 +123,7 @@ fn steps(graph: &Graph, explanation: &Explanation, from: &str, path: &Path) -> V
     match (&path.reply_from, &path.reply_outcome) {
         (Some(address), _) => add(from, Way::Back, vec![format!("receives the reply from {address}")]),
         (None, Some(words)) => add(from, Way::Back, vec![words.clone()]),
-        (None, None) if path.verdict == OutcomeKind::Rejected => {
+        (None, None) if path.outcome_kind == OutcomeKind::Rejected => {
             add(from, Way::Back, vec!["receives the rejection".to_owned()]);
         }
         (None, None) => {}

@@ -142,7 +142,7 @@ fn meant(inferred: &mut Inferred, pods: &BTreeSet<IpAddr>) -> Vec<String> {
                 }
             }
             notes.push(format!(
-                "endpoint {other} of {}: the rules translate to {to}, which is no pod's address",
+                "endpoint {other} of {}: the rules translate to {to}, which is not a pod's address",
                 port.full_name()
             ));
         }

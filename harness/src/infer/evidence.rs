@@ -46,7 +46,7 @@ pub fn from_evidence(evidence: &Evidence, path: &Path, given: &[NodeFile]) -> Re
         assumed.assumptions.insert(0, words);
     }
     assumed.assumptions.extend(notes);
-    assumed.scenario.left_out_rules.splice(0..0, left_out);
+    assumed.scenario.ignored_rules.splice(0..0, left_out);
     Ok(assumed)
 }
 
@@ -82,7 +82,7 @@ pub fn from_two(sides: [(&Evidence, &Path); 2]) -> Option<Result<[Assumed; 2], D
         notes.extend(sides[at].0.not_read());
         notes.extend(settings(sides[at].0, &both[at].0, &mut assumed));
         assumed.assumptions.extend(notes);
-        assumed.scenario.left_out_rules.append(&mut left_out[at]);
+        assumed.scenario.ignored_rules.append(&mut left_out[at]);
         assumed
     });
     Some(Ok([assumed.next()?, assumed.next()?]))
@@ -264,7 +264,7 @@ fn connections(evidence: &Evidence, scenario: &Scenario) -> Vec<String> {
         let (from, to) = (&entry.original, &entry.reply);
         let port = from.destination_port.map(|port| format!(" port {port}")).unwrap_or_default();
         format!(
-            "the {} connection from {} to {}{port} (line {}) is answered by {}, which is no endpoint; send it in steps, \
+            "the {} connection from {} to {}{port} (line {}) is answered by {}, which is not an endpoint; send it in steps, \
              with the endpoints of then first",
             entry.protocol, from.source, from.destination, entry.line, to.source
         )

@@ -9,8 +9,8 @@ use crate::text::{counted, duration, grouped};
 
 /// Every part of an expectation in words.
 pub(crate) fn expected_parts(expectation: &DuringExpectation) -> Vec<(Field, String)> {
-    let DuringExpectation { lost, rejected, gone, followed_within } = expectation;
-    let counts = [(Field::Lost, lost), (Field::Rejected, rejected), (Field::Gone, gone)];
+    let DuringExpectation { lost, rejected, stale, followed_within } = expectation;
+    let counts = [(Field::Lost, lost), (Field::Rejected, rejected), (Field::Stale, stale)];
     let counts = counts.into_iter().filter_map(|(field, bounds)| Some((field, bounds_words((*bounds)?))));
     let within = followed_within.map(|time| (Field::FollowedWithin, within_words(time)));
     counts.chain(within).collect()
@@ -19,12 +19,17 @@ pub(crate) fn expected_parts(expectation: &DuringExpectation) -> Vec<(Field, Str
 /// Compares what became of the flows with every part of an expectation.
 pub(crate) fn judge(expectation: &DuringExpectation, seen: &StreamObservation) -> Judgment {
     let mut findings = Findings { shown: vec![following_words(seen)], ..Findings::default() };
-    let DuringExpectation { lost, rejected, gone, followed_within } = expectation;
+    let DuringExpectation { lost, rejected, stale, followed_within } = expectation;
     let none = FlowSpan::default();
     let counts = [
         (Field::Lost, lost, &seen.lost, "flows without a reply or rejection"),
         (Field::Rejected, rejected, &seen.rejected, "rejected flows"),
-        (Field::Gone, gone, seen.gone.as_ref().unwrap_or(&none), "flows to an address that was no longer an endpoint"),
+        (
+            Field::Stale,
+            stale,
+            seen.stale.as_ref().unwrap_or(&none),
+            "flows to an address that was no longer an endpoint",
+        ),
     ];
     for (field, bounds, span, what) in counts {
         if let Some(bounds) = bounds.filter(|bounds| !bounds.allow(span.flows)) {
@@ -54,10 +59,10 @@ pub(super) fn stream_words(seen: &StreamObservation) -> String {
         let when = when(span).map(|when| format!(" ({when})")).unwrap_or_default();
         format!("{} {what}{when}", grouped(span.flows))
     };
-    let gone = seen.gone.filter(|gone| gone.flows > 0);
-    let gone = gone.map(|gone| format!(", {}", of(&gone, "to an endpoint that was gone"))).unwrap_or_default();
+    let stale = seen.stale.filter(|stale| stale.flows > 0);
+    let stale = stale.map(|stale| format!(", {}", of(&stale, "to a removed endpoint"))).unwrap_or_default();
     let [lost, rejected] = [of(&seen.lost, "lost"), of(&seen.rejected, "rejected")];
-    format!("{sent} at {}/s{from}: {answered} answered, {lost}, {rejected}{gone}", seen.rate)
+    format!("{sent} at {}/s{from}: {answered} answered, {lost}, {rejected}{stale}", seen.rate)
 }
 
 /// When flows followed the change, in a line.
@@ -124,7 +129,7 @@ mod tests {
             sent: 250,
             answered: 247,
             lost: FlowSpan { flows: 3, first: Some(-0.01), last: Some(0.02) },
-            gone: Some(FlowSpan { flows: 1, first: Some(0.005), last: Some(0.005) }),
+            stale: Some(FlowSpan { flows: 1, first: Some(0.005), last: Some(0.005) }),
             follows: Some(Following { first: Some(0.03), last_before: Some(0.005) }),
             ..StreamObservation::default()
         }
@@ -139,7 +144,7 @@ mod tests {
     #[case::too_many(DuringExpectation { lost: exactly(0), ..Default::default() }, &[
         "lost: expected 0 flows, observed 3 of 250 flows: flows without a reply or rejection started 10 ms before the change to 20 ms after the change",
     ])]
-    #[case::at_most(DuringExpectation { gone: Some(Bounds { at_least: 0, at_most: Some(1) }), ..Default::default() }, &[])]
+    #[case::at_most(DuringExpectation { stale: Some(Bounds { at_least: 0, at_most: Some(1) }), ..Default::default() }, &[])]
     #[case::too_few(DuringExpectation { rejected: Some(Bounds { at_least: 2, at_most: None }), ..Default::default() }, &[
         "rejected: expected at least 2 flows, observed 0 of 250 flows: there were no rejected flows",
     ])]
@@ -169,7 +174,7 @@ mod tests {
             [stream_words(&seen()), following_words(&seen())],
             [
                 "250 flows at 100/s from node/worker: 247 answered, 3 lost (10 ms before the change to 20 ms after the change), 0 rejected, \
-                 1 to an endpoint that was gone (5 ms after the change)",
+                 1 to a removed endpoint (5 ms after the change)",
                 "the first flow that followed the change started 30 ms after the change; the last one as before it, 5 ms after the change",
             ]
         );

@@ -19,7 +19,7 @@ pub(super) fn judge(
     context: &Context,
     findings: &mut Findings,
 ) {
-    if let ObservedOutcome::Doubled(_) = &seen.outcome {
+    if let ObservedOutcome::Duplicated(_) = &seen.outcome {
         let reason = "a flow must be delivered exactly once";
         findings.differ(Field::Flows, "one delivery", observed_outcome(&seen.outcome), reason);
     } else if let Some(expected) = &expectation.outcome
@@ -79,7 +79,7 @@ fn check_outcome(expected: &ExpectedOutcome, seen: &ObservedOutcome, before: Opt
         }
         (_, ObservedOutcome::Rejected(_)) => Err("it was rejected instead".to_owned()),
         (_, ObservedOutcome::Dropped { .. }) => Err("not delivered, and the sender received no error".to_owned()),
-        (_, ObservedOutcome::Doubled(_)) => Err("it was delivered more than once".to_owned()),
+        (_, ObservedOutcome::Duplicated(_)) => Err("it was delivered more than once".to_owned()),
     }
 }
 

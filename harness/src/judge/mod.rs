@@ -104,7 +104,7 @@ pub enum Field {
     /// How many flows are rejected during a change.
     Rejected,
     /// How many flows are sent to endpoints that are gone.
-    Gone,
+    Stale,
     /// The time in which flows follow a change.
     FollowedWithin,
 }
@@ -121,7 +121,7 @@ impl Field {
             Self::Affinity => "affinity",
             Self::Lost => "lost",
             Self::Rejected => "rejected",
-            Self::Gone => "gone",
+            Self::Stale => "stale",
             Self::FollowedWithin => "followedWithin",
         }
     }

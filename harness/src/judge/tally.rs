@@ -36,7 +36,7 @@ pub(super) fn judge(expectation: &Expectation, tally: &Tally, context: &Context,
     }
 }
 
-/// Every flow sent is delivered once, doubled or lost; nothing else was delivered.
+/// Every flow sent is delivered once, duplicated or lost; nothing else was delivered.
 fn judge_accounts(outcome: Option<&ExpectedOutcome>, tally: &Tally, findings: &mut Findings) {
     let sent = format!("{} sent", flows(tally.sent));
     if tally.sent == 0 {
@@ -51,7 +51,7 @@ fn judge_accounts(outcome: Option<&ExpectedOutcome>, tally: &Tally, findings: &m
         (lost, tally.lost, !may_be_lost, "delivered", "not delivered", "no flow may be lost"),
         (
             Field::Flows,
-            tally.doubled,
+            tally.duplicated,
             true,
             "delivered once",
             "delivered more than once",
@@ -68,7 +68,7 @@ fn judge_accounts(outcome: Option<&ExpectedOutcome>, tally: &Tally, findings: &m
         let observed = format!("{} that belong to no flow", counted(tally.unattributed, "packet"));
         findings.differ(Field::Flows, "only what was sent", observed, "a delivered packet must belong to a flow");
     }
-    let counted = delivered + tally.lost + tally.doubled;
+    let counted = delivered + tally.lost + tally.duplicated;
     if counted != tally.sent || tally.sources.values().sum::<u64>() != delivered {
         let observed = format!("{} counted", flows(counted));
         findings.differ(Field::Flows, sent, observed, "the counts contradict each other");

@@ -56,9 +56,9 @@ fn tally_words(tally: &Tally) -> String {
     };
     let rest = [
         (tally.lost, "lost"),
-        (tally.doubled, "doubled"),
+        (tally.duplicated, "duplicated"),
         (tally.unattributed, "unattributed"),
-        (tally.repeated, "sent again"),
+        (tally.resent, "resent"),
     ];
     for (count, what) in rest.into_iter().filter(|(count, _)| *count > 0) {
         words += &format!(", {} {what}", grouped(count));
@@ -101,7 +101,7 @@ pub(crate) fn reject_words(kind: RejectKind) -> &'static str {
 pub(super) fn observed_outcome(outcome: &ObservedOutcome) -> String {
     match outcome {
         ObservedOutcome::Delivered(delivery) => delivery_words(delivery),
-        ObservedOutcome::Doubled(deliveries) => {
+        ObservedOutcome::Duplicated(deliveries) => {
             let words: Vec<String> = deliveries.iter().map(delivery_words).collect();
             list(&words)
         }

@@ -41,7 +41,7 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
             && !endpoints.iter().any(|endpoint| endpoint.ip() == answers)
             && entry.protocol != "tcp"
         {
-            let message = format!("an entry for {service} leads to {answers}, which is no endpoint of the rules");
+            let message = format!("an entry for {service} leads to {answers}, which is not an endpoint in the rules");
             let effect = format!(
                 "packets of {}:{} go to an endpoint that is gone, as long as they keep coming",
                 entry.original.source,

@@ -38,7 +38,7 @@ impl Counts {
         self.mutants += 1;
         self.killed_by_tests += usize::from(mutant.tests_fail);
         self.missed_by_tests += usize::from(mutant.is_missed());
-        *match mutant.fate {
+        *match mutant.result {
             Fate::Equivalent => &mut self.equivalent,
             Fate::Killed => &mut self.killed_by_verify,
             Fate::FailingBefore => &mut self.failing_before,

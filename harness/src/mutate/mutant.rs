@@ -42,19 +42,19 @@ pub struct Mutant {
     /// The table: `nat`, `ip kube-proxy`.
     pub table: String,
     /// The kind of container: `chain` for a rule, `set` for an element of a set or map.
-    pub holder: Cow<'static, str>,
+    pub container: Cow<'static, str>,
     /// The name of the chain, set or map.
     pub name: String,
     /// The position in the container, from 1.
     pub number: usize,
     /// The original rule or element.
-    pub was: String,
+    pub before: String,
     /// The replacement; null where the rule or element is removed or moved.
-    pub is: Option<String>,
+    pub after: Option<String>,
     /// The number of flows that differ.
     pub flows: usize,
     /// The result.
-    pub fate: Fate,
+    pub result: Fate,
     /// Whether a test of the scenario fails that passes without the mutation. Only tests for whose flows the prediction changes are
     /// run.
     pub tests_fail: bool,
@@ -65,7 +65,7 @@ pub struct Mutant {
 impl Mutant {
     /// Whether `verify` detects it, and no test of the scenario does.
     pub(crate) fn is_missed(&self) -> bool {
-        self.fate == Fate::Killed && !self.tests_fail
+        self.result == Fate::Killed && !self.tests_fail
     }
 }
 
@@ -109,6 +109,6 @@ pub struct Mutants {
 impl Mutants {
     /// Whether no mutant survived.
     pub fn holds(&self) -> bool {
-        self.result.as_ref().is_ok_and(|tried| tried.mutants.iter().all(|mutant| mutant.fate != Fate::Survived))
+        self.result.as_ref().is_ok_and(|tried| tried.mutants.iter().all(|mutant| mutant.result != Fate::Survived))
     }
 }

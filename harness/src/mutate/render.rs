@@ -83,7 +83,7 @@ pub fn page(mutants: &Mutants, style: Style, settings: Settings) -> String {
             write_sample(&mut page, tried, style.sample);
             write_baseline(&mut page, &tried.baseline);
             write_missed(&mut page, tried, style);
-            let survived = tried.mutants.iter().filter(|mutant| mutant.fate == Fate::Survived);
+            let survived = tried.mutants.iter().filter(|mutant| mutant.result == Fate::Survived);
             survived.for_each(|mutant| write_mutant(&mut page, "survived", mutant));
             page.line(2, format!("{:.1} s", mutants.duration.as_secs_f64()));
         }
@@ -195,12 +195,15 @@ fn write_missed(page: &mut Page, tried: &Tried, style: Style) {
 
 /// Writes a mutant with its change.
 fn write_mutant(page: &mut Page, what: &str, mutant: &Mutant) {
-    let Mutant { operator, netns, family, table, holder, name, number, was, .. } = mutant;
-    let what = if mutant.fate == Fate::Survived { page.paint(BAD, what) } else { what.to_owned() };
-    let kind = if *holder == "chain" { "rule" } else { "element" };
-    page.line(2, format!("{what}: {operator} on {netns}, {family}: table {table}, {holder} {name}, {kind} {number}"));
-    page.labelled(4, "before  ", was);
-    mutant.is.iter().for_each(|is| page.labelled(4, "after   ", is));
+    let Mutant { operator, netns, family, table, container, name, number, before, .. } = mutant;
+    let what = if mutant.result == Fate::Survived { page.paint(BAD, what) } else { what.to_owned() };
+    let kind = if *container == "chain" { "rule" } else { "element" };
+    page.line(
+        2,
+        format!("{what}: {operator} on {netns}, {family}: table {table}, {container} {name}, {kind} {number}"),
+    );
+    page.labelled(4, "before  ", before);
+    mutant.after.iter().for_each(|after| page.labelled(4, "after   ", after));
     if let Some(example) = &mutant.example {
         let (flows, verb) = (counted(mutant.flows, "flow"), if mutant.flows == 1 { "differs" } else { "differ" });
         page.line(4, format!("{flows} {verb}: {example}"));

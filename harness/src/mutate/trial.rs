@@ -148,21 +148,21 @@ impl Trial<'_, '_, '_> {
             netns: netns.clone(),
             family: family.to_string(),
             table: change.place.table.clone(),
-            holder: match change.place.holder {
+            container: match change.place.holder {
                 Holder::Chain => "chain",
                 Holder::Set => "set",
             }
             .into(),
             name: change.place.name.clone(),
             number: change.place.number,
-            was: change.was.clone(),
-            is: change.is.clone(),
+            before: change.was.clone(),
+            after: change.is.clone(),
             flows: differing.len(),
-            fate,
+            result: fate,
             tests_fail,
             example: None,
         };
-        if mutated.fate == Fate::Survived || mutated.is_missed() {
+        if mutated.result == Fate::Survived || mutated.is_missed() {
             mutated.example = differing.iter().find(|one| one.matters).map(Differing::words);
         }
         Ok(Some(mutated))

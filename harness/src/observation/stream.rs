@@ -35,7 +35,7 @@ pub struct StreamObservation {
     pub rejected: FlowSpan,
     /// Flows that started after the change and were delivered to an address that is not an endpoint any more; `None` if the destination
     /// is not a Service's.
-    pub gone: Option<FlowSpan>,
+    pub stale: Option<FlowSpan>,
     /// How flows followed the change; `None` if the same is promised before and after it.
     pub follows: Option<Following>,
     /// The longest pause between two flows.
@@ -82,7 +82,7 @@ pub enum Fate {
     /// An endpoint answered.
     Answered,
     /// It started after the change, and an address answered that is not an endpoint any more.
-    Gone,
+    Stale,
     /// It was rejected.
     Rejected,
     /// It got no answer.
@@ -94,7 +94,7 @@ impl Fate {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Answered => "answered",
-            Self::Gone => "gone",
+            Self::Stale => "stale",
             Self::Rejected => "rejected",
             Self::Lost => "lost",
         }
@@ -184,13 +184,13 @@ impl StreamContext {
             };
             Following { first, last_before: of_change(&|flow| is_before(flow) && !is_after(flow)).last }
         });
-        let gone = self.endpoints.is_some().then(|| of(&|flow| self.is_gone(flow)));
+        let stale = self.endpoints.is_some().then(|| of(&|flow| self.is_stale(flow)));
         StreamObservation {
             sent: flows.len() as u64,
             answered: of(&is(Fate::Answered)).flows,
             lost: of(&is(Fate::Lost)),
             rejected: of(&is(Fate::Rejected)),
-            gone,
+            stale,
             follows,
             longest_pause: longest_pause(flows),
             timeline,
@@ -202,7 +202,7 @@ impl StreamContext {
     }
 
     /// Whether a flow started after the change and was delivered to what is not an endpoint any more.
-    fn is_gone(&self, flow: &StreamedFlow) -> bool {
+    fn is_stale(&self, flow: &StreamedFlow) -> bool {
         let Some(endpoints) = &self.endpoints else { return false };
         flow.at >= 0.0 && destination(&flow.seen).is_some_and(|(_, at)| !endpoints.contains(&at))
     }
@@ -214,7 +214,7 @@ impl StreamContext {
         for flow in flows {
             let (fate, name) = match (fate(&flow.seen), destination(&flow.seen)) {
                 (Fate::Answered, Some((name, _))) => {
-                    (if self.is_gone(flow) { Fate::Gone } else { Fate::Answered }, name)
+                    (if self.is_stale(flow) { Fate::Stale } else { Fate::Answered }, name)
                 }
                 (fate, _) => (fate, fate.as_str().to_owned()),
             };
@@ -266,7 +266,7 @@ fn fate(flow: &FlowObservation) -> Fate {
 fn destination(flow: &FlowObservation) -> Option<(String, SocketAddr)> {
     let delivery = match &flow.outcome {
         ObservedOutcome::Delivered(delivery) => delivery,
-        ObservedOutcome::Doubled(deliveries) => deliveries.first()?,
+        ObservedOutcome::Duplicated(deliveries) => deliveries.first()?,
         _ => return None,
     };
     Some((format!("{}:{}", delivery.at, delivery.destination.port()), delivery.destination))
@@ -329,7 +329,7 @@ mod tests {
         let [before, after] = [[1, 2], [2, 3]].map(|numbers| Promised::Delivered(endpoints(&numbers)));
         let flows = [flow(-0.2, 1), flow(-0.1, 2), flow(0.1, 1), flow(0.2, 2), flow(0.3, 1), flow(0.4, 3)];
         let seen = observed(before, after, &[2, 3], &flows);
-        assert_eq!(seen.gone, Some(FlowSpan { flows: 2, first: Some(0.1), last: Some(0.3) }));
+        assert_eq!(seen.stale, Some(FlowSpan { flows: 2, first: Some(0.1), last: Some(0.3) }));
         assert_eq!(seen.follows, Some(Following { first: Some(0.4), last_before: Some(0.3) }));
         assert_eq!((seen.sent, seen.answered, seen.lost.flows, seen.rejected.flows), (6, 6, 0, 0));
         let rows: Vec<_> = seen.timeline.iter().map(|row| (row.name.as_str(), row.fate)).collect();
@@ -339,7 +339,7 @@ mod tests {
                 ("pod/web-1:8080", Fate::Answered),
                 ("pod/web-2:8080", Fate::Answered),
                 ("pod/web-3:8080", Fate::Answered),
-                ("pod/web-1:8080", Fate::Gone)
+                ("pod/web-1:8080", Fate::Stale)
             ]
         );
     }

@@ -115,7 +115,7 @@ impl Translations {
     }
 
     /// The destinations where rules and receivers disagree about how many flows there were. Rules count a flow each time that
-    /// it is sent, so they may have more where some were repeated, in all by as many as were.
+    /// it is sent, so they may have more where some were resent, in all by as many as were.
     ///
     /// Destinations that no rule translates to, and destinations of rules that received nothing (translated once more), are not
     /// compared. Nor are destinations that rules with several have sent flows to as well.
@@ -127,7 +127,7 @@ impl Translations {
         });
         let differing: Vec<Disagreement> = each.filter(|one| one.translated != one.delivered).collect();
         let more = |one: &Disagreement| one.translated.checked_sub(one.delivered);
-        let is_of_repeats = differing.iter().map(more).sum::<Option<u64>>() == Some(tally.repeated);
+        let is_of_repeats = differing.iter().map(more).sum::<Option<u64>>() == Some(tally.resent);
         if is_of_repeats { Vec::new() } else { differing }
     }
 
@@ -167,8 +167,8 @@ mod tests {
         let after = translations("node/a", &[("10.0.0.1:80", 10), ("10.0.0.2:80", 7), ("10.0.0.3:80", 2)]);
         let newly = after.since(&before);
         assert_eq!(newly.by_destination(), &counts(&[("10.0.0.1:80", 3), ("10.0.0.2:80", 0), ("10.0.0.3:80", 2)]));
-        let disagreements = |delivered, repeated| {
-            let tally = Tally { delivered: counts(delivered), repeated, ..Tally::default() };
+        let disagreements = |delivered, resent| {
+            let tally = Tally { delivered: counts(delivered), resent, ..Tally::default() };
             newly.disagreements(&tally).iter().map(|one| (one.translated, one.delivered)).collect::<Vec<_>>()
         };
         let arrived = &[("10.0.0.1:80", 3), ("10.0.0.3:80", 2)];

@@ -1,4 +1,4 @@
-//! A packet at a hook: by which branches it goes on, and how the others end.
+//! A packet at a hook: the branches in which it continues, and how the others end.
 
 use svclab_rules::cluster::Family;
 use svclab_rules::walk::{Arrival, Branch, By, Field, Hook, HookVerdict, Intervals, Narrowed, Share, address_bits};
@@ -12,7 +12,7 @@ use super::ways::Out;
 use crate::topology::NetnsId;
 
 impl Traversal<'_, '_> {
-    /// Takes a packet through a hook; returns what goes on. `out` is the way that it leaves by.
+    /// Takes a packet through a hook; returns what continues. `out` is the way that it leaves by.
     pub(super) fn hook(
         &mut self,
         netns: NetnsId,
@@ -63,7 +63,7 @@ impl Traversal<'_, '_> {
         accepted
     }
 
-    /// What can become of a packet at a hook. Where chance decides at this hook first, sources of its set may be set apart.
+    /// The possible outcomes of a packet at a hook. If a random choice comes first at this hook, sources of its set may be set apart.
     fn branches_of(
         &self,
         netns: NetnsId,
@@ -111,7 +111,7 @@ impl Traversal<'_, '_> {
         true
     }
 
-    /// How a packet ends by a hook's outcome; `None` where it goes on.
+    /// How a packet ends by a hook's outcome; `None` if it continues.
     fn ended(&self, netns: NetnsId, family: Family, outcome: HookVerdict) -> Option<Ended> {
         let machine = self.machine(netns);
         let place = |rule| machine.place(family, rule);
@@ -131,7 +131,7 @@ impl Traversal<'_, '_> {
     }
 }
 
-/// The state behind a hook that a packet has left in one of the ways that are possible.
+/// The state after a hook that a packet has left in one of the ways that are possible.
 fn behind(netns: NetnsId, hook: Hook, state: PacketState, mut branch: Branch<Narrowed>) -> PacketState {
     let path = std::mem::take(&mut branch.trace.path);
     let family = Family::of(state.packet.destination);

@@ -19,12 +19,12 @@ use crate::documents::Document;
 use crate::scenario::served_on;
 use crate::topology::{Hop, LOOPBACK, Netns, Route, Topology};
 
-/// A namespace: its plan, its rules, and what they ask of it.
+/// A namespace: its plan, its rules, and what they depend on.
 #[derive(Clone)]
 pub(super) struct Machine {
     pub(super) netns: Netns,
     pub(super) environment: Environment,
-    /// Made when first asked for: in a large cluster, most machines never are.
+    /// Made when first needed: in a large cluster, most machines never are.
     lookup: Arc<OnceLock<Lookup>>,
     /// The addresses that the kernel takes for its own, of each family.
     pub(super) own: [Intervals; 2],
@@ -165,7 +165,7 @@ impl Machine {
         self.listeners.keys().any(|(taken, _)| *taken == protocol)
     }
 
-    /// Where a rule of this machine stands.
+    /// The place of a rule of this machine.
     pub(super) fn place(&self, family: Family, rule: RuleId) -> Option<RulePlace> {
         self.rules(family)?.place(&self.netns.name, rule)
     }

@@ -11,7 +11,7 @@ use super::{Cause, Network, PredictedBranch, PredictedOutcome, PredictedReply, R
 /// A rule that a packet matched, or may have matched.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct MatchedRule<'n> {
-    /// Where it stands.
+    /// Its place.
     pub place: RulePlace,
     /// What happened.
     pub did: Evaluated,
@@ -26,7 +26,7 @@ pub(crate) struct MatchedRule<'n> {
 /// Where a packet goes from a rule that it matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NextHook<'n> {
-    /// To the rule behind it.
+    /// To the rule after it.
     Rule,
     /// Through another chain, and back.
     Jump {
@@ -70,9 +70,9 @@ impl<'n> NextHook<'n> {
 pub(crate) struct Decisive {
     /// The hook.
     pub hook: Hook,
-    /// Where it stands.
+    /// Its place.
     pub place: RulePlace,
-    /// Whether it takes every packet to one other chain, so that it says nothing of this one.
+    /// Whether it takes every packet to one other chain, so that it has no effect in this one.
     pub only_leads: bool,
 }
 

@@ -11,8 +11,8 @@
 //! - `packet_state`: a packet between two stages, and how its path ends; `traversal`: it goes from hook to hook and from namespace to namespace;
 //!   `hooks`: what rules do with it at a hook; `connections`: what machines know of its connection;
 //! - `bridge`: the same where a node's bridge hands packets to iptables; `tunnel`: into a VXLAN tunnel and out of it;
-//! - `answer`: the reply or error that the sender gets;
-//! - `senders`: all packets that a sender may send, as sets with one outcome each; `narrow`: what the network asks of them, by
+//! - `replies`: the reply or error that the sender gets;
+//! - `senders`: all packets that a sender may send, as sets with one outcome each; `narrow`: what the network compares of them, by
 //!   `ways` and `neighbours`; `alike`: pods that it treats alike.
 //!
 //! What is not modelled: connections that were there before; what `recent` and dynamic sets remember (they are empty); broadcast and multicast; fragments; source ports
@@ -72,7 +72,7 @@ pub(crate) struct NewFlow {
     pub to: SocketAddr,
     /// The protocol.
     pub protocol: Protocol,
-    /// The node that an outside host hands its packet to, whatever routes say.
+    /// The node that an outside host hands its packet to, regardless of routes.
     pub via: Option<String>,
 }
 
@@ -117,7 +117,7 @@ impl PredictError {
     }
 }
 
-/// What is known of a packet besides what its sender makes of it.
+/// What is known of a packet in addition to what its sender sets.
 #[derive(Default)]
 struct Circumstances<'a> {
     /// The source ports that namespaces chose when rules left that to chance.
@@ -188,7 +188,7 @@ impl<'a> Network<'a> {
         Self { topology: Cow::Owned(topology), cluster: self.cluster, machines, by_mac, near }
     }
 
-    /// What becomes of a flow's first packet. `None` where the sender is not in the lab, or has no address to reach the
+    /// The outcome of a flow's first packet. `None` where the sender is not in the lab, or has no address to reach the
     /// destination from.
     pub(crate) fn predict(&self, sent: &NewFlow) -> Option<Prediction> {
         self.predict_given(sent, None)
@@ -282,7 +282,7 @@ impl<'a> Network<'a> {
         Some(rules.numbered(table, chain, number)?.print(family, chain))
     }
 
-    /// What the rules of a namespace ask of it.
+    /// What the rules of a namespace depend on.
     pub(crate) fn environment(&self, netns: NetnsId) -> &Environment {
         &self.machines[netns].environment
     }

@@ -1,4 +1,4 @@
-//! What kernels ask of packets between hooks, for one packet or for a set of them.
+//! What kernels compare of packets between hooks, for one packet or for a set of them.
 
 use std::net::IpAddr;
 

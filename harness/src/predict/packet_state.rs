@@ -164,7 +164,7 @@ impl PacketState {
         1 + usize::from(TTL - self.ttl)
     }
 
-    /// Whether its connection is at hand, so that no table is asked.
+    /// Whether its connection is at hand, so that no lookup in the table is needed.
     pub(super) fn is_attached(&self) -> bool {
         matches!(self.tracking, Tracking::Tracked(Tracked { attached: true, .. }))
     }
@@ -224,7 +224,7 @@ pub(super) struct End {
 pub(super) enum Ended {
     /// It is received, in this namespace, by this receiver.
     Received(NetnsId, String),
-    /// An answer is back at the sender.
+    /// A reply is back at the sender.
     Returned,
     Rejected(NetnsId, RejectResponse, Cause),
     Dropped(NetnsId, Cause),
@@ -233,7 +233,7 @@ pub(super) enum Ended {
     Unknown(RulePlace, Arc<str>),
 }
 
-/// Where an answer belongs: the sender's namespace, and its packet as it was sent.
+/// Where a reply belongs: the sender's namespace, and its packet as it was sent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Origin<'b> {
     pub(super) netns: NetnsId,
@@ -243,7 +243,7 @@ pub(super) struct Origin<'b> {
     pub(super) chosen: &'b HashMap<NetnsId, u16>,
     /// What namespaces remember of earlier packets, where that is anything.
     pub(super) memory: Option<&'b HashMap<NetnsId, Environment>>,
-    /// The set of packets that the flow's stands for.
+    /// The set of packets that the flow's represents.
     pub(super) narrowing: Option<&'b Narrowing>,
     /// Sources of the set that are handled differently in one branch.
     pub(super) apart: SetApart<'b>,
@@ -272,13 +272,13 @@ pub(crate) struct PlaceApart {
 }
 
 impl Origin<'_> {
-    /// The address that the sender asked.
+    /// The address that the sender sent to.
     pub(super) fn asked(&self) -> SocketAddr {
         SocketAddr::new(self.sent.destination, self.sent.destination_port)
     }
 }
 
-/// What all branches of a packet and of its answers may cost together. A hook costs one, and one more for each router that the branch
+/// What all branches of a packet and of its replies may cost together. A hook costs one, and one more for each router that the branch
 /// has passed, since the path so far is kept: this allows for the paths to thousands of endpoints, or for some thousand hooks of a
 /// loop that decides at random in each round, whose paths would double each time.
 const MAX: usize = 1 << 17;

@@ -35,7 +35,7 @@ pub(crate) struct PredictedBranch {
     pub connections: Vec<(NetnsId, Connection)>,
     /// The hooks on the way, in order.
     pub stages: Vec<Arc<Stage>>,
-    /// The hooks on the way of what comes back: of the answer, or of the rejection.
+    /// The hooks on the return path: of the reply, or of the rejection.
     pub back: Vec<Arc<Stage>>,
     /// The sources of the packet's set that have another outcome.
     pub apart: Vec<Apart>,
@@ -77,14 +77,14 @@ pub(crate) enum PredictedOutcome {
         source: SocketAddr,
         /// The destination that the receiver sees.
         destination: SocketAddr,
-        /// What becomes of the answer.
+        /// The outcome of the reply.
         reply: PredictedReply,
     },
     /// The sender gets a rejection.
     Rejected {
         /// How.
         kind: RejectKind,
-        /// The namespace whose kernel says so.
+        /// The namespace whose kernel rejects it.
         at: String,
         /// Why.
         cause: Cause,
@@ -123,7 +123,7 @@ impl fmt::Display for PredictedOutcome {
     }
 }
 
-/// What becomes of an answer.
+/// The outcome of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PredictedReply {
     /// It reaches the sender, from this address.
@@ -149,7 +149,7 @@ impl fmt::Display for PredictedReply {
     }
 }
 
-/// Where a rule stands.
+/// The place of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct RulePlace {
     /// The namespace.
@@ -160,7 +160,7 @@ pub(crate) struct RulePlace {
     pub chain: String,
     /// The position in the chain, from 1.
     pub number: usize,
-    /// The rule as iptables-save writes it; one of nftables behind the name of its chain.
+    /// The rule as iptables-save writes it; one of nftables after the name of its chain.
     pub text: String,
 }
 
@@ -188,7 +188,7 @@ pub(crate) enum Cause {
     NoRoute,
     /// It is for all hosts of a link, which a process must ask for (`SO_BROADCAST`), and only UDP can.
     Broadcast,
-    /// A route says that it is lost.
+    /// A blackhole route.
     Blackhole,
     /// No host on the link has the next hop's address.
     NoNeighbour,
@@ -196,7 +196,7 @@ pub(crate) enum Cause {
     NotItsAddress,
     /// A loopback address where none may be (`route_localnet` is off), or the machine's own address as a source.
     Martian,
-    /// `rp_filter`: answers would not go back the way that it came.
+    /// `rp_filter`: replies would not take the path by which it came.
     ReversePath,
     /// The machine does not forward.
     NotForwarding,
@@ -273,7 +273,7 @@ pub(super) fn kind_of(rejection: RejectResponse, cause: &Cause) -> RejectKind {
     match (rejection, cause) {
         (RejectResponse::TcpReset, _) => RejectKind::TcpReset,
         (RejectResponse::PortUnreachable, _) => RejectKind::PortUnreachable,
-        // A kernel that has SCTP says ABORT.
+        // A kernel with SCTP replies with ABORT.
         (RejectResponse::ProtocolUnreachable, Cause::NoListener) => RejectKind::Any,
         _ => RejectKind::OtherUnreachable,
     }

@@ -30,7 +30,7 @@ struct Rejected<'a> {
 }
 
 impl Network<'_> {
-    /// The outcomes of a packet's end, each with what can become of the reply or of the rejection.
+    /// The outcomes of a packet's end, each with the possible outcomes of the reply or of the rejection.
     pub(super) fn branches(&self, end: End, origin: Origin<'_>) -> Vec<PredictedBranch> {
         let End { state, how } = end;
         let name = |netns: NetnsId| self.topology.namespaces[netns].name.clone();
@@ -137,7 +137,7 @@ impl Network<'_> {
             error.map_or_else(|| reset(packet), |error| self.error(netns, packet, error, origin.narrowing));
         answer.known.clone_from(&state.known);
         let mut traversal = Traversal::back(self, origin);
-        // A kernel without SCTP answers before it looks for a socket.
+        // A kernel without SCTP rejects before it looks for a socket.
         let is_early = *cause != Cause::NoListener || state.protocol(origin.narrowing) == Some(Protocol::Sctp);
         if is_early {
             answer.tracking = attached(state.tracking, is_reset);
@@ -162,7 +162,7 @@ impl Network<'_> {
     }
 
     /// The route of a reset to a process at `::1`: a kernel looks for one by the interface that the segment came in by
-    /// (`tcp_v6_send_response`, `rt6_need_strict`), which for a segment of its own is that of the address that was asked
+    /// (`tcp_v6_send_response`, `rt6_need_strict`), which for a segment of its own is that of the address that was sent to
     /// (`ip6_rcv_core`). Unless that is `::1`, a default route is found at best, which leads to no host; but what OUTPUT
     /// translates back or marks is routed once more, by any interface. Nothing if all routes are equivalent.
     fn way_of_reset(&self, netns: NetnsId, packet: &Packet) -> Option<Result<Out, Cause>> {
@@ -226,7 +226,7 @@ fn attached(tracking: Tracking, is_reset: bool) -> Tracking {
         Direction::Reply => Direction::Original,
     };
     let mut connection = tracked.connection;
-    // For an error no rule of nat is asked (`nf_nat_ipv4_fn`); for a reset those are that the connection has not traversed yet.
+    // For an error no nat rule is evaluated (`nf_nat_ipv4_fn`); for a reset those are that the connection has not traversed yet.
     connection.destination_settled |= !is_reset;
     connection.source_settled |= !is_reset;
     Tracking::Tracked(Tracked { connection, direction, state: State::Related, attached: true })

@@ -61,7 +61,7 @@ impl Machine {
         Ok(out)
     }
 
-    /// Routes a packet that came in, and asks whether it may go on.
+    /// Routes a packet that came in, and checks whether it may be forwarded.
     pub(super) fn route_input(&self, by: u32, from: IpAddr, to: IpAddr, set: Set<'_>) -> Result<Way, Cause> {
         let way = self.way_in(by, from, to, set)?;
         // `ip6_forward`; IPv4 has asked before it looked for a route.

@@ -15,7 +15,7 @@ pub(super) struct Rules {
     family: Family,
     /// In the order in which they are installed.
     installed: Vec<Arc<ruleset::Rules>>,
-    /// The chains of each, found when the first rule is asked for.
+    /// The chains of each, found when the first rule is looked up.
     indexes: OnceLock<Vec<ChainIndex>>,
     program: Program,
 }
@@ -60,7 +60,7 @@ impl Rules {
         Some((place.chain, self.numbered(place.table, place.chain, place.rule)?))
     }
 
-    /// Where a rule stands, with its text.
+    /// The place of a rule, with its text.
     pub(super) fn place(&self, netns: &str, rule: RuleId) -> Option<RulePlace> {
         let place = self.program.place(rule);
         let rule = self.numbered(place.table, place.chain, place.rule)?;

@@ -23,7 +23,7 @@ const SOURCE_PORT: u16 = 33_000;
 #[derive(Debug, Clone)]
 pub(crate) struct Senders {
     pub(crate) family: Family,
-    /// The node that outside hosts hand their packets to, whatever routes say.
+    /// The node that outside hosts hand their packets to, regardless of routes.
     pub(crate) via: Option<String>,
     via_netns: Option<NetnsId>,
     members: Vec<Member>,
@@ -192,8 +192,8 @@ impl Senders {
 pub(crate) type Memory = HashMap<NetnsId, Environment>;
 
 impl Network<'_> {
-    /// What becomes of all packets of a set, by one of them: the set is narrowed to those of which the same becomes. The packet
-    /// comes back with the source that it is sent from; `None` where no address is fit to send it from.
+    /// The outcome of all packets of a set, by one of them: the set is narrowed to those with the same outcome. The packet
+    /// comes back with the source that it is sent from; `None` if there is no usable source address.
     pub(crate) fn predict_set(
         &self,
         senders: &Senders,
@@ -205,7 +205,7 @@ impl Network<'_> {
     }
 
     /// The same, where sources may be set apart: those of which another thing becomes in one branch of chance alone. They stay in the set,
-    /// and [`OfSet::of_source`] has what becomes of each.
+    /// and [`OfSet::of_source`] has the outcome of each.
     pub(crate) fn predict_apart(&self, senders: &Senders, witness: &Packet, narrowing: &Narrowing) -> Option<OfSet> {
         let places = RefCell::default();
         let given = (None, SetApart::Note(&places));
@@ -225,7 +225,7 @@ impl Network<'_> {
         if let Way::Process(netns, _) = senders.way {
             if let Some(narrowing) = narrowing {
                 narrowing.choose_source();
-                // A process that asks its own machine sends from the address that it asks.
+                // A process that sends to its own machine uses the destination address as source.
                 let own = self.topology.namespaces[netns].addresses.iter().map(|(_, own)| own.addr());
                 let own = keys(own.filter(|address| Family::of(*address) == senders.family));
                 narrowing.look_up(Field::Destination, address_bits(packet.destination), &own);
@@ -239,7 +239,7 @@ impl Network<'_> {
         Some((packet, self.follow(member.sender, senders.via_netns, packet, given)))
     }
 
-    /// What becomes of another first packet, so many seconds after the one that a branch of a prediction stands for.
+    /// The outcome of another first packet, so many seconds after the one that a branch of a prediction represents.
     pub(crate) fn predict_again(
         &self,
         senders: &Senders,
@@ -258,7 +258,7 @@ impl Network<'_> {
         self.predict_set(senders, packet, None, Some(&memory)).map(|(_, prediction)| prediction)
     }
 
-    /// What becomes of a later packet of the connection that a branch of a prediction stands for: it has other flags than the first.
+    /// The outcome of a later packet of the connection that a branch of a prediction represents: it has other flags than the first.
     pub(crate) fn predict_later(
         &self,
         senders: &Senders,
@@ -272,7 +272,7 @@ impl Network<'_> {
         Some(self.follow(member.sender, senders.via_netns, *packet, given))
     }
 
-    /// What becomes of a later segment from the receiver of the packet that a branch of a prediction stands for. Nothing where that
+    /// The outcome of a later segment from the receiver of the packet that a branch of a prediction represents. Nothing where that
     /// branch does not end at a receiver.
     pub(crate) fn predict_reply(
         &self,
@@ -301,7 +301,7 @@ impl Network<'_> {
     }
 }
 
-/// What becomes of a set of packets, but for sources that are set apart.
+/// The outcome of a set of packets, but for sources that are set apart.
 pub(crate) struct OfSet {
     /// One of the packets.
     pub(crate) packet: Packet,
@@ -311,7 +311,7 @@ pub(crate) struct OfSet {
 }
 
 impl OfSet {
-    /// What becomes of the packet of a source that was set apart: where it was, it is followed on its own; in all other branches it is handled as
+    /// The outcome of the packet of a source that was set apart: where it was, it is followed on its own; in all other branches it is handled as
     /// the packet of the set.
     pub(crate) fn of_source(
         &self,
@@ -324,7 +324,7 @@ impl OfSet {
         Some(self.whole(packet.source, own))
     }
 
-    /// What becomes of that packet where its source was set apart.
+    /// The outcome of that packet where its source was set apart.
     pub(crate) fn own_branches(
         &self,
         network: &Network<'_>,
@@ -361,7 +361,7 @@ impl OfSet {
     }
 }
 
-/// A segment of a receiver behind its first reply.
+/// A segment of a receiver after its first reply.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LaterReply {
     /// The flags of TCP.

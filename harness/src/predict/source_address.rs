@@ -65,7 +65,7 @@ fn edges(network: IpNet) -> Vec<u128> {
     prefixes.flat_map(|prefix| ends(address_bits(prefix.network()), address_bits(prefix.broadcast()))).collect()
 }
 
-/// The first address of a range, and the one behind it.
+/// The first address of a range, and the one after it.
 fn ends(first: u128, last: u128) -> impl Iterator<Item = u128> {
     std::iter::once(first).chain(last.checked_add(1))
 }

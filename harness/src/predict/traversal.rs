@@ -18,7 +18,7 @@ use crate::wire::Mac;
 pub(super) struct Traversal<'n, 'a> {
     pub(super) network: &'n Network<'a>,
     pub(super) origin: Origin<'n>,
-    /// The set of packets that the flow's is one of, where it stands for others.
+    /// The set of packets that the flow's is one of, if it represents others.
     pub(super) narrowing: Option<Narrowing>,
     pub(super) is_answer: bool,
     ends: Vec<End>,
@@ -30,7 +30,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
         Self { network, origin, narrowing: origin.narrowing.cloned(), is_answer: false, ends: Vec::with_capacity(1) }
     }
 
-    /// That of an answer to it, or of a rejection.
+    /// That of a reply to it, or of a rejection.
     pub(super) fn back(network: &'n Network<'a>, origin: Origin<'n>) -> Self {
         let narrowing = origin.narrowing.map(Narrowing::of_replies);
         Self { is_answer: true, narrowing, ..Self::there(network, origin) }
@@ -106,7 +106,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
         }
     }
 
-    /// Rules may ask for the interface by which a packet leaves to one of many pods that are alike.
+    /// Rules may match the interface by which a packet leaves to one of many pods that are alike.
     fn name_output(&self, netns: NetnsId, out: Out, packet: &Packet) {
         let machine = self.machine(netns);
         let Some(set) = self.set().filter(|_| machine.alike.has(packet.destination, out.interface)) else { return };

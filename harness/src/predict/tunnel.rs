@@ -38,7 +38,7 @@ impl Traversal<'_, '_> {
         }
         let transport = Transport::Udp { source: FIRST_PORT, destination: VXLAN_PORT };
         let outer = Packet { mark: state.packet.mark, ..Packet::new(local, remote, transport) };
-        // The packet around it answers no packet, whatever it carries.
+        // The packet around it is not a reply, whatever it carries.
         state.carried =
             Some(Arc::new(Carried { packet: state.packet, ttl: state.ttl, quoted: state.quoted.take(), inside }));
         state.restart(outer);

@@ -22,7 +22,7 @@ pub(super) struct Out {
 pub(super) struct Ways {
     /// Where each part starts of which all addresses have the same route, and the route.
     parts: Vec<(u128, Option<usize>)>,
-    /// The addresses of each kind of route, and behind them those of none.
+    /// The addresses of each kind of route, and after them those of none.
     addresses: Vec<Intervals>,
     routes: Vec<Route>,
     /// The kind of each route: routes to pods that are alike are of one, and so are routes over the same next hop.

@@ -66,7 +66,7 @@ impl Count {
 
     /// So many flows of the window are sent again.
     pub(super) fn repeat(&mut self, flows: u64) {
-        self.tally.repeated += flows;
+        self.tally.resent += flows;
     }
 
     /// A frame left by an interface.
@@ -106,7 +106,7 @@ impl Count {
                     *self.tally.delivered.entry(*destination).or_default() += 1;
                     *self.tally.sources.entry(*source).or_default() += 1;
                 }
-                _ => self.tally.doubled += 1,
+                _ => self.tally.duplicated += 1,
             }
         }
         self.seen.fill(0);

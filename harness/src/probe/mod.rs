@@ -70,7 +70,7 @@ pub(crate) enum ProbeError {
     /// Packets loop without end.
     #[error("packets loop in the lab")]
     Endless,
-    /// The rules' counters and the receivers disagree although no flow was lost or doubled: svclab's count is wrong.
+    /// The rules' counters and the receivers disagree although no flow was lost or duplicated: svclab's count is wrong.
     #[error("the rules' counters contradict what arrived: {}", list(.0))]
     Miscounted(Vec<Disagreement>),
     /// Far fewer flows were sent than asked for, or none for a long time, so nothing is known of the time between them.

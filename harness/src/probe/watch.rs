@@ -179,7 +179,7 @@ impl Watch {
             (0, Some(rejection)) => (ObservedOutcome::Rejected(rejection), None),
             (0, None) => (dropped, None),
             (1, rejection) => (ObservedOutcome::Delivered(deliveries.remove(0)), rejection),
-            (_, rejection) => (ObservedOutcome::Doubled(deliveries), rejection),
+            (_, rejection) => (ObservedOutcome::Duplicated(deliveries), rejection),
         };
         FlowObservation {
             protocol: self.flow.protocol,
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn a_syn_that_a_kernel_repeats_is_one_delivery() {
         let ObservedOutcome::Delivered(delivery) = watch(&[kernel_syn(1000), kernel_syn(2024)]) else {
-            panic!("a repeated SYN is taken for a doubled one");
+            panic!("a repeated SYN is taken for a duplicated one");
         };
         assert_eq!((delivery.source, delivery.destination), (flow().source, flow().destination));
     }
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn a_syn_that_rules_double_is_two_deliveries() {
         assert!(
-            matches!(watch(&[kernel_syn(1000), kernel_syn(1000)]), ObservedOutcome::Doubled(two) if two.len() == 2)
+            matches!(watch(&[kernel_syn(1000), kernel_syn(1000)]), ObservedOutcome::Duplicated(two) if two.len() == 2)
         );
     }
 }

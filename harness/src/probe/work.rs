@@ -28,7 +28,7 @@ pub(super) struct Work {
     /// How many packets nodes had dropped before by themselves: see [`Connections::collisions`].
     collided_before: u64,
     /// How many were dropped so since, and have been sent again.
-    repeated: AtomicU64,
+    resent: AtomicU64,
     /// The progress counter to report to.
     counting: Option<Arc<Counting>>,
     limit: Option<Limit>,
@@ -46,7 +46,7 @@ impl Work {
             flushes_begun: none(),
             flushed: none(),
             collided_before,
-            repeated: none(),
+            resent: none(),
             counting: None,
             limit: None,
         }
@@ -107,7 +107,7 @@ impl Work {
     pub(super) fn may_repeat(&self, lost: u64, collided: u64) -> bool {
         let most = collided.saturating_sub(self.collided_before);
         let repeat = |so_far: u64| Some(so_far + lost).filter(|all| *all <= most);
-        self.repeated.fetch_update(Ordering::SeqCst, Ordering::SeqCst, repeat).is_ok()
+        self.resent.fetch_update(Ordering::SeqCst, Ordering::SeqCst, repeat).is_ok()
     }
 
     /// Lets nodes forget all connections, unless that was begun and done by another worker since `before`.

@@ -85,7 +85,7 @@ pub struct ShardOf {
     /// Which shard, from 1.
     pub number: usize,
     /// The number of shards.
-    pub of: usize,
+    pub total: usize,
     /// The number of scenarios of all shards together.
     pub scenarios: usize,
 }
@@ -164,7 +164,7 @@ pub struct ProbeReport {
     /// The rules that decided, for a probe that failed.
     pub rules: Vec<RuleExcerpt>,
     /// The command that explains the flow rule by rule, for a probe that failed.
-    pub look: Option<String>,
+    pub explain_command: Option<String>,
     /// Wall-clock time.
     pub duration: Duration,
 }

@@ -67,7 +67,7 @@ pub(crate) fn judged(line: usize, expectation: &Expectation, observation: Observ
         observation,
         diagnosis: None,
         rules: Vec::new(),
-        look: None,
+        explain_command: None,
         duration: ms(3),
     }
 }
@@ -138,7 +138,7 @@ pub(crate) fn rejected() -> ProbeReport {
     ProbeReport {
         diagnosis: Some(diagnosis),
         rules: vec![RuleExcerpt { place: "node/worker".to_owned(), lines: rules.map(str::to_owned).to_vec() }],
-        look: Some(
+        explain_command: Some(
             "svclab explain scenarios/clusterip/other-node.yaml --from pod/client --to service/nginx:80 --live"
                 .to_owned(),
         ),

@@ -19,7 +19,7 @@ struct Whole {
     complete: bool,
     unknown: Vec<Unknown>,
     not_compared: Vec<String>,
-    unused: Vec<String>,
+    unused_accepted: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -37,8 +37,8 @@ struct Change {
 
 #[derive(Deserialize)]
 struct OutcomeChange {
-    was: String,
-    is: String,
+    before: String,
+    after: String,
     classes: usize,
 }
 
@@ -54,16 +54,16 @@ struct Example {
     from: String,
     to: String,
     protocol: String,
-    was: Vec<String>,
-    is: Vec<String>,
+    before: Vec<String>,
+    after: Vec<String>,
     rule_before: Option<String>,
     rule_after: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct Live {
-    was: String,
-    is: String,
+    before: String,
+    after: String,
 }
 
 #[derive(Deserialize)]
@@ -82,7 +82,8 @@ pub(super) fn suites(whole: Value) -> Result<Vec<Suite>, serde_json::Error> {
 }
 
 fn suite(whole: Whole) -> Suite {
-    let Whole { before, after, files, changes, notes, classes, complete, unknown, not_compared, unused } = whole;
+    let Whole { before, after, files, changes, notes, classes, complete, unknown, not_compared, unused_accepted } =
+        whole;
     let name = format!("{before} → {after}");
     let others = if complete { "nothing else changes" } else { "incomplete: there are more classes" };
     let status = if complete { Status::Ok } else { Status::Failed };
@@ -92,7 +93,7 @@ fn suite(whole: Whole) -> Suite {
     if !not_compared.is_empty() {
         notes.push(format!("not compared, exists on one side only: {}", not_compared.join(", ")));
     }
-    notes.extend(unused.iter().map(|id| format!("accepted, but not found: {id}")));
+    notes.extend(unused_accepted.iter().map(|id| format!("accepted, but not found: {id}")));
     let [file, _] = files;
     Suite {
         name,
@@ -115,8 +116,8 @@ fn unmodelled(unknown: &Unknown) -> Case {
 fn changed(change: &Change) -> Case {
     let status = if change.accepted { Status::Ok } else { Status::Failed };
     let mut text = String::new();
-    for OutcomeChange { was, is, classes } in &change.outcomes {
-        text += &format!("{was} → {is} ({classes} classes)\n");
+    for OutcomeChange { before, after, classes } in &change.outcomes {
+        text += &format!("{before} → {after} ({classes} classes)\n");
     }
     if !change.services.is_empty() {
         text += &format!("services: {}\n", change.services.join(", "));
@@ -139,10 +140,10 @@ fn changed(change: &Change) -> Case {
 fn checked(example: &Example, live: Option<&Live>, status: Status) -> Check {
     let title = format!("{} > {} {}", example.from, example.to, example.protocol);
     let mut observed = String::new();
-    example.was.iter().for_each(|was| observed += &format!("  before  {was}\n"));
-    example.is.iter().for_each(|is| observed += &format!("  after   {is}\n"));
-    if let Some(Live { was, is }) = live {
-        observed += &format!("  kernel  before: {was}; after: {is}\n");
+    example.before.iter().for_each(|before| observed += &format!("  before  {before}\n"));
+    example.after.iter().for_each(|after| observed += &format!("  after   {after}\n"));
+    if let Some(Live { before, after }) = live {
+        observed += &format!("  kernel  before: {before}; after: {after}\n");
     }
     let sides = [("before", &example.rule_before), ("after", &example.rule_after)];
     let rules = sides.into_iter().filter_map(|(side, rule)| {

@@ -68,7 +68,8 @@ fn failed(suite: &Suite, case: &Case, folders: &Folders) -> String {
         let meaning =
             check.diagnosis.as_ref().filter(|_| check.differences.is_empty()).map(|sources| sources.meaning.clone());
         let lines = [placed(&check.title, check.at.as_ref(), at)].into_iter();
-        let words = lines.chain(differences).chain(meaning).chain(check.look.clone()).collect::<Vec<_>>().join("\n");
+        let words =
+            lines.chain(differences).chain(meaning).chain(check.explain_command.clone()).collect::<Vec<_>>().join("\n");
         annotation("error", at, &title, &words, folders)
     });
     let error = case

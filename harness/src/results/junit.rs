@@ -70,7 +70,7 @@ fn test_case(suite: &Suite, case: &Case) -> TestCase {
     }
     let mut xml_case = named(suite, &case.name, case.seconds, status);
     xml_case.set_assertions(case.checks.len());
-    let figures: Vec<&str> = case.checks.iter().flat_map(|check| &check.shown).map(String::as_str).collect();
+    let figures: Vec<&str> = case.checks.iter().flat_map(|check| &check.measured).map(String::as_str).collect();
     if !figures.is_empty() {
         xml_case.set_system_out(xml(&figures.join("\n")));
     }

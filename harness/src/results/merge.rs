@@ -150,7 +150,7 @@ fn same(first: &(&str, Document), other: &(&str, Document), mixed: bool) -> Resu
         let mut facts = vec![
             ("svclab", svclab_version.clone()),
             ("command", document.command.clone()),
-            ("shards", shard.map_or_else(none, |shard| shard.of.to_string())),
+            ("shards", shard.map_or_else(none, |shard| shard.total.to_string())),
             ("scenarios", shard.map_or_else(none, |shard| shard.scenarios.to_string())),
         ];
         if !mixed {
@@ -176,7 +176,7 @@ fn complete<'d>(documents: &'d [(&str, Document)]) -> Result<Vec<&'d Document>, 
     let mut found: Vec<(usize, &str, &Document)> = Vec::new();
     for (file, document) in documents {
         let shard = shard_of(document).ok_or_else(|| MergeError::NoShard((*file).to_owned()))?;
-        of = shard.of;
+        of = shard.total;
         if let Some((_, other, _)) = found.iter().find(|(number, ..)| *number == shard.number) {
             return Err(MergeError::Twice((*other).to_owned(), (*file).to_owned(), shard.number));
         }

@@ -133,7 +133,7 @@ pub(crate) struct Check {
     pub(crate) differences: Vec<Difference>,
     /// What was measured, in words.
     #[serde(default)]
-    pub(crate) shown: Vec<String>,
+    pub(crate) measured: Vec<String>,
     /// The shares of endpoints.
     #[serde(default)]
     pub(crate) balance: Option<Balance>,
@@ -148,7 +148,7 @@ pub(crate) struct Check {
     pub(crate) rules: Vec<Rules>,
     /// The command that explains the flow.
     #[serde(default)]
-    pub(crate) look: Option<String>,
+    pub(crate) explain_command: Option<String>,
 }
 
 /// A flow that was followed.
@@ -191,7 +191,7 @@ pub(crate) struct Balance {
     /// The number of flows.
     pub(crate) flows: u64,
     /// Whether the shares are as expected.
-    pub(crate) held: bool,
+    pub(crate) passed: bool,
     /// The probability that correct shares deviate at least as much.
     pub(crate) p_value: f64,
     /// The endpoints.
@@ -227,7 +227,7 @@ pub(crate) struct During {
     /// The number of flows.
     pub(crate) sent: u64,
     /// When they followed the change.
-    pub(crate) follows: Option<Follows>,
+    pub(crate) followed: Option<Follows>,
     /// What became of them over time.
     pub(crate) timeline: Vec<TimelineRow>,
 }
@@ -244,7 +244,7 @@ pub(crate) struct Follows {
 pub(crate) struct TimelineRow {
     /// The endpoint, or what became of them.
     pub(crate) name: String,
-    /// What became of them: `answered`, `gone`, `rejected` or `lost`.
+    /// What became of them: `answered`, `stale`, `rejected` or `lost`.
     pub(crate) fate: String,
     /// The number of flows in each part of the time.
     pub(crate) counts: Vec<u32>,

@@ -37,9 +37,9 @@ struct Mutant {
     table: String,
     name: String,
     number: usize,
-    was: String,
-    is: Option<String>,
-    fate: String,
+    before: String,
+    after: Option<String>,
+    result: String,
     tests_fail: bool,
     example: Option<String>,
 }
@@ -68,20 +68,20 @@ fn suite(scenario: Scenario) -> Suite {
 
 fn kind(operator: &str, mutants: &[&Mutant]) -> Case {
     let number = |is: &dyn Fn(&Mutant) -> bool| mutants.iter().filter(|mutant| is(mutant)).count();
-    let survived: Vec<&&Mutant> = mutants.iter().filter(|mutant| mutant.fate == "survived").collect();
-    let missed = number(&|mutant| mutant.fate == "killed" && !mutant.tests_fail);
+    let survived: Vec<&&Mutant> = mutants.iter().filter(|mutant| mutant.result == "survived").collect();
+    let missed = number(&|mutant| mutant.result == "killed" && !mutant.tests_fail);
     let shown = [
         (number(&|mutant| mutant.tests_fail), "killed by tests"),
-        (number(&|mutant| mutant.fate == "killed"), "killed by verify"),
+        (number(&|mutant| mutant.result == "killed"), "killed by verify"),
         (missed, "missed by tests"),
-        (number(&|mutant| mutant.fate == "equivalent"), "equivalent"),
-        (number(&|mutant| mutant.fate == "unspecified"), "unspecified"),
+        (number(&|mutant| mutant.result == "equivalent"), "equivalent"),
+        (number(&|mutant| mutant.result == "unspecified"), "unspecified"),
         (survived.len(), "survived"),
     ];
     let shown: Vec<String> =
         shown.iter().filter(|(number, _)| *number > 0).map(|(number, what)| format!("{number} {what}")).collect();
     let status = if survived.is_empty() { Status::Ok } else { Status::Failed };
-    let summary = Check { shown, ..check(operator, Status::Ok) };
+    let summary = Check { measured: shown, ..check(operator, Status::Ok) };
     let checks = [summary].into_iter().chain(survived.iter().map(|mutant| survivor(mutant))).collect();
     let text: String = survived.iter().map(|mutant| words(mutant)).collect();
     let name = format!("{operator}: {}", counted(mutants.len(), "mutant"));
@@ -89,8 +89,9 @@ fn kind(operator: &str, mutants: &[&Mutant]) -> Case {
 }
 
 fn survivor(mutant: &Mutant) -> Check {
-    let Mutant { netns, table, name, number, was, is, .. } = mutant;
-    let lines = vec![format!("before  {was}"), format!("after   {}", is.as_deref().unwrap_or("removed or moved"))];
+    let Mutant { netns, table, name, number, before, after, .. } = mutant;
+    let lines =
+        vec![format!("before  {before}"), format!("after   {}", after.as_deref().unwrap_or("removed or moved"))];
     let title = format!("{netns}, table {table}, {name}, number {number}");
     let observed = mutant.example.clone().unwrap_or_default();
     let rules = vec![Rules { place: netns.clone(), lines }];

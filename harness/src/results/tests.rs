@@ -96,11 +96,11 @@ fn tests_of_a_lab_that_fails() {
     assert_eq!(junit.matches("is not installed").count(), 2, "{junit}");
 }
 
-fn shard(number: usize, of: usize, scenarios: usize) -> RunReport {
+fn shard(number: usize, total: usize, scenarios: usize) -> RunReport {
     let mut run = if number == 1 { failing() } else { passing() };
     run.scenarios.truncate(1);
     run.scenarios[0].file = format!("{number}.yaml").into();
-    RunReport { shard: Some(ShardOf { number, of, scenarios }), ..run }
+    RunReport { shard: Some(ShardOf { number, total, scenarios }), ..run }
 }
 
 fn merged(texts: &[String], mixed: bool) -> Result<Merged, MergeError> {
@@ -143,5 +143,5 @@ fn versions_must_be_equal() {
     let error = merged(&newer, true).unwrap_err().to_string();
     assert!(error.contains("schemaVersion 2, while this one reads 1"), "{error}");
     let old = [text(&shard(1, 2, 2)), text(&shard(2, 2, 2)).replace("\"0.1.0\"", "\"0.0.9\"")];
-    assert!(merged(&old, true).unwrap_err().to_string().contains("svclab 0.1.0 in the first, 0.0.9 in the second"));
+    assert!(merged(&old, true).unwrap_err().to_string().contains("svclab is 0.1.0 in "));
 }

@@ -22,9 +22,9 @@ struct Scenario {
     #[serde(default)]
     flows: usize,
     #[serde(default)]
-    left_out: usize,
+    unexamined_classes: usize,
     #[serde(default)]
-    left_out_rules: Vec<String>,
+    ignored_rules: Vec<String>,
     #[serde(default)]
     not_promised: usize,
     #[serde(default)]
@@ -65,29 +65,29 @@ pub(super) fn suites(scenarios: Value) -> Result<Vec<Suite>, serde_json::Error> 
 
 fn suite(scenario: Scenario) -> Suite {
     let Scenario { name, file, status, seconds, error, machines, programs, flows, .. } = scenario;
-    let Scenario { left_out, left_out_rules, not_promised, coverage, findings, .. } = scenario;
+    let Scenario { unexamined_classes, ignored_rules, not_promised, coverage, findings, .. } = scenario;
     let row = |row: &Row| {
         let agreeing = row.flows - row.disagreeing.min(row.flows);
         format!("{} > {}: {agreeing} of {}", row.from, row.kind, counted(row.flows, "flow"))
     };
     let failing: usize = findings.iter().filter(|finding| finding.fails).map(|finding| finding.flows).sum();
     let others = case(format!("all sources agree on {}", counted(flows - failing.min(flows), "flow")), Status::Ok);
-    let shown = Check { shown: coverage.iter().map(row).collect(), ..check("coverage", Status::Ok) };
+    let shown = Check { measured: coverage.iter().map(row).collect(), ..check("coverage", Status::Ok) };
     let others = Case { checks: vec![shown], seconds, ..others };
     let mut notes: Vec<String> = Vec::new();
     if not_promised > 0 {
         notes.push(format!("nothing is promised for {}", counted(not_promised, "flow")));
     }
     notes.extend(findings.iter().filter(|finding| !finding.fails).map(note));
-    let left = format!("at least {} of packets not followed", counted(left_out, "class"));
-    let left = (left_out > 0).then(|| case(left, Status::Failed));
+    let left = format!("at least {} of packets not followed", counted(unexamined_classes, "class"));
+    let left = (unexamined_classes > 0).then(|| case(left, Status::Failed));
     let others = error.is_none().then_some(others);
     let unknown: Vec<Case> = match status.as_str() {
         "ok" => {
-            notes.extend(left_out_rules);
+            notes.extend(ignored_rules);
             Vec::new()
         }
-        _ => left_out_rules.into_iter().map(|words| case(words, Status::Failed)).collect(),
+        _ => ignored_rules.into_iter().map(|words| case(words, Status::Failed)).collect(),
     };
     let cases = findings.iter().filter(|finding| finding.fails).map(failed).chain(left).chain(unknown).chain(others);
     Suite { name, file, repetition: None, seconds, error, notes, machines, programs, cases: cases.collect() }
@@ -145,11 +145,11 @@ pub(super) fn check(title: &str, status: Status) -> Check {
         observed: String::new(),
         flow: None,
         differences: Vec::new(),
-        shown: Vec::new(),
+        measured: Vec::new(),
         balance: None,
         during: None,
         diagnosis: None,
         rules: Vec::new(),
-        look: None,
+        explain_command: None,
     }
 }

@@ -14,7 +14,7 @@ pub(super) fn all_counts(results: &Results) -> String {
         words += &format!(", {} not started", results.not_started);
     }
     if let Some(shard) = &results.shard {
-        words += &format!(" (shard {} of {})", shard.number, shard.of);
+        words += &format!(" (shard {} of {})", shard.number, shard.total);
     }
     if let Some(seed) = results.seed {
         words += &format!(" (--shuffle {seed})");

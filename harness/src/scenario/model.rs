@@ -79,7 +79,7 @@ pub struct Scenario {
     /// Notes on ignored objects.
     pub notes: Vec<Note>,
     /// The rules of a dump that are not part of the scenario, in words: their effect is unknown.
-    pub left_out_rules: Vec<String>,
+    pub ignored_rules: Vec<String>,
 }
 
 impl Scenario {

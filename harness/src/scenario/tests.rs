@@ -225,7 +225,7 @@ fn flows_that_can_follow_a_change() {
             new,
             "pod/client",
             "service/web:80",
-            "the kube-proxy of node a is stopped before and after it",
+            "the kube-proxy of node a is stopped before and after the change",
         ),
         ("  - stop: proxy@b\n", new, "pod/client", "service/web:80", ""),
         (

@@ -13,7 +13,7 @@ use crate::predict::{PredictedOutcome, Prediction};
 use crate::scenario::RejectKind;
 use crate::topology::{Role, Topology};
 
-/// What a comparison needs to know besides the sources.
+/// What a comparison needs in addition to the sources.
 pub(crate) struct Comparison {
     /// The addresses that the kernels of nodes have, by the node's name.
     pub(crate) nodes: BTreeMap<String, Vec<IpAddr>>,
@@ -21,7 +21,7 @@ pub(crate) struct Comparison {
     pub(crate) outside: HashSet<IpAddr>,
     /// The ranges of the nodes' pods: what is sent to an address there that no pod has gets as far as a node.
     pub(crate) pod_ranges: Vec<IpNet>,
-    /// Digits behind the point of a probability in rules.
+    /// Digits after the decimal point of a probability in rules.
     pub(crate) digits: usize,
 }
 

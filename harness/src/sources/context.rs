@@ -50,7 +50,7 @@ impl<'a> Context<'a> {
         question(self.hosts, self.network.topology(), probe)
     }
 
-    /// The Service API's answer to a question.
+    /// The Service API's promise for a question.
     pub(crate) fn promise(&self, question: &Question) -> Promise {
         self.promises.about(question)
     }

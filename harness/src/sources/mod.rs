@@ -1,7 +1,7 @@
-//! Three sources about one flow: what is promised, what the rules say, what was seen.
+//! Three sources on one flow: promise, prediction and observation.
 //!
 //! - `outcome`: the outcome of a flow, in one form for prediction and observation;
-//! - `compare`: whether a promise admits it, and whether two of the sources say the same;
+//! - `compare`: whether a promise admits it, and whether two of the sources agree;
 //! - `part`: which sources disagree;
 //! - `context`: promise, prediction and observation of any flow in one state of a cluster;
 //! - `words`: a promise in a line.

@@ -19,18 +19,18 @@ pub(crate) enum FlowOutcome {
         source: SocketAddr,
         /// The destination that the receiver saw.
         destination: SocketAddr,
-        /// The source of the answer, where one reached the sender.
+        /// The source of the reply, if one reached the sender.
         reply: Option<SocketAddr>,
     },
     /// The sender got a rejection.
     Rejected(RejectKind),
     /// It was dropped silently.
     Dropped {
-        /// Where: a node, a pod with rules of its own, or the underlay and what is behind it.
+        /// Where: a node, a pod with rules of its own, or the underlay and what is beyond it.
         at: String,
         /// Whether it went where its address leads: it had left the cluster, or no rule dropped it.
         is_beyond_rules: bool,
-        /// Whether it got to a machine where no process listens at the port, and whose kernel left the answer to a process that reads
+        /// Whether it got to a machine where no process listens at the port, and whose kernel left the reply to a process that reads
         /// packets of its protocol for all ports, as one that speaks SCTP without the kernel.
         has_no_listener: bool,
         /// Whether a kernel rejected its addresses on the way, so that it reached no further node.
@@ -80,7 +80,7 @@ impl FlowOutcome {
             ObservedOutcome::Delivered(Delivery { at, source, destination }) => {
                 Self::Delivered { at: at.clone(), source: *source, destination: *destination, reply: flow.reply }
             }
-            ObservedOutcome::Doubled(deliveries) => {
+            ObservedOutcome::Duplicated(deliveries) => {
                 let places: Vec<&str> = deliveries.iter().map(|delivery| delivery.at.as_str()).collect();
                 Self::Odd(format!("delivered more than once, to {}", places.join(" and ")))
             }

@@ -13,7 +13,7 @@ use super::outcome::{FlowOutcome, kind_words, outcome_words};
 use crate::observation::FlowObservation;
 use crate::predict::{Network, NewFlow, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, Senders};
 
-/// What the three sources say about a flow.
+/// The three sources on a flow.
 pub(crate) struct Sources<'c, 'a> {
     context: &'c Context<'a>,
     flow: Flow<'c>,
@@ -30,7 +30,7 @@ pub(crate) struct Sources<'c, 'a> {
 #[derive(Clone, Copy)]
 enum Sent<'c> {
     Flow(&'c NewFlow),
-    /// A packet that stands for others of the same senders.
+    /// A packet that represents others of the same senders.
     Packet(&'c Senders, Packet),
 }
 
@@ -46,7 +46,7 @@ impl Sent<'_> {
 }
 
 impl<'c, 'a> Sources<'c, 'a> {
-    /// What all say of one flow of a question.
+    /// All sources on one flow of a question.
     pub(crate) fn about(
         context: &'c Context<'a>,
         question: &'c Question,

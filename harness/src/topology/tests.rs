@@ -66,7 +66,7 @@ fn scenario(kind: CniKind, overlay: Overlay) -> Scenario {
         sysctls: BTreeMap::new(),
         rules: Vec::new(),
         tests: Vec::new(),
-        left_out_rules: Vec::new(),
+        ignored_rules: Vec::new(),
         notes: Vec::new(),
     }
 }

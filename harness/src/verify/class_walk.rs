@@ -247,7 +247,7 @@ impl<'x, 'a> ClassWalk<'x, 'a> {
         (asked, narrowing.take_rest())
     }
 
-    /// What is promised and predicted of a packet, and what becomes of packets behind it. `predicted` says whether the prediction is a part.
+    /// What is promised and predicted of a packet, and the outcome of packets after it. `predicted` says whether the prediction is a part.
     fn judge<'s>(
         &self,
         senders: &'s Senders,

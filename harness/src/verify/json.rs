@@ -47,7 +47,7 @@ struct Scenario<'a> {
     /// The programs under test (`--kube-proxy`) that wrote the rules, by node; none where svclab generated them.
     programs: &'a [NodeProgram],
     /// The rules of the input that are not part of the scenario, in words: their effect is unknown.
-    left_out_rules: &'a [String],
+    ignored_rules: &'a [String],
     #[serde(flatten)]
     found: Option<Found<'a>>,
 }
@@ -58,7 +58,7 @@ impl<'a> Scenario<'a> {
         Self {
             name: &verified.name,
             file: path_text(&verified.file),
-            left_out_rules: &verified.left_out_rules,
+            ignored_rules: &verified.ignored_rules,
             status: match (found, verified.holds(options)) {
                 (None, _) => "error",
                 (Some(_), true) => "ok",
@@ -86,7 +86,7 @@ struct Found<'a> {
     /// The number of classes: sets of packets of which the same is promised and predicted.
     classes: usize,
     /// The number of sets of packets that were left out, because there are too many classes.
-    left_out: usize,
+    unexamined_classes: usize,
     /// The number of flows for which the API promises nothing.
     not_promised: usize,
     /// The flows by vantage point and kind of address.
@@ -95,7 +95,7 @@ struct Found<'a> {
     findings: Vec<FindingRow<'a>>,
     /// What is wrong with the rules of nodes as a whole, mostly the cause of all findings: missing jumps, rules that a chain has
     /// several times.
-    frame_defects: &'a [String],
+    structure_defects: &'a [String],
     /// What rules of services whose connections fail lack, or have besides, compared with those that kube-proxy's release writes.
     differences: &'a [String],
 }
@@ -107,10 +107,10 @@ impl<'a> Found<'a> {
             services: verification.services,
             flows: verification.flows(),
             classes: verification.classes,
-            left_out: verification.left_out,
+            unexamined_classes: verification.left_out,
             not_promised: verification.not_promised,
             coverage: verification.coverage.iter().map(Row::of).collect(),
-            frame_defects: &verification.frame_defects,
+            structure_defects: &verification.frame_defects,
             differences: &verification.differences,
             findings: verification.findings.iter().map(|finding| FindingRow::of(finding, options)).collect(),
         }
@@ -147,7 +147,7 @@ impl<'a> Row<'a> {
 /// A disagreement, with all flows that show it.
 #[derive(Serialize, JsonSchema)]
 struct FindingRow<'a> {
-    /// The source that disagrees, or its cause: `rules`, `network`, `unkept`, `kernel`, `model`, `all`, `unknown` or `known`.
+    /// The source that disagrees, or its cause: `rules`, `network`, `unpredicted`, `kernel`, `model`, `all`, `unknown` or `known`.
     disagreement: &'static str,
     /// Whether the verification fails by it.
     fails: bool,
@@ -167,7 +167,7 @@ impl<'a> FindingRow<'a> {
         let word = match disagreement {
             Disagreement::Rules => "rules",
             Disagreement::Network => "network",
-            Disagreement::Unkept => "unkept",
+            Disagreement::Unkept => "unpredicted",
             Disagreement::Kernel => "kernel",
             Disagreement::Model => "model",
             Disagreement::All => "all",

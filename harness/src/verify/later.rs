@@ -1,4 +1,4 @@
-//! What comes behind a first packet: second connections of a client and first ones of others, if rules remember clients; later
+//! What follows a first packet: second connections of a client and first ones of others, if rules remember clients; later
 //! segments of a connection, both ways; and replies that connection tracking takes for packets of no connection.
 
 use std::net::{IpAddr, SocketAddr};
@@ -13,7 +13,7 @@ use crate::predict::{
 /// The flags of later segments: ACK, with PSH, URG and FIN; and RST, alone and with ACK.
 const LATER: [u8; 7] = [16, 24, 48, 17, 25, 4, 20];
 
-/// Which packets behind the first are asked about.
+/// Which packets after the first are examined.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Depth {
     /// Later segments of connections, both ways. Rules that are those of the release need no such question.
@@ -22,7 +22,7 @@ pub(crate) struct Depth {
     pub(crate) flags: bool,
 }
 
-/// The outcome of packets behind a first one.
+/// The outcome of packets after a first one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Later {
     /// In words that can be compared.
@@ -40,7 +40,7 @@ pub(super) struct Behind<'x, 'a> {
     pub(super) packet: Packet,
     pub(super) promise: &'x Promise,
     pub(super) prediction: &'x Prediction,
-    /// The set of packets that this one stands for.
+    /// The set of packets that this one represents.
     pub(super) narrowing: &'x Narrowing,
 }
 

@@ -55,7 +55,7 @@ pub use crate::sources::Disagreement;
 /// How scenarios are verified.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Options {
-    /// How many labs run at the same time; `None` stands for one per CPU.
+    /// How many labs run at the same time; `None` means one per CPU.
     pub jobs: Option<NonZeroUsize>,
     /// What installs iptables rules.
     pub backend: Backend,
@@ -65,7 +65,7 @@ pub struct Options {
     pub allow_unknown: bool,
     /// Compare promise and prediction only, without a lab.
     pub no_lab: bool,
-    /// How often the witness of each class is sent; `None` stands for once.
+    /// How often the witness of each class is sent; `None` means once.
     pub repeat: Option<NonZeroUsize>,
     /// Only packets for this service, as `namespace/name`, `name` in the namespace `default`, or with `:port`.
     pub service: Option<String>,
@@ -112,7 +112,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Whether packets of a vantage point are asked about. Outside hosts are on no node.
+    /// Whether packets of a vantage point are examined. Outside hosts are on no node.
     fn selects_sender(&self, vantage: &Vantage, scenario: &Scenario) -> bool {
         let node = || match vantage {
             Vantage::Node(node) | Vantage::Localhost(node) => Some(node.as_str()),
@@ -143,7 +143,7 @@ impl Options {
         service.or(from).or(node)
     }
 
-    /// Whether packets are asked about that are for a service port, `namespace/name:port`, or for none.
+    /// Whether packets for a service port are examined, `namespace/name:port`, or for none.
     fn selects_service(&self, port: Option<&str>) -> bool {
         let Some(wanted) = &self.service else { return true };
         let named = if wanted.contains('/') { wanted.clone() } else { format!("default/{wanted}") };
@@ -167,7 +167,7 @@ pub struct Verified {
     /// The tables other than kube-proxy's that a node's rules have and the lab does not, each with the number of its rules.
     pub left_out: Vec<String>,
     /// The rules of the input that are not part of the scenario, in words.
-    pub left_out_rules: Vec<String>,
+    pub ignored_rules: Vec<String>,
 }
 
 impl Verified {
@@ -175,7 +175,7 @@ impl Verified {
     pub fn holds(&self, options: &Options) -> bool {
         let holds =
             |verification: &Verification| verification.left_out == 0 && verification.failures(options).next().is_none();
-        let is_whole = options.allow_unknown || self.left_out_rules.is_empty();
+        let is_whole = options.allow_unknown || self.ignored_rules.is_empty();
         is_whole && self.result.as_ref().is_ok_and(holds)
     }
 }
@@ -197,8 +197,8 @@ pub fn verify(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&Ver
         let result = result.map(|verification| Verification { duration: begin.elapsed(), ..verification });
         let (name, file, machines) = (scenario.name.clone(), scenario.file.clone(), Machines::of(scenario));
         let programs = node_programs(scenario, options.programs.as_ref());
-        let left_out_rules = scenario.left_out_rules.clone();
-        Verified { name, file, machines, programs, result, left_out, left_out_rules }
+        let ignored_rules = scenario.ignored_rules.clone();
+        Verified { name, file, machines, programs, result, left_out, ignored_rules }
     };
     let program = options.worker.as_deref().filter(|_| !options.no_lab);
     let slot = || program.map(|program| Slot::new(program, Kind::Verify));

@@ -1,4 +1,4 @@
-//! Everything about a scenario's first state that is needed to ask the sources.
+//! Everything about a scenario's first state that the sources need.
 
 use std::collections::BTreeSet;
 

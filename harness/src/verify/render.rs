@@ -56,7 +56,7 @@ pub fn page(verified: &Verified, options: &Options, settings: Settings) -> Strin
             if let Some(words) = not_verified(verified) {
                 page.line(2, words);
             }
-            for words in &verified.left_out_rules {
+            for words in &verified.ignored_rules {
                 let words = format!("not verified: {words}");
                 page.line(2, if options.allow_unknown { words } else { page.paint(BAD, words) });
             }
@@ -109,7 +109,7 @@ fn closing(page: &Page, verification: &Verification, options: &Options) -> Strin
     }
     if verification.left_out > 0 {
         let left = counted(verification.left_out, "class");
-        let _ = write!(text, "; incomplete: at least {left} not followed, for there are more than --max-classes");
+        let _ = write!(text, "; incomplete: at least {left} not followed (--max-classes reached)");
     }
     if verification.not_promised > 0 {
         let _ = write!(text, "; nothing is promised for {}", counted(verification.not_promised, "flow"));

@@ -74,12 +74,12 @@ fn receivers_and_rules_count_the_same(#[case] from: &str, #[case] family: &str, 
             let mut prober = Prober::new(lab, &scenario.cluster).expect("sockets");
             let probe = probe(&scenario, FLOWS);
             let tally = prober.cross_checked(&probe, |prober| prober.count(&probe, FLOWS)).expect("a count");
-            assert_eq!((tally.sent, tally.lost, tally.doubled, tally.unattributed), (FLOWS, 0, 0, 0), "{tally:?}");
+            assert_eq!((tally.sent, tally.lost, tally.duplicated, tally.unattributed), (FLOWS, 0, 0, 0), "{tally:?}");
             assert_eq!(tally.delivered.len(), 3);
             assert_eq!(tally.delivered.values().sum::<u64>(), FLOWS);
             assert_eq!(tally.sources.values().sum::<u64>(), FLOWS);
             let translated = tally.translated.as_ref().expect("counters").by_destination();
-            assert_eq!(translated.values().sum::<u64>(), FLOWS + tally.repeated);
+            assert_eq!(translated.values().sum::<u64>(), FLOWS + tally.resent);
             assert!(tally.confirmation().is_some(), "{:?}", tally.disagreements());
         });
     });
@@ -125,7 +125,7 @@ fn flows_that_find_no_port_are_lost_although_they_are_sent_again() {
             let tally = count(&mut prober, &probe(&scenario, 1_000), 1_000);
             // Each of the three endpoints can be reached from so many ports at the same time.
             assert_eq!(tally.delivered.values().sum::<u64>(), 3 * PORTS, "{tally:?}");
-            assert_eq!((tally.lost, tally.repeated), (1_000 - 3 * PORTS, 1_000 - 3 * PORTS), "{tally:?}");
+            assert_eq!((tally.lost, tally.resent), (1_000 - 3 * PORTS, 1_000 - 3 * PORTS), "{tally:?}");
         });
     });
 }

@@ -177,7 +177,7 @@ fn states_of_many_changes_are_rejected() {
     let text = format!("{start}{}", "  - apply: {}\n".repeat(5_000));
     let (code, said) = within_bounds("changes", &text, &["check"]);
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("have more than 200000 objects in total"), "{said}");
+    assert!(said.contains("exceed 200000 objects in total"), "{said}");
 }
 
 /// A file on a kernel file system looks like any other, and may have no end.

@@ -53,7 +53,7 @@ fn failed(report: &RunReport) -> (&ProbeReport, &Diagnosis) {
     "dropped on node/worker2: by the policy of FORWARD in table filter",
     "-j MASQUERADE"
 )]
-#[case::network("sysctls/ip-forward.yaml", "", "The network, not the rules", "the machine does not forward", "-j DNAT")]
+#[case::network("sysctls/ip-forward.yaml", "", "The network is the cause", "forwarding is disabled", "-j DNAT")]
 #[case::nftables(
     "nftables/cluster-ip.yaml",
     "",
@@ -89,7 +89,10 @@ fn a_failure_says_who_is_wrong(
         let kernel = diagnosis.kernel.as_ref().expect("the kernel was traced");
         assert!(kernel.as_predicted > 0 && kernel.difference.is_none(), "{diagnosis:?}");
         assert_eq!(diagnosis.untraced, None);
-        assert!(probe.look.as_ref().is_some_and(|look| look.starts_with("svclab explain --from=")), "{probe:?}");
+        assert!(
+            probe.explain_command.as_ref().is_some_and(|command| command.starts_with("svclab explain --from=")),
+            "{probe:?}"
+        );
         let page = console::render(&report, Settings::default());
         assert!(page.lines().count() <= SCREEN, "{page}");
         assert!(page.find(meaning) < page.find("promised   "), "the meaning comes first: {page}");

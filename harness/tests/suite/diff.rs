@@ -120,8 +120,9 @@ fn a_change_is_attributed_to_its_release() {
     assert!(change["targets"].as_array().unwrap().iter().any(|target| target == "cluster-ip"));
     let all = change["outcomes"].as_array().unwrap();
     assert!(
-        all.iter()
-            .all(|one| one["was"] == "rejected with ICMP port unreachable" || one["was"] == "lost on the underlay")
+        all.iter().all(
+            |one| one["before"] == "rejected with ICMP port unreachable" || one["before"] == "lost on the underlay"
+        )
     );
     assert_eq!(change["since"], "1.26");
     assert_eq!(change["services"], serde_json::json!(["default/web"]));
@@ -152,7 +153,7 @@ fn a_change_is_attributed_to_the_first_release_that_brings_it() {
     let ids: Vec<&Value> = of_policy.iter().map(|change| &change["id"]).collect();
     assert_eq!(ids, ["1.22-internal-traffic-policy"], "{found}");
     let then: Vec<&Value> =
-        of_policy[0]["then"].as_array().expect("steps").iter().map(|again| &again["since"]).collect();
+        of_policy[0]["laterChanges"].as_array().expect("steps").iter().map(|again| &again["since"]).collect();
     assert_eq!(then, ["1.24", "1.25"], "{found}");
 }
 
@@ -164,7 +165,8 @@ fn changes_are_in_the_order_of_who_loses_what() {
     assert_eq!(changes[0]["id"], "nftables-node-ports-at-primary-address", "{found}");
     let outcomes = changes.iter().map(|change| &change["outcomes"][0]);
     let is_lost = |one: &Value| {
-        one["was"].as_str().unwrap().starts_with("delivered") && !one["is"].as_str().unwrap().starts_with("delivered")
+        one["before"].as_str().unwrap().starts_with("delivered")
+            && !one["after"].as_str().unwrap().starts_with("delivered")
     };
     let lost: Vec<bool> = outcomes.map(is_lost).collect();
     assert!(lost.is_sorted_by(|one, next| one >= next), "{found}");
@@ -255,7 +257,7 @@ fn each_release_is_compared_with_the_next() {
     let expected: Vec<[&str; 2]> = versions.windows(2).map(|pair| [pair[0].as_str(), &pair[1]]).collect();
     assert_eq!(sides, expected);
     assert_eq!(steps[1]["name"], "1.33.6");
-    assert_eq!(found["holds"], steps.iter().all(|step| step["diff"]["holds"] == true));
+    assert_eq!(found["accepted"], steps.iter().all(|step| step["diff"]["accepted"] == true));
 }
 
 /// What differs is said where the outcome is the same.
@@ -270,7 +272,7 @@ fn fewer_endpoints_are_a_change_of_their_own() {
     let outcomes =
         found["changes"].as_array().unwrap().iter().flat_map(|change| change["outcomes"].as_array().unwrap());
     let fewer: Vec<&Value> = outcomes.filter(|one| one["differs"] == serde_json::json!(["fewer-endpoints"])).collect();
-    let is_said = |one: &&Value| one["is"].as_str().unwrap().ends_with(", with fewer endpoints");
+    let is_said = |one: &&Value| one["after"].as_str().unwrap().ends_with(", with fewer endpoints");
     assert!(!fewer.is_empty() && fewer.iter().all(is_said), "{found}");
 }
 
@@ -301,8 +303,8 @@ fn later_connections_of_a_client_are_compared(#[case] from: &str, #[case] to: &s
     let changes = found["changes"].as_array().unwrap();
     assert_eq!(changes.len(), 1, "{found}");
     assert_eq!(changes[0]["targets"], serde_json::json!(["session-affinity"]));
-    assert_eq!(changes[0]["outcomes"][0]["was"], "go to the endpoint of the first for 10800 s");
-    assert_eq!(changes[0]["outcomes"][0]["is"], expected);
+    assert_eq!(changes[0]["outcomes"][0]["before"], "go to the endpoint of the first for 10800 s");
+    assert_eq!(changes[0]["outcomes"][0]["after"], expected);
 }
 
 /// A scenario with rules of its own on the node of its endpoint.
@@ -348,7 +350,7 @@ fn connections_that_new_rules_break_are_a_change(#[case] rule: &str, #[case] bre
     if let Some(broken) = broken {
         assert_eq!(
             broken["outcomes"][0],
-            serde_json::json!({"was": "go on", "is": "dropped on the node", "differs": [], "classes": broken["classes"]})
+            serde_json::json!({"before": "go on", "after": "dropped on the node", "differs": [], "classes": broken["classes"]})
         );
     }
 }
@@ -395,7 +397,7 @@ fn changes_are_shown_on_the_kernel() {
     let changes = found["changes"].as_array().unwrap();
     let live: Vec<&Value> = changes.iter().map(|change| &change["live"]).filter(|live| !live.is_null()).collect();
     assert_eq!(live.len(), DOCUMENTED.len(), "{found}");
-    assert!(live.iter().all(|live| live["isPredicted"] == true && live["was"] != live["is"]), "{found}");
+    assert!(live.iter().all(|live| live["isPredicted"] == true && live["before"] != live["after"]), "{found}");
     // A segment of no connection, from a pod or a host.
     let invalid = changes.iter().find(|change| change["id"] == "nftables-invalid-packets").expect("a change");
     assert_eq!(invalid["example"]["tcpFlags"], "S.");

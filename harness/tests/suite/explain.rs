@@ -68,12 +68,12 @@ fn the_end_is_reported(
     #[case] file: &str,
     #[case] from: &str,
     #[case] to: &str,
-    #[case] verdict: OutcomeKind,
+    #[case] outcome_kind: OutcomeKind,
     #[case] words: &str,
 ) {
     let explanation = explained(file, &probe(from, to));
     let path = &explanation.paths[0];
-    assert_eq!(path.verdict, verdict, "{path:?}");
+    assert_eq!(path.outcome_kind, outcome_kind, "{path:?}");
     assert!(path.outcome.contains(words), "{path:?}");
     let last = path.original.last().expect("a hook on the path");
     assert!(last.next.contains(words), "{last:?}");
@@ -89,7 +89,7 @@ fn values_have_a_stable_form() {
     let shares: f64 = paths.iter().filter_map(|path| path["share"]["number"].as_f64()).sum();
     assert!((shares - 1.0).abs() < 1e-12, "{shares}");
     for path in paths {
-        assert_eq!(path["verdict"], "delivered");
+        assert_eq!(path["outcomeKind"], "delivered");
         let first = &path["original"][0];
         assert_eq!((&first["place"], &first["hook"]), (&"node/worker".into(), &"PREROUTING".into()));
         assert_eq!(first["changes"][0]["what"], "destination");

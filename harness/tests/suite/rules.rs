@@ -243,7 +243,7 @@ fn differences_are_reported_in_words_of_services() {
     let printed = joined(&output);
     assert_eq!((output.status.code(), stderr(&output)), (Some(1), ""));
     let count = written.lines().filter(stale).count();
-    let summary = "in standard input from the rules that svclab writes for node ";
+    let summary = "in standard input from the rules that svclab generates for node ";
     assert!(printed.lines().next().is_some_and(|line| line.contains(summary)), "{printed}");
     assert_eq!(
         printed.lines().filter(|line| line.contains(": the frontend ") && line.ends_with(" is missing")).count(),

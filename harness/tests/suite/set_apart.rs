@@ -90,7 +90,7 @@ fn the_limit_of_classes_is_reported() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{text}{}", String::from_utf8_lossy(&output.stderr));
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("incomplete: at least ") && words.contains("there are more than --max-classes"), "{text}");
+    assert!(words.contains("incomplete: at least ") && words.contains("(--max-classes reached)"), "{text}");
 }
 
 /// What messages call standard input is no file.

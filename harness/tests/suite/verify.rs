@@ -72,7 +72,7 @@ const FAULTS: &[(&str, Disagreement, &str)] = &[
     // klipper-lb's pods are between a service and its clients, which no promise covers.
     ("seeds/002-k3s-klipper-lb.yaml", Rules, "delivered with its source kept"),
     ("seeds/002-k3s-klipper-lb.yaml", Rules, "delivered with the wrong source"),
-    ("sysctls/ip-forward.yaml", Network, "the machine does not forward"),
+    ("sysctls/ip-forward.yaml", Network, "forwarding is disabled"),
     ("sysctls/of-an-interface.yaml", Network, "dropped on node/worker2: rp_filter"),
     ("sysctls/route-localnet.yaml", Network, "martian"),
 ];

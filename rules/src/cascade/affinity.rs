@@ -1,6 +1,6 @@
 //! Whether clients come back to their endpoint, if rules remember them.
 //!
-//! kube-proxy notes a client in a list of the endpoint's own when it sends it there, and asks for these lists before
+//! kube-proxy notes a client in a list of the endpoint's own when it sends it there, and looks these lists up before
 //! any chance decides. That only works where both rules mean the same list, the same part of a packet and the same time.
 
 use std::collections::{HashMap, HashSet};
@@ -123,7 +123,7 @@ fn noted(
     found
 }
 
-/// What is wrong with the part of a packet that a rule asks for.
+/// What is wrong with the part of a packet that a rule looks up.
 fn keys(back: &Back<'_>, label: impl Fn(&str) -> String) -> Option<Defect> {
     let endpoint = || label(back.endpoint);
     let defect = match back.recall.key {

@@ -40,7 +40,7 @@ pub enum AffinityDefect {
         /// The endpoint.
         endpoint: String,
     },
-    /// Clients of this endpoint are noted in another list than the one that is asked.
+    /// Clients of this endpoint are noted in another list than the one that is looked up.
     OtherList {
         /// The endpoint.
         endpoint: String,
@@ -107,7 +107,7 @@ impl AffinityDefect {
         !matches!(self, Self::OldClientsOnly { .. } | Self::Time { .. })
     }
 
-    /// Whether it says that a rule is missing, which a part of the rules cannot show.
+    /// Whether it is a missing rule, which an excerpt cannot show.
     pub(super) fn is_absence(&self) -> bool {
         matches!(self, Self::OldClientsOnly { .. } | Self::NoAffinity { .. } | Self::NotRemembered { .. })
     }

@@ -51,7 +51,7 @@ fn chances(steps: &[Step], endpoints: usize) -> Vec<Defect> {
     found
 }
 
-/// Of how many endpoints a rule's chance is one; where several numbers fit what is written, the one that should stand there.
+/// Of how many endpoints a rule's chance is one; where several numbers fit what is written, the one that should be there.
 fn one_in(step: &Step, left: usize) -> Option<usize> {
     let threshold = match step.chance {
         Chance::Below(probability) => probability.threshold(),

@@ -10,7 +10,7 @@ use crate::walk::Share;
 /// Something wrong, with its place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Defect {
-    /// The number of the rule in the chain, from 1; 0 stands for the chain as a whole.
+    /// The number of the rule in the chain, from 1; 0 for the chain as a whole.
     pub rule: usize,
     /// What it is.
     pub kind: Kind,
@@ -31,14 +31,14 @@ pub enum Kind {
         /// What the endpoint gets.
         share: Share,
     },
-    /// The probabilities are those of an even cascade, but their rules stand in another order.
+    /// The probabilities are those of an even cascade, but their rules are in a different order.
     Order {
         /// The least that an endpoint gets.
         least: Share,
         /// The most that an endpoint gets.
         most: Share,
     },
-    /// By the probabilities before and behind it, rules are missing behind this one.
+    /// By the probabilities before and after it, rules are missing after this one.
     Missing {
         /// How many.
         endpoints: usize,
@@ -97,7 +97,7 @@ pub enum Kind {
         /// Their outcome.
         fates: Vec<(Fate, Share)>,
     },
-    /// The rule asks for more than a connection's first packet shows: what a list remembers, how many packets came lately, the
+    /// The rule depends on more than a connection's first packet: what a list remembers, how many packets came lately, the
     /// connection's mark, the port of a bridge.
     History {
         /// The chain and number of the rule, if it is in another chain.
@@ -112,7 +112,7 @@ pub enum Kind {
         /// How much of all new connections.
         share: Share,
     },
-    /// No connection to the service fulfils what the rule asks for.
+    /// No connection to the service matches the rule.
     NeverTaken {
         /// The endpoint that gets nothing by this rule.
         endpoint: String,
@@ -134,7 +134,7 @@ pub enum Kind {
         destination: String,
         /// What it is for.
         named: String,
-        /// What says so: `its masquerade rule`.
+        /// The source: `its masquerade rule`.
         by: &'static str,
     },
     /// The endpoint's chain translates, but not to one address with one port.
@@ -165,7 +165,7 @@ pub enum Kind {
     },
     /// Clients do not stay with their endpoint, or not with their own.
     Affinity(AffinityDefect),
-    /// A rule translates to a port, but asks for no protocol that has ports: the kernel does not take it.
+    /// A rule translates to a port, but matches no protocol that has ports: the kernel rejects it.
     PortWithoutProtocol {
         /// The chain of the rule, if it is an endpoint's.
         chain: Option<String>,
@@ -217,7 +217,7 @@ impl Kind {
         matches!(self, Self::Affinity(defect) if defect.loses_clients())
     }
 
-    /// Whether it says that a rule is missing, which a part of the rules cannot show.
+    /// Whether it is a missing rule, which an excerpt cannot show.
     pub(super) fn is_absence(&self) -> bool {
         match self {
             Self::Affinity(defect) => defect.is_absence(),
@@ -313,7 +313,7 @@ fn protocol(f: &mut fmt::Formatter<'_>, chain: &str, translates: Protocol, servi
 
 fn no_protocol(f: &mut fmt::Formatter<'_>, chain: Option<&str>) -> fmt::Result {
     in_chain(f, chain)?;
-    f.write_str("a rule translates to a port, but asks for no protocol (`-p tcp`): ")?;
+    f.write_str("a rule translates to a port, but matches no protocol (`-p tcp`): ")?;
     f.write_str("the kernel rejects it, for only TCP, UDP, SCTP and DCCP have ports")
 }
 

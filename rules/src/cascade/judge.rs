@@ -9,7 +9,7 @@ use crate::chains::Frontend;
 use crate::cluster::Protocol;
 use crate::walk::Share;
 
-/// What is known about a cascade besides the walk.
+/// What is known about a cascade in addition to the walk.
 pub(super) struct About {
     pub(super) service: String,
     pub(super) protocol: Option<Protocol>,
@@ -71,7 +71,7 @@ fn beyond(defect: Defect) -> Unknown {
     Unknown { rule: defect.rule, share, why }
 }
 
-/// Shares that are off, where nothing else says why.
+/// Shares that deviate without another defect.
 fn uneven(cascade: &Cascade) -> Option<Defect> {
     if !cascade.defects.is_empty() || !cascade.unknown.is_empty() {
         return None;

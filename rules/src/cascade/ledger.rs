@@ -249,7 +249,7 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
 
     /// Notes the steps that get nothing although their chance is not zero.
     fn never_taken(&mut self, parts: &[Portion], cases: &[Case]) {
-        // All that comes to a rule leaves the chain by it or behind it.
+        // All that comes to a rule leaves the chain by it or after it.
         let last = parts.iter().map(|part| part.by.map_or(usize::MAX, |rule| self.number(rule))).max().unwrap_or(0);
         let taken_in_cases: HashSet<&str> = cases
             .iter()
@@ -281,7 +281,7 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
         self.defects.extend(found);
     }
 
-    /// Notes which of these rules ask for earlier packets without leading clients back to their endpoint.
+    /// Notes which of these rules depend on earlier packets without leading clients back to their endpoint.
     pub(super) fn history(&mut self, rules: &[u32]) {
         let span = self.walk.program.span(self.walk.chain);
         for &rule in rules {

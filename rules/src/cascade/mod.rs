@@ -53,13 +53,13 @@ pub struct Cascade {
     pub endpoints: usize,
     /// What gets no endpoint.
     pub left: Share,
-    /// What becomes of that, in the order of rules.
+    /// The outcome of that, in the order of rules.
     pub fallen: Vec<Fallen>,
     /// Connections that are handled differently from those that the shares are of.
     pub cases: Vec<Case>,
-    /// What these rules do not say, in their order.
+    /// The unknown parts, in the order of the rules.
     pub unknown: Vec<Unknown>,
-    /// True where rules ask for clients that have been here before, before any chance decides: shares are those of new clients.
+    /// True if rules look up returning clients before any random choice: shares are those of new clients.
     /// Whether the others come back to their endpoint: [`Self::keeps_clients`].
     pub has_affinity: bool,
     /// What is wrong, in the order of rules.
@@ -97,7 +97,7 @@ impl Cascade {
         !self.fallen.iter().any(is_before)
     }
 
-    /// What can be said of it as a whole.
+    /// Its assessment.
     pub fn assessment(&self) -> Assessment {
         match (self.defects.is_empty(), self.unknown.is_empty()) {
             (false, _) => Assessment::Defective,

@@ -33,7 +33,7 @@ pub enum Fate {
     Rejected,
     /// They go on with the chain of another cascade.
     Handed(String),
-    /// These rules do not say, for this reason.
+    /// Unknown, for this reason.
     Unknown(String),
 }
 
@@ -61,7 +61,7 @@ impl fmt::Display for Fate {
             Self::Accepted => f.write_str("is accepted untranslated"),
             Self::Dropped => f.write_str("is dropped"),
             Self::Rejected => f.write_str("is rejected"),
-            Self::Handed(chain) => write!(f, "goes on with {chain}"),
+            Self::Handed(chain) => write!(f, "continues in {chain}"),
             Self::Unknown(why) => write!(f, "has an unknown destination ({why})"),
         }
     }
@@ -78,10 +78,10 @@ pub struct Case {
     pub fates: Vec<(Fate, Share)>,
 }
 
-/// Something that these rules do not say.
+/// A part that is unknown.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unknown {
-    /// The number of the rule in the chain, from 1; 0 stands for the chain as a whole.
+    /// The number of the rule in the chain, from 1; 0 for the chain as a whole.
     pub rule: usize,
     /// How much of all new connections it is about, if that is known.
     pub share: Option<Share>,
@@ -99,7 +99,7 @@ impl fmt::Display for Unknown {
     }
 }
 
-/// What can be said of a cascade.
+/// The assessment of a cascade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Assessment {

@@ -1,4 +1,4 @@
-//! The connections that a cascade is asked for: one that stands for most, and those that rules may treat otherwise.
+//! The connections that a cascade is asked for: one that represents most, and those that rules may treat otherwise.
 
 use std::net::IpAddr;
 
@@ -11,11 +11,11 @@ const MAX: usize = 256;
 
 /// First packets of connections.
 pub(super) struct Packets {
-    /// The one that stands for most: from an outside client to the first frontend.
+    /// The one that represents most: from an outside client to the first frontend.
     pub(super) main: Packet,
     /// One of every other kind that rules may distinguish.
     pub(super) others: Vec<Packet>,
-    /// Whether there are kinds that none stands for.
+    /// Whether there are kinds that none represents.
     pub(super) is_cut: bool,
 }
 
@@ -27,7 +27,7 @@ fn addresses(family: Family) -> (IpAddr, IpAddr) {
     }
 }
 
-/// The interface that packets come in by where no rule asks for one.
+/// The interface that packets come in by if no rule matches one.
 const INPUT: &str = "uplink0";
 const SOURCE_PORT: u16 = 40_000;
 

@@ -8,7 +8,7 @@ use crate::chains::Reading;
 use crate::cluster::Protocol;
 use crate::walk::{End, Entry, Environment, Inspect, Packet, Portion, Reach, Scan, Share, distribute};
 
-/// How many times rules are asked at most for one packet, in addition to [`TIMES`] for each that there is.
+/// How many times rules are evaluated at most for one packet, in addition to [`TIMES`] for each that there is.
 const MAX_STEPS: usize = 1 << 16;
 const TIMES: usize = 16;
 /// How many rules there may be for all packets together.
@@ -95,7 +95,7 @@ impl<'b, C: Inspect, R: Reading<'b>> Walking<'_, '_, 'b, C, R> {
     }
 }
 
-/// Whether the same becomes of two parts. What lists remember of them is their own.
+/// Whether the outcomes of two parts are the same. What lists remember of them is their own.
 fn is_alike(one: &Portion, other: &Portion) -> bool {
     (one.by, &one.end, one.share) == (other.by, &other.end, other.share)
 }

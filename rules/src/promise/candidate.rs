@@ -20,7 +20,7 @@ impl Candidate<'_> {
         self.endpoint.ready
     }
 
-    /// It is being shut down, and still answers.
+    /// It is being shut down, and still serves.
     ///
     /// EndpointConditions `serving` and `terminating`; KEP-1672. A missing `serving` is to be read as true: until 1.33 the
     /// text said that it is to be read as `ready`, which no consumer did.

@@ -1,4 +1,4 @@
-//! The clauses of the documents, each with a sentence and the place where it stands.
+//! The clauses of the documents, each with a sentence and its place in them.
 
 use std::fmt;
 
@@ -50,12 +50,12 @@ pub enum Clause {
 }
 
 impl Clause {
-    /// What it says, as a sentence without a full stop.
+    /// Its sentence, without a full stop.
     pub fn sentence(self) -> &'static str {
         CLAUSES[self as usize].1
     }
 
-    /// The document that says so, and where in it.
+    /// The document, and the place in it.
     pub fn citation(self) -> &'static str {
         CLAUSES[self as usize].2
     }
@@ -117,7 +117,7 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
     ),
     (
         Clause::NodesOwn,
-        "the address is a node's own and the port is no node port, so the packet is for the node's own processes",
+        "the address is a node's own and the port is not a node port, so the packet is for the node's own processes",
         "ServiceSpec type",
     ),
     (

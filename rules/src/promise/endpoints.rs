@@ -13,7 +13,7 @@ pub(super) struct Candidates<'a> {
     all: Vec<Candidate<'a>>,
     /// Further entries of their addresses, in the order of these.
     repeated: Vec<Candidate<'a>>,
-    /// Whether endpoints that are shutting down stand in.
+    /// Whether terminating endpoints are used as a fallback.
     terminating_stand_in: bool,
 }
 
@@ -21,7 +21,7 @@ impl<'a> Candidates<'a> {
     /// Collects them from the slices of the service.
     ///
     /// A slice's port serves the service port of the same name and protocol; one without a number is for no port in
-    /// particular. The first address counts (EndpointPort `name`, `port`; Endpoint `addresses`). An endpoint may stand in
+    /// particular. The first address counts (EndpointPort `name`, `port`; Endpoint `addresses`). An endpoint may be in
     /// several slices at once (EndpointSlices, "Duplicate endpoints"): it counts once, and as ready if any slice says so.
     pub(super) fn of(slices: &[&'a EndpointSlice], port: &ServicePort, family: Family, setting: &Setting<'_>) -> Self {
         let mut all = Vec::new();
@@ -92,7 +92,7 @@ impl<'a> Candidates<'a> {
         self.terminating(|candidate| candidate.is_on(node), because)
     }
 
-    /// Those that stand in where none is ready in the scope of the policy: the ones that terminate and still serve.
+    /// Those that are used if none is ready in the scope of the policy: the ones that terminate and still serve.
     ///
     /// KEP-1669, "kube-proxy".
     fn terminating(&self, in_scope: impl Fn(&Candidate<'_>) -> bool, because: &mut Vec<Clause>) -> Vec<Candidate<'a>> {

@@ -20,7 +20,7 @@
 //! 3. `handling`: what this node does with it, by the files that follow;
 //! 4. `policy`: whether the client is admitted, and how far the endpoints may be;
 //! 5. `endpoints`, `topology`: which of them serve;
-//! 6. `source`: what the endpoint sees of the client, and the client of the answer.
+//! 6. `source`: what the endpoint sees of the client, and the client of the reply.
 //!
 //! Where a release differs because a field or feature was not there yet, the promise differs too. Where a release does not
 //! keep the promise, the answer names the bug: [`KnownBug`].
@@ -64,7 +64,7 @@ use handling::Handling;
 use setting::Setting;
 use way::{Client, Place, has_address};
 
-/// What a cluster promises for connections, ready to be asked many times.
+/// What a cluster promises for connections, prepared for many questions.
 pub struct Promises<'a> {
     cluster: &'a Cluster,
     /// The cluster as each release of its kube-proxies reads it: the cluster's own first.
@@ -143,7 +143,7 @@ impl<'a> Promises<'a> {
 
     /// Whether a loopback address keeps the packet from anything that is promised: as a destination, on another host than
     /// the process that asks; as a source, toward anything but the node itself, and toward its node ports where these are
-    /// not open to localhost. From `::1`, a kernel does not even answer at the host's other addresses.
+    /// not open to localhost. From `::1`, a kernel does not even reply at the host's other addresses.
     fn is_kept_by_loopback(
         &self,
         client: &Client<'_>,

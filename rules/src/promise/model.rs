@@ -10,7 +10,7 @@ use crate::cluster::ObjectName;
 /// What must become of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Promise {
-    /// What becomes of its packets.
+    /// The outcome of its packets.
     pub outcome: PromisedOutcome,
     /// The node whose kube-proxy treats them; `None` where none does.
     pub node: Option<String>,
@@ -22,7 +22,7 @@ pub struct Promise {
     pub known_bug: Option<KnownBug>,
 }
 
-/// What becomes of a connection's packets.
+/// The outcome of a connection's packets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PromisedOutcome {
@@ -41,7 +41,7 @@ pub enum PromisedOutcome {
     Fails,
     /// No kube-proxy on the way takes the address for a service's: packets go where it leads.
     NotAService(Owner),
-    /// The documents say nothing of this.
+    /// The documents do not specify this.
     NotPromised,
 }
 
@@ -63,7 +63,7 @@ pub struct Eligible {
     pub share: Share,
     /// The source that it sees.
     pub source: Source,
-    /// What the client sees of its answer.
+    /// What the client sees of the reply.
     pub reply: Reply,
 }
 
@@ -93,15 +93,15 @@ pub enum Source {
     PreservedOrNode(String),
 }
 
-/// The source of the answer, as the client sees it.
+/// The source of the reply, as the client sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply {
     /// The address and port that the client sent to.
     FromDestination,
-    /// The answer goes past the node that translated: it bears the endpoint's own address, or a node on its path drops
+    /// The reply bypasses the node that translated: it bears the endpoint's own address, or a node on its path drops
     /// it as belonging to no connection.
     PastTheNode,
-    /// Whether an answer finds its way is the network's business.
+    /// Whether a reply arrives depends on the network.
     UpToNetwork,
 }
 
@@ -110,7 +110,7 @@ pub enum Reply {
 pub enum Rejection {
     /// ICMP or ICMPv6 port unreachable, whatever the protocol.
     PortUnreachable,
-    /// What a kernel answers on a port that no process listens on: to TCP a segment with RST, to UDP port unreachable,
+    /// What a kernel sends for a port that no process listens on: to TCP a segment with RST, to UDP port unreachable,
     /// to SCTP an ABORT, or protocol unreachable where the kernel has no SCTP.
     NoListener,
 }

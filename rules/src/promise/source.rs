@@ -1,4 +1,4 @@
-//! The source that an endpoint sees, and the source of its answer that the client sees.
+//! The source that an endpoint sees, and the source of the reply that the client sees.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -23,7 +23,7 @@ pub(super) enum Masquerade {
 }
 
 impl Handling<'_, '_> {
-    /// Whether the node hides the client: by external addresses, with policy Cluster it does, so that answers come back
+    /// Whether the node hides the client: by external addresses, with policy Cluster it does, so that replies come back
     /// the same way, and with policy Local it does not.
     ///
     /// Virtual IPs and Service Proxies, "iptables proxy mode", "Example"; Using Source IP, "Source IP for Services with
@@ -43,7 +43,7 @@ impl Handling<'_, '_> {
     }
 
     /// By the cluster IP, pods keep their address; traffic that `detectLocalMode` does not detect as a pod's is masqueraded, so that
-    /// answers come back to the node that translated it. Where pods cannot be detected, no client is masqueraded. With
+    /// replies come back to the node that translated it. Where pods cannot be detected, no client is masqueraded. With
     /// `masqueradeAll`, everyone is.
     ///
     /// Virtual IPs and Service Proxies, "iptables proxy mode", "Example"; KubeProxyConfiguration `clusterCIDR`,
@@ -66,7 +66,7 @@ impl Handling<'_, '_> {
             && self.detect_local() == Detected::Pod
     }
 
-    /// How an endpoint sees the client, and how the client sees its answer.
+    /// How an endpoint sees the client, and how the client sees the reply.
     pub(super) fn seen_by(
         &self,
         endpoint: SocketAddr,
@@ -90,10 +90,10 @@ impl Handling<'_, '_> {
         }
     }
 
-    /// An answer bears the address that the client asked if it passes the node that translated the question: that is so
+    /// A reply has the address that the client sent to if it passes the node that translated the question: that is so
     /// where the endpoint or the client is on that node. An endpoint outside of the cluster need not have a route to pods.
     ///
-    /// The network model promises pods a path to each other without NAT, and so an answer that does not pass any node but
+    /// The network model promises pods a path to each other without NAT, and so a reply that does not pass any node but
     /// their own.
     fn reply_to_unchanged(&self, endpoint: IpAddr, because: &mut Vec<Clause>) -> Reply {
         let is_here = |name: &str| name == self.node.name;
@@ -113,7 +113,7 @@ impl Handling<'_, '_> {
 }
 
 /// From 1.21 to 1.23 a pod that uses an external IP with policy Cluster keeps its address; before and after, it is
-/// masqueraded as every client of an external address. No document says which it should be.
+/// masqueraded as every client of an external address. No document specifies which it should be.
 fn keeps_pods_at_external_ips(profile: Profile) -> bool {
     !profile.guards_external_ips() && !profile.external_chains()
 }

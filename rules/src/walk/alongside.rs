@@ -15,7 +15,7 @@ pub struct Alongside<A, B> {
     border: u32,
 }
 
-/// Where the numbers of a program begin that is put behind another.
+/// Where the numbers of a program begin that is appended to another.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Start {
     pub(crate) rule: u32,
@@ -23,7 +23,7 @@ pub(crate) struct Start {
 }
 
 impl<A> Program<A> {
-    /// Where the numbers of a program begin that is put behind this one.
+    /// Where the numbers of a program begin that is appended to this one.
     pub(crate) fn end(&self) -> Start {
         Start { rule: self.len() as u32, chain: self.spans.len() as u32 }
     }

@@ -1,4 +1,4 @@
-//! What conditions ask of a packet. Every question goes to the walk's trace as well, which may be walking for a set of packets.
+//! How conditions compare a packet. Every comparison goes to the walk's trace as well, which may be walking for a set of packets.
 
 use super::address::bits;
 use super::environment::Environment;
@@ -23,7 +23,7 @@ impl<T: Trace> Walker<T> {
         (first..=last).contains(&value)
     }
 
-    /// Whether a number of the packet lies in one of some ranges.
+    /// Whether a number of the packet is in one of some ranges.
     pub(crate) fn is_among<I: Iterator<Item = (u128, u128)>>(&self, field: Field, ranges: impl Fn() -> I) -> bool {
         let value = field.of(&self.packet);
         self.trace.asked(field, value, || ranges().collect());
@@ -78,7 +78,7 @@ impl<T: Trace> Walker<T> {
         table.is_local(address)
     }
 
-    /// Records in the trace which addresses get the same answer as one of the packet's own. `edges` has the lowest address of each part
+    /// Records in the trace which addresses give the same result as one of the packet's own. `edges` has the lowest address of each part
     /// of which all get the same.
     pub(crate) fn is_alike<A: PartialEq>(
         &self,

@@ -13,7 +13,7 @@ use super::share::Share;
 use super::trace::{ChainId, NoTrace, RuleId};
 use crate::cluster::Family;
 
-/// One of the things that can become of a packet.
+/// One of the possible outcomes of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Branch<T = NoTrace> {
     /// The share of such packets that takes this path.
@@ -23,9 +23,9 @@ pub struct Branch<T = NoTrace> {
     /// The packet as it leaves the hook, or as it was when its path ended. A source that [`Self::source_nat`] asks for is
     /// not in it before [`Self::settle_source`].
     pub packet: Packet,
-    /// What the connection table says of it then.
+    /// Its conntrack state then.
     pub tracking: Tracking,
-    /// The new source that a rule asks for: the caller knows what address and port it becomes.
+    /// The new source that a rule sets: the caller knows what address and port it becomes.
     pub source_nat: Option<SourceNat>,
     /// True if OUTPUT changed what routing looks at (mark, address), so that the packet is routed again
     /// (`ip_route_me_harder`).
@@ -39,7 +39,7 @@ pub struct Branch<T = NoTrace> {
 }
 
 impl<T> Branch<T> {
-    /// Gives the connection the source that was asked for, and the packet too.
+    /// Gives the connection, and the packet, the new source.
     pub fn settle_source(&mut self, address: IpAddr, port: u16) {
         if let Tracking::Tracked(tracked) = &mut self.tracking {
             tracked.connection.bind_source(address, port);
@@ -88,11 +88,11 @@ pub enum RejectResponse {
     TcpReset,
     /// ICMP: the port is closed.
     PortUnreachable,
-    /// ICMP: the network is unreachable; IPv6 says no route.
+    /// ICMP: the network is unreachable; in IPv6 no route.
     NetUnreachable,
-    /// ICMP: the host is unreachable; IPv6 says address unreachable.
+    /// ICMP: the host is unreachable; in IPv6 address unreachable.
     HostUnreachable,
-    /// ICMP: the protocol is unknown. No rule says so in IPv6.
+    /// ICMP: the protocol is unknown. No rule uses it in IPv6.
     ProtocolUnreachable,
     /// ICMP: the network is prohibited; IPv4 only.
     NetProhibited,
@@ -155,7 +155,7 @@ pub struct Assumptions(u8);
 impl Assumptions {
     /// Nothing.
     pub const NONE: Self = Self(0);
-    /// `statistic --mode nth`, `numgen inc`: the counter stands anywhere, all places as likely. Over many packets the share of one
+    /// `statistic --mode nth`, `numgen inc`: the counter may have any value, all equally likely. Over many packets the share of one
     /// such rule is exact; two of them count in step, so that single packets are not independent.
     pub(crate) const COUNTER: Self = Self(1);
     /// `limit`: packets are rare enough that the limit is not reached, so that the rule holds.

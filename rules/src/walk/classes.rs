@@ -4,10 +4,10 @@ use super::narrowing::Narrowing;
 use super::packet::Packet;
 use super::region::Region;
 
-/// Goes through regions of packets, and parts them into classes: sets of packets of which every one gets the same answers.
+/// Goes through regions of packets, and splits them into classes: sets of packets of which all comparisons have the same results.
 ///
 /// A class is found by walking one of its packets, the *witness*, with a [`Narrowing`] that every condition reports its question to.
-/// What answers differently is left for later. So classes are disjoint and cover the regions, whatever is walked; and conditions
+/// Packets with another result are left for later walks. So classes are disjoint and cover the regions, whatever is walked; and conditions
 /// have one definition for packets and for sets. Several walks with one narrowing, as of two rule sets, give the classes whose
 /// packets each of them handles alike.
 ///
@@ -40,7 +40,7 @@ pub struct Classes {
     like: Packet,
 }
 
-/// Packets that all get the same answers.
+/// Packets for which all comparisons have the same results.
 #[derive(Debug, Clone)]
 pub struct Class<R> {
     /// The packets.

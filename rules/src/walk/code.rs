@@ -7,7 +7,7 @@ use super::walker::Walker;
 
 /// The conditions and effects of rules in a language. They are numbered through all chains, chain after chain.
 pub(crate) trait Code {
-    /// The first rule of a chain, at or behind a rule of it, that a packet may match.
+    /// The first rule of a chain, at or after a rule of it, that a packet may match.
     fn next_rule<T: Trace>(&self, span: Span, from: u32, _: &Walker<T>) -> Option<u32> {
         (from < span.end).then_some(from)
     }

@@ -20,9 +20,9 @@ pub struct Connection {
     pub original: Tuple,
     /// What replies have when they come.
     pub reply: Tuple,
-    /// Whether it is settled where the connection goes: the nat rules of PREROUTING or OUTPUT are not asked again.
+    /// Whether it is settled where the connection goes: the nat rules of PREROUTING or OUTPUT are not evaluated again.
     pub destination_settled: bool,
-    /// Whether it is settled where it comes from: those of INPUT or POSTROUTING are not asked again.
+    /// Whether it is settled where it comes from: those of INPUT or POSTROUTING are not evaluated again.
     pub source_settled: bool,
     /// The connection's mark.
     pub mark: u32,
@@ -106,7 +106,7 @@ pub enum State {
     Related,
 }
 
-/// What the connection table says of a packet.
+/// The result of a conntrack lookup for a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Tracking {
     /// It fits no connection and opens none: `INVALID`.
@@ -127,7 +127,7 @@ pub struct Tracked {
     /// Its state.
     pub state: State,
     /// Whether the packet had its connection before it came to PREROUTING or OUTPUT, as those have that a machine sends
-    /// to itself and that come back in by `lo`. For others the table is asked between `raw` and `mangle`, and rules in
+    /// to itself and that come back in by `lo`. For others the lookup is made between `raw` and `mangle`, and rules in
     /// `raw` find the packet `INVALID`.
     pub attached: bool,
 }

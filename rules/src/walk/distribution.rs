@@ -1,7 +1,7 @@
 //! How all connections that enter one chain are spread by its rules, and by those of the chains that it leads to.
 //!
 //! The [walk through a hook](super::machine) follows every branch of chance to its end. Here, branches that are alike again
-//! behind a rule go on as one, so that the work grows with the number of rules, however often chance decides.
+//! after a rule continue as one, so that the work grows with the number of rules, however many random choices there are.
 
 use std::net::IpAddr;
 
@@ -60,7 +60,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) is_border: &'a dyn Fn(u32) -> bool,
     /// Whether no rule looks at marks, so that they need not be kept.
     pub(crate) forgets_marks: bool,
-    /// How many times rules may be asked.
+    /// How many times rules may be evaluated.
     pub(crate) most_steps: usize,
 }
 
@@ -83,7 +83,7 @@ struct Spreading<'a, C> {
     entry: &'a Entry<'a>,
     /// The chains between the entered one and the present one, both included.
     path: Vec<u32>,
-    /// The rule of the entered chain that is asked, or has led here.
+    /// The rule of the entered chain that is evaluated, or has led here.
     by: Option<u32>,
     steps: usize,
     parts: Vec<Portion>,
@@ -113,7 +113,7 @@ impl<C: Code> Spreading<'_, C> {
         back
     }
 
-    /// Takes branches through a rule: those that go on behind it are returned, those that go back from the chain are put to `back`.
+    /// Takes branches through a rule: those that continue after it are returned, those that go back from the chain are put to `back`.
     fn pass_rule(
         &mut self,
         rule: u32,

@@ -1,4 +1,4 @@
-//! What rules may ask of a packet's headers, as numbers.
+//! The fields of a packet's headers that rules may compare, as numbers.
 
 use super::address::bits;
 use super::packet::{Packet, Transport};

@@ -1,8 +1,8 @@
-//! Sources that are set apart: of a set of packets, those that answer otherwise in one branch of chance alone.
+//! Sources that are set apart: of a set of packets, those that are handled differently in one random branch alone.
 //!
 //! In a cascade of endpoints, each endpoint has a rule for its own packets (`-s 10.0.0.1/32 -j KUBE-MARK-MASQ`). A packet of that endpoint
 //! is handled as all others are in every branch but this one. So instead of walking the whole cascade once more for every endpoint, the walk
-//! notes where it was asked, and the packet of that endpoint is taken up there.
+//! records where it was matched, and the packet of that endpoint continues there.
 
 use super::branch::Branch;
 use super::code::Code;
@@ -13,7 +13,7 @@ use super::trace::Trace;
 
 #[expect(private_bounds, reason = "languages are this crate's own")]
 impl<C: Code> Program<C> {
-    /// What becomes of a packet of the sources set apart, in the branch where they were. The arrival is that packet's.
+    /// The outcome of a packet of the sources set apart, in the branch where they were. The arrival is that packet's.
     pub fn take_up<T: Trace>(
         &self,
         arrival: Arrival<'_>,

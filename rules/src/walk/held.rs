@@ -20,7 +20,7 @@ pub(crate) enum Held {
 }
 
 impl Held {
-    /// The opposite of what always or never holds, if that is asked for.
+    /// The opposite of what always or never holds, if requested.
     pub(crate) fn negated(self, negated: bool) -> Self {
         match self {
             Self::Yes if negated => Self::No,

@@ -1,4 +1,4 @@
-//! Where the kernel asks for a verdict.
+//! Where the kernel evaluates rules.
 
 use std::fmt;
 

@@ -11,11 +11,11 @@ use super::translation::Destination;
 /// What a rule does where all of its conditions hold.
 #[derive(Debug)]
 pub(crate) enum RuleEffect<'a> {
-    /// The packet goes on as it came, but for what a list remembers of it.
+    /// The packet continues unchanged, except for what a list records of it.
     Passes,
-    /// It goes on with another mark.
+    /// It continues with another mark.
     Marks,
-    /// It goes on with one of these chains, by their positions; whether it comes back from each to the next rule.
+    /// It continues in one of these chains, by their positions; whether it comes back from each to the next rule.
     Leads(SmallVec<[u32; 1]>, bool),
     /// Its connection gets one of these destinations.
     Translates(&'a [Destination]),
@@ -30,11 +30,11 @@ pub(crate) trait Inspect: Code {
     /// What a rule does.
     fn effect(&self, rule: u32) -> RuleEffect<'_>;
 
-    /// Adds where the answers of a rule's conditions change from one packet to another.
+    /// Adds where the results of a rule's conditions change from one packet to another.
     fn edges(&self, rule: u32, edges: &mut Edges);
 }
 
-/// Where answers of conditions change from one packet to another. For each field of a packet: values of which every set of
+/// Where results of conditions change from one packet to another. For each field of a packet: values of which every set of
 /// values that no condition distinguishes has at least one, together with a value that no condition names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Edges {
@@ -46,13 +46,13 @@ pub(crate) struct Edges {
     /// Names of interfaces, as numbers; a pattern is there without its end.
     pub(crate) inputs: BTreeSet<u128>,
     pub(crate) outputs: BTreeSet<u128>,
-    /// Whether a condition asks if the source is the machine's own.
+    /// Whether a condition tests if the source is the machine's own.
     pub(crate) local_source: bool,
     /// The same of the destination.
     pub(crate) local_destination: bool,
     /// Marks of packets. Where there are any, what rules set of them matters too.
     pub(crate) marks: BTreeSet<u32>,
-    /// Whether a condition asks for earlier packets or connections: lists of clients, rates.
+    /// Whether a condition depends on earlier packets or connections: lists of clients, rates.
     pub(crate) history: bool,
 }
 
@@ -101,7 +101,7 @@ pub(crate) struct Scan {
     pub(crate) edges: Edges,
     /// How many there are, those that only set marks included.
     pub(crate) rules: usize,
-    /// Those that ask for earlier packets or connections.
+    /// Those that depend on earlier packets or connections.
     pub(crate) history: Vec<u32>,
 }
 
@@ -203,5 +203,5 @@ impl<'a, C: Inspect> Reach<'a, C> {
     }
 }
 
-/// Chains in which destinations are looked for.
+/// Chains in which destinations are looked up.
 const MAX_CHAINS: usize = 1 << 16;

@@ -31,7 +31,7 @@ impl Interface {
         interface.map_or(0, |interface| u128::from_be_bytes(interface.0))
     }
 
-    /// The number of any text, cut behind 16 bytes.
+    /// The number of any text, cut after 16 bytes.
     pub(crate) fn number_of_text(text: &str) -> u128 {
         u128::from_be_bytes(padded(text))
     }

@@ -19,7 +19,7 @@ impl Intervals {
         Self::between(number, number)
     }
 
-    /// Whether there is no number in it.
+    /// Whether it contains no number.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -86,8 +86,8 @@ impl Intervals {
         Self(left)
     }
 
-    /// The addresses of a family that get the same answer as one of them. `starts` has the lowest address of every part in which
-    /// all have the same answer; 0 is one as well.
+    /// The addresses of a family that give the same result as one of them. `starts` has the lowest address of every part in which
+    /// all have the same result; 0 is one as well.
     pub fn alike<A: PartialEq>(starts: &[u128], family: Family, number: u128, answer: impl Fn(u128) -> A) -> Self {
         let highest = u128::MAX >> (128 - u32::from(family.bits()));
         let mut starts: Vec<u128> = starts.iter().copied().filter(|start| *start <= highest).chain([0]).collect();

@@ -33,7 +33,7 @@ pub struct Arrival<'a> {
 impl<C: Code> Program<C> {
     /// Takes a packet through a hook: see [`Arrival`].
     ///
-    /// The branches come in the order of what chance decides; none has a share of zero, and the shares add up to one.
+    /// The branches come in the order of the random choices; none has a share of zero, and the shares add up to one.
     pub fn walk(&self, environment: &Environment, hook: Hook, packet: &Packet, tracking: Tracking) -> Vec<Branch> {
         self.walk_with(Arrival { environment, hook, packet, tracking }, NoTrace)
     }
@@ -48,7 +48,7 @@ impl<C: Code> Program<C> {
         branches
     }
 
-    /// The same; the branches are put behind those that are in `branches` already. Returns where sources were set apart.
+    /// The same; the branches are appended to those that are in `branches` already. Returns where sources were set apart.
     pub fn walk_into<T: Trace>(&self, arrival: Arrival<'_>, trace: T, branches: &mut Vec<Branch<T>>) -> Vec<Fork<T>> {
         let Arrival { hook, packet, tracking, .. } = arrival;
         let mut forks = Vec::new();
@@ -88,7 +88,7 @@ pub(super) fn finish_all<C: Code, T: Trace>(
     }
 }
 
-/// Branches of a packet that are followed through a hook. Each endpoint of a Service is one; but where chance decides at one rule
+/// Branches of a packet that are followed through a hook. Each endpoint of a Service is one; but with random choices at one rule
 /// after the other, their number doubles with each.
 const MAX_BRANCHES: usize = 1 << 14;
 

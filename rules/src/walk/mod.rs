@@ -1,19 +1,19 @@
 //! What a walk of a packet through rules starts from and ends with, whatever language the rules are written in.
 //!
 //! A walk looks at one hook of one machine. It starts from a [`Packet`], its [`Tracking`] and the machine's
-//! [`Environment`], and ends in [`Branch`]es: what can become of the packet, each with its exact [`Share`] of all
-//! packets. Rules that chance decides make several branches of one; the shares of all add up to one.
+//! [`Environment`], and ends in [`Branch`]es: the possible outcomes of the packet, each with its exact [`Share`] of all
+//! packets. Random rules make several branches of one; the shares of all add up to one.
 //!
-//! What lies between hooks (routing, forwarding, the next machine) is the caller's part: it takes the packet out of an
+//! What is between hooks (routing, forwarding, the next machine) is the caller's part: it takes the packet out of an
 //! accepted branch, routes it, and walks the next hook with the branch's [`Tracking`].
 //!
-//! Languages share how chains are walked: [`Program`] has the chains of all hooks, `stops` orders them, also where rules of two languages stand
+//! Languages share how chains are walked: [`Program`] has the chains of all hooks, `stops` orders them, also where rules of two languages are
 //! [`Alongside`] each other, `machine` goes from rule to rule through the chains of a hook, `walker` is the
 //! packet between rules, `translation` what rules bind to its connection, `nesting` which chains are inside of which. What a
 //! rule asks and does is each language's own.
 //!
 //! Sets of packets go through rules by one of them, the witness: `asking` has every question that conditions put to a packet, and
-//! reports it; `narrowing` keeps the packets that would answer alike, a `region` of [`Intervals`] for each [`Field`]; [`Classes`]
+//! reports it; `narrowing` keeps the packets for which all comparisons would have the same result, a `region` of [`Intervals`] for each [`Field`]; [`Classes`]
 //! goes on with the others until none is left. Of a cascade, the packets of its own endpoints are taken up in the branch that handles
 //! them differently (`fork`).
 

@@ -12,11 +12,11 @@ use super::packet::{Packet, SOURCE_PORT_CLASSES};
 use super::region::Region;
 use super::trace::{Path, Step, Then, Trace};
 
-/// The set of packets that a witness stands for, while the witness is walked. Clones share it, so all branches of a walk, and walks
+/// The set of packets that a witness represents, while the witness is walked. Clones share it, so all branches of a walk, and walks
 /// through several rule sets, narrow the same set.
 ///
 /// A number of the packet counts as the one that it started with as long as it is equal: a translated number is a constant of the
-/// rules, so answers about it do not depend on which packet of the set is walked. Where a constant happens to be equal, the set
+/// rules, so comparisons with it do not depend on which packet of the set is walked. Where a constant happens to be equal, the set
 /// becomes smaller than it must, never larger.
 #[derive(Debug, Clone)]
 pub struct Narrowing {
@@ -32,19 +32,19 @@ struct Shared {
     /// Whether the source does not come from the region, as with a process whose kernel chooses it.
     source_is_chosen: bool,
     names: Vec<Names>,
-    /// What answers differently: disjoint regions, which the present one is disjoint with.
+    /// Packets with another result: disjoint regions, which the present one is disjoint with.
     rest: Vec<Region>,
     /// The sources that are in the region, and are set apart in a branch of chance.
     apart: BTreeSet<u128>,
     sets_apart: Option<Others>,
 }
 
-/// What becomes of sources where the witness alone is asked for in a branch of chance.
+/// The outcome of sources where a random branch matches the witness alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Others {
     /// They are left for later.
     Left,
-    /// They are all set apart: each is asked for in another branch.
+    /// They are all set apart: each is matched in another branch.
     Apart,
 }
 
@@ -83,9 +83,9 @@ impl Narrowing {
         self.shared.borrow_mut().source_is_chosen = true;
     }
 
-    /// From now on, a packet of the set with this source is the witness, and sources that only a branch of chance asks for are set apart.
+    /// From now on, a packet of the set with this source is the witness, and sources that only a random branch matches are forked off.
     ///
-    /// Nothing may have been asked yet.
+    /// Nothing may have been compared yet.
     pub fn set_sources_apart(&self, witness: u128, others: Others) {
         let mut shared = self.shared.borrow_mut();
         shared.witness[Field::Source as usize] = witness;
@@ -118,8 +118,8 @@ impl Narrowing {
         self.own(field, value).is_some()
     }
 
-    /// Leaves the packets that give another answer than the witness to a question whether a field is among some numbers. Returns the
-    /// answer.
+    /// Leaves the packets for which a comparison of a field with some numbers has another result than for the witness. Returns the
+    /// result.
     pub fn ask(&self, field: Field, value: u128, among: &Intervals) -> bool {
         if let Some((field, added)) = self.own(field, value) {
             self.narrow(field, value, added, among);
@@ -207,7 +207,7 @@ impl Narrowing {
         }
     }
 
-    /// Keeps what answers as the witness does, of whose number in a field this one is, with so much added.
+    /// Keeps the packets with the result of the witness, of whose number in a field this one is, with so much added.
     fn narrow(&self, field: Field, value: u128, added: u128, among: &Intervals) {
         let mut shared = self.shared.borrow_mut();
         if added == 0 {
@@ -240,14 +240,14 @@ impl Narrowing {
         self.shared.borrow().region.clone()
     }
 
-    /// What answers differently, since the last call.
+    /// Packets with another result, since the last call.
     pub fn take_rest(&self) -> Vec<Region> {
         std::mem::take(&mut self.shared.borrow_mut().rest)
     }
 }
 
 impl Shared {
-    /// Keeps what answers as the witness does.
+    /// Keeps the packets with the result of the witness.
     fn narrow(&mut self, field: Field, among: &Intervals) {
         let numbers = &self.region[field];
         let (inside, outside) = (numbers.and(among), numbers.without(among));

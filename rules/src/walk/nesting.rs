@@ -3,7 +3,7 @@
 use super::hook::Hook;
 
 /// How deep chains may be nested, the hook's own included (`NFT_JUMP_STACK_SIZE` in `nf_tables.h`; the
-/// kernel answers EMLINK). iptables-legacy knows no limit.
+/// kernel returns EMLINK). iptables-legacy has no limit.
 pub(crate) const DEEPEST: usize = 16;
 
 /// A rule, by its position in its chain, and a chain that it leads to.

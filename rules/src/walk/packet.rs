@@ -10,14 +10,14 @@ use crate::cluster::{Family, Protocol};
 /// The classes of source ports of which the kernel replaces each by one of the same (`nf_nat_l4proto_unique_tuple`).
 pub(super) const SOURCE_PORT_CLASSES: [RangeInclusive<u16>; 3] = [0..=511, 512..=1023, 1024..=u16::MAX];
 
-/// A packet at a hook. It is no fragment, and its checksums are right.
+/// A packet at a hook. It is not a fragment, and its checksums are right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Packet {
     /// The source address.
     pub source: IpAddr,
     /// The destination address, of the same family.
     pub destination: IpAddr,
-    /// What lies behind the IP header.
+    /// What follows the IP header.
     pub transport: Transport,
     /// The interface that it came in by; none for packets of the machine itself.
     ///
@@ -71,7 +71,7 @@ pub struct BridgePorts {
     pub bridged: bool,
 }
 
-/// What lies behind the IP header.
+/// What follows the IP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Transport {
     /// TCP.

@@ -17,7 +17,7 @@ use super::walker::Walker;
 /// What a rule leads to.
 #[derive(Debug, Clone)]
 pub(crate) enum Next {
-    /// The rule behind it.
+    /// The rule after it.
     Rule,
     /// Another chain, then back.
     Jump(u32),
@@ -37,7 +37,7 @@ impl Next {
         Self::End(Box::new(outcome))
     }
 
-    /// Records it in the walker's trace, where it is not the rule behind.
+    /// Records it in the walker's trace, where it is not the next rule.
     pub(super) fn record<T: Trace>(&self, walker: &mut Walker<T>) {
         walker.trace.then(match self {
             Self::Rule => return,
@@ -70,7 +70,7 @@ pub(crate) struct Work<T> {
     pub(super) place: Option<(Cursor, Next)>,
 }
 
-/// A place in a hook at which sources were set apart: before the rule that asked.
+/// A place in a hook at which sources were set apart: before the rule that matched.
 #[derive(Debug, Clone)]
 pub struct Fork<T> {
     /// Which.

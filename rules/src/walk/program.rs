@@ -18,11 +18,11 @@ pub struct Program<C> {
     pub(crate) translates: bool,
     /// What a packet traverses at each hook, in the order of priorities.
     pub(crate) stops: [Vec<Stop>; Hook::ALL.len()],
-    /// What the rules ask and do.
+    /// The conditions and effects of the rules.
     pub(crate) code: C,
 }
 
-/// Where the rules of a chain stand, and what becomes of packets at its end. Small, as a packet passes many chains.
+/// The places of the rules of a chain, and the outcome of packets at its end. Small, as a packet passes many chains.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span {
     pub(crate) first: u32,
@@ -83,7 +83,7 @@ impl<C> Program<C> {
         self.len() == 0
     }
 
-    /// Where a rule of this program stands.
+    /// The place of a rule of this program.
     ///
     /// # Panics
     ///

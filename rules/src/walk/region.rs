@@ -44,7 +44,7 @@ impl Region {
         self.with(field, self[field].and(numbers))
     }
 
-    /// Whether there is no packet in it.
+    /// Whether it contains no packet.
     pub fn is_empty(&self) -> bool {
         self.fields.iter().any(|numbers| numbers.is_empty())
     }

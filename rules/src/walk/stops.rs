@@ -24,7 +24,7 @@ pub(crate) enum Stop {
     },
     /// A nat chain, which the first packet of a connection traverses unless an earlier one has bound a translation.
     Nat(u32),
-    /// The packet is rewritten as its connection's translation says.
+    /// The packet is rewritten as its connection's translation requires.
     Translation,
 }
 

@@ -16,7 +16,7 @@ pub struct RuleId(pub(crate) u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ChainId(pub(crate) u32);
 
-/// Where a rule stands.
+/// The place of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place<'a> {
     /// The table.
@@ -57,7 +57,7 @@ impl Step {
 /// What a rule did to a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Evaluated {
-    /// It matched and was carried out; where chance was asked, it held for this share.
+    /// It matched and was carried out; if it is random, it held for this share.
     Match(Share),
     /// Only chance kept it from matching, as it does for this share.
     PassByChance(Share),
@@ -70,7 +70,7 @@ pub enum Evaluated {
 /// Where a packet goes from a rule that it matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
-    /// To the rule behind it.
+    /// To the rule after it.
     Rule,
     /// Through another chain, and back. Where a map or chance has several, this is the one that the packet went through.
     Jump(ChainId),
@@ -89,7 +89,7 @@ pub trait Trace: Clone {
     /// A rule that matters for the packet was evaluated. `step` is only called where it is kept.
     fn step(&mut self, step: impl FnOnce() -> Step);
 
-    /// From the last such rule the packet goes elsewhere than to the one behind it.
+    /// From the last such rule the packet goes elsewhere than to the one after it.
     fn then(&mut self, then: Then);
 
     /// A number of the packet, or of its connection, is compared with others.
@@ -117,7 +117,7 @@ pub trait Trace: Clone {
         self.clone()
     }
 
-    /// Whether answers about this number of a packet are needed for others as well.
+    /// Whether comparisons with this number of a packet are needed for others as well.
     fn is_open(&self, _field: Field, _value: u128) -> bool {
         false
     }

@@ -20,7 +20,7 @@ use crate::cluster::Family;
 pub(crate) struct Destination {
     /// Kept where there is none.
     pub(crate) address: Option<IpAddr>,
-    /// Kept where there is none, or where it is among them and chance is not asked for.
+    /// Kept where there is none, or where it is among them and no random choice is requested.
     pub(crate) ports: Option<RangeInclusive<u16>>,
     pub(crate) random: bool,
 }
@@ -44,7 +44,7 @@ pub(crate) enum SourceAddress {
 }
 
 impl<T: Trace> Walker<T> {
-    /// Whether rules that translate are asked at a hook: none has bound anything yet (`nf_nat_inet_fn`).
+    /// Whether nat rules are evaluated at a hook: none has bound anything yet (`nf_nat_inet_fn`).
     pub(super) fn asks_nat(&self, hook: Hook) -> bool {
         match self.tracking() {
             Tracking::Tracked(Tracked { state: State::Established, .. }) | Tracking::Invalid | Tracking::Untracked => {
@@ -63,7 +63,7 @@ impl<T: Trace> Walker<T> {
         if hook.translates_destination() {
             tracked.connection.destination_settled = true;
         } else if self.source_nat.is_some() {
-            // What the source becomes is the caller's to say.
+            // The caller chooses the new source.
             return;
         } else {
             tracked.connection.source_settled = true;

@@ -10,9 +10,9 @@ use super::trace::Trace;
 #[derive(Debug, Clone)]
 pub(crate) struct Walker<T> {
     pub(crate) packet: Packet,
-    /// What the connection table says, once it is asked.
+    /// The result of the conntrack lookup, once it has been made.
     pub(super) found: Tracking,
-    /// Whether it was asked.
+    /// Whether the lookup has been made.
     is_found: bool,
     pub(super) source_nat: Option<SourceNat>,
     /// The mark before the present chain of a hook.
@@ -42,12 +42,12 @@ impl<T: Trace> Walker<T> {
 }
 
 impl<T> Walker<T> {
-    /// The packet has no connection before the table is asked, unless it came with one.
+    /// The packet has no connection before the lookup, unless it came with one.
     pub(super) fn forget_connection(&mut self) {
         self.is_found = !matches!(self.found, Tracking::Tracked(Tracked { attached: false, .. }));
     }
 
-    /// The connection table is asked.
+    /// Looks the connection up.
     pub(super) fn look_up(&mut self) {
         self.is_found = true;
         if let Tracking::Tracked(tracked) = &mut self.found {
@@ -55,7 +55,7 @@ impl<T> Walker<T> {
         }
     }
 
-    /// What the connection table has said so far.
+    /// The result of the conntrack lookup so far.
     pub(crate) fn tracking(&self) -> &Tracking {
         if self.is_found { &self.found } else { &Tracking::Invalid }
     }
@@ -68,7 +68,7 @@ impl<T> Walker<T> {
         }
     }
 
-    /// The table is not to be asked; a packet that came with its connection keeps it (`xt_ct_target`).
+    /// No lookup is to be made; a packet that came with its connection keeps it (`xt_ct_target`).
     pub(crate) fn exempt(&mut self) {
         if !matches!(self.tracking(), Tracking::Tracked(_)) {
             self.found = Tracking::Untracked;

@@ -68,7 +68,7 @@ fn three_hundred_copies_of_a_balancing_rule_are_one_defect() {
     assert_eq!(cascade.defects[0].kind.code(), "repeated");
     assert_eq!(cascade.assessment(), Assessment::Defective);
     assert_eq!(frame(&text), Vec::<String>::new());
-    let expected = "service default/web:http: endpoint 10.244.1.10:8080 is there 300 times instead of once";
+    let expected = "service default/web:http: endpoint 10.244.1.10:8080 appears 300 times; expected once";
     assert_eq!(differences(THREE, &text), [expected]);
 }
 
@@ -85,7 +85,7 @@ fn a_numgen_that_is_there_twice_is_one_defect() {
 #[case::of_services(
     "-A KUBE-SERVICES -d 10.96.0.10/32",
     "chain KUBE-SERVICES of nat has the same rule 300 times, first as rule ",
-    "service default/web:http: the frontend 10.96.0.10:80/tcp is there 300 times instead of once"
+    "service default/web:http: the frontend 10.96.0.10:80/tcp appears 300 times; expected once"
 )]
 #[case::of_a_firewall(
     "-A KUBE-FIREWALL ! -s 127.0.0.0/8",
@@ -107,7 +107,7 @@ fn copies_of_any_rule_are_one_defect(#[case] part: &str, #[case] said: &str, #[c
     let (found, differences) = (frame(&text), differences(THREE, &text));
     assert!(found.len() == 1 && found[0].starts_with(said), "{found:?}");
     assert!(differences.len() == 1 && differences[0].starts_with(different), "{differences:?}");
-    assert!(differences[0].contains(" is there 300 times instead of once"), "{differences:?}");
+    assert!(differences[0].contains(" appears 300 times; expected once"), "{differences:?}");
 }
 
 #[rstest]

@@ -29,7 +29,7 @@ pub struct Document<'a> {
     /// How many things all cascades leave unknown.
     unknown: usize,
     /// What is wrong with the rules as a whole.
-    frame_defects: Vec<FrameDefect>,
+    structure_defects: Vec<FrameDefect>,
     /// The cascades, in the order of the rules.
     cascades: Vec<Cascade<'a>>,
 }
@@ -42,7 +42,7 @@ impl<'a> Document<'a> {
             notes: &report.notes,
             defects: report.defects(),
             unknown: report.unknown(),
-            frame_defects: report.frame_defects.iter().map(FrameDefect::of).collect(),
+            structure_defects: report.frame_defects.iter().map(FrameDefect::of).collect(),
             cascades: cascades.collect(),
         }
     }
@@ -86,20 +86,20 @@ struct Cascade<'a> {
     /// The rules that take connections, in their order.
     steps: Vec<Step<'a>>,
     /// The share that gets no endpoint; `null` if that is unknown.
-    left: Option<Share>,
-    /// Its outcome, in the order of rules.
-    fallen: Vec<Fallen<'a>>,
+    lost_share: Option<Share>,
+    /// The parts of it by their outcome, in the order of rules.
+    without_endpoint: Vec<Fallen<'a>>,
     /// Connections that are handled differently from those that the shares are of: kube-proxy's own rules have none.
     cases: Vec<Case<'a>>,
     /// `even`, `defective`, or `unknown` where nothing is wrong but the rules do not show all.
-    verdict: &'static str,
+    assessment: &'static str,
     /// Why the written chances are even, or that they are not.
     sentence: String,
     /// The defects.
     defects: Vec<Defect>,
-    /// What these rules do not say.
+    /// Unknown parts.
     unknown: Vec<Unknown<'a>>,
-    /// What came of real packets, if any were sent.
+    /// Results of sampling, if any packets were sent.
     sample: Option<Sample<'a>>,
 }
 
@@ -115,11 +115,11 @@ impl<'a> Cascade<'a> {
             even: Share::of(own.even()),
             largest_deviation: own.steps.iter().all(|step| own.is_known(step)).then(|| own.largest_deviation()),
             steps: own.steps.iter().map(|step| Step::of(own, step)).collect(),
-            left: (!own.fallen.iter().any(|fallen| matches!(fallen.fate, cascade::Fate::Unknown(_))))
+            lost_share: (!own.fallen.iter().any(|fallen| matches!(fallen.fate, cascade::Fate::Unknown(_))))
                 .then(|| Share::of(own.left)),
-            fallen: own.fallen.iter().map(Fallen::of).collect(),
+            without_endpoint: own.fallen.iter().map(Fallen::of).collect(),
             cases: own.cases.iter().map(Case::of).collect(),
-            verdict: own.assessment().code(),
+            assessment: own.assessment().code(),
             sentence: own.sentence(),
             defects: own.defects.iter().map(Defect::of).collect(),
             unknown: own.unknown.iter().map(Unknown::of).collect(),

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::step::Share;
 use crate::cascade::sample;
 
-/// What came of real packets.
+/// Results of sampling.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Sample<'a> {
@@ -16,16 +16,16 @@ pub(super) struct Sample<'a> {
     to: std::net::SocketAddr,
     /// How many flows were sent.
     sent: u64,
-    /// How many of them had to be sent again, because the kernel had dropped them by itself.
-    repeated: u64,
+    /// How many of them had to be resent, because the kernel had dropped them by itself.
+    resent: u64,
     /// The flows that arrived, by endpoint.
     arrivals: Vec<Arrival<'a>>,
     /// The probability that right shares look at least this wrong; `null` if nothing arrived.
     p_value: Option<f64>,
     /// How often the test fails although shares are right.
     false_alarm_rate: Option<f64>,
-    /// What was shown, in words.
-    shown: &'a [String],
+    /// What was measured, in words.
+    measured: &'a [String],
     /// What is wrong, in words; nothing if all is as the rules have it.
     faults: &'a [String],
 }
@@ -44,11 +44,11 @@ impl<'a> Sample<'a> {
             from: &sample.from,
             to: sample.to,
             sent: sample.sent,
-            repeated: sample.repeated,
+            resent: sample.resent,
             arrivals: arrivals.collect(),
             p_value: sample.fit.as_ref().map(|fit| fit.p_value),
             false_alarm_rate: sample.fit.as_ref().map(|fit| fit.rate.get()),
-            shown: &sample.shown,
+            measured: &sample.shown,
             faults: &sample.faults,
         }
     }

@@ -13,7 +13,7 @@ pub(super) struct Step<'a> {
     endpoint: &'a str,
     /// The endpoint's own chain, if it has one.
     chain: Option<&'a str>,
-    /// What it takes of what comes to it.
+    /// Share of the connections that reach the rule.
     chance: Chance,
     /// What it takes of all; `null` if these rules do not say, as are the other shares.
     share: Option<Share>,

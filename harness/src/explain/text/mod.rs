@@ -79,7 +79,7 @@ fn paths(page: &mut Page, paths: &[Path], chosen: usize) {
             (_, true) => page.paint(MARKED, "  < explained below"),
             (_, false) => page.paint(FAINT, format!("  --path {}", position + 1)),
         };
-        let style = if path.verdict == OutcomeKind::Delivered { GOOD } else { BAD };
+        let style = if path.outcome_kind == OutcomeKind::Delivered { GOOD } else { BAD };
         let outcome = page.paint(style, &path.outcome);
         page.labelled(0, format!("{label}{:>width$}  ", path.share.text), format!("{outcome}{hint}"));
     }
@@ -119,7 +119,7 @@ fn directions(page: &mut Page, path: &Path) {
     page.line(0, page.paint(STRONG, heading));
     visits(page, &path.original, 1);
     if !path.reply.is_empty() {
-        let is_rejected = path.verdict == OutcomeKind::Rejected;
+        let is_rejected = path.outcome_kind == OutcomeKind::Rejected;
         let heading = if is_rejected { "reply direction (the rejection)" } else { "reply direction" };
         page.gap();
         page.line(0, page.paint(STRONG, heading));

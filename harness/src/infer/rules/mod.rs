@@ -104,11 +104,11 @@ fn installed(
     made_up: &BTreeSet<IpAddr>,
     path: &Path,
 ) -> (Vec<String>, Vec<Lacking>) {
-    let (mut changes, mut lacking, mut left_out_rules) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut changes, mut lacking, mut ignored_rules) = (Vec::new(), Vec::new(), Vec::new());
     for dump in dumps {
         let origin = Span::start_of(path);
         for (family, rules) in
-            install::rules(dump, &scenario.cluster, made_up, (&mut changes, &mut lacking, &mut left_out_rules))
+            install::rules(dump, &scenario.cluster, made_up, (&mut changes, &mut lacking, &mut ignored_rules))
         {
             let left_out = rules.nftables().and_then(|parsed| Note::of_left_out_tables(parsed, origin.clone()));
             let of_all =
@@ -126,7 +126,7 @@ fn installed(
             });
         }
     }
-    scenario.left_out_rules.append(&mut left_out_rules);
+    scenario.ignored_rules.append(&mut ignored_rules);
     (changes, lacking)
 }
 

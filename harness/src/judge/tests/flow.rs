@@ -143,7 +143,7 @@ fn flows_that_are_as_expected(#[case] expectation: Expectation, #[case] observat
 )]
 #[case::doubled_though_nothing_was_expected(
     Expectation::default(),
-    seen(ObservedOutcome::Doubled(vec![delivery(CLIENT, POD), delivery(NODE, POD)]), None),
+    seen(ObservedOutcome::Duplicated(vec![delivery(CLIENT, POD), delivery(NODE, POD)]), None),
     "flows: expected one delivery, observed delivered to pod/nginx-2 at 10.244.2.2:80 from 10.244.1.3:37328, delivered to pod/nginx-2 at 10.244.2.2:80 from 172.18.0.2:37328: a flow must be delivered exactly once"
 )]
 #[case::rejected_and_delivered(

@@ -52,9 +52,9 @@ fn tallies_that_are_as_expected(#[case] expectation: Expectation, #[case] tally:
     Tally { sent: 12, lost: 2, ..counted(&[(1, 10)]) },
     "flows: expected all 12 flows delivered, observed 2 flows not delivered: no flow may be lost"
 )]
-#[case::doubled(
+#[case::duplicated(
     Expectation::default(),
-    Tally { sent: 11, doubled: 1, ..counted(&[(1, 10)]) },
+    Tally { sent: 11, duplicated: 1, ..counted(&[(1, 10)]) },
     "flows: expected all 11 flows delivered once, observed 1 flow delivered more than once: a flow must be delivered exactly once"
 )]
 #[case::unattributed(

@@ -65,7 +65,7 @@ const RESTART: &str = "tests: [{name: t, steps: [{restart: proxy}, {probe: {from
     "",
     "the scenario is for kube-proxy 1.30 or later, and the program is 1.29.4"
 )]
-#[case::mode("mode: nftables", "", "", "kube-proxy 1.29.4 has no nftables mode that is modelled")]
+#[case::mode("mode: nftables", "", "", "svclab does not model nftables mode for kube-proxy 1.29.4")]
 #[case::own_rules("", "", "INSTEAD", "the rules of node a are the scenario's own (`install: instead`)")]
 #[case::own_chain(
     "",

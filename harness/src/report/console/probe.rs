@@ -75,7 +75,7 @@ fn failed(page: &mut Page, probe: &ProbeReport) {
     if let Observation::Flow(flow) = &probe.observation {
         path::failed(page, &flow.path);
     }
-    if let Some(command) = &probe.look {
+    if let Some(command) = &probe.explain_command {
         page.gap();
         page.command(8, "see also  ", command);
     }

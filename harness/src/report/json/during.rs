@@ -27,9 +27,9 @@ pub(super) struct During<'a> {
     rejected: Flows,
     /// The flows that started after the change and were delivered to an address that is not an endpoint any more, answered or not; `null` if
     /// the destination is not a Service's.
-    gone: Option<Flows>,
-    /// How flows followed the change; `null` if the same is promised of them before and after it.
-    follows: Option<Follows>,
+    stale: Option<Flows>,
+    /// How flows followed the change; `null` if the promise for them does not change.
+    followed: Option<Follows>,
     /// The longest pause between two flows, in seconds.
     longest_pause: f64,
     /// The parts of equal length, from the first flow's time on, that the time is divided into for `timeline`.
@@ -64,7 +64,7 @@ struct Follows {
 struct Row<'a> {
     /// The endpoint (`pod/web:8080`), or `rejected`, or `lost`.
     name: &'a str,
-    /// `answered`; `gone` if they started after the change and an address answered that is not an endpoint any more; `rejected`; or `lost`.
+    /// `answered`; `stale` if they started after the change and an address answered that is not an endpoint any more; `rejected`; or `lost`.
     fate: &'static str,
     /// The number of flows that started in each part of the time.
     counts: &'a [u32],
@@ -81,8 +81,8 @@ impl<'a> From<&'a StreamObservation> for During<'a> {
             answered: seen.answered,
             lost: seen.lost.into(),
             rejected: seen.rejected.into(),
-            gone: seen.gone.map(Flows::from),
-            follows: seen.follows.map(|Following { first, last_before }| Follows { first, last_before }),
+            stale: seen.stale.map(Flows::from),
+            followed: seen.follows.map(|Following { first, last_before }| Follows { first, last_before }),
             longest_pause: seen.longest_pause.as_secs_f64(),
             timeline_parts: seen.timeline.first().map_or(0, |row| row.counts.len()),
             timeline: seen.timeline.iter().map(Row::from).collect(),

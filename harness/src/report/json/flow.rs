@@ -18,9 +18,9 @@ pub(super) struct Flow<'a> {
     source: SocketAddr,
     /// The destination as sent.
     destination: SocketAddr,
-    /// `delivered`, `doubled`, `rejected` or `dropped`.
+    /// `delivered`, `duplicated`, `rejected` or `dropped`.
     outcome: &'static str,
-    /// The deliveries: one, or several if the packet was doubled.
+    /// The deliveries: one, or several if the packet was duplicated.
     deliveries: Vec<Place<'a>>,
     /// The place that captured a dropped packet last: `node/worker`, `underlay`.
     dropped_at: Option<&'a str>,
@@ -69,7 +69,7 @@ impl<'a> From<&'a FlowObservation> for Flow<'a> {
     fn from(flow: &'a FlowObservation) -> Self {
         let (outcome, deliveries, rejection): (_, &[Delivery], _) = match &flow.outcome {
             ObservedOutcome::Delivered(delivery) => ("delivered", std::slice::from_ref(delivery), None),
-            ObservedOutcome::Doubled(deliveries) => ("doubled", deliveries, None),
+            ObservedOutcome::Duplicated(deliveries) => ("duplicated", deliveries, None),
             ObservedOutcome::Rejected(rejection) => ("rejected", &[], Some(rejection)),
             ObservedOutcome::Dropped { .. } => ("dropped", &[], None),
         };

@@ -26,7 +26,7 @@ pub(super) struct Probe<'a> {
     /// The duration.
     seconds: f64,
     /// The expectation in words, by field: `outcome`, `source`, `reply`, `balance`, `affinity`; of flows during a change `lost`, `rejected`,
-    /// `gone`, `followedWithin`.
+    /// `stale`, `followedWithin`.
     expected: BTreeMap<&'static str, &'a str>,
     /// The observation, in words.
     observed: String,
@@ -39,7 +39,7 @@ pub(super) struct Probe<'a> {
     /// The differences between expectation and observation.
     differences: Vec<Part<'a>>,
     /// What was measured, in words.
-    shown: &'a [String],
+    measured: &'a [String],
     /// The test of the endpoints' shares.
     balance: Option<Fit<'a>>,
     /// The three sources on a failed probe.
@@ -47,7 +47,7 @@ pub(super) struct Probe<'a> {
     /// The rules that decided on a failed probe.
     rules: Vec<Rules<'a>>,
     /// The command that explains a failed probe rule by rule.
-    look: Option<&'a str>,
+    explain_command: Option<&'a str>,
 }
 
 impl<'a> From<&'a ProbeReport> for Probe<'a> {
@@ -69,11 +69,11 @@ impl<'a> From<&'a ProbeReport> for Probe<'a> {
             tally,
             during,
             differences: report.judgment.differences.iter().map(Part::from).collect(),
-            shown: &report.judgment.shown,
+            measured: &report.judgment.shown,
             balance: report.judgment.balance.as_ref().map(Fit::from),
             diagnosis: report.diagnosis.as_ref().map(Sources::from),
             rules: report.rules.iter().map(|rules| Rules { place: &rules.place, lines: &rules.lines }).collect(),
-            look: report.look.as_deref(),
+            explain_command: report.explain_command.as_deref(),
         }
     }
 }
@@ -81,7 +81,7 @@ impl<'a> From<&'a ProbeReport> for Probe<'a> {
 /// A difference between expectation and observation.
 #[derive(Serialize, JsonSchema)]
 struct Part<'a> {
-    /// The field: `outcome`, `flows`, `source`, `reply`, `balance` or `affinity`; of flows during a change `lost`, `rejected`, `gone` or
+    /// The field: `outcome`, `flows`, `source`, `reply`, `balance` or `affinity`; of flows during a change `lost`, `rejected`, `stale` or
     /// `followedWithin`.
     field: &'static str,
     /// The expectation, in words.

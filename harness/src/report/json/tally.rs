@@ -20,11 +20,11 @@ pub(super) struct Sums<'a> {
     /// The number of flows that were not delivered.
     lost: u64,
     /// The number of flows delivered more than once.
-    doubled: u64,
+    duplicated: u64,
     /// The number of deliveries without a known flow.
     unattributed: u64,
-    /// The number of flows sent again after a loss inside the kernel.
-    repeated: u64,
+    /// The number of flows resent after a loss inside the kernel.
+    resent: u64,
     /// The numbers of flows by the destination that received them.
     delivered: &'a BTreeMap<SocketAddr, u64>,
     /// The numbers of flows by the source that receivers saw.
@@ -35,11 +35,11 @@ pub(super) struct Sums<'a> {
 
 impl<'a> From<&'a Tally> for Sums<'a> {
     fn from(tally: &'a Tally) -> Self {
-        let Tally { sent, sender, lost, doubled, unattributed, repeated, delivered, sources, .. } = tally;
-        let (sent, sender, lost, doubled) = (*sent, *sender, *lost, *doubled);
-        let (unattributed, repeated) = (*unattributed, *repeated);
+        let Tally { sent, sender, lost, duplicated, unattributed, resent, delivered, sources, .. } = tally;
+        let (sent, sender, lost, duplicated) = (*sent, *sender, *lost, *duplicated);
+        let (unattributed, resent) = (*unattributed, *resent);
         let translated = tally.translated.as_deref().map(Translations::by_destination);
-        Self { sent, sender, lost, doubled, unattributed, repeated, delivered, sources, translated }
+        Self { sent, sender, lost, duplicated, unattributed, resent, delivered, sources, translated }
     }
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Fit<'a> {
     /// The number of flows.
     flows: u64,
     /// Whether the shares are as expected.
-    held: bool,
+    passed: bool,
     /// The probability that correct shares deviate at least as much.
     p_value: f64,
     /// The rate at which the test fails on correct shares, at most.
@@ -89,7 +89,7 @@ impl<'a> From<&'a Shares> for Fit<'a> {
         });
         Self {
             flows: fit.flows,
-            held: fit.held,
+            passed: fit.held,
             p_value: rounded(fit.p_value),
             false_alarm_rate: fit.rate.get(),
             endpoints: endpoints.collect(),

@@ -71,12 +71,12 @@ fn check(check: &Check) -> String {
     html += &check.diagnosis.as_ref().map(sources).unwrap_or_default();
     html += &check.balance.as_ref().map(chart::render).unwrap_or_default();
     html += &check.during.as_ref().map(timeline::render).unwrap_or_default();
-    html.extend(check.shown.iter().map(|line| format!("<p class=\"soft\">{}</p>\n", markup(line))));
+    html.extend(check.measured.iter().map(|line| format!("<p class=\"soft\">{}</p>\n", markup(line))));
     if is_bad {
         html += &path(check.flow.as_ref(), &check.rules);
     }
-    if let Some(look) = &check.look {
-        html += &format!("<h4>See also</h4>\n<pre tabindex=\"0\">{}</pre>\n", markup(look));
+    if let Some(command) = &check.explain_command {
+        html += &format!("<h4>See also</h4>\n<pre tabindex=\"0\">{}</pre>\n", markup(command));
     }
     html + "</div>\n"
 }

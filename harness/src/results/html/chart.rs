@@ -15,7 +15,7 @@ pub(super) fn render(balance: &Balance) -> String {
     let rows: String = all.iter().take(MAX).map(|endpoint| row(endpoint, balance.flows, most)).collect();
     let more = all.len().checked_sub(MAX).filter(|more| *more > 0);
     let more = more.map(|more| format!("<p class=\"soft\">and {more} more endpoints</p>\n")).unwrap_or_default();
-    let result = if balance.held { "as expected" } else { "not as expected" };
+    let result = if balance.passed { "as expected" } else { "not as expected" };
     format!(
         "<h4>Shares of {} flows: {result}, p = {:.3e}</h4>\n<div class=\"scroll\" tabindex=\"0\" role=\"group\" \
          aria-label=\"Shares of endpoints\"><table>\n<tr><th scope=\"col\">endpoint</th><th scope=\"col\">flows</th>\

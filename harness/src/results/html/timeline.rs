@@ -29,7 +29,7 @@ pub(super) fn render(during: &During) -> String {
         draw_row(&mut canvas, row, (&time, parts, most), 24.0 + index as f64 * ROW);
     }
     mark(&mut canvas, (time.at(0.0), bottom), "change", "change");
-    if let Some(first) = during.follows.as_ref().and_then(|follows| follows.first) {
+    if let Some(first) = during.followed.as_ref().and_then(|follows| follows.first) {
         mark(&mut canvas, (time.at(first), bottom + 14.0), "follows", &format!("followed after {}", seconds(first)));
     }
     let text = |x, words: &str, canvas: &mut Canvas| canvas.text(Text { x, y: bottom + 32.0, class: "small" }, words);
@@ -58,7 +58,7 @@ impl Time {
 fn draw_row(canvas: &mut Canvas, row: &TimelineRow, (time, parts, most): (&Time, usize, u32), y: f64) {
     let class = match row.fate.as_str() {
         "answered" => "answered",
-        "gone" => "gone",
+        "stale" => "stale",
         _ => "failed",
     };
     let shown: String = if width_of(&row.name, SIZE) > LONGEST_NAME {

@@ -53,7 +53,7 @@ impl Session<'_, '_> {
                 judgment,
                 diagnosis: None,
                 rules: Vec::new(),
-                look: None,
+                explain_command: None,
                 duration: begin.elapsed(),
             });
         }

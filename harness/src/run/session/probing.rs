@@ -25,7 +25,7 @@ impl<'scenario> Session<'_, 'scenario> {
         let begin = Instant::now();
         let (observation, context, judgment) = self.send_and_judge(probe, expectation)?;
         // What is explained opens a connection.
-        let look = (!judgment.held && probe.tcp_flags.is_none()).then(|| self.look_further(probe));
+        let explain_command = (!judgment.held && probe.tcp_flags.is_none()).then(|| self.look_further(probe));
         if !judgment.held {
             self.failed.push(Failed { probe, position: self.probed, applied: self.applied });
         }
@@ -38,7 +38,7 @@ impl<'scenario> Session<'_, 'scenario> {
             judgment,
             diagnosis: None,
             rules: Vec::new(),
-            look,
+            explain_command,
             duration: begin.elapsed(),
         })
     }

@@ -45,7 +45,7 @@ pub struct DuringExpectation {
     /// Flows that are rejected.
     pub rejected: Option<Bounds>,
     /// Flows that start after the change and are delivered to an address that is not an endpoint any more.
-    pub gone: Option<Bounds>,
+    pub stale: Option<Bounds>,
     /// The time after the change within which the first flow starts that follows it.
     pub followed_within: Option<Duration>,
 }

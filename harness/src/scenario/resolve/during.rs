@@ -108,17 +108,17 @@ pub(crate) fn expectation(
     for field in RawExpect::OF_PROBE {
         if at.has(field) && !RawExpect::OF_DURING.contains(&field) {
             let message = format!("`{field}` cannot be used with `during`");
-            findings.wrong(at.field(field).key(), message, "Use `lost`, `rejected`, `gone` and `followedWithin`.");
+            findings.wrong(at.field(field).key(), message, "Use `lost`, `rejected`, `stale` and `followedWithin`.");
         }
     }
     if !RawExpect::OF_DURING.iter().any(|field| at.has(field)) {
-        let help = "Add at least one of `lost`, `rejected`, `gone` and `followedWithin`, or omit `expect`.";
+        let help = "Add at least one of `lost`, `rejected`, `stale` and `followedWithin`, or omit `expect`.";
         findings.missing(at, "`expect` has nothing that applies to flows during a change", help);
     }
-    if raw.gone.is_some() && !has_services {
+    if raw.stale.is_some() && !has_services {
         let message =
-            "`gone` counts flows to endpoints of a Service, and a probe here has no Service as its destination";
-        findings.wrong(at.field("gone").key(), message, "Send to an address of a Service, or omit `gone`.");
+            "`stale` counts flows to endpoints of a Service, and a probe here has no Service as its destination";
+        findings.wrong(at.field("stale").key(), message, "Send to an address of a Service, or omit `stale`.");
     }
     let rejected = match &raw.rejected {
         Some(RawRejected::Flows(flows)) => Some(flows),
@@ -130,10 +130,10 @@ pub(crate) fn expectation(
         None => None,
     };
     let mut bounds = |raw: Option<&RawBounds>, field: &str| raw.map(|raw| bounds(raw, at.field(field), findings));
-    let [lost, rejected, gone] = [(raw.lost.as_ref(), "lost"), (rejected, "rejected"), (raw.gone.as_ref(), "gone")]
+    let [lost, rejected, stale] = [(raw.lost.as_ref(), "lost"), (rejected, "rejected"), (raw.stale.as_ref(), "stale")]
         .map(|(raw, field)| bounds(raw, field));
     let within = |raw: &RawTime| within(raw, AFTER.1, at.field("followedWithin"), findings);
-    DuringExpectation { lost, rejected, gone, followed_within: raw.followed_within.as_ref().and_then(within) }
+    DuringExpectation { lost, rejected, stale, followed_within: raw.followed_within.as_ref().and_then(within) }
 }
 
 fn bounds(raw: &RawBounds, at: At<'_>, findings: &mut Findings) -> Bounds {

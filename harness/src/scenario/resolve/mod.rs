@@ -128,7 +128,7 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> (Scenario, 
         rules,
         tests,
         notes: findings.notes.clone(),
-        left_out_rules: Vec::new(),
+        ignored_rules: Vec::new(),
     };
     checks::nftables(&scenario, at.field("cluster").field("proxy").field("mode"), findings);
     (scenario, extra)

@@ -198,7 +198,7 @@ pub(crate) struct RawExpect {
     pub(crate) lost: Option<RawBounds>,
     /// With `during`: how many flows that start after the change are delivered to an address that is not an endpoint any more, exactly or
     /// within bounds.
-    pub(crate) gone: Option<RawBounds>,
+    pub(crate) stale: Option<RawBounds>,
     /// With `during`: the first flow that follows the change starts within this time after it, as `500ms` or `2s`.
     #[serde(rename = "followedWithin")]
     #[schemars(with = "Option<String>", regex(pattern = r"^[0-9]+(ms|s)$"))]
@@ -210,7 +210,7 @@ impl RawExpect {
     pub(crate) const OF_PROBE: [&str; 8] =
         ["delivered", "rejected", "dropped", "fails", "source", "reply", "balance", "affinity"];
     /// What may be expected of the flows during a change.
-    pub(crate) const OF_DURING: [&str; 4] = ["lost", "rejected", "gone", "followedWithin"];
+    pub(crate) const OF_DURING: [&str; 4] = ["lost", "rejected", "stale", "followedWithin"];
 }
 
 /// How a probe is rejected.

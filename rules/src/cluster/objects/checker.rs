@@ -177,7 +177,7 @@ impl Checker {
             let count = families.len();
             let message =
                 if count > 2 { format!("{count} entries") } else { "two entries of the same family".to_owned() };
-            self.reject(path, message, "At most one IPv4 and one IPv6 entry can stand here.");
+            self.reject(path, message, "Give at most one IPv4 and one IPv6 entry.");
         }
     }
 }

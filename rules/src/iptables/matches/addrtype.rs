@@ -183,7 +183,7 @@ impl AddressTypes {
             };
             walker.is_alike(field, is_of, || edges(environment));
             match is_of(address) {
-                None => return Held::Unknown("`addrtype` asks for routes that are not modelled".into()),
+                None => return Held::Unknown("`addrtype` matches routes that are not modelled".into()),
                 Some(holds) if holds == negated => return Held::No,
                 Some(_) => {}
             }

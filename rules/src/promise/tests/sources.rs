@@ -1,4 +1,4 @@
-//! What endpoints see of clients, and clients of answers.
+//! What endpoints see of clients, and clients of replies.
 
 use rstest::rstest;
 

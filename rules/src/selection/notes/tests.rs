@@ -129,7 +129,7 @@ fn an_ip_mode_means_nothing_to_old_releases() {
     &["EndpointSlice default/s does not use 10.0.0.9: it is terminating, and serves at most where no endpoint is ready"]
 )]
 #[case::second_address("web", "IPv4", "{name: http, port: 80}", "{addresses: [10.0.0.9, 10.0.0.10]}", &[
-    "EndpointSlice default/s does not lead to 10.0.0.10: only the first address of an endpoint counts",
+    "EndpointSlice default/s does not use 10.0.0.10: only the first address of an endpoint counts",
 ])]
 #[case::sound("web", "IPv4", "{name: http, port: 80}", "{addresses: [10.0.0.9]}", &[])]
 fn what_a_slice_does_not_do(

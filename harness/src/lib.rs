@@ -55,6 +55,8 @@ pub mod text;
 mod topology;
 mod trace;
 pub mod verify;
+#[doc(hidden)]
+pub mod vm;
 mod wire;
 #[doc(hidden)]
 pub mod worker;

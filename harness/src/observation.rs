@@ -12,7 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use svclab_rules::cluster::Protocol;
 
 use crate::stats::{Contingency, Independence};
@@ -95,7 +95,7 @@ pub struct Sighting {
 }
 
 /// A frame as it was at an interface.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capture {
     /// Where: `node/worker`, `underlay`.
     pub place: String,
@@ -106,9 +106,18 @@ pub struct Capture {
     /// When, since 1970.
     pub time: Duration,
     /// The test and the probe that were running.
+    #[serde(serialize_with = "comment", deserialize_with = "read_comment")]
     pub comment: Option<Arc<str>>,
     /// The whole frame, from its Ethernet header on; cut at 2,048 bytes.
     pub frame: Vec<u8>,
+}
+
+fn comment<S: Serializer>(comment: &Option<Arc<str>>, serializer: S) -> Result<S::Ok, S::Error> {
+    comment.as_deref().serialize(serializer)
+}
+
+fn read_comment<'d, D: Deserializer<'d>>(deserializer: D) -> Result<Option<Arc<str>>, D::Error> {
+    Ok(Option::<String>::deserialize(deserializer)?.map(Arc::from))
 }
 
 /// The direction of a packet at an interface.

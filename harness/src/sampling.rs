@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -20,7 +19,7 @@ use crate::run::{RunError, guarded};
 use crate::scenario::{Destination, Flows, MAX_FLOWS, Place, Probe, Scenario, Span, Vantage};
 use crate::stats::{Goal, most_flows};
 use crate::topology;
-use crate::worker::{self, Kind, Slot, Texts, WorkerError};
+use crate::worker::{self, Home, Kind, Slot, Texts, WorkerError};
 
 /// How a cascade is sampled.
 #[derive(Debug, Clone)]
@@ -31,9 +30,9 @@ pub struct Options {
     pub backend: Backend,
     /// The bias to find, its power, and how often all samples together may fail although all is right.
     pub goal: Goal,
-    /// The program whose process the lab is in: svclab, which [`serve`]s with the arguments [`WORKER`](crate::worker::WORKER) and
+    /// Where the worker is that has the lab: a machine with a kernel, or a process of svclab, which [`serve`]s with the arguments [`WORKER`](crate::worker::WORKER) and
     /// `sample`. It reads the texts in [`Scenario::inputs`] again. `None` for a thread of this process.
-    pub worker: Option<PathBuf>,
+    pub worker: Option<Home>,
     /// Progress counter shared by all labs.
     pub progress: Arc<Progress>,
 }

@@ -9,16 +9,17 @@ use super::Exit;
 use super::console::Console;
 use super::failure::Failure;
 use super::inputs::{Input, InputArgs, input};
-use super::labs::{BackendArgs, own_program, prepare, trouble};
+use super::kernels::{KernelArgs, environment, goal};
+use super::labs::{BackendArgs, trouble};
 use super::numbers::index;
 use super::progress::Bars;
 use super::rules::{impossible, node};
-use svclab::Goal;
 use svclab::cascade::{self, Report, console, json, svg};
 use svclab::evidence::Evidence;
 use svclab::input::MAX_FLOWS;
 use svclab::sampling;
 use svclab::scenario::{self, Flows, Tests, no_such_step};
+use svclab::worker::{Home, Kind};
 
 /// Compute the exact share of new connections that each endpoint of a Service gets, and find defects.
 ///
@@ -45,6 +46,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N|auto", value_parser = flows)]
     sample: Option<Flows>,
     #[command(flatten)]
+    kernels: KernelArgs,
+    #[command(flatten)]
     backend: BackendArgs,
     /// The output format.
     #[arg(long, value_enum, default_value = "text")]
@@ -64,8 +67,8 @@ enum Format {
 /// Runs the command.
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     match report(args, console) {
-        Ok(report) => {
-            if let Err(exit) = show(&report, args, console) {
+        Ok((report, home)) => {
+            if let Err(exit) = show(&report, home.as_ref(), args, console) {
                 return exit;
             }
             if report.is_even() && report.samples_held() { Exit::Held } else { Exit::Failed }
@@ -74,10 +77,10 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     }
 }
 
-fn show(report: &Report, args: &Args, console: &Console) -> Result<(), Exit> {
+fn show(report: &Report, home: Option<&Home>, args: &Args, console: &Console) -> Result<(), Exit> {
     match args.format {
         Format::Text => console.text(console::render(report, console.settings())),
-        Format::Json => console.json("cascade", args.backend.into(), json::document(report))?,
+        Format::Json => console.json("cascade", &environment(home, args.backend.into()), json::document(report))?,
         Format::Svg => console.text(svg::render(report)),
     }
     Ok(())
@@ -92,14 +95,15 @@ fn flows(text: &str) -> Result<Flows, String> {
     }
 }
 
-fn report(args: &Args, console: &Console) -> Result<Report, Failure> {
+/// The report, and where its samples were taken.
+fn report(args: &Args, console: &Console) -> Result<(Report, Option<Home>), Failure> {
     match input(&args.path)? {
         (file, Input::Scenario(text)) => of_scenario(args, &text, &file, console),
         (_, Input::Objects(_)) => {
             let help = "Generate their rules with `svclab rules FILE`, and pipe them to `svclab cascade -`.";
             Err(Failure::new("these are Kubernetes objects, not rules", help))
         }
-        (file, Input::Evidence(evidence)) => infer(args, &evidence, &file),
+        (file, Input::Evidence(evidence)) => infer(args, &evidence, &file).map(|report| (report, None)),
     }
 }
 
@@ -123,7 +127,7 @@ fn infer(args: &Args, evidence: &Evidence, file: &Path) -> Result<Report, Failur
     chosen(cascade::input::read(evidence, file)?, args)
 }
 
-fn of_scenario(args: &Args, text: &str, file: &Path, console: &Console) -> Result<Report, Failure> {
+fn of_scenario(args: &Args, text: &str, file: &Path, console: &Console) -> Result<(Report, Option<Home>), Failure> {
     let scenario = scenario::parse_with(text, file, &args.inputs.reach().reader(file), Tests::Optional)?;
     let states = scenario.states().count();
     let state = scenario.states().nth(args.step).ok_or_else(|| {
@@ -137,19 +141,19 @@ fn of_scenario(args: &Args, text: &str, file: &Path, console: &Console) -> Resul
         return Err(Failure::new(message, "Choose another `--node` or `--step`, or give a service endpoints."));
     }
     let mut report = chosen(report, args)?;
-    let Some(flows) = args.sample else { return Ok(report) };
-    prepare(console)?;
+    let Some(flows) = args.sample else { return Ok((report, None)) };
+    let home = args.kernels.home(Kind::Sample, args.backend.into(), console)?;
     let progress = Arc::default();
     let bars = Bars::new(None, &progress, console);
     let options = sampling::Options {
         flows,
         backend: args.backend.into(),
-        goal: Goal::default(),
-        worker: Some(own_program()),
+        goal: goal(&home),
+        worker: Some(home.clone()),
         progress,
     };
     let sampled = sampling::sample(&scenario, state, node, &mut report, &options);
     drop(bars);
     sampled.map_err(|failed| trouble(&failed, console))?;
-    Ok(report)
+    Ok((report, Some(home)))
 }

@@ -10,6 +10,7 @@ use super::labs::Format;
 use super::{Exit, Read, diagnostics, read, warn};
 use svclab::Backend;
 use svclab::Goal;
+use svclab::environment::Environment;
 use svclab::input::Diagnostics;
 use svclab::input::{IGNORED, read_file};
 use svclab::run::balance_errors;
@@ -111,5 +112,5 @@ fn print_json(results: &[Read], console: &Console) -> Result<(), Exit> {
         Err(diagnostics) => json!({ "file": path_text(file), "errors": diagnostics.errors, "notes": [] }),
     });
     let document = serde_json::Value::Array(files.collect());
-    console.json("check", Backend::System, &document)
+    console.json("check", &Environment::of(Backend::System), &document)
 }

@@ -10,7 +10,6 @@ use serde::Serialize;
 
 use super::Exit;
 use super::closed::arrived;
-use svclab::Backend;
 use svclab::environment::Environment;
 use svclab::output;
 use svclab::page::{Detail, Settings, wrapped};
@@ -120,8 +119,8 @@ impl Console {
     /// # Errors
     ///
     /// Where the JSON writer fails.
-    pub(crate) fn json(&self, command: &str, backend: Backend, result: impl Serialize) -> Result<(), Exit> {
-        let text = Environment::of(backend).envelop(command, result).map_err(|error| {
+    pub(crate) fn json(&self, command: &str, environment: &Environment, result: impl Serialize) -> Result<(), Exit> {
+        let text = environment.envelop(command, result).map_err(|error| {
             self.complain(format!("the result cannot be written as JSON: {error}"));
             Exit::Internal
         })?;

@@ -106,7 +106,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
     match args.format {
         Format::Text => console.text(diff::page(&found, console.settings())),
         Format::Markdown => console.text(diff::markdown(&found)),
-        Format::Json => console.json("diff", backend, diff::json(&found))?,
+        Format::Json => console.json("diff", &Environment::of(backend), diff::json(&found))?,
     }
     reports.write("diff", &Environment::of(backend), diff::json(&found), console)?;
     Ok(if found.holds() && found.is_as_predicted() { Exit::Held } else { Exit::Failed })
@@ -124,7 +124,7 @@ fn each_release(
     let steps = steps.map_err(|error| Failure::new(error.to_string(), error.help()))?;
     match args.format {
         Format::Markdown => console.text(diff::matrix(&steps)),
-        Format::Json => console.json("diff", args.backend.into(), diff::json_of_steps(&steps))?,
+        Format::Json => console.json("diff", &Environment::of(args.backend.into()), diff::json_of_steps(&steps))?,
         Format::Text => {
             let mut pages = steps.iter().map(|step| diff::page(&step.diff, console.settings()));
             console.text(pages.by_ref().filter(|page| !page.is_empty()).collect::<Vec<_>>().join("\n"));

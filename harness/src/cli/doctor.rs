@@ -3,8 +3,11 @@
 use super::Exit;
 use super::console::Console;
 use super::dump::Format;
+use super::kernels::{KernelArgs, environment};
+use super::labs::trouble;
 use svclab::Backend;
 use svclab::doctor::{self, Examination};
+use svclab::worker::Kind;
 
 /// Check whether this machine can run labs, and print a fix for whatever is missing.
 #[derive(Debug, clap::Args)]
@@ -12,22 +15,30 @@ pub(crate) struct Args {
     /// The output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
+    #[command(flatten)]
+    kernels: KernelArgs,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
-    let examination = doctor::examine();
+    examined(args, console).unwrap_or_else(|exit| exit)
+}
+
+fn examined(args: &Args, console: &Console) -> Result<Exit, Exit> {
+    let home = args.kernels.other(Kind::Doctor, Backend::System, console)?;
+    let examination = match &home {
+        Some(home) => doctor::examine_in(home).map_err(|failed| trouble(&failed, console))?,
+        None => doctor::examine(),
+    };
     if args.format == Format::Json {
-        if let Err(exit) = console.json("doctor", Backend::System, to_json(&examination)) {
-            return exit;
-        }
+        console.json("doctor", &environment(home.as_ref(), Backend::System), to_json(&examination))?;
     } else {
         let shown = if console.quiet { examination.faults() } else { examination.clone() };
         if !shown.groups.is_empty() {
             console.text(doctor::render(&shown, console.settings()));
         }
     }
-    if examination.is_enough() { Exit::Held } else { Exit::Environment }
+    Ok(if examination.is_enough() { Exit::Held } else { Exit::Environment })
 }
 
 /// The verdict and the checks.

@@ -9,13 +9,15 @@ use super::Exit;
 use super::ad_hoc::{FlowArgs, ad_hoc, check_path};
 use super::console::Console;
 use super::inputs::InputArgs;
-use super::labs::{BackendArgs, own_program, prepare, trouble};
+use super::kernels::{KernelArgs, environment};
+use super::labs::{BackendArgs, prepare, trouble};
 use super::numbers::{count, index};
 use super::proxies::{PROGRAMS, ProxyArgs, not_applicable};
 use super::release::{Proxy, proxy, with_proxy};
 use svclab::explain;
 use svclab::infer::AdHocScenario;
 use svclab::proxy::fit;
+use svclab::worker::Kind;
 
 /// Explain the path of one packet and its reply through the rules of a scenario's cluster.
 ///
@@ -47,6 +49,8 @@ pub(crate) struct Args {
     /// Also send a packet in a lab, trace the rules that the kernel matches, and mark where they diverge from the prediction.
     #[arg(long)]
     live: bool,
+    #[command(flatten)]
+    kernels: KernelArgs,
     #[command(flatten)]
     proxies: ProxyArgs,
     #[command(flatten)]
@@ -81,15 +85,18 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let cluster = if args.release.is_some() { scenario.cluster.clone() } else { ad_hoc.cluster };
     let ad_hoc = AdHocScenario { scenario, cluster, ..ad_hoc };
     let programs = args.proxies.programs().map_err(|failure| failure.report(console))?;
-    if args.live || programs.is_some() {
-        prepare(console)?;
-    }
+    args.kernels.without(programs.as_ref()).map_err(|failure| failure.report(console))?;
+    let home = match &programs {
+        Some(_) => prepare(console).map(|()| None)?,
+        None if args.live => Some(args.kernels.home(Kind::Explain, args.backend.into(), console)?),
+        None => None,
+    };
     let (step, path, backend) = (args.step, args.path.get(), args.backend.into());
     let explained = match &programs {
         Some(programs) => explain::explain_programs(ad_hoc, programs, (step, path), backend, args.live),
         None => match fit(None, &ad_hoc.scenario) {
             Err(why) => return Err(not_applicable(&why).report(console)),
-            Ok(_) if args.live => explain::explain_live(&ad_hoc, step, backend, Some(&own_program())),
+            Ok(_) if args.live => explain::explain_live(&ad_hoc, step, backend, home.as_ref()),
             Ok(_) => explain::explain(&ad_hoc, step, path),
         },
     };
@@ -99,7 +106,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         Format::Text => console.text(explain::page(&explanation, console.settings(), args.path.get())),
         Format::Mermaid => console.text(explain::mermaid(&explanation)),
         Format::Svg => console.text(explain::svg(&explanation, args.path.get())),
-        Format::Json => console.json("explain", args.backend.into(), &explanation)?,
+        Format::Json => console.json("explain", &environment(home.as_ref(), backend), &explanation)?,
     }
     Ok(if explanation.kernel.is_none_or(|kernel| kernel.agrees()) { Exit::Held } else { Exit::Failed })
 }

@@ -15,6 +15,7 @@ use svclab::report::{Cause, Trouble};
 use svclab::scenario::Scenario;
 use svclab::testing::become_privileged;
 use svclab::verify;
+use svclab::worker::Home;
 
 /// Options of commands that build a lab for each scenario.
 #[derive(Debug, clap::Args)]
@@ -109,15 +110,24 @@ impl From<BackendName> for Backend {
     }
 }
 
-/// The program that labs are in processes of: this process's, even if its file has been replaced since.
-pub(super) fn own_program() -> PathBuf {
-    PathBuf::from("/proc/self/exe")
+/// The program of this process, even if its file has been replaced since.
+pub(super) const OWN_PROGRAM: &str = "/proc/self/exe";
+
+/// Where labs are, where nothing else is said: in processes of this program.
+pub(super) fn own_processes() -> Home {
+    Home::Process(PathBuf::from(OWN_PROGRAM))
 }
 
 /// Gets what labs need: privileges, and that Ctrl-C ends the process with all of them. Must be called while there is one
 /// thread, because only then a user namespace can be entered. Reports what is missing.
 pub(super) fn prepare(console: &Console) -> Result<(), Exit> {
-    become_privileged().and_then(|()| interrupt::exit_on_signals()).map_err(|failed| trouble(&failed, console))
+    become_privileged().map_err(|failed| trouble(&failed, console))?;
+    wait_for_signals(console)
+}
+
+/// Lets Ctrl-C end the process with all that it started. Must be called while there is one thread.
+pub(super) fn wait_for_signals(console: &Console) -> Result<(), Exit> {
+    interrupt::exit_on_signals().map_err(|failed| trouble(&failed, console))
 }
 
 /// Reports why a packet could not be sent or explained.

@@ -4,16 +4,19 @@ use std::num::NonZeroUsize;
 
 use super::Exit;
 use super::console::Console;
-use super::labs::{Format, SubjectArgs, end, own_program, prepare};
+use super::kernels::{KernelArgs, environment};
+use super::labs::{Format, SubjectArgs, end};
 use super::numbers::{count, seed};
-use svclab::environment::Environment;
 use svclab::mutate::{Mutants, Options, Style, json, mutate, page, summary};
+use svclab::worker::Kind;
 
 /// Mutate a scenario's rules, one change at a time, and report whether its tests and `svclab verify` detect it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     subject: SubjectArgs,
+    #[command(flatten)]
+    kernels: KernelArgs,
     /// Try a random sample of N mutants of each scenario.
     #[arg(long, value_name = "N", value_parser = count)]
     sample: Option<NonZeroUsize>,
@@ -33,13 +36,13 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let (scenarios, reports) = args.subject.open(console)?;
     let (backend, format) = (args.subject.backend(), args.subject.format);
-    prepare(console)?;
+    let home = args.kernels.home(Kind::Mutate, backend, console)?;
     let options = Options {
         jobs: args.subject.labs.jobs,
         backend,
         sample: args.sample.map(NonZeroUsize::get),
         seed: args.seed,
-        worker: Some(own_program()),
+        worker: Some(home.clone()),
     };
     let style = Style { all_missed: args.missed, sample: options.sample };
     let settings = console.settings();
@@ -50,11 +53,11 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     };
     let all = mutate(&scenarios, &options, &finished);
     if format == Format::Json {
-        console.json("mutate", backend, json(&all))?;
+        console.json("mutate", &environment(Some(&home), backend), json(&all))?;
     } else {
         console.text(summary(&all, settings));
     }
-    let written = reports.write("mutate", &Environment::of(backend), json(&all), console);
+    let written = reports.write("mutate", &environment(Some(&home), backend), json(&all), console);
     let troubles = all.iter().filter_map(|one| one.result.as_ref().err());
     Ok(end(troubles, all.iter().all(Mutants::holds)).with_reports(written))
 }

@@ -8,17 +8,19 @@ use super::choice::{ChoiceArgs, list};
 use super::console::Console;
 use super::failure::Failure;
 use super::inputs::InputArgs;
-use super::labs::{LabArgs, own_program, prepare};
+use super::kernels::{KernelArgs, environment, goal};
+use super::labs::{LabArgs, wait_for_signals};
+use super::matrix::{self, OnKernel};
 use super::progress::Bars;
 use super::proxies::ProxyArgs;
 use super::reports::{ReportArgs, Reports};
 use super::shard::{Durations, durations};
 use super::{Exit, load};
-use svclab::environment::Environment;
 use svclab::report::{RunReport, ScenarioReport, ShardOf, Status, console, json};
 use svclab::run::{self, Options};
 use svclab::scenario::{Scenario, Tests};
 use svclab::text::{path_text, printable, reason};
+use svclab::worker::Kind;
 
 /// Run the tests of scenarios: build labs of network namespaces, send packets, compare with expectations.
 #[derive(Debug, clap::Args)]
@@ -30,6 +32,8 @@ pub(crate) struct Args {
     inputs: InputArgs,
     #[command(flatten)]
     labs: LabArgs,
+    #[command(flatten)]
+    kernels: KernelArgs,
     #[command(flatten)]
     proxies: ProxyArgs,
     #[command(flatten)]
@@ -57,7 +61,6 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let scenarios = load(&args.paths, args.inputs.reach(), Tests::Required, console)?;
     let options = args.attempts.apply(Options {
         jobs: args.labs.jobs,
-        worker: Some(own_program()),
         selection: args.choice.selection(),
         backend: args.labs.backend.into(),
         programs: args.proxies.programs().map_err(|failure| failure.report(console))?,
@@ -65,6 +68,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         artifacts: args.artifacts.clone(),
         ..Options::default()
     });
+    args.kernels.without(options.programs.as_ref()).map_err(|failure| failure.report(console))?;
     let inputs: Vec<PathBuf> = scenarios.iter().flat_map(|scenario| scenario.inputs.keys().cloned()).collect();
     let (scenarios, shard) = part(scenarios, args, &options, console)?;
     if args.choice.list {
@@ -88,14 +92,46 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
             return Err(Exit::Input);
         }
     }
-    prepare(console)?;
+    if let Some(kernels) = args.kernels.several() {
+        return on_kernels(kernels, &scenarios, &options, args, console);
+    }
+    let home = args.kernels.home(Kind::Run, options.backend, console)?;
+    let options = Options { goal: goal(&home), worker: Some(home.clone()), ..options };
     let report = RunReport { shard, ..run_with_progress(&scenarios, &options, console) };
     console.text(console::summary(&report, console.settings()));
-    let written = reports.write("run", &Environment::of(options.backend), json::document(&report), console);
+    let written = reports.write("run", &environment(Some(&home), options.backend), json::document(&report), console);
     if report.scenarios.is_empty() && !report.not_applicable.is_empty() {
         return Err(Exit::Input);
     }
     Ok(exit(&report).with_reports(written))
+}
+
+/// Runs scenarios on several kernels, one after the other.
+fn on_kernels<'k>(
+    kernels: impl Iterator<Item = &'k PathBuf>,
+    scenarios: &[Scenario],
+    options: &Options,
+    args: &Args,
+    console: &Console,
+) -> Result<Exit, Exit> {
+    if !args.reports.report.is_empty() || args.pcap.is_some() || args.artifacts.is_some() {
+        let message = "reports, captures and artifacts are of one kernel";
+        return Err(
+            Failure::new(message, "Run each kernel by itself with --report, --pcap or --artifacts.").report(console)
+        );
+    }
+    wait_for_signals(console)?;
+    let mut all = Vec::new();
+    for kernel in kernels {
+        let home = args.kernels.started(kernel, Kind::Run, options.backend, console)?;
+        let environment = environment(Some(&home), options.backend);
+        let options = Options { goal: goal(&home), worker: Some(home), ..options.clone() };
+        let bars = Bars::new(Some(scenarios.len()), &options.progress, console);
+        let report = run::run(scenarios, &options, &|_| bars.scenario_ended());
+        all.push(OnKernel { release: environment.kernel, report });
+    }
+    matrix::show(&all, console);
+    Ok(matrix::gravest(all.iter().map(|one| exit(&one.report))))
 }
 
 /// Makes a folder, and makes sure that files can be made in it.

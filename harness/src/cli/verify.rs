@@ -5,20 +5,23 @@ use std::num::NonZeroUsize;
 use super::Exit;
 use super::console::Console;
 use super::failure::Failure;
-use super::labs::{ClassArgs, Format, SubjectArgs, end, own_program, prepare};
+use super::kernels::{KERNEL, KernelArgs, environment};
+use super::labs::{ClassArgs, Format, SubjectArgs, end};
 use super::progress::Bars;
 use super::proxies::{PROGRAMS, ProxyArgs, fitting};
 use super::release::{Proxy, proxy, with_proxy};
-use svclab::environment::Environment;
 use svclab::scenario::Scenario;
 use svclab::text::one_line;
 use svclab::verify::{self, Options, Verified};
+use svclab::worker::Kind;
 
 /// Compare what the API promises, what the rules do and what the kernel does, for every Service address.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     subject: SubjectArgs,
+    #[command(flatten)]
+    kernels: KernelArgs,
     /// Verify the rules of another kube-proxy than the input names: `1.27:iptables`, `1.27` or `nftables`.
     #[arg(long, value_name = "RELEASE[:MODE]", value_parser = proxy, conflicts_with_all = PROGRAMS)]
     release: Option<Proxy>,
@@ -26,7 +29,7 @@ pub(crate) struct Args {
     #[arg(long)]
     allow_unknown: bool,
     /// Compare what is promised with what the rules do, without sending packets: needs no privileges.
-    #[arg(long, conflicts_with_all = PROGRAMS)]
+    #[arg(long, conflicts_with_all = PROGRAMS, conflicts_with = KERNEL)]
     no_lab: bool,
     /// Send the packet of each class N times.
     #[arg(long, value_name = "N", conflicts_with = "no_lab")]
@@ -57,11 +60,10 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let scenarios = scenarios.into_iter().map(chosen).collect::<Result<Vec<_>, _>>();
     let scenarios = scenarios.map_err(|failure| failure.report(console))?;
     let programs = args.proxies.programs().map_err(|failure| failure.report(console))?;
+    args.kernels.without(programs.as_ref()).map_err(|failure| failure.report(console))?;
     let scenarios = fitting(&scenarios, programs.as_ref(), console)?;
     let backend = args.subject.backend();
-    if !args.no_lab {
-        prepare(console)?;
-    }
+    let home = if args.no_lab { None } else { Some(args.kernels.home(Kind::Verify, backend, console)?) };
     let options = Options {
         jobs: args.subject.labs.jobs,
         backend,
@@ -74,7 +76,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         node: args.node.clone(),
         max_classes: args.classes.max_classes,
         release: args.release.map(|release| release.to_string()),
-        worker: Some(own_program()),
+        worker: home.clone(),
         ..Options::default()
     };
     selects_something(&options, &scenarios).map_err(|failure| failure.report(console))?;
@@ -92,9 +94,9 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     if is_text {
         console.text(verify::summary(&all, &options, settings));
     } else {
-        console.json("verify", backend, verify::json(&all, &options))?;
+        console.json("verify", &environment(home.as_ref(), backend), verify::json(&all, &options))?;
     }
-    let written = reports.write("verify", &Environment::of(backend), verify::json(&all, &options), console);
+    let written = reports.write("verify", &environment(home.as_ref(), backend), verify::json(&all, &options), console);
     let troubles = all.iter().filter_map(|one| one.result.as_ref().err());
     Ok(end(troubles, all.iter().all(|verified| verified.holds(&options))).with_reports(written))
 }

@@ -4,7 +4,7 @@ use super::Exit;
 use super::console::Console;
 use svclab::text::reason;
 use svclab::worker::Kind;
-use svclab::{explain, mutate, sampling, verify};
+use svclab::{doctor, explain, mutate, sampling, verify, vm};
 
 /// Build labs for another command, which starts this by itself.
 #[derive(Debug, clap::Args)]
@@ -21,18 +21,27 @@ fn kind(name: &str) -> Result<Kind, String> {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
+    let is_guest = vm::is_guest();
+    if is_guest {
+        vm::enter();
+    }
     let served = match args.kind {
         Kind::Run => svclab::run::serve(),
         Kind::Verify => verify::serve(),
         Kind::Mutate => mutate::serve(),
         Kind::Explain => explain::serve(),
         Kind::Sample => sampling::serve(),
+        Kind::Doctor => doctor::serve(),
     };
-    match served {
+    let exit = match served {
         Ok(()) => Exit::Held,
         Err(error) => {
             console.complain(format!("{}\nhelp: Use `svclab run`, which starts its workers.", reason(&error)));
             Exit::Input
         }
+    };
+    if is_guest {
+        vm::leave();
     }
+    exit
 }

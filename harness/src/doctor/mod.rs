@@ -10,33 +10,37 @@ mod programs;
 mod render;
 mod rules;
 
-use std::fs;
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::{fs, io};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use svclab_rules::cluster::Family;
 
 use crate::lab::has_ipv6;
+use crate::report::Trouble;
+use crate::worker::{self, Home, Kind, Slot, WorkerError};
 
 pub use render::render;
 
 /// Everything that was examined.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Examination {
     /// The checks by what they are about, in the order in which one builds on the other.
     pub groups: Vec<Group>,
 }
 
 /// Checks of one kind.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
     /// What they are about: `privileges`, `programs`, `kernel`, `rules`, `limits`.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// The checks.
     pub checks: Vec<Check>,
 }
 
 /// One thing that a lab needs or can use.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
     /// What was examined, by the name that administrators know: `br_netfilter`, `net.core.rmem_max`.
     pub name: String,
@@ -49,7 +53,7 @@ pub struct Check {
 }
 
 /// Whether something is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// It is.
@@ -70,7 +74,7 @@ impl Examination {
     pub fn faults(&self) -> Self {
         let of_group = |group: &Group| {
             let checks: Vec<Check> = group.checks.iter().filter(|check| check.status != Status::Ok).cloned().collect();
-            (!checks.is_empty()).then_some(Group { name: group.name, checks })
+            (!checks.is_empty()).then_some(Group { name: group.name.clone(), checks })
         };
         Self { groups: self.groups.iter().filter_map(of_group).collect() }
     }
@@ -105,15 +109,35 @@ impl Check {
 pub fn examine() -> Examination {
     let (privileges, rootless) = privileges::examine();
     let can_build = privileges.iter().all(|check| check.status == Status::Ok);
-    let mut groups =
-        vec![Group { name: "privileges", checks: privileges }, Group { name: "programs", checks: programs::examine() }];
+    let mut groups = vec![
+        Group { name: Cow::Borrowed("privileges"), checks: privileges },
+        Group { name: Cow::Borrowed("programs"), checks: programs::examine() },
+    ];
     if can_build {
-        groups.push(Group { name: "kernel", checks: kernel::examine() });
-        groups.push(Group { name: "rules", checks: rules::examine() });
+        groups.push(Group { name: Cow::Borrowed("kernel"), checks: kernel::examine() });
+        groups.push(Group { name: Cow::Borrowed("rules"), checks: rules::examine() });
     }
     let checks = limits::examine(can_build, rootless);
-    groups.push(Group { name: "limits", checks });
+    groups.push(Group { name: Cow::Borrowed("limits"), checks });
     Examination { groups }
+}
+
+/// The same in a worker's place, by that.
+///
+/// # Errors
+///
+/// If the worker ends early.
+pub fn examine_in(home: &Home) -> Result<Examination, Trouble> {
+    Slot::new(home, Kind::Doctor).ask(&(), &Arc::default()).map_err(WorkerError::into_trouble)
+}
+
+/// Serves [`examine_in`], by standard input and output.
+///
+/// # Errors
+///
+/// Where these are not the pipes of a command.
+pub fn serve() -> io::Result<()> {
+    worker::serve(|(): (), _, _| Ok(examine()))
 }
 
 /// The address families that the kernel supports.

@@ -12,7 +12,7 @@ pub fn render(examination: &Examination, settings: Settings) -> String {
     let checks = || examination.groups.iter().flat_map(|group| &group.checks);
     let width = checks().map(|check| check.name.chars().count()).max().unwrap_or(0);
     for group in &examination.groups {
-        page.line(0, page.paint(STRONG, group.name));
+        page.line(0, page.paint(STRONG, &group.name));
         group.checks.iter().for_each(|check| write(&mut page, check, width));
         page.gap();
     }
@@ -61,8 +61,8 @@ mod tests {
         let lacking = Check::lacking("br_netfilter", "no such file or directory", "Load the module.");
         Examination {
             groups: vec![
-                Group { name: "privileges", checks: vec![Check::ok("namespaces", "created and left")] },
-                Group { name: "kernel", checks: vec![lacking, degraded] },
+                Group { name: "privileges".into(), checks: vec![Check::ok("namespaces", "created and left")] },
+                Group { name: "kernel".into(), checks: vec![lacking, degraded] },
             ],
         }
     }
@@ -88,7 +88,7 @@ kernel
     fn long_fixes_are_wrapped_in_their_column() {
         let fix = "Load the module br_netfilter, or run svclab on a host where it is loaded.";
         let checks = vec![Check::lacking("br_netfilter", "no such file or directory", fix)];
-        let examination = Examination { groups: vec![Group { name: "kernel", checks }] };
+        let examination = Examination { groups: vec![Group { name: "kernel".into(), checks }] };
         let page = render(&examination, Settings { width: 60, ..Settings::default() });
         let wrapped = "                  Load the module br_netfilter, or run\n                  svclab on a host where it is loaded.\n";
         assert!(page.contains(wrapped), "{page}");
@@ -101,7 +101,7 @@ kernel
     #[case(vec![Check::lacking("a", "", ""), Check::lacking("b", "", "").optional()], "`svclab run` does not work here: 1 required check fails.")]
     #[case(vec![Check::lacking("a", "", ""), Check::lacking("b", "", "")], "`svclab run` does not work here: 2 required checks fail.")]
     fn the_last_line_sums_up(#[case] checks: Vec<Check>, #[case] expected: &str) {
-        let examination = Examination { groups: vec![Group { name: "kernel", checks }] };
+        let examination = Examination { groups: vec![Group { name: "kernel".into(), checks }] };
         assert_eq!(verdict(&examination), expected);
         assert_eq!(examination.is_enough(), !expected.contains("does not work"));
     }

@@ -20,7 +20,6 @@ mod text;
 
 use std::borrow::Cow;
 use std::io;
-use std::path::Path as FilePath;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -28,7 +27,7 @@ use svclab_rules::cluster::Cluster;
 
 use crate::documents::{self, Document};
 use crate::infer::{AdHocProbe, AdHocScenario, with_files};
-use crate::lab::{Backend, Lab, generate_for_lab, with_lab};
+use crate::lab::{self, Backend, Lab, generate_counting, with_lab};
 use crate::observation::FlowObservation;
 use crate::predict::{NO_ADDRESS, NewFlow};
 use crate::probe::{FIRST_PORT, Prober};
@@ -40,7 +39,7 @@ use crate::sources::{Context, FlowOutcome};
 use crate::text::path_text;
 use crate::topology::{self, Topology};
 use crate::trace::{Traced, nearest, send_traced};
-use crate::worker::{self, Kind, Slot, Texts, WorkerError, misread, not_applicable};
+use crate::worker::{self, Home, Kind, Slot, Texts, WorkerError, misread, not_applicable};
 
 pub use mermaid::mermaid;
 pub use model::{
@@ -70,7 +69,7 @@ fn predicted(ad_hoc: &AdHocScenario, step: usize, path: usize) -> Result<Explana
 /// Explains a probe as [`explain`] does, sends it in a lab while the kernel traces the rules that it matches, and compares
 /// both. The calling process must be privileged: see [`become_privileged`](crate::testing::become_privileged).
 ///
-/// The lab is in a process of the program `worker`, if one is given: svclab, which [`serve`]s with the arguments
+/// The lab is where `worker` says, if it is given: a machine with a kernel, or a process of svclab, which [`serve`]s with the arguments
 /// [`WORKER`](crate::worker::WORKER) and `explain`. It reads the texts in [`Scenario::inputs`](crate::scenario::Scenario::inputs) again.
 ///
 /// # Errors
@@ -80,18 +79,18 @@ pub fn explain_live(
     ad_hoc: &AdHocScenario,
     step: usize,
     backend: Backend,
-    worker: Option<&FilePath>,
+    worker: Option<&Home>,
 ) -> Result<Explanation, Trouble> {
-    let (flow, traced) = match worker {
-        Some(program) => {
+    let Sent { flow, traced, counts } = match worker {
+        Some(home) => {
             let order = Order { scenario: Texts::of(&ad_hoc.scenario), probe: Cow::Borrowed(&ad_hoc.asked), backend };
-            let sent = Slot::new(program, Kind::Explain).ask(&order, &Arc::default());
+            let sent = Slot::new(home, Kind::Explain).ask(&order, &Arc::default());
             sent.map_err(WorkerError::into_trouble)?
         }
         None => sent(ad_hoc, backend)?,
     };
     let explained = || {
-        let documents = generate_for_lab(&ad_hoc.scenario, &ad_hoc.cluster, backend)?;
+        let documents = generate_counting(&ad_hoc.scenario, &ad_hoc.cluster, counts)?;
         let topology = topology::plan_at(&ad_hoc.scenario, &ad_hoc.cluster);
         explanation(ad_hoc, &topology, &documents, (step, 1), flow.source.port(), Some((&flow, traced.as_slice())))
     };
@@ -133,12 +132,23 @@ pub fn explain_programs(
     guarded(explained).map_err(RunError::into_trouble)
 }
 
+/// A probe that was sent.
+#[derive(Serialize, Deserialize)]
+struct Sent {
+    flow: FlowObservation,
+    traced: Vec<Traced>,
+    /// Whether kube-proxy counts with nfacct on the lab's kernel.
+    counts: bool,
+}
+
 /// Sends a probe in a lab of this process.
-fn sent(ad_hoc: &AdHocScenario, backend: Backend) -> Result<(FlowObservation, Vec<Traced>), Trouble> {
+fn sent(ad_hoc: &AdHocScenario, backend: Backend) -> Result<Sent, Trouble> {
     let sent = || {
-        let documents = generate_for_lab(&ad_hoc.scenario, &ad_hoc.cluster, backend)?;
+        let counts = lab::counts(&ad_hoc.cluster.proxy, backend);
+        let documents = generate_counting(&ad_hoc.scenario, &ad_hoc.cluster, counts)?;
         let topology = topology::plan_at(&ad_hoc.scenario, &ad_hoc.cluster);
-        with_lab(&topology, &documents, backend, |lab| send(lab, &ad_hoc.cluster, &ad_hoc.probes[0]))?
+        let sent = with_lab(&topology, &documents, backend, |lab| send(lab, &ad_hoc.cluster, &ad_hoc.probes[0]))?;
+        sent.map(|(flow, traced)| Sent { flow, traced, counts })
     };
     sent().map_err(RunError::into_trouble)
 }

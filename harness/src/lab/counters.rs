@@ -10,7 +10,7 @@ use crate::topology::Role;
 
 impl Backend {
     /// The program that shows what is installed, for one family.
-    pub(super) fn saver(self, family: Family) -> &'static str {
+    pub(crate) fn saver(self, family: Family) -> &'static str {
         match (family, self) {
             (Family::Ipv4, Self::System) => "iptables-save",
             (Family::Ipv6, Self::System) => "ip6tables-save",

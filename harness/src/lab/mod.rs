@@ -42,7 +42,7 @@ pub(crate) use state::Listing;
 pub(crate) use barrier::{Barrier, allowed_cpus, stay_on};
 pub(crate) use channel::{Channel, Losses, close_all, give_room};
 pub(crate) use conntrack::Connections;
-pub(crate) use nfacct::generate_for_lab;
+pub(crate) use nfacct::{counts, generate_counting, generate_for_lab};
 pub(crate) use settings::has_ipv6;
 pub(crate) use tracing::TRACING_TABLE;
 

@@ -68,7 +68,25 @@ pub(crate) fn generate_for_lab(
     state: &Cluster,
     backend: Backend,
 ) -> Result<Vec<Document>, Unsupported> {
-    if !(would_count(&state.proxy) && is_there(backend)) {
+    generate_counting(scenario, state, counts(&state.proxy, backend))
+}
+
+/// Whether kube-proxy counts with nfacct on this kernel.
+pub(crate) fn counts(proxy: &ProxyConfig, backend: Backend) -> bool {
+    would_count(proxy) && is_there(backend)
+}
+
+/// The documents of [`generate_for_lab`], where it is known whether kube-proxy counts on the lab's kernel: see [`counts`].
+///
+/// # Errors
+///
+/// As [`documents::generate`].
+pub(crate) fn generate_counting(
+    scenario: &Scenario,
+    state: &Cluster,
+    counts: bool,
+) -> Result<Vec<Document>, Unsupported> {
+    if !counts {
         return documents::generate(scenario, state);
     }
     let proxy = ProxyConfig { nfacct: true, ..state.proxy.clone() };

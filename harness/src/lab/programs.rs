@@ -121,7 +121,7 @@ fn header(file: &Path) -> io::Result<Vec<u8>> {
 pub(crate) const KEEPER: &str = "setpriv";
 
 /// What starts the program, wherever `PATH` leads.
-const SHELL: &str = "/bin/sh";
+pub(crate) const SHELL: &str = "/bin/sh";
 
 /// Starts the program in its arguments if svclab, whose process is the first of them, still lives: it may have ended before the
 /// kernel knew what to kill with it.

@@ -1,16 +1,19 @@
 //! A snapshot of a lab: rules with their counters, connections, addresses, routes.
 
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use svclab_rules::cluster::Family;
 
 use super::{Lab, LabError, programs};
 
 /// What a program printed in a namespace.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Listing {
     /// The namespace: `node/worker`.
     pub(crate) netns: String,
     /// What it is: `iptables`, `nft`, `conntrack`, ...
-    pub(crate) what: &'static str,
+    pub(crate) what: Cow<'static, str>,
     /// What the program printed, or why it failed.
     pub(crate) text: String,
 }
@@ -35,7 +38,7 @@ impl Lab {
             calls.map(|(what, program, arguments)| {
                 let printed: Result<String, LabError> = programs::listing(namespace, program, arguments);
                 let text = printed.unwrap_or_else(|error| format!("# {error}\n"));
-                Listing { netns: namespace.name().to_owned(), what, text }
+                Listing { netns: namespace.name().to_owned(), what: Cow::Borrowed(what), text }
             })
         };
         namespaces.flat_map(list).collect()

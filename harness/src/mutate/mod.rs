@@ -21,7 +21,6 @@ mod trial;
 use std::borrow::Cow;
 use std::io;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -31,7 +30,7 @@ use crate::lab::Backend;
 use crate::report::{Machines, Trouble};
 use crate::run::{RunError, guarded, in_parallel_with};
 use crate::scenario::Scenario;
-use crate::worker::{self, Kind, Slot, Texts};
+use crate::worker::{self, Home, Kind, Slot, Texts};
 
 pub use json::json;
 pub use mutant::{Baseline, Fate, Mutant, Mutants, Tried};
@@ -48,11 +47,11 @@ pub struct Options {
     pub sample: Option<usize>,
     /// The seed of the random sample.
     pub seed: u64,
-    /// The program whose processes labs are in, one for each of `jobs`: svclab, which [`serve`]s with the arguments
+    /// Where workers are that have labs, one for each of `jobs`: machines with a kernel, or processes of svclab, which [`serve`]s with the arguments
     /// [`WORKER`](crate::worker::WORKER) and `mutate`. Then the death of a lab's process is an error of its scenario. It reads the
     /// texts in [`Scenario::inputs`] again, so scenarios must be as they were read. `None` for threads of this process.
     #[serde(skip)]
-    pub worker: Option<PathBuf>,
+    pub worker: Option<Home>,
 }
 
 /// Tries the mutants of scenarios, several scenarios in parallel, and passes each result to `finished` in the scenarios' order.
@@ -69,7 +68,7 @@ pub fn mutate(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&Mut
         let (name, file) = (scenario.name.clone(), scenario.file.clone());
         Mutants { name, file, machines: Machines::of(scenario), result, duration: begin.elapsed() }
     };
-    let slot = || options.worker.as_deref().map(|program| Slot::new(program, Kind::Mutate));
+    let slot = || options.worker.as_ref().map(|program| Slot::new(program, Kind::Mutate));
     in_parallel_with(scenarios, options.jobs, slot, try_one, finished)
 }
 

@@ -11,11 +11,12 @@
 //!   node/worker/      rules with counters, connections, addresses, routes of each namespace that has rules, when it had failed
 //! ```
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::{fs, path};
 
+use super::attempt::Kept;
 use super::{RunError, capture, node_programs};
 use crate::environment::Environment;
 use crate::lab::{Backend, Listing};
@@ -41,6 +42,8 @@ pub(super) struct Folder<'a> {
     pub(super) programs: Option<&'a Programs>,
     /// What the names of its folders end with: repetition and retry.
     pub(super) suffix: &'a str,
+    /// That of the lab, where it was not this process's.
+    pub(super) environment: Option<&'a Environment>,
 }
 
 /// Removes what earlier runs left of a scenario, so that it is not mistaken for this run's. Other files stay.
@@ -54,19 +57,14 @@ pub(super) fn clear(folder: &Path, scenario: &Path) {
 }
 
 /// Writes a folder for each test that failed.
-pub(super) fn write(
-    to: &Folder<'_>,
-    tests: &[TestReport],
-    states: &BTreeMap<String, Vec<Listing>>,
-    frames: &[Capture],
-) -> Result<(), RunError> {
+pub(super) fn write(to: &Folder<'_>, tests: &[TestReport], kept: &Kept) -> Result<(), RunError> {
     let all = capture::place(to.folder, &to.scenario.file, to.suffix);
     for test in tests.iter().filter(|test| test.status() != Status::Ok) {
         // The same test has the same number in each attempt.
         let number = to.scenario.tests.iter().position(|one| one.name == test.name).map_or(0, |index| index + 1);
         let folder = all.join(format!("{number:02}-{}", slug(&test.name)));
-        let state = states.get(&test.name).map(Vec::as_slice).unwrap_or_default();
-        one(&folder, to, test, state, frames).map_err(|source| RunError::Pcap { file: folder, source })?;
+        let state = kept.states.get(&test.name).map(Vec::as_slice).unwrap_or_default();
+        one(&folder, to, test, state, &kept.frames).map_err(|source| RunError::Pcap { file: folder, source })?;
     }
     Ok(())
 }
@@ -86,7 +84,8 @@ fn one(folder: &Path, to: &Folder<'_>, test: &TestReport, state: &[Listing], fra
         duration: test.duration,
         ..RunReport::default()
     };
-    let text = Environment::of(Backend::System).envelop("run", json::document(&report)).map_err(io::Error::other)?;
+    let environment = to.environment.map_or_else(|| Cow::Owned(Environment::of(Backend::System)), Cow::Borrowed);
+    let text = environment.envelop("run", json::document(&report)).map_err(io::Error::other)?;
     keep(folder, RESULT, text.as_bytes())?;
     keep(folder, "failure.txt", console::test(test, Settings::default()).as_bytes())?;
     keep(folder, SCENARIO, inputs(folder, scenario)?.as_bytes())?;

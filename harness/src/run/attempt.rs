@@ -1,5 +1,6 @@
 //! An attempt at a scenario: chosen tests in one lab.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,8 +9,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Options, Selection, artifacts};
-use crate::lab::Backend;
+use super::{Options, Selection};
+use crate::lab::{Backend, Listing};
+use crate::observation::Capture;
 use crate::probe::Progress;
 use crate::proxy::Programs;
 use crate::report::{Status, SyncTime, TestReport, Trouble};
@@ -58,12 +60,6 @@ impl Attempt {
     /// Where the capture goes; `None` where no packet is followed, since what the taps see then is what kernels send by themselves.
     pub(super) fn capture(&self, scenario: &Scenario) -> Option<&Path> {
         self.pcap.as_ref().filter(|_| follows(scenario, &self.selection)).map(Path::new)
-    }
-
-    /// Where the folder of each failed test goes.
-    pub(super) fn kept<'a>(&'a self, scenario: &'a Scenario) -> Option<artifacts::Folder<'a>> {
-        let folder = self.artifacts.as_ref().map(Path::new)?;
-        Some(artifacts::Folder { folder, scenario, programs: self.programs.as_ref(), suffix: &self.suffix })
     }
 }
 
@@ -125,5 +121,20 @@ impl Assignment<'_> {
     }
 }
 
-/// The results of tests, and what kept the others from being carried out.
-pub(super) type Results = (Vec<TestReport>, Option<Trouble>);
+/// How an attempt ended.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Results {
+    pub(super) tests: Vec<TestReport>,
+    /// What kept the others from being carried out.
+    pub(super) error: Option<Trouble>,
+    pub(super) kept: Kept,
+}
+
+/// What a lab showed, in addition to the results of its tests.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Kept {
+    /// What the taps saw.
+    pub(super) frames: Vec<Capture>,
+    /// The state of the lab after each test that failed, by the test's name.
+    pub(super) states: BTreeMap<String, Vec<Listing>>,
+}

@@ -2,45 +2,50 @@
 
 use std::time::Instant;
 
-use super::attempt::{Assignment, Attempt, Results};
+use super::attempt::{Assignment, Attempt, Kept, Results};
 use super::remote::{self, Died};
-use super::{Options, artifacts, here};
+use super::{Options, RunError, files, here};
+use crate::environment::Environment;
 use crate::report::{TestReport, Trouble};
 use crate::scenario::{Scenario, Test};
-use crate::worker::{Kind, Slot};
+use crate::worker::{Home, Kind, Slot};
 
 /// What carries out the attempts of a thread, one after the other.
-pub(super) enum Carrier<'o> {
-    /// The thread itself.
-    Here,
-    /// A process, which is started when it is needed.
-    Worker(Slot<'o>),
+pub(super) struct Carrier<'o> {
+    /// A worker, which is started when it is needed; `None` for the thread itself.
+    slot: Option<Slot<'o>>,
+    /// What results depend on, where that is not this machine.
+    environment: Option<&'o Environment>,
 }
 
 impl<'o> Carrier<'o> {
     pub(super) fn new(options: &'o Options) -> Self {
-        match &options.worker {
-            Some(program) => Self::Worker(Slot::new(program, Kind::Run)),
-            None => Self::Here,
-        }
+        let home = options.worker.as_ref();
+        Self { slot: home.map(|home| Slot::new(home, Kind::Run)), environment: home.and_then(Home::environment) }
     }
 
     /// Carries out an attempt. Where a worker dies of a test, that test has an error, and those after it are carried out in another
     /// worker.
-    pub(super) fn carry_out(&mut self, mut assigned: Assignment<'_>) -> Results {
-        let Self::Worker(slot) = self else { return here::carry_out(assigned) };
+    pub(super) fn carry_out(&mut self, mut assigned: Assignment<'_>) -> (Vec<TestReport>, Option<Trouble>) {
+        let Some(slot) = &mut self.slot else {
+            let (scenario, attempt) = (assigned.scenario, assigned.attempt);
+            return written(here::carry_out(assigned), scenario, attempt, None);
+        };
         let (scenario, attempt) = (assigned.scenario, assigned.attempt);
         let mut tests = Vec::new();
         let mut part = attempt.clone();
         loop {
             match remote::carry_out(slot, assigned.with(&part)) {
-                Ok((ended, error)) => {
+                Ok(results) => {
+                    let (ended, error) = written(results, scenario, &part, self.environment);
                     tests.extend(ended);
                     return (tests, error);
                 }
                 Err(died) => {
                     let died_of = died.under_way.is_some();
-                    let (ended, trouble) = results(*died, scenario, &part);
+                    let (ended, trouble) = results(*died, scenario);
+                    // The test has an error already, which says more.
+                    let _ = files::write(&Kept::default(), scenario, &part, &ended, self.environment);
                     ended.last().into_iter().for_each(|test| assigned.supervisor.ended(test));
                     tests.extend(ended);
                     let rest = rest(scenario, attempt, tests.last());
@@ -55,8 +60,20 @@ impl<'o> Carrier<'o> {
     }
 }
 
-/// The tests of a worker that has died, with their artifacts; the last is the one that was under way, if any was.
-fn results(died: Died, scenario: &Scenario, attempt: &Attempt) -> (Vec<TestReport>, Trouble) {
+/// Writes what is kept of an attempt.
+fn written(
+    results: Results,
+    scenario: &Scenario,
+    attempt: &Attempt,
+    environment: Option<&Environment>,
+) -> (Vec<TestReport>, Option<Trouble>) {
+    let Results { tests, error, kept } = results;
+    let written = files::write(&kept, scenario, attempt, &tests, environment);
+    (tests, error.or_else(|| written.err().map(RunError::into_trouble)))
+}
+
+/// The tests of a worker that has died; the last is the one that was under way, if any was.
+fn results(died: Died, scenario: &Scenario) -> (Vec<TestReport>, Trouble) {
     let Died { mut ended, under_way, trouble } = died;
     let test = under_way.and_then(|(name, begin)| {
         scenario.tests.iter().find(|test| test.name == name).map(|test| TestReport {
@@ -66,10 +83,6 @@ fn results(died: Died, scenario: &Scenario, attempt: &Attempt) -> (Vec<TestRepor
         })
     });
     ended.extend(test);
-    if let Some(folder) = attempt.kept(scenario) {
-        // The test has an error already, which says more.
-        let _ = artifacts::write(&folder, &ended, &Default::default(), &[]);
-    }
     (ended, trouble)
 }
 

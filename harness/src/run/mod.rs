@@ -6,6 +6,7 @@ mod capture;
 mod carrier;
 mod diagnosis;
 mod error;
+mod files;
 mod here;
 mod parallel;
 mod program;
@@ -28,6 +29,7 @@ use crate::proxy::{self, Program, Programs};
 use crate::report::{Machines, NodeProgram, NotApplicable, RunReport, ScenarioReport, Status, TestReport, Trouble};
 use crate::scenario::{Balance, Diagnostic, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal};
+use crate::worker::Home;
 
 pub use artifacts::{RESULT, SCENARIO};
 pub(crate) use error::RunError;
@@ -58,11 +60,11 @@ pub struct Options {
     pub timeout: Option<Duration>,
     /// Start no further test after the first that does not pass.
     pub fail_fast: bool,
-    /// The program whose processes labs are in, one for each of `jobs`: svclab, which [`serve`]s with the arguments
+    /// Where workers are that have labs, one for each of `jobs`: machines with a kernel, or processes of svclab, which [`serve`]s with the arguments
     /// [`WORKER`](crate::worker::WORKER) and `run`. Then the death of a lab's process is the failure of the test that was under way, and
     /// one that does not respond, or far exceeds `timeout`, is killed. It reads the texts in [`Scenario::inputs`] again, so scenarios
     /// must be as they were read. `None` for threads of this process.
-    pub worker: Option<PathBuf>,
+    pub worker: Option<Home>,
     /// What installs iptables rules.
     pub backend: Backend,
     /// The programs that write the nodes' rules, instead of the generator. Scenarios that are not for them are not run.

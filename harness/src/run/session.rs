@@ -6,27 +6,24 @@ mod probing;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
-use std::{fs, io};
 
 use svclab_rules::cluster::{Cluster, Node};
 use svclab_rules::conntrack::{Cleanup, cleanup};
 use svclab_rules::ruleset::Unsupported;
 
 pub(super) use self::probing::flows;
-use super::attempt::{Assignment, Attempt, Supervisor};
+use super::RunError;
+use super::attempt::{Assignment, Attempt, Kept, Supervisor};
 use super::diagnosis::Failure;
-use super::{RunError, artifacts, capture};
 use crate::documents::Document;
 use crate::lab::{Installer, Lab, LabError, Listing, generate_for_lab, with_lab};
 use crate::observation::Observation;
-use crate::output;
 use crate::probe::Prober;
 use crate::proxy::{self, Proxies};
 use crate::report::{
-    Diagnosis, ProbeReport, RuleExcerpt, Status, SyncTime, TestReport, Trouble, pcapng, probe_titles, probe_words,
+    Diagnosis, ProbeReport, RuleExcerpt, Status, SyncTime, TestReport, Trouble, probe_titles, probe_words,
 };
 use crate::scenario::{Change, Probe, Scenario, Step, Test};
 use crate::stats::Goal;
@@ -81,8 +78,9 @@ struct Failed<'scenario> {
     applied: usize,
 }
 
-/// Builds a scenario's lab and carries out its tests; the result of each is added to `tests` as soon as it is known.
-pub(super) fn carry_out(assigned: Assignment<'_>, tests: &mut Vec<TestReport>) -> Result<(), RunError> {
+/// Builds a scenario's lab and carries out its tests; the result of each is added to `tests` as soon as it is known. Returns what is
+/// to be kept.
+pub(super) fn carry_out(assigned: Assignment<'_>, tests: &mut Vec<TestReport>) -> Result<Kept, RunError> {
     let Assignment { scenario, attempt, progress, supervisor } = assigned;
     let documents = match attempt.programs {
         Some(_) => Vec::new(),
@@ -104,13 +102,9 @@ pub(super) fn carry_out(assigned: Assignment<'_>, tests: &mut Vec<TestReport>) -
         }
         session.tests(attempt, supervisor, tests);
         let frames = session.prober.record().to_vec();
-        let captured = attempt.capture(scenario);
-        let written = captured.map_or(Ok(()), |folder| session.write_capture(folder, &attempt.suffix));
         supervisor.synced(&session.syncs);
         session.diagnoses(tests);
-        let kept = attempt.kept(scenario);
-        let artifacts = kept.map_or(Ok(()), |folder| artifacts::write(&folder, tests, &session.states, &frames));
-        written.and(artifacts)
+        Ok(Kept { frames, states: session.states })
     })?
 }
 
@@ -339,19 +333,6 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             }
         }
         self.apply(state, &[])
-    }
-
-    /// Writes what the taps saw to the scenario's file below the folder: see [`capture::place`].
-    fn write_capture(&self, folder: &Path, suffix: &str) -> Result<(), RunError> {
-        if self.prober.record().is_empty() {
-            return Ok(());
-        }
-        let file = capture::place(folder, &self.scenario.file, &format!("{suffix}{}", capture::CAPTURE));
-        let written = pcapng::render(self.prober.record()).map_err(io::Error::other).and_then(|bytes| {
-            fs::create_dir_all(file.parent().unwrap_or(folder))?;
-            output::replace(&file, &bytes)
-        });
-        written.map_err(|source| RunError::Pcap { file, source })
     }
 
     /// Adds the diagnoses of the probes that failed, after all tests: a diagnosis makes nodes forget connections that a later test

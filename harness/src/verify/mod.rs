@@ -39,7 +39,7 @@ use crate::proxy::Programs;
 use crate::report::{Machines, NodeProgram, Trouble};
 use crate::run::{RunError, guarded, in_parallel_with, node_programs};
 use crate::scenario::{Note, Scenario, Vantage};
-use crate::worker::{self, Kind, Slot, Texts};
+use crate::worker::{self, Home, Kind, Slot, Texts};
 
 pub(crate) use boundaries::Boundaries;
 pub(crate) use class_walk::{Asked as AskedClass, ClassWalk};
@@ -78,11 +78,11 @@ pub struct Options {
     pub max_classes: u32,
     /// The release and mode of kube-proxy, where others were chosen than the input names, as `svclab explain --release` takes them.
     pub release: Option<String>,
-    /// The program whose processes labs are in, one for each of `jobs`: svclab, which [`serve`]s with the arguments
+    /// Where workers are that have labs, one for each of `jobs`: machines with a kernel, or processes of svclab, which [`serve`]s with the arguments
     /// [`WORKER`](crate::worker::WORKER) and `verify`. Then the death of a lab's process is an error of its scenario. It reads the
     /// texts in [`Scenario::inputs`] again, so scenarios must be as they were read. `None` for threads of this process.
     #[serde(skip)]
-    pub worker: Option<PathBuf>,
+    pub worker: Option<Home>,
     /// Where to report how far verification is.
     #[serde(skip)]
     pub progress: Arc<Progress>,
@@ -200,7 +200,7 @@ pub fn verify(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&Ver
         let ignored_rules = scenario.ignored_rules.clone();
         Verified { name, file, machines, programs, result, left_out, ignored_rules }
     };
-    let program = options.worker.as_deref().filter(|_| !options.no_lab);
+    let program = options.worker.as_ref().filter(|_| !options.no_lab);
     let slot = || program.map(|program| Slot::new(program, Kind::Verify));
     in_parallel_with(scenarios, options.jobs, slot, verify_one, finished)
 }

@@ -9,6 +9,7 @@ use std::os::unix::process::ExitStatusExt;
 use super::patience::Late;
 use crate::report::{Cause, Trouble};
 use crate::text::reason;
+use crate::vm::{Ending, EndingCause};
 
 /// Why a worker has not done what it was to do.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +28,9 @@ pub(crate) enum WorkerError {
     /// It was not waited for any longer.
     #[error(transparent)]
     Late(Late),
+    /// The machine that it was in has ended, or does not respond.
+    #[error("{0}")]
+    Machine(Ending),
     /// It could not carry out the order.
     #[error("{}", .0.message)]
     Unable(Box<Trouble>),
@@ -55,6 +59,7 @@ impl WorkerError {
                 (Cause::Environment, "Allow more processes (`ulimit -u`, or the container's limit).")
             }
             Self::Died { signal, .. } => death_cause(signal),
+            Self::Machine(ending) => machine_cause(&ending.cause),
             Self::Late(Late::Silent(_)) => (
                 Cause::Environment,
                 "Look for what stopped it: a SIGSTOP, a frozen cgroup, or a machine without free memory or CPU time.",
@@ -66,6 +71,32 @@ impl WorkerError {
         };
         Trouble { cause, message, help: Some(help.to_owned()), span: None }
     }
+}
+
+/// The cause of the end of a worker's machine, and the fix.
+fn machine_cause(ended: &EndingCause) -> (Cause, &'static str) {
+    let help = match ended {
+        EndingCause::Killed(_) => {
+            return (
+                Cause::Internal,
+                "This is a bug in svclab: please report it with the scenario and the kernel's log.",
+            );
+        }
+        EndingCause::Warning(_) | EndingCause::Oops(_) | EndingCause::Panic(_) => {
+            "Report it to whoever built the kernel, with the scenario; on another kernel the same scenario may pass."
+        }
+        EndingCause::Hang(_) | EndingCause::Silent => {
+            "Run it again with fewer machines at the same time (`--jobs 1`). If the kernel hangs again, report it to whoever built it."
+        }
+        EndingCause::OutOfMemory => "Give its machine more memory: `--kernel-memory 1024`.",
+        EndingCause::NoInit => "Choose a kernel that is built with CONFIG_BLK_DEV_INITRD and CONFIG_BINFMT_ELF.",
+        EndingCause::NotReady(_) => {
+            "Choose a kernel with CONFIG_DEVTMPFS, CONFIG_VIRTIO_CONSOLE and netfilter, whose modules belong to it."
+        }
+        EndingCause::Qemu(_) => "Look at what qemu says; a newer qemu, or less memory (`--kernel-memory`), may help.",
+        EndingCause::Unknown => "Run it again: something outside of svclab may have ended qemu.",
+    };
+    (Cause::Environment, help)
 }
 
 /// The cause of a worker's death, and the fix. svclab itself never sends signals that a person or the kernel sends to end a process.

@@ -2,7 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::lab::Backend;
 use crate::report::Trouble;
+
+/// What a command asks of a worker.
+#[derive(Serialize, Deserialize)]
+pub(super) enum Asked<O> {
+    /// What results depend on where the worker is: its [`Environment`](crate::environment::Environment).
+    Environment(Backend),
+    /// To carry out an order.
+    Order(O),
+}
 
 /// What a worker says: events `E` until the result `R`.
 #[derive(Serialize, Deserialize)]

@@ -6,21 +6,25 @@
 //! - `frame`: a value on a pipe; `message`: what a worker says;
 //! - `texts`: a scenario as both sides read it;
 //! - `process`: the command's side; `patience`: how long a worker is waited for; `error`: how it ends early;
+//! - `home`: where workers are: on this machine, or on a kernel of their own; `slot`: the worker of a thread;
 //! - `serve`: the worker's side.
 //!
 //! A worker is killed with the thread that started it.
 
 mod error;
 mod frame;
+mod home;
 mod message;
 mod patience;
 mod process;
 mod serve;
+mod slot;
 mod texts;
 
 pub(crate) use error::WorkerError;
-pub(crate) use process::Slot;
+pub use home::{Home, Kernel};
 pub(crate) use serve::{Command, serve};
+pub(crate) use slot::Slot;
 pub(crate) use texts::{Texts, misread, not_applicable};
 
 /// The argument that makes svclab a worker; the name of its [`Kind`] follows.
@@ -39,11 +43,13 @@ pub enum Kind {
     Explain,
     /// Samples of cascades.
     Sample,
+    /// What a machine has and lacks.
+    Doctor,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 5] = [Self::Run, Self::Verify, Self::Mutate, Self::Explain, Self::Sample];
+    pub const ALL: [Self; 6] = [Self::Run, Self::Verify, Self::Mutate, Self::Explain, Self::Sample, Self::Doctor];
 
     /// The argument that chooses it.
     pub fn as_str(self) -> &'static str {
@@ -53,6 +59,7 @@ impl Kind {
             Self::Mutate => "mutate",
             Self::Explain => "explain",
             Self::Sample => "sample",
+            Self::Doctor => "doctor",
         }
     }
 }

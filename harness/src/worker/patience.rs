@@ -12,6 +12,9 @@ use crate::text;
 /// The longest time without a sign of life, of which a worker gives five in a second: then it is stopped, or frozen.
 const SILENCE: Duration = Duration::from_secs(30);
 
+/// The same of one whose machine starts first: an emulated kernel takes some 6 s where nothing else runs.
+const BOOT: Duration = Duration::from_secs(90);
+
 /// How much longer than its limit a task may take: flows in flight are awaited, and artifacts are collected.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -20,10 +23,11 @@ const GRACE: Duration = Duration::from_secs(10);
 const WAIT: u16 = 500;
 
 /// How long a worker is waited for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Patience {
-    /// The time without a sign of life.
+    /// The time without a sign of life, and the longest that it may be.
     silent: Duration,
+    silence: Duration,
     /// The limit of the task that is under way, and the time since it started.
     task: Option<(Duration, Duration)>,
 }
@@ -44,7 +48,18 @@ pub(crate) enum Late {
     },
 }
 
+impl Default for Patience {
+    fn default() -> Self {
+        Self { silent: Duration::ZERO, silence: SILENCE, task: None }
+    }
+}
+
 impl Patience {
+    /// That with a worker whose machine starts first.
+    pub(super) fn with_boot() -> Self {
+        Self { silence: BOOT, ..Self::default() }
+    }
+
     /// A task starts, which should end within a limit, if it has one.
     pub(crate) fn task_starts(&mut self, limit: Option<Duration>) {
         self.task = limit.map(|limit| (limit, Duration::ZERO));
@@ -57,7 +72,7 @@ impl Patience {
 
     /// The worker has said something.
     pub(super) fn is_alive(&mut self) {
-        self.silent = Duration::ZERO;
+        (self.silent, self.silence) = (Duration::ZERO, SILENCE);
     }
 
     fn waited(&mut self, time: Duration) -> Result<(), Late> {
@@ -68,7 +83,7 @@ impl Patience {
                 return Err(Late::Overdue { limit: *limit, grace: GRACE });
             }
         }
-        if self.silent > SILENCE { Err(Late::Silent(SILENCE)) } else { Ok(()) }
+        if self.silent > self.silence { Err(Late::Silent(self.silence)) } else { Ok(()) }
     }
 
     /// Waits until a pipe is ready.
@@ -122,7 +137,7 @@ impl<P: Write + AsFd> Write for Patient<'_, P> {
                 }
                 written => {
                     // A worker that takes an order is alive.
-                    self.patience.is_alive();
+                    self.patience.silent = Duration::ZERO;
                     return written;
                 }
             }
@@ -167,7 +182,7 @@ mod tests {
     fn an_order_that_no_one_reads_is_given_up() {
         let (_reader, mut pipe) = io::pipe().expect("a pipe");
         unblock(&pipe).expect("a pipe");
-        let mut patience = Patience { silent: SILENCE, task: None };
+        let mut patience = Patience { silent: SILENCE, ..Patience::default() };
         let written = Patient { pipe: &mut pipe, patience: &mut patience }.write_all(&vec![0; 1 << 20]);
         let _ = written.expect_err("the pipe is full");
     }

@@ -1,6 +1,7 @@
 //! The command's side: a process that carries out orders.
 
 use std::io;
+use std::mem;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -15,38 +16,52 @@ use super::message::Message;
 use super::patience::{Late, Patience, Patient, unblock};
 use super::{Kind, WORKER};
 use crate::probe::Progress;
+use crate::vm::{Log, Started, Vm};
 
 /// A worker that runs.
+#[derive(Debug)]
 pub(super) struct Worker {
     process: Child,
     input: ChildStdin,
     output: ChildStdout,
+    /// The log of the machine that it is in, where it has a kernel of its own.
+    log: Option<Log>,
+    patience: Patience,
 }
 
 impl Worker {
-    /// Starts a worker; it ends with the calling thread.
-    fn start(program: &Path, kind: Kind) -> io::Result<Self> {
+    /// Starts a machine with a worker; it ends with the calling thread.
+    pub(super) fn in_machine(vm: &Vm, kind: Kind) -> io::Result<Self> {
+        let Started { process, input, output, log } = vm.start(&[WORKER, kind.as_str()])?;
+        Self { process, input, output, log: Some(log), patience: Patience::with_boot() }.unblocked()
+    }
+
+    /// Starts a worker as a process of this machine; it ends with the calling thread.
+    pub(super) fn process(program: &Path, kind: Kind) -> io::Result<Self> {
         let mut command = Command::new(program);
         command.arg0("svclab").args([WORKER, kind.as_str()]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn()?;
         let (Some(input), Some(output)) = (process.stdin.take(), process.stdout.take()) else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
-        let worker = Self { process, input, output };
-        unblock(&worker.input)?;
-        unblock(&worker.output)?;
-        Ok(worker)
+        Self { process, input, output, log: None, patience: Patience::default() }.unblocked()
+    }
+
+    fn unblocked(self) -> io::Result<Self> {
+        unblock(&self.input)?;
+        unblock(&self.output)?;
+        Ok(self)
     }
 
     /// Has an order carried out. What happens meanwhile goes to `happens`, whose answer, if there is one, goes back.
-    fn ask<E: DeserializeOwned, A: Serialize, R: DeserializeOwned>(
+    pub(super) fn ask<E: DeserializeOwned, A: Serialize, R: DeserializeOwned>(
         &mut self,
         order: &impl Serialize,
         progress: &Arc<Progress>,
         mut happens: impl FnMut(E, &mut Patience) -> io::Result<Option<A>>,
     ) -> Result<R, WorkerError> {
         let mut counted = progress.elsewhere();
-        let mut patience = Patience::default();
+        let mut patience = mem::take(&mut self.patience);
         let mut exchange = || -> io::Result<Result<R, WorkerError>> {
             write(&mut Patient { pipe: &mut self.input, patience: &mut patience }, order)?;
             loop {
@@ -74,7 +89,14 @@ impl Worker {
         if !has_ended {
             let _ = self.process.kill();
         }
-        match (late, self.process.wait()) {
+        let status = self.process.wait();
+        if let Some(log) = &self.log
+            && !matches!(late, Some(Late::Overdue { .. }))
+        {
+            let ending = log.ending();
+            return WorkerError::Machine(if late.is_some() { ending.or_silent() } else { ending });
+        }
+        match (late, status) {
             (Some(late), _) => WorkerError::Late(late),
             (None, Ok(status)) if has_ended => WorkerError::ended(status),
             (None, Ok(_)) => WorkerError::Died { how: format!("could not be understood: {error}"), signal: None },
@@ -88,51 +110,5 @@ impl Drop for Worker {
         // It has no lab between two orders, and the kernel takes down one that it has.
         let _ = self.process.kill();
         let _ = self.process.wait();
-    }
-}
-
-/// The worker of a thread, which is started when it is needed, and again after its death.
-pub(crate) struct Slot<'p> {
-    program: &'p Path,
-    kind: Kind,
-    running: Option<Worker>,
-}
-
-impl<'p> Slot<'p> {
-    pub(crate) fn new(program: &'p Path, kind: Kind) -> Self {
-        Self { program, kind, running: None }
-    }
-
-    /// Has an order carried out, during which nothing happens that is reported.
-    ///
-    /// # Errors
-    ///
-    /// If the worker ends early, or cannot carry out the order.
-    pub(crate) fn ask<R: DeserializeOwned>(
-        &mut self,
-        order: &impl Serialize,
-        progress: &Arc<Progress>,
-    ) -> Result<R, WorkerError> {
-        self.ask_with(order, progress, |(), _| Ok(None::<()>))
-    }
-
-    /// The same, if what happens meanwhile goes to `happens`, whose answer, if there is one, goes back.
-    ///
-    /// # Errors
-    ///
-    /// As [`ask`](Self::ask).
-    pub(crate) fn ask_with<E: DeserializeOwned, A: Serialize, R: DeserializeOwned>(
-        &mut self,
-        order: &impl Serialize,
-        progress: &Arc<Progress>,
-        happens: impl FnMut(E, &mut Patience) -> io::Result<Option<A>>,
-    ) -> Result<R, WorkerError> {
-        let running = self.running.take().map_or_else(|| Worker::start(self.program, self.kind), Ok);
-        let mut worker = running.map_err(WorkerError::NotStarted)?;
-        let result = worker.ask(order, progress, happens);
-        if matches!(result, Ok(_) | Err(WorkerError::Unable(_))) {
-            self.running = Some(worker);
-        }
-        result
     }
 }

@@ -12,7 +12,8 @@ use serde::de::DeserializeOwned;
 
 use super::error::WorkerError;
 use super::frame::{read, write};
-use super::message::Message;
+use super::message::{Asked, Message};
+use crate::environment::Environment;
 use crate::probe::Progress;
 use crate::report::Trouble;
 
@@ -44,7 +45,12 @@ pub(crate) fn serve<O: DeserializeOwned, R: Serialize>(
     loop {
         let order: O = match command.answer() {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
-            order => order?,
+            Ok(Asked::Environment(backend)) => {
+                command.say(&Message::<(), _>::Done(Environment::of(backend)))?;
+                continue;
+            }
+            Ok(Asked::Order(order)) => order,
+            Err(error) => return Err(error),
         };
         let result = match &mut unable {
             Ok(()) => carry_out(order, &progress, &command),

@@ -6,7 +6,7 @@ use crate::cli::Exit;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use crate::cli::inputs::{InputArgs, load_all};
-use crate::cli::labs::{LabArgs, own_program, prepare};
+use crate::cli::labs::{LabArgs, own_processes, prepare};
 use crate::cli::verify::selects_something;
 use svclab::minimize::{Choice, LabResult, MinimizeError, Minimized, Size, minimize};
 use svclab::text::{counted, grouped};
@@ -56,7 +56,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         no_lab: args.no_lab,
         service: args.service.clone(),
         from: args.from.clone(),
-        worker: Some(own_program()),
+        worker: Some(own_processes()),
         ..Options::default()
     };
     selects_something(&verify, &scenarios)?;

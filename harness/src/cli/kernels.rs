@@ -1,0 +1,110 @@
+//! Options that choose the kernels that labs run on.
+
+use std::path::{Path, PathBuf};
+
+use super::Exit;
+use super::console::Console;
+use super::failure::Failure;
+use super::labs::{OWN_PROGRAM, own_processes, prepare, trouble, wait_for_signals};
+use svclab::environment::Environment;
+use svclab::proxy::Programs;
+use svclab::vm::{Size, Vm};
+use svclab::worker::{Home, Kind};
+use svclab::{Backend, Goal};
+
+/// The option that chooses a kernel.
+pub(super) const KERNEL: &str = "kernel";
+
+/// Options of commands that build labs.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct KernelArgs {
+    /// Build labs on another kernel, in a virtual machine: a vmlinuz, a folder or a package (.deb) with one, or an installed version.
+    ///
+    /// Its modules are looked for beside it, and below /lib/modules. Needs qemu, and no privileges.
+    /// With several, `svclab run` shows first which tests end differently.
+    #[arg(long, value_name = "KERNEL")]
+    kernel: Vec<PathBuf>,
+    /// With --kernel: the folder whose iptables, nft and conntrack are used [default: this machine's]
+    #[arg(long, value_name = "DIR", requires = "kernel")]
+    userland: Option<PathBuf>,
+    /// With --kernel: the memory of each virtual machine, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(128..=65_536), requires = "kernel")]
+    kernel_memory: u32,
+    /// With --kernel: the processors of each virtual machine
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64), requires = "kernel")]
+    kernel_cpus: u32,
+}
+
+impl KernelArgs {
+    /// Rejects a kernel where programs write the rules: they are files of this machine, and not in the virtual one.
+    pub(super) fn without(&self, programs: Option<&Programs>) -> Result<(), Failure> {
+        if self.kernel.is_empty() || programs.is_none() {
+            return Ok(());
+        }
+        let message = "a kube-proxy runs on this machine's kernel alone, and not on that of --kernel";
+        Err(Failure::new(message, "Leave out --kernel, or the program; the generator's rules work on every kernel."))
+    }
+
+    /// Where labs are built, made ready: this machine, or another kernel, of which the first machine is started.
+    pub(super) fn home(&self, kind: Kind, backend: Backend, console: &Console) -> Result<Home, Exit> {
+        match self.other(kind, backend, console)? {
+            Some(home) => Ok(home),
+            None => prepare(console).map(|()| own_processes()),
+        }
+    }
+
+    /// The kernels, if there are several.
+    pub(super) fn several(&self) -> Option<impl Iterator<Item = &PathBuf>> {
+        (self.kernel.len() > 1).then(|| self.kernel.iter())
+    }
+
+    /// Another kernel, of which the first machine is started, if one is chosen.
+    pub(super) fn other(&self, kind: Kind, backend: Backend, console: &Console) -> Result<Option<Home>, Exit> {
+        match self.kernel.as_slice() {
+            [] => Ok(None),
+            [kernel] => {
+                wait_for_signals(console)?;
+                self.started(kernel, kind, backend, console).map(Some)
+            }
+            _ => {
+                console.complain(
+                    "this command takes one kernel\nhelp: Give --kernel once, and repeat the command for others.",
+                );
+                Err(Exit::Input)
+            }
+        }
+    }
+
+    /// A kernel, of which the first machine is started.
+    pub(super) fn started(&self, kernel: &Path, kind: Kind, backend: Backend, console: &Console) -> Result<Home, Exit> {
+        let size = Size { memory: self.kernel_memory, processors: self.kernel_cpus };
+        let vm = Vm::prepare(kernel, self.userland.as_deref(), size, OWN_PROGRAM.as_ref());
+        let vm = vm.map_err(|error| trouble(&error.into(), console))?;
+        let home = Home::boot(vm, kind, backend).map_err(|failed| trouble(&failed, console))?;
+        if let Home::Kernel(kernel) = &home
+            && kernel.vm().is_emulated() == Some(true)
+        {
+            let release = kernel.vm().release();
+            console.inform(format!(
+                "KVM does not work here, so kernel {release} is emulated: `flows: auto` counts fewer, and shows a bias of 15 %"
+            ));
+        }
+        Ok(home)
+    }
+}
+
+/// What balance tests must find there. Where the kernel is emulated, only a larger bias: that takes a tenth of the flows.
+pub(super) fn goal(home: &Home) -> Goal {
+    let goal = Goal::default();
+    match home {
+        Home::Kernel(kernel) if kernel.vm().is_emulated() == Some(true) => {
+            Goal { relative_bias: 3.0 * goal.relative_bias, ..goal }
+        }
+        Home::Kernel(_) | Home::Process(_) => goal,
+    }
+}
+
+/// What results depend on: where labs are, or this machine.
+pub(super) fn environment(home: Option<&Home>, backend: Backend) -> Environment {
+    home.and_then(Home::environment).cloned().unwrap_or_else(|| Environment::of(backend))
+}

@@ -1,0 +1,140 @@
+//! Scenarios on several kernels: which tests differ, then each kernel's results.
+
+use std::collections::BTreeMap;
+
+use super::Exit;
+use super::console::Console;
+use svclab::report::{RunReport, ScenarioReport, Status, console};
+use svclab::text::path_text;
+
+/// The results of a run, by the kernel that judged.
+pub(super) struct OnKernel {
+    /// As `uname -r` prints it.
+    pub(super) release: String,
+    pub(super) report: RunReport,
+}
+
+/// A test whose status is not the same on all kernels.
+#[derive(Debug, PartialEq, Eq)]
+struct Differing {
+    /// `scenarios/a.yaml: the name of the test`.
+    test: String,
+    /// By kernel; `None` where it was not carried out.
+    statuses: Vec<Option<Status>>,
+}
+
+/// Shows what differs first, then what each kernel found.
+pub(super) fn show(all: &[OnKernel], console: &Console) {
+    console.text(differences(all));
+    for OnKernel { release, report } in all {
+        let (settings, failed) = (console.settings(), |one: &&ScenarioReport| one.status() != Status::Ok);
+        console.text(format!("kernel {release}\n"));
+        report.scenarios.iter().filter(failed).for_each(|one| console.text(console::scenario(one, settings)));
+        console.text(console::summary(report, settings));
+    }
+}
+
+/// The gravest end of several.
+pub(super) fn gravest(exits: impl Iterator<Item = Exit>) -> Exit {
+    exits.max_by_key(|exit| *exit as u8).unwrap_or(Exit::Held)
+}
+
+fn differences(all: &[OnKernel]) -> String {
+    let found = differing(all);
+    if found.is_empty() {
+        return format!("All tests end alike on {} kernels.\n", all.len());
+    }
+    let of_test = |Differing { test, statuses }: &Differing| {
+        let cells =
+            all.iter().zip(statuses).map(|(kernel, status)| format!("\n  {:9} {}", word(*status), kernel.release));
+        format!("{test}{}\n", cells.collect::<String>())
+    };
+    let tests = if found.len() == 1 { "1 test ends".to_owned() } else { format!("{} tests end", found.len()) };
+    format!("{tests} differently:\n{}", found.iter().map(of_test).collect::<String>())
+}
+
+fn word(status: Option<Status>) -> &'static str {
+    match status {
+        Some(Status::Ok) => "ok",
+        Some(Status::Failed) => "FAILED",
+        Some(Status::Error) => "ERROR",
+        None => "not run",
+    }
+}
+
+/// The tests that do not end alike, in the order of their files.
+fn differing(all: &[OnKernel]) -> Vec<Differing> {
+    let mut tests: BTreeMap<(String, u32, usize), Differing> = BTreeMap::new();
+    for (number, kernel) in all.iter().enumerate() {
+        for scenario in &kernel.report.scenarios {
+            let (file, repetition) = (path_text(&scenario.file), scenario.repetition.unwrap_or_default());
+            for (index, test) in scenario.tests.iter().enumerate() {
+                let key = (file.clone(), repetition, index);
+                let of_test = || Differing { test: format!("{file}: {}", test.name), statuses: vec![None; all.len()] };
+                tests.entry(key).or_insert_with(of_test).statuses[number] = Some(test.status());
+            }
+        }
+    }
+    tests.into_values().filter(|test| test.statuses.iter().any(|status| *status != test.statuses[0])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::time::Duration;
+
+    use super::*;
+    use svclab::input::Span;
+    use svclab::report::{Cause, TestReport, Trouble};
+
+    /// A kernel on which these tests end without an error, or with one.
+    fn on(release: &str, ends: &[bool]) -> OnKernel {
+        let trouble = Trouble { cause: Cause::Environment, message: "why".to_owned(), help: None, span: None };
+        let file = PathBuf::from("a.yaml");
+        let test = |(index, is_ok): (usize, &bool)| TestReport {
+            name: format!("test {index}"),
+            span: Span { file: file.clone(), line: 1, column: 1 },
+            tags: Vec::new(),
+            probes: Vec::new(),
+            error: (!is_ok).then(|| trouble.clone()),
+            earlier: Vec::new(),
+            duration: Duration::ZERO,
+        };
+        let tests = ends.iter().enumerate().map(test).collect();
+        let scenario = ScenarioReport { file: file.clone(), tests, ..ScenarioReport::default() };
+        OnKernel {
+            release: release.to_owned(),
+            report: RunReport { scenarios: vec![scenario], ..RunReport::default() },
+        }
+    }
+
+    #[test]
+    fn tests_that_end_alike_are_not_listed() {
+        assert_eq!(
+            differences(&[on("6.1", &[true, false]), on("6.12", &[true, false])]),
+            "All tests end alike on 2 kernels.\n"
+        );
+    }
+
+    #[test]
+    fn tests_that_differ_are_listed_by_kernel() {
+        let all = [on("6.1", &[true, true, false]), on("6.12", &[true, false]), on("6.18", &[true, true, false])];
+        let expected = "\
+2 tests end differently:
+a.yaml: test 1
+  ok        6.1
+  ERROR     6.12
+  ok        6.18
+a.yaml: test 2
+  ERROR     6.1
+  not run   6.12
+  ERROR     6.18
+";
+        assert_eq!(differences(&all), expected);
+    }
+
+    #[test]
+    fn the_gravest_end_counts() {
+        assert_eq!(gravest([Exit::Held, Exit::Environment, Exit::Failed].into_iter()), Exit::Environment);
+    }
+}

@@ -1,0 +1,137 @@
+//! Why there is no machine with a kernel.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::report::{Cause, Trouble};
+use crate::text::{printable, reason};
+
+/// Why a kernel cannot be started.
+#[derive(Debug, thiserror::Error)]
+pub enum VmError {
+    /// There is no such kernel.
+    #[error("there is no kernel `{0}`: it is neither a file nor a folder, and no version that is installed")]
+    NoKernel(String),
+    /// A folder or a package has no kernel image.
+    #[error("{} has no kernel image (vmlinuz)", printable(.0))]
+    NoImage(PathBuf),
+    /// A folder has several.
+    #[error("{} has several kernels: {}", printable(.folder), .images.join(", "))]
+    SeveralImages {
+        /// The folder.
+        folder: PathBuf,
+        /// The images in it.
+        images: Vec<String>,
+    },
+    /// A file is no kernel image.
+    #[error("{} is not a kernel image: {what}", printable(.file))]
+    NotAnImage {
+        /// The file.
+        file: PathBuf,
+        /// What it is instead.
+        what: &'static str,
+    },
+    /// A kernel is for another architecture.
+    #[error("{} is a kernel for {found}, and this machine is {own}", printable(.file))]
+    OtherArchitecture {
+        /// The kernel.
+        file: PathBuf,
+        /// Its architecture.
+        found: String,
+        /// That of this machine.
+        own: &'static str,
+    },
+    /// Kernels can be started on some architectures only.
+    #[error("svclab cannot start a kernel on {0}")]
+    UnsupportedHost(&'static str),
+    /// A kernel's modules were not found.
+    #[error("the modules of kernel {release} were not found: {places}")]
+    NoModules {
+        /// The kernel.
+        release: String,
+        /// Where they were looked for.
+        places: String,
+    },
+    /// A kernel does not have what labs need.
+    #[error("kernel {release} lacks {}: built neither into it nor as a module", .modules.join(", "))]
+    Lacking {
+        /// The kernel.
+        release: String,
+        /// The modules.
+        modules: Vec<&'static str>,
+    },
+    /// A file cannot be read.
+    #[error("{}: {}", printable(.file), reason(.source))]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong.
+        source: io::Error,
+    },
+    /// A program is missing.
+    #[error("{program} is not in {}", printable(.place))]
+    NoProgram {
+        /// The program.
+        program: String,
+        /// Where it was looked for.
+        place: PathBuf,
+    },
+    /// A library that a program needs is missing.
+    #[error("{} needs {library}, which is not in {}", printable(.of), printable(.place))]
+    NoLibrary {
+        /// The program or library.
+        of: PathBuf,
+        /// What it needs.
+        library: String,
+        /// Where it was looked for.
+        place: PathBuf,
+    },
+    /// The initial file system cannot be made.
+    #[error("the initial file system of the machine cannot be written: {}", reason(.0))]
+    NotWritten(io::Error),
+    /// There is no qemu.
+    #[error("{0} is not installed")]
+    NoQemu(&'static str),
+}
+
+impl VmError {
+    /// A sentence that names the fix.
+    pub fn help(&self) -> &'static str {
+        match self {
+            Self::NoKernel(_) => {
+                "Name a vmlinuz, a folder with one, a kernel package (.deb), or a version below /lib/modules."
+            }
+            Self::NoImage(_) => "Name the package or folder with boot/vmlinuz-VERSION (Debian: linux-image-VERSION).",
+            Self::SeveralImages { .. } => "Name one of them.",
+            Self::NotAnImage { .. } => "Name a vmlinuz (bzImage), as distributions install it in /boot.",
+            Self::OtherArchitecture { .. } => "Name a kernel for this architecture: only its programs are there.",
+            Self::UnsupportedHost(_) => "Use --kernel on x86_64.",
+            Self::NoModules { .. } => {
+                "Put them beside the kernel as lib/modules/VERSION, or for Ubuntu the package linux-modules-VERSION beside it."
+            }
+            Self::Lacking { .. } => {
+                "Choose a kernel that is built with them (`CONFIG_VETH=m`), or add its package of modules."
+            }
+            Self::Unreadable { .. } => "Name a file that can be read, and is whole.",
+            Self::NoProgram { .. } => {
+                "Install iptables, nftables, conntrack and util-linux there, or name another --userland."
+            }
+            Self::NoLibrary { .. } => "Install the library there, or name another --userland.",
+            Self::NotWritten(_) => "Make room in the cache folder (~/.cache, or XDG_CACHE_HOME).",
+            Self::NoQemu(_) => "Install it: `apt-get install qemu-system-x86` (Fedora: qemu-system-x86-core).",
+        }
+    }
+
+    fn cause(&self) -> Cause {
+        match self {
+            Self::NoQemu(_) | Self::NotWritten(_) | Self::UnsupportedHost(_) => Cause::Environment,
+            _ => Cause::Input,
+        }
+    }
+}
+
+impl From<VmError> for Trouble {
+    fn from(error: VmError) -> Self {
+        Self { cause: error.cause(), message: error.to_string(), help: Some(error.help().to_owned()), span: None }
+    }
+}

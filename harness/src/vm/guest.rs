@@ -1,0 +1,124 @@
+//! The machine's own side: svclab as the first process of a kernel.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::kmod::{ModuleInitFlags, finit_module};
+use nix::mount::{MsFlags, mount};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::reboot::{RebootMode, reboot};
+use nix::unistd::{dup2_stdin, dup2_stdout, getpid};
+
+use crate::text::reason;
+
+/// The name of the virtio port that is the way to svclab.
+pub(super) const PORT: &str = "svclab.worker";
+
+/// What a line on the console starts with that says why a machine is not ready.
+pub(super) const COMPLAINT: &str = "svclab: the machine is not ready: ";
+
+/// The folder of modules, and the file that has their names in the order in which they are loaded.
+pub(super) const MODULES: &str = "/svclab/modules";
+pub(super) const ORDER: &str = "/svclab/modules/order";
+
+/// The time in which the port appears, once its driver is loaded.
+const PORT_LIMIT: Duration = Duration::from_secs(30);
+/// The time between two looks.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// Connections that the kernel may remember: as many as `svclab doctor` asks for.
+const CONNECTIONS: (&str, &str) = ("/proc/sys/net/netfilter/nf_conntrack_max", "262144");
+
+/// Whether this process is the first of a machine's kernel.
+pub fn is_guest() -> bool {
+    getpid().as_raw() == 1 && Path::new(ORDER).is_file()
+}
+
+/// Makes the machine ready: file systems, modules, and the port, which becomes standard input and output. Where that fails, the
+/// machine ends.
+pub fn enter() {
+    if let Err(why) = try_to_enter() {
+        complain(&why);
+        leave();
+    }
+}
+
+/// Ends the machine.
+pub fn leave() {
+    // qemu does not start it again.
+    let _ = reboot(RebootMode::RB_AUTOBOOT);
+}
+
+fn complain(why: &str) {
+    use std::io::Write;
+    let _ = writeln!(io::stderr(), "{COMPLAINT}{why}");
+}
+
+fn try_to_enter() -> Result<(), String> {
+    for (kind, folder) in
+        [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"), ("tmpfs", "/run"), ("tmpfs", "/tmp")]
+    {
+        mount(Some(kind), folder, Some(kind), MsFlags::empty(), None::<&str>)
+            .map_err(|error| format!("mounting {kind} on {folder}: {}", reason(error)))?;
+    }
+    load_modules()?;
+    let (file, value) = CONNECTIONS;
+    // A kernel without connection tracking fails where that is needed, with a better message.
+    let _ = fs::write(file, value);
+    let port = port().map_err(|error| format!("opening the virtio port: {}", reason(error)))?;
+    dup2_stdin(&port).and_then(|()| dup2_stdout(&port)).map_err(reason)
+}
+
+/// Loads the modules; those that the kernel has already, or cannot have on this machine, are left out.
+fn load_modules() -> Result<(), String> {
+    let order = fs::read_to_string(ORDER).map_err(|error| format!("{ORDER}: {}", reason(error)))?;
+    for name in order.lines() {
+        let loaded = File::open(Path::new(MODULES).join(name))
+            .and_then(|file| finit_module(&file, c"", ModuleInitFlags::empty()).map_err(io::Error::from));
+        match loaded.as_ref().map_err(io::Error::raw_os_error) {
+            Ok(()) => {}
+            Err(Some(code)) if [Errno::EEXIST, Errno::ENODEV].contains(&Errno::from_raw(code)) => {}
+            Err(_) => {
+                let why = loaded.err().map(reason).unwrap_or_default();
+                return Err(format!("loading the module {name}: {why}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Opens the port when both sides of it are there.
+fn port() -> io::Result<File> {
+    let begin = Instant::now();
+    loop {
+        if let Some(device) = device() {
+            let port = OpenOptions::new().read(true).write(true).open(device)?;
+            while is_hung_up(&port)? && begin.elapsed() < PORT_LIMIT {
+                thread::sleep(LOOK);
+            }
+            return Ok(port);
+        }
+        if begin.elapsed() >= PORT_LIMIT {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+fn device() -> Option<PathBuf> {
+    let ports = fs::read_dir("/sys/class/virtio-ports").ok()?.flatten();
+    let is_own =
+        |port: &fs::DirEntry| fs::read_to_string(port.path().join("name")).is_ok_and(|name| name.trim() == PORT);
+    ports.into_iter().find(is_own).map(|port| Path::new("/dev").join(port.file_name())).filter(|device| device.exists())
+}
+
+fn is_hung_up(port: &File) -> io::Result<bool> {
+    let mut polled = [PollFd::new(port.as_fd(), PollFlags::POLLOUT)];
+    poll(&mut polled, PollTimeout::ZERO)?;
+    Ok(polled[0].revents().is_some_and(|events| events.contains(PollFlags::POLLHUP)))
+}

@@ -1,0 +1,124 @@
+//! The process of a machine: qemu, whose standard input and output are the ends of a virtio port.
+
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::cache::Boot;
+use super::guest::PORT;
+use super::log::Log;
+use super::userland::{LIBRARIES, PROGRAMS};
+use crate::lab::{LabError, programs};
+
+/// The program.
+pub(super) const QEMU: &str = "qemu-system-x86_64";
+
+/// What executes a machine's instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Accelerator {
+    /// The processor.
+    Kvm,
+    /// qemu.
+    Emulation,
+}
+
+/// The time in which a machine on the processor writes to its console: nested virtualization may exist, and hang. Where it
+/// works, that takes a tenth of it.
+const FIRST_SIGN: Duration = Duration::from_secs(3);
+/// The time between two looks.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Memory and processors of a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    /// Memory in MiB.
+    pub memory: u32,
+    /// Processors.
+    pub processors: u32,
+}
+
+/// A machine that runs.
+#[derive(Debug)]
+pub(super) struct Machine {
+    pub(super) process: Child,
+    pub(super) log: Log,
+}
+
+/// Starts a machine that does what the arguments say; it ends with the calling thread.
+///
+/// # Errors
+///
+/// If it cannot be started.
+pub(super) fn start(boot: &Boot, size: Size, accelerator: Accelerator, arguments: &[&str]) -> io::Result<Machine> {
+    let log = Log::new()?;
+    let mut command = programs::command(QEMU).map_err(|error: LabError| io::Error::other(error.to_string()))?;
+    command.args([
+        "-nodefaults",
+        "-no-user-config",
+        "-no-reboot",
+        "-display",
+        "none",
+        "-nic",
+        "none",
+        "-machine",
+        "q35",
+    ]);
+    command.args(match accelerator {
+        Accelerator::Kvm => ["-accel", "kvm", "-cpu", "host"],
+        Accelerator::Emulation => ["-accel", "tcg", "-cpu", "max"],
+    });
+    command.args(["-m", &size.memory.to_string(), "-smp", &size.processors.to_string()]);
+    command.args(["-kernel", &of_this_process(boot.image.as_raw_fd())]);
+    command.args(["-initrd", &of_this_process(boot.initramfs.as_raw_fd())]);
+    command.args(["-append", &kernel_command_line(arguments)]);
+    command.args(["-serial", &format!("file:{}", of_this_process(log.console().as_raw_fd()))]);
+    command.args(["-chardev", "stdio,id=worker,signal=off", "-device", "virtio-serial-pci"]);
+    command.args(["-device", &format!("virtserialport,chardev=worker,name={PORT}")]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log.messages()?);
+    Ok(Machine { process: spawn(command)?, log })
+}
+
+fn spawn(mut command: Command) -> io::Result<Child> {
+    programs::on_all_cpus(|| command.spawn())
+}
+
+/// Starts a machine on the processor if that works, which only a trial shows, and else emulated; says which it is.
+///
+/// # Errors
+///
+/// If it cannot be started.
+pub(super) fn try_to_start(boot: &Boot, size: Size, arguments: &[&str]) -> io::Result<(Machine, Accelerator)> {
+    let mut tried = start(boot, size, Accelerator::Kvm, arguments)?;
+    let begin = Instant::now();
+    while tried.process.try_wait()?.is_none() && begin.elapsed() < FIRST_SIGN {
+        if tried.log.has_started() {
+            return Ok((tried, Accelerator::Kvm));
+        }
+        thread::sleep(LOOK);
+    }
+    tried.process.kill()?;
+    tried.process.wait()?;
+    Ok((start(boot, size, Accelerator::Emulation, arguments)?, Accelerator::Emulation))
+}
+
+/// The name under which other processes open a file that this one has open.
+fn of_this_process(file: RawFd) -> String {
+    format!("/proc/{}/fd/{file}", std::process::id())
+}
+
+/// What the kernel is told: an oops, a warning or a hang ends the machine as a panic does, and the log says which it was. What
+/// follows `--` are the arguments of the first process. Names with a value that the kernel does not know become its environment; a
+/// name without a value would be one more argument.
+fn kernel_command_line(arguments: &[&str]) -> String {
+    let (path, libraries) = (PROGRAMS.join(":"), LIBRARIES.join(":"));
+    let reactions = "panic=-1 oops=panic panic_on_warn=1 hung_task_panic=1";
+    let settings = "console=ttyS0 loglevel=5 mitigations=off random.trust_cpu=on";
+    format!("{settings} {reactions} PATH={path} LD_LIBRARY_PATH={libraries} -- {}", arguments.join(" "))
+}
+
+/// Whether there is a qemu.
+pub(super) fn is_installed() -> bool {
+    programs::find(QEMU).is_some()
+}

@@ -1,0 +1,78 @@
+//! Where workers are: processes of this machine, or machines with a kernel of their own.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Kind;
+use super::error::WorkerError;
+use super::message::Asked;
+use super::process::Worker;
+use crate::environment::Environment;
+use crate::lab::Backend;
+use crate::report::Trouble;
+use crate::vm::Vm;
+
+/// Where workers are.
+#[derive(Debug, Clone)]
+pub enum Home {
+    /// Processes of this machine, of a program: svclab, which serves with the argument [`WORKER`](super::WORKER) and a [`Kind`].
+    Process(PathBuf),
+    /// Machines with this kernel, in which svclab is the first process.
+    Kernel(Arc<Kernel>),
+}
+
+impl Home {
+    /// Machines with a kernel; the first is started now, so that a kernel that does not start is found before anything is
+    /// asked of it.
+    ///
+    /// # Errors
+    ///
+    /// If no machine can be started, or it is not ready in time.
+    pub fn boot(vm: Vm, kind: Kind, backend: Backend) -> Result<Self, Trouble> {
+        let mut worker =
+            Worker::in_machine(&vm, kind).map_err(|error| WorkerError::NotStarted(error).into_trouble())?;
+        let asked = Asked::<()>::Environment(backend);
+        let said = worker.ask(&asked, &Arc::default(), |(), _| Ok(None::<()>));
+        let environment = said.map_err(WorkerError::into_trouble)?;
+        Ok(Self::Kernel(Arc::new(Kernel { vm, environment, idle: Mutex::new(Some((kind, worker))) })))
+    }
+
+    /// Starts a worker; it ends with the calling thread.
+    pub(super) fn worker(&self, kind: Kind) -> io::Result<Worker> {
+        match self {
+            Self::Process(program) => Worker::process(program, kind),
+            Self::Kernel(kernel) => kernel.worker(kind),
+        }
+    }
+
+    /// What the results of its workers depend on, where that is not this machine.
+    pub fn environment(&self) -> Option<&Environment> {
+        match self {
+            Self::Process(_) => None,
+            Self::Kernel(kernel) => Some(&kernel.environment),
+        }
+    }
+}
+
+/// A kernel that runs in machines.
+#[derive(Debug)]
+pub struct Kernel {
+    vm: Vm,
+    environment: Environment,
+    /// The first worker, until it is needed.
+    idle: Mutex<Option<(Kind, Worker)>>,
+}
+
+impl Kernel {
+    /// What its machines start from.
+    pub fn vm(&self) -> &Vm {
+        &self.vm
+    }
+
+    /// A worker of a kind in a machine that runs already, or that is started.
+    fn worker(&self, kind: Kind) -> io::Result<Worker> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take_if(|(own, _)| *own == kind);
+        idle.map_or_else(|| Worker::in_machine(&self.vm, kind), |(_, worker)| Ok(worker))
+    }
+}

@@ -1,0 +1,61 @@
+//! The worker of a thread.
+
+use std::io;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::Kind;
+use super::error::WorkerError;
+use super::home::Home;
+use super::message::Asked;
+use super::patience::Patience;
+use super::process::Worker;
+use crate::probe::Progress;
+
+/// The worker of a thread, which is started when it is needed, and again after its death.
+pub(crate) struct Slot<'p> {
+    home: &'p Home,
+    kind: Kind,
+    running: Option<Worker>,
+}
+
+impl<'p> Slot<'p> {
+    pub(crate) fn new(home: &'p Home, kind: Kind) -> Self {
+        Self { home, kind, running: None }
+    }
+
+    /// Has an order carried out, during which nothing happens that is reported.
+    ///
+    /// # Errors
+    ///
+    /// If the worker ends early, or cannot carry out the order.
+    pub(crate) fn ask<R: DeserializeOwned>(
+        &mut self,
+        order: &impl Serialize,
+        progress: &Arc<Progress>,
+    ) -> Result<R, WorkerError> {
+        self.ask_with(order, progress, |(), _| Ok(None::<()>))
+    }
+
+    /// The same, if what happens meanwhile goes to `happens`, whose answer, if there is one, goes back.
+    ///
+    /// # Errors
+    ///
+    /// As [`ask`](Self::ask).
+    pub(crate) fn ask_with<E: DeserializeOwned, A: Serialize, R: DeserializeOwned>(
+        &mut self,
+        order: &impl Serialize,
+        progress: &Arc<Progress>,
+        happens: impl FnMut(E, &mut Patience) -> io::Result<Option<A>>,
+    ) -> Result<R, WorkerError> {
+        let running = self.running.take().map_or_else(|| self.home.worker(self.kind), Ok);
+        let mut worker = running.map_err(WorkerError::NotStarted)?;
+        let result = worker.ask(&Asked::Order(order), progress, happens);
+        if matches!(result, Ok(_) | Err(WorkerError::Unable(_))) {
+            self.running = Some(worker);
+        }
+        result
+    }
+}

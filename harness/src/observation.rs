@@ -77,6 +77,9 @@ pub struct Delivery {
     pub source: SocketAddr,
     /// The destination that the receiver saw.
     pub destination: SocketAddr,
+    /// The number of fragments that it arrived in, 1 for a packet that is whole; `None` where a node's kernel received it, which puts
+    /// fragments together.
+    pub fragments: Option<u16>,
 }
 
 /// A packet at a point of its path.

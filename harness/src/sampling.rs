@@ -16,7 +16,7 @@ use crate::observation::Tally;
 use crate::probe::{Prober, Progress};
 use crate::report::Trouble;
 use crate::run::{RunError, guarded};
-use crate::scenario::{Destination, Flows, MAX_FLOWS, Place, Probe, Scenario, Span, Vantage};
+use crate::scenario::{Destination, Flows, MAX_FLOWS, Place, Probe, Scenario, Shape, Span, Vantage};
 use crate::stats::{Goal, most_flows};
 use crate::topology;
 use crate::worker::{self, Home, Kind, Slot, Texts, WorkerError};
@@ -241,6 +241,7 @@ fn count(
         source_port: None,
         flows: Flows::Exactly(*most),
         tcp_flags: None,
+        shape: Shape::default(),
     };
     let count = |prober: &mut Prober<'_>| match until_clear {
         Some(expected) => prober.count_until(&probe, *most, |tally| is_enough(expected, tally, goal)),

@@ -15,7 +15,7 @@ use crate::predict::Network;
 use crate::probe::Prober;
 use crate::report::Trouble;
 use crate::run::{RunError, guarded};
-use crate::scenario::{Destination, Flows, Probe, Scenario, Span, TcpFlags};
+use crate::scenario::{Destination, Flows, Probe, Scenario, Shape, Span, TcpFlags};
 use crate::sources::FlowOutcome;
 
 /// What was observed of a packet, and whether it was predicted.
@@ -108,5 +108,5 @@ fn probe(example: &Example, protocol: Protocol, tcp_flags: Option<TcpFlags>, sce
     let (address, port) = (example.packet.destination, example.packet.transport.ports().map_or(0, |(_, port)| port));
     let to = Destination { label: example.to(), address, port, via: example.via.clone() };
     let (span, from) = (Span::start_of(&scenario.file), example.from.clone());
-    Probe { span, from, to, protocol, source_port: None, flows: Flows::Exactly(1), tcp_flags }
+    Probe { span, from, to, protocol, source_port: None, flows: Flows::Exactly(1), tcp_flags, shape: Shape::default() }
 }

@@ -12,7 +12,7 @@ use super::{Check, families, listed};
 use crate::lab::{Backend, Lab, LabError, with_lab};
 use crate::observation::{Observation, ObservedOutcome};
 use crate::probe::Prober;
-use crate::scenario::{Cni, CniKind, Destination, Flows, Overlay, Probe, Scenario, Span, Vantage};
+use crate::scenario::{Cni, CniKind, Destination, Flows, Overlay, Probe, Scenario, Shape, Span, Vantage};
 use crate::topology::{self, ETH0, Interface, InterfaceKind, Netns, Role, Topology};
 
 /// A feature and a lab that cannot be built without it.
@@ -172,5 +172,6 @@ fn probe(from: &ObjectName, to: SocketAddr) -> Probe {
         source_port: None,
         flows: Flows::Exactly(1),
         tcp_flags: None,
+        shape: Shape::default(),
     }
 }

@@ -80,7 +80,8 @@ fn following_words(seen: &StreamObservation) -> String {
     }
 }
 
-fn bounds_words(Bounds { at_least, at_most }: Bounds) -> String {
+/// Bounds of a number of flows in words.
+pub(super) fn bounds_words(Bounds { at_least, at_most }: Bounds) -> String {
     match at_most {
         Some(most) if most == at_least => counted(most, "flow"),
         Some(most) if at_least == 0 => format!("at most {}", counted(most, "flow")),

@@ -2,11 +2,13 @@
 
 use std::net::SocketAddr;
 
-use super::words::{expected_reply, expected_source, observed_outcome, outcome_words, rejection_words};
+use super::words::{
+    expected_reply, expected_source, fragments_words, observed_outcome, outcome_words, rejection_words,
+};
 use super::{Context, Field, Findings, check_source};
 use crate::observation::{Delivery, FlowObservation, ObservedOutcome};
 use crate::scenario::{
-    DropPlace, Expectation, ExpectedOutcome, Probe, RejectKind, ReplyExpectation, SourceExpectation,
+    DropPlace, Expectation, ExpectedOutcome, Probe, RejectKind, ReplyExpectation, SourceExpectation, TooBig,
 };
 use crate::text::is_in_cluster;
 use crate::wire::Rejection;
@@ -32,6 +34,9 @@ pub(super) fn judge(
         findings.differ(Field::Outcome, "no rejection", rejection_words(rejection), reason);
     }
     if findings.differences.is_empty() {
+        if let Some(expected) = expectation.fragments {
+            judge_fragments(expected, seen, findings);
+        }
         if let Some(expected) = expectation.source {
             judge_source(expected, seen, context, findings);
         }
@@ -67,6 +72,15 @@ fn check_outcome(expected: &ExpectedOutcome, seen: &ObservedOutcome, before: Opt
             Some(before) => Err(format!("the probe before it was delivered to {before}")),
             None => Err("the probe before it was not delivered".to_owned()),
         },
+        (ExpectedOutcome::TooBig(expected), ObservedOutcome::Rejected(rejection))
+            if matches!(rejection.kind, RejectKind::TooBig { .. }) =>
+        {
+            check_too_big(expected, rejection)
+        }
+        (
+            ExpectedOutcome::Rejected(_),
+            ObservedOutcome::Rejected(Rejection { kind: RejectKind::TooBig { .. }, .. }),
+        ) => Err("no one rejected it: it is larger than the MTU of a link".to_owned()),
         (ExpectedOutcome::Rejected(kind), ObservedOutcome::Rejected(Rejection { kind: seen, .. })) => {
             let held = *kind == RejectKind::Any || kind == seen;
             if held { Ok(()) } else { Err("it was rejected in another way".to_owned()) }
@@ -80,6 +94,17 @@ fn check_outcome(expected: &ExpectedOutcome, seen: &ObservedOutcome, before: Opt
         (_, ObservedOutcome::Rejected(_)) => Err("it was rejected instead".to_owned()),
         (_, ObservedOutcome::Dropped { .. }) => Err("not delivered, and the sender received no error".to_owned()),
         (_, ObservedOutcome::Duplicated(_)) => Err("it was delivered more than once".to_owned()),
+    }
+}
+
+fn check_too_big(expected: &TooBig, seen: &Rejection) -> Result<(), String> {
+    let RejectKind::TooBig { mtu } = seen.kind else { return Err("it was rejected in another way".to_owned()) };
+    if expected.mtu.is_some_and(|expected| expected != mtu) {
+        return Err(format!("the link that it is too big for has the MTU {mtu}"));
+    }
+    match &expected.from {
+        Some((_, addresses)) if !addresses.contains(&seen.by) => Err(format!("the message comes from {}", seen.by)),
+        _ => Ok(()),
     }
 }
 
@@ -98,6 +123,22 @@ fn check_place(expected: &DropPlace, at: &str) -> Result<(), String> {
         (_, false) => "no node dropped it: it left the cluster, where no host has its address",
     }
     .to_owned())
+}
+
+fn judge_fragments(expected: u16, seen: &FlowObservation, findings: &mut Findings) {
+    let words = fragments_words(expected);
+    match &seen.outcome {
+        ObservedOutcome::Delivered(Delivery { fragments: Some(fragments), .. }) if *fragments == expected => {}
+        ObservedOutcome::Delivered(Delivery { fragments: Some(fragments), .. }) => {
+            let reason = "it was split otherwise on its path";
+            findings.differ(Field::Fragments, words, fragments_words(*fragments), reason);
+        }
+        ObservedOutcome::Delivered(Delivery { fragments: None, at, .. }) => {
+            let reason = "a node's kernel puts fragments together before svclab sees them";
+            findings.differ(Field::Fragments, words, format!("received by {at}"), reason);
+        }
+        _ => findings.differ(Field::Fragments, words, "nothing", "it was not delivered"),
+    }
 }
 
 fn judge_source(expected: SourceExpectation, seen: &FlowObservation, context: &Context, findings: &mut Findings) {

@@ -91,6 +91,8 @@ pub enum Field {
     Flows,
     /// The outcome of the packet.
     Outcome,
+    /// The number of fragments that the receiver gets.
+    Fragments,
     /// The source that the receiver sees.
     Source,
     /// The reply as the sender sees it.

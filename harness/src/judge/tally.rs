@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use super::during::bounds_words;
 use super::words::{self, expected_source, is_at, label};
 use super::{Context, Field, Findings, Shares, check_source};
 use crate::observation::{INDEPENDENT, Tally};
@@ -14,7 +15,7 @@ pub(super) fn judge(expectation: &Expectation, tally: &Tally, context: &Context,
         Some(ExpectedOutcome::Delivered(targets)) => targets,
         _ => &[],
     };
-    judge_accounts(expectation.outcome.as_ref(), tally, findings);
+    judge_accounts(expectation, tally, findings);
     judge_outcome(expectation.outcome.as_ref(), tally, findings);
     if let Some(expected) = expectation.source {
         judge_sources(expected, tally, context, findings);
@@ -37,13 +38,18 @@ pub(super) fn judge(expectation: &Expectation, tally: &Tally, context: &Context,
 }
 
 /// Every flow sent is delivered once, duplicated or lost; nothing else was delivered.
-fn judge_accounts(outcome: Option<&ExpectedOutcome>, tally: &Tally, findings: &mut Findings) {
+fn judge_accounts(expectation: &Expectation, tally: &Tally, findings: &mut Findings) {
+    let outcome = expectation.outcome.as_ref();
+    if let Some(bounds) = expectation.lost.filter(|bounds| !bounds.allow(tally.lost)) {
+        let observed = format!("{} of {}", grouped(tally.lost), flows(tally.sent));
+        findings.differ(Field::Lost, bounds_words(bounds), observed, "flows that were not delivered");
+    }
     let sent = format!("{} sent", flows(tally.sent));
     if tally.sent == 0 {
         findings.differ(Field::Flows, "at least one flow", "none", "no flow was sent");
     }
-    let may_be_lost =
-        matches!(outcome, Some(ExpectedOutcome::Dropped(_) | ExpectedOutcome::Rejected(_) | ExpectedOutcome::Fails));
+    let may_be_lost = expectation.lost.is_some()
+        || matches!(outcome, Some(ExpectedOutcome::Dropped(_) | ExpectedOutcome::Rejected(_) | ExpectedOutcome::Fails));
     let delivered: u64 = tally.delivered.values().sum();
     // Where a delivery is expected, a lost flow has another outcome.
     let lost = if outcome.is_some() { Field::Outcome } else { Field::Flows };
@@ -87,7 +93,10 @@ fn judge_outcome(outcome: Option<&ExpectedOutcome>, tally: &Tally, findings: &mu
             }
         }
         ExpectedOutcome::SameAsBefore => {}
-        ExpectedOutcome::Dropped(_) | ExpectedOutcome::Rejected(_) | ExpectedOutcome::Fails => {
+        ExpectedOutcome::Dropped(_)
+        | ExpectedOutcome::Rejected(_)
+        | ExpectedOutcome::TooBig(_)
+        | ExpectedOutcome::Fails => {
             for (at, count) in &tally.delivered {
                 let observed = format!("{} delivered to {at}", flows(*count));
                 findings.differ(Field::Outcome, &expected, observed, "they should not be delivered");
@@ -98,7 +107,7 @@ fn judge_outcome(outcome: Option<&ExpectedOutcome>, tally: &Tally, findings: &mu
         let reason = "the destination of the probe before it is known for single flows only: remove `flows`";
         findings.differ(Field::Outcome, &expected, "not recorded", reason);
     }
-    if let ExpectedOutcome::Rejected(_) = outcome {
+    if let ExpectedOutcome::Rejected(_) | ExpectedOutcome::TooBig(_) = outcome {
         let reason = "rejections are checked for single flows only: remove `flows`";
         findings.differ(Field::Outcome, expected, "not recorded", reason);
     }

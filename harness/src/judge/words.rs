@@ -3,10 +3,11 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::Field;
-use super::during::stream_words;
+use super::during::{bounds_words, stream_words};
 use crate::observation::{Delivery, Observation, ObservedOutcome, Tally};
 use crate::scenario::{
     Balance, DropPlace, Expectation, ExpectedOutcome, Probe, RejectKind, ReplyExpectation, SourceExpectation, Target,
+    TooBig,
 };
 use crate::stats::percent;
 use crate::text::{UNDERLAY, drop_words, grouped};
@@ -23,13 +24,15 @@ pub(crate) fn expected_parts(probe: &Probe, expectation: &Expectation, sender: &
         _ => &[],
     };
     let outcome = expectation.outcome.as_ref().map(|outcome| (Field::Outcome, outcome_words(outcome)));
+    let fragments = expectation.fragments.map(|fragments| (Field::Fragments, fragments_words(fragments)));
     let source = expectation.source.map(|source| (Field::Source, expected_source(source, sender)));
     let reply = expectation.reply.map(|reply| (Field::Reply, expected_reply(reply, vip)));
     let balance = expectation.balance.as_ref().map(|balance| (Field::Balance, balance_words(balance, targets)));
     let affinity = expectation.affinity.map(|affinity| {
         (Field::Affinity, if affinity { "all flows at one endpoint" } else { "flows at several endpoints" }.to_owned())
     });
-    [outcome, source, reply, balance, affinity].into_iter().flatten().collect()
+    let lost = expectation.lost.map(|bounds| (Field::Lost, bounds_words(bounds)));
+    [outcome, fragments, lost, source, reply, balance, affinity].into_iter().flatten().collect()
 }
 
 /// An observation in a line: `delivered to pod/nginx at 10.244.2.2:80 from 10.244.1.3:37328, reply from 10.96.34.82:80`.
@@ -78,12 +81,22 @@ pub(super) fn outcome_words(outcome: &ExpectedOutcome) -> String {
             }
         }
         ExpectedOutcome::Rejected(kind) => reject_words(*kind).to_owned(),
+        ExpectedOutcome::TooBig(TooBig { mtu, from }) => {
+            let mtu = mtu.map(|mtu| format!(", MTU {mtu}")).unwrap_or_default();
+            let from = from.as_ref().map(|(from, _)| format!(", from {from}")).unwrap_or_default();
+            format!("too big: ICMP fragmentation needed, or ICMPv6 packet too big{mtu}{from}")
+        }
         ExpectedOutcome::SameAsBefore => "delivered to where the probe before it was".to_owned(),
         ExpectedOutcome::Fails => "not delivered".to_owned(),
         ExpectedOutcome::Dropped(DropPlace::InCluster) => "dropped on a node".to_owned(),
         ExpectedOutcome::Dropped(DropPlace::At(place)) => drop_words(place),
         ExpectedOutcome::Dropped(DropPlace::Underlay) => drop_words(UNDERLAY),
     }
+}
+
+/// A number of fragments in words.
+pub(super) fn fragments_words(fragments: u16) -> String {
+    if fragments == 1 { "in one piece".to_owned() } else { format!("in {fragments} fragments") }
 }
 
 /// A rejection in words.
@@ -94,6 +107,7 @@ pub(crate) fn reject_words(kind: RejectKind) -> &'static str {
         RejectKind::SctpAbort => "rejected by SCTP ABORT",
         RejectKind::PortUnreachable => "rejected by ICMP port unreachable",
         RejectKind::OtherUnreachable => "rejected by ICMP unreachable (not port unreachable)",
+        RejectKind::TooBig { .. } => "too big for a link of its path",
         RejectKind::Unsent => "not sent by the sender's kernel",
     }
 }

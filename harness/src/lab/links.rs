@@ -44,6 +44,9 @@ pub(super) async fn make_interfaces(
     for interface in &netns.interfaces {
         match &interface.kind {
             InterfaceKind::VethPeer(_) => {
+                if interface.mtu != interface.kind.usual_mtu() {
+                    resize(netlink, interface).await?;
+                }
                 if interface.carrier != Carrier::Down {
                     switch(netlink, interface).await?;
                 }
@@ -54,6 +57,10 @@ pub(super) async fn make_interfaces(
                 netlink.create(operation, RouteNetlinkMessage::NewLink(message)).await?;
                 if interface.hairpin {
                     hairpin(netlink, interface).await?;
+                }
+                // A bridge takes that of its ports by itself.
+                if interface.mtu != interface.kind.usual_mtu() && interface.kind != InterfaceKind::Bridge {
+                    resize(netlink, interface).await?;
                 }
             }
         }
@@ -102,10 +109,19 @@ async fn switch(netlink: &mut Netlink, interface: &Interface) -> Result<(), LabE
     netlink.change(operation, RouteNetlinkMessage::SetLink(link.build())).await
 }
 
-/// Brings those interfaces of a namespace up, or takes them down, that are so in another plan.
-pub(super) async fn switch_all(netlink: &mut Netlink, old: &Netns, new: &Netns) -> Result<(), LabError> {
+/// Sets an interface's MTU.
+async fn resize(netlink: &mut Netlink, interface: &Interface) -> Result<(), LabError> {
+    let link = LinkUnspec::new_with_index(interface.index).mtu(interface.mtu.into()).build();
+    netlink.change(format!("setting the MTU of {}", interface.name), RouteNetlinkMessage::SetLink(link)).await
+}
+
+/// Makes the links of a namespace those of another plan: interfaces go up and down, and change their MTU.
+pub(super) async fn change_links(netlink: &mut Netlink, old: &Netns, new: &Netns) -> Result<(), LabError> {
     let is_down = |interface: &Interface| interface.carrier == Carrier::Down;
     for (old, new) in old.interfaces.iter().zip(&new.interfaces) {
+        if old.mtu != new.mtu && new.kind != InterfaceKind::Bridge {
+            resize(netlink, new).await?;
+        }
         if is_down(old) != is_down(new) {
             switch(netlink, new).await?;
         }

@@ -200,7 +200,7 @@ impl Lab {
     ///
     /// If the kernel rejects a change.
     pub(crate) fn rewire(&mut self, plan: Topology) -> Result<(), LabError> {
-        self.switch_links(&plan)?;
+        self.change_links(&plan)?;
         let changed = self.topology.namespaces.iter().zip(&plan.namespaces).zip(self.namespaces.iter());
         for ((old, new), namespace) in changed.filter(|((old, new), _)| old.routes().ne(new.routes())) {
             let change = async { links::reroute(&mut Netlink::connect(namespace)?, old, new).await };
@@ -212,13 +212,13 @@ impl Lab {
         Ok(())
     }
 
-    /// Brings up the links that another plan has up and this one has not, and the other way round, and waits until both ends know.
-    fn switch_links(&self, plan: &Topology) -> Result<(), LabError> {
-        let carriers = |netns: &Netns| netns.interfaces.iter().map(|one| one.carrier).collect::<Vec<_>>();
+    /// Makes links what they are in another plan, and waits until both ends know which are up.
+    fn change_links(&self, plan: &Topology) -> Result<(), LabError> {
+        let links = |netns: &Netns| netns.interfaces.iter().map(|one| (one.carrier, one.mtu)).collect::<Vec<_>>();
         let all = self.topology.namespaces.iter().zip(&plan.namespaces).zip(self.namespaces.iter());
-        let changed: Vec<_> = all.filter(|((old, new), _)| carriers(old) != carriers(new)).collect();
+        let changed: Vec<_> = all.filter(|((old, new), _)| links(old) != links(new)).collect();
         for ((old, new), namespace) in &changed {
-            self.runtime.block_on(async { links::switch_all(&mut Netlink::connect(namespace)?, old, new).await })?;
+            self.runtime.block_on(async { links::change_links(&mut Netlink::connect(namespace)?, old, new).await })?;
         }
         for ((_, new), namespace) in &changed {
             let lost = new.interfaces.iter().filter(|interface| interface.carrier == Carrier::Lost);

@@ -283,7 +283,7 @@ mod tests {
     fn flow(at: f64, endpoint: u8) -> StreamedFlow {
         let vip: SocketAddr = "10.96.0.80:80".parse().unwrap();
         let destination = SocketAddr::new([10, 244, 2, endpoint].into(), 8080);
-        let delivery = Delivery { at: format!("pod/web-{endpoint}"), source: vip, destination };
+        let delivery = Delivery { at: format!("pod/web-{endpoint}"), source: vip, destination, fragments: Some(1) };
         let outcome = match endpoint {
             0 => ObservedOutcome::Dropped { at: "node/worker".to_owned(), has_left: false },
             _ => ObservedOutcome::Delivered(delivery),

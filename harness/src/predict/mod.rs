@@ -15,7 +15,7 @@
 //! - `senders`: all packets that a sender may send, as sets with one outcome each; `narrow`: what the network compares of them, by
 //!   `ways` and `neighbours`; `alike`: pods that it treats alike.
 //!
-//! What is not modelled: connections that were there before; what `recent` and dynamic sets remember (they are empty); broadcast and multicast; fragments; source ports
+//! What is not modelled: connections that were there before; what `recent` and dynamic sets remember (they are empty); broadcast and multicast; in how many fragments a packet arrives; source ports
 //! that a kernel chooses at random or because another flow has them.
 
 mod alike;
@@ -49,7 +49,7 @@ use svclab_rules::cluster::{Cluster, Family, Node, Protocol};
 use svclab_rules::walk::{Connection, Environment, Field, Narrowing, Packet, Transport, Tuple, address_bits};
 
 use crate::documents::Document;
-use crate::scenario::{Probe, Vantage};
+use crate::scenario::{Probe, Shape, Vantage};
 use crate::topology::{NetnsId, Role, Sender, Topology};
 use crate::wire::Mac;
 use machine::Machine;
@@ -74,6 +74,8 @@ pub(crate) struct NewFlow {
     pub protocol: Protocol,
     /// The node that an outside host hands its packet to, regardless of routes.
     pub via: Option<String>,
+    /// The size of its packet, and how it is sent.
+    pub shape: Shape,
 }
 
 impl NewFlow {
@@ -85,6 +87,7 @@ impl NewFlow {
             to: SocketAddr::new(probe.to.address, probe.to.port),
             protocol: probe.protocol,
             via: probe.to.via.clone(),
+            shape: probe.shape,
         }
     }
 }
@@ -132,6 +135,8 @@ struct Circumstances<'a> {
     is_invalid: bool,
     /// Sources of the set that are handled differently in one branch.
     apart: SetApart<'a>,
+    /// The size of the packet, and how it is sent.
+    shape: Shape,
 }
 
 /// Why nothing is predicted where rules can be walked.
@@ -206,14 +211,14 @@ impl<'a> Network<'a> {
         let transport = Transport::opening(sent.protocol, sent.source_port, sent.to.port());
         let packet = Packet::new(source, sent.to.ip(), transport);
         let via = sent.via.as_ref().and_then(|node| self.topology.find(&format!("node/{node}")));
-        Some(self.follow(sender, via, packet, Circumstances { chosen, ..Circumstances::default() }))
+        Some(self.follow(sender, via, packet, Circumstances { chosen, shape: sent.shape, ..Circumstances::default() }))
     }
 
     /// Takes a packet from its sender to wherever it ends, and what comes back.
     fn follow(&self, sender: Sender, via: Option<NetnsId>, packet: Packet, given: Circumstances<'_>) -> Prediction {
-        let mut state = PacketState::new(packet);
+        let Circumstances { chosen, memory, narrowing, connections, apart, is_invalid: _, shape } = given;
+        let mut state = PacketState::new(packet).of_shape(shape);
         let budget = Budget::default();
-        let Circumstances { chosen, memory, narrowing, connections, apart, is_invalid: _ } = given;
         state.known.extend_from_slice(connections.unwrap_or_default());
         state.is_later = connections.is_some();
         let sent = state.packet.tuple();

@@ -13,6 +13,7 @@ use svclab_rules::walk::{
 
 use super::narrow::Set;
 use super::prediction::{Cause, PredictedBranch, PredictedOutcome, RulePlace, Stage};
+use crate::scenario::Shape;
 use crate::topology::NetnsId;
 
 /// Linux' default time to live.
@@ -35,6 +36,8 @@ pub(super) struct PacketState {
     /// Whether it goes to one of many pods that are alike, so that others of its set go to others.
     pub(super) is_at_one_of_many: bool,
     pub(super) ttl: u8,
+    /// How large it is.
+    pub(super) extent: Extent,
     /// The packet inside of this tunnel's packet.
     pub(super) carried: Option<Arc<Carried>>,
     /// The packet that this ICMP error is about, as it is where the error is.
@@ -59,11 +62,23 @@ impl Remembered {
     }
 }
 
+/// How large a packet is, with its IP header; 0 for one that every link takes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Extent {
+    /// As its receiver sees it.
+    pub(super) size: u16,
+    /// The largest of the fragments that it is in.
+    pub(super) largest: u16,
+    /// Whether routers may split it.
+    pub(super) may_fragment: bool,
+}
+
 /// What a tunnel's packet carries.
 #[derive(Debug, Clone)]
 pub(super) struct Carried {
     pub(super) packet: Packet,
     pub(super) ttl: u8,
+    pub(super) extent: Extent,
     /// What it is about, where it is an ICMP error.
     pub(super) quoted: Option<Tuple>,
     /// What it carries in turn, where it is a tunnel's packet.
@@ -100,6 +115,7 @@ impl PacketState {
             is_invalid: false,
             is_at_one_of_many: false,
             ttl: TTL,
+            extent: Extent::default(),
             carried: None,
             quoted: None,
             assumptions: Assumptions::NONE,
@@ -107,6 +123,13 @@ impl PacketState {
             trail: Trail::default(),
             apart: Vec::new(),
         }
+    }
+
+    /// The same of a packet that its sender sends in this shape.
+    pub(super) fn of_shape(self, shape: Shape) -> Self {
+        let size = shape.size.unwrap_or(0);
+        let largest = shape.largest_fragment(self.packet.destination).unwrap_or(size);
+        Self { extent: Extent { size, largest, may_fragment: shape.may_fragment }, ..self }
     }
 
     /// The hooks passed, in order.

@@ -202,6 +202,8 @@ pub(crate) enum Cause {
     NotForwarding,
     /// The link of this machine is down.
     LinkDown(String),
+    /// It is larger than this MTU of the next link. A router says so; a bridge, which has no address, loses it.
+    TooBig(u16),
     /// A bridge's port does not send back to where a packet came from (`hairpin`).
     NoHairpin,
     /// `MASQUERADE` finds no address.
@@ -233,6 +235,7 @@ impl fmt::Display for Cause {
             Self::Rule(rule) => return write!(f, "by table {}: {}", rule.table, rule.text),
             Self::Policy { table, chain } => return write!(f, "by the policy of {chain} in table {table}"),
             Self::LinkDown(owner) => return write!(f, "the link of {owner} is down"),
+            Self::TooBig(mtu) => return write!(f, "it is larger than the MTU of the next link, {mtu}"),
             Self::NoListener => "no process listens",
             Self::NoRoute => "no route to destination",
             Self::Broadcast => "it is a broadcast address",
@@ -271,6 +274,7 @@ pub(crate) struct Stage {
 /// The kind of a rejection as its sender sees it.
 pub(super) fn kind_of(rejection: RejectResponse, cause: &Cause) -> RejectKind {
     match (rejection, cause) {
+        (_, Cause::TooBig(mtu)) => RejectKind::TooBig { mtu: *mtu },
         (RejectResponse::TcpReset, _) => RejectKind::TcpReset,
         (RejectResponse::PortUnreachable, _) => RejectKind::PortUnreachable,
         // A kernel with SCTP replies with ABORT.

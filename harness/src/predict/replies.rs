@@ -6,7 +6,7 @@ use svclab_rules::walk::{
 };
 
 use super::narrow::Set;
-use super::packet_state::{End, Ended, Origin, PacketState};
+use super::packet_state::{End, Ended, Extent, Origin, PacketState};
 use super::prediction::{Cause, PredictedBranch, PredictedOutcome, PredictedReply, kind_of};
 use super::traversal::Traversal;
 use super::ways::Out;
@@ -17,6 +17,9 @@ use crate::wire::Mac;
 
 /// The flags of a SYN-ACK.
 const SYN_ACK: u8 = 0x12;
+/// The type and code of ICMP errors about a packet's size, of both families.
+const FRAGMENTATION_NEEDED: (u8, u8) = (3, 4);
+const PACKET_TOO_BIG: (u8, u8) = (2, 0);
 /// The flags of a reset.
 const RST_ACK: u8 = 0x14;
 
@@ -110,6 +113,8 @@ impl Network<'_> {
         };
         let mut answer = PacketState::new(Packet::new(packet.destination, packet.source, transport));
         answer.known.clone_from(&state.known);
+        // A datagram is sent back as large as it came, and in one piece where its receiver's link takes that.
+        answer.extent = Extent { largest: state.extent.size, ..state.extent };
         self.replies(netns, answer, origin)
     }
 
@@ -131,7 +136,11 @@ impl Network<'_> {
     fn rejections(&self, rejected: &Rejected<'_>, origin: Origin<'_>) -> Vec<End> {
         let &Rejected { netns, state, response, cause } = rejected;
         let packet = &state.packet;
-        let error = response.icmp(Family::of(packet.source));
+        let family = Family::of(packet.source);
+        let error = match cause {
+            Cause::TooBig(_) => Some(if family == Family::Ipv4 { FRAGMENTATION_NEEDED } else { PACKET_TOO_BIG }),
+            _ => response.icmp(family),
+        };
         let is_reset = error.is_none();
         let mut answer =
             error.map_or_else(|| reset(packet), |error| self.error(netns, packet, error, origin.narrowing));

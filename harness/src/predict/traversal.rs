@@ -59,9 +59,12 @@ impl<'n, 'a> Traversal<'n, 'a> {
     }
 
     /// Puts a packet on the wire of a pod or an outside host.
-    pub(super) fn send_from_wire(&mut self, netns: NetnsId, to: Option<Mac>, state: PacketState) {
+    pub(super) fn send_from_wire(&mut self, netns: NetnsId, to: Option<Mac>, mut state: PacketState) {
         match to {
-            Some(mac) => self.over_link(netns, ETH0, mac, state),
+            Some(mac) => {
+                self.split_for(netns, ETH0, &mut state);
+                self.over_link(netns, ETH0, mac, state);
+            }
             None => self.lose(netns, state, Cause::NoNeighbour),
         }
     }
@@ -88,6 +91,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
             Ok(out) => out,
             Err(cause) => return self.end(state, Ended::Unsent(netns, cause)),
         };
+        self.split_for(netns, out.interface, &mut state);
         if !state.is_attached() {
             state.tracking = self.look_up(netns, &state);
         }
@@ -124,6 +128,19 @@ impl<'n, 'a> Traversal<'n, 'a> {
         self.end(state, if is_tcp { Ended::Dropped(netns, cause) } else { Ended::Unsent(netns, cause) });
     }
 
+    /// The MTU of an interface that a packet, or a fragment of it, is larger than.
+    fn mtu_exceeded(&self, netns: NetnsId, interface: u32, state: &PacketState) -> Option<u16> {
+        let mtu = self.machine(netns).netns.interface(interface)?.mtu;
+        (state.extent.largest > mtu).then_some(mtu)
+    }
+
+    /// A sender splits what its own link does not take.
+    fn split_for(&self, netns: NetnsId, interface: u32, state: &mut PacketState) {
+        if let Some(mtu) = self.mtu_exceeded(netns, interface, state) {
+            (state.extent.largest, state.extent.may_fragment) = (mtu, true);
+        }
+    }
+
     /// A frame leaves by one end of a link.
     pub(super) fn over_link(&mut self, netns: NetnsId, interface: u32, mac: Mac, mut state: PacketState) {
         let own = self.machine(netns).netns.interface(interface);
@@ -131,7 +148,8 @@ impl<'n, 'a> Traversal<'n, 'a> {
         else {
             return self.lose(netns, state, Cause::NoNeighbour);
         };
-        if let Some(cause) = self.cause_on_link(netns, own) {
+        let too_big = || self.mtu_exceeded(netns, interface, &state).map(Cause::TooBig);
+        if let Some(cause) = self.cause_on_link(netns, own).or_else(too_big) {
             return self.lose(netns, state, cause);
         }
         // Between namespaces a mark is lost (`skb_scrub_packet`).
@@ -237,6 +255,14 @@ impl<'n, 'a> Traversal<'n, 'a> {
             Ok(Way::Local) => self.for_the_machine(netns, state),
             Ok(Way::Forward(_)) if state.ttl <= 1 => self.lose(netns, state, Cause::TooManyHops),
             Ok(Way::Forward(out)) => {
+                // `ip_forward`, `ip6_forward`: before FORWARD sees it. The size decides, whatever the response is called.
+                if let Some(mtu) = self.mtu_exceeded(netns, out.interface, &state) {
+                    if state.packet.destination.is_ipv6() || !state.extent.may_fragment {
+                        return self
+                            .end(state, Ended::Rejected(netns, RejectResponse::NetUnreachable, Cause::TooBig(mtu)));
+                    }
+                    state.extent.largest = mtu;
+                }
                 state.ttl -= 1;
                 self.name_output(netns, out, &state.packet);
                 state.packet.output = machine.interface(out.interface);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use svclab_rules::walk::{Packet, Transport};
 
-use super::packet_state::{Carried, PacketState};
+use super::packet_state::{Carried, Extent, PacketState};
 use super::prediction::Cause;
 use super::traversal::Traversal;
 use crate::topology::{InterfaceKind, NetnsId};
@@ -39,8 +39,17 @@ impl Traversal<'_, '_> {
         let transport = Transport::Udp { source: FIRST_PORT, destination: VXLAN_PORT };
         let outer = Packet { mark: state.packet.mark, ..Packet::new(local, remote, transport) };
         // The packet around it is not a reply, whatever it carries.
-        state.carried =
-            Some(Arc::new(Carried { packet: state.packet, ttl: state.ttl, quoted: state.quoted.take(), inside }));
+        state.carried = Some(Arc::new(Carried {
+            packet: state.packet,
+            ttl: state.ttl,
+            extent: state.extent,
+            quoted: state.quoted.take(),
+            inside,
+        }));
+        let overhead = self.machine(netns).netns.interface(device).map_or(0, |device| device.kind.overhead());
+        // The packet around it may be split, and each fragment of it has one of its own.
+        let around = state.extent.largest.saturating_add(overhead);
+        state.extent = Extent { size: around, largest: around, may_fragment: true };
         state.restart(outer);
         self.send_from_process(netns, state);
     }
@@ -55,10 +64,10 @@ impl Traversal<'_, '_> {
         let device = interfaces.find(|interface| matches!(interface.kind, InterfaceKind::Vxlan { .. }));
         match (device.map(|device| device.index), state.carried.take()) {
             (Some(device), Some(carried)) => {
-                let Carried { packet, ttl, quoted, inside } = Arc::unwrap_or_clone(carried);
+                let Carried { packet, ttl, extent, quoted, inside } = Arc::unwrap_or_clone(carried);
                 // The packet keeps the mark of the one around it (`skb_scrub_packet`, which only another namespace makes forget it).
                 state.packet = Packet { mark: state.packet.mark, ..packet };
-                (state.ttl, state.quoted, state.carried) = (ttl, quoted, inside);
+                (state.ttl, state.extent, state.quoted, state.carried) = (ttl, extent, quoted, inside);
                 self.come_in(netns, device, None, state);
             }
             _ => self.lose(netns, state, Cause::NoListener),

@@ -10,6 +10,7 @@ use super::sender::{Sender, Started};
 use super::watch::Watch;
 use super::{Limit, ProbeError, Prober};
 use crate::observation::{Capture, FlowObservation};
+use crate::scenario::Shape;
 use crate::topology::NetnsId;
 use crate::wire::{self, Packet, TcpFlags};
 
@@ -29,6 +30,8 @@ pub(super) struct Wanted {
     pub via: Option<NetnsId>,
     /// The flags of a TCP segment that opens no connection; only senders on a wire send one.
     pub segment: Option<TcpFlags>,
+    /// The size of a datagram, and how it is sent; only senders on a wire choose it.
+    pub shape: Shape,
 }
 
 impl Wanted {
@@ -122,9 +125,12 @@ impl Prober<'_> {
             let flow = wire::Flow { protocol, source: SocketAddr::new(source, port), destination: to };
             let packet = match wanted.segment {
                 Some(flags) => wire::segment(&flow, tag, flags),
-                None => wire::probe(&flow, tag),
+                None => Packet {
+                    may_fragment: wanted.shape.may_fragment,
+                    ..wire::probe(&flow, tag).of_size(wanted.shape.size.unwrap_or(0))
+                },
             };
-            self.put(netns, &packet, via)?;
+            self.put(netns, &packet, via, wanted.shape.largest_fragment(to.ip()))?;
             let watch = Watch::new(flow, tag, self.lab.name_of(netns), via).of_segment(wanted.segment);
             return Ok(One { sender, watch, started: None });
         }
@@ -155,7 +161,7 @@ impl Prober<'_> {
         let (mut packets, answers) = self.see(followed)?;
         packets += self.receive(followed)?;
         for Answer { netns, packet, via } in answers {
-            self.put(netns, &packet, via)?;
+            self.put(netns, &packet, via, None)?;
         }
         Ok(packets)
     }
@@ -174,17 +180,19 @@ impl Prober<'_> {
                 if let Some(record) = &mut self.record {
                     record.push(Capture { comment: self.comment.clone(), ..passing.capture() });
                 }
-                let Some(One { sender, watch, .. }) = followed.of(&passing.packet) else { continue };
+                let key = self.fragment_keys.key(&passing.packet);
+                let Some(One { sender, watch, .. }) = key.and_then(|key| followed.of(key)) else { continue };
                 if keeps_paths {
                     watch.saw(&passing);
                 }
                 let Some(netns) = passing.receiver else { continue };
-                if *sender == Sender::Wire(netns) && watch.is_for_sender(&passing.packet) {
-                    let said = watch.came_back(&passing.packet);
+                let Some((packet, fragments)) = self.reassembly.take(netns, &passing.packet) else { continue };
+                if *sender == Sender::Wire(netns) && watch.is_for_sender(&packet) {
+                    let said = watch.came_back(&packet);
                     answers.extend(said.into_iter().map(|packet| Answer { netns, packet, via: watch.via() }));
                 } else {
-                    watch.came_out(&self.lab.topology().namespaces[netns].name, &passing.packet);
-                    answers.extend(wire::answer(&passing.packet).map(|packet| Answer { netns, packet, via: None }));
+                    watch.came_out(&self.lab.topology().namespaces[netns].name, &packet, Some(fragments));
+                    answers.extend(wire::answer(&packet).map(|packet| Answer { netns, packet, via: None }));
                 }
             }
         }
@@ -198,14 +206,14 @@ impl Prober<'_> {
             let mut answered = Ok(());
             let received = raw_listeners.receive(|packet| {
                 packets += 1;
-                let Some(One { sender, watch, .. }) = followed.of(&packet) else { return };
+                let Some(One { sender, watch, .. }) = packet.key().and_then(|key| followed.of(key)) else { return };
                 if sender.netns() == netns && watch.is_for_sender(&packet) {
                     // A kernel answers for itself, so a process has nothing to add.
                     watch.came_back(&packet);
                 }
                 let Some(flow) = packet.flow() else { return };
                 if let Some(owner) = self.listeners.owner(netns, flow.protocol, flow.destination) {
-                    watch.came_out(owner, &packet);
+                    watch.came_out(owner, &packet, None);
                     let answer = self.listeners.answer(netns, flow.protocol, &packet, flow.destination);
                     answered = std::mem::replace(&mut answered, Ok(())).and(answer);
                 }
@@ -227,9 +235,9 @@ impl Followed {
         self.flows.push(one);
     }
 
-    /// The flow that a packet belongs to.
-    fn of(&mut self, packet: &Packet) -> Option<&mut One> {
-        self.flows.get_mut(*self.by_key.get(&packet.key()?)?)
+    /// The flow with the key of a packet.
+    fn of(&mut self, key: u32) -> Option<&mut One> {
+        self.flows.get_mut(*self.by_key.get(&key)?)
     }
 
     /// Whether the sender of a flow, by its number, has got an answer or a rejection.

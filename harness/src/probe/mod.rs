@@ -35,8 +35,8 @@ use svclab_rules::cluster::{Cluster, Protocol};
 use crate::lab::{Channel, Lab, LabError, filter};
 use crate::observation::{Capture, Disagreement, FlowObservation, Observation};
 use crate::scenario::{Flows, Probe, Vantage};
-use crate::topology::{Carrier, ETH0, NetnsId, mac_of};
-use crate::wire::{Frame, Mac, Packet, Tag};
+use crate::topology::{Carrier, ETH0, Interface, NetnsId, mac_of};
+use crate::wire::{self, FragmentKeys, Frame, Mac, Packet, Reassembly, Tag};
 use flow::Wanted;
 use listeners::Listeners;
 use ports::Ports;
@@ -114,6 +114,11 @@ pub(crate) struct Prober<'lab> {
     /// What is said of frames that are kept.
     comment: Option<Arc<str>>,
     next_tag: u64,
+    /// The fragments that receivers have, and which flows those on the way belong to.
+    reassembly: Reassembly,
+    fragment_keys: FragmentKeys,
+    /// The identification of the packet that was split last.
+    identification: u32,
     ports: Ports,
     progress: Arc<Progress>,
     limit: Option<Limit>,
@@ -153,6 +158,9 @@ impl<'lab> Prober<'lab> {
             record: None,
             comment: None,
             next_tag: 1,
+            reassembly: Reassembly::default(),
+            fragment_keys: FragmentKeys::default(),
+            identification: 0,
             ports: Ports::besides([]),
             progress: Arc::default(),
             limit: None,
@@ -267,7 +275,15 @@ impl<'lab> Prober<'lab> {
         if via.is_some() && !matches!(probe.from, Vantage::Host(_)) {
             return Err(ProbeError::NotHanded);
         }
-        Ok(Wanted { sender, to, protocol: probe.protocol, port: probe.source_port, via, segment: probe.tcp_flags })
+        Ok(Wanted {
+            sender,
+            to,
+            protocol: probe.protocol,
+            port: probe.source_port,
+            via,
+            segment: probe.tcp_flags,
+            shape: probe.shape,
+        })
     }
 
     /// Calls a function after each barrier frame until it has seen no packet for as long as one can stay unseen. The function
@@ -299,17 +315,31 @@ impl<'lab> Prober<'lab> {
         }
     }
 
-    /// Puts a packet on the wire of a pod or an outside host; `via` hands it to that node whatever routes say. Where the link is down, there
-    /// is no wire to put it on.
-    fn put(&mut self, netns: NetnsId, packet: &Packet, via: Option<NetnsId>) -> Result<(), ProbeError> {
+    /// Puts a packet on the wire of a pod or an outside host; `via` hands it to that node whatever routes say. It is split for the
+    /// MTU of the link, as a kernel splits a datagram, or into fragments of at most so many bytes. Where the link is down, there is no wire to put
+    /// it on.
+    fn put(
+        &mut self,
+        netns: NetnsId,
+        packet: &Packet,
+        via: Option<NetnsId>,
+        largest: Option<u16>,
+    ) -> Result<(), ProbeError> {
         let eth0 = self.lab.topology().namespaces[netns].interface(ETH0);
-        if eth0.is_some_and(|eth0| eth0.carrier != Carrier::Up) {
-            return Ok(());
-        }
+        let Some(Interface { mtu, .. }) = eth0.filter(|eth0| eth0.carrier == Carrier::Up) else { return Ok(()) };
+        let mtu = largest.map_or(*mtu, |largest| largest.min(*mtu));
         let (source, destination) = self.macs(netns, packet.destination, via);
         let frame = Frame { source, destination, packet: packet.clone() };
-        let bytes = frame.encode().map_err(|error| self.unencodable(netns, &error))?;
-        Ok(self.wire(netns)?.send(&bytes)?)
+        let mut bytes = frame.encode().map_err(|error| self.unencodable(netns, &error))?;
+        if bytes.len() <= Frame::HEADER + usize::from(mtu) {
+            return Ok(self.wire(netns)?.send(&bytes)?);
+        }
+        self.identification = self.identification.wrapping_add(1);
+        let packet = bytes.split_off(Frame::HEADER);
+        for fragment in wire::split(packet, mtu, self.identification) {
+            self.wire(netns)?.send(&[bytes.as_slice(), &fragment].concat())?;
+        }
+        Ok(())
     }
 
     /// The hardware addresses of a frame from a pod or host.

@@ -68,10 +68,15 @@ impl Watch {
         self.path.push((passing.time, passing.packet.clone(), sighting));
     }
 
-    /// A packet was delivered.
-    pub(super) fn came_out(&mut self, at: &str, packet: &Packet) {
+    /// A packet was delivered, in so many fragments; `None` where a kernel put it together.
+    pub(super) fn came_out(&mut self, at: &str, packet: &Packet, fragments: Option<u16>) {
         let Some(flow) = packet.flow().filter(|_| self.is_probe(packet) && !self.is_repetition(packet)) else { return };
-        self.deliveries.push(Delivery { at: at.to_owned(), source: flow.source, destination: flow.destination });
+        self.deliveries.push(Delivery {
+            at: at.to_owned(),
+            source: flow.source,
+            destination: flow.destination,
+            fragments,
+        });
     }
 
     /// A kernel repeats a SYN that is not answered within a second. Unlike a packet that rules duplicated, it has
@@ -210,6 +215,7 @@ fn hang_up(reply: &Packet) -> Vec<Packet> {
         source: reply.destination,
         destination: reply.source,
         ttl: 64,
+        may_fragment: false,
         transport: Transport::Tcp(wire::Tcp {
             source_port: tcp.destination_port,
             destination_port: tcp.source_port,
@@ -233,19 +239,26 @@ mod tests {
 
     /// A SYN as a kernel sends it: with a time stamp of its own.
     fn kernel_syn(stamp: u32) -> Packet {
-        let Packet { transport: Transport::Tcp(tcp), source, destination, ttl } = wire::probe(&flow(), Tag::ZERO)
+        let Packet { transport: Transport::Tcp(tcp), source, destination, ttl, may_fragment } =
+            wire::probe(&flow(), Tag::ZERO)
         else {
             panic!("a TCP probe is a TCP segment");
         };
         let options = wire::TcpOptions { timestamps: Some((stamp, 0)), ..tcp.options };
         // ECE and CWR: the kernel asks for congestion notification.
         let flags = TcpFlags(TcpFlags::SYN.0 | 0xc0);
-        Packet { source, destination, ttl, transport: Transport::Tcp(wire::Tcp { flags, options, ..tcp }) }
+        Packet {
+            source,
+            destination,
+            ttl,
+            may_fragment,
+            transport: Transport::Tcp(wire::Tcp { flags, options, ..tcp }),
+        }
     }
 
     fn watch(packets: &[Packet]) -> ObservedOutcome {
         let mut watch = Watch::new(flow(), Tag::ZERO, "node/worker", None);
-        packets.iter().for_each(|packet| watch.came_out("pod/web", packet));
+        packets.iter().for_each(|packet| watch.came_out("pod/web", packet, Some(1)));
         watch.finish().outcome
     }
 

@@ -8,8 +8,8 @@ use super::*;
 use crate::judge::{Context, expected_parts, judge};
 use crate::observation::{Delivery, Direction, FlowObservation, ObservedOutcome, Sighting, Tally};
 use crate::scenario::{
-    Balance, Destination, Expectation, ExpectedOutcome, Flows, Probe, RejectKind, ReplyExpectation, SourceExpectation,
-    Target, Vantage,
+    Balance, Destination, Expectation, ExpectedOutcome, Flows, Probe, RejectKind, ReplyExpectation, Shape,
+    SourceExpectation, Target, Vantage,
 };
 use crate::wire::Rejection;
 
@@ -37,6 +37,7 @@ pub(crate) fn probe(line: usize) -> Probe {
         protocol: Protocol::Tcp,
         source_port: None,
         tcp_flags: None,
+        shape: Shape::default(),
         flows: Flows::Exactly(1),
     }
 }
@@ -102,7 +103,12 @@ pub(crate) fn delivered() -> ProbeReport {
         sighting("pod/nginx-2", "eth0", Direction::In, translated),
         sighting("pod/client", "eth0", Direction::In, "10.96.34.82:80 > 10.244.1.3:37328 tcp [S.]"),
     ];
-    let delivery = Delivery { at: "pod/nginx-2".to_owned(), source: at(CLIENT), destination: at("10.244.2.2:80") };
+    let delivery = Delivery {
+        at: "pod/nginx-2".to_owned(),
+        source: at(CLIENT),
+        destination: at("10.244.2.2:80"),
+        fragments: Some(1),
+    };
     judged(24, &all_parts(), flow(ObservedOutcome::Delivered(delivery), Some(VIP), path))
 }
 
@@ -147,8 +153,12 @@ pub(crate) fn rejected() -> ProbeReport {
 }
 
 pub(crate) fn masqueraded() -> ProbeReport {
-    let delivery =
-        Delivery { at: "pod/nginx-2".to_owned(), source: at("172.18.0.2:1031"), destination: at("10.244.2.2:80") };
+    let delivery = Delivery {
+        at: "pod/nginx-2".to_owned(),
+        source: at("172.18.0.2:1031"),
+        destination: at("10.244.2.2:80"),
+        fragments: Some(1),
+    };
     judged(30, &all_parts(), flow(ObservedOutcome::Delivered(delivery), None, Vec::new()))
 }
 

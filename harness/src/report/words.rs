@@ -13,7 +13,7 @@ pub(crate) fn probe_words(probe: &Probe) -> String {
     let via = probe.to.via.as_ref().filter(|node| !probe.to.label.ends_with(&format!("@{node}")));
     let via = via.map(|node| format!(" via node/{node}")).unwrap_or_default();
     let flags = probe.tcp_flags.map(|flags| format!(" [{flags}]")).unwrap_or_default();
-    format!("{} > {} {}{flags}{port}{via}", probe.from, probe.to.label, probe.protocol)
+    format!("{} > {} {}{flags}{}{port}{via}", probe.from, probe.to.label, probe.protocol, probe.shape)
 }
 
 /// The probes of a test in order, each in a line: see [`probe_words`]. Where there are several, the number of the step comes

@@ -22,7 +22,8 @@ pub(crate) use crate::input::{Diagnostic, Diagnostics, MAX_FLOWS, Span};
 pub use model::{
     Balance, Bounds, Change, Cni, CniKind, Destination, DropPlace, During, DuringExpectation, DuringProbe, Expectation,
     ExpectedOutcome, Flows, Host, Install, Note, OtherRules, Overlay, Place, Probe, RejectKind, Releases,
-    ReplyExpectation, Scenario, Setting, SourceExpectation, Step, Target, TcpFlags, Test, Tests, Vantage,
+    ReplyExpectation, Scenario, Setting, Shape, SourceExpectation, Step, Target, TcpFlags, Test, Tests, TooBig,
+    Vantage,
 };
 pub(crate) use model::{VantageKind, flows_at_rate, pod_label, short_name};
 pub use plain::{PlainCluster, cluster, proxy_config};

@@ -1,6 +1,7 @@
 //! The resolved scenario: every reference looked up, every default filled in.
 
 mod during;
+mod shape;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,6 +16,8 @@ use svclab_rules::nftables::{self, OtherTable};
 use svclab_rules::ruleset::Rules;
 
 use super::tag::Tag;
+pub use shape::Shape;
+
 use crate::input::Span;
 pub use crate::wire::{RejectKind, TcpFlags};
 pub(crate) use during::flows_at_rate;
@@ -317,6 +320,8 @@ pub struct Probe {
     pub flows: Flows,
     /// The flags of the TCP segment, if it is none that opens a connection.
     pub tcp_flags: Option<TcpFlags>,
+    /// The size of the datagram, and how it is sent.
+    pub shape: Shape,
 }
 
 /// The sender of a probe.
@@ -422,6 +427,10 @@ pub struct Expectation {
     pub balance: Option<Balance>,
     /// True: all flows of one client go to one endpoint. False: they do not.
     pub affinity: Option<bool>,
+    /// The number of fragments that the receiver gets it in.
+    pub fragments: Option<u16>,
+    /// How many of many flows are lost, where some may be.
+    pub lost: Option<Bounds>,
 }
 
 /// The expected outcome of a packet.
@@ -434,10 +443,21 @@ pub enum ExpectedOutcome {
     SameAsBefore,
     /// The sender receives a rejection (REJECT).
     Rejected(RejectKind),
+    /// It is larger than the MTU of a link that it comes to, and the sender is told so.
+    TooBig(TooBig),
     /// It is not delivered, and the sender receives nothing.
     Dropped(DropPlace),
     /// It is not delivered, whether or not the sender receives a rejection, and wherever it is lost.
     Fails,
+}
+
+/// What the sender of a packet that is too big must receive: ICMP "fragmentation needed", or ICMPv6 "packet too big".
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TooBig {
+    /// The MTU that it reports, in bytes.
+    pub mtu: Option<u16>,
+    /// Who it comes from in the sender's eyes, in the author's words, and the addresses that this one has.
+    pub from: Option<(String, Vec<IpAddr>)>,
 }
 
 /// Where a packet must be dropped. Known for single flows only: many flows are only counted.

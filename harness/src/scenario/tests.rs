@@ -95,6 +95,7 @@ fn the_example_becomes_a_model() {
             source_port: None,
             flows: Flows::Exactly(1),
             tcp_flags: None,
+            shape: Shape::default(),
         }
     );
     assert_eq!(
@@ -105,6 +106,8 @@ fn the_example_becomes_a_model() {
             reply: Some(ReplyExpectation::FromVip),
             balance: None,
             affinity: None,
+            fragments: None,
+            lost: None,
         }
     );
     assert_eq!(probes[1].1.balance, Some(Balance::Even));

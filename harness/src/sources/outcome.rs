@@ -77,7 +77,7 @@ impl FlowOutcome {
             return Self::Odd(format!("delivered, but also rejected by {}: {}", rejection.by, rejection.what));
         }
         match &flow.outcome {
-            ObservedOutcome::Delivered(Delivery { at, source, destination }) => {
+            ObservedOutcome::Delivered(Delivery { at, source, destination, .. }) => {
                 Self::Delivered { at: at.clone(), source: *source, destination: *destination, reply: flow.reply }
             }
             ObservedOutcome::Duplicated(deliveries) => {
@@ -166,6 +166,7 @@ pub(crate) fn kind_words(kind: RejectKind) -> &'static str {
         RejectKind::SctpAbort => "SCTP ABORT",
         RejectKind::PortUnreachable => "port unreachable",
         RejectKind::OtherUnreachable => "unreachable",
+        RejectKind::TooBig { .. } => "too big for a link",
         RejectKind::Unsent => "not sent by the sender's kernel",
     }
 }

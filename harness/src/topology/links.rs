@@ -3,12 +3,31 @@
 use svclab_rules::cluster::{Cluster, Link, LinkOwner, LinkState};
 
 use super::model::Carrier;
-use super::{ETH0, InterfaceKind, Topology};
+use super::{ETH0, Interface, InterfaceKind, Netns, NetnsId, Topology};
 
 /// Makes links what they are in a state of a cluster.
 pub(super) fn plan(topology: &mut Topology, cluster: &Cluster) {
     for (owner, link) in &cluster.links {
         change(topology, owner, *link);
+    }
+    topology.namespaces.iter_mut().for_each(follow);
+}
+
+/// Gives bridges the smallest MTU of their ports, as the kernel does, and VXLAN devices what the packets around theirs leave of the carrier's,
+/// as flannel does.
+fn follow(netns: &mut Netns) {
+    for index in 0..netns.interfaces.len() {
+        let own = &netns.interfaces[index];
+        let mtu_of = |index: u32| netns.interface(index).map(|one| one.mtu);
+        let mtu = match own.kind {
+            InterfaceKind::Bridge => {
+                let ports = netns.interfaces.iter().filter(|port| port.bridge == Some(own.index));
+                ports.map(|port| port.mtu).min()
+            }
+            InterfaceKind::Vxlan { over, .. } => mtu_of(over).map(|mtu| mtu - own.kind.overhead()),
+            InterfaceKind::VethOwner(_) | InterfaceKind::VethPeer(_) => None,
+        };
+        netns.interfaces[index].mtu = mtu.unwrap_or(own.mtu);
     }
 }
 
@@ -20,6 +39,11 @@ fn change(topology: &mut Topology, owner: &LinkOwner, link: Link) {
         return;
     };
     let (near, far) = ((machine, ETH0), (far.netns, far.index));
+    for (netns, index) in [near, far] {
+        if let (Some(mtu), Some(end)) = (link.mtu, end_of(topology, netns, index)) {
+            end.mtu = mtu;
+        }
+    }
     topology.namespaces[machine].is_off = link.state == LinkState::MachineOff;
     if link.state.is_up() {
         return;
@@ -29,9 +53,12 @@ fn change(topology: &mut Topology, owner: &LinkOwner, link: Link) {
     let is_port = topology.namespaces[far.0].interface(far.1).is_some_and(|port| port.bridge.is_some());
     let (down, other) = if is_port { (far, near) } else { (near, far) };
     for ((netns, index), carrier) in [(down, Carrier::Down), (other, Carrier::Lost)] {
-        let mut interfaces = topology.namespaces[netns].interfaces.iter_mut();
-        if let Some(interface) = interfaces.find(|interface| interface.index == index) {
-            interface.carrier = carrier;
+        if let Some(end) = end_of(topology, netns, index) {
+            end.carrier = carrier;
         }
     }
+}
+
+fn end_of(topology: &mut Topology, netns: NetnsId, index: u32) -> Option<&mut Interface> {
+    topology.namespaces[netns].interfaces.iter_mut().find(|interface| interface.index == index)
 }

@@ -15,7 +15,7 @@ use super::later::{Behind, Depth, Later};
 use super::prepared;
 use crate::predict::{Network, NewFlow, OfSet, PredictedBranch, PredictedOutcome, Prediction, Senders};
 use crate::probe::{Counting, FIRST_PORT};
-use crate::scenario::{Probe, Scenario, Vantage};
+use crate::scenario::{Probe, Scenario, Shape, Vantage};
 use crate::sources::{Context, Sources};
 use crate::topology::InterfaceKind;
 use crate::wire::VXLAN_PORT;
@@ -54,6 +54,7 @@ impl<'s> Asked<'s> {
             to: self.question.to,
             protocol: self.question.protocol,
             via: self.senders.via.clone(),
+            shape: Shape::default(),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::documents::Document;
 use crate::lab::{Backend, generate_for_lab};
 use crate::predict::Network;
 use crate::run::RunError;
-use crate::scenario::{Destination, Flows, Host, Probe, Scenario, Span, Vantage};
+use crate::scenario::{Destination, Flows, Host, Probe, Scenario, Shape, Span, Vantage};
 use crate::sources::Context;
 use crate::topology::{self, Topology};
 
@@ -121,5 +121,14 @@ pub(crate) fn probe(scenario: &Scenario, question: &Question, from: &Vantage) ->
         via: question.via.clone(),
     };
     let (span, protocol) = (Span::start_of(&scenario.file), question.protocol);
-    Probe { span, from: from.clone(), to, protocol, source_port: None, flows: Flows::Exactly(1), tcp_flags: None }
+    Probe {
+        span,
+        from: from.clone(),
+        to,
+        protocol,
+        source_port: None,
+        flows: Flows::Exactly(1),
+        tcp_flags: None,
+        shape: Shape::default(),
+    }
 }

@@ -238,7 +238,7 @@ impl<'a> Verifying<'_, 'a> {
 
     /// The command that explains a flow.
     fn explain_command(&self, sent: &NewFlow) -> String {
-        let NewFlow { from, to, protocol, source_port, via } = sent;
+        let NewFlow { from, to, protocol, source_port, via, shape: _ } = sent;
         let to = via.as_ref().map_or(to.to_string(), |node| format!("{to}@{node}"));
         let (from, to) = (shell_word(&from.to_string()), shell_word(&to));
         let port = if *source_port == DEFAULT_PORT { String::new() } else { format!(" --source-port={source_port}") };

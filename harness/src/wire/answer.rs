@@ -11,7 +11,7 @@ use super::{Chunk, Icmp, Init, Packet, Sctp, Tcp, TcpFlags, Transport, Udp};
 /// - SCTP INIT: INIT ACK
 /// - echo request: echo reply
 ///
-/// Everything else is not answered; in particular no answer is, so that two pods never answer each other for ever.
+/// Routers may split an answer where they might have split what it answers. Everything else is not answered; in particular no answer is, so that two pods never answer each other for ever.
 /// A packet from or to an address of many (multicast, broadcast) or none is not answered either.
 pub(crate) fn answer(packet: &Packet) -> Option<Packet> {
     let one = |ip: std::net::IpAddr| !ip.is_multicast() && !ip.is_unspecified() && ip != std::net::Ipv4Addr::BROADCAST;
@@ -25,7 +25,13 @@ pub(crate) fn answer(packet: &Packet) -> Option<Packet> {
         Transport::Icmp(Icmp::EchoRequest(echo)) => Transport::Icmp(Icmp::EchoReply(echo.clone())),
         _ => return None,
     };
-    Some(Packet { source: packet.destination, destination: packet.source, ttl: TTL, transport })
+    Some(Packet {
+        source: packet.destination,
+        destination: packet.source,
+        ttl: TTL,
+        may_fragment: packet.may_fragment,
+        transport,
+    })
 }
 
 fn answer_tcp(tcp: &Tcp) -> Option<Tcp> {

@@ -3,12 +3,14 @@
 use std::net::IpAddr;
 
 use etherparse::{
-    Icmpv4Header, LaxIpPayloadSlice, LaxNetSlice, LaxSlicedPacket, LinkSlice, TcpOptionElement, TcpSlice, UdpSlice,
-    ip_number,
+    Icmpv4Header, IpNumber, Ipv4HeaderSlice, Ipv6ExtensionSlice, LaxIpPayloadSlice, LaxIpv6Slice, LaxNetSlice,
+    LaxSlicedPacket, LinkSlice, TcpOptionElement, TcpSlice, UdpSlice, ip_number,
 };
 use svclab_rules::cluster::Protocol;
 
-use super::{Echo, Frame, Icmp, IcmpError, Mac, Packet, Tcp, TcpFlags, TcpOptions, Transport, Udp, Vxlan, sctp};
+use super::{
+    Echo, Fragment, Frame, Icmp, IcmpError, Mac, Packet, Tcp, TcpFlags, TcpOptions, Transport, Udp, Vxlan, sctp,
+};
 
 /// Why bytes are no packet.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -74,14 +76,36 @@ fn packet(sliced: &LaxSlicedPacket<'_>, ether_type: u16, depth: u8) -> Result<Pa
     if depth >= MAX_DEPTH {
         return Err(DecodeError::TooDeep);
     }
-    let (source, destination, ttl, payload): (IpAddr, IpAddr, _, _) = match &sliced.net {
+    let (source, destination, ttl, may_fragment, payload): (IpAddr, IpAddr, _, _, _) = match &sliced.net {
         Some(LaxNetSlice::Ipv4(ip)) => {
             let header = ip.header();
-            (header.source_addr().into(), header.destination_addr().into(), header.ttl(), ip.payload())
+            let may_fragment = !header.dont_fragment();
+            let (source, destination) = (header.source_addr().into(), header.destination_addr().into());
+            if let Some(part) = ip.payload().fragmented.then(|| part_of_ipv4(&header, ip.payload())) {
+                return Ok(Packet {
+                    source,
+                    destination,
+                    ttl: header.ttl(),
+                    may_fragment,
+                    transport: Transport::Fragment(part),
+                });
+            }
+            (source, destination, header.ttl(), may_fragment, ip.payload())
         }
         Some(LaxNetSlice::Ipv6(ip)) => {
             let header = ip.header();
-            (header.source_addr().into(), header.destination_addr().into(), header.hop_limit(), ip.payload())
+            let (source, destination) = (header.source_addr().into(), header.destination_addr().into());
+            if let Some(part) = ip.payload().fragmented.then(|| part_of_ipv6(ip)).flatten() {
+                let ttl = header.hop_limit();
+                return Ok(Packet {
+                    source,
+                    destination,
+                    ttl,
+                    may_fragment: true,
+                    transport: Transport::Fragment(part),
+                });
+            }
+            (source, destination, header.hop_limit(), false, ip.payload())
         }
         Some(LaxNetSlice::Arp(_)) => return Err(DecodeError::NotIp(ether_type)),
         None => {
@@ -91,16 +115,41 @@ fn packet(sliced: &LaxSlicedPacket<'_>, ether_type: u16, depth: u8) -> Result<Pa
             });
         }
     };
-    Ok(Packet { source, destination, ttl, transport: transport(payload, source.is_ipv4(), depth) })
+    let transport = transport(payload.ip_number.0, payload.payload, source.is_ipv4(), depth);
+    Ok(Packet { source, destination, ttl, may_fragment, transport })
 }
 
-fn transport(ip: &LaxIpPayloadSlice<'_>, ipv4: bool, depth: u8) -> Transport {
-    let number = ip.ip_number.0;
-    if ip.fragmented {
-        return Transport::Fragment { protocol: number };
+fn part_of_ipv4(header: &Ipv4HeaderSlice<'_>, ip: &LaxIpPayloadSlice<'_>) -> Fragment {
+    Fragment {
+        protocol: ip.ip_number.0,
+        identification: header.identification().into(),
+        offset: usize::from(header.fragments_offset().byte_offset()),
+        more: header.more_fragments(),
+        content: ip.payload.to_vec(),
     }
-    let bytes = ip.payload;
-    let whole = match ip.ip_number {
+}
+
+fn part_of_ipv6(ip: &LaxIpv6Slice<'_>) -> Option<Fragment> {
+    let header = ip.extensions().clone().into_iter().find_map(|extension| match extension {
+        Ipv6ExtensionSlice::Fragment(header) => Some(header),
+        _ => None,
+    })?;
+    Some(Fragment {
+        protocol: ip.payload().ip_number.0,
+        identification: header.identification(),
+        offset: usize::from(header.fragment_offset().byte_offset()),
+        more: header.more_fragments(),
+        content: ip.payload().payload.to_vec(),
+    })
+}
+
+/// What the content of an IP packet, or the beginning of it, is by the number of its protocol.
+pub(super) fn transport_of(protocol: u8, bytes: &[u8], ipv4: bool) -> Transport {
+    transport(protocol, bytes, ipv4, 0)
+}
+
+fn transport(number: u8, bytes: &[u8], ipv4: bool, depth: u8) -> Transport {
+    let whole = match IpNumber(number) {
         ip_number::TCP => tcp(bytes).map(Transport::Tcp),
         ip_number::UDP => udp(bytes, depth),
         ip_number::SCTP => sctp::read(bytes).map(Transport::Sctp),
@@ -177,8 +226,14 @@ fn icmp(bytes: &[u8], ipv4: bool, depth: u8) -> Option<Icmp> {
         (128, 0) if !ipv4 => Icmp::EchoRequest(echo()),
         (129, 0) if !ipv4 => Icmp::EchoReply(echo()),
         _ if is_error(icmp_type, ipv4) => {
+            let mtu = match (icmp_type, code, ipv4) {
+                (3, 4, true) => u32::from(u16::from_be_bytes([c, d])),
+                (2, _, false) => u32::from_be_bytes([a, b, c, d]),
+                _ => 0,
+            };
+            let mtu = Some(u16::try_from(mtu).unwrap_or(u16::MAX)).filter(|mtu| *mtu > 0);
             let quoted = decode_ip(payload, depth + 1).ok().map(Box::new);
-            Icmp::Error(IcmpError { icmp_type, code, quoted })
+            Icmp::Error(IcmpError { icmp_type, code, mtu, quoted })
         }
         _ => Icmp::Other { icmp_type, code },
     })

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use super::{Chunk, Frame, Icmp, IcmpError, Packet, TcpFlags, Transport, Vxlan};
+use super::{Chunk, Fragment, Frame, Icmp, IcmpError, Packet, TcpFlags, Transport, Vxlan};
 
 impl fmt::Display for Frame {
     /// The packet alone: the Ethernet addresses are of one link, and say nothing about the flow.
@@ -32,8 +32,8 @@ impl fmt::Display for Packet {
                     None => f.write_str("not IP"),
                 }
             }
-            Transport::Fragment { protocol } => {
-                write!(f, "{} > {} fragment of protocol {protocol}", self.source, self.destination)
+            Transport::Fragment(Fragment { protocol, offset, .. }) => {
+                write!(f, "{} > {} fragment of protocol {protocol} at {offset}", self.source, self.destination)
             }
             Transport::Other { protocol } => write!(f, "{} > {} protocol {protocol}", self.source, self.destination),
         }
@@ -66,7 +66,8 @@ pub(super) fn version(address: IpAddr) -> &'static str {
 pub(super) fn error_words(error: &IcmpError, ipv4: bool) -> String {
     let IcmpError { icmp_type, code, .. } = *error;
     let name = if ipv4 { icmp_name(icmp_type, code) } else { icmpv6_name(icmp_type, code) };
-    format!("{name} (type {icmp_type}, code {code})")
+    let mtu = error.mtu.map(|mtu| format!(", MTU {mtu}")).unwrap_or_default();
+    format!("{name} (type {icmp_type}, code {code}{mtu})")
 }
 
 /// Names of ICMP errors, after RFC 792, RFC 1122 and RFC 1812; the words are iptables' `--reject-with` where it has any.

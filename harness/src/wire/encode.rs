@@ -40,8 +40,7 @@ impl Frame {
 }
 
 impl Packet {
-    /// Writes the packet without an Ethernet header. Identification and flow label are 0, and IPv4 packets must not
-    /// be fragmented.
+    /// Writes the packet without an Ethernet header. Identification and flow label are 0.
     ///
     /// # Errors
     ///
@@ -61,8 +60,9 @@ impl Packet {
     }
 
     fn ipv4_header(&self, source: Ipv4Addr, destination: Ipv4Addr) -> Result<IpHeaders, EncodeError> {
-        let header = Ipv4Header::new(0, self.ttl, IpNumber(0), source.octets(), destination.octets())
+        let mut header = Ipv4Header::new(0, self.ttl, IpNumber(0), source.octets(), destination.octets())
             .map_err(|err| EncodeError::TooLong(err.to_string()))?;
+        header.dont_fragment = !self.may_fragment;
         Ok(IpHeaders::Ipv4(header, Default::default()))
     }
 
@@ -92,7 +92,7 @@ impl Packet {
                 let ports = [source_port.to_be_bytes(), destination_port.to_be_bytes()].concat();
                 ip.write_to_vec(bytes, IpNumber(protocol.number()), &ports)
             }
-            Transport::Fragment { .. } | Transport::Other { .. } => return Err(EncodeError::Incomplete),
+            Transport::Fragment(_) | Transport::Other { .. } => return Err(EncodeError::Incomplete),
         };
         written.map_err(too_long)
     }
@@ -136,7 +136,7 @@ fn write_icmp(
         Icmp::EchoReply(echo) => (if ipv4 { 0 } else { 129 }, 0, word(echo), echo.payload.clone()),
         Icmp::Error(error) => {
             let quoted = error.quoted.as_ref().ok_or(EncodeError::Incomplete)?;
-            (error.icmp_type, error.code, [0; 4], quoted.encode()?)
+            (error.icmp_type, error.code, u32::from(error.mtu.unwrap_or(0)).to_be_bytes(), quoted.encode()?)
         }
         Icmp::Other { .. } => return Err(EncodeError::Incomplete),
     };

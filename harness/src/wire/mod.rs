@@ -17,6 +17,7 @@ mod decode;
 mod describe;
 mod encode;
 mod flow;
+mod fragment;
 mod packet;
 mod peek;
 mod probe;
@@ -35,6 +36,7 @@ pub(crate) use content::{is_answer, is_request};
 pub(crate) use decode::VXLAN_PORT;
 pub(crate) use encode::EncodeError;
 pub use flow::Flow;
+pub(crate) use fragment::{Fragment, FragmentKeys, Reassembly, split};
 pub use packet::TcpFlags;
 pub(crate) use packet::{
     Chunk, Echo, Frame, Icmp, IcmpError, Init, Mac, Packet, Sctp, Tcp, TcpOptions, Transport, Udp, Vxlan,

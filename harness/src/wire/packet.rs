@@ -6,7 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 use svclab_rules::cluster::Protocol;
 
 use super::content::{Content, read_payload};
-use super::{Flow, Tag};
+use super::decode::transport_of;
+use super::{Flow, Fragment, Tag};
 
 /// An Ethernet address, shown as `02:00:00:00:00:01`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -39,6 +40,8 @@ pub(crate) struct Packet {
     pub destination: IpAddr,
     /// Time to live, or hop limit.
     pub ttl: u8,
+    /// Whether routers may split it: in IPv4 the flag DF is off. Routers split no IPv6 packet.
+    pub may_fragment: bool,
     /// What is in it.
     pub transport: Transport,
 }
@@ -66,10 +69,7 @@ pub(crate) enum Transport {
         destination_port: u16,
     },
     /// A fragment of a larger packet.
-    Fragment {
-        /// The number of the protocol.
-        protocol: u8,
-    },
+    Fragment(Fragment),
     /// Anything else.
     Other {
         /// The number of the protocol.
@@ -238,6 +238,8 @@ pub(crate) struct IcmpError {
     pub icmp_type: u8,
     /// The code.
     pub code: u8,
+    /// The MTU that it reports: of "fragmentation needed" and "packet too big", where it has one.
+    pub mtu: Option<u16>,
     /// The packet that it is about, as far as it is quoted and can be read.
     pub quoted: Option<Box<Packet>>,
 }
@@ -255,6 +257,11 @@ pub(crate) struct Vxlan {
     pub inner: Option<Box<Frame>>,
 }
 
+impl Frame {
+    /// Bytes in front of the packet.
+    pub(crate) const HEADER: usize = 14;
+}
+
 impl Packet {
     /// Protocol, addresses and ports; `None` for what has no ports, and for VXLAN.
     pub(crate) fn flow(&self) -> Option<Flow> {
@@ -265,7 +272,7 @@ impl Packet {
             Transport::Truncated { protocol, source_port, destination_port } => {
                 (*protocol, *source_port, *destination_port)
             }
-            Transport::Icmp(_) | Transport::Vxlan(_) | Transport::Fragment { .. } | Transport::Other { .. } => {
+            Transport::Icmp(_) | Transport::Vxlan(_) | Transport::Fragment(_) | Transport::Other { .. } => {
                 return None;
             }
         };
@@ -296,9 +303,24 @@ impl Packet {
             Transport::Sctp(Sctp { chunk: Some(Chunk::InitAck(init)), verification_tag, .. }) => {
                 Tag::from_words(*verification_tag, init.initial_tsn).map(Content::Answer)
             }
+            Transport::Fragment(_) => {
+                return self
+                    .first_part()
+                    .map_or(Content::Other, |transport| Self { transport, ..self.clone() }.content());
+            }
             _ => None,
         };
         content.unwrap_or(Content::Other)
+    }
+
+    /// What the first fragment of a packet shows of that; `None` for other fragments, and for what is no fragment.
+    pub(crate) fn first_part(&self) -> Option<Transport> {
+        match &self.transport {
+            Transport::Fragment(part) if part.offset == 0 => {
+                Some(transport_of(part.protocol, &part.content, self.source.is_ipv4()))
+            }
+            _ => None,
+        }
     }
 
     /// The tag of a probe or of its answer; `None` for everything else, also for rejections.

@@ -37,7 +37,7 @@ pub(crate) fn segment(flow: &Flow, tag: Tag, flags: TcpFlags) -> Packet {
         window: 64_240,
         ..Tcp::default()
     });
-    Packet { source: flow.source.ip(), destination: flow.destination.ip(), ttl: TTL, transport }
+    Packet { source: flow.source.ip(), destination: flow.destination.ip(), ttl: TTL, may_fragment: false, transport }
 }
 
 /// The packet that opens a flow: a TCP SYN, a UDP datagram, an SCTP INIT. It carries the tag (see [`Tag`]).
@@ -70,5 +70,19 @@ pub(crate) fn probe(flow: &Flow, tag: Tag) -> Packet {
             })),
         }),
     };
-    Packet { source: flow.source.ip(), destination: flow.destination.ip(), ttl: TTL, transport }
+    Packet { source: flow.source.ip(), destination: flow.destination.ip(), ttl: TTL, may_fragment: false, transport }
+}
+
+impl Packet {
+    /// The same datagram with so many zeros behind its payload that the whole IP packet has this size, in bytes. What is no datagram, or
+    /// larger already, stays as it is.
+    pub(crate) fn of_size(mut self, size: u16) -> Self {
+        const UDP: usize = 8;
+        let ip = if self.source.is_ipv4() { 20 } else { 40 };
+        if let Transport::Udp(udp) = &mut self.transport {
+            let payload = usize::from(size).saturating_sub(ip + UDP);
+            udp.payload.resize(payload.max(udp.payload.len()), 0);
+        }
+        self
+    }
 }

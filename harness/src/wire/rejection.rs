@@ -21,6 +21,12 @@ pub enum RejectKind {
     PortUnreachable,
     /// By another ICMP or ICMPv6 destination unreachable.
     OtherUnreachable,
+    /// By ICMP "fragmentation needed" or ICMPv6 "packet too big": no rule does so, but a router whose next link has a smaller MTU (RFC 1191,
+    /// RFC 8201).
+    TooBig {
+        /// That MTU, in bytes; 0 where the router does not say.
+        mtu: u16,
+    },
     /// By the sender's own kernel, which has no route to the destination and sends nothing.
     Unsent,
 }
@@ -44,7 +50,6 @@ pub(crate) fn rejection_of_segment(packet: &Packet, flow: &Flow) -> Option<Rejec
 
 /// Reads a packet that the sender of a flow received as a rejection of it: a TCP segment with RST, an SCTP ABORT, or an
 /// ICMP or ICMPv6 destination unreachable, or ICMPv6's unknown next header, that quotes the flow as it was sent.
-/// "Fragmentation needed" rejects a packet's size, not the flow.
 /// Nor is a flow rejected of which a later segment is.
 pub(crate) fn rejection(packet: &Packet, flow: &Flow) -> Option<Rejection> {
     read(packet, flow, |quoted| quotes_the_first_of(quoted, flow))
@@ -77,7 +82,7 @@ fn quotes_the_first_of(quoted: &Packet, flow: &Flow) -> bool {
 fn unreachable_kind(error: &IcmpError, ipv4: bool) -> Option<RejectKind> {
     match (error.icmp_type, error.code, ipv4) {
         (3, 3, true) | (1, 4, false) => Some(RejectKind::PortUnreachable),
-        (3, 4, true) => None,
+        (3, 4, true) | (2, 0, false) => Some(RejectKind::TooBig { mtu: error.mtu.unwrap_or(0) }),
         (3, _, true) | (1, _, false) => Some(RejectKind::OtherUnreachable),
         // What ICMP calls protocol unreachable is a parameter problem in ICMPv6: an unknown next header.
         (4, 1, false) => Some(RejectKind::OtherUnreachable),

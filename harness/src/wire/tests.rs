@@ -24,15 +24,21 @@ fn frame(packet: Packet) -> Frame {
 
 /// An ICMP error about a packet.
 fn error(by: &str, icmp_type: u8, code: u8, quoted: Packet) -> Packet {
-    let error = IcmpError { icmp_type, code, quoted: Some(Box::new(quoted.clone())) };
+    let error = IcmpError { icmp_type, code, mtu: None, quoted: Some(Box::new(quoted.clone())) };
     let source: IpAddr = by.parse().unwrap();
-    Packet { source, destination: quoted.source, ttl: 64, transport: Transport::Icmp(Icmp::Error(error)) }
+    Packet {
+        source,
+        destination: quoted.source,
+        ttl: 64,
+        may_fragment: false,
+        transport: Transport::Icmp(Icmp::Error(error)),
+    }
 }
 
 fn vxlan(packet: Packet) -> Packet {
     let vxlan = Vxlan { source_port: 51234, destination_port: 8472, vni: 1, inner: Some(Box::new(frame(packet))) };
     let (source, destination) = ("172.18.0.2".parse().unwrap(), "172.18.0.3".parse().unwrap());
-    Packet { source, destination, ttl: 64, transport: Transport::Vxlan(vxlan) }
+    Packet { source, destination, ttl: 64, may_fragment: false, transport: Transport::Vxlan(vxlan) }
 }
 
 fn some_flow() -> Flow {

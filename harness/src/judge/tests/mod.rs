@@ -6,7 +6,7 @@ mod tally;
 use super::*;
 use crate::observation::{Delivery, FlowObservation, ObservedOutcome, Tally, Translations};
 use crate::scenario::{
-    Balance, Destination, DropPlace, ExpectedOutcome, Flows, RejectKind, ReplyExpectation, Span, Target, Vantage,
+    Balance, Destination, DropPlace, ExpectedOutcome, Flows, RejectKind, ReplyExpectation, Shape, Span, Target, Vantage,
 };
 use crate::wire::Rejection;
 use std::net::{IpAddr, SocketAddr};
@@ -33,6 +33,7 @@ fn probe() -> Probe {
         protocol: Protocol::Tcp,
         source_port: None,
         tcp_flags: None,
+        shape: Shape::default(),
         flows: Flows::Exactly(1),
     }
 }
@@ -60,7 +61,7 @@ fn outcome(outcome: ExpectedOutcome) -> Expectation {
 }
 
 fn delivery(source: &str, destination: &str) -> Delivery {
-    Delivery { at: "pod/nginx-2".to_owned(), source: at(source), destination: at(destination) }
+    Delivery { at: "pod/nginx-2".to_owned(), source: at(source), destination: at(destination), fragments: Some(1) }
 }
 
 fn seen(outcome: ObservedOutcome, reply: Option<&str>) -> Observation {

@@ -41,6 +41,8 @@ struct Place<'a> {
     source: SocketAddr,
     /// The destination that it sees.
     destination: SocketAddr,
+    /// The number of fragments that it arrived in; `null` where a node's kernel received it.
+    fragments: Option<u16>,
 }
 
 /// A rejection.
@@ -73,7 +75,12 @@ impl<'a> From<&'a FlowObservation> for Flow<'a> {
             ObservedOutcome::Rejected(rejection) => ("rejected", &[], Some(rejection)),
             ObservedOutcome::Dropped { .. } => ("dropped", &[], None),
         };
-        let place = |to: &'a Delivery| Place { at: &to.at, source: to.source, destination: to.destination };
+        let place = |to: &'a Delivery| Place {
+            at: &to.at,
+            source: to.source,
+            destination: to.destination,
+            fragments: to.fragments,
+        };
         let sighting = |seen: &'a observation::Sighting| Sighting {
             place: &seen.place,
             interface: &seen.interface,

@@ -12,7 +12,7 @@ use crate::judge::{Context, Judgment, cells, expected_parts, judge};
 use crate::observation::{Observation, ObservedOutcome, Tally};
 use crate::probe::Prober;
 use crate::report::{ProbeReport, probe_words};
-use crate::scenario::{Balance, Expectation, ExpectedOutcome, Flows, MAX_FLOWS, Probe};
+use crate::scenario::{Balance, Expectation, ExpectedOutcome, Flows, MAX_FLOWS, Probe, Shape};
 use crate::stats::{Goal, flows_to_meet_all, is_clear, most_flows, sample_size};
 use crate::text::{printable, shell_word};
 
@@ -25,7 +25,8 @@ impl<'scenario> Session<'_, 'scenario> {
         let begin = Instant::now();
         let (observation, context, judgment) = self.send_and_judge(probe, expectation)?;
         // What is explained opens a connection.
-        let explain_command = (!judgment.held && probe.tcp_flags.is_none()).then(|| self.look_further(probe));
+        let explain_command = (!judgment.held && probe.tcp_flags.is_none() && probe.shape == Shape::default())
+            .then(|| self.look_further(probe));
         if !judgment.held {
             self.failed.push(Failed { probe, position: self.probed, applied: self.applied });
         }

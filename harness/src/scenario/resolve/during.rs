@@ -82,6 +82,9 @@ pub(crate) fn check_repeatable(raw: &RawProbe, at: At<'_>, findings: &mut Findin
         ("sourcePort", raw.source_port.is_some(), "each flow has a source port of its own"),
         ("flows", raw.flows.is_some(), "`rate`, `before` and `after` decide how many flows there are"),
         ("tcpFlags", raw.tcp_flags.is_some(), "each flow is a new connection"),
+        ("size", raw.size.is_some(), "they are small"),
+        ("dontFragment", raw.dont_fragment.is_some(), "they are small"),
+        ("fragments", raw.fragments.is_some(), "they are small"),
     ];
     for (field, _, why) in fixed.into_iter().filter(|(_, is_given, _)| *is_given) {
         let message = format!("`{field}` cannot be used with `during`: {why}");
@@ -136,7 +139,8 @@ pub(crate) fn expectation(
     DuringExpectation { lost, rejected, stale, followed_within: raw.followed_within.as_ref().and_then(within) }
 }
 
-fn bounds(raw: &RawBounds, at: At<'_>, findings: &mut Findings) -> Bounds {
+/// Bounds of a number of flows.
+pub(super) fn bounds(raw: &RawBounds, at: At<'_>, findings: &mut Findings) -> Bounds {
     let (at_least, at_most) = match raw {
         RawBounds::Exactly(flows) => return Bounds { at_least: *flows, at_most: Some(*flows) },
         RawBounds::Within(range) => (range.at_least, range.at_most),

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use svclab_rules::cluster::{Family, Protocol};
 
+use super::during::bounds;
 use super::findings::Findings;
 use super::probes::ResolvedProbe;
 use super::promised::promised;
@@ -11,9 +12,11 @@ use super::scene::Scene;
 use crate::input::did_you_mean;
 use crate::scenario::model::{
     Balance, DropPlace, Expectation, ExpectedOutcome, Flows, RejectKind, ReplyExpectation, SourceExpectation, Target,
-    pod_label, short_name,
+    TooBig, pod_label, short_name,
 };
-use crate::scenario::schema::{RawBalance, RawDropped, RawExpect, RawRejectKind, RawRejected};
+use crate::scenario::schema::{
+    RawBalance, RawDropped, RawExpect, RawRejectKind, RawRejected, RawTooBig, RawTooBigMessage,
+};
 use crate::stats::{flows_to_distinguish, flows_to_meet_all};
 use crate::text::UNDERLAY;
 use crate::yaml::{At, Place};
@@ -30,12 +33,17 @@ const ALL: &str = "all";
 /// The destination of the probe before.
 const SAME: &str = "same-as-before";
 
+/// The address that the probe was sent to.
+const VIP: &str = "vip";
+
 /// The packets that an expectation applies to.
 #[derive(Debug, Clone, Copy)]
 struct ProbeKind {
     family: Family,
     /// None if the probe is wrong itself.
     protocol: Option<Protocol>,
+    /// The destination, as sent.
+    to: Option<IpAddr>,
 }
 
 /// The expectation of a probe of one family.
@@ -47,7 +55,7 @@ pub(crate) fn expectation(
     findings: &mut Findings,
 ) -> Expectation {
     let family = Family::of(aimed.probe.to.address);
-    let kind = ProbeKind { family, protocol: Some(aimed.probe.protocol) };
+    let kind = ProbeKind { family, protocol: Some(aimed.probe.protocol), to: Some(aimed.probe.to.address) };
     contradictions(raw, at, findings);
     many_flows(raw, at, aimed.probe.flows, findings);
     let mut outcome = outcome(raw, at, kind, scene, findings);
@@ -71,12 +79,14 @@ pub(crate) fn expectation(
         reply: raw.reply.as_deref().and_then(|text| reply(text, at.field("reply"), findings)),
         balance,
         affinity: raw.affinity,
+        fragments: raw.fragments,
+        lost: raw.lost.as_ref().map(|raw| bounds(raw, at.field("lost"), findings)),
     }
 }
 
 /// Finds the errors in an expectation whose probe is invalid, so that its destination is unknown.
 pub(crate) fn words(raw: &RawExpect, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findings) {
-    let kind = ProbeKind { family: Family::Ipv4, protocol: None };
+    let kind = ProbeKind { family: Family::Ipv4, protocol: None, to: None };
     contradictions(raw, at, findings);
     outcome(raw, at, kind, scene, findings);
     balance(raw, at, kind, scene, findings);
@@ -85,7 +95,7 @@ pub(crate) fn words(raw: &RawExpect, at: At<'_>, scene: &Scene<'_, '_>, findings
 }
 
 fn contradictions(raw: &RawExpect, at: At<'_>, findings: &mut Findings) {
-    let outcomes = ["delivered", "rejected", "dropped", "fails"];
+    let outcomes = ["delivered", "rejected", "dropped", "fails", "tooBig"];
     let given: Vec<&str> = outcomes.into_iter().filter(|outcome| at.has(outcome)).collect();
     if let [first, second, ..] = given.as_slice() {
         let message = format!("`{first}` and `{second}` are mutually exclusive");
@@ -95,6 +105,7 @@ fn contradictions(raw: &RawExpect, at: At<'_>, findings: &mut Findings) {
         ("rejected", raw.rejected == Some(RawRejected::Any(false))),
         ("dropped", raw.dropped == Some(RawDropped::Any(false))),
         ("fails", raw.fails == Some(false)),
+        ("tooBig", raw.too_big == Some(RawTooBig::Any(false))),
     ];
     for (outcome, is_denied) in denied {
         if is_denied {
@@ -105,15 +116,21 @@ fn contradictions(raw: &RawExpect, at: At<'_>, findings: &mut Findings) {
     let is_counted = matches!(raw.rejected, Some(RawRejected::Flows(_)));
     for field in RawExpect::OF_DURING.into_iter().filter(|field| at.has(field)) {
         let message = match RawExpect::OF_PROBE.contains(&field) {
-            true if is_counted => format!("a number of {field} flows is only valid with `during`"),
+            true if is_counted && field == "rejected" => {
+                format!("a number of {field} flows is only valid with `during`")
+            }
             true => continue,
             false => format!("`{field}` is only valid with `during`"),
         };
         let help = "Use `delivered`, `rejected: true` or `dropped`, or a step with `during`.";
         findings.wrong(at.field(field).key(), message, help);
     }
-    let nothing_arrives = raw.dropped.is_some() || raw.rejected.is_some() || raw.fails.is_some();
-    for field in ["source", "balance", "affinity"].into_iter().filter(|field| nothing_arrives && at.has(field)) {
+    let nothing_arrives =
+        raw.dropped.is_some() || raw.rejected.is_some() || raw.fails.is_some() || raw.too_big.is_some();
+    for field in ["source", "fragments", "balance", "affinity", "lost"]
+        .into_iter()
+        .filter(|field| nothing_arrives && at.has(field))
+    {
         let message = format!("`{field}` applies to delivered packets, but none is expected");
         findings.wrong(at.field(field).key(), message, "Omit it, or expect `delivered`.");
     }
@@ -130,10 +147,10 @@ fn contradictions(raw: &RawExpect, at: At<'_>, findings: &mut Findings) {
 /// Some things can only be judged of one flow, others only of many.
 fn many_flows(raw: &RawExpect, at: At<'_>, flows: Flows, findings: &mut Findings) {
     if flows == Flows::Exactly(1) {
-        for field in ["balance", "affinity"].into_iter().filter(|field| at.has(field)) {
+        for field in ["balance", "affinity", "lost"].into_iter().filter(|field| at.has(field)) {
             let message = format!("`{field}` needs more than one flow");
             let help = match field {
-                "affinity" => "Add a number of flows to the probe, for example `flows: 100`.",
+                "affinity" | "lost" => "Add a number of flows to the probe, for example `flows: 100`.",
                 _ => "Add `flows: auto` or a number of flows to the probe.",
             };
             findings.wrong(at.field(field).key(), message, help);
@@ -144,7 +161,7 @@ fn many_flows(raw: &RawExpect, at: At<'_>, flows: Flows, findings: &mut Findings
         let message = "`flows: auto` needs an expected `balance`";
         findings.wrong(at, message, "Set a number of flows, or expect a `balance`.");
     }
-    for field in ["reply", "rejected"].into_iter().filter(|field| at.has(field)) {
+    for field in ["reply", "rejected", "tooBig", "fragments"].into_iter().filter(|field| at.has(field)) {
         let message = format!("`{field}` is checked for single flows only");
         findings.wrong(at.field(field).key(), message, "Move it to a test without `flows`.");
     }
@@ -214,6 +231,9 @@ fn outcome(
         }
         return Some(ExpectedOutcome::Delivered(known));
     }
+    if let Some(raw) = &raw.too_big {
+        return Some(ExpectedOutcome::TooBig(too_big(raw, at.field("tooBig"), kind, scene, findings)));
+    }
     match raw.rejected {
         Some(RawRejected::Any(_) | RawRejected::How(RawRejectKind::Any)) => {
             return Some(ExpectedOutcome::Rejected(RejectKind::Any));
@@ -240,6 +260,31 @@ fn outcome(
         RawDropped::At(place) => drop_place(place, at.field("dropped"), scene, findings),
     };
     dropped.map(ExpectedOutcome::Dropped)
+}
+
+/// What the sender of a packet that is too big must receive.
+fn too_big(raw: &RawTooBig, at: At<'_>, kind: ProbeKind, scene: &Scene<'_, '_>, findings: &mut Findings) -> TooBig {
+    let RawTooBig::Message(RawTooBigMessage { mtu, from }) = raw else { return TooBig::default() };
+    if mtu.is_none() && from.is_none() {
+        findings.missing(at, "`tooBig` says neither `mtu` nor `from`", "Add one of them, or write `tooBig: true`.");
+    }
+    let from = from.as_ref().and_then(|text| {
+        let at = at.field("from");
+        let addresses: Vec<IpAddr> = match text.split_once('/') {
+            Some(("node", name)) => scene.node(name, at, findings)?.addresses().collect(),
+            None if text == VIP => kind.to.into_iter().collect(),
+            _ => match text.parse() {
+                Ok(address) => vec![address],
+                Err(_) => {
+                    let message = format!("`{text}` is no one that a packet comes from");
+                    findings.wrong(at, message, "Use `node/NAME`, `vip` or an address.");
+                    return None;
+                }
+            },
+        };
+        Some((text.clone(), addresses))
+    });
+    TooBig { mtu: *mtu, from }
 }
 
 /// Where a packet must be lost, in an author's words.

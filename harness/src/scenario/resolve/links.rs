@@ -1,10 +1,11 @@
 //! Links that are not as usual, and nodes that are turned off and on.
 
-use svclab_rules::cluster::{Cluster, LinkOwner, LinkState, Pod};
+use svclab_rules::cluster::{Cluster, Family, LinkOwner, LinkState, Pod};
 
 use super::findings::Findings;
 use super::proxies::has_proxy;
 use super::scene::Scene;
+use super::shapes::USUAL_MTU;
 use crate::input::listed;
 use crate::scenario::model::Place;
 use crate::scenario::schema::{RawLink, RawLinkState};
@@ -39,7 +40,9 @@ pub(crate) fn change(
                 findings.wrong(at.field("state").key(), message, format!("Turn it on first: `up: node/{node}`."));
                 continue;
             }
+            let mtu = raw.mtu.filter(|mtu| is_mtu(*mtu, &owner, cluster, at.field("mtu"), findings));
             let link = cluster.links.entry(owner).or_default();
+            link.mtu = mtu.map_or(link.mtu, |mtu| (mtu != USUAL_MTU).then_some(mtu));
             match raw.state {
                 Some(RawLinkState::Up) => link.state = LinkState::Up,
                 Some(RawLinkState::Down) => link.state = LinkState::Down,
@@ -50,6 +53,18 @@ pub(crate) fn change(
     }
     keep_unusual(cluster);
     changed
+}
+
+/// Whether a link can have an MTU: a kernel uses no IPv6 on links with smaller ones than 1280 (RFC 8200, section 5).
+fn is_mtu(mtu: u16, owner: &LinkOwner, cluster: &Cluster, at: At<'_>, findings: &mut Findings) -> bool {
+    let has_ipv6 = cluster.nodes.iter().any(|node| node.internal_ip(Family::Ipv6).is_some());
+    let smallest = if has_ipv6 { 1280 } else { 576 };
+    let is_fit = (smallest..=USUAL_MTU).contains(&mtu);
+    if !is_fit {
+        let message = format!("the MTU of {owner}'s link, {mtu}, is out of range");
+        findings.wrong(at, message, format!("Use a number from {smallest} to {USUAL_MTU}."));
+    }
+    is_fit
 }
 
 /// What is as usual is not remembered, so that equal states are equal.

@@ -27,6 +27,7 @@ mod references;
 mod scene;
 mod service_list;
 mod services;
+mod shapes;
 mod states;
 mod steps;
 mod surroundings;

@@ -7,6 +7,7 @@ use svclab_rules::cluster::{Cluster, Family, Node, ObjectName, Protocol, Service
 use super::ends::Ends;
 use super::findings::Findings;
 use super::scene::Scene;
+use super::shapes;
 use super::surroundings::family;
 use crate::input::limits;
 use crate::input::listed;
@@ -37,8 +38,10 @@ pub(crate) fn probes(raw: &RawProbe, at: At<'_>, scene: &Scene<'_, '_>, findings
         check_source_port(&from, (protocol, port), scene, at, findings);
     }
     let tcp_flags = tcp_flags(raw, protocol, &from, scene, at, findings);
+    let shape = shapes::shape(raw, protocol, &from, scene, at, findings);
     let sources: Vec<Family> = sources.into_iter().map(Family::of).collect();
     let chosen = choose(raw, &sources, &to, at, findings);
+    chosen.iter().for_each(|to| shapes::check_size(shape, *to, &from, scene.now.1, at, findings));
     let resolved = |address: SocketAddr| ResolvedProbe {
         probe: Probe {
             span: at.span(),
@@ -48,6 +51,7 @@ pub(crate) fn probes(raw: &RawProbe, at: At<'_>, scene: &Scene<'_, '_>, findings
             source_port: raw.source_port,
             flows,
             tcp_flags,
+            shape,
         },
         service: to.service.clone(),
     };

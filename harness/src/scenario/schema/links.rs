@@ -16,13 +16,16 @@ pub(crate) struct RawLink {
     pub(crate) host: Option<String>,
     /// Whether packets pass, in both directions. Default: `up`.
     pub(crate) state: Option<RawLinkState>,
+    /// The size of the largest IP packet that passes, in bytes: at most 1500. Default: 1500.
+    #[schemars(range(min = 576, max = 1500))]
+    pub(crate) mtu: Option<u16>,
 }
 
 impl RawLink {
     /// The fields that name a machine.
     pub(crate) const OWNERS: [&str; 3] = ["node", "pod", "host"];
     /// The fields that say how the link is.
-    pub(crate) const PROPERTIES: [&str; 1] = ["state"];
+    pub(crate) const PROPERTIES: [&str; 2] = ["state", "mtu"];
 }
 
 /// Whether a link passes packets.

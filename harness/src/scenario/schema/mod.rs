@@ -24,7 +24,7 @@ pub(crate) use machines::{RawHost, RawNode, RawPod, RawPodPort, Scalar};
 pub(crate) use services::{RawIngress, RawService, RawServicePort};
 pub(crate) use steps::{
     RawApply, RawBalance, RawBounds, RawDropped, RawDuring, RawExpect, RawFlows, RawProbe, RawRate, RawRejectKind,
-    RawRejected, RawStep, RawTcpFlag, RawTest, RawTime,
+    RawRejected, RawStep, RawTcpFlag, RawTest, RawTime, RawTooBig, RawTooBigMessage,
 };
 pub(crate) use values::{OneOrMany, Version};
 

@@ -103,6 +103,15 @@ pub(crate) struct RawProbe {
     pub(crate) tcp_flags: Option<Vec<RawTcpFlag>>,
     /// How many flows, each with a fresh source port; `auto` for as many as the test of the balance needs. Default: 1.
     pub(crate) flows: Option<RawFlows>,
+    /// The size of a UDP datagram as an IP packet, headers included, in bytes, as MTUs count it. Only from pods and hosts. Default: a small one.
+    #[schemars(range(min = 44, max = 65_000))]
+    pub(crate) size: Option<u16>,
+    /// Whether routers must not split it, by the flag DF of IPv4, as Linux sends datagrams by default. No router splits an IPv6 packet.
+    /// Default: true.
+    pub(crate) dont_fragment: Option<bool>,
+    /// The number of fragments that the sender splits the datagram into. Default: 1.
+    #[schemars(range(min = 2, max = 64))]
+    pub(crate) fragments: Option<u16>,
     /// Only this family. Default: every family that both ends have.
     pub(crate) family: Option<RawFamily>,
 }
@@ -194,7 +203,14 @@ pub(crate) struct RawExpect {
     pub(crate) balance: Option<RawBalance>,
     /// True: all flows of the sender go to one endpoint. False: they do not.
     pub(crate) affinity: Option<bool>,
-    /// With `during`: how many flows get neither an answer nor a rejection, exactly or within bounds.
+    /// The sender receives ICMP "fragmentation needed" or ICMPv6 "packet too big", since the packet is larger than the MTU of a link: true, or
+    /// the MTU and who says so.
+    #[serde(rename = "tooBig")]
+    pub(crate) too_big: Option<RawTooBig>,
+    /// The number of fragments in which the packet is delivered; 1 if it is whole. Only of pods and hosts: a node's kernel puts fragments
+    /// together.
+    pub(crate) fragments: Option<u16>,
+    /// With many flows: how many of them may be lost, exactly or within bounds; the others must be delivered. With `during`: how many flows get neither an answer nor a rejection, exactly or within bounds.
     pub(crate) lost: Option<RawBounds>,
     /// With `during`: how many flows that start after the change are delivered to an address that is not an endpoint any more, exactly or
     /// within bounds.
@@ -207,8 +223,19 @@ pub(crate) struct RawExpect {
 
 impl RawExpect {
     /// What may be expected of the flows of one probe.
-    pub(crate) const OF_PROBE: [&str; 8] =
-        ["delivered", "rejected", "dropped", "fails", "source", "reply", "balance", "affinity"];
+    pub(crate) const OF_PROBE: [&str; 11] = [
+        "delivered",
+        "rejected",
+        "dropped",
+        "fails",
+        "tooBig",
+        "fragments",
+        "source",
+        "reply",
+        "balance",
+        "affinity",
+        "lost",
+    ];
     /// What may be expected of the flows during a change.
     pub(crate) const OF_DURING: [&str; 4] = ["lost", "rejected", "stale", "followedWithin"];
 }
@@ -270,6 +297,50 @@ impl<'de> Deserialize<'de> for RawRejected {
         }
 
         deserializer.deserialize_any(TrueOrKind)
+    }
+}
+
+/// What a sender receives whose packet is too big.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum RawTooBig {
+    /// Any such message.
+    Any(bool),
+    /// This one.
+    Message(RawTooBigMessage),
+}
+
+/// ICMP "fragmentation needed", or ICMPv6 "packet too big".
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawTooBigMessage {
+    /// The MTU that it reports.
+    pub(crate) mtu: Option<u16>,
+    /// Who it comes from in the sender's eyes: `node/NAME`, `vip` (the address that the probe was sent to) or an address.
+    pub(crate) from: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for RawTooBig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TrueOrMessage;
+
+        impl<'de> Visitor<'de> for TrueOrMessage {
+            type Value = RawTooBig;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("`true`, or a map with `mtu` and `from`")
+            }
+
+            fn visit_bool<E: Error>(self, any: bool) -> Result<RawTooBig, E> {
+                Ok(RawTooBig::Any(any))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RawTooBig, A::Error> {
+                RawTooBigMessage::deserialize(MapAccessDeserializer::new(map)).map(RawTooBig::Message)
+            }
+        }
+
+        deserializer.deserialize_any(TrueOrMessage)
     }
 }
 

@@ -109,7 +109,7 @@ impl Topology {
         let mut topology = self.clone();
         for netns in &mut topology.namespaces {
             netns.is_off = false;
-            netns.interfaces.iter_mut().for_each(|interface| interface.carrier = Carrier::Up);
+            netns.interfaces.iter_mut().for_each(Interface::make_usual);
         }
         for netns in topology.namespaces.iter_mut().filter(|netns| netns.role == Role::Node) {
             netns.sysctls.retain(|sysctl| sysctl.asked_for.is_none());

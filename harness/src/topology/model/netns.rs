@@ -83,6 +83,8 @@ pub(crate) struct Interface {
     pub hairpin: bool,
     /// Whether its link passes packets; that of a bridge or VXLAN device is as its ports' or its carrier's.
     pub carrier: Carrier,
+    /// The size of the largest IP packet that it sends, in bytes.
+    pub mtu: u16,
 }
 
 /// Whether a link passes packets, as one end of it sees it.
@@ -253,6 +255,32 @@ impl Netns {
 impl Interface {
     /// An interface with the address that its place gives it.
     pub(crate) fn new(netns: NetnsId, index: u32, name: String, kind: InterfaceKind) -> Self {
-        Self { index, name, mac: mac_of(netns, index), kind, bridge: None, hairpin: false, carrier: Carrier::Up }
+        let mtu = kind.usual_mtu();
+        Self { index, name, mac: mac_of(netns, index), kind, bridge: None, hairpin: false, carrier: Carrier::Up, mtu }
+    }
+
+    /// Makes its link as usual.
+    pub(super) fn make_usual(&mut self) {
+        (self.carrier, self.mtu) = (Carrier::Up, self.kind.usual_mtu());
+    }
+}
+
+/// The MTU of Ethernet.
+const ETHERNET: u16 = 1500;
+
+impl InterfaceKind {
+    /// The MTU where no link is unusual.
+    pub(crate) fn usual_mtu(&self) -> u16 {
+        ETHERNET - self.overhead()
+    }
+
+    /// What a packet that leaves by it grows by.
+    pub(crate) fn overhead(&self) -> u16 {
+        match self {
+            // An IP header, and those of UDP, VXLAN and Ethernet.
+            Self::Vxlan { local: IpAddr::V4(_), .. } => 20 + 8 + 8 + 14,
+            Self::Vxlan { local: IpAddr::V6(_), .. } => 40 + 8 + 8 + 14,
+            Self::VethOwner(_) | Self::VethPeer(_) | Self::Bridge => 0,
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::scenario::{Destination, Flows, Probe, Scenario, Span, Vantage};
+use crate::scenario::{Destination, Flows, Probe, Scenario, Shape, Span, Vantage};
 use svclab_rules::cluster::Protocol;
 
 use super::dice::Dice;
@@ -83,6 +83,15 @@ impl Places {
         let via = is_handed.then(|| dice.pick(&self.nodes).clone());
         let to = Destination { label: address.to_string(), address, port, via };
         let span = self.span.clone();
-        Probe { span, from: from.clone(), to, protocol, source_port: None, flows: Flows::Exactly(1), tcp_flags: None }
+        Probe {
+            span,
+            from: from.clone(),
+            to,
+            protocol,
+            source_port: None,
+            flows: Flows::Exactly(1),
+            tcp_flags: None,
+            shape: Shape::default(),
+        }
     }
 }

@@ -1,0 +1,40 @@
+//! The size of a datagram, and how it is sent.
+
+use std::fmt;
+use std::net::IpAddr;
+
+/// The size of a datagram, and how it is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Shape {
+    /// The size of the IP packet, headers included, in bytes; `None` for a small one.
+    pub size: Option<u16>,
+    /// Whether routers may split it: the flag DF of IPv4 is off.
+    pub may_fragment: bool,
+    /// The number of fragments that the sender splits it into; `None` where it is whole.
+    pub fragments: Option<u16>,
+}
+
+impl Shape {
+    /// The size of the fragments that the sender makes, as large as the largest of them, with headers. `None` where it makes none.
+    pub(crate) fn largest_fragment(self, to: IpAddr) -> Option<u16> {
+        let (ip, header) = if to.is_ipv4() { (20, 20) } else { (40, 48) };
+        let (size, fragments) = (self.size?, self.fragments?);
+        // The content of all but the last is a multiple of eight bytes.
+        let content = size.saturating_sub(ip).div_ceil(fragments.max(1)).next_multiple_of(8);
+        Some(content.saturating_add(header))
+    }
+}
+
+/// Behind the words for a probe: `, 1500 bytes, may be fragmented`; nothing for a small datagram.
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(size) = self.size {
+            write!(f, ", {size} bytes")?;
+        }
+        match self.fragments {
+            Some(fragments) => write!(f, " in {fragments} fragments"),
+            None if self.may_fragment => f.write_str(", may be fragmented"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Sizes of datagrams, and how they are sent.
+
+use std::net::SocketAddr;
+
+use svclab_rules::cluster::{Cluster, LinkOwner, Protocol};
+
+use super::findings::Findings;
+use super::probes::node_of;
+use super::scene::Scene;
+use crate::scenario::model::{Place as RulesPlace, Shape, Vantage};
+use crate::scenario::schema::RawProbe;
+use crate::yaml::At;
+
+/// The MTU of a link as usual.
+pub(crate) const USUAL_MTU: u16 = 1500;
+/// The largest datagram: some less than a length field can say.
+const LARGEST: u16 = 65_000;
+/// The most fragments.
+const MOST: u16 = 64;
+/// What a probe's datagram has behind its IP header: that of UDP, a mark and a tag.
+const SMALLEST_CONTENT: u16 = 8 + 16;
+
+/// The shape of a probe's datagrams, from a sender over a protocol.
+pub(crate) fn shape(
+    raw: &RawProbe,
+    protocol: Protocol,
+    from: &Vantage,
+    scene: &Scene<'_, '_>,
+    at: At<'_>,
+    findings: &mut Findings,
+) -> Shape {
+    let given = [
+        ("size", raw.size.is_some()),
+        ("dontFragment", raw.dont_fragment.is_some()),
+        ("fragments", raw.fragments.is_some()),
+    ];
+    for (field, _) in given.into_iter().filter(|(_, is_given)| *is_given) {
+        let at = at.field(field);
+        if protocol != Protocol::Udp {
+            let message = format!("`{field}` does not apply to {protocol}");
+            findings.wrong(at.key(), message, "Omit it, or set `protocol: udp`.");
+        }
+        if has_kernel(from, scene) {
+            let message =
+                format!("`{field}` is only valid for senders whose packets svclab makes, and a kernel makes these");
+            findings.wrong(
+                at.key(),
+                message,
+                "Send from a pod without `hostNetwork` and rules, or from `host/NAME`, or omit it.",
+            );
+        }
+        if raw.flows.is_some() {
+            findings.wrong(
+                at.key(),
+                format!("`{field}` is only valid for single flows"),
+                format!("Omit `{field}` or `flows`."),
+            );
+        }
+    }
+    if let Some(fragments) = raw.fragments {
+        check_fragments(fragments, raw, at, findings);
+    }
+    let may_fragment = raw.dont_fragment == Some(false) || raw.fragments.is_some();
+    Shape { size: raw.size, may_fragment, fragments: raw.fragments }
+}
+
+fn check_fragments(fragments: u16, raw: &RawProbe, at: At<'_>, findings: &mut Findings) {
+    if !(2..=MOST).contains(&fragments) {
+        let message = format!("`fragments`: {fragments} is out of range");
+        findings.wrong(at.field("fragments"), message, format!("Use a number from 2 to {MOST}, or omit it."));
+    }
+    if raw.size.is_none() {
+        findings.wrong(at.field("fragments").key(), "fragments of a packet without a `size`", "Set `size`.");
+    }
+    if raw.dont_fragment == Some(true) {
+        let message = "a packet cannot be in fragments and have the flag DF";
+        findings.wrong(at.field("dontFragment").key(), message, "Omit `dontFragment` or `fragments`.");
+    }
+}
+
+/// Finds sizes that a datagram to an address cannot have.
+pub(crate) fn check_size(
+    shape: Shape,
+    to: SocketAddr,
+    from: &Vantage,
+    cluster: &Cluster,
+    at: At<'_>,
+    findings: &mut Findings,
+) {
+    let Some(size) = shape.size else { return };
+    let header = if to.is_ipv4() { 20 } else { 40 };
+    let smallest = header + SMALLEST_CONTENT.max(shape.fragments.unwrap_or(1).saturating_mul(8));
+    if !(smallest..=LARGEST).contains(&size) {
+        let message = format!("`size`: {size} is out of range");
+        findings.wrong(at.field("size"), message, format!("Use a number from {smallest} to {LARGEST}."));
+    }
+    let owner = match from {
+        Vantage::Pod(pod) => LinkOwner::Pod(pod.clone()),
+        Vantage::Host(host) => LinkOwner::Host(host.clone()),
+        Vantage::Node(_) | Vantage::Localhost(_) => return,
+    };
+    let mtu = cluster.links.get(&owner).and_then(|link| link.mtu).unwrap_or(USUAL_MTU);
+    let (largest, whose) = match shape.largest_fragment(to.ip()) {
+        Some(largest) => (largest, "the fragments are larger"),
+        None => (size, "the packet is larger"),
+    };
+    if largest > mtu {
+        let message = format!("{whose} than the MTU of {from}'s own link, {mtu}");
+        findings.wrong(at.field("size"), message, "Use a smaller `size`, or more `fragments`.");
+    }
+}
+
+/// Whether a kernel makes a sender's packets.
+fn has_kernel(from: &Vantage, scene: &Scene<'_, '_>) -> bool {
+    let has_rules = |pod| scene.rules.iter().any(|rules| matches!(&rules.place, RulesPlace::Pod(own) if own == pod));
+    node_of(from, scene).is_some() || matches!(from, Vantage::Pod(pod) if has_rules(pod))
+}

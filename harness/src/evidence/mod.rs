@@ -13,6 +13,7 @@ mod dictionary;
 mod filter;
 mod format;
 mod grep;
+mod hidden;
 pub mod json;
 mod line;
 mod mending;

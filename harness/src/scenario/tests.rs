@@ -238,7 +238,7 @@ fn flows_that_can_follow_a_change() {
             "198.51.100.1:80",
             "the promise is the same before and after the change",
         ),
-        ("", new, "pod/client", "pod/old:80", "nothing is promised of them before or after it"),
+        ("", new, "pod/client", "pod/old:80", "no promise applies to them"),
     ];
     for (before, change, from, to, expected) in cases {
         let text = with_steps(&format!(

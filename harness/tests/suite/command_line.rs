@@ -71,7 +71,7 @@ fn a_reader_that_went_away_ends_it_quietly(#[case] arguments: &[&str]) {
 #[case::many_jobs(&["run", "--jobs", "99999999999999999999", SEED], "expected a number from 1 to 1000000000")]
 #[case::shard(&["run", "--shard", "5/4", SEED], "K from 1 to N")]
 #[case::no_such_file(&["run", "nowhere.yaml"], "nowhere.yaml: no such file or directory\n")]
-#[case::no_test(&["run", "--filter", "no such name", SEED], "no test is selected: of 3 tests, none has a name that contains `no such name`")]
+#[case::no_test(&["run", "--filter", "no such name", SEED], "no test is selected: none of 3 tests has a name that contains `no such name`")]
 #[case::no_test_of_a_shard(&["run", "--filter", "no such name", "--shard", "1/2", SEED], "no test is selected")]
 #[case::report(&["run", "--report", "json=/nowhere/r.json", SEED], "/nowhere/r.json cannot be written: no such file")]
 #[case::captures(&["run", "--pcap", "/dev/null/here", SEED], "--pcap: the folder /dev/null/here cannot be written to: not a directory")]

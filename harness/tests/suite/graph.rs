@@ -78,7 +78,7 @@ fn text_of_an_input_is_not_markup(#[case] format: &str, #[case] shown: &str) {
 )]
 #[case(
     &[THREE, "--path", "4", FLOW[0], FLOW[1], FLOW[2], FLOW[3]],
-    "there is no path 4: rules leave 3 paths open\nhelp: Choose a smaller `--path`; without it the first path is taken.\n"
+    "there is no path 4: the rules allow 3 paths\nhelp: Choose a smaller `--path`; without it the first path is taken.\n"
 )]
 fn an_error_names_the_fix(#[case] arguments: &[&str], #[case] message: &str) {
     let output = graph(arguments);

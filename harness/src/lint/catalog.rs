@@ -44,7 +44,7 @@ pub const CATALOG: [Entry; 47] = [
     entry_of("missing-rule", Error, "", SAVE),
     entry_of("rules-not-read", Warning, "", SAVE),
     entry_of("cut-off", Info, "", SAVE),
-    entry_of("unmodelled-rule", Warning, "", "which program writes these rules, and `iptables --version`"),
+    entry_of("unmodelled-rule", Warning, "", "which program writes these rules"),
     entry_of("unreferenced-chain", Info, "kubernetes/kubernetes#110334", SAVE),
     entry_of("uneven-shares", Error, "kubernetes/kubernetes#37932", SAVE),
     entry_of(

@@ -1,15 +1,23 @@
 //! Names of hosts where a rule has an address: nft asks the resolver of the host for them, so the same rule has other addresses
 //! on another machine. `nft list` prints addresses alone.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use super::vocabulary::is_keyword;
 use super::words::{Kind, Word};
 
-/// The first name of a host in the words of a rule.
-pub(super) fn host_name<'a>(words: &[Word<'a>]) -> Option<Word<'a>> {
+/// What is wrong with the words of a rule that has a name of a host, and the byte where that is.
+pub(in crate::nftables) fn host_fault(words: &[Word<'_>]) -> Option<(usize, String)> {
+    let name = host_name(words)?;
+    Some((name.start, format!("`{}` is the name of a host: write its address", name.text)))
+}
+
+/// The first name of a host.
+fn host_name<'a>(words: &[Word<'a>]) -> Option<Word<'a>> {
     let words: Vec<Word<'a>> = words.iter().flat_map(pieces).collect();
-    (0..words.len()).find_map(|at| compared(&words[at..])).or_else(|| destination(&words))
+    // Behind a dot, fields go on that started before.
+    let mut starts = (0..words.len()).filter(|at| *at == 0 || !words[at - 1].is("."));
+    starts.find_map(|at| compared(&words[at..])).or_else(|| destination(&words))
 }
 
 /// A word, apart from the operators that nft lets stand right next to it.
@@ -80,14 +88,17 @@ fn value<'a>(words: &[Word<'a>], addresses: &[bool]) -> Option<Word<'a>> {
 fn part<'a>(element: &[Word<'a>], addresses: &[bool]) -> Option<Word<'a>> {
     let parts = element.split(|word| word.is("."));
     parts.zip(addresses).filter(|(_, is_address)| **is_address).find_map(|(part, _)| {
-        let first = part.iter().find(|word| word.kind != Kind::Newline)?;
-        is_host(first).then_some(*first)
+        let mut own = part.iter().filter(|word| word.kind != Kind::Newline);
+        let first = own.next()?;
+        // Behind an address, as that is a mask: `& 255.0.0.0 == NAME`.
+        let masked = own.next().filter(|_| first.text.parse::<IpAddr>().is_ok());
+        [Some(first), masked].into_iter().flatten().find(|word| is_host(word)).copied()
     })
 }
 
 /// A name that packets are sent to: `dnat to NAME`, `dup to ip saddr map { 10.0.0.1 : NAME }`.
 fn destination<'a>(words: &[Word<'a>]) -> Option<Word<'a>> {
-    let statement = |word: &Word<'_>| ["dnat", "snat", "dup", "fwd", "tproxy"].iter().any(|name| word.is(name));
+    let statement = |word: &Word<'_>| ["dnat", "snat", "dup", "tproxy"].iter().any(|name| word.is(name));
     let first = words.iter().position(statement)?;
     let pairs = words[first..].windows(2);
     let leads_to = |pair: &&[Word<'_>]| (pair[0].is("to") || pair[0].is(":")) && is_host(&pair[1]);

@@ -6,6 +6,7 @@ mod print;
 mod vocabulary;
 mod words;
 
+pub(super) use self::hosts::host_fault;
 pub(super) use self::line::{Line, number};
 pub(crate) use self::print::family;
 pub(super) use self::print::{join, not, one_or_braces};

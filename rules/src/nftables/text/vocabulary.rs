@@ -5,7 +5,6 @@
 
 use std::net::Ipv4Addr;
 
-use super::hosts::host_name;
 use super::words::{Kind, Word};
 
 /// The words that rules start with (`stmt` of nft's `parser_bison.y`, and its expressions), sorted.
@@ -192,11 +191,8 @@ pub(in crate::nftables) fn fault(words: &[Word<'_>], is_first: bool) -> Option<(
     if !starts_rule(first.text) && (is_first || !goes_on) {
         return Some((first.start, format!("`{}` is not valid nft syntax here", first.text)));
     }
-    if let Some(broken) = words.iter().filter(is_plain).find(|word| !is_value(word.text)) {
-        return Some((broken.start, format!("`{}` is neither a number nor an address", broken.text)));
-    }
-    let name = host_name(words)?;
-    Some((name.start, format!("`{}` is the name of a host: write its address", name.text)))
+    let broken = words.iter().filter(is_plain).find(|word| !is_value(word.text))?;
+    Some((broken.start, format!("`{}` is neither a number nor an address", broken.text)))
 }
 
 /// Whether a word that starts with a digit is a value: a number, a time, an address, or a range or pair of them.

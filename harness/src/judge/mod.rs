@@ -117,6 +117,7 @@ impl Field {
         match self {
             Self::Flows => "flows",
             Self::Outcome => "outcome",
+            Self::Fragments => "fragments",
             Self::Source => "source",
             Self::Reply => "reply",
             Self::Balance => "balance",

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::thread;
+use std::time::Duration;
 
 use ipnet::IpNet;
 use svclab_rules::cluster::{Cluster, Family, Node, ObjectName, Pod, Protocol};
@@ -47,6 +48,9 @@ impl Trial {
                 Check::lacking(self.name, "not supported by this kernel: no scenario can use it", error.help())
                     .optional()
             }
+            Err(error @ LabError::NoDiscipline { .. }) => {
+                Check::lacking(self.name, "not in this kernel: few scenarios need it", error.help()).optional()
+            }
             Err(error) => Check::lacking(self.name, error.to_string(), load(self.module)),
         }
     }
@@ -82,6 +86,14 @@ fn trials() -> Vec<Trial> {
             pair(topology);
             let kind = InterfaceKind::Vxlan { over: ETH0, local: IpAddr::from([192, 0, 2, 1]) };
             topology.namespaces[0].interfaces.push(Interface::new(0, ETH0 + 1, "vxlan".to_owned(), kind));
+        }),
+        trial("sch_tbf", "links with a rate", "sch_tbf", |topology| {
+            pair(topology);
+            topology.namespaces[0].interfaces[0].impairment.rate = Some(1_000_000);
+        }),
+        trial("sch_netem", "links that lose and delay packets", "sch_netem", |topology| {
+            pair(topology);
+            topology.namespaces[0].interfaces[0].impairment.delay = Duration::from_millis(1);
         }),
         trial("ipv6", "addresses and forwarding", "ipv6", |topology| {
             topology.namespaces[0].quiet_ipv6();

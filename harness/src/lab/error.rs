@@ -84,6 +84,14 @@ pub(crate) enum LabError {
         /// The kernel's answer.
         errno: Errno,
     },
+    /// The kernel lacks what a link that is not perfect needs.
+    #[error("a link of {netns} is to lose, delay or limit packets, and this kernel has no {module}")]
+    NoDiscipline {
+        /// The namespace's name.
+        netns: String,
+        /// The kernel module.
+        module: &'static str,
+    },
     /// The netlink connection broke.
     #[error("netlink in {netns}: {what}")]
     Connection {
@@ -262,6 +270,13 @@ impl LabError {
             Self::Setting { .. } if self.is_of_scenario() => {
                 "Correct the node's `sysctls`: the kernel has no such setting for each network namespace, or does not accept this \
                  value. Settings of the whole machine cannot be set for a node."
+            }
+            Self::NoDiscipline { module: "sch_tbf", .. } => {
+                "Load the module: `sudo modprobe sch_tbf`. If there is none, the kernel was built without CONFIG_NET_SCH_TBF: remove `rate` from the link."
+            }
+            Self::NoDiscipline { .. } => {
+                "Load the module: `sudo modprobe sch_netem`. If there is none, the kernel was built without CONFIG_NET_SCH_NETEM: run on another one, or \
+                 remove `loss`, `delay`, `jitter`, `duplicate` and `reorder` from the link."
             }
             Self::NoIpv6 => {
                 "Remove IPv6 addresses and ranges, or enable IPv6: boot the kernel without `ipv6.disable=1`, and \

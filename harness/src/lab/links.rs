@@ -15,8 +15,10 @@ use rtnetlink::{
     AddressMessageBuilder, LinkBridge, LinkBridgePort, LinkMessageBuilder, LinkUnspec, LinkVeth, LinkVxlan,
     RouteMessageBuilder,
 };
+use svclab_rules::cluster::Impairment;
 
 use super::LabError;
+use super::impairments::impair;
 use super::namespaces::Namespace;
 use super::netlink::Netlink;
 use crate::topology::{Carrier, Fdb, Hop, Interface, InterfaceKind, LOOPBACK, Neighbour, Netns, Route, Topology};
@@ -50,6 +52,9 @@ pub(super) async fn make_interfaces(
                 if interface.carrier != Carrier::Down {
                     switch(netlink, interface).await?;
                 }
+                if interface.impairment != Impairment::default() {
+                    impair(netlink, interface).await?;
+                }
             }
             kind => {
                 let message = new_link(topology, interface, kind, namespaces);
@@ -61,6 +66,9 @@ pub(super) async fn make_interfaces(
                 // A bridge takes that of its ports by itself.
                 if interface.mtu != interface.kind.usual_mtu() && interface.kind != InterfaceKind::Bridge {
                     resize(netlink, interface).await?;
+                }
+                if interface.impairment != Impairment::default() {
+                    impair(netlink, interface).await?;
                 }
             }
         }
@@ -124,6 +132,9 @@ pub(super) async fn change_links(netlink: &mut Netlink, old: &Netns, new: &Netns
         }
         if is_down(old) != is_down(new) {
             switch(netlink, new).await?;
+        }
+        if old.impairment != new.impairment {
+            impair(netlink, new).await?;
         }
     }
     netlink.finish().await

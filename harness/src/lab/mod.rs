@@ -13,6 +13,7 @@ mod counters;
 mod discovery;
 mod error;
 pub(crate) mod filter;
+mod impairments;
 mod install;
 mod installed;
 mod links;
@@ -214,7 +215,9 @@ impl Lab {
 
     /// Makes links what they are in another plan, and waits until both ends know which are up.
     fn change_links(&self, plan: &Topology) -> Result<(), LabError> {
-        let links = |netns: &Netns| netns.interfaces.iter().map(|one| (one.carrier, one.mtu)).collect::<Vec<_>>();
+        let links = |netns: &Netns| {
+            netns.interfaces.iter().map(|one| (one.carrier, one.mtu, one.impairment)).collect::<Vec<_>>()
+        };
         let all = self.topology.namespaces.iter().zip(&plan.namespaces).zip(self.namespaces.iter());
         let changed: Vec<_> = all.filter(|((old, new), _)| links(old) != links(new)).collect();
         for ((old, new), namespace) in &changed {
@@ -257,6 +260,23 @@ impl Lab {
     /// Waits until everything that was queued in the kernel before has been processed: see [`barrier`].
     pub(crate) fn pass_barrier(&mut self) -> Result<(), LabError> {
         self.barrier.as_mut().map_or(Ok(()), Barrier::pass)
+    }
+
+    /// Packets that wait on links which delay them. Those in no such queue are in the backlog of a CPU, which barriers are for.
+    pub(crate) fn held(&self) -> Result<u64, LabError> {
+        let mut held = 0;
+        for (netns, namespace) in self.topology.namespaces.iter().zip(self.namespaces.iter()) {
+            let waiting: Vec<u32> = netns.waiting().collect();
+            if !waiting.is_empty() {
+                held += self.runtime.block_on(async { Netlink::connect(namespace)?.count_queued(&waiting).await })?;
+            }
+        }
+        Ok(held)
+    }
+
+    /// Whether packets may wait on a link of this lab.
+    pub(crate) fn may_hold(&self) -> bool {
+        self.topology.namespaces.iter().any(|netns| netns.waiting().next().is_some())
     }
 
     /// The CPU that the lab's thread stays on.

@@ -6,10 +6,12 @@ use std::time::Duration;
 use futures_util::{Stream, StreamExt};
 use nix::errno::Errno;
 use rtnetlink::packet_core::{
-    ErrorMessage, NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
+    ErrorMessage, NLM_F_ACK, NLM_F_CREATE, NLM_F_ECHO, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage,
+    NetlinkPayload,
 };
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage, State};
+use rtnetlink::packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcStats2};
 use rtnetlink::proto::{self, ConnectionHandle};
 use rtnetlink::sys::{SocketAddr, protocols::NETLINK_ROUTE};
 
@@ -123,6 +125,27 @@ impl Netlink {
         Ok(up)
     }
 
+    /// How many packets wait in the queueing disciplines of the interfaces with these indices.
+    pub(super) async fn count_queued(&mut self, indices: &[u32]) -> Result<u64, LabError> {
+        let mut queued = 0;
+        for some in indices.chunks(QUESTIONS) {
+            let mut answers = self.send(some.iter().map(|index| question_of_queue(*index)).collect())?;
+            for index in some {
+                let operation = format!("asking for the queue of interface {index}");
+                match next(&mut answers, PATIENCE).await {
+                    Some(NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewQueueDiscipline(qdisc))) => {
+                        let length = queue_length(&qdisc)
+                            .ok_or_else(|| self.broken(&format_args!("no answer to {operation}")))?;
+                        queued += u64::from(length);
+                    }
+                    Some(NetlinkPayload::Error(answer)) => self.judge(&answer, operation)?,
+                    _ => return Err(self.broken(&format_args!("no answer to {operation}"))),
+                }
+            }
+        }
+        Ok(queued)
+    }
+
     /// Sends messages as one; the answers come in the same order.
     fn send(&self, messages: Vec<Message>) -> Result<Answers, LabError> {
         let kernel = SocketAddr::new(0, 0);
@@ -156,6 +179,28 @@ impl Netlink {
 async fn next(answers: &mut Answers, patience: Duration) -> Option<NetlinkPayload<RouteNetlinkMessage>> {
     let answer = tokio::time::timeout(patience, answers.next()).await.ok()??;
     Some(answer.payload)
+}
+
+/// Asks for the root queueing discipline of an interface, with its statistics.
+fn question_of_queue(index: u32) -> Message {
+    let mut qdisc = TcMessage::default();
+    qdisc.header.index = i32::try_from(index).unwrap_or_default();
+    qdisc.header.parent = TcHandle::ROOT;
+    let mut request = NetlinkMessage::from(RouteNetlinkMessage::GetQueueDiscipline(qdisc));
+    // Without an echo the answer is only for those who listen to all changes (`qdisc_get_notify`).
+    request.header.flags = NLM_F_REQUEST | NLM_F_ECHO;
+    request
+}
+
+fn queue_length(qdisc: &TcMessage) -> Option<u32> {
+    let statistics = qdisc.attributes.iter().find_map(|attribute| match attribute {
+        TcAttribute::Stats2(statistics) => Some(statistics),
+        _ => None,
+    })?;
+    statistics.iter().find_map(|one| match one {
+        TcStats2::Queue(queue) => Some(queue.qlen),
+        _ => None,
+    })
 }
 
 fn question(index: u32) -> Message {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use svclab_rules::cluster::Family;
+use svclab_rules::cluster::{Family, Impairment};
 use svclab_rules::walk::{Interface, address_bits};
 
 use super::settings::OfInterface;
@@ -22,7 +22,7 @@ pub(super) struct Alike {
 
 impl Alike {
     pub(super) fn of(netns: &Netns, topology: &Topology, settings: &[OfInterface]) -> Self {
-        let mut kinds: Vec<(OfInterface, Vec<ipnet::IpNet>, bool, Option<(Carrier, u16)>)> = Vec::new();
+        let mut kinds: Vec<(OfInterface, Vec<ipnet::IpNet>, bool, Option<(Carrier, u16, Impairment)>)> = Vec::new();
         let mut pods = HashMap::new();
         // Those that nodes share lead to other nodes, never to pods of one's own.
         let neighbours = netns.own_neighbours().iter().map(|one| (one.interface, one.address)).collect();
@@ -30,7 +30,7 @@ impl Alike {
             let Some((address, interface, pod)) = to_pod(route, netns, topology, &neighbours) else { continue };
             let pod = &topology.namespaces[pod];
             let own = settings.get(interface as usize).unwrap_or(&settings[LOOPBACK as usize]);
-            let link = netns.interface(interface).map(|one| (one.carrier, one.mtu));
+            let link = netns.interface(interface).map(|one| (one.carrier, one.mtu, one.impairment));
             let kind = (*own, pod.on_link.clone(), pod.gateway.is_some(), link);
             let position = kinds.iter().position(|known| *known == kind).unwrap_or_else(|| {
                 kinds.push(kind);

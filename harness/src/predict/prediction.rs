@@ -202,6 +202,8 @@ pub(crate) enum Cause {
     NotForwarding,
     /// The link of this machine is down.
     LinkDown(String),
+    /// The link of this machine loses some of its packets.
+    Loss(String),
     /// It is larger than this MTU of the next link. A router says so; a bridge, which has no address, loses it.
     TooBig(u16),
     /// A bridge's port does not send back to where a packet came from (`hairpin`).
@@ -235,6 +237,7 @@ impl fmt::Display for Cause {
             Self::Rule(rule) => return write!(f, "by table {}: {}", rule.table, rule.text),
             Self::Policy { table, chain } => return write!(f, "by the policy of {chain} in table {table}"),
             Self::LinkDown(owner) => return write!(f, "the link of {owner} is down"),
+            Self::Loss(owner) => return write!(f, "the link of {owner} loses it by chance"),
             Self::TooBig(mtu) => return write!(f, "it is larger than the MTU of the next link, {mtu}"),
             Self::NoListener => "no process listens",
             Self::NoRoute => "no route to destination",

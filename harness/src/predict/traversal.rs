@@ -3,7 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::cluster::{Family, Protocol};
-use svclab_rules::walk::{BridgePorts, Field, Hook, Interface, Narrowing, Packet, RejectResponse, Tuple, address_bits};
+use svclab_rules::walk::{
+    BridgePorts, Field, Hook, Interface, Narrowing, Packet, RejectResponse, Share, Tuple, address_bits,
+};
 
 use super::narrow::{Set, is_among, loopback};
 use super::packet_state::{End, Ended, Origin, PacketState};
@@ -13,6 +15,9 @@ use super::ways::Out;
 use super::{Machine, Network};
 use crate::topology::{self, Carrier, ETH0, InterfaceKind, LOOPBACK, NetnsId, Role, UNDERLAY};
 use crate::wire::Mac;
+
+/// All of something, in millionths.
+const ALL_MILLIONTHS: u32 = 1_000_000;
 
 /// All branches of a packet's path.
 pub(super) struct Traversal<'n, 'a> {
@@ -154,6 +159,17 @@ impl<'n, 'a> Traversal<'n, 'a> {
         }
         // Between namespaces a mark is lost (`skb_scrub_packet`).
         state.packet.mark = 0;
+        let loss = own.impairment.loss;
+        if !loss.is_zero() {
+            let owner = self.network.link_owner(netns, end.netns);
+            let share = |millionths: u32| Share::of(millionths, ALL_MILLIONTHS).within(state.share);
+            let (lost, rest) = (share(loss.millionths()), share(ALL_MILLIONTHS - loss.millionths()));
+            self.lose(netns, PacketState { share: lost, ..state.clone() }, Cause::Loss(owner));
+            if rest == Share::ZERO {
+                return;
+            }
+            state.share = rest;
+        }
         let there = &self.machine(end.netns).netns;
         match there.role {
             Role::Pod | Role::Host => self.at_wire(end.netns, state),

@@ -40,7 +40,7 @@ use crate::wire::{self, FragmentKeys, Frame, Mac, Packet, Reassembly, Tag};
 use flow::Wanted;
 use listeners::Listeners;
 use ports::Ports;
-use quiet::until_quiet;
+use quiet::until_nothing_is_held_by;
 use raw_listeners::RawListeners;
 use sender::Sender;
 use tap::Tap;
@@ -289,10 +289,15 @@ impl<'lab> Prober<'lab> {
     /// Calls a function after each barrier frame until it has seen no packet for as long as one can stay unseen. The function
     /// returns the number of packets it saw.
     fn until_quiet(&mut self, mut look: impl FnMut(&mut Self) -> Result<usize, ProbeError>) -> Result<(), ProbeError> {
-        until_quiet(|| {
-            self.lab.pass_barrier()?;
-            look(self)
-        })?;
+        let limit = self.limit;
+        until_nothing_is_held_by(
+            self,
+            |prober| held(prober.lab, limit),
+            |prober| {
+                prober.lab.pass_barrier()?;
+                look(prober)
+            },
+        )?;
         self.nothing_missed()
     }
 
@@ -389,6 +394,19 @@ impl<'lab> Prober<'lab> {
         }
         Ok(())
     }
+}
+
+/// How many packets wait on links that hold them; `None` where no link does.
+///
+/// # Errors
+///
+/// If the kernel does not say, or the time of the test is over.
+fn held(lab: &Lab, limit: Option<Limit>) -> Result<Option<u64>, ProbeError> {
+    if !lab.may_hold() {
+        return Ok(None);
+    }
+    Limit::check(limit)?;
+    Ok(Some(lab.held()?))
 }
 
 impl Drop for Prober<'_> {

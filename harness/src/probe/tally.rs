@@ -18,7 +18,7 @@ use super::raw_listeners::RawListeners;
 use super::tap::Tap;
 use super::work::{FLUSH_EVERY, Work};
 use super::worker::{Outlet, Worker, collisions, run_together};
-use super::{ProbeError, Prober, Sender};
+use super::{ProbeError, Prober, Sender, held};
 use crate::lab::{self, LabError, filter};
 use crate::observation::Tally;
 use crate::scenario::Probe;
@@ -57,8 +57,8 @@ impl Prober<'_> {
         let tallies = run_together(
             &mut workers,
             &work,
-            |own| own.count(&work, &mut receive),
-            |other| other.count(&work, &mut |_| Ok(0)),
+            |own| own.count(&work, &mut receive, &|| held(self.lab, self.limit)),
+            |other| other.count(&work, &mut |_| Ok(0), &|| Ok(None)),
         );
         self.taps = std::mem::take(&mut workers[0].taps);
         self.taps.extend::<Vec<Tap>>(blind);
@@ -148,11 +148,11 @@ impl Prober<'_> {
     }
 
     /// The CPUs that flows are sent from: first the lab's own, then others where there are flows enough. Raw listeners do not
-    /// distinguish CPUs, so where any is open there is only one.
+    /// distinguish CPUs, and a link that holds packets sends them from any, so with these there is only one.
     fn cpus_for(&self, flows: u64) -> Result<Vec<usize>, LabError> {
         let own = self.lab.cpu();
         let worth = usize::try_from(flows / FLOWS_OF_A_LANE).unwrap_or(MAX_LANES).clamp(1, MAX_LANES);
-        let most = if self.listeners.places().is_empty() { worth } else { 1 };
+        let most = if self.listeners.places().is_empty() && !self.lab.may_hold() { worth } else { 1 };
         let allowed = lab::allowed_cpus().map_err(|errno| LabError::Thread { source: errno.into() })?;
         let others = allowed.into_iter().filter(|other| *other != own);
         Ok([own].into_iter().chain(others).take(most).collect())

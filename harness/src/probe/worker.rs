@@ -11,7 +11,7 @@ use socket2::Socket;
 use super::ProbeError;
 use super::batch::{BATCH, send_all};
 use super::count::Count;
-use super::quiet::until_quiet;
+use super::quiet::until_nothing_is_held;
 use super::tap::Tap;
 use super::work::Work;
 use crate::lab::{self, Barrier, Channel, Connections, LabError};
@@ -45,6 +45,9 @@ pub(super) struct Worker {
     pub(super) ports: Range<u16>,
 }
 
+/// Says how many packets wait on links: see [`until_nothing_is_held`].
+pub(super) type Held<'a> = &'a dyn Fn() -> Result<Option<u64>, ProbeError>;
+
 /// Counts packets that arrive elsewhere than at taps, and returns how many those were.
 pub(super) type Receive<'a> = &'a mut dyn FnMut(&mut Count) -> Result<usize, ProbeError>;
 
@@ -52,7 +55,7 @@ impl Worker {
     /// Sends windows of flows until none are left, and counts what arrived.
     ///
     /// After each window nodes forget connections: their tables never fill, and every flow is new.
-    pub(super) fn count(&mut self, work: &Work, receive: Receive<'_>) -> Result<Tally, ProbeError> {
+    pub(super) fn count(&mut self, work: &Work, receive: Receive<'_>, held: Held<'_>) -> Result<Tally, ProbeError> {
         let mut count = Count::new(work.window());
         let mut ports = self.ports.clone().cycle();
         while let Some(flows) = work.take() {
@@ -60,8 +63,8 @@ impl Worker {
             let flushes = work.flushes();
             count.open_window(work.first_tag + flows.start);
             self.send_window(flows.end - flows.start, &mut ports, &mut count, receive)?;
-            self.read_until_quiet(&mut count, receive)?;
-            self.repeat_collided(work, &mut count, receive)?;
+            self.read_until_quiet(&mut count, receive, held)?;
+            self.repeat_collided(work, &mut count, receive, held)?;
             self.nothing_missed()?;
             count.close_window();
             work.counted(&flows);
@@ -144,7 +147,13 @@ impl Worker {
     /// A masquerade takes a port that no connection has, but connections are entered only when their packet leaves. So where
     /// two CPUs choose the same one at the same moment, the packet that leaves later is dropped: some one flow in
     /// several millions. What is dropped a second time is lost for another reason, as where rules leave too few ports.
-    fn repeat_collided(&mut self, work: &Work, count: &mut Count, receive: Receive<'_>) -> Result<(), ProbeError> {
+    fn repeat_collided(
+        &mut self,
+        work: &Work,
+        count: &mut Count,
+        receive: Receive<'_>,
+        held: Held<'_>,
+    ) -> Result<(), ProbeError> {
         let missing = count.missing();
         let lost = missing.len() as u64;
         if lost == 0 || !work.may_repeat(lost, collisions(&self.connections)?) {
@@ -155,12 +164,12 @@ impl Worker {
             self.write(batch.iter().copied())?;
             self.barrier.pass()?;
         }
-        self.read_until_quiet(count, receive)
+        self.read_until_quiet(count, receive, held)
     }
 
     /// Reads until nothing is in flight any more.
-    fn read_until_quiet(&mut self, count: &mut Count, receive: Receive<'_>) -> Result<(), ProbeError> {
-        until_quiet(|| {
+    fn read_until_quiet(&mut self, count: &mut Count, receive: Receive<'_>, held: Held<'_>) -> Result<(), ProbeError> {
+        until_nothing_is_held(held, || {
             self.barrier.pass()?;
             Ok(self.read(count)? + receive(count)?)
         })

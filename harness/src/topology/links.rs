@@ -40,8 +40,9 @@ fn change(topology: &mut Topology, owner: &LinkOwner, link: Link) {
     };
     let (near, far) = ((machine, ETH0), (far.netns, far.index));
     for (netns, index) in [near, far] {
-        if let (Some(mtu), Some(end)) = (link.mtu, end_of(topology, netns, index)) {
-            end.mtu = mtu;
+        if let Some(end) = end_of(topology, netns, index) {
+            end.mtu = link.mtu.unwrap_or(end.mtu);
+            end.impairment = link.impairment;
         }
     }
     topology.namespaces[machine].is_off = link.state == LinkState::MachineOff;

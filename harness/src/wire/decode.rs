@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use etherparse::{
-    Icmpv4Header, IpNumber, Ipv4HeaderSlice, Ipv6ExtensionSlice, LaxIpPayloadSlice, LaxIpv6Slice, LaxNetSlice,
-    LaxSlicedPacket, LinkSlice, TcpOptionElement, TcpSlice, UdpSlice, ip_number,
+    Icmpv4Header, IpNumber, Ipv4HeaderSlice, Ipv6ExtensionSlice, LaxIpv6Slice, LaxNetSlice, LaxSlicedPacket, LinkSlice,
+    TcpOptionElement, TcpSlice, UdpSlice, ip_number,
 };
 use svclab_rules::cluster::Protocol;
 
@@ -76,36 +76,18 @@ fn packet(sliced: &LaxSlicedPacket<'_>, ether_type: u16, depth: u8) -> Result<Pa
     if depth >= MAX_DEPTH {
         return Err(DecodeError::TooDeep);
     }
-    let (source, destination, ttl, may_fragment, payload): (IpAddr, IpAddr, _, _, _) = match &sliced.net {
+    let (source, destination, ttl, may_fragment, part, payload): (IpAddr, IpAddr, _, _, _, _) = match &sliced.net {
         Some(LaxNetSlice::Ipv4(ip)) => {
-            let header = ip.header();
-            let may_fragment = !header.dont_fragment();
+            let (header, payload) = (ip.header(), ip.payload());
+            let part = payload.fragmented.then(|| part_of_ipv4(&header));
             let (source, destination) = (header.source_addr().into(), header.destination_addr().into());
-            if let Some(part) = ip.payload().fragmented.then(|| part_of_ipv4(&header, ip.payload())) {
-                return Ok(Packet {
-                    source,
-                    destination,
-                    ttl: header.ttl(),
-                    may_fragment,
-                    transport: Transport::Fragment(part),
-                });
-            }
-            (source, destination, header.ttl(), may_fragment, ip.payload())
+            (source, destination, header.ttl(), !header.dont_fragment(), part, payload)
         }
         Some(LaxNetSlice::Ipv6(ip)) => {
-            let header = ip.header();
+            let (header, payload) = (ip.header(), ip.payload());
+            let part = payload.fragmented.then(|| part_of_ipv6(ip)).flatten();
             let (source, destination) = (header.source_addr().into(), header.destination_addr().into());
-            if let Some(part) = ip.payload().fragmented.then(|| part_of_ipv6(ip)).flatten() {
-                let ttl = header.hop_limit();
-                return Ok(Packet {
-                    source,
-                    destination,
-                    ttl,
-                    may_fragment: true,
-                    transport: Transport::Fragment(part),
-                });
-            }
-            (source, destination, header.hop_limit(), false, ip.payload())
+            (source, destination, header.hop_limit(), false, part, payload)
         }
         Some(LaxNetSlice::Arp(_)) => return Err(DecodeError::NotIp(ether_type)),
         None => {
@@ -115,31 +97,46 @@ fn packet(sliced: &LaxSlicedPacket<'_>, ether_type: u16, depth: u8) -> Result<Pa
             });
         }
     };
-    let transport = transport(payload.ip_number.0, payload.payload, source.is_ipv4(), depth);
+    let (protocol, content) = (payload.ip_number.0, payload.payload);
+    let read = || transport(protocol, content, source.is_ipv4(), depth);
+    let transport = match part {
+        None => read(),
+        Some(Part { identification, offset, more }) => Transport::Fragment(Fragment {
+            protocol,
+            identification,
+            offset,
+            more,
+            content: content.to_vec(),
+            first: (offset == 0).then(|| Box::new(read())),
+        }),
+    };
     Ok(Packet { source, destination, ttl, may_fragment, transport })
 }
 
-fn part_of_ipv4(header: &Ipv4HeaderSlice<'_>, ip: &LaxIpPayloadSlice<'_>) -> Fragment {
-    Fragment {
-        protocol: ip.ip_number.0,
+/// What the header of a fragment says.
+struct Part {
+    identification: u32,
+    offset: usize,
+    more: bool,
+}
+
+fn part_of_ipv4(header: &Ipv4HeaderSlice<'_>) -> Part {
+    Part {
         identification: header.identification().into(),
         offset: usize::from(header.fragments_offset().byte_offset()),
         more: header.more_fragments(),
-        content: ip.payload.to_vec(),
     }
 }
 
-fn part_of_ipv6(ip: &LaxIpv6Slice<'_>) -> Option<Fragment> {
+fn part_of_ipv6(ip: &LaxIpv6Slice<'_>) -> Option<Part> {
     let header = ip.extensions().clone().into_iter().find_map(|extension| match extension {
         Ipv6ExtensionSlice::Fragment(header) => Some(header),
         _ => None,
     })?;
-    Some(Fragment {
-        protocol: ip.payload().ip_number.0,
+    Some(Part {
         identification: header.identification(),
         offset: usize::from(header.fragment_offset().byte_offset()),
         more: header.more_fragments(),
-        content: ip.payload().payload.to_vec(),
     })
 }
 

@@ -6,22 +6,7 @@ use std::net::IpAddr;
 use etherparse::{IpFragOffset, Ipv4Header, Ipv6FragmentHeader, Ipv6Header, ip_number};
 
 use super::decode::transport_of;
-use super::{Packet, Transport};
-
-/// A part of a larger packet.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fragment {
-    /// The number of the protocol.
-    pub protocol: u8,
-    /// What the fragments of a packet have in common.
-    pub identification: u32,
-    /// The number of bytes of the packet's content that come before.
-    pub offset: usize,
-    /// Whether others follow.
-    pub more: bool,
-    /// Its part of the packet's content.
-    pub content: Vec<u8>,
-}
+use super::{Fragment, Packet, Transport};
 
 /// Splits an IP packet, which has no options or extension headers, into fragments of at most so many bytes. A packet that fits is returned
 /// as it is, and so is what is not an IP packet.
@@ -117,8 +102,11 @@ impl Reassembly {
             self.parts.clear();
         }
         let parts = self.parts.entry((receiver, whole)).or_default();
-        parts.push(fragment.clone());
-        parts.sort_by_key(|part| part.offset);
+        // A link may deliver one twice.
+        if parts.iter().all(|part| part.offset != fragment.offset) {
+            parts.push(fragment.clone());
+            parts.sort_by_key(|part| part.offset);
+        }
         let mut content: Vec<u8> = Vec::new();
         for part in parts.iter() {
             if part.offset != content.len() {
@@ -150,7 +138,7 @@ impl FragmentKeys {
         if self.0.len() > MOST {
             self.0.clear();
         }
-        let key = Packet { transport: packet.first_part()?, ..packet.clone() }.key()?;
+        let key = packet.begun()?.key()?;
         self.0.insert(whole, key);
         Some(key)
     }

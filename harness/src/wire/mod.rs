@@ -36,10 +36,10 @@ pub(crate) use content::{is_answer, is_request};
 pub(crate) use decode::VXLAN_PORT;
 pub(crate) use encode::EncodeError;
 pub use flow::Flow;
-pub(crate) use fragment::{Fragment, FragmentKeys, Reassembly, split};
+pub(crate) use fragment::{FragmentKeys, Reassembly, split};
 pub use packet::TcpFlags;
 pub(crate) use packet::{
-    Chunk, Echo, Frame, Icmp, IcmpError, Init, Mac, Packet, Sctp, Tcp, TcpOptions, Transport, Udp, Vxlan,
+    Chunk, Echo, Fragment, Frame, Icmp, IcmpError, Init, Mac, Packet, Sctp, Tcp, TcpOptions, Transport, Udp, Vxlan,
 };
 pub(crate) use peek::peek;
 pub(crate) use probe::{probe, segment};

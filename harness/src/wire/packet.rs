@@ -6,8 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use svclab_rules::cluster::Protocol;
 
 use super::content::{Content, read_payload};
-use super::decode::transport_of;
-use super::{Flow, Fragment, Tag};
+use super::{Flow, Tag};
 
 /// An Ethernet address, shown as `02:00:00:00:00:01`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -75,6 +74,23 @@ pub(crate) enum Transport {
         /// The number of the protocol.
         protocol: u8,
     },
+}
+
+/// A part of a larger packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fragment {
+    /// The number of the protocol.
+    pub protocol: u8,
+    /// What the fragments of a packet have in common.
+    pub identification: u32,
+    /// The number of bytes of the packet's content that come before.
+    pub offset: usize,
+    /// Whether others follow.
+    pub more: bool,
+    /// Its part of the packet's content.
+    pub content: Vec<u8>,
+    /// What the first fragment shows of the packet's content; `None` for the others.
+    pub first: Option<Box<Transport>>,
 }
 
 /// A TCP segment.
@@ -303,24 +319,16 @@ impl Packet {
             Transport::Sctp(Sctp { chunk: Some(Chunk::InitAck(init)), verification_tag, .. }) => {
                 Tag::from_words(*verification_tag, init.initial_tsn).map(Content::Answer)
             }
-            Transport::Fragment(_) => {
-                return self
-                    .first_part()
-                    .map_or(Content::Other, |transport| Self { transport, ..self.clone() }.content());
-            }
+            Transport::Fragment(_) => self.begun().map(|whole| whole.content()),
             _ => None,
         };
         content.unwrap_or(Content::Other)
     }
 
-    /// What the first fragment of a packet shows of that; `None` for other fragments, and for what is no fragment.
-    pub(crate) fn first_part(&self) -> Option<Transport> {
-        match &self.transport {
-            Transport::Fragment(part) if part.offset == 0 => {
-                Some(transport_of(part.protocol, &part.content, self.source.is_ipv4()))
-            }
-            _ => None,
-        }
+    /// The packet as far as its first fragment shows it; `None` for other fragments, and for what is no fragment.
+    pub(crate) fn begun(&self) -> Option<Self> {
+        let Transport::Fragment(Fragment { first: Some(first), .. }) = &self.transport else { return None };
+        Some(Self { transport: Transport::clone(first), ..self.clone() })
     }
 
     /// The tag of a probe or of its answer; `None` for everything else, also for rejections.

@@ -37,6 +37,7 @@ mod mangled;
 mod minimize;
 mod mutate;
 mod mutations;
+mod netem;
 mod nft_loads;
 mod outside;
 mod pages;

@@ -6,6 +6,7 @@ use svclab_rules::cluster::{Family, Protocol};
 
 use super::during::bounds;
 use super::findings::Findings;
+use super::links;
 use super::probes::ResolvedProbe;
 use super::promised::promised;
 use super::scene::Scene;
@@ -57,6 +58,9 @@ pub(crate) fn expectation(
     let family = Family::of(aimed.probe.to.address);
     let kind = ProbeKind { family, protocol: Some(aimed.probe.protocol), to: Some(aimed.probe.to.address) };
     contradictions(raw, at, findings);
+    if raw.lost.is_none() {
+        links::check_certain(scene.now.1, at, findings);
+    }
     many_flows(raw, at, aimed.probe.flows, findings);
     let mut outcome = outcome(raw, at, kind, scene, findings);
     let balance = match &raw.balance {

@@ -1,8 +1,9 @@
 //! Links that are not as usual, and nodes that are turned off and on.
 
-use svclab_rules::cluster::{Cluster, Family, LinkOwner, LinkState, Pod};
+use svclab_rules::cluster::{Cluster, Family, Link, LinkOwner, LinkState, Percentage, Pod};
 
 use super::findings::Findings;
+use super::impairments;
 use super::proxies::has_proxy;
 use super::scene::Scene;
 use super::shapes::USUAL_MTU;
@@ -43,6 +44,9 @@ pub(crate) fn change(
             let mtu = raw.mtu.filter(|mtu| is_mtu(*mtu, &owner, cluster, at.field("mtu"), findings));
             let link = cluster.links.entry(owner).or_default();
             link.mtu = mtu.map_or(link.mtu, |mtu| (mtu != USUAL_MTU).then_some(mtu));
+            if impairments::is_given(raw) {
+                link.impairment = impairments::change(link.impairment, raw, at, findings);
+            }
             match raw.state {
                 Some(RawLinkState::Up) => link.state = LinkState::Up,
                 Some(RawLinkState::Down) => link.state = LinkState::Down,
@@ -65,6 +69,20 @@ fn is_mtu(mtu: u16, owner: &LinkOwner, cluster: &Cluster, at: At<'_>, findings: 
         findings.wrong(at, message, format!("Use a number from {smallest} to {USUAL_MTU}."));
     }
     is_fit
+}
+
+/// What a single packet may meet in the network.
+pub(crate) fn check_certain(cluster: &Cluster, at: At<'_>, findings: &mut Findings) {
+    let is_chance = |part: Percentage| !part.is_zero() && part.millionths() < 1_000_000;
+    for (owner, Link { impairment, .. }) in &cluster.links {
+        let what = match (is_chance(impairment.loss), is_chance(impairment.duplicate)) {
+            (true, _) => format!("loses {} of its packets", impairment.loss),
+            (false, true) => format!("sends {} of its packets twice", impairment.duplicate),
+            (false, false) => continue,
+        };
+        let help = "expect `lost: {atMost: N}` of many `flows`, or send before the link is so";
+        findings.doubt(at, format!("the link of {owner} {what}, so this may fail by chance: {help}"));
+    }
 }
 
 /// What is as usual is not remembered, so that equal states are equal.

@@ -10,6 +10,7 @@ mod endpoints;
 mod ends;
 mod expectations;
 mod findings;
+mod impairments;
 mod intake;
 mod links;
 mod located;

@@ -11,7 +11,7 @@ use super::shapes;
 use super::surroundings::family;
 use crate::input::limits;
 use crate::input::listed;
-use crate::scenario::model::{Destination, Flows, Probe, TcpFlags, Vantage};
+use crate::scenario::model::{Destination, Flows, Place as RulesPlace, Probe, TcpFlags, Vantage};
 use crate::scenario::schema::{RawFlows, RawProbe, RawTcpFlag};
 use crate::scenario::served::served_at;
 use crate::yaml::{At, Place};
@@ -38,7 +38,7 @@ pub(crate) fn probes(raw: &RawProbe, at: At<'_>, scene: &Scene<'_, '_>, findings
         check_source_port(&from, (protocol, port), scene, at, findings);
     }
     let tcp_flags = tcp_flags(raw, protocol, &from, scene, at, findings);
-    let shape = shapes::shape(raw, protocol, &from, scene, at, findings);
+    let shape = shapes::shape(raw, protocol, has_kernel(&from, scene), at, findings);
     let sources: Vec<Family> = sources.into_iter().map(Family::of).collect();
     let chosen = choose(raw, &sources, &to, at, findings);
     chosen.iter().for_each(|to| shapes::check_size(shape, *to, &from, scene.now.1, at, findings));
@@ -224,6 +224,12 @@ fn check_source_port(
         let message = format!("port {} is in use by a listener on node {}", port.1, node.name);
         findings.wrong(at.field("sourcePort"), message, "Use another port, or omit `sourcePort`.");
     }
+}
+
+/// Whether a kernel makes a sender's packets: that of a node, or of a pod with rules.
+fn has_kernel(from: &Vantage, scene: &Scene<'_, '_>) -> bool {
+    let has_rules = |pod: &ObjectName| scene.rules.iter().any(|rules| rules.place == RulesPlace::Pod(pod.clone()));
+    node_of(from, scene).is_some() || matches!(from, Vantage::Pod(pod) if has_rules(pod))
 }
 
 /// The node that a sender is a process of, if it is one.

@@ -5,9 +5,7 @@ use std::net::SocketAddr;
 use svclab_rules::cluster::{Cluster, LinkOwner, Protocol};
 
 use super::findings::Findings;
-use super::probes::node_of;
-use super::scene::Scene;
-use crate::scenario::model::{Place as RulesPlace, Shape, Vantage};
+use crate::scenario::model::{Shape, Vantage};
 use crate::scenario::schema::RawProbe;
 use crate::yaml::At;
 
@@ -20,12 +18,11 @@ const MOST: u16 = 64;
 /// What a probe's datagram has behind its IP header: that of UDP, a mark and a tag.
 const SMALLEST_CONTENT: u16 = 8 + 16;
 
-/// The shape of a probe's datagrams, from a sender over a protocol.
+/// The shape of a probe's datagrams over a protocol, and whether a kernel makes them.
 pub(crate) fn shape(
     raw: &RawProbe,
     protocol: Protocol,
-    from: &Vantage,
-    scene: &Scene<'_, '_>,
+    has_kernel: bool,
     at: At<'_>,
     findings: &mut Findings,
 ) -> Shape {
@@ -40,7 +37,7 @@ pub(crate) fn shape(
             let message = format!("`{field}` does not apply to {protocol}");
             findings.wrong(at.key(), message, "Omit it, or set `protocol: udp`.");
         }
-        if has_kernel(from, scene) {
+        if has_kernel {
             let message =
                 format!("`{field}` is only valid for senders whose packets svclab makes, and a kernel makes these");
             findings.wrong(
@@ -108,10 +105,4 @@ pub(crate) fn check_size(
         let message = format!("{whose} than the MTU of {from}'s own link, {mtu}");
         findings.wrong(at.field("size"), message, "Use a smaller `size`, or more `fragments`.");
     }
-}
-
-/// Whether a kernel makes a sender's packets.
-fn has_kernel(from: &Vantage, scene: &Scene<'_, '_>) -> bool {
-    let has_rules = |pod| scene.rules.iter().any(|rules| matches!(&rules.place, RulesPlace::Pod(own) if own == pod));
-    node_of(from, scene).is_some() || matches!(from, Vantage::Pod(pod) if has_rules(pod))
 }

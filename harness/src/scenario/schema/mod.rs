@@ -24,9 +24,9 @@ pub(crate) use machines::{RawHost, RawNode, RawPod, RawPodPort, Scalar};
 pub(crate) use services::{RawIngress, RawService, RawServicePort};
 pub(crate) use steps::{
     RawApply, RawBalance, RawBounds, RawDropped, RawDuring, RawExpect, RawFlows, RawProbe, RawRate, RawRejectKind,
-    RawRejected, RawStep, RawTcpFlag, RawTest, RawTime, RawTooBig, RawTooBigMessage,
+    RawRejected, RawStep, RawTcpFlag, RawTest, RawTooBig, RawTooBigMessage,
 };
-pub(crate) use values::{OneOrMany, Version};
+pub(crate) use values::{OneOrMany, RawTime, Version};
 
 /// The schema (draft 2020-12), made from the same types that scenarios are decoded into.
 pub fn schema() -> serde_json::Value {

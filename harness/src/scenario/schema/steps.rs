@@ -10,8 +10,8 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::{OneOrMany, RawEndpoints, RawFamily, RawLink, RawNode, RawPod, RawService};
-pub(crate) use during::{RawBounds, RawDuring, RawRange, RawRate, RawTime};
+use super::{OneOrMany, RawEndpoints, RawFamily, RawLink, RawNode, RawPod, RawService, RawTime};
+pub(crate) use during::{RawBounds, RawDuring, RawRange, RawRate};
 
 /// Something that is tried: a probe with what must become of it, or a sequence of steps.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -111,3 +111,28 @@ impl JsonSchema for Version {
         json_schema!({ "type": "string", "pattern": r"^v?1\.[0-9]+(\.[0-9]+)?([-+][0-9A-Za-z.+-]+)?$" })
     }
 }
+
+/// A time, as a text.
+#[derive(Debug)]
+pub(crate) struct RawTime(pub(crate) String);
+
+impl<'de> Deserialize<'de> for RawTime {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(Notation("a time such as `2s` or `500ms`")).map(Self)
+    }
+}
+
+/// Takes a text, and says of everything else what the text would be like.
+pub(super) struct Notation(pub(super) &'static str);
+
+impl Visitor<'_> for Notation {
+    type Value = String;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<String, E> {
+        Ok(text.to_owned())
+    }
+}

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use svclab_rules::cluster::Impairment;
 
 use super::routes::{Fdb, Neighbour, OfPeers, Route};
 use super::{NetnsId, mac_of};
@@ -85,6 +86,8 @@ pub(crate) struct Interface {
     pub carrier: Carrier,
     /// The size of the largest IP packet that it sends, in bytes.
     pub mtu: u16,
+    /// What it does to the packets that it sends.
+    pub impairment: Impairment,
 }
 
 /// Whether a link passes packets, as one end of it sees it.
@@ -222,6 +225,13 @@ impl Netns {
         matches!(self.role, Role::Underlay | Role::Node | Role::RoutingPod)
     }
 
+    /// The indices of interfaces on which packets may wait for long: those that delay them.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = u32> {
+        let may_hold = |impairment: Impairment| !impairment.delay.is_zero() || impairment.rate.is_some();
+        let waiting = self.interfaces.iter().filter(move |interface| may_hold(interface.impairment));
+        waiting.map(|interface| interface.index)
+    }
+
     /// The indices of interfaces that have a carrier: veths whose links are up, and bridges with such ports. Ports come before
     /// their bridge, which has its carrier from them.
     pub(crate) fn linked(&self) -> Vec<u32> {
@@ -256,12 +266,23 @@ impl Interface {
     /// An interface with the address that its place gives it.
     pub(crate) fn new(netns: NetnsId, index: u32, name: String, kind: InterfaceKind) -> Self {
         let mtu = kind.usual_mtu();
-        Self { index, name, mac: mac_of(netns, index), kind, bridge: None, hairpin: false, carrier: Carrier::Up, mtu }
+        Self {
+            index,
+            name,
+            mac: mac_of(netns, index),
+            kind,
+            bridge: None,
+            hairpin: false,
+            carrier: Carrier::Up,
+            mtu,
+            impairment: Impairment::default(),
+        }
     }
 
     /// Makes its link as usual.
     pub(super) fn make_usual(&mut self) {
         (self.carrier, self.mtu) = (Carrier::Up, self.kind.usual_mtu());
+        self.impairment = Impairment::default();
     }
 }
 

@@ -8,7 +8,8 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::{RawApply, RawProbe};
-use crate::scenario::schema::{OneOrMany, RawLink};
+use crate::scenario::schema::values::Notation;
+use crate::scenario::schema::{OneOrMany, RawLink, RawTime};
 
 /// Flows that are sent at a rate while something changes: one of `apply`, `restart`, `stop`, `start`, `link`,
 /// `down` and `up`.
@@ -46,34 +47,9 @@ pub(crate) struct RawDuring {
 #[derive(Debug)]
 pub(crate) struct RawRate(pub(crate) String);
 
-/// A time, as a text.
-#[derive(Debug)]
-pub(crate) struct RawTime(pub(crate) String);
-
-/// Takes a text, and says of everything else what the text would be like.
-struct Notation(&'static str);
-
-impl Visitor<'_> for Notation {
-    type Value = String;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<String, E> {
-        Ok(text.to_owned())
-    }
-}
-
 impl<'de> Deserialize<'de> for RawRate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_str(Notation("a rate such as `100/s`")).map(Self)
-    }
-}
-
-impl<'de> Deserialize<'de> for RawTime {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(Notation("a time such as `2s` or `500ms`")).map(Self)
     }
 }
 

@@ -20,9 +20,13 @@ pub(super) struct Alike {
     pub(super) named: [Arc<[(u128, u128)]>; 2],
 }
 
+/// What pods that are handled alike have in common: the settings of their interface, what is on their link, whether they have a gateway, and how
+/// their link is.
+type Kind = (OfInterface, Vec<ipnet::IpNet>, bool, Option<(Carrier, u16, Impairment)>);
+
 impl Alike {
     pub(super) fn of(netns: &Netns, topology: &Topology, settings: &[OfInterface]) -> Self {
-        let mut kinds: Vec<(OfInterface, Vec<ipnet::IpNet>, bool, Option<(Carrier, u16, Impairment)>)> = Vec::new();
+        let mut kinds: Vec<Kind> = Vec::new();
         let mut pods = HashMap::new();
         // Those that nodes share lead to other nodes, never to pods of one's own.
         let neighbours = netns.own_neighbours().iter().map(|one| (one.interface, one.address)).collect();

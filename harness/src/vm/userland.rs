@@ -78,6 +78,9 @@ impl Userland<'_> {
         let programs = wanted().into_iter().filter_map(|program| self.program(program.name));
         all.extend(programs.map(|found| self.tree.fingerprint(&found.path)));
         all.extend(self.extensions().iter().map(|path| self.tree.fingerprint(path)));
+        // Libraries are found while they are gathered. A folder changes when one in it is replaced.
+        let trees = [self.tree, &Tree::host()];
+        all.extend(trees.iter().flat_map(|tree| LIBRARIES.map(|folder| tree.fingerprint(Path::new(folder)))));
         all
     }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
+use super::complete;
 use super::console::Console;
 use super::inputs::InputArgs;
 use super::labs::Format;
@@ -21,7 +22,7 @@ use svclab::text::{counted, path_text, printable};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Scenario files, or folders of them.
-    #[arg(required = true)]
+    #[arg(required = true, add = complete::scenario_files())]
     paths: Vec<PathBuf>,
     #[command(flatten)]
     inputs: InputArgs,

@@ -7,6 +7,7 @@ use svclab::scenario::Scenario;
 use svclab::text::{counted, one_line, printable};
 
 use super::Exit;
+use super::complete;
 use super::console::Console;
 use super::shard::Shard;
 
@@ -14,10 +15,10 @@ use super::shard::Shard;
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct ChoiceArgs {
     /// Run only tests whose name contains this text.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", add = complete::tests())]
     filter: Option<String>,
     /// Run only tests with this tag, or, as `!TAG`, only tests without it. With several tags, a test needs only one of them.
-    #[arg(long, value_name = "TAG", value_delimiter = ',', allow_hyphen_values = true)]
+    #[arg(long, value_name = "TAG", value_delimiter = ',', allow_hyphen_values = true, add = complete::tags())]
     tag: Vec<TagCondition>,
     /// Run only a shard of the scenarios that have a selected test: 1/4 is the first of four.
     #[arg(long, value_name = "K/N")]

@@ -1,12 +1,15 @@
 //! `svclab completions`: what shells need to complete a command line.
 
-use clap::CommandFactory;
 use clap_complete::Shell;
+use clap_complete::env::Shells;
 
+use super::Exit;
+use super::complete::VARIABLE;
 use super::console::Console;
-use super::{Cli, Exit};
 
-/// Print completions for a shell.
+/// Print the script by which a shell completes commands, options, scenario files, and names of tests, tags and machines.
+///
+/// The script asks `svclab` on the PATH for what a word may be.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The shell.
@@ -16,7 +19,14 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "svclab", &mut script);
-    console.text(String::from_utf8_lossy(&script));
-    Exit::Held
+    let shells = Shells::builtins();
+    let completer = shells.completer(&args.shell.to_string());
+    let written = completer.map(|shell| shell.write_registration(VARIABLE, "svclab", "svclab", "svclab", &mut script));
+    match written {
+        Some(Ok(())) => {
+            console.text(String::from_utf8_lossy(&script));
+            Exit::Held
+        }
+        _ => Exit::Internal,
+    }
 }

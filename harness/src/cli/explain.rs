@@ -7,6 +7,7 @@ use clap::ValueEnum;
 
 use super::Exit;
 use super::ad_hoc::{FlowArgs, ad_hoc, check_path};
+use super::complete;
 use super::console::Console;
 use super::inputs::InputArgs;
 use super::kernels::{KernelArgs, environment};
@@ -30,10 +31,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     inputs: InputArgs,
     /// The sender: `pod/NAME`, `node/NAME`, `localhost@NODE` or `host/NAME`.
-    #[arg(long, value_name = "SENDER")]
+    #[arg(long, value_name = "SENDER", add = complete::senders())]
     from: String,
     /// The destination, as in a scenario's probe: `service/NAME:PORT`, `nodeport/NAME:PORT@NODE`, `ADDRESS:PORT`, ...
-    #[arg(long, value_name = "DESTINATION")]
+    #[arg(long, value_name = "DESTINATION", add = complete::destinations())]
     to: String,
     #[command(flatten)]
     flow: FlowArgs,

@@ -8,6 +8,7 @@ use svclab_rules::cluster::Cluster;
 
 use super::Exit;
 use super::ad_hoc::{FlowArgs, ad_hoc, check_path, scenario_of};
+use super::complete;
 use super::console::Console;
 use super::failure::Failure;
 use super::inputs::{InputArgs, load_all};
@@ -28,10 +29,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     inputs: InputArgs,
     /// Draw the path of a flow from this sender: `pod/NAME`, `node/NAME`, `localhost@NODE` or `host/NAME`.
-    #[arg(long, value_name = "SENDER", requires = "to")]
+    #[arg(long, value_name = "SENDER", add = complete::senders(), requires = "to")]
     from: Option<String>,
     /// The destination of the flow: `service/NAME:PORT`, `nodeport/NAME:PORT@NODE`, `ADDRESS:PORT`, ...
-    #[arg(long, value_name = "DESTINATION", requires = "from")]
+    #[arg(long, value_name = "DESTINATION", add = complete::destinations(), requires = "from")]
     to: Option<String>,
     #[command(flatten)]
     flow: FlowArgs,

@@ -6,6 +6,7 @@ mod cascade;
 mod check;
 mod choice;
 mod closed;
+mod complete;
 mod completions;
 mod console;
 mod diagnostics;
@@ -20,8 +21,10 @@ mod inputs;
 mod interrupt;
 mod kernels;
 mod labs;
+mod man;
 mod matrix;
 mod mutate;
+mod new;
 mod numbers;
 mod progress;
 mod proxies;
@@ -34,6 +37,7 @@ mod schema;
 mod settings;
 mod shard;
 mod verify;
+mod watch;
 mod worker;
 
 use std::io::{self, IsTerminal, Write};
@@ -42,6 +46,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap_complete::CompleteEnv;
 use nix::sys::signal::{SigSet, Signal};
 
 pub(crate) use closed::look_at_standard_output;
@@ -115,6 +120,7 @@ enum Command {
     Run(run::Args),
     Verify(verify::Args),
     Mutate(mutate::Args),
+    New(new::Args),
     Check(check::Args),
     Explain(explain::Args),
     Graph(graph::Args),
@@ -126,6 +132,7 @@ enum Command {
     Report(report::Args),
     Schema(schema::Args),
     Completions(completions::Args),
+    Man(man::Args),
     #[command(hide = true)]
     Worker(worker::Args),
 }
@@ -191,6 +198,13 @@ fn text_of(path: &Path) -> (PathBuf, io::Result<String>) {
 pub(crate) fn main() -> ExitCode {
     // A file that must not grow further (`ulimit -f`) is an error like any other, not a reason to end without a word.
     let _ = SigSet::from(Signal::SIGXFSZ).thread_block();
+    // A shell that asks what a word may be runs no command.
+    let asked = CompleteEnv::with_factory(Cli::command).var(complete::VARIABLE);
+    match asked.try_complete(std::env::args_os(), std::env::current_dir().ok().as_deref()) {
+        Ok(false) => {}
+        Ok(true) => return Exit::Held.into(),
+        Err(error) => return show_usage(&error).into(),
+    }
     let cli = match command_line() {
         Ok(cli) => cli,
         Err(exit) => return exit.into(),
@@ -216,6 +230,7 @@ fn carry_out(command: &Command, console: &Console) -> Exit {
         Command::Run(args) => run::run(args, console),
         Command::Verify(args) => verify::run(args, console),
         Command::Mutate(args) => mutate::run(args, console),
+        Command::New(args) => new::run(args, console),
         Command::Check(args) => check::run(args, console),
         Command::Explain(args) => explain::run(args, console),
         Command::Graph(args) => graph::run(args, console),
@@ -227,6 +242,7 @@ fn carry_out(command: &Command, console: &Console) -> Exit {
         Command::Report(args) => report::run(args, console),
         Command::Schema(args) => schema::run(args, console),
         Command::Completions(args) => completions::run(args, console),
+        Command::Man(args) => man::run(args, console),
         Command::Worker(args) => worker::run(args, console),
     }
 }

@@ -1,10 +1,13 @@
 //! `svclab run`: the tests of scenarios.
 
+mod again;
+
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use super::attempts::AttemptArgs;
 use super::choice::{ChoiceArgs, list};
+use super::complete;
 use super::console::Console;
 use super::failure::Failure;
 use super::inputs::InputArgs;
@@ -20,13 +23,13 @@ use svclab::report::{RunReport, ScenarioReport, ShardOf, Status, console, json};
 use svclab::run::{self, Options};
 use svclab::scenario::{Scenario, Tests};
 use svclab::text::{path_text, printable, reason};
-use svclab::worker::Kind;
+use svclab::worker::{Home, Kind};
 
 /// Run the tests of scenarios: build labs of network namespaces, send packets, compare with expectations.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Scenario files, or folders of them.
-    #[arg(required = true)]
+    #[arg(required = true, add = complete::scenario_files())]
     paths: Vec<PathBuf>,
     #[command(flatten)]
     inputs: InputArgs,
@@ -50,15 +53,23 @@ pub(crate) struct Args {
     artifacts: Option<PathBuf>,
     #[command(flatten)]
     reports: ReportArgs,
+    /// Run again when a scenario, or a file that it names, changes; scenarios that have changed come first. Ctrl-C ends it.
+    #[arg(long, conflicts_with_all = ["list", "shard"])]
+    watch: bool,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
-    attempt(args, console).unwrap_or_else(|exit| exit)
+    let ended = if args.watch { again::run(args, console) } else { attempt(args, console) };
+    ended.unwrap_or_else(|exit| exit)
 }
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
-    let scenarios = load(&args.paths, args.inputs.reach(), Tests::Required, console)?;
+    run_once(load(&args.paths, args.inputs.reach(), Tests::Required, console)?, None, args, console)
+}
+
+/// Runs the tests of scenarios, in a place for labs that is ready or made so, and writes reports.
+fn run_once(scenarios: Vec<Scenario>, ready: Option<&Home>, args: &Args, console: &Console) -> Result<Exit, Exit> {
     let options = args.attempts.apply(Options {
         jobs: args.labs.jobs,
         selection: args.choice.selection(),
@@ -95,7 +106,10 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     if let Some(kernels) = args.kernels.several() {
         return on_kernels(kernels, &scenarios, &options, args, console);
     }
-    let home = args.kernels.home(Kind::Run, options.backend, console)?;
+    let home = match ready {
+        Some(home) => home.clone(),
+        None => args.kernels.home(Kind::Run, options.backend, console)?,
+    };
     let options = Options { goal: goal(&home), worker: Some(home.clone()), ..options };
     let report = RunReport { shard, ..run_with_progress(&scenarios, &options, console) };
     console.text(console::summary(&report, console.settings()));

@@ -1,5 +1,7 @@
 //! `svclab schema`: the JSON Schemas of scenario files and of what commands write.
 
+mod markdown;
+
 use clap::ValueEnum;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -16,6 +18,17 @@ pub(crate) struct Args {
     /// What to print the schema of.
     #[arg(value_enum, default_value = "scenario")]
     kind: Kind,
+    /// The output format.
+    #[arg(long, value_enum, default_value = "json")]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// JSON Schema, draft 2020-12.
+    Json,
+    /// A reference of all fields for a person.
+    Markdown,
 }
 
 /// Documents that have a schema.
@@ -57,7 +70,10 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
         Kind::DumpShow => plain::<evidence::json::Document<'_>>("dump show"),
         Kind::DumpLint => plain::<lint::json::Document<'_>>("dump lint"),
     };
-    console.text(format_args!("{schema:#}\n"));
+    match args.format {
+        Format::Json => console.text(format_args!("{schema:#}\n")),
+        Format::Markdown => console.text(markdown::page(&schema)),
+    }
     Exit::Held
 }
 

@@ -11,6 +11,7 @@ fn help_of_a_command(
         "run",
         "verify",
         "mutate",
+        "new",
         "check",
         "explain",
         "graph",
@@ -29,7 +30,8 @@ fn help_of_a_command(
         "report show",
         "doctor",
         "schema",
-        "completions"
+        "completions",
+        "man"
     )]
     command: &str,
 ) {

@@ -49,7 +49,9 @@ mod saved_rules;
 mod scenarios;
 mod schema;
 mod set_apart;
+mod starting;
 mod verify;
+mod watch;
 mod without_ipv6;
 
 #[path = "../../../rules/tests/suite/golden_support/mod.rs"]

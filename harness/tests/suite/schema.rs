@@ -19,6 +19,17 @@ fn the_file_is_what_the_command_prints() {
     );
 }
 
+#[test]
+fn the_reference_in_the_book_is_made_of_it() {
+    let file = std::fs::read_to_string("docs/src/reference.md").expect("the file");
+    let printed = Command::new(env!("CARGO_BIN_EXE_svclab")).args(["schema", "--format", "markdown"]).output();
+    assert!(
+        file.as_bytes() == printed.expect("svclab starts").stdout,
+        "the fields of scenarios have changed; write the reference again with \
+         `cargo run -p svclab -- schema --format markdown > harness/docs/src/reference.md`"
+    );
+}
+
 /// The schema of what a command writes. Its file is up to date.
 fn validator(of: &str) -> Validator {
     let file = std::fs::read_to_string(format!("schemas/{of}.schema.json")).expect("the file");

@@ -1,0 +1,85 @@
+//! `svclab run --watch`: one run after the other.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::super::console::Console;
+use super::super::failure::Failure;
+use super::super::watch::Watched;
+use super::super::{Exit, diagnostics, read, warn};
+use super::{Args, run_once};
+use svclab::scenario::{Scenario, Tests};
+use svclab::text::{counted, printable, reason};
+use svclab::worker::Kind;
+
+/// Runs the tests, and again whenever a file has changed. Only an error of the machine ends it, and a signal.
+pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Exit> {
+    let rejected = if args.reports.take_stdout() {
+        Some(("a report on standard output has one run", "Write the report to a file: `--report json=FILE`."))
+    } else if args.paths.iter().any(|path| path.as_os_str() == "-") {
+        Some(("standard input does not change", "Name files or folders."))
+    } else if args.kernels.several().is_some() {
+        Some(("tests run again on one kernel", "Give --kernel once."))
+    } else {
+        None
+    };
+    if let Some((message, help)) = rejected {
+        return Err(Failure::new(format!("`--watch`: {message}"), help).report(console));
+    }
+    // Before any thread is started, and once.
+    let home = args.kernels.home(Kind::Run, args.labs.backend.into(), console)?;
+    let failed = |error: io::Error| {
+        console.complain(format!("`--watch`: files cannot be watched: {}", reason(&error)));
+        Exit::Environment
+    };
+    let mut watched = Watched::new(&args.paths).map_err(failed)?;
+    let mut changed = Vec::new();
+    loop {
+        watched.look();
+        // How a run ends says nothing about the next one: its tests may fail, and files may be broken while they are edited.
+        let _ =
+            scenarios(args, &changed, &mut watched, console).and_then(|all| run_once(all, Some(&home), args, console));
+        console.inform(format!("\nwatching {}; Ctrl-C ends", counted(watched.len(), "file")));
+        changed = watched.changed().map_err(failed)?;
+        let names: Vec<String> = changed.iter().take(3).map(|file| printable(file).to_string()).collect();
+        let more = changed.len().saturating_sub(names.len());
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        console.inform(format!("\nchanged: {}{more}\n", names.join(", ")));
+    }
+}
+
+/// The scenarios, those with a changed file first. Errors are shown, and then none is run.
+fn scenarios(
+    args: &Args,
+    changed: &[PathBuf],
+    watched: &mut Watched,
+    console: &Console,
+) -> Result<Vec<Scenario>, Exit> {
+    let (read, _) = read(&args.paths, args.inputs.reach(), Tests::Required, console)?;
+    let mut scenarios = Vec::new();
+    let mut is_broken = false;
+    for (_, result) in read {
+        let texts: BTreeMap<PathBuf, Arc<str>> = match result {
+            Ok(scenario) => {
+                let texts = scenario.inputs.clone();
+                scenarios.push(scenario);
+                texts
+            }
+            Err(errors) => {
+                diagnostics::show(&errors, console);
+                is_broken = true;
+                errors.sources
+            }
+        };
+        watched.note(texts);
+    }
+    if is_broken {
+        return Err(Exit::Input);
+    }
+    scenarios.iter().for_each(|scenario| warn(&scenario.notes, console));
+    let is_changed = |file: &Path| changed.iter().any(|one| one == file);
+    scenarios.sort_by_key(|scenario| !scenario.inputs.keys().any(|file| is_changed(file)));
+    Ok(scenarios)
+}

@@ -46,6 +46,8 @@ pub mod results;
 pub mod run;
 pub mod sampling;
 pub mod scenario;
+#[doc(hidden)]
+pub mod shell;
 mod sources;
 mod stats;
 mod svg;

@@ -132,6 +132,16 @@ pub enum Direction {
     Out,
 }
 
+impl Direction {
+    /// Its word: `in` or `out`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::In => "in",
+            Self::Out => "out",
+        }
+    }
+}
+
 /// The sum of many flows. Every flow sent is in exactly one of the counts.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Tally {

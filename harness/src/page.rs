@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use anstyle::{AnsiColor, Style};
+use serde::{Deserialize, Serialize};
 use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm, core::display_width};
 
 /// What holds.
@@ -26,7 +27,7 @@ const NARROWEST: usize = 40;
 const HANG: usize = 4;
 
 /// How a page is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     /// Whether it has colours, as ANSI escape sequences.
     pub colours: bool,
@@ -37,7 +38,7 @@ pub struct Settings {
 }
 
 /// How much is said. Failures are always reported.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Detail {
     /// Only what is wrong.
     Quiet,

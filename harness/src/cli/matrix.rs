@@ -36,7 +36,7 @@ pub(super) fn show(all: &[OnKernel], console: &Console) {
 
 /// The gravest end of several.
 pub(super) fn gravest(exits: impl Iterator<Item = Exit>) -> Exit {
-    exits.max_by_key(|exit| *exit as u8).unwrap_or(Exit::Held)
+    exits.max_by_key(|exit| exit.code()).unwrap_or(Exit::Held)
 }
 
 fn differences(all: &[OnKernel]) -> String {
@@ -101,7 +101,9 @@ mod tests {
             duration: Duration::ZERO,
         };
         let tests = ends.iter().enumerate().map(test).collect();
-        let scenario = ScenarioReport { file: file.clone(), tests, ..ScenarioReport::default() };
+        let mut scenario = ScenarioReport::default();
+        scenario.file = file.clone();
+        scenario.tests = tests;
         OnKernel {
             release: release.to_owned(),
             report: RunReport { scenarios: vec![scenario], ..RunReport::default() },

@@ -36,6 +36,7 @@ mod run;
 mod schema;
 mod settings;
 mod shard;
+mod shell;
 mod verify;
 mod watch;
 mod worker;
@@ -60,20 +61,35 @@ use svclab::text::{harmless, reason};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// All held.
-    Held = 0,
+    Held,
     /// An expectation failed.
-    Failed = 1,
+    Failed,
     /// The input is wrong: usage, scenario, rules.
-    Input = 2,
+    Input,
     /// The environment lacks something, or the output could not be written.
-    Environment = 3,
+    Environment,
     /// svclab itself failed.
-    Internal = 4,
+    Internal,
     /// Standard output was closed early: 128 and the number of SIGPIPE, as shells count it.
-    Unread = 141,
+    Unread,
+    /// That of a program in a lab.
+    Program(u8),
 }
 
 impl Exit {
+    /// The number.
+    fn code(self) -> u8 {
+        match self {
+            Self::Held => 0,
+            Self::Failed => 1,
+            Self::Input => 2,
+            Self::Environment => 3,
+            Self::Internal => 4,
+            Self::Unread => 141,
+            Self::Program(code) => code,
+        }
+    }
+
     /// The same; where all held, the exit for reports that could not be written.
     fn with_reports(self, written: Result<(), Self>) -> Self {
         match self {
@@ -85,7 +101,7 @@ impl Exit {
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(exit as u8)
+        Self::from(exit.code())
     }
 }
 
@@ -118,6 +134,9 @@ Exit codes:
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Args),
+    Shell(shell::Args),
+    Attach(shell::AttachArgs),
+    Exec(shell::ExecArgs),
     Verify(verify::Args),
     Mutate(mutate::Args),
     New(new::Args),
@@ -228,6 +247,9 @@ fn command_line() -> Result<Cli, Exit> {
 fn carry_out(command: &Command, console: &Console) -> Exit {
     match command {
         Command::Run(args) => run::run(args, console),
+        Command::Shell(args) => shell::run(args, console),
+        Command::Attach(args) => shell::attach(args, console),
+        Command::Exec(args) => shell::exec(args, console),
         Command::Verify(args) => verify::run(args, console),
         Command::Mutate(args) => mutate::run(args, console),
         Command::New(args) => new::run(args, console),

@@ -78,7 +78,7 @@ fn exit(results: &Results) -> Exit {
         "environment" => Exit::Environment,
         _ => Exit::Input,
     });
-    match (results.status(), gravest.max_by_key(|exit| *exit as u8)) {
+    match (results.status(), gravest.max_by_key(|exit| exit.code())) {
         (Status::Ok, _) => Exit::Held,
         (Status::Failed, _) => Exit::Failed,
         (Status::Error, exit) => exit.unwrap_or(Exit::Input),

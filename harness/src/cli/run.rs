@@ -5,6 +5,8 @@ mod again;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use clap::ValueEnum;
+
 use super::attempts::AttemptArgs;
 use super::choice::{ChoiceArgs, list};
 use super::complete;
@@ -15,14 +17,14 @@ use super::kernels::{KernelArgs, environment, goal};
 use super::labs::{LabArgs, wait_for_signals};
 use super::matrix::{self, OnKernel};
 use super::progress::Bars;
-use super::proxies::ProxyArgs;
+use super::proxies::{PROGRAMS, ProxyArgs};
 use super::reports::{ReportArgs, Reports};
 use super::shard::{Durations, durations};
 use super::{Exit, load};
 use svclab::report::{RunReport, ScenarioReport, ShardOf, Status, console, json};
 use svclab::run::{self, Options};
 use svclab::scenario::{Scenario, Tests};
-use svclab::text::{path_text, printable, reason};
+use svclab::text::{counted, path_text, printable, reason};
 use svclab::worker::{Home, Kind};
 
 /// Run the tests of scenarios: build labs of network namespaces, send packets, compare with expectations.
@@ -51,11 +53,21 @@ pub(crate) struct Args {
     /// and the three sources. `svclab report show` prints it.
     #[arg(long, value_name = "DIR")]
     artifacts: Option<PathBuf>,
+    /// After a failure, open a shell in the lab of the first test that failed, with the objects and rules that it failed with.
+    #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = [PROGRAMS[0], PROGRAMS[1], "kernel"])]
+    on_failure: Option<OnFailure>,
     #[command(flatten)]
     reports: ReportArgs,
     /// Run again when a scenario, or a file that it names, changes; scenarios that have changed come first. Ctrl-C ends it.
     #[arg(long, conflicts_with_all = ["list", "shard"])]
     watch: bool,
+}
+
+/// What follows a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum OnFailure {
+    /// A shell: see `svclab shell`.
+    Shell,
 }
 
 /// Runs the command.
@@ -114,6 +126,9 @@ fn run_once(scenarios: Vec<Scenario>, ready: Option<&Home>, args: &Args, console
     let report = RunReport { shard, ..run_with_progress(&scenarios, &options, console) };
     console.text(console::summary(&report, console.settings()));
     let written = reports.write("run", &environment(Some(&home), options.backend), json::document(&report), console);
+    if let Some(OnFailure::Shell) = args.on_failure {
+        shell_of_failure(&report, &scenarios, args, console)?;
+    }
     if report.scenarios.is_empty() && !report.not_applicable.is_empty() {
         return Err(Exit::Input);
     }
@@ -146,6 +161,19 @@ fn on_kernels<'k>(
     }
     matrix::show(&all, console);
     Ok(matrix::gravest(all.iter().map(|one| exit(&one.report))))
+}
+
+/// Opens a shell in the lab of the first test that failed, if one did. The run's result stays what it is.
+fn shell_of_failure(report: &RunReport, scenarios: &[Scenario], args: &Args, console: &Console) -> Result<(), Exit> {
+    let of_test = |failed: &ScenarioReport| {
+        let scenario = scenarios.iter().find(|scenario| scenario.file == failed.file)?;
+        let test = failed.tests.iter().find(|test| test.status() == Status::Failed)?;
+        Some((scenario, test.name.clone(), run::changes_before_failure(scenario, test)))
+    };
+    let Some((scenario, test, step)) = report.scenarios.iter().find_map(of_test) else { return Ok(()) };
+    console.complain(format!("shell after {}: {test}", counted(step, "change")));
+    let opened = super::shell::of_scenario(scenario, args.inputs.reach(), step, args.labs.backend, console);
+    opened.map(drop).map_err(|failure| failure.report(console))
 }
 
 /// Makes a folder, and makes sure that files can be made in it.

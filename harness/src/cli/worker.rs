@@ -4,7 +4,7 @@ use super::Exit;
 use super::console::Console;
 use svclab::text::reason;
 use svclab::worker::Kind;
-use svclab::{doctor, explain, mutate, sampling, verify, vm};
+use svclab::{doctor, explain, mutate, sampling, shell, verify, vm};
 
 /// Build labs for another command, which starts this by itself.
 #[derive(Debug, clap::Args)]
@@ -32,6 +32,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
         Kind::Explain => explain::serve(),
         Kind::Sample => sampling::serve(),
         Kind::Doctor => doctor::serve(),
+        Kind::Init => shell::serve_init(),
     };
     let exit = match served {
         Ok(()) => Exit::Held,

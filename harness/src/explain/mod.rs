@@ -132,6 +132,27 @@ pub fn explain_programs(
     guarded(explained).map_err(RunError::into_trouble)
 }
 
+/// Explains a probe as [`explain`] does, in a lab that is up, with the rules that are installed there. It is sent as [`explain_live`] sends
+/// it, if it is to be.
+///
+/// # Errors
+///
+/// As [`explain_live`].
+pub(crate) fn explain_in(
+    ad_hoc: &AdHocScenario,
+    prober: &mut Prober<'_>,
+    documents: &[Document],
+    (step, path): (usize, usize),
+    is_live: bool,
+) -> Result<Explanation, RunError> {
+    let sent = is_live.then(|| send_traced(prober, &ad_hoc.probes[0]).map_err(RunError::Prober)).transpose()?;
+    let given = ad_hoc.probes[0].source_port.unwrap_or(FIRST_PORT);
+    let port = sent.as_ref().map_or(given, |(flow, _)| flow.source.port());
+    let kernel = sent.as_ref().map(|(flow, traced)| (flow, traced.as_slice()));
+    let topology = topology::plan_at(&ad_hoc.scenario, &ad_hoc.cluster);
+    explanation(ad_hoc, &topology, documents, (step, path), port, kernel)
+}
+
 /// A probe that was sent.
 #[derive(Serialize, Deserialize)]
 struct Sent {

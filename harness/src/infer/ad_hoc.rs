@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use svclab_rules::cluster::Cluster;
 
 use super::objects::{around, own_name};
 use crate::input::{Diagnostics, Reach, Span, is_manifest, read_argument, unreadable};
-use crate::scenario::{Extra, Findings, Probe, RawProbe, ResolvedProbe, Scenario, Tests, parse_into};
+use crate::scenario::{Extra, Findings, Probe, RawApply, RawProbe, ResolvedProbe, Scenario, Tests, parse_into};
 use crate::yaml;
-use crate::yaml::{At, decode};
+use crate::yaml::{At, Decoded, Node, decode};
 
 /// A probe that is not part of a scenario, in a scenario's syntax.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -87,32 +88,56 @@ pub(crate) fn with_files(
     probe: &AdHocProbe,
     reader: &dyn Fn(&Path) -> io::Result<String>,
 ) -> Result<AdHocScenario, Diagnostics> {
+    with_changes(text, path, probe, true, &[], reader)
+}
+
+/// A file whose objects change a cluster: complete Kubernetes objects, or what a scenario's `apply` says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Applied {
+    /// The file's absolute path.
+    pub(crate) file: PathBuf,
+    /// Its text.
+    pub(crate) text: String,
+}
+
+/// The same after changes of one's own. Where the probe is not sent, the cluster after them is all that is asked for.
+///
+/// # Errors
+///
+/// As [`load_with_ad_hoc_probe`], and those of the changes.
+pub(crate) fn with_changes(
+    text: &str,
+    path: &Path,
+    probe: &AdHocProbe,
+    is_sent: bool,
+    applied: &[Applied],
+    reader: &dyn Fn(&Path) -> io::Result<String>,
+) -> Result<AdHocScenario, Diagnostics> {
     let objects = is_manifest(text).then(|| around(text, path)).transpose()?;
     let is_objects = objects.is_some();
     let (scenario, assumptions) = objects.unwrap_or_else(|| (text.to_owned(), Vec::new()));
     let itself = own_name(path);
-    let read = |named: &Path| if is_objects && named == itself { Ok(text.to_owned()) } else { reader(named) };
+    let read = |named: &Path| match applied.iter().rfind(|applied| applied.file == named) {
+        Some(applied) => Ok(applied.text.clone()),
+        None if is_objects && named == itself => Ok(text.to_owned()),
+        None => reader(named),
+    };
     let mut findings = Findings::default();
-    let (arguments, written) = (Path::new(ARGUMENTS), written(probe));
+    let (arguments, written) = (Path::new(ARGUMENTS), if is_sent { written(probe) } else { String::new() });
     // The number of the step is not a part of the probe: it is quoted behind it.
     let quoted = format!("{written}{STEP}{}\n", probe.step);
     let step_at = Span { file: arguments.to_owned(), line: quoted.lines().count(), column: STEP.len() + 1 };
     let mut sources =
         BTreeMap::from([(path.to_owned(), Arc::from(text)), (arguments.to_owned(), Arc::from(quoted.as_str()))]);
-    let (trees, errors) = yaml::parse(&written, arguments);
-    errors.into_iter().for_each(|error| findings.add(error));
-    let decoded = trees.first().map(|tree| decode::<RawProbe>(arguments, tree));
-    let errors = decoded.as_ref().map(|decoded| decoded.errors.clone()).unwrap_or_default();
-    errors.into_iter().for_each(|error| findings.add(error));
-    let extra = decoded.as_ref().and_then(|decoded| {
-        Some(Extra {
-            raw: decoded.value.as_ref()?,
-            at: At::root(arguments, &decoded.tree),
-            step: probe.step,
-            step_at: &step_at,
-        })
-    });
-    match parse_into(&scenario, path, &read, extra, Tests::Optional, &mut sources, &mut findings) {
+    sources.extend(applied.iter().map(|applied| (applied.file.clone(), Arc::from(applied.text.as_str()))));
+    let decoded: Option<Decoded<RawProbe>> = decoded(&written, arguments, &mut findings);
+    let changes: Vec<(RawApply, Arc<Node>, &Path)> =
+        applied.iter().filter_map(|applied| change(applied, &mut findings)).collect();
+    let changes: Vec<(&RawApply, At<'_>)> =
+        changes.iter().map(|(raw, tree, file)| (raw, At::root(file, tree))).collect();
+    let sent = decoded.as_ref().and_then(|one| Some((one.value.as_ref()?, At::root(arguments, &one.tree))));
+    let extra = Extra { probe: sent, step: probe.step, step_at: &step_at, applied: &changes };
+    match parse_into(&scenario, path, &read, Some(extra), Tests::Optional, &mut sources, &mut findings) {
         Some((scenario, Some(ResolvedProbe { cluster, probes }))) if findings.errors.is_empty() => {
             sources.remove(arguments);
             let scenario = Scenario { inputs: sources, ..scenario };
@@ -120,6 +145,26 @@ pub(crate) fn with_files(
         }
         _ => Err(findings.into_diagnostics(sources)),
     }
+}
+
+/// Decodes a text that has at most one document; its errors are among the findings.
+fn decoded<T: DeserializeOwned>(text: &str, file: &Path, findings: &mut Findings) -> Option<Decoded<T>> {
+    let (trees, errors) = yaml::parse(text, file);
+    errors.into_iter().for_each(|error| findings.add(error));
+    let decoded = trees.first().map(|tree| decode::<T>(file, tree))?;
+    decoded.errors.iter().for_each(|error| findings.add(error.clone()));
+    Some(decoded)
+}
+
+/// What a file changes, as a step of a scenario has it, with its tree.
+fn change<'f>(applied: &'f Applied, findings: &mut Findings) -> Option<(RawApply, Arc<Node>, &'f Path)> {
+    let file = applied.file.as_path();
+    if is_manifest(&applied.text) {
+        let manifests = vec![file.to_string_lossy().into_owned()];
+        return Some((RawApply { manifests, ..RawApply::default() }, Arc::new(Node::empty()), file));
+    }
+    let Decoded { value, tree, .. } = decoded(&applied.text, file, findings)?;
+    Some((value?, tree, file))
 }
 
 /// A probe as a scenario has it. A JSON string is a YAML string too.

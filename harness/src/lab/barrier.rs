@@ -86,7 +86,7 @@ impl Barrier {
 }
 
 /// Lets the calling thread run on all CPUs that the process may use, whatever its parent thread is bound to.
-pub(super) fn leave_cpu() -> nix::Result<()> {
+pub(crate) fn leave_cpu() -> nix::Result<()> {
     // The first thread of the process: labs have threads of their own, so it is bound to none.
     let allowed = sched_getaffinity(getpid())?;
     sched_setaffinity(Pid::from_raw(0), &allowed)

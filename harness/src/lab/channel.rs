@@ -84,6 +84,16 @@ impl Channel {
         Ok(Self { netns, sender, socket, losses: Losses::default() })
     }
 
+    /// Opens a channel on all interfaces of the namespace that the calling thread is in, which has this name.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel provides no socket.
+    pub(crate) fn here(netns: &str) -> Result<Self, LabError> {
+        let (sender, socket) = bind(0).map_err(LabError::socket(netns, "opening a packet socket"))?;
+        Ok(Self { netns: netns.to_owned(), sender, socket, losses: Losses::default() })
+    }
+
     /// Puts a frame on the interface.
     pub(crate) fn send(&mut self, frame: &[u8]) -> Result<(), LabError> {
         let mut send = || self.sender.send_to(frame, None).unwrap_or_else(|| Err(io::ErrorKind::InvalidInput.into()));

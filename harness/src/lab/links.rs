@@ -39,7 +39,7 @@ pub(super) async fn make_interfaces(
     netns: &Netns,
     namespaces: &[&Namespace],
 ) -> Result<(), LabError> {
-    if netns.forwards() {
+    if netns.has_stack() {
         let up = LinkUnspec::new_with_index(LOOPBACK).up().build();
         netlink.change("bringing lo up".to_owned(), RouteNetlinkMessage::SetLink(up)).await?;
     }

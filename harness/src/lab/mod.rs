@@ -11,6 +11,7 @@ mod channel;
 mod conntrack;
 mod counters;
 mod discovery;
+mod entrance;
 mod error;
 pub(crate) mod filter;
 mod impairments;
@@ -26,6 +27,7 @@ pub(crate) mod programs;
 mod sandbox;
 mod saved;
 mod settings;
+mod silence;
 mod state;
 mod tracing;
 
@@ -34,13 +36,14 @@ use std::sync::Arc;
 use std::thread;
 
 pub use backend::Backend;
+pub(crate) use entrance::Entrance;
 pub(crate) use error::INSTALL;
 pub(crate) use error::LabError;
 pub(crate) use sandbox::become_privileged;
 pub(crate) use sandbox::is_privileged;
 pub(crate) use state::Listing;
 
-pub(crate) use barrier::{Barrier, allowed_cpus, stay_on};
+pub(crate) use barrier::{Barrier, allowed_cpus, leave_cpu, stay_on};
 pub(crate) use channel::{Channel, Losses, close_all, give_room};
 pub(crate) use conntrack::Connections;
 pub(crate) use nfacct::{counts, generate_counting, generate_for_lab};
@@ -49,7 +52,7 @@ pub(crate) use tracing::TRACING_TABLE;
 
 use crate::documents::Document;
 use crate::scenario::Scenario;
-use crate::topology::{Carrier, Netns, NetnsId, Role, Topology, UNDERLAY};
+use crate::topology::{self, Carrier, Netns, NetnsId, Role, Topology, UNDERLAY};
 use namespaces::Namespace;
 use netlink::Netlink;
 use settings::Stage;
@@ -137,6 +140,12 @@ impl Lab {
     /// The plan that this lab was built from.
     pub(crate) fn topology(&self) -> &Topology {
         &self.topology
+    }
+
+    /// Plans another state of the scenario that this lab was planned for.
+    pub(crate) fn plan_at(&self, scenario: &Scenario, state: &Cluster) -> Topology {
+        let plan = topology::plan_at(scenario, state);
+        if self.topology.has_stacks { topology::with_stacks(plan) } else { plan }
     }
 
     /// Writes the documents that this lab is to have for a state of a scenario's cluster: see [`generate_for_lab`].
@@ -389,13 +398,15 @@ async fn link_up(topology: &Topology, namespaces: &[&Namespace], ipv6: bool) -> 
             links::make_interfaces(&mut netlink, topology, netns, namespaces).await?;
             netlink.finish().await?;
             // Others have nothing but their interface.
-            if netns.forwards() {
+            if netns.has_stack() {
                 connections.push((netns, netlink));
             }
         }
     }
     for (netns, netlink) in &mut connections {
-        discovery::persist(netlink, netns, ipv6).await?;
+        if netns.forwards() {
+            discovery::persist(netlink, netns, ipv6).await?;
+        }
         links::configure(netlink, netns).await?;
         netlink.finish().await?;
     }

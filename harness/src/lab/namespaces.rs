@@ -56,7 +56,12 @@ impl Namespace {
     /// The file descriptor that identifies it in netlink messages.
     pub(super) fn fd(&self) -> std::os::fd::RawFd {
         use std::os::fd::AsRawFd;
-        self.inner.file().as_raw_fd()
+        self.file().as_raw_fd()
+    }
+
+    /// The file that holds it open.
+    pub(super) fn file(&self) -> &File {
+        self.inner.file()
     }
 }
 

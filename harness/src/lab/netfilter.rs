@@ -18,6 +18,13 @@ const HEADERS: usize = 16 + 4;
 const REQUEST: u16 = 1;
 const ACKNOWLEDGE: u16 = 4;
 const DUMP: u16 = 0x300;
+/// NLM_F_CREATE.
+const CREATE: u16 = 0x400;
+/// NFNL_SUBSYS_NFTABLES.
+const NFTABLES: u8 = 10;
+/// NFNL_MSG_BATCH_BEGIN, NFNL_MSG_BATCH_END.
+const BATCH_BEGIN: u16 = 0x10;
+const BATCH_END: u16 = 0x11;
 /// NLMSG_ERROR, NLMSG_DONE.
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
@@ -87,18 +94,52 @@ impl Socket {
         }
     }
 
-    fn send(&self, kind: u16, flags: u16, family: u8, resource: u16, attributes: &[u8]) -> io::Result<()> {
-        let mut bytes = Vec::with_capacity(HEADERS + attributes.len());
-        bytes.extend(((HEADERS + attributes.len()) as u32).to_ne_bytes());
-        bytes.extend(kind.to_ne_bytes());
-        bytes.extend(flags.to_ne_bytes());
-        bytes.extend([0; 8]);
-        bytes.extend([family, 0]);
-        bytes.extend(resource.to_be_bytes());
-        bytes.extend(attributes);
+    /// Carries out a batch of nftables' requests as one transaction.
+    pub(crate) fn commit(&self, batch: &Batch) -> io::Result<()> {
+        let edge = |kind| message(kind, REQUEST, 0, NFTABLES.into(), &[]);
+        let bytes = [edge(BATCH_BEGIN), batch.0.clone(), edge(BATCH_END)].concat();
         send(self.0.as_raw_fd(), &bytes, MsgFlags::empty())?;
+        self.messages()?.iter().try_for_each(Message::consent)
+    }
+
+    fn send(&self, kind: u16, flags: u16, family: u8, resource: u16, attributes: &[u8]) -> io::Result<()> {
+        send(self.0.as_raw_fd(), &message(kind, flags, family, resource, attributes), MsgFlags::empty())?;
         Ok(())
     }
+}
+
+/// Requests of nftables that are carried out together or not at all.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Batch(Vec<u8>);
+
+impl Batch {
+    /// Adds a request that creates something, of a family.
+    pub(crate) fn create(&mut self, kind: u8, family: u8, attributes: &[u8]) {
+        self.add(kind, CREATE, family, attributes);
+    }
+
+    /// Adds a request that changes or deletes something, of a family.
+    pub(crate) fn change(&mut self, kind: u8, family: u8, attributes: &[u8]) {
+        self.add(kind, 0, family, attributes);
+    }
+
+    fn add(&mut self, kind: u8, flags: u16, family: u8, attributes: &[u8]) {
+        let kind = u16::from(NFTABLES) << 8 | u16::from(kind);
+        self.0.extend(message(kind, REQUEST | ACKNOWLEDGE | flags, family, 0, attributes));
+    }
+}
+
+/// A message as bytes.
+fn message(kind: u16, flags: u16, family: u8, resource: u16, attributes: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(HEADERS + attributes.len());
+    bytes.extend(((HEADERS + attributes.len()) as u32).to_ne_bytes());
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(flags.to_ne_bytes());
+    bytes.extend([0; 8]);
+    bytes.extend([family, 0]);
+    bytes.extend(resource.to_be_bytes());
+    bytes.extend(attributes);
+    bytes
 }
 
 impl Message {

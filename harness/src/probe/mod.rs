@@ -27,6 +27,7 @@ pub(crate) use work::FLUSH_EVERY;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -67,6 +68,9 @@ pub(crate) enum ProbeError {
     /// The time of the test is over.
     #[error("the test took longer than {}", crate::text::duration(*.0))]
     TimedOut(Duration),
+    /// A person has interrupted it.
+    #[error("interrupted")]
+    Interrupted,
     /// Packets loop without end.
     #[error("packets loop in the lab")]
     Endless,
@@ -124,6 +128,32 @@ pub(crate) struct Prober<'lab> {
     limit: Option<Limit>,
 }
 
+/// What earlier probes in a lab have used, so that later ones are told from them: nodes may remember their connections.
+#[derive(Debug)]
+pub(crate) struct Used {
+    next_tag: u64,
+    ports: Ports,
+}
+
+impl Default for Used {
+    fn default() -> Self {
+        Self { next_tag: 1, ports: Ports::besides([]) }
+    }
+}
+
+/// Whether what is under way is to end.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Lets the probe that is under way, and all later ones, end early; or ends that.
+pub(crate) fn interrupt(on: bool) {
+    INTERRUPTED.store(on, Ordering::Relaxed);
+}
+
+/// Whether what is under way is to end early.
+pub(crate) fn is_interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
+}
+
 /// A time that probes may take.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limit {
@@ -132,8 +162,11 @@ pub(super) struct Limit {
 }
 
 impl Limit {
-    /// Fails when the time is over.
+    /// Fails when the time is over, or a person has interrupted what is under way.
     pub(super) fn check(limit: Option<Self>) -> Result<(), ProbeError> {
+        if is_interrupted() {
+            return Err(ProbeError::Interrupted);
+        }
         match limit {
             Some(limit) if Instant::now() >= limit.end => Err(ProbeError::TimedOut(limit.time)),
             _ => Ok(()),
@@ -148,6 +181,15 @@ impl<'lab> Prober<'lab> {
     ///
     /// If the kernel provides no sockets.
     pub(crate) fn new(lab: &'lab mut Lab, cluster: &Cluster) -> Result<Self, ProbeError> {
+        Self::resume(lab, cluster, Used::default())
+    }
+
+    /// The same after another one in this lab.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::new`].
+    pub(crate) fn resume(lab: &'lab mut Lab, cluster: &Cluster, used: Used) -> Result<Self, ProbeError> {
         let mut prober = Self {
             lab,
             taps: Vec::new(),
@@ -157,17 +199,22 @@ impl<'lab> Prober<'lab> {
             cluster: Cluster::default(),
             record: None,
             comment: None,
-            next_tag: 1,
+            next_tag: used.next_tag,
             reassembly: Reassembly::default(),
             fragment_keys: FragmentKeys::default(),
             identification: 0,
-            ports: Ports::besides([]),
+            ports: used.ports,
             progress: Arc::default(),
             limit: None,
         };
         prober.open_taps()?;
         prober.follow(cluster)?;
         Ok(prober)
+    }
+
+    /// Ends the prober; the next one in this lab [resumes](Self::resume) with what it has used.
+    pub(crate) fn close(mut self) -> Used {
+        Used { next_tag: self.next_tag, ports: std::mem::replace(&mut self.ports, Ports::besides([])) }
     }
 
     /// Opens a tap in every namespace that forwards packets.

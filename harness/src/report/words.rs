@@ -3,7 +3,6 @@
 use svclab_rules::cluster::Family;
 
 use super::{Cause, TestReport, Trouble};
-use crate::observation::Direction;
 use crate::scenario::{Probe, Step, Test};
 pub(crate) use crate::text::duration;
 
@@ -50,13 +49,6 @@ fn probes_of(step: &Step) -> Vec<&Probe> {
         Step::Probe(probe, _) => vec![probe],
         Step::During(during) => during.probes.iter().map(|one| &one.probe).collect(),
         Step::Change(_) | Step::Wait(_) => Vec::new(),
-    }
-}
-
-pub(super) fn direction(direction: Direction) -> &'static str {
-    match direction {
-        Direction::In => "in",
-        Direction::Out => "out",
     }
 }
 

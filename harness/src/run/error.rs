@@ -162,6 +162,7 @@ fn probe_cause(error: &ProbeError) -> (Cause, Option<String>) {
             let help = "Give it more time with --timeout, or let it send fewer flows.";
             (Cause::Environment, Some(help.to_owned()))
         }
+        ProbeError::Interrupted => (Cause::Environment, None),
         ProbeError::Endless => {
             let help = "Look for a route or a rule that sends packets in a loop.";
             (Cause::Input, Some(help.to_owned()))

@@ -37,7 +37,7 @@ pub(crate) use parallel::{guarded, in_parallel, in_parallel_with};
 pub use program::rules_of_program;
 pub use remote::serve;
 pub use selection::{Selection, TagCondition};
-pub(crate) use session::Session;
+pub(crate) use session::{Session, State};
 
 use attempt::{Assignment, Attempt, Stop};
 use carrier::Carrier;
@@ -129,6 +129,21 @@ fn clear(scenario: &Scenario, options: &Options) {
         captures.into_iter().for_each(|capture| _ = std::fs::remove_file(capture));
     }
     options.artifacts.iter().for_each(|folder| artifacts::clear(folder, &scenario.file));
+}
+
+/// How many changes of the cluster had been made when the first probe of a test failed.
+#[doc(hidden)]
+pub fn changes_before_failure(scenario: &Scenario, failed: &TestReport) -> usize {
+    let position = scenario.tests.iter().position(|test| test.name == failed.name).unwrap_or(0);
+    let before = scenario.tests[..position].iter().flat_map(|test| &test.steps);
+    let first = failed.probes.iter().find(|probe| !probe.judgment.held).map(|probe| &probe.span);
+    // Of a change during which flows were sent, its own state is shown.
+    let is_failed = |step: &&Step| match step {
+        Step::Probe(probe, _) => Some(&probe.span) == first,
+        Step::During(_) | Step::Change(_) | Step::Wait(_) => false,
+    };
+    let own = scenario.tests.get(position).into_iter().flat_map(|test| &test.steps);
+    before.chain(own.take_while(|step| !is_failed(step))).filter(|step| step.change().is_some()).count()
 }
 
 /// Errors of balance tests in scenarios that are run together, for each scenario: those that need more flows than a probe may

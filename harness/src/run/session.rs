@@ -7,6 +7,7 @@ mod probing;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use svclab_rules::cluster::{Cluster, Node};
@@ -14,13 +15,13 @@ use svclab_rules::conntrack::{Cleanup, cleanup};
 use svclab_rules::ruleset::Unsupported;
 
 pub(super) use self::probing::flows;
-use super::RunError;
-use super::attempt::{Assignment, Attempt, Kept, Supervisor};
+use super::attempt::{Assignment, Attempt, Kept, Stop, Supervisor};
 use super::diagnosis::Failure;
+use super::{Options, RunError, Selection};
 use crate::documents::Document;
 use crate::lab::{Installer, Lab, LabError, Listing, generate_for_lab, with_lab};
 use crate::observation::Observation;
-use crate::probe::Prober;
+use crate::probe::{Prober, Used};
 use crate::proxy::{self, Proxies};
 use crate::report::{
     Diagnosis, ProbeReport, RuleExcerpt, Status, SyncTime, TestReport, Trouble, probe_titles, probe_words,
@@ -49,6 +50,19 @@ pub(crate) struct Session<'lab, 'scenario> {
     /// Where the test's last flow of each family was delivered, IPv4 first.
     delivered: [Option<SocketAddr>; 2],
     goal: Goal,
+}
+
+/// The state of a lab between two sessions.
+#[derive(Debug)]
+pub(crate) struct State {
+    /// The cluster.
+    pub(crate) cluster: Cluster,
+    /// The rules that are installed.
+    pub(crate) documents: Vec<Document>,
+    /// How many changes were applied.
+    pub(crate) applied: usize,
+    /// What probes have used.
+    pub(crate) used: Used,
 }
 
 /// What kube-proxies do after a change, with the generator's rules.
@@ -122,8 +136,19 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         documents: Vec<Document>,
         goal: Goal,
     ) -> Result<Self, RunError> {
-        let cluster = scenario.cluster.clone();
-        let prober = Prober::new(lab, &cluster).map_err(RunError::Prober)?;
+        let state = State { cluster: scenario.cluster.clone(), documents, applied: 0, used: Used::default() };
+        Self::resume(scenario, lab, state, goal)
+    }
+
+    /// Goes on in a lab that an earlier session has left in a state.
+    pub(crate) fn resume(
+        scenario: &'scenario Scenario,
+        lab: &'lab mut Lab,
+        state: State,
+        goal: Goal,
+    ) -> Result<Self, RunError> {
+        let State { cluster, documents, applied, used } = state;
+        let prober = Prober::resume(lab, &cluster, used).map_err(RunError::Prober)?;
         Ok(Self {
             scenario,
             prober,
@@ -131,13 +156,19 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             documents,
             proxies: None,
             syncs: Vec::new(),
-            applied: 0,
+            applied,
             probed: 0,
             failed: Vec::new(),
             states: BTreeMap::new(),
             delivered: [None; 2],
             goal,
         })
+    }
+
+    /// Ends the session; the lab stays in its state.
+    pub(crate) fn close(self) -> State {
+        let Self { prober, cluster, documents, applied, .. } = self;
+        State { cluster, documents, applied, used: prober.close() }
     }
 
     /// What sends probes in the lab.
@@ -148,6 +179,39 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
     /// The lab.
     pub(crate) fn lab(&mut self) -> &mut Lab {
         self.prober.lab()
+    }
+
+    /// The rules that are installed.
+    pub(crate) fn documents(&self) -> &[Document] {
+        &self.documents
+    }
+
+    /// Carries out chosen tests, as a run does, and goes back to the state before. Where one of them, or one before, changes the cluster, they
+    /// start from the scenario's first state.
+    ///
+    /// # Errors
+    ///
+    /// If that state, or the one before, cannot be reached.
+    pub(crate) fn carry_out_tests(&mut self, selection: Selection) -> Result<Vec<TestReport>, RunError> {
+        let (before, applied) = (self.cluster.clone(), self.applied);
+        let last = self.scenario.tests.iter().rposition(|test| selection.chooses(test)).map_or(0, |last| last + 1);
+        let changes =
+            self.scenario.tests[..last].iter().flat_map(|test| &test.steps).any(|step| step.change().is_some());
+        if changes {
+            self.return_to(&self.scenario.cluster.clone())?;
+            self.applied = 0;
+        }
+        let options = Options { selection, goal: self.goal, backend: self.lab().backend(), ..Options::default() };
+        let attempt = Attempt::new(&options, self.goal.false_alarm, String::new());
+        let is_set = AtomicBool::new(false);
+        let mut reports = Vec::new();
+        self.tests(&attempt, &mut Stop { is_set: &is_set, at_failure: false, syncs: Vec::new() }, &mut reports);
+        self.diagnoses(&mut reports);
+        if changes {
+            self.return_to(&before)?;
+            self.applied = applied;
+        }
+        Ok(reports)
     }
 
     /// The names of the tests that do not hold, or that cannot be carried out, of those that are chosen: all, or the first. Tests are
@@ -273,8 +337,12 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
 
     /// Changes the cluster's objects, as an API server would, stops, starts and restarts kube-proxies, and lets those that run sync
     /// their node's rules and forget connections.
-    fn apply(&mut self, cluster: &Cluster, restarted: &[String]) -> Result<(), RunError> {
-        let plan = topology::plan_at(self.scenario, cluster);
+    ///
+    /// # Errors
+    ///
+    /// If rules cannot be written, or the lab fails.
+    pub(crate) fn apply(&mut self, cluster: &Cluster, restarted: &[String]) -> Result<(), RunError> {
+        let plan = self.prober.lab().plan_at(self.scenario, cluster);
         let documents = match &mut self.proxies {
             Some(proxies) => {
                 self.prober.lab().rewire(plan)?;

@@ -33,7 +33,7 @@ pub(crate) use read::parse_into;
 pub use read::{load, load_within, parse, parse_with};
 pub use resolve::no_such_step;
 pub(crate) use resolve::{Extra, Findings, LEFT_OUT, NODE_RANGES, OF_THE_MACHINE, ResolvedProbe};
-pub(crate) use schema::RawProbe;
 pub use schema::schema;
+pub(crate) use schema::{RawApply, RawProbe};
 pub(crate) use served::served_on;
 pub use tag::{InvalidTag, Tag};

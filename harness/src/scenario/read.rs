@@ -105,7 +105,10 @@ pub(crate) fn parse_into(
     let raw = decoded.value?;
     let folder = &*folder_of(path);
     let mut files = Files { folder, read, sources, findings };
-    let (manifests, rules) = files.named_by(&raw, At::root(path, &decoded.tree));
+    let (mut manifests, rules) = files.named_by(&raw, At::root(path, &decoded.tree));
+    for (raw, at) in extra.iter().flat_map(|extra| extra.applied) {
+        files.manifests(&raw.manifests, at.field("manifests"), &mut manifests);
+    }
     let input = Input {
         raw: &raw,
         at: At::root(path, &decoded.tree),

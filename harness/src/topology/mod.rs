@@ -8,7 +8,8 @@
 //! - one namespace a pod and one an outside host, with `eth0`.
 //!
 //! Pods and outside hosts have no address in their own kernel: their packets are made and answered by svclab on their
-//! interface, so no kernel sends a stray RST. Only a pod with rules of its own has a full stack.
+//! interface, so no kernel sends a stray RST. Only a pod with rules of its own has a full stack; [`with_stacks`] gives all of them
+//! one, for real programs.
 
 mod links;
 mod model;
@@ -16,12 +17,14 @@ mod node;
 mod peers;
 mod pod;
 mod sender;
+mod stacks;
 #[cfg(test)]
 mod tests;
 mod underlay;
 
 pub(crate) use crate::scenario::pod_label;
 pub(crate) use sender::Sender;
+pub(crate) use stacks::with_stacks;
 
 pub(crate) use model::{Carrier, Sysctl};
 pub(crate) use model::{

@@ -73,24 +73,28 @@ fn into_bridge(topology: &mut Topology, node: NetnsId, port: u32, pod_mac: Mac, 
 /// Gives pods with a stack of their own their neighbours: the pods on the same bridge.
 pub(super) fn introduce_routing_pods(topology: &mut Topology) {
     for id in 0..topology.namespaces.len() {
-        if topology.namespaces[id].role != Role::RoutingPod {
-            continue;
-        }
-        let on_link = topology.namespaces[id].on_link.clone();
-        let reachable = |ip: &IpAddr| on_link.iter().any(|net| net.contains(ip));
-        let mut neighbours: Vec<(IpAddr, NetnsId)> =
-            topology.owners.iter().map(|(ip, owner)| (*ip, *owner)).filter(|(ip, _)| reachable(ip)).collect();
-        neighbours.sort_unstable();
-        for (address, owner) in neighbours.into_iter().filter(|(_, owner)| *owner != id) {
-            let netns = &mut topology.namespaces[id];
-            netns.routes.push(Route { destination: host_prefix(address), hop: Hop::Link(ETH0) });
-            netns.neighbours.push(Neighbour { interface: ETH0, address, mac: mac_of(owner, ETH0) });
+        if topology.namespaces[id].role == Role::RoutingPod {
+            neighbours_on_link(topology, id);
         }
     }
 }
 
-/// Addresses, the default route and the gateway of a pod with a stack.
-fn stack(netns: &mut Netns, ips: &[IpAddr], eth0: u32, gateway: Mac) {
+/// Gives a pod with a stack of its own the neighbours on its link.
+pub(super) fn neighbours_on_link(topology: &mut Topology, id: NetnsId) {
+    let on_link = topology.namespaces[id].on_link.clone();
+    let reachable = |ip: &IpAddr| on_link.iter().any(|net| net.contains(ip));
+    let mut neighbours: Vec<(IpAddr, NetnsId)> =
+        topology.owners.iter().map(|(ip, owner)| (*ip, *owner)).filter(|(ip, _)| reachable(ip)).collect();
+    neighbours.sort_unstable();
+    for (address, owner) in neighbours.into_iter().filter(|(_, owner)| *owner != id) {
+        let netns = &mut topology.namespaces[id];
+        netns.routes.push(Route { destination: host_prefix(address), hop: Hop::Link(ETH0) });
+        netns.neighbours.push(Neighbour { interface: ETH0, address, mac: mac_of(owner, ETH0) });
+    }
+}
+
+/// Addresses, the default route and the gateway of a pod or outside host with a stack.
+pub(super) fn stack(netns: &mut Netns, ips: &[IpAddr], eth0: u32, gateway: Mac) {
     for &address in ips {
         netns.addresses.push((eth0, host_prefix(address)));
         let via = router(Family::of(address));

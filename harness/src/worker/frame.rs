@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Writes a value.
-pub(super) fn write(to: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+pub(crate) fn write(to: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     let bytes = postcard::to_stdvec(value).map_err(io::Error::other)?;
     to.write_all(&(bytes.len() as u64).to_le_bytes())?;
     to.write_all(&bytes)?;
@@ -14,7 +14,7 @@ pub(super) fn write(to: &mut impl Write, value: &impl Serialize) -> io::Result<(
 }
 
 /// Reads a value; the end of the pipe is `UnexpectedEof`.
-pub(super) fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<T> {
+pub(crate) fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<T> {
     let mut length = [0; 8];
     from.read_exact(&mut length)?;
     let length = u64::from_le_bytes(length);

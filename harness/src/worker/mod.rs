@@ -22,6 +22,7 @@ mod slot;
 mod texts;
 
 pub(crate) use error::WorkerError;
+pub(crate) use frame::{read as read_frame, write as write_frame};
 pub use home::{Home, Kernel};
 pub(crate) use serve::{Command, serve};
 pub(crate) use slot::Slot;
@@ -45,11 +46,14 @@ pub enum Kind {
     Sample,
     /// What a machine has and lacks.
     Doctor,
+    /// None of these: it waits, as the first process of the PID namespace that programs of a shell run in.
+    Init,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 6] = [Self::Run, Self::Verify, Self::Mutate, Self::Explain, Self::Sample, Self::Doctor];
+    pub const ALL: [Self; 7] =
+        [Self::Run, Self::Verify, Self::Mutate, Self::Explain, Self::Sample, Self::Doctor, Self::Init];
 
     /// The argument that chooses it.
     pub fn as_str(self) -> &'static str {
@@ -60,6 +64,7 @@ impl Kind {
             Self::Explain => "explain",
             Self::Sample => "sample",
             Self::Doctor => "doctor",
+            Self::Init => "init",
         }
     }
 }

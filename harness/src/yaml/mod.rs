@@ -11,7 +11,7 @@ mod print;
 mod tree;
 mod value;
 
-pub(crate) use decode::decode;
+pub(crate) use decode::{Decoded, decode};
 pub(crate) use document::parse;
 pub(crate) use print::{Fields, Item, document, texts};
 pub(crate) use tree::{At, Kind, Node, Place};

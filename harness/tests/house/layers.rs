@@ -37,7 +37,7 @@ const LAYERS: [(&str, &[&[&str]]); 2] = [
             &["run"],
             &["verify", "sampling", "explain", "results"],
             &["mutate", "diff", "minimize", "graph"],
-            &["testing", "doctor", "anonymize"],
+            &["testing", "doctor", "anonymize", "shell"],
         ],
     ),
 ];

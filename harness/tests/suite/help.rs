@@ -9,6 +9,9 @@ fn help_of_a_command(
     #[values(
         "",
         "run",
+        "shell",
+        "attach",
+        "exec",
         "verify",
         "mutate",
         "new",

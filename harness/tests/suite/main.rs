@@ -49,6 +49,7 @@ mod saved_rules;
 mod scenarios;
 mod schema;
 mod set_apart;
+mod shell;
 mod starting;
 mod verify;
 mod watch;

@@ -11,6 +11,8 @@ use anstyle::Style;
 use super::programs::program_lines;
 use super::words::{duration, headline, trouble};
 use super::{RunReport, ScenarioReport, Status, TestReport, Trouble};
+use crate::judge::observed_words;
+use crate::observation::Observation;
 use crate::page::{BAD, FAINT, GOOD, MARKED, Page, STRONG, Settings};
 use crate::text::{counted, one_line, printable};
 
@@ -90,6 +92,17 @@ pub fn test(report: &TestReport, settings: Settings) -> String {
     outcome(&mut page, report, report.name.chars().count().min(WIDEST_NAME));
     probe::of_test(&mut page, report);
     trouble(report).iter().for_each(|error| show_trouble(&mut page, error));
+    page.finish()
+}
+
+/// What was observed of a probe, with the path of its packet.
+pub(crate) fn observed(title: &str, observation: &Observation, settings: Settings) -> String {
+    let mut page = Page::new(settings);
+    page.line(0, page.paint(STRONG, title));
+    page.line(2, observed_words(observation));
+    if let Observation::Flow(flow) = observation {
+        path::observed(&mut page, 2, &flow.path);
+    }
     page.finish()
 }
 

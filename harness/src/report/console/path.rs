@@ -2,7 +2,6 @@
 
 use crate::observation::Sighting;
 use crate::page::{FAINT, MARKED, Page};
-use crate::report::words::direction;
 
 /// A part of a path on which the packet did not change.
 struct Segment<'a> {
@@ -52,9 +51,21 @@ pub(super) fn failed(page: &mut Page, path: &[Sighting]) {
             page.labelled(10, places, segment.packet);
         } else {
             let Sighting { interface, direction: way, .. } = segment.last;
-            let text = format!("{}  < last capture: {} on {interface}", segment.packet, direction(*way));
+            let text = format!("{}  < last capture: {} on {interface}", segment.packet, way.as_str());
             page.labelled(10, page.paint(MARKED, places), page.paint(MARKED, text));
         }
+    }
+}
+
+/// Adds a path: one line for each segment, or for each interface with `--verbose`.
+pub(super) fn observed(page: &mut Page, indent: usize, path: &[Sighting]) {
+    if page.settings.is_verbose() {
+        return interfaces(page, indent, path, false);
+    }
+    let segments = segments(path);
+    let width = widest(segments.iter().map(Segment::places));
+    for segment in &segments {
+        page.labelled(indent, page.paint(FAINT, format!("{:width$}  ", segment.places())), segment.packet);
     }
 }
 
@@ -63,7 +74,7 @@ pub(super) fn interfaces(page: &mut Page, indent: usize, path: &[Sighting], fail
     let places = widest(path.iter().map(|seen| seen.place.as_str()));
     let interfaces = widest(path.iter().map(|seen| seen.interface.as_str()));
     for (index, Sighting { place, interface, direction: way, packet, .. }) in path.iter().enumerate() {
-        let way = direction(*way);
+        let way = way.as_str();
         let start = format!("{:>2}  {place:places$}  {interface:interfaces$}  {way:<3}  ", index + 1);
         if failed && index + 1 == path.len() {
             let text = format!("{packet}  < last captured");

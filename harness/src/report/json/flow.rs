@@ -6,7 +6,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::observation::{self, Delivery, FlowObservation, ObservedOutcome};
-use crate::report::words::direction;
 
 /// A single flow.
 #[derive(Serialize, JsonSchema)]
@@ -84,7 +83,7 @@ impl<'a> From<&'a FlowObservation> for Flow<'a> {
         let sighting = |seen: &'a observation::Sighting| Sighting {
             place: &seen.place,
             interface: &seen.interface,
-            direction: direction(seen.direction),
+            direction: seen.direction.as_str(),
             packet: &seen.packet,
         };
         Self {

@@ -19,7 +19,7 @@ use crate::proxy::Proxies;
 use crate::report::{ProbeReport, probe_words};
 use crate::scenario::{During, DuringProbe, Probe, Vantage};
 use crate::sources::question;
-use crate::topology::{self, Topology};
+use crate::topology::Topology;
 
 impl Session<'_, '_> {
     /// Makes a change while flows are sent, and judges what became of them.
@@ -27,7 +27,7 @@ impl Session<'_, '_> {
         let begin = Instant::now();
         let before = self.cluster.clone();
         let after = during.change.state_after(&before).clone();
-        let plan = topology::plan_at(self.scenario, &after);
+        let plan = self.prober.lab().plan_at(self.scenario, &after);
         let contexts = during.probes.iter().map(|probe| self.stream_context(during, probe, (&before, &after), &plan));
         let contexts = contexts.collect::<Result<Vec<_>, RunError>>()?;
         self.prober.follow(&union_of_states(&before, &after))?;

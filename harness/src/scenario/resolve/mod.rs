@@ -70,7 +70,7 @@ pub(crate) struct Input<'a> {
     pub(crate) rules: &'a RuleFiles,
     /// What paths are relative to.
     pub(crate) folder: &'a Path,
-    /// A probe in addition to those of the tests.
+    /// What is asked for in addition to the tests.
     pub(crate) extra: Option<Extra<'a>>,
     /// Whether it must have tests.
     pub(crate) tests: Tests,

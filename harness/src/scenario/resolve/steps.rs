@@ -1,5 +1,6 @@
 //! Tests: sequences of changes and probes.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::mem;
 use std::path::Path;
@@ -46,21 +47,21 @@ pub(crate) struct Stage<'s, 'a> {
     pub(crate) manifests: &'a Manifests,
     /// What their paths are relative to.
     pub(crate) folder: &'s Path,
-    /// A probe in addition to those of the tests.
+    /// What is asked for in addition to the tests.
     pub(crate) extra: Option<Extra<'a>>,
 }
 
-/// A probe in addition to those of a scenario's tests.
+/// What is asked for in addition to a scenario's tests: a probe, after changes of one's own.
 #[derive(Clone, Copy)]
 pub(crate) struct Extra<'a> {
-    /// The probe as written.
-    pub(crate) raw: &'a RawProbe,
-    /// Its place.
-    pub(crate) at: At<'a>,
-    /// After how many changes of the scenario's steps it is sent.
+    /// The probe as written, with its place.
+    pub(crate) probe: Option<(&'a RawProbe, At<'a>)>,
+    /// After how many changes of the scenario's steps.
     pub(crate) step: usize,
     /// The place of that number.
     pub(crate) step_at: &'a Span,
+    /// The objects that change after those, as written, with their places.
+    pub(crate) applied: &'a [(&'a RawApply, At<'a>)],
 }
 
 /// An extra probe, once for each family, and the cluster as it is then.
@@ -68,7 +69,7 @@ pub(crate) struct Extra<'a> {
 pub(crate) struct ResolvedProbe {
     /// The cluster.
     pub(crate) cluster: Cluster,
-    /// The probes.
+    /// The probes; none where none was asked for.
     pub(crate) probes: Vec<Probe>,
 }
 
@@ -137,9 +138,14 @@ impl ExtraProbe {
     /// Resolves the extra probe where its turn is now.
     fn aim<'a>(&mut self, stage: &Stage<'_, 'a>, now: &State<'a>, findings: &mut Findings) {
         let Some(extra) = stage.extra.filter(|extra| extra.step == self.applied) else { return };
-        let aimed = probes(extra.raw, extra.at, &stage.scene(now), findings);
-        let probes = aimed.into_iter().map(|aimed| aimed.probe).collect();
-        self.aimed = Some(ResolvedProbe { cluster: now.cluster.clone(), probes });
+        let mut then = Cow::Borrowed(now);
+        for (raw, at) in extra.applied {
+            let (objects, cluster) = then.after(raw, *at, stage, findings);
+            then.to_mut().change(objects, cluster);
+        }
+        let aimed = extra.probe.map(|(raw, at)| probes(raw, at, &stage.scene(&then), findings));
+        let probes = aimed.into_iter().flatten().map(|aimed| aimed.probe).collect();
+        self.aimed = Some(ResolvedProbe { cluster: then.cluster.clone(), probes });
     }
 }
 
@@ -152,6 +158,7 @@ impl<'a> Stage<'_, 'a> {
 }
 
 /// The cluster as it is while steps are resolved.
+#[derive(Clone)]
 struct State<'a> {
     objects: Objects<'a>,
     /// The facts made of them.
@@ -171,6 +178,21 @@ impl<'a> State<'a> {
         if !names(&before.1).is_subset(&names(&self.cluster)) {
             self.former.push(before);
         }
+    }
+
+    /// The objects and the cluster after some of them change.
+    fn after(
+        &self,
+        raw: &'a RawApply,
+        at: At<'a>,
+        stage: &Stage<'_, 'a>,
+        findings: &mut Findings,
+    ) -> (Objects<'a>, Cluster) {
+        let source = Source::step(raw, at, stage.folder);
+        let objects = self.objects.apply(&source, stage.manifests, stage.network, findings);
+        let cluster = objects.cluster(stage.network, findings);
+        let Cluster { stopped, links, .. } = self.cluster.clone();
+        (objects, Cluster { stopped, links, ..cluster })
     }
 }
 
@@ -362,16 +384,12 @@ impl<'a> Run<'_, '_, 'a> {
             return None;
         }
         let known = self.findings.notes.len();
-        let source = Source::step(raw, at, self.stage.folder);
-        let objects = self.now.objects.apply(&source, self.stage.manifests, self.stage.network, self.findings);
-        let cluster = objects.cluster(self.stage.network, self.findings);
+        let (objects, cluster) = self.now.after(raw, at, self.stage, self.findings);
         for note in &mut self.findings.notes[known..] {
             note.message += &format!(", after the `apply` in line {}", at.span().line);
             // A change may take pods away on purpose.
             note.is_doubtful = false;
         }
-        let Cluster { stopped, links, .. } = self.now.cluster.clone();
-        let cluster = Cluster { stopped, links, ..cluster };
         self.now.change(objects, cluster.clone());
         Some(self.changed(Change::State(Box::new(cluster))))
     }

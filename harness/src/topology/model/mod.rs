@@ -20,6 +20,8 @@ pub(crate) struct Topology {
     pub namespaces: Vec<Netns>,
     /// The pod or outside host that has an address outside of the nodes' kernels.
     pub owners: HashMap<IpAddr, NetnsId>,
+    /// Whether pods and outside hosts have addresses in their own kernel, too.
+    pub has_stacks: bool,
 }
 
 /// An index into [`Topology::namespaces`].

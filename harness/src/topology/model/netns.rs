@@ -225,6 +225,11 @@ impl Netns {
         matches!(self.role, Role::Underlay | Role::Node | Role::RoutingPod)
     }
 
+    /// Whether the namespace's kernel has addresses, or forwards packets of others.
+    pub(crate) fn has_stack(&self) -> bool {
+        self.forwards() || !self.addresses.is_empty()
+    }
+
     /// The indices of interfaces on which packets may wait for long: those that delay them.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = u32> {
         let may_hold = |impairment: Impairment| !impairment.delay.is_zero() || impairment.rate.is_some();

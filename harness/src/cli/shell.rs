@@ -1,0 +1,185 @@
+//! `svclab shell`: a lab that stays up, with a prompt.
+
+mod attach;
+mod exec;
+mod front;
+mod prompt;
+
+use std::io::{self, BufRead, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use super::console::Console;
+use super::failure::Failure;
+use super::inputs::{InputArgs, InputText, input, report_assumptions};
+use super::labs::{BackendArgs, prepare, trouble};
+use super::proxies::not_applicable;
+use super::{Exit, interrupt, warn};
+pub(super) use attach::{Args as AttachArgs, run as attach};
+pub(super) use exec::{Args as ExecArgs, run as exec};
+use front::{End, Front};
+use svclab::input::Reach;
+use svclab::proxy::fit;
+use svclab::scenario::Scenario;
+use svclab::shell::{self, Access, Input, Shell, Socket, Subject};
+use svclab::testing::become_privileged;
+use svclab::text::reason;
+
+/// Build a lab that stays up, and type commands: programs in pods and on nodes, probes, changes.
+///
+/// Pods have an address in their kernel, and serve their ports by HTTP: `pod/client curl http://nginx`. `help` lists the commands. Without a terminal, commands are read
+/// from standard input, and the exit code is that of the last one.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A scenario, Kubernetes objects, or a dump (rules, an issue, a folder or an archive).
+    path: PathBuf,
+    #[command(flatten)]
+    inputs: InputArgs,
+    #[command(flatten)]
+    backend: BackendArgs,
+    /// Start in the state of the cluster after N changes by steps of the scenario: `apply`, `restart`, `stop`, `start`.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = super::numbers::index)]
+    step: usize,
+    /// The name by which `svclab attach` and `svclab exec` find this lab [default: the file's]
+    #[arg(long, value_name = "NAME", value_parser = lab_name)]
+    name: Option<String>,
+    /// Carry out this command alone, and exit with its code.
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, console: &Console) -> Exit {
+    attempt(args, console).unwrap_or_else(|failure| failure.report(console))
+}
+
+fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
+    let subject = subject(args, console)?;
+    let name = args.name.clone().unwrap_or_else(|| name_of(&args.path));
+    open(subject, &Options { name, backend: args.backend, command: &args.command }, console)
+}
+
+/// How a shell is opened.
+struct Options<'a> {
+    name: String,
+    backend: BackendArgs,
+    /// The only command, where it is not empty.
+    command: &'a [String],
+}
+
+/// Opens a shell for a subject.
+fn open(subject: Subject, options: &Options<'_>, console: &Console) -> Result<Exit, Failure> {
+    fit(None, &subject.scenario).map_err(|why| not_applicable(&why))?;
+    let socket = Socket::bind(&options.name).map_err(|error| {
+        let message = format!("other terminals cannot be served: {}", reason(error));
+        Failure::new(message, "Choose another `--name`.")
+    })?;
+    let is_interactive = options.command.is_empty() && io::stdin().is_terminal();
+    if is_interactive {
+        become_privileged().map_err(|failed| trouble(&failed, console))?;
+        signals_of_terminal(console)?;
+    } else {
+        prepare(console)?;
+    }
+    let end = shell::open(subject, options.backend.into(), |shell| {
+        if let Err(error) = socket.serve(shell) {
+            console.complain(format!("other terminals cannot be served: {}", reason(error)));
+        }
+        let _ = SHELL.set(shell.clone());
+        commands(options, shell, console)
+    });
+    end.map_err(|failed| Failure::from(trouble(&failed, console)))
+}
+
+/// The shell that Ctrl-C is for: its signal comes to a thread that is started before the lab.
+static SHELL: OnceLock<Shell> = OnceLock::new();
+
+/// Ctrl-C interrupts the command that is under way, not the shell.
+fn signals_of_terminal(console: &Console) -> Result<(), Exit> {
+    let interrupted = || SHELL.get().into_iter().for_each(Access::interrupt);
+    interrupt::on_interrupt(interrupted).map_err(|failed| trouble(&failed, console))
+}
+
+/// The name of a lab: its file's, without the ending and what would have to be quoted.
+fn name_of(path: &Path) -> String {
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() || "-_.".contains(letter) { letter } else { '-' };
+    let name: String = stem.trim_matches('-').chars().map(plain).take(LONGEST_NAME).collect();
+    if name.is_empty() { "lab".to_owned() } else { name }
+}
+
+/// The longest name of a lab.
+const LONGEST_NAME: usize = 40;
+
+/// Opens a shell for a scenario that was read before, in the state after so many changes by its steps.
+pub(super) fn of_scenario(
+    scenario: &Scenario,
+    reach: Reach,
+    step: usize,
+    backend: BackendArgs,
+    console: &Console,
+) -> Result<Exit, Failure> {
+    let text = scenario.inputs.get(&scenario.file).map(|text| text.to_string()).unwrap_or_default();
+    let subject = shell::read(text, scenario.file.clone(), reach, step)?;
+    let options = Options { name: name_of(&scenario.file), backend, command: &[] };
+    open(subject, &options, console)
+}
+
+/// What the shell is about.
+fn subject(args: &Args, console: &Console) -> Result<Subject, Failure> {
+    let (path, input) = input(&args.path)?;
+    let InputText { text, assumptions, ignored_rules } = input.into_text(&path)?;
+    let mut subject = shell::read(text, path.clone(), args.inputs.reach(), args.step)?;
+    subject.scenario.ignored_rules = ignored_rules;
+    warn(&subject.scenario.notes, console);
+    let assumptions: Vec<String> = assumptions.into_iter().chain(subject.assumptions.clone()).collect();
+    report_assumptions(&path, &assumptions, console);
+    Ok(subject)
+}
+
+/// Carries out what is typed, or the command of the command line.
+fn commands(options: &Options<'_>, shell: &Shell, console: &Console) -> Exit {
+    let front = Front { access: shell, console };
+    if !options.command.is_empty() {
+        return front.only(options.command);
+    }
+    if io::stdin().is_terminal() {
+        let scenario = &shell.scenario().name;
+        console.inform(format!(
+            "{scenario}\n`help` lists commands; from another terminal: svclab attach {}",
+            options.name
+        ));
+        return prompt::prompt(&front);
+    }
+    lines(&front)
+}
+
+/// Carries out the lines of standard input; the result is that of the last one.
+fn lines(front: &Front<'_>) -> Exit {
+    let mut last = Exit::Held;
+    for line in io::stdin().lock().lines() {
+        match line {
+            Ok(line) => match front.line(&line, Input::Nothing) {
+                End::Of(exit) => last = exit,
+                End::Shell(exit) if exit != Exit::Held => return exit,
+                End::Shell(_) => break,
+            },
+            Err(error) => {
+                front.console.complain(format!("standard input cannot be read: {}", reason(&error)));
+                return Exit::Input;
+            }
+        }
+    }
+    last
+}
+
+/// A name for a lab, as a command line has it.
+fn lab_name(text: &str) -> Result<String, String> {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    let is_name = (1..=LONGEST_NAME).contains(&text.len()) && text.chars().all(is_plain);
+    if is_name {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("use up to {LONGEST_NAME} ASCII letters, digits, `-`, `_` and `.`"))
+    }
+}

@@ -1,0 +1,75 @@
+//! `svclab attach`: another terminal of a lab that is up.
+
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+
+use super::super::Exit;
+use super::super::console::Console;
+use super::super::failure::Failure;
+use super::super::interrupt::on_interrupt;
+use super::super::labs::trouble;
+use super::front::Front;
+use super::{lines, prompt};
+use svclab::shell::{Access, Remote, Running, interrupt_here, running};
+use svclab::text::{counted, reason};
+
+/// Open another terminal of a running `svclab shell`: the same commands, in the same lab.
+///
+/// Only shells of the same user are found. `exit` and Ctrl-D leave this terminal; the lab stays. Without a terminal, commands are read from standard input.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The lab: its name, or the number of its process [default: the only one that runs]
+    lab: Option<String>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, console: &Console) -> Exit {
+    attempt(args, console).unwrap_or_else(|failure| failure.report(console))
+}
+
+fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
+    let remote = connect(args.lab.as_deref(), console)?;
+    let front = Front { access: &*remote, console };
+    Ok(if io::stdin().is_terminal() { prompt::prompt(&front) } else { lines(&front) })
+}
+
+/// Connects to a shell; on a terminal, Ctrl-C is for what is under way there. To be called while there is one thread, since the lab may be in a
+/// user namespace.
+pub(super) fn connect(lab: Option<&str>, console: &Console) -> Result<Arc<Remote>, Failure> {
+    let remote = Arc::new(find(lab)?);
+    if io::stdin().is_terminal() {
+        let access = Arc::clone(&remote);
+        let interrupted = move || {
+            interrupt_here(true);
+            access.interrupt();
+        };
+        on_interrupt(interrupted).map_err(|failed| trouble(&failed, console))?;
+    }
+    Ok(remote)
+}
+
+fn find(lab: Option<&str>) -> Result<Remote, Failure> {
+    let unlisted = |error| Failure::new(format!("running shells cannot be listed: {}", reason(error)), "Mount /proc.");
+    let all = running().map_err(unlisted)?;
+    let is_meant = |one: &&Running| lab.is_none_or(|lab| one.lab == lab || one.pid.to_string() == lab);
+    let found: Vec<&Running> = all.iter().filter(is_meant).collect();
+    let names = |shells: &[&Running]| {
+        let names: Vec<String> = shells.iter().map(|one| format!("{} ({})", one.lab, one.pid)).collect();
+        names.join(", ")
+    };
+    match (found.as_slice(), lab) {
+        ([one], _) => Remote::connect(one).map_err(|error| {
+            let message = format!("{} cannot be attached to: {}", one.lab, reason(error));
+            Failure::new(message, "Look whether it still runs, and whose it is.")
+        }),
+        ([], Some(lab)) if !all.is_empty() => {
+            let help = format!("Choose one of these: {}.", names(&all.iter().collect::<Vec<_>>()));
+            Err(Failure::new(format!("no running shell has a lab `{lab}`"), help))
+        }
+        ([], _) => Err(Failure::new("no `svclab shell` of this user is running", "Start one in another terminal.")),
+        (several, _) => {
+            let message = format!("{} are running: {}", counted(several.len(), "shell"), names(several));
+            Err(Failure::new(message, "Name one, by its lab or by the number of its process."))
+        }
+    }
+}

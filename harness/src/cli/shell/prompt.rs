@@ -1,0 +1,119 @@
+//! The prompt: a line editor with completion and history.
+
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+use std::{env, fs};
+
+use rustyline::completion::{Completer, FilenameCompleter, Pair};
+use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::FileHistory;
+use rustyline::validate::Validator;
+use rustyline::{CompletionType, Config, Context, Editor, Helper};
+
+use super::super::Exit;
+use super::front::{End, Front};
+use svclab::shell::{Access, Input};
+use svclab::text::{harmless, reason};
+
+/// What a line is typed after.
+const PROMPT: &str = "svclab> ";
+/// The most lines of history.
+const LINES: usize = 1000;
+
+/// Carries out lines that are typed, until the shell is left; the result is that of the last one.
+pub(super) fn prompt(front: &Front<'_>) -> Exit {
+    let config = Config::builder().completion_type(CompletionType::List).auto_add_history(true).max_history_size(LINES);
+    let config = config.map(rustyline::config::Builder::build).unwrap_or_default();
+    let editor = Editor::<Line<'_>, FileHistory>::with_config(config);
+    let mut editor = match editor {
+        Ok(editor) => editor,
+        Err(error) => {
+            front.console.complain(format!("the terminal cannot be used: {}", reason(error)));
+            return Exit::Environment;
+        }
+    };
+    let colours = front.console.color;
+    editor.set_helper(Some(Line { access: front.access, files: FilenameCompleter::new(), colours }));
+    let history = history();
+    if let Some(history) = &history {
+        // The first shell has none.
+        let _ = editor.load_history(history);
+    }
+    let mut last = Exit::Held;
+    loop {
+        match editor.readline(PROMPT) {
+            Ok(line) => {
+                // Two shells append to one file, each its own lines; a history that cannot be kept is no reason to stop.
+                history.iter().for_each(|history| _ = editor.append_history(history));
+                match front.line(&line, Input::Same) {
+                    End::Of(exit) => last = exit,
+                    End::Shell(exit) => return if exit == Exit::Held { last } else { exit },
+                }
+            }
+            // Ctrl-C clears the line.
+            Err(ReadlineError::Interrupted) => {}
+            Err(ReadlineError::Eof) => return last,
+            // The terminal is gone.
+            Err(_) => return Exit::Environment,
+        }
+    }
+}
+
+/// The file of the history, below `XDG_STATE_HOME`.
+fn history() -> Option<PathBuf> {
+    let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
+    let folder = state.join("svclab");
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;
+    Some(folder.join("history"))
+}
+
+/// What helps with a line.
+struct Line<'a> {
+    access: &'a dyn Access,
+    files: FilenameCompleter,
+    colours: bool,
+}
+
+impl Helper for Line<'_> {}
+impl Hinter for Line<'_> {
+    type Hint = String;
+}
+impl Validator for Line<'_> {}
+
+impl Highlighter for Line<'_> {
+    fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, prompt: &'p str, _: bool) -> Cow<'b, str> {
+        if self.colours { Cow::Owned(format!("\x1b[1m{prompt}\x1b[0m")) } else { Cow::Borrowed(prompt) }
+    }
+}
+
+impl Completer for Line<'_> {
+    type Candidate = Pair;
+
+    fn complete(&self, line: &str, at: usize, context: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
+        let typed = &line[..at];
+        let completion = self.access.complete(typed);
+        if completion.is_file || completion.is_program && typed[completion.start..].contains('/') {
+            return self.files.complete(line, at, context);
+        }
+        let programs = completion.is_program.then(|| programs(&typed[completion.start..])).unwrap_or_default();
+        let pair = |word: String| Pair { display: harmless(&word, false), replacement: word + " " };
+        Ok((completion.start, completion.words.into_iter().chain(programs).map(pair).collect()))
+    }
+}
+
+/// The programs whose names start with a word.
+fn programs(start: &str) -> Vec<String> {
+    let path: OsString = env::var_os("PATH").unwrap_or_default();
+    let folders = env::split_paths(&path).filter_map(|folder| fs::read_dir(folder).ok());
+    let names = folders.flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let mut found: Vec<String> = names.filter(|name| name.starts_with(start)).chain(["get".to_owned()]).collect();
+    found.retain(|name| name.starts_with(start));
+    found.sort();
+    found.dedup();
+    found
+}

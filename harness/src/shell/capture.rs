@@ -1,0 +1,95 @@
+//! Packets at the interfaces of a place.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use nix::net::if_::if_indextoname;
+
+use super::door::Door;
+use super::reply::Printed;
+use crate::lab::Channel;
+use crate::observation::{Capture, Direction};
+use crate::output;
+use crate::probe::is_interrupted;
+use crate::report::pcapng;
+use crate::text::{counted, reason};
+use crate::wire::Frame;
+
+/// The longest frame that is kept whole.
+const SNAP: usize = 65_536;
+/// Bytes of frames that are kept for a file at most.
+const MOST: usize = 256 << 20;
+
+impl Door {
+    /// Prints the packets at all interfaces, until it is interrupted or has seen enough; writes them to a file, if there is one. Returns what to
+    /// print at the end.
+    pub fn capture(
+        &self,
+        file: Option<&PathBuf>,
+        count: Option<u64>,
+        print: &mut (dyn FnMut(String) + Send),
+    ) -> Printed {
+        let captured = self.inside(|| self.packets(file.is_some(), count, print));
+        let written = captured.and_then(|(seen, frames)| {
+            if let Some(file) = file {
+                output::replace(file, &pcapng::render(&frames).map_err(io::Error::other)?)?;
+            }
+            Ok(seen)
+        });
+        match written {
+            Ok(seen) => Printed {
+                errors: format!("{} captured in {}\n", counted(seen, "packet"), self.name()),
+                ..Printed::default()
+            },
+            Err(error) => {
+                let errors = format!("capturing in {}: {}\n", self.name(), reason(error));
+                Printed { errors, code: 3, ..Printed::default() }
+            }
+        }
+    }
+
+    fn packets(
+        &self,
+        is_kept: bool,
+        count: Option<u64>,
+        print: &mut (dyn FnMut(String) + Send),
+    ) -> io::Result<(u64, Vec<Capture>)> {
+        let channel = Channel::here(self.name()).map_err(io::Error::other)?;
+        let (mut seen, mut frames, mut bytes) = (0, Vec::new(), 0);
+        let mut buffer = vec![0; SNAP];
+        while !is_interrupted() && count.is_none_or(|count| seen < count) && bytes < MOST {
+            let Some(frame) = channel.receive(&mut buffer).map_err(io::Error::other)? else {
+                channel.wait().map_err(io::Error::other)?;
+                continue;
+            };
+            let content = &buffer[..frame.length.min(SNAP)];
+            let interface = if_indextoname(frame.interface).map(|name| name.to_string_lossy().into_owned());
+            let interface = interface.unwrap_or_default();
+            let direction = if frame.outgoing { Direction::Out } else { Direction::In };
+            let Ok(packet) = Frame::decode(content) else { continue };
+            seen += 1;
+            print(format!("{}  {interface:<8} {:<3}  {packet}", clock(frame.time), direction.as_str()));
+            if is_kept {
+                bytes += content.len();
+                let place = self.name().to_owned();
+                frames.push(Capture {
+                    place,
+                    interface,
+                    direction,
+                    time: frame.time,
+                    comment: None,
+                    frame: content.to_vec(),
+                });
+            }
+        }
+        Ok((seen, frames))
+    }
+}
+
+/// The time of day, in UTC.
+fn clock(time: Duration) -> String {
+    let seconds = time.as_secs() % (24 * 60 * 60);
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    format!("{hour:02}:{minute:02}:{second:02}.{:06}", time.subsec_micros())
+}

@@ -1,0 +1,57 @@
+//! `apply`: a change of the cluster.
+
+use std::path::PathBuf;
+
+use svclab_rules::cluster::Cluster;
+
+use crate::infer::Applied;
+use crate::input::{read_argument, unreadable};
+use crate::shell::engine::Engine;
+use crate::shell::reply::{Printed, View};
+use crate::text::{counted, printable};
+
+/// Change the cluster by a file; kube-proxy's rules follow.
+///
+/// The file has complete Kubernetes objects, or the lists `nodes`, `pods`, `services` and `endpoints` of a step. Nodes and pods must be there
+/// already; `delete: true` deletes.
+#[derive(Debug, clap::Args)]
+pub(in crate::shell) struct Apply {
+    /// The file.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+impl Apply {
+    pub(super) fn carry_out(self, engine: &mut Engine<'_>, view: &View) -> Result<Printed, Printed> {
+        let file = view.folder.join(&self.file);
+        let text = read_argument(&file).map_err(|error| unreadable(&self.file, &error))?;
+        let change = Applied { file, text };
+        let after = engine.subject.with_change(&change)?;
+        let before = engine.cluster().clone();
+        engine.in_session(|session| session.apply(&after, &[]))?;
+        engine.subject.applied.push(change);
+        let ended = engine.end_programs_of_deleted(&before);
+        let ended =
+            if ended > 0 { format!(", {} in deleted pods ended", counted(ended, "program")) } else { String::new() };
+        Ok(Printed::text(format!("applied {}: {}{ended}\n", printable(&self.file), changed(&before, &after))))
+    }
+}
+
+/// What is different, in words.
+fn changed(before: &Cluster, after: &Cluster) -> String {
+    let kinds = [
+        ("node", differ(&before.nodes, &after.nodes, |one| one.name.clone())),
+        ("pod", differ(&before.pods, &after.pods, |one| one.name.to_string())),
+        ("service", differ(&before.services, &after.services, |one| one.name.to_string())),
+        ("EndpointSlice", differ(&before.slices, &after.slices, |one| one.name.to_string())),
+    ];
+    let words: Vec<String> =
+        kinds.into_iter().filter(|(_, count)| *count > 0).map(|(kind, count)| counted(count, kind)).collect();
+    if words.is_empty() { "nothing has changed".to_owned() } else { format!("{} changed", words.join(", ")) }
+}
+
+/// How many objects of a kind are new, gone or different.
+fn differ<T: PartialEq>(before: &[T], after: &[T], name: impl Fn(&T) -> String) -> usize {
+    let gone = before.iter().filter(|old| !after.iter().any(|new| name(new) == name(old))).count();
+    gone + after.iter().filter(|new| !before.contains(new)).count()
+}

@@ -1,0 +1,40 @@
+//! The commands about a lab as a whole, one a file: the arguments, whose comments are the help, and what it does.
+
+mod apply;
+mod explain;
+mod probe;
+mod rules;
+mod show;
+mod test;
+
+use clap::Subcommand;
+
+use super::engine::Engine;
+use super::reply::{Printed, View};
+
+/// A command about the lab as a whole. The names of values say how they are completed: see `completion`.
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    #[command(alias = "status")]
+    Show(show::Show),
+    Probe(probe::Probe),
+    Explain(explain::Explain),
+    Apply(apply::Apply),
+    Rules(rules::Rules),
+    Test(test::Test),
+}
+
+impl Command {
+    /// Carries out the command; an error is what it prints, too.
+    pub(super) fn carry_out(self, engine: &mut Engine<'_>, view: &View) -> Printed {
+        let result = match self {
+            Self::Show(show) => show.carry_out(engine, view),
+            Self::Probe(probe) => probe.carry_out(engine, view),
+            Self::Explain(explain) => explain.carry_out(engine, view),
+            Self::Apply(apply) => apply.carry_out(engine, view),
+            Self::Rules(rules) => rules.carry_out(engine, view),
+            Self::Test(test) => test.carry_out(engine, view),
+        };
+        result.unwrap_or_else(|failed| failed)
+    }
+}

@@ -1,0 +1,49 @@
+//! `probe`: one packet, followed through the lab.
+
+use crate::infer::AdHocProbe;
+use crate::observation::{Observation, ObservedOutcome};
+use crate::report::{console, probe_words};
+use crate::run::RunError;
+use crate::shell::engine::Engine;
+use crate::shell::reply::{Printed, View};
+
+/// Send a packet as a scenario's probe does, and show its outcome, source, reply and path.
+///
+/// The exit code is 1 where it is not delivered.
+#[derive(Debug, clap::Args)]
+pub(in crate::shell) struct Probe {
+    /// The sender: `pod/NAME`, `node/NAME`, `localhost@NODE` or `host/NAME`.
+    #[arg(value_name = "FROM")]
+    from: String,
+    /// The destination: `service/NAME:PORT`, `nodeport/NAME:PORT@NODE`, `ADDRESS:PORT`, ...
+    #[arg(value_name = "TO")]
+    to: String,
+    /// tcp, udp or sctp [default: the protocol of the service's port, else tcp]
+    #[arg(long)]
+    protocol: Option<String>,
+    /// ipv4 or ipv6 [default: every one that both ends have]
+    #[arg(long)]
+    family: Option<String>,
+    /// The source port [default: a fresh one]
+    #[arg(long, value_name = "PORT")]
+    source_port: Option<u16>,
+}
+
+impl Probe {
+    pub(super) fn carry_out(self, engine: &mut Engine<'_>, view: &View) -> Result<Printed, Printed> {
+        let Self { from, to, protocol, family, source_port } = self;
+        let probe = AdHocProbe { from, to, protocol, family, source_port, step: 0 };
+        let probes = engine.subject.with_probe(probe)?.probes;
+        let sent = engine.in_session(|session| {
+            let send = |probe| session.prober().send(probe, 1).map_err(RunError::Prober);
+            probes.iter().map(send).collect::<Result<Vec<_>, _>>()
+        })?;
+        let page = |(probe, observation)| console::observed(&probe_words(probe), observation, view.settings);
+        let text = probes.iter().zip(&sent).map(page).collect();
+        Ok(Printed { text, code: u8::from(!sent.iter().all(is_delivered)), ..Printed::default() })
+    }
+}
+
+fn is_delivered(observation: &Observation) -> bool {
+    matches!(observation, Observation::Flow(flow) if matches!(flow.outcome, ObservedOutcome::Delivered(_)))
+}

@@ -1,0 +1,98 @@
+//! `rules`: what is installed on a node.
+
+use svclab_rules::cluster::{Cluster, Family, Node};
+use svclab_rules::compare::{Comparison, compare_machines};
+use svclab_rules::ruleset::Rules as RuleSets;
+
+use crate::input::did_you_mean;
+use crate::lab::LabError;
+use crate::shell::engine::Engine;
+use crate::shell::reply::{Printed, View};
+use crate::text::counted;
+
+/// Print the rules that are installed on a node, or what was changed by hand (`rules diff`).
+///
+/// `rules diff` compares with the rules that svclab has installed; its exit code is 1 if they differ.
+#[derive(Debug, clap::Args)]
+pub(in crate::shell) struct Rules {
+    /// The node, with `diff` before it or not [default: the first one, with `diff` all]
+    #[arg(value_name = "[diff] [NODE]", num_args = 0..=2)]
+    words: Vec<String>,
+}
+
+impl Rules {
+    pub(super) fn carry_out(self, engine: &mut Engine<'_>, _: &View) -> Result<Printed, Printed> {
+        let (is_diff, nodes) = match self.words.split_first() {
+            Some((first, rest)) if first == "diff" => (true, rest),
+            _ => (false, self.words.as_slice()),
+        };
+        let nodes = match nodes {
+            [] if is_diff => engine.cluster().nodes.iter().collect(),
+            [] => engine.cluster().nodes.iter().take(1).collect(),
+            [name] => vec![node(name, engine.cluster())?],
+            [..] => return Err(Printed::wrong("there are two nodes", "Name one node.")),
+        };
+        if is_diff {
+            return diff(engine, &nodes);
+        }
+        let mut text = String::new();
+        for node in nodes {
+            for family in Family::ALL.into_iter().filter(|family| node.internal_ip(*family).is_some()) {
+                text += &saved(engine, node, family)?;
+            }
+        }
+        Ok(Printed::text(text))
+    }
+}
+
+/// A node by its name; `node/` may stand before it.
+fn node<'c>(name: &str, cluster: &'c Cluster) -> Result<&'c Node, Printed> {
+    let name = name.strip_prefix("node/").unwrap_or(name);
+    let names: Vec<&str> = cluster.nodes.iter().map(|node| node.name.as_str()).collect();
+    let choose = || format!("Choose one of these: {}.", names.join(", "));
+    cluster.node(name).ok_or_else(|| {
+        Printed::wrong(format_args!("there is no node `{name}`"), &did_you_mean(name, &names).unwrap_or_else(choose))
+    })
+}
+
+/// What the programs that list rules print of a node.
+fn saved(engine: &Engine<'_>, node: &Node, family: Family) -> Result<String, LabError> {
+    let lab = engine.lab();
+    let place = format!("node/{}", node.name);
+    let netns = lab.topology().find(&place).ok_or(LabError::Unknown { netns: place })?;
+    lab.saved(netns, engine.cluster().proxy.mode, family)
+}
+
+fn diff(engine: &Engine<'_>, nodes: &[&Node]) -> Result<Printed, Printed> {
+    let (mut text, mut count) = (String::new(), 0);
+    for node in nodes {
+        for document in engine.documents().iter().filter(|one| one.netns == format!("node/{}", node.name)) {
+            if document.is_other_tables() || document.rules.mode() != engine.cluster().proxy.mode {
+                continue;
+            }
+            let found = RuleSets::parse(document.rules.mode(), document.family, &saved(engine, node, document.family)?);
+            let found = found.map_err(|errors| {
+                let ((line, _), message) = errors.first().map(|error| error.in_text()).unwrap_or_default();
+                let help = "Print them with `rules`, and remove what svclab does not know.";
+                Printed::wrong(
+                    format_args!("the rules of {} cannot be read: line {line}: {message}", document.netns),
+                    help,
+                )
+            })?;
+            let found = found.of_family(document.family).at_rest();
+            let Comparison { own, in_others, .. } = compare_machines(&*document.rules, &found);
+            let all: Vec<String> = own.iter().chain(&in_others).map(|finding| format!("  {finding}\n")).collect();
+            if !all.is_empty() {
+                let differences = counted(all.len(), "difference");
+                text +=
+                    &format!("{} {}: {differences} from what svclab has installed\n", document.netns, document.family);
+                text += &all.concat();
+            }
+            count += all.len();
+        }
+    }
+    if count == 0 {
+        text = "no difference: the rules are those that svclab has installed\n".to_owned();
+    }
+    Ok(Printed { text, code: u8::from(count > 0), ..Printed::default() })
+}

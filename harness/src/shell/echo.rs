@@ -1,0 +1,232 @@
+//! What answers real clients: an HTTP server on every port that a pod serves, which says who it is and who asks; and the same by UDP.
+
+use std::collections::{BTreeSet, HashMap};
+use std::convert::Infallible;
+use std::fmt::Write;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+use std::time::Duration;
+
+use hyper::Request;
+use hyper::Response;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use svclab_rules::cluster::{Cluster, Protocol};
+use tokio::net::{TcpListener, UdpSocket};
+use tokio::runtime::{Builder, Handle};
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::lab::{Lab, LabError, leave_cpu};
+use crate::scenario::{pod_label, served_on};
+use crate::topology::{NetnsId, Topology};
+
+/// The time between two looks at whether servers have ended.
+const LOOK: Duration = Duration::from_micros(100);
+
+/// Where someone listens.
+type Port = (NetnsId, Protocol, SocketAddr);
+
+/// The servers of a lab.
+pub(super) struct Echo {
+    runtime: Handle,
+    names: Arc<HashMap<IpAddr, String>>,
+    open: HashMap<Port, Server>,
+    /// The thread of the servers ends with this.
+    _lives: Sender<()>,
+}
+
+/// A server that ends when it is dropped, with its connections.
+struct Server(AbortHandle);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Which ports are served: those on nodes are the prober's while it sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ports {
+    All,
+    OfPods,
+}
+
+impl Echo {
+    /// Starts the thread of the servers, of which there are none yet.
+    ///
+    /// # Errors
+    ///
+    /// If no thread can be started.
+    pub(super) fn start(lab: &Lab, cluster: &Cluster) -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let (lives, ends) = mpsc::channel::<()>();
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let serve = move || {
+            // Where that is not allowed, the servers share the lab's CPU.
+            let _ = leave_cpu();
+            runtime.block_on(async { _ = stopped.await });
+        };
+        thread::Builder::new().name("echo".to_owned()).spawn(serve)?;
+        let wait = move || {
+            let _ = ends.recv();
+            drop(stop);
+        };
+        thread::Builder::new().name("echo-end".to_owned()).spawn(wait)?;
+        Ok(Self {
+            runtime: handle,
+            names: Arc::new(names(lab.topology(), cluster)),
+            open: HashMap::new(),
+            _lives: lives,
+        })
+    }
+
+    /// Serves what pods serve in a state of the cluster. Servers that are open and wanted stay, with their connections.
+    ///
+    /// # Errors
+    ///
+    /// If a port cannot be listened on.
+    pub(super) fn serve(&mut self, lab: &Lab, cluster: &Cluster, which: Ports) -> Result<(), LabError> {
+        let wanted: HashMap<Port, String> = wanted(lab.topology(), cluster, which).into_iter().collect();
+        let closed: Vec<AbortHandle> =
+            self.open.extract_if(|port, _| !wanted.contains_key(port)).map(|(_, server)| server.0.clone()).collect();
+        // Each was dropped; its socket is closed by the thread of the servers.
+        while closed.iter().any(|task| !task.is_finished()) {
+            thread::sleep(LOOK);
+        }
+        for (port, owner) in wanted {
+            if !self.open.contains_key(&port) {
+                let server = self.listen(lab, port, &owner);
+                let place = &lab.topology().namespaces[port.0].name;
+                let (_, protocol, at) = port;
+                let what = format!("listening on {at} {protocol} for {owner}");
+                self.open.extend(server?.map_err(LabError::socket(place, what))?.map(|server| (port, server)));
+            }
+        }
+        Ok(())
+    }
+
+    fn listen(
+        &self,
+        lab: &Lab,
+        (netns, protocol, at): Port,
+        owner: &str,
+    ) -> Result<io::Result<Option<Server>>, LabError> {
+        let _runtime = self.runtime.enter();
+        let (names, owner) = (Arc::clone(&self.names), owner.to_owned());
+        let me = Me { names, owner, at };
+        lab.inside(netns, || match protocol {
+            Protocol::Tcp => {
+                let listener = std::net::TcpListener::bind(at)?;
+                listener.set_nonblocking(true)?;
+                let task = self.runtime.spawn(accept(TcpListener::from_std(listener)?, Arc::new(me)));
+                Ok(Some(Server(task.abort_handle())))
+            }
+            Protocol::Udp => {
+                let socket = std::net::UdpSocket::bind(at)?;
+                socket.set_nonblocking(true)?;
+                Ok(Some(Server(self.runtime.spawn(answer(UdpSocket::from_std(socket)?, me)).abort_handle())))
+            }
+            // Real programs speak it seldom, and many kernels do not.
+            Protocol::Sctp => Ok(None),
+        })
+    }
+}
+
+/// Who serves a port.
+struct Me {
+    names: Arc<HashMap<IpAddr, String>>,
+    owner: String,
+    at: SocketAddr,
+}
+
+impl Me {
+    /// `pod/nginx (10.244.2.2:80) to 10.244.1.2:40112 (pod/client)`.
+    fn says(&self, client: SocketAddr) -> String {
+        let name = self.names.get(&client.ip().to_canonical()).map(|name| format!(" ({name})")).unwrap_or_default();
+        format!("{} at {}, client {client}{name}\n", self.owner, self.at)
+    }
+}
+
+async fn accept(listener: TcpListener, me: Arc<Me>) {
+    let mut connections = JoinSet::new();
+    loop {
+        let Ok((stream, client)) = listener.accept().await else {
+            // No descriptor is free, or the connection is gone already.
+            tokio::task::yield_now().await;
+            continue;
+        };
+        let me = Arc::clone(&me);
+        connections.spawn(async move {
+            let respond = service_fn(|request: Request<Incoming>| {
+                let text = me.says(client) + &head(&request);
+                async { Ok::<_, Infallible>(Response::new(text)) }
+            });
+            // A client that goes away is no error of the server.
+            _ = http1::Builder::new().serve_connection(TokioIo::new(stream), respond).await;
+        });
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+/// The request as it came, but for its body.
+fn head<B>(request: &Request<B>) -> String {
+    let mut text = format!("{} {} {:?}\n", request.method(), request.uri(), request.version());
+    for (name, value) in request.headers() {
+        let _ = writeln!(text, "{name}: {}", String::from_utf8_lossy(value.as_bytes()));
+    }
+    text
+}
+
+async fn answer(socket: UdpSocket, me: Me) {
+    let mut buffer = [0; 2048];
+    loop {
+        // An earlier answer that was refused is reported here.
+        let Ok((length, client)) = socket.recv_from(&mut buffer).await else { continue };
+        let answer = [me.says(client).as_bytes(), &buffer[..length]].concat();
+        let _ = socket.send_to(&answer, client).await;
+    }
+}
+
+/// The ports that pods serve, with their owners.
+fn wanted(topology: &Topology, cluster: &Cluster, which: Ports) -> Vec<(Port, String)> {
+    let mut wanted = Vec::new();
+    for pod in cluster.pods.iter().filter(|pod| !pod.host_network) {
+        let owner = pod_label(&pod.name);
+        let Some(netns) = topology.find(&owner) else { continue };
+        // Pods with rules of their own forward what comes.
+        if topology.namespaces[netns].forwards() {
+            continue;
+        }
+        let mut ports: BTreeSet<(Protocol, SocketAddr)> = BTreeSet::new();
+        for ip in &pod.ips {
+            ports.extend(pod.ports.iter().map(|port| (port.protocol, SocketAddr::new(*ip, port.port))));
+            let own = cluster
+                .slices
+                .iter()
+                .filter(|slice| slice.endpoints.iter().any(|endpoint| endpoint.addresses.contains(ip)));
+            let served = own.flat_map(|slice| &slice.ports).filter_map(|port| Some((port.protocol, port.port?)));
+            ports.extend(served.map(|(protocol, port)| (protocol, SocketAddr::new(*ip, port))));
+        }
+        wanted.extend(ports.into_iter().map(|(protocol, at)| ((netns, protocol, at), owner.clone())));
+    }
+    for node in cluster.nodes.iter().filter(|_| which == Ports::All) {
+        let Some(netns) = topology.find(&format!("node/{}", node.name)) else { continue };
+        let served = served_on(cluster, node).into_iter();
+        wanted.extend(served.map(|(protocol, at, owner)| ((netns, protocol, at), owner)));
+    }
+    wanted
+}
+
+/// The machines behind addresses.
+fn names(topology: &Topology, cluster: &Cluster) -> HashMap<IpAddr, String> {
+    let owned = topology.owners.iter().map(|(ip, owner)| (*ip, topology.namespaces[*owner].name.clone()));
+    let nodes = cluster.nodes.iter();
+    let of_nodes = nodes.flat_map(|node| node.addresses().map(move |ip| (ip, format!("node/{}", node.name))));
+    owned.chain(of_nodes).collect()
+}

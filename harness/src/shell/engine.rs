@@ -1,0 +1,132 @@
+//! The lab of a shell, and all that is known of it.
+
+use std::sync::Arc;
+
+use svclab_rules::cluster::Cluster;
+
+use super::echo::{Echo, Ports};
+use super::hosts;
+use super::places::Places;
+use super::reply::Printed;
+use super::subject::Subject;
+use crate::documents::Document;
+use crate::lab::{Lab, LabError};
+use crate::probe::{Used, interrupt};
+use crate::run::{RunError, Session, State};
+use crate::scenario::Scenario;
+use crate::stats::Goal;
+use crate::topology::pod_label;
+
+/// The lab of a shell, in the thread that it belongs to.
+pub(super) struct Engine<'lab> {
+    lab: &'lab mut Lab,
+    pub(super) subject: Subject,
+    places: Arc<Places>,
+    echo: Echo,
+    /// The rules that are installed.
+    documents: Vec<Document>,
+    used: Used,
+}
+
+impl<'lab> Engine<'lab> {
+    /// Lets pods of a lab serve, and names services.
+    ///
+    /// # Errors
+    ///
+    /// If a port cannot be listened on, or a file cannot be written.
+    pub(super) fn start(
+        lab: &'lab mut Lab,
+        subject: Subject,
+        documents: Vec<Document>,
+        places: Arc<Places>,
+    ) -> Result<Self, RunError> {
+        let echo = Echo::start(lab, &subject.cluster).map_err(|source| LabError::Thread { source })?;
+        let mut engine = Self { lab, subject, places, echo, documents, used: Used::default() };
+        engine.follow()?;
+        Ok(engine)
+    }
+
+    /// Lets names, places and servers follow the state of the cluster.
+    fn follow(&mut self) -> Result<(), RunError> {
+        let cluster = &self.subject.cluster;
+        let written = hosts::write(cluster, self.places.namespaces());
+        written.map_err(|source| LabError::Sandbox { what: "writing the names of services", source })?;
+        self.places.follow(&self.subject.scenario, cluster);
+        self.echo.serve(self.lab, cluster, Ports::All)?;
+        Ok(())
+    }
+
+    /// The scenario.
+    pub(super) fn scenario(&self) -> &Scenario {
+        &self.subject.scenario
+    }
+
+    /// The cluster as it is now.
+    pub(super) fn cluster(&self) -> &Cluster {
+        &self.subject.cluster
+    }
+
+    /// The names of all places that are there now.
+    pub(super) fn places(&self) -> Vec<String> {
+        self.places.names()
+    }
+
+    /// The lab.
+    pub(super) fn lab(&self) -> &Lab {
+        self.lab
+    }
+
+    /// The rules that are installed, as far as svclab has installed them.
+    pub(super) fn documents(&self) -> &[Document] {
+        &self.documents
+    }
+
+    /// Does something in a session of the lab, in which svclab alone sends and answers: kernels of pods and outside hosts are silent, and
+    /// ports on nodes are the prober's. What real programs send meanwhile is lost, and is sent again where it matters to them.
+    ///
+    /// # Errors
+    ///
+    /// If the lab fails, or the function does.
+    pub(super) fn in_session<T>(
+        &mut self,
+        function: impl FnOnce(&mut Session<'_, '_>) -> Result<T, RunError>,
+    ) -> Result<T, Printed> {
+        interrupt(false);
+        self.echo.serve(self.lab, &self.subject.cluster, Ports::OfPods).map_err(RunError::from)?;
+        self.lab.silence(true).map_err(RunError::from)?;
+        let result = self.session(function);
+        self.lab.silence(false).map_err(RunError::from)?;
+        self.follow()?;
+        Ok(result?)
+    }
+
+    /// Ends the programs in pods that a cluster had and this one has not; returns how many there were.
+    pub(super) fn end_programs_of_deleted(&self, before: &Cluster) -> usize {
+        let deleted = before.pods.iter().filter(|pod| !pod.host_network && self.cluster().pod(&pod.name).is_none());
+        let places = deleted.filter_map(|pod| self.lab.topology().find(&pod_label(&pod.name)));
+        places.map(|netns| self.lab.end_processes(netns)).sum()
+    }
+
+    fn session<T>(
+        &mut self,
+        function: impl FnOnce(&mut Session<'_, '_>) -> Result<T, RunError>,
+    ) -> Result<T, RunError> {
+        let state = State {
+            cluster: self.subject.cluster.clone(),
+            documents: std::mem::take(&mut self.documents),
+            applied: self.subject.step,
+            used: std::mem::take(&mut self.used),
+        };
+        let mut session = Session::resume(&self.subject.scenario, self.lab, state, Goal::default())?;
+        let result = function(&mut session);
+        let State { cluster, documents, used, .. } = session.close();
+        (self.subject.cluster, self.documents, self.used) = (cluster, documents, used);
+        result
+    }
+}
+
+impl From<LabError> for Printed {
+    fn from(error: LabError) -> Self {
+        RunError::from(error).into()
+    }
+}

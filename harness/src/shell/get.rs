@@ -1,0 +1,103 @@
+//! A page by HTTP, for hosts without curl.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use super::door::Door;
+use super::reply::Printed;
+use crate::text::reason;
+
+/// How long a connection, and then each part of the response, is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The most of a response that is shown.
+const MOST: u64 = 1 << 20;
+/// The exit code of curl where no connection can be made.
+const NOT_CONNECTED: u8 = 7;
+
+impl Door {
+    /// Gets a page inside.
+    pub fn get(&self, url: &str) -> Printed {
+        let Some(page) = Page::of(url) else {
+            let help = "Write it as `http://NAME:PORT/PATH`; only NAME must be there.";
+            return Printed::wrong(format_args!("`{url}` is no URL of HTTP"), help);
+        };
+        match self.inside(|| page.get()) {
+            Ok(text) => Printed::text(if text.ends_with('\n') { text } else { text + "\n" }),
+            Err(error) => {
+                let errors = format!("{} is not reached: {}\n", page.authority, reason(error));
+                Printed { errors, code: NOT_CONNECTED, ..Printed::default() }
+            }
+        }
+    }
+}
+
+/// A page of a server.
+#[derive(Debug, PartialEq, Eq)]
+struct Page<'u> {
+    /// As the header `Host` has it: the name or address, and the port if that is given.
+    authority: &'u str,
+    path: &'u str,
+}
+
+impl<'u> Page<'u> {
+    fn of(url: &'u str) -> Option<Self> {
+        let rest = url.strip_prefix("http://").unwrap_or(url);
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let is_plain = |text: &str| text.chars().all(|letter| letter.is_ascii_graphic());
+        let is_page = !authority.is_empty() && !authority.contains("://") && is_plain(rest);
+        is_page.then_some(Self { authority, path: if path.is_empty() { "/" } else { path } })
+    }
+
+    /// The addresses of the server.
+    fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
+        const HTTP: u16 = 80;
+        let is_name = |text: &str| !text.ends_with(']') && text.rsplit_once(':').is_some();
+        if is_name(self.authority) {
+            return Ok(self.authority.to_socket_addrs()?.collect());
+        }
+        let name = self.authority.trim_start_matches('[').trim_end_matches(']');
+        Ok((name, HTTP).to_socket_addrs()?.collect())
+    }
+
+    fn get(&self) -> io::Result<String> {
+        let mut failed = io::Error::from(io::ErrorKind::NotFound);
+        for address in self.addresses()? {
+            match TcpStream::connect_timeout(&address, PATIENCE) {
+                Ok(stream) => return self.read(stream),
+                Err(error) => failed = error,
+            }
+        }
+        Err(failed)
+    }
+
+    fn read(&self, mut stream: TcpStream) -> io::Result<String> {
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let Self { authority, path } = self;
+        let head =
+            format!("GET {path} HTTP/1.1\r\nhost: {authority}\r\nuser-agent: svclab\r\nconnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes())?;
+        let mut response = Vec::new();
+        stream.take(MOST).read_to_end(&mut response)?;
+        let response = String::from_utf8_lossy(&response).into_owned();
+        Ok(response.split_once("\r\n\r\n").map_or(response.clone(), |(_, body)| body.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::Page;
+
+    #[rstest]
+    #[case("http://nginx", Some(("nginx", "/")))]
+    #[case("nginx:8080/a?b", Some(("nginx:8080", "/a?b")))]
+    #[case("http://[fd00::1]:80/", Some(("[fd00::1]:80", "/")))]
+    #[case("https://nginx", None)]
+    #[case("http://", None)]
+    #[case("nginx\r\nhost: other", None)]
+    fn a_page_is_named_by_its_url(#[case] url: &str, #[case] expected: Option<(&str, &str)>) {
+        assert_eq!(Page::of(url), expected.map(|(authority, path)| Page { authority, path }));
+    }
+}

@@ -1,0 +1,131 @@
+//! What was typed → a command.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use super::commands::Command;
+use super::reply::{Errand, Printed};
+use crate::page::Settings;
+
+/// What places start with.
+pub(super) const PLACES: [&str; 3] = ["pod/", "node/", "host/"];
+
+const PROGRAMS: &str = "\
+A line that starts with a place runs a real program there:
+  pod/client curl http://nginx     with names of services, as DNS has them
+  pod/client get http://nginx      the same where there is no curl
+  node/worker iptables-save        on a node
+  host/outside sh                  a shell on a machine outside of the cluster
+
+`help COMMAND` explains a command. Words are quoted as in sh.";
+
+/// A command as typed.
+#[derive(Debug)]
+pub(super) enum Line {
+    /// Nothing, or a comment.
+    Empty,
+    /// Something to do in a place.
+    In(String, Errand),
+    /// A command about the lab as a whole.
+    Lab(Command),
+    /// The front end is to end.
+    Exit,
+}
+
+/// Commands of this shell.
+#[derive(Debug, Parser)]
+#[command(name = "", no_binary_name = true, help_template = "{subcommands}{after-help}", after_help = PROGRAMS)]
+pub(super) struct Typed {
+    #[command(subcommand)]
+    command: Word,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Word {
+    #[command(flatten)]
+    Lab(Command),
+    Capture(Capture),
+    /// Leave the shell, as Ctrl-D does.
+    #[command(alias = "quit")]
+    Exit,
+}
+
+/// Print the packets at the interfaces of a place, until Ctrl-C.
+#[derive(Debug, clap::Args)]
+struct Capture {
+    /// The place: `pod/NAME`, `node/NAME` or `host/NAME`.
+    #[arg(value_name = "PLACE")]
+    place: String,
+    /// Also write them to a file, as pcapng.
+    #[arg(short, long, value_name = "FILE")]
+    write: Option<PathBuf>,
+    /// End after N packets.
+    #[arg(short, long, value_name = "N")]
+    count: Option<u64>,
+}
+
+/// Reads the words of a line.
+///
+/// # Errors
+///
+/// What is wrong with them; help, too, is no command.
+pub(super) fn line(words: &[String], settings: &Settings) -> Result<Line, Printed> {
+    let Some(first) = words.first().filter(|first| !first.starts_with('#')) else { return Ok(Line::Empty) };
+    if PLACES.iter().any(|start| first.starts_with(start)) {
+        let program = words[1..].to_vec();
+        if program.is_empty() {
+            let help = format!("Add its command: `{first} ip address`, or `{first} sh` for a shell there.");
+            return Err(Printed::wrong(format_args!("no program to run in {first}"), &help));
+        }
+        let errand = match program.as_slice() {
+            [get, url] if get == "get" => Errand::Get(url.clone()),
+            _ => Errand::Run(program),
+        };
+        return Ok(Line::In(first.clone(), errand));
+    }
+    match Typed::try_parse_from(words) {
+        Ok(Typed { command: Word::Lab(command) }) => Ok(Line::Lab(command)),
+        Ok(Typed { command: Word::Capture(Capture { place, write, count }) }) => {
+            Ok(Line::In(place, Errand::Capture { file: write, count }))
+        }
+        Ok(Typed { command: Word::Exit }) => Ok(Line::Exit),
+        Err(error) => {
+            let rendered = error.render();
+            let text = if settings.colours { rendered.ansi().to_string() } else { rendered.to_string() };
+            let is_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            Err(if is_help { Printed::text(text) } else { Printed { errors: text, code: 2, ..Printed::default() } })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        shlex::split(line).expect("quotes match")
+    }
+
+    #[rstest]
+    #[case("", "Empty")]
+    #[case("# a comment", "Empty")]
+    #[case("exit", "Exit")]
+    #[case("pod/client curl -s 'http://nginx/a b'", r#"In("pod/client", Run(["curl", "-s", "http://nginx/a b"]))"#)]
+    #[case("show", "Lab(Show(Show))")]
+    fn a_line_is_read(#[case] typed: &str, #[case] expected: &str) {
+        let line = line(&words(typed), &Settings::default()).expect("it is a command");
+        assert_eq!(format!("{line:?}"), expected);
+    }
+
+    #[rstest]
+    #[case("pod/client", "no program to run in pod/client")]
+    #[case("shwo", "a similar subcommand exists: 'show'")]
+    fn what_is_wrong_is_said(#[case] typed: &str, #[case] expected: &str) {
+        let printed = line(&words(typed), &Settings::default()).expect_err("it is no command");
+        assert!(printed.errors.contains(expected) && printed.code == 2, "{printed:?}");
+    }
+}

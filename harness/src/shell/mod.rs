@@ -1,0 +1,36 @@
+//! A lab that stays up, with commands that a person types.
+//!
+//! 1. [`read`]: an input → a [`Subject`], the scenario in the state that the shell starts with;
+//! 2. [`open`] builds its lab and hands a [`Shell`] to a front end: a prompt, standard input, or a socket for other terminals;
+//! 3. `line`: what was typed → a command. One that is about the lab as a whole (`commands`, one a file) is carried out by the `engine` in the lab's
+//!    thread, one after the other. What runs in a single place, real programs above all, is an [`Errand`]: the front end carries it out
+//!    through a [`Door`], in a process of its own, on its own terminal.
+//!
+//! Pods have a stack of their own (`topology::with_stacks`), `echo` serves their ports, and `hosts` names services. `init` is the first process of the
+//! lab's PID namespace, with which every program ends.
+
+mod capture;
+mod commands;
+mod completion;
+mod door;
+mod echo;
+mod engine;
+mod get;
+mod hosts;
+mod init;
+mod line;
+mod names;
+mod open;
+mod places;
+mod program;
+mod reply;
+mod socket;
+mod subject;
+
+pub use door::Door;
+pub use init::serve as serve_init;
+pub use open::{Shell, interrupt_here, open};
+pub use program::Input;
+pub use reply::{Access, Completion, Errand, Printed, Reply, View};
+pub use socket::{Remote, Running, Socket, running};
+pub use subject::{Subject, read};

@@ -1,0 +1,142 @@
+//! From a subject to a lab that stays up.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+
+use super::commands::Command;
+use super::completion::complete;
+use super::engine::Engine;
+use super::init::Init;
+use super::line::{Line, line};
+use super::places::Places;
+use super::reply::{Access, Completion, Printed, Reply, View};
+use super::subject::Subject;
+use crate::documents::Document;
+use crate::lab::{Backend, Lab, LabError, generate_for_lab, with_lab};
+use crate::probe::interrupt;
+use crate::report::Trouble;
+use crate::run::{RunError, guarded};
+use crate::scenario::Scenario;
+use crate::topology;
+
+/// A lab that is up, for front ends.
+#[derive(Clone)]
+pub struct Shell {
+    scenario: Arc<Scenario>,
+    places: Arc<Places>,
+    orders: Sender<Order>,
+}
+
+/// Something for the lab's thread.
+enum Order {
+    CarryOut(Box<Command>, View, Sender<Printed>),
+    End,
+}
+
+impl Access for Shell {
+    fn carry_out(&self, words: &[String], view: &View) -> Reply {
+        match line(words, &view.settings) {
+            Ok(Line::Empty) => Reply::Printed(Printed::default()),
+            Ok(Line::Exit) => Reply::Exit,
+            Ok(Line::In(place, errand)) => match self.places.door(&place) {
+                Ok(door) => Reply::Errand(Box::new(door), errand),
+                Err(printed) => Reply::Printed(printed),
+            },
+            Ok(Line::Lab(command)) => Reply::Printed(self.order(command, view)),
+            Err(printed) => Reply::Printed(printed),
+        }
+    }
+
+    fn complete(&self, line: &str) -> Completion {
+        self.places.with_names(|names| complete(line, names))
+    }
+
+    fn interrupt(&self) {
+        interrupt(true);
+    }
+}
+
+impl Shell {
+    /// The scenario of the lab.
+    pub fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    fn order(&self, command: Command, view: &View) -> Printed {
+        let (reply, replied) = mpsc::channel();
+        let sent = self.orders.send(Order::CarryOut(Box::new(command), view.clone(), reply));
+        let gone = || Printed { errors: "the lab is gone\n".to_owned(), code: 4, ..Printed::default() };
+        sent.ok().and_then(|()| replied.recv().ok()).unwrap_or_else(gone)
+    }
+}
+
+/// Lets what this process does in a place end early, as a capture; or ends that.
+pub fn interrupt_here(on: bool) {
+    interrupt(on);
+}
+
+/// Builds the lab of a subject, and hands it to a front end; the lab ends when that returns, and what it returned is returned. The calling
+/// process must be privileged: see [`become_privileged`](crate::testing::become_privileged).
+///
+/// # Errors
+///
+/// What keeps the lab from being built.
+pub fn open<T>(subject: Subject, backend: Backend, front: impl FnOnce(&Shell) -> T) -> Result<T, Trouble> {
+    let (orders, ordered) = mpsc::channel();
+    let (ready, opened) = mpsc::channel();
+    let scenario = Arc::new(subject.scenario.clone());
+    let lab = move || guarded(|| built(subject, backend, &ready, ordered));
+    thread::scope(|scope| {
+        let started = thread::Builder::new().spawn_scoped(scope, lab);
+        let lab = started.map_err(|source| RunError::from(LabError::Thread { source }).into_trouble())?;
+        let opened = opened.recv();
+        let result = opened.ok().map(|places| front(&Shell { scenario, places, orders: orders.clone() }));
+        let _ = orders.send(Order::End);
+        let ended = lab.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        ended.map_err(RunError::into_trouble)?;
+        result.ok_or_else(|| RunError::Panic("the lab ended before it was ready".to_owned()).into_trouble())
+    })
+}
+
+/// Builds a lab, and carries out orders in it.
+fn built(
+    subject: Subject,
+    backend: Backend,
+    ready: &Sender<Arc<Places>>,
+    ordered: Receiver<Order>,
+) -> Result<(), RunError> {
+    let init = Init::start().map_err(no_init)?;
+    let documents = generate_for_lab(&subject.scenario, &subject.cluster, backend)?;
+    let installed = documents.clone();
+    let plan = topology::with_stacks(topology::plan_at(&subject.scenario, &subject.cluster));
+    let served = move |lab: &mut Lab| serve(lab, subject, installed, &init, ready, ordered);
+    with_lab(&plan, &documents, backend, served)?
+}
+
+fn no_init(source: io::Error) -> LabError {
+    LabError::Sandbox { what: "making a PID namespace", source }
+}
+
+fn serve(
+    lab: &mut Lab,
+    subject: Subject,
+    documents: Vec<Document>,
+    init: &Init,
+    ready: &Sender<Arc<Places>>,
+    ordered: Receiver<Order>,
+) -> Result<(), RunError> {
+    let pids = init.pids().map_err(no_init)?;
+    let places = Arc::new(Places::of(lab, &subject.cluster, pids)?);
+    let mut engine = Engine::start(lab, subject, documents, Arc::clone(&places))?;
+    // Without a front end there is nothing to do.
+    if ready.send(places).is_err() {
+        return Ok(());
+    }
+    while let Ok(Order::CarryOut(command, view, reply)) = ordered.recv() {
+        // One that has stopped waiting does not need it.
+        let _ = reply.send(command.carry_out(&mut engine, &view));
+    }
+    Ok(())
+}

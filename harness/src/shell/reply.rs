@@ -1,0 +1,124 @@
+//! What a front end asks, and what it gets.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::door::Door;
+use crate::input::Diagnostics;
+use crate::page::Settings;
+use crate::report::{Cause, Trouble};
+use crate::run::RunError;
+
+/// What a front end has a lab do.
+pub trait Access: Send + Sync {
+    /// Carries out a line's words, and waits for the result.
+    fn carry_out(&self, words: &[String], view: &View) -> Reply;
+
+    /// What the word at the end of a line may become.
+    fn complete(&self, line: &str) -> Completion;
+
+    /// Lets the command that is under way in the lab end early.
+    fn interrupt(&self);
+}
+
+/// What the word under the cursor may become.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Completion {
+    /// Where the word starts, in bytes.
+    pub start: usize,
+    /// The words that it may become.
+    pub words: Vec<String>,
+    /// Whether it may become the name of a file.
+    pub is_file: bool,
+    /// Whether it may become the name of a program.
+    pub is_program: bool,
+}
+
+/// How a front end shows results, and where it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct View {
+    /// How pages are written.
+    pub settings: Settings,
+    /// The folder that names of files are relative to.
+    pub folder: PathBuf,
+}
+
+/// What a command has led to.
+#[derive(Debug)]
+pub enum Reply {
+    /// It was carried out.
+    Printed(Printed),
+    /// The front end is to do something in a place of the lab.
+    Errand(Box<Door>, Errand),
+    /// The front end is to end.
+    Exit,
+    /// The lab has ended, and with it the front end.
+    Gone(Printed),
+}
+
+/// What a command prints.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Printed {
+    /// For standard output.
+    pub text: String,
+    /// For standard error.
+    pub errors: String,
+    /// The exit code, as that of svclab's commands.
+    pub code: u8,
+}
+
+/// Something to do in a place of the lab.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Errand {
+    /// Run a program with its arguments.
+    Run(Vec<String>),
+    /// Get a page by HTTP, as curl does.
+    Get(String),
+    /// Print packets, and write them to a file.
+    Capture {
+        /// The file, as pcapng.
+        file: Option<PathBuf>,
+        /// How many packets at most.
+        count: Option<u64>,
+    },
+}
+
+impl Printed {
+    /// The result of a command that has succeeded.
+    pub(super) fn text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// An error in what was typed.
+    pub(super) fn wrong(message: impl std::fmt::Display, help: &str) -> Self {
+        Self { errors: format!("{message}\nhelp: {help}\n"), code: code(Cause::Input), ..Self::default() }
+    }
+}
+
+/// The exit code of a cause: see the list in `svclab --help`.
+fn code(cause: Cause) -> u8 {
+    match cause {
+        Cause::Input => 2,
+        Cause::Environment => 3,
+        Cause::Internal => 4,
+    }
+}
+
+impl From<Trouble> for Printed {
+    fn from(trouble: Trouble) -> Self {
+        Self { errors: format!("{trouble}\n"), code: code(trouble.cause), ..Self::default() }
+    }
+}
+
+impl From<RunError> for Printed {
+    fn from(error: RunError) -> Self {
+        error.into_trouble().into()
+    }
+}
+
+impl From<Diagnostics> for Printed {
+    fn from(errors: Diagnostics) -> Self {
+        Self { errors: format!("{errors}\n"), code: code(Cause::Input), ..Self::default() }
+    }
+}

@@ -1,0 +1,73 @@
+//! What a shell is about, and what is asked of it in a scenario's words.
+
+use std::path::{Path, PathBuf};
+
+use svclab_rules::cluster::Cluster;
+
+use crate::infer::{AdHocProbe, AdHocScenario, Applied, with_changes};
+use crate::input::{Diagnostics, Reach};
+use crate::scenario::Scenario;
+
+/// What a shell is about: a scenario, in a state of its cluster.
+#[derive(Debug, Clone)]
+pub struct Subject {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// What was assumed for plain objects.
+    pub assumptions: Vec<String>,
+    /// The cluster as it is now.
+    pub(super) cluster: Cluster,
+    /// After how many changes by the scenario's steps.
+    pub(super) step: usize,
+    /// What was applied since.
+    pub(super) applied: Vec<Applied>,
+    text: String,
+    path: PathBuf,
+    reach: Reach,
+}
+
+/// Reads the text of a scenario or of Kubernetes objects, in the state after so many changes by the scenario's steps.
+///
+/// # Errors
+///
+/// All errors of the text, and of the files that it names.
+pub fn read(text: String, path: PathBuf, reach: Reach, step: usize) -> Result<Subject, Diagnostics> {
+    let at = AdHocProbe { step, ..AdHocProbe::default() };
+    let read = changed(&text, (&path, reach), at, false, &[])?;
+    let AdHocScenario { scenario, cluster, assumptions, .. } = read;
+    Ok(Subject { scenario, assumptions, cluster, step, applied: Vec::new(), text, path, reach })
+}
+
+fn changed(
+    text: &str,
+    (path, reach): (&Path, Reach),
+    probe: AdHocProbe,
+    is_sent: bool,
+    applied: &[Applied],
+) -> Result<AdHocScenario, Diagnostics> {
+    with_changes(text, path, &probe, is_sent, applied, &reach.reader(path))
+}
+
+impl Subject {
+    /// What a probe in a scenario's words means now.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub(super) fn with_probe(&self, probe: AdHocProbe) -> Result<AdHocScenario, Diagnostics> {
+        let probe = AdHocProbe { step: self.step, ..probe };
+        let resolved = changed(&self.text, (&self.path, self.reach), probe, true, &self.applied)?;
+        Ok(AdHocScenario { cluster: self.cluster.clone(), scenario: self.scenario.clone(), ..resolved })
+    }
+
+    /// The cluster after one more change.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub(super) fn with_change(&self, change: &Applied) -> Result<Cluster, Diagnostics> {
+        let applied: Vec<Applied> = self.applied.iter().chain([change]).cloned().collect();
+        let at = AdHocProbe { step: self.step, ..AdHocProbe::default() };
+        Ok(changed(&self.text, (&self.path, self.reach), at, false, &applied)?.cluster)
+    }
+}

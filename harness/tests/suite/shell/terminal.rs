@@ -1,0 +1,176 @@
+//! A shell on a terminal: a person's keys, and what is on the screen.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::fcntl::OFlag;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
+
+use super::{SCENARIO, history};
+
+const PROMPT: &str = "svclab> ";
+const CTRL_C: &str = "\x03";
+const CTRL_D: &str = "\x04";
+/// How long something is waited for before the test fails.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A shell on a terminal of its own.
+struct Terminal {
+    shell: Child,
+    keys: File,
+    screen: File,
+    slave: OwnedFd,
+    /// What is on the screen and was not waited for yet.
+    seen: String,
+}
+
+/// Both sides of a new terminal, which no child process inherits.
+fn pair() -> (OwnedFd, OwnedFd) {
+    let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+    let master = posix_openpt(flags).expect("a terminal");
+    grantpt(&master).expect("its own");
+    unlockpt(&master).expect("its own");
+    let name = ptsname_r(&master).expect("it has a name");
+    let slave = File::options().read(true).write(true).custom_flags(OFlag::O_NOCTTY.bits()).open(name);
+    (OwnedFd::from(master), slave.expect("a terminal").into())
+}
+
+impl Terminal {
+    fn open(state: &Path) -> Self {
+        let (master, slave) = pair();
+        let own = || Stdio::from(slave.try_clone().expect("a descriptor"));
+        // Makes it the terminal of a session of its own, as a terminal emulator does.
+        let mut command = Command::new("setsid");
+        command.args(["--ctty", env!("CARGO_BIN_EXE_svclab"), "shell", SCENARIO, "--color", "never"]);
+        command.env("XDG_STATE_HOME", state).env("TERM", "xterm").stdin(own()).stdout(own()).stderr(own());
+        let shell = command.spawn().expect("setsid of util-linux starts");
+        let keys = File::from(master.try_clone().expect("a descriptor"));
+        let mut terminal = Self { shell, keys, screen: File::from(master), slave, seen: String::new() };
+        terminal.wait_for(PROMPT);
+        terminal
+    }
+
+    fn keys(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).expect("a terminal");
+    }
+
+    /// Waits until a text is on the screen; returns what came before.
+    fn wait_for(&mut self, text: &str) -> String {
+        let begin = Instant::now();
+        loop {
+            if let Some(at) = self.seen.find(text) {
+                let before = self.seen[..at].to_owned();
+                self.seen.drain(..at + text.len());
+                return before;
+            }
+            assert!(begin.elapsed() < PATIENCE, "no `{text}` in {}", self.seen);
+            let mut polled = [PollFd::new(self.screen.as_fd(), PollFlags::POLLIN)];
+            if poll(&mut polled, PollTimeout::from(100_u8)).expect("a terminal") > 0 {
+                let mut buffer = [0; 4096];
+                let count = self.screen.read(&mut buffer).expect("a terminal");
+                self.seen += &String::from_utf8_lossy(&buffer[..count]);
+            }
+        }
+    }
+
+    /// Waits until the shell has ended; returns its code.
+    fn ended(&mut self) -> Option<i32> {
+        let begin = Instant::now();
+        loop {
+            if let Some(status) = self.shell.try_wait().expect("a child") {
+                return status.code();
+            }
+            assert!(begin.elapsed() < PATIENCE, "it does not end");
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.shell.kill();
+        let _ = self.shell.wait();
+    }
+}
+
+#[test]
+fn ctrl_c_interrupts_what_is_under_way_and_ctrl_d_leaves() {
+    let state = tempfile::tempdir().expect("a folder");
+    let mut terminal = Terminal::open(state.path());
+    terminal.keys("not finished");
+    terminal.wait_for("not finished");
+    terminal.keys(CTRL_C);
+    terminal.wait_for(PROMPT);
+    for endless in ["pod/client sh -c 'echo begun; exec sleep 1000'", "pod/client sh -c 'echo begun; cat'"] {
+        terminal.keys(&format!("{endless}\r"));
+        terminal.wait_for("begun\r\n");
+        terminal.keys(CTRL_C);
+        terminal.wait_for(PROMPT);
+    }
+    terminal.keys("capture pod/client\r");
+    terminal.wait_for("capturing in pod/client");
+    terminal.keys(CTRL_C);
+    terminal.wait_for("captured in pod/client");
+    terminal.wait_for(PROMPT);
+    terminal.keys("pod/client sh -c 'echo code$((2 + 2)); exit 4'\r");
+    terminal.wait_for("code4");
+    terminal.wait_for(PROMPT);
+    terminal.keys(CTRL_D);
+    assert_eq!(terminal.ended(), Some(4));
+    let kept = fs::read_to_string(history(state.path())).expect("a history");
+    assert!(kept.contains("capture pod/client\n") && !kept.contains("not finished"), "{kept}");
+}
+
+#[test]
+fn words_are_completed_by_tab() {
+    let state = tempfile::tempdir().expect("a folder");
+    let mut terminal = Terminal::open(state.path());
+    terminal.keys("pro\tpod/cl\tserv\t\r");
+    terminal.wait_for("delivered to pod/nginx");
+    terminal.wait_for(PROMPT);
+}
+
+/// A program has svclab's own terminal: it sees its size, and that it changes; and svclab has it back afterwards.
+#[test]
+fn a_program_has_the_terminal() {
+    let state = tempfile::tempdir().expect("a folder");
+    let mut terminal = Terminal::open(state.path());
+    let resized = |terminal: &Terminal, columns: &str| {
+        let own = terminal.slave.try_clone().expect("a descriptor");
+        let status = Command::new("stty").args(["rows", "30", "columns", columns]).stdin(own).status();
+        assert!(status.expect("stty of coreutils starts").success());
+    };
+    for columns in ["90", "132"] {
+        resized(&terminal, columns);
+        terminal.keys("pod/client stty size\r");
+        terminal.wait_for(&format!("30 {columns}"));
+        terminal.wait_for(PROMPT);
+    }
+    terminal.keys("pod/client sh\r");
+    terminal.wait_for("# ");
+    terminal.keys("echo in$((1 + 1))side\r");
+    terminal.wait_for("in2side");
+    terminal.keys("kill -KILL $$\r");
+    terminal.wait_for(PROMPT);
+    terminal.keys("exit\r");
+    assert_eq!(terminal.ended(), Some(137));
+}
+
+#[test]
+fn a_shell_ends_with_its_terminal() {
+    let state = tempfile::tempdir().expect("a folder");
+    let mut terminal = Terminal::open(state.path());
+    terminal.keys("pod/client sh -c 'echo begun; exec sleep 1000'\r");
+    terminal.wait_for("begun\r\n");
+    // The last descriptors of the terminal's other side are closed.
+    let (master, _) = pair();
+    terminal.keys = File::from(master.try_clone().expect("a descriptor"));
+    terminal.screen = File::from(master);
+    assert_eq!(terminal.ended(), None, "SIGHUP ends it");
+}

@@ -125,6 +125,8 @@ struct Terminal<'t> {
 
 impl<'t> Terminal<'t> {
     fn of(stdin: BorrowedFd<'t>) -> Option<Self> {
+        // The calling thread gives the terminal away and takes it back: in the background it would be stopped for that.
+        let _ = SigSet::from(Signal::SIGTTOU).thread_block();
         let is_in_foreground = stdin.is_terminal() && tcgetpgrp(stdin) == Ok(getpgrp());
         is_in_foreground.then(|| Self { stdin, settings: tcgetattr(stdin).ok() })
     }
@@ -149,8 +151,6 @@ impl<'t> Terminal<'t> {
 
     /// Takes the terminal back, with the settings that it had.
     fn take(&self) {
-        // A process in the background that changes the terminal is stopped otherwise.
-        let _ = SigSet::from(Signal::SIGTTOU).thread_block();
         // A terminal that is gone cannot be taken, and the next read says so.
         let _ = tcsetpgrp(self.stdin, getpgrp());
         if let Some(settings) = &self.settings {

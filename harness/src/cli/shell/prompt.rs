@@ -100,7 +100,7 @@ impl Completer for Line<'_> {
         if completion.is_file || completion.is_program && typed[completion.start..].contains('/') {
             return self.files.complete(line, at, context);
         }
-        let programs = completion.is_program.then(|| programs(&typed[completion.start..])).unwrap_or_default();
+        let programs = if completion.is_program { programs(&typed[completion.start..]) } else { Vec::new() };
         let pair = |word: String| Pair { display: harmless(&word, false), replacement: word + " " };
         Ok((completion.start, completion.words.into_iter().chain(programs).map(pair).collect()))
     }

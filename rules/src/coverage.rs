@@ -129,14 +129,6 @@ impl Coverage {
         self.picked.iter().any(|one| one.is_of(table) && one.lines.shows(line))
     }
 
-    /// Whether all lines of saved rules that start like this would be shown, whatever follows.
-    pub fn shows_all(&self, table: &str, start: &str) -> bool {
-        if self.is_picked(table) {
-            return self.picked.iter().any(|one| one.is_of(table) && one.lines.shows_all(start));
-        }
-        !self.guessed.is_empty() && self.guessed.iter().all(|one| one.lines.shows_all(start))
-    }
-
     /// Whether some rules of a chain are known to be left out.
     pub fn is_cut(&self, table: &str, chain: &str) -> bool {
         !self.has_chain(table, chain) && self.cut.contains(&(table.to_owned(), chain.to_owned()))

@@ -56,12 +56,6 @@ impl Patterns {
         texts.iter().map(of).collect::<Result<Vec<_>, _>>().ok().map(Self)
     }
 
-    /// Lines that do not have a text.
-    pub(super) fn without(text: &str) -> Option<Self> {
-        let options = Options { is_inverted: true, ..Options::default() };
-        Some(Self(vec![Pattern::of(&[text.to_owned()], Syntax::Fixed, options).ok()?]))
-    }
-
     /// What `grep` shows when it is called with these arguments, or why that is not known by its lines alone.
     pub(super) fn of_grep(program: &str, arguments: &[String]) -> Result<Self, Unknown> {
         let mut call = Call::of(program);

@@ -13,7 +13,6 @@ mod dictionary;
 mod filter;
 mod format;
 mod grep;
-mod hidden;
 pub mod json;
 mod line;
 mod mending;

@@ -7,7 +7,6 @@ use svclab_rules::iptables::{self, Joiner, TableName};
 use svclab_rules::nftables;
 use svclab_rules::ruleset::Rules;
 
-use super::hidden;
 use super::model::{Contents, Evidence, Format, Piece};
 use crate::text::one_line;
 
@@ -28,8 +27,6 @@ pub struct NodeRules {
     pub(crate) short_digits: Option<usize>,
     /// The first line that is cut off.
     pub(crate) cut: Option<usize>,
-    /// The word without which all lines are, although kube-proxy writes lines that have it.
-    pub(crate) hidden: Option<&'static str>,
     /// The machine that the prompt before the command names.
     pub(crate) host: Option<String>,
     /// Which implementation of iptables has them, by the command or file that they come from.
@@ -110,7 +107,6 @@ pub fn node_rules(evidence: &Evidence) -> Vec<NodeRules> {
                     first: piece.first,
                     short_digits: *short_digits,
                     cut: *cut,
-                    hidden: None,
                     host: piece.host.clone(),
                     backend: backend(piece),
                 };
@@ -123,7 +119,6 @@ pub fn node_rules(evidence: &Evidence) -> Vec<NodeRules> {
             _ => {}
         }
     }
-    all.iter_mut().for_each(hidden::note);
     all
 }
 
@@ -215,7 +210,6 @@ fn add_tables(all: &mut Vec<NodeRules>, rules: &nftables::Parsed, coverage: &Cov
         first: piece.first,
         short_digits: None,
         cut: None,
-        hidden: None,
         host: piece.host.clone(),
         backend: None,
     };

@@ -15,8 +15,7 @@ use crate::evidence::{Format, NodeRules};
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let of_iptables = view.tables().flat_map(of_tables);
     let of_nftables = view.nodes.iter().flat_map(of_nftables);
-    let of_parts = view.nodes.iter().flat_map(|node| cut(node).into_iter().chain(hidden(node)));
-    of_iptables.chain(of_nftables).chain(of_parts).collect()
+    of_iptables.chain(of_nftables).chain(view.nodes.iter().filter_map(cut)).collect()
 }
 
 /// What the kernel rejects in kube-proxy's tables of nftables: jumps to chains that are not there, first of all.
@@ -56,15 +55,6 @@ fn cut(node: &NodeRules) -> Option<Finding> {
         _ => ("the text is cut off here", "unknown: what the rest shows is not judged"),
     };
     Some(Finding::new("cut-off", place, message, effect))
-}
-
-/// Rules without all lines that have a word.
-fn hidden(node: &NodeRules) -> Option<Finding> {
-    let word = node.hidden?;
-    let place = Place { file: node.file.clone(), line: node.first };
-    let message =
-        format!("no line has `{word}`, which kube-proxy writes for every Service: as `grep -v {word}` leaves it");
-    Some(Finding::new("cut-off", place, message, "unknown: what such lines would show is not judged"))
 }
 
 fn of_tables(tables: Tables<'_>) -> Vec<Finding> {

@@ -121,14 +121,23 @@ impl<'c> LeftOut<'c> {
     /// endpoints than are known, and a rule of one of these would not be shown.
     ///
     /// `grep 10.244.0` shows `--comment "shop/web -> 10.244.0.5:80" --probability 0.5 -j KUBE-SEP-Y`, and no endpoint in 10.244.1.0/24.
-    /// Of a chain that is known to be cut, any may be hidden.
-    pub(super) fn hides_shares(&self, written: &Chain, shown: &[Rule], is_cut: bool) -> bool {
+    pub(super) fn hides_shares(&self, written: &Chain, shown: &[Rule]) -> bool {
         let shares: Vec<&Rule> = shown.iter().filter(|rule| is_share(rule)).collect();
         let known = written.rules.iter().filter(|rule| is_share(rule)).count();
         let Some(last) = shares.last().filter(|_| shared_by(&shares).is_some_and(|count| count > known)) else {
             return false;
         };
-        is_cut || !self.coverage.shows_all(self.table.as_str(), &start(&self.line(&written.name, last)))
+        let line = self.line(&written.name, last);
+        let line = line.rsplit_once(" -j ").map_or(&*line, |(start, _)| start);
+        let other = match line.split_once(" -> ").and_then(|(start, rest)| Some((start, rest.split_once('"')?.1))) {
+            Some((start, rest)) => format!("{start}\"{rest} -j KUBE-SEP-"),
+            None => format!("{line} -j KUBE-SEP-"),
+        };
+        if self.coverage.is_picked(self.table.as_str()) {
+            !self.coverage.shows(self.table.as_str(), &other)
+        } else {
+            !self.coverage.may_show(&other)
+        }
     }
 
     /// A chain of which the text shows no rule, without the rules that are missing; `None` where nothing is left of it.
@@ -183,14 +192,6 @@ fn marks(rule: &Rule) -> bool {
 pub(super) fn is_share(rule: &Rule) -> bool {
     let recalls = rule.matches.iter().any(|one| matches!(one, Match::Recent(_)));
     !recalls && rule.next_chain().is_some_and(|next| NAMING.is_endpoint(next))
-}
-
-/// The start of the line of a rule that leads to an endpoint, up to what names this one.
-fn start(line: &str) -> String {
-    let rest = line.split_once(" --comment \"").map_or("", |(_, rest)| rest);
-    let name = rest.split(['"', ' ']).next().unwrap_or_default();
-    let end = if name.is_empty() { line.find(" -m ") } else { line.find(name).map(|at| at + name.len()) };
-    line[..end.or(line.find(" -j ")).unwrap_or(line.len())].to_owned()
 }
 
 /// Among how many endpoints connections are shared out, by rules of which some may be hidden; `None` where these are no shares that kube-proxy

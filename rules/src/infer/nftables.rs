@@ -11,7 +11,7 @@ use crate::chains::nftables::{
     Known, Names, address, frontend_of_key, is_base, kind_of, marks, name_of, protocol_of, source_ranges,
 };
 use crate::chains::{self, Kind, Policy};
-use crate::cluster::{Family, Protocol};
+use crate::cluster::Protocol;
 use crate::nftables::{
     Addresses, Chain, Condition, Element, Interfaces, Key, MarkChange, Rule, Set, Side, Statement, Table, Verdict,
 };
@@ -29,7 +29,6 @@ pub(super) fn read(table: &Table) -> Inferred {
         known,
         cluster_ips,
         checked,
-        family: table.family,
         ports: BTreeMap::new(),
         marked: Vec::new(),
         proxy: InferredProxy::default(),
@@ -69,7 +68,6 @@ struct Reader<'a> {
     cluster_ips: BTreeSet<Vec<Key>>,
     /// The keys of addresses before which sources are checked.
     checked: BTreeSet<Vec<Key>>,
-    family: Family,
     /// By the part behind the prefix in the names of their chains.
     ports: BTreeMap<String, InferredPort>,
     /// Which packets to an address are marked.
@@ -81,12 +79,10 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn port(&mut self, service: &str) -> &mut InferredPort {
-        let port = self.ports.entry(service.to_owned()).or_insert_with(|| {
+        self.ports.entry(service.to_owned()).or_insert_with(|| {
             let protocol = protocol_of(service).parse().unwrap_or(Protocol::Tcp);
             InferredPort::named(&name_of(service), protocol)
-        });
-        port.families.insert(self.family);
-        port
+        })
     }
 
     fn set(&mut self, set: &Set) {

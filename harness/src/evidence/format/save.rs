@@ -222,10 +222,7 @@ fn common(lines: &[(usize, Cow<'_, str>)]) -> Option<Patterns> {
     let words = all().next()?.split([' ', '"', '/', ':', '[', ']', '\t']).flat_map(|word| {
         // Of a chain's name also its kind.
         let kind = ChainKind::of(word).map(|(kind, _)| kind.prefix());
-        // Of an address also its network.
-        let is_address = word.parse::<std::net::Ipv4Addr>().is_ok();
-        let networks = word.match_indices('.').filter(move |_| is_address).map(|(at, _)| &word[..=at]);
-        kind.into_iter().chain(networks).chain([word])
+        kind.into_iter().chain([word])
     });
     let names = |word: &&str| {
         word.len() >= FEWEST_COMMON_LETTERS && !is_usual(word) && word.bytes().any(|byte| byte.is_ascii_alphanumeric())
@@ -309,11 +306,7 @@ fn of_family(lines: &[(usize, Cow<'_, str>)], table: Option<TableName>) -> Excer
 /// A whole file of `iptables-save`, which is read at once.
 pub(in super::super) fn whole(text: &str) -> Option<Contents> {
     let rest = text.trim_start();
-    if !rest.starts_with(['#', '*'])
-        || !text.contains("COMMIT")
-        || !text.contains("\n:")
-        || hides_endpoints(|name| text.contains(name))
-    {
+    if !rest.starts_with(['#', '*']) || !text.contains("COMMIT") || hides_endpoints(|name| text.contains(name)) {
         return None;
     }
     // A prompt of root looks like a comment; a filter behind its command may have left rules out.

@@ -121,9 +121,7 @@ fn added(completed: &Completed, dump: &Dump, part: &NodeRules, family: Family, r
     if let Some(line) = part.cut.filter(|_| what.is_empty()) {
         return Some(format!("the text is cut off at line {line}, where no rule of kube-proxy is missing"));
     }
-    let cut = part.cut.map(|line| format!(" (the text is cut off at line {line})"));
-    let hidden = || part.hidden.map(|word| format!(" (no line has `{word}`, as `grep -v {word}` leaves it)"));
-    let cut = cut.or_else(hidden).unwrap_or_default();
+    let cut = part.cut.map(|line| format!(" (the text is cut off at line {line})")).unwrap_or_default();
     (!what.is_empty()).then(|| {
         format!(
             "the {family} rules of node {} from line {} on are an excerpt{cut}: what it does not show is as kube-proxy {release} \

@@ -5,7 +5,6 @@
 //! modelled. Probabilities have eleven digits, as in `iptables-save`, from which the 31 bits follow exactly. (iptables
 //! before 1.4.20 showed six, which leave thousands of thresholds open.)
 
-mod home;
 mod row;
 mod tables;
 mod unfold;
@@ -15,6 +14,7 @@ use std::collections::{HashMap, HashSet};
 
 use self::row::{Columns, Row};
 use super::super::ast::{Chain, Policy, Rule, RuleSet};
+use super::super::chain_name::ChainKind;
 use super::super::matches::Match;
 use super::super::table_name::TableName;
 use super::super::targets::{Nat, Target};
@@ -36,8 +36,6 @@ pub struct Listing {
     pub cut: Option<usize>,
     /// The tables and chains that are shown with all their rules.
     pub coverage: Coverage,
-    /// The lines of rules whose chain is not shown and does not follow from them: they are not among the rules.
-    pub unplaced: Vec<usize>,
 }
 
 /// What a line of a listing is.
@@ -97,8 +95,6 @@ struct Shown {
     lines: Vec<usize>,
     /// The table that a command names.
     table: Option<TableName>,
-    /// Whether its heading is shown.
-    has_heading: bool,
     /// Whether its heading is shown, and every row behind it.
     is_whole: bool,
     /// Whether the heading of its columns is shown.
@@ -139,9 +135,7 @@ impl ListingReader {
             self.columns = Columns::default();
             self.is_over = false;
             let table = self.table;
-            let shown =
-                Shown { chain, lines: Vec::new(), table, has_heading: true, is_whole: true, has_columns: false };
-            self.chains.push(shown);
+            self.chains.push(Shown { chain, lines: Vec::new(), table, is_whole: true, has_columns: false });
             return LineOfListing::Chain;
         }
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -182,12 +176,19 @@ impl ListingReader {
     fn row_of_any_chain(&mut self, words: &[&str]) -> Option<()> {
         let columns = Columns::guessed(words)?;
         let row = Row::split(words, columns)?;
-        row.rule(&mut None);
+        let (rule, _) = row.rule(&mut None);
         self.columns = columns;
+        let name = match rule.next_chain() {
+            Some(next)
+                if ChainKind::Service.is_of(next) || ChainKind::Firewall.is_of(next) || rule.destination.is_some() =>
+            {
+                "KUBE-SERVICES"
+            }
+            _ => UNNAMED,
+        };
         let table = self.table.or(Some(TableName::Nat));
-        let chain = Chain::user(UNNAMED);
-        let shown = Shown { chain, lines: Vec::new(), table, has_heading: false, is_whole: false, has_columns: false };
-        self.chains.push(shown);
+        let chain = Chain::user(name);
+        self.chains.push(Shown { chain, lines: Vec::new(), table, is_whole: false, has_columns: false });
         Some(())
     }
 
@@ -202,7 +203,6 @@ impl ListingReader {
             last.is_whole = false;
             self.is_broken = true;
         }
-        let unplaced = if self.is_picked() { self.place() } else { Vec::new() };
         let Self { chains, short_digits, cut, is_broken, .. } = self;
         if chains.is_empty() {
             return None;
@@ -250,43 +250,7 @@ impl ListingReader {
             let position = rules.tables.iter().position(|known| known.name == table).unwrap_or_default();
             lines[position].push(own);
         }
-        Some(Listing { rules, lines: SourceLines(lines), short_digits, cut, coverage, unplaced })
-    }
-
-    /// Whether rows were picked one by one: then the heading before a row need not be that of its chain.
-    fn is_picked(&self) -> bool {
-        let has_rows = |shown: &Shown| !shown.chain.rules.is_empty();
-        self.chains.iter().any(|shown| !shown.has_heading && has_rows(shown))
-            || self.chains.len() > 1 && !self.chains.iter().any(|shown| shown.has_columns)
-    }
-
-    /// Puts every row into the chain that it says itself. Returns the lines of the others.
-    fn place(&mut self) -> Vec<usize> {
-        self.is_broken = true;
-        let mut unplaced = Vec::new();
-        let mut rows = Vec::new();
-        for shown in self.chains.iter_mut().filter(|shown| !shown.has_columns) {
-            shown.is_whole = false;
-            rows.extend(std::mem::take(&mut shown.chain.rules).into_iter().zip(std::mem::take(&mut shown.lines)));
-        }
-        self.chains.retain(|shown| shown.has_heading);
-        let table = self.table.or(Some(TableName::Nat));
-        for (rule, line) in rows {
-            let Some(name) = home::of(&rule) else {
-                unplaced.push(line);
-                continue;
-            };
-            let at = self.chains.iter().position(|shown| *shown.chain.name == *name).unwrap_or_else(|| {
-                let chain = Chain::user(&*name);
-                let (lines, has_heading) = (Vec::new(), false);
-                self.chains.push(Shown { chain, lines, table, has_heading, is_whole: false, has_columns: false });
-                self.chains.len() - 1
-            });
-            self.chains[at].chain.rules.push(rule);
-            self.chains[at].lines.push(line);
-        }
-        self.rules -= unplaced.len();
-        unplaced
+        Some(Listing { rules, lines: SourceLines(lines), short_digits, cut, coverage })
     }
 
     /// The chains that rules jump to.

@@ -120,16 +120,13 @@ impl Trail {
         let mut coverage = Coverage::default();
         for table in &self.tables {
             let name = table.name.as_str();
-            // Without the headings of chains, those without rules are not shown.
-            let lacks_headings = !table.chains.iter().any(|chain| chain.is_declared);
-            let is_closed = table.is_opened && table.is_closed && !table.is_broken;
-            if is_closed && !lacks_headings {
+            if table.is_opened && table.is_closed && !table.is_broken {
                 coverage.add_table(name);
             }
             for chain in table.chains.iter().filter(|chain| chain.is_declared || chain.has_rules) {
                 if chain.is_cut {
                     coverage.add_cut(name, &chain.name);
-                } else if chain.is_declared || is_closed {
+                } else if chain.is_declared {
                     coverage.add_chain(name, &chain.name);
                 }
             }

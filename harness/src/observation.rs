@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(tally(&[("10.0.0.1:80", 4)]).confirmation(), None);
         assert_eq!(tally(&[("10.0.0.2:80", 0)]).confirmation(), None, "no rule has anything to say");
         let resent = Tally { resent: 1, ..tally(&[("10.0.0.1:80", 4)]) };
-        assert!(resent.confirmation().is_some_and(|words| words.ends_with("except for 1 flow sent again")));
+        assert!(resent.confirmation().is_some_and(|words| words.ends_with("except for 1 flow resent")));
         let sum = tally(&[("10.0.0.1:80", 3)]).plus(tally(&[("10.0.0.1:80", 3)]));
         assert!(sum.confirmation().is_some() && sum.delivered == counts(&[("10.0.0.1:80", 6)]));
     }

@@ -204,9 +204,9 @@ mod tests {
 
     #[rstest]
     #[case::biased(tally([20_000, 18_000, 18_000]), "10.0.0.1:80 got 20,000 of 56,000 flows")]
-    #[case::lost(Tally { lost: 1, ..tally([18_500, 18_610, 18_421]) }, "1 of 55,531 flows not delivered")]
+    #[case::lost(Tally { lost: 1, ..tally([18_500, 18_610, 18_421]) }, "1 of 55,531 flows were not delivered")]
     #[case::duplicated(Tally { duplicated: 2, ..tally([18_500, 18_610, 18_421]) }, "2 of 55,531 flows were delivered more than once")]
-    #[case::of_no_flow(Tally { unattributed: 3, ..tally([18_500, 18_610, 18_421]) }, "3 packets came out that belong to no flow")]
+    #[case::of_no_flow(Tally { unattributed: 3, ..tally([18_500, 18_610, 18_421]) }, "3 packets were delivered that belong to no flow")]
     #[case::nothing(tally([0, 0, 0]), "no flow was counted")]
     fn what_is_wrong_is_reported(#[case] tally: Tally, #[case] said: &str) {
         let sample = judged(&tally, None);
@@ -219,7 +219,7 @@ mod tests {
         let resent = Tally { resent: 1, ..tally([18_500, 18_610, 18_421]) };
         let sample = judged(&resent, Some([18_501, 18_610, 18_421]));
         assert_eq!(sample.faults, Vec::<String>::new());
-        assert_eq!(sample.shown[1], "the rules' counters agree with what arrived, except for 1 flow sent again");
+        assert_eq!(sample.shown[1], "the rules' counters agree with what arrived, except for 1 flow resent");
     }
 
     #[test]
@@ -227,6 +227,6 @@ mod tests {
         let mut tally = tally([18_500, 18_610, 18_421]);
         tally.delivered.insert(SocketAddr::from(([10, 0, 0, 9], 80)), 7);
         let faults = judged(&tally, None).faults;
-        assert_eq!(faults, ["7 of 55,531 flows came out at 10.0.0.9:80, no endpoint"]);
+        assert_eq!(faults, ["7 of 55,531 flows were delivered to 10.0.0.9:80, which is not an endpoint"]);
     }
 }

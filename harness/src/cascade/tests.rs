@@ -53,8 +53,8 @@ default/foo:http tcp  10.96.0.1:80  KUBE-SVC-FOO
 
 other/bar tcp  KUBE-SVC-BAR
   rule  endpoint         probability      threshold          share           deviation  cumulative
-     1  10.244.1.2:8080         always  2,147,483,648  100.00000000 %  = 1  +100.0000 %  100.00 %  ████████████████████
-     2  10.244.2.2:8080  0.50000000000  1,073,741,824    0.00000000 %  = 0  -100.0000 %  100.00 %  ░░░░░░░░░░░░░░░░░░░░
+     1  10.244.1.2:8080         always  2,147,483,648  100.00000000 %  = 1  +100.0000 %  100.00 %  ███████████████████
+     2  10.244.2.2:8080  0.50000000000  1,073,741,824    0.00000000 %  = 0  -100.0000 %  100.00 %  ░░░░░░░░░░░░░░░░░░░
 ";
     let words =
         |text: &str| text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>();
@@ -309,7 +309,7 @@ fn of_some_lines_no_more_is_claimed_than_they_show() {
 
 #[test]
 fn shares_that_are_not_known_are_no_zeros() {
-    let text = "-A KUBE-SVC-A -m unknown --to this -j ACCEPT\n".to_owned() + WITHOUT_FIRST;
+    let text = "-A KUBE-SVC-A -m unknown --thing this -j ACCEPT\n".to_owned() + WITHOUT_FIRST;
     let page = console::render(&report(&text), Settings::default());
     assert!(page.contains(" ?") && !page.contains("0.00000000 %") && !page.contains("as they should be"), "{page}");
     let json = serde_json::to_value(json::document(&report(&text))).unwrap();

@@ -396,7 +396,7 @@ fn rules_of_iptables_nft_are_not_those_of_kube_proxy(#[case] text: &str) {
     let found: Vec<&str> = crate::lint::lint(&evidence).iter().map(|finding| finding.id).collect();
     assert_eq!(found, ["rules-not-read"]);
     let line = text.lines().find(|line| line.contains(" jump KUBE-")).unwrap();
-    assert!(read(line).unread[0].reason.contains("`iptables-save` prints it whole"), "{:?}", read(line));
+    assert!(read(line).unread[0].reason.contains("`iptables-save` prints them"), "{:?}", read(line));
 }
 
 /// However many sets are broken, the others are read.

@@ -151,7 +151,7 @@ fn chains_that_lead_back_are_a_loop() {
     assert_eq!(
         of_loop,
         [
-            "table nat, chain KUBE-SEP-HUXRPHBUO34UVPEF, rule 3: loops back to its own chain: KUBE-SERVICES → KUBE-SVC-2CMXP7HKUVJN7L6M → KUBE-SEP-HUXRPHBUO34UVPEF → KUBE-SERVICES"
+            "table nat, chain KUBE-SEP-HUXRPHBUO34UVPEF, rule 3: jump loop: KUBE-SERVICES → KUBE-SVC-2CMXP7HKUVJN7L6M → KUBE-SEP-HUXRPHBUO34UVPEF → KUBE-SERVICES"
         ]
     );
 }

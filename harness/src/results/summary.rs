@@ -167,6 +167,6 @@ mod tests {
 
     #[test]
     fn nothing_in_a_text_is_markup() {
-        assert_eq!(cell("<b>|@x `y`\n\u{1b}\n"), "&lt;b&gt;&#124;@x &#96;y&#96;<br>&#92;u{1b}");
+        assert_eq!(cell("<b>|@x `y`\n\u{1b}\n"), "&lt;b&gt;&#124;@x &#96;y&#96;<br>&#92;x1b");
     }
 }

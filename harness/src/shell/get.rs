@@ -45,7 +45,7 @@ impl<'u> Page<'u> {
         let rest = url.strip_prefix("http://").unwrap_or(url);
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let is_plain = |text: &str| text.chars().all(|letter| letter.is_ascii_graphic());
-        let is_page = !authority.is_empty() && !authority.contains("://") && is_plain(rest);
+        let is_page = !authority.is_empty() && !authority.ends_with(':') && is_plain(rest);
         is_page.then_some(Self { authority, path: if path.is_empty() { "/" } else { path } })
     }
 

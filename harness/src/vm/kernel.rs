@@ -7,6 +7,7 @@ use super::VmError;
 use super::archive;
 use super::modules::Modules;
 use super::tree::{Tree, fingerprint};
+use crate::text::path_text;
 
 /// A kernel that was found, but not read.
 #[derive(Debug)]
@@ -88,7 +89,7 @@ impl Located {
             (None, _) => Err(VmError::NoImage(tree.place().to_owned())),
             (Some(last), false) => {
                 images.push(last);
-                let images = images.iter().map(|path| path.display().to_string()).collect();
+                let images = images.iter().map(|path| path_text(path)).collect();
                 Err(VmError::SeveralImages { folder: tree.place().to_owned(), images })
             }
         }
@@ -127,7 +128,7 @@ impl Located {
                 let unreadable = |source| VmError::Unreadable { file: place.clone(), source };
                 let bytes = tree.read(&image).map_err(unreadable)?;
                 let release = release(&bytes, &place)?;
-                let places = modules.iter().map(|tree| tree.place().display().to_string()).collect::<Vec<_>>();
+                let places = modules.iter().map(|tree| path_text(tree.place())).collect::<Vec<_>>();
                 let has_modules =
                     |tree: &Tree| FOLDERS.iter().any(|at| !tree.below(&Path::new(at).join(&release)).is_empty());
                 let tree = modules.into_iter().find(has_modules);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::elf;
 use super::tree::Tree;
+use crate::text::printable;
 
 /// Modules without which there is no lab.
 pub(super) const NEEDED: [&str; 6] = ["veth", "bridge", "br_netfilter", "nf_conntrack", "nf_nat", "vxlan"];
@@ -125,7 +126,7 @@ impl<'t> Modules<'t> {
         let named = |error: io::Error| {
             io::Error::new(
                 error.kind(),
-                format!("{}: {error}", path.strip_prefix(&self.folder).unwrap_or(path).display()),
+                format!("{}: {error}", printable(path.strip_prefix(&self.folder).unwrap_or(path))),
             )
         };
         self.tree.read(path).and_then(|bytes| plain(path, bytes)).map(Some).map_err(named)

@@ -7,6 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use crate::text::printable;
+
 /// Files below a root, by absolute paths without links that lead out of it.
 #[derive(Debug, Clone)]
 pub(super) enum Tree {
@@ -161,7 +163,7 @@ impl Tree {
     pub(super) fn fingerprint(&self, path: &Path) -> String {
         match self {
             Self::Folder(root) => fingerprint(&on_host(root, path)),
-            Self::Archive { from, .. } => format!("{} in {}", path.display(), fingerprint(from)),
+            Self::Archive { from, .. } => format!("{} in {}", printable(path), fingerprint(from)),
         }
     }
 
@@ -194,7 +196,7 @@ pub(super) fn fingerprint(path: &Path) -> String {
         let changed = found.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         format!("{} {} {:?}", found.ino(), found.len(), changed.unwrap_or_default())
     };
-    format!("{} {}", path.display(), fs::metadata(path).map(of).unwrap_or_default())
+    format!("{} {}", printable(path), fs::metadata(path).map(of).unwrap_or_default())
 }
 
 /// A path below the root, as this machine has it.

@@ -308,7 +308,8 @@ impl<'a> Run<'_, '_, 'a> {
             [change] => self.change(change, at),
             [] if self.has_no_value(at) => None,
             _ => {
-                let message = "`during` needs exactly one of `apply`, `restart`, `stop`, `start`, `link`, `down` or `up`";
+                let message =
+                    "`during` needs exactly one of `apply`, `restart`, `stop`, `start`, `link`, `down` or `up`";
                 self.findings.missing(at, message, "Add a change; each change needs a step of its own.");
                 None
             }

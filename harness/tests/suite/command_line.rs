@@ -340,7 +340,7 @@ fn what_is_no_file_is_rejected_without_opening_it() {
 #[case::not_sampled(
     &["cascade", "../scenarios/affinity/client-ip.yaml", "--service", "sticky", "--sample", "auto"],
     0,
-    "default/sticky is not sampled: its clients stay with their endpoints"
+    "default/sticky is not sampled: its clients keep their endpoints"
 )]
 #[case::no_flows(&["cascade", SEED, "--sample", "0"], 2, "expected a number from 1 to")]
 fn a_cascade_ends_as_its_shares_are(#[case] arguments: &[&str], #[case] code: i32, #[case] said: &str) {

@@ -125,8 +125,8 @@ fn archives_and_folders_are_read_file_by_file() {
 }
 
 #[rstest]
-#[case::above("../outside", EntryType::Regular, "outside of itself")]
-#[case::absolute("/etc/x", EntryType::Regular, "outside of itself")]
+#[case::above("../outside", EntryType::Regular, "escapes the archive")]
+#[case::absolute("/etc/x", EntryType::Regular, "escapes the archive")]
 #[case::link("link", EntryType::Symlink, "contains a link")]
 #[case::device("device", EntryType::Block, "device or pipe")]
 #[case::pipe("pipe", EntryType::Fifo, "device or pipe")]
@@ -181,8 +181,8 @@ fn zip_archives_are_read_file_by_file() {
 }
 
 #[rstest]
-#[case::above("../outside", 0o100_644, "outside of itself")]
-#[case::absolute("/etc/x", 0o100_644, "outside of itself")]
+#[case::above("../outside", 0o100_644, "escapes the archive")]
+#[case::absolute("/etc/x", 0o100_644, "escapes the archive")]
 #[case::link("link", 0o120_777, "contains a link")]
 #[case::device("device", 0o060_644, "device or pipe")]
 #[case::pipe("pipe", 0o010_644, "device or pipe")]

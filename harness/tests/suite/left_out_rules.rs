@@ -43,7 +43,7 @@ fn with_unread_statement() -> String {
 #[case::another_set(&with_another_set(), "another rule set")]
 #[case::unread_target(&with_unread_target(), "8080-8090/8000` is not a valid")]
 #[case::dormant_table(&with_dormant_table(), "the table is dormant")]
-#[case::unread_statement(&with_unread_statement(), "`foobar` is not a word")]
+#[case::unread_statement(&with_unread_statement(), "`foobar` is not valid nft syntax")]
 fn rules_that_are_not_judged_fail_every_command(#[case] text: &str, #[case] named: &str) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("rules.txt");
@@ -60,7 +60,7 @@ fn rules_that_are_not_judged_fail_every_command(#[case] text: &str, #[case] name
 #[rstest]
 #[case::another_set(SAVED, &with_another_set(), "another rule set")]
 #[case::unread_target(SAVED, &with_unread_target(), "8080-8090/8000` is not a valid")]
-#[case::unread_statement(NFT, &with_unread_statement(), "`foobar` is not a word")]
+#[case::unread_statement(NFT, &with_unread_statement(), "`foobar` is not valid nft syntax")]
 fn a_comparison_fails_where_rules_are_not_compared(#[case] whole: &str, #[case] text: &str, #[case] named: &str) {
     let folder = tempfile::tempdir().unwrap();
     let [before, after] = ["before.txt", "after.txt"].map(|name| folder.path().join(name));

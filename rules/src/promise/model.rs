@@ -160,7 +160,7 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Preserved => f.write_str("source preserved"),
-            Self::Node(node) => write!(f, "source: an address of node {node}"),
+            Self::Node(node) => write!(f, "source: address of node {node}"),
             Self::PreservedOrNode(node) => write!(f, "source preserved, or an address of node {node}"),
         }
     }

@@ -6,7 +6,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
 
 use nix::errno::Errno;
-use nix::sys::signal::{SigSet, Signal, kill, killpg};
+use nix::sys::signal::{SigSet, Signal, killpg, raise};
 use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
@@ -29,6 +29,9 @@ pub enum Input {
 /// parent has the first one.
 const IF_ALIVE: &str = "[ \"$PPID\" = 0 ] && exec \"$@\"";
 
+/// The same for a program that gets the terminal: it waits until it has been given it.
+const ONCE_IN_FOREGROUND: &str = "[ \"$PPID\" = 0 ] && kill -STOP $$ && exec \"$@\"";
+
 /// What shells end with where there is no such program.
 const NOT_FOUND: u8 = 127;
 
@@ -45,12 +48,14 @@ impl Door {
         let Some(file) = file else { return Err(not_found(program)) };
         let keeper = programs::find(KEEPER).ok_or_else(|| not_found(KEEPER))?;
         let mut command = Command::new(keeper);
-        command.args(["--pdeathsig", "KILL", "--", "/bin/sh", "-c", IF_ALIVE, program]).arg(file).args(arguments);
+        let gets_terminal = input == Input::Same && is_in_foreground(io::stdin().as_fd());
+        let script = if gets_terminal { ONCE_IN_FOREGROUND } else { IF_ALIVE };
+        command.args(["--pdeathsig", "KILL", "--", "/bin/sh", "-c", script, program]).arg(file).args(arguments);
         command.env("SVCLAB_PLACE", self.name());
         if input == Input::Nothing {
             command.stdin(Stdio::null());
         }
-        let ended = self.inside(|| follow(&mut command, input));
+        let ended = self.inside(|| follow(&mut command, gets_terminal));
         ended.map_err(|error| Printed {
             errors: format!("{program} cannot be run in {}: {}\n", self.name(), reason(error)),
             code: NOT_FOUND - 1,
@@ -69,26 +74,25 @@ fn not_found(program: &str) -> Printed {
 
 /// Starts a program and waits until it ends. On a terminal it is in a process group of its own, which has the terminal meanwhile: so Ctrl-C
 /// ends it alone.
-fn follow(command: &mut Command, input: Input) -> io::Result<u8> {
-    let stdin = io::stdin();
-    let terminal = Terminal::of(stdin.as_fd()).filter(|_| input == Input::Same);
-    let Some(terminal) = &terminal else {
+fn follow(command: &mut Command, gets_terminal: bool) -> io::Result<u8> {
+    if !gets_terminal {
         let status = start(command)?.wait()?;
         return Ok(code(status.code(), status.signal()));
-    };
+    }
+    let stdin = io::stdin();
+    let terminal = Terminal::of(stdin.as_fd());
     terminal.keep_signals(true);
     let child = start(command.process_group(0));
     terminal.keep_signals(false);
     let child = Pid::from_raw(child?.id().cast_signed());
-    terminal.give(child)?;
     let ended = loop {
         match waitpid(child, Some(WaitPidFlag::WUNTRACED)) {
             Ok(WaitStatus::Stopped(_, signal)) => {
-                // One that asked for the terminal before it had it goes on. Ctrl-Z stops svclab as well, where there is a shell around it that
+                // One that waits for the terminal goes on with it. Ctrl-Z stops svclab as well, where there is a shell around it that
                 // can start both again.
                 if signal == Signal::SIGTSTP {
                     terminal.take();
-                    kill(Pid::from_raw(0), Signal::SIGTSTP)?;
+                    raise(Signal::SIGTSTP)?;
                 }
                 terminal.give(child)?;
                 killpg(child, Signal::SIGCONT)?;
@@ -117,6 +121,11 @@ fn code(code: Option<i32>, signal: Option<i32>) -> u8 {
     u8::try_from(number).unwrap_or(u8::MAX)
 }
 
+/// Whether svclab is in the foreground of the terminal that it reads from.
+fn is_in_foreground(stdin: BorrowedFd<'_>) -> bool {
+    stdin.is_terminal() && tcgetpgrp(stdin) == Ok(getpgrp())
+}
+
 /// The terminal that svclab is in the foreground of.
 struct Terminal<'t> {
     stdin: BorrowedFd<'t>,
@@ -124,11 +133,10 @@ struct Terminal<'t> {
 }
 
 impl<'t> Terminal<'t> {
-    fn of(stdin: BorrowedFd<'t>) -> Option<Self> {
+    fn of(stdin: BorrowedFd<'t>) -> Self {
         // The calling thread gives the terminal away and takes it back: in the background it would be stopped for that.
         let _ = SigSet::from(Signal::SIGTTOU).thread_block();
-        let is_in_foreground = stdin.is_terminal() && tcgetpgrp(stdin) == Ok(getpgrp());
-        is_in_foreground.then(|| Self { stdin, settings: tcgetattr(stdin).ok() })
+        Self { stdin, settings: tcgetattr(stdin).ok() }
     }
 
     /// Makes Ctrl-C and its like characters, or signals again: while a program is being started, a signal would end svclab.

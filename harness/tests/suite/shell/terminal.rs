@@ -17,6 +17,7 @@ use super::{SCENARIO, history};
 const PROMPT: &str = "svclab> ";
 const CTRL_C: &str = "\x03";
 const CTRL_D: &str = "\x04";
+const CTRL_Z: &str = "\x1a";
 /// How long something is waited for before the test fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -107,9 +108,10 @@ fn ctrl_c_interrupts_what_is_under_way_and_ctrl_d_leaves() {
     terminal.wait_for("not finished");
     terminal.keys(CTRL_C);
     terminal.wait_for(PROMPT);
-    for endless in ["pod/client sh -c 'echo begun; exec sleep 1000'", "pod/client sh -c 'echo begun; cat'"] {
+    // No shells: dash loses a SIGINT that comes just before it executes a program.
+    for endless in ["pod/client tail -f /etc/hosts", "pod/client cat /etc/hosts -"] {
         terminal.keys(&format!("{endless}\r"));
-        terminal.wait_for("begun\r\n");
+        terminal.wait_for("172.18.0.3 cluster-worker2\r\n");
         terminal.keys(CTRL_C);
         terminal.wait_for(PROMPT);
     }
@@ -125,6 +127,18 @@ fn ctrl_c_interrupts_what_is_under_way_and_ctrl_d_leaves() {
     assert_eq!(terminal.ended(), Some(4));
     let kept = fs::read_to_string(history(state.path())).expect("a history");
     assert!(kept.contains("capture pod/client\n") && !kept.contains("not finished"), "{kept}");
+}
+
+/// Without a shell around svclab that could start it again, nothing is stopped.
+#[test]
+fn ctrl_z_does_not_leave_a_program_stopped() {
+    let state = tempfile::tempdir().expect("a folder");
+    let mut terminal = Terminal::open(state.path());
+    terminal.keys("pod/client sh -c 'echo begun; read word; echo got $word'\r");
+    terminal.wait_for("begun\r\n");
+    terminal.keys(&format!("{CTRL_Z}on\r"));
+    terminal.wait_for("got on\r\n");
+    terminal.wait_for(PROMPT);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A lab that stays up, with commands that a person types.
 //!
 //! 1. [`read`]: an input → a [`Subject`], the scenario in the state that the shell starts with;
-//! 2. [`open`] builds its lab and hands a [`Shell`] to a front end: a prompt, standard input, or a socket for other terminals;
+//! 2. `open` builds its lab and hands a [`Shell`] to a front end: a prompt, standard input, or a socket for other terminals;
 //! 3. `line`: what was typed → a command. One that is about the lab as a whole (`commands`, one a file) is carried out by the `engine` in the lab's
 //!    thread, one after the other. What runs in a single place, real programs above all, is an [`Errand`]: the front end carries it out
 //!    through a [`Door`], in a process of its own, on its own terminal.

@@ -64,7 +64,7 @@ pub enum ObservedOutcome {
         /// Where it was captured last: `node/worker`, `underlay`; its sender, where it was not captured at all.
         at: String,
         /// Whether it had left the cluster before, even if it came back.
-        has_left: bool,
+        left_cluster: bool,
     },
 }
 

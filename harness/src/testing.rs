@@ -106,8 +106,8 @@ impl Lab<'_> {
     /// # Errors
     ///
     /// As [`Self::send`].
-    pub fn send_together(&mut self, probes: &[Probe]) -> Result<Vec<FlowObservation>, Trouble> {
-        self.0.send_together(probes).map_err(trouble)
+    pub fn send_all(&mut self, probes: &[Probe]) -> Result<Vec<FlowObservation>, Trouble> {
+        self.0.send_all(probes).map_err(trouble)
     }
 
     /// Counts flows of a probe until there are `most`, or until the counts so far are enough.

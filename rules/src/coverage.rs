@@ -88,7 +88,7 @@ impl Coverage {
     }
 
     /// Adds a chain of which some rules are known to be left out.
-    pub fn add_cut(&mut self, table: &str, chain: &str) {
+    pub fn add_truncated(&mut self, table: &str, chain: &str) {
         self.cut.insert((table.to_owned(), chain.to_owned()));
     }
 
@@ -100,11 +100,11 @@ impl Coverage {
     /// Whether a chain, a set or a map is shown with all its rules.
     pub fn has_chain(&self, table: &str, chain: &str) -> bool {
         let names = || (table.to_owned(), chain.to_owned());
-        let is_picked = || {
+        let is_filtered = || {
             let start = format!("-A {chain} ");
             self.picked.iter().any(|one| one.is_of(table) && one.lines.shows_all(&start))
         };
-        self.has_table(table) || self.chains.contains(&names()) || is_picked() && !self.cut.contains(&names())
+        self.has_table(table) || self.chains.contains(&names()) || is_filtered() && !self.cut.contains(&names())
     }
 
     /// Takes back what is said of tables and chains: of those of one table, or of all, only the lines that something chose are shown.
@@ -120,7 +120,7 @@ impl Coverage {
     }
 
     /// Whether what is known of a table is which of its lines were chosen.
-    pub fn is_picked(&self, table: &str) -> bool {
+    pub fn is_filtered(&self, table: &str) -> bool {
         self.picked.iter().any(|one| one.is_of(table))
     }
 

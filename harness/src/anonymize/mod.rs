@@ -6,7 +6,7 @@
 //! - `addresses`: addresses keep their prefixes in common, their families, and what is special about them;
 //! - `chains`: the hashes in names of chains become those of the new names and endpoints;
 //! - `token`: the parts of a text that may be identifying; `scan`: the text with others in their place;
-//! - `proof`: the result is read again: the same pieces, no token of the original, and rules that do the same with every packet.
+//! - `verification`: the result is read again: the same pieces, no token of the original, and rules that do the same with every packet.
 //!
 //! Equal names and addresses stay equal, in all files of an input. Replacements are a function of the `key` alone: the seed's, or a random
 //! one.
@@ -14,17 +14,17 @@
 mod addresses;
 mod chains;
 mod key;
-mod proof;
 mod scan;
 #[cfg(test)]
 mod tests;
 mod token;
+mod verification;
 mod vocabulary;
 mod words;
 
 use std::path::Path;
 
-pub use proof::{Behaviour, Proof};
+pub use verification::{Behaviour, Proof};
 
 use self::chains::Chains;
 use self::key::Key;
@@ -81,6 +81,6 @@ pub fn anonymize_texts(texts: &[Text], seed: Option<&str>) -> Anonymized {
     let new: Vec<Text> = texts.iter().map(|text| renamed(&mut scan, text)).collect();
     let replaced = scan.replaced();
     let after: Vec<Evidence> = new.iter().map(|text| read(&text.text)).collect();
-    let proof = proof::prove(&before, &after, &new, &mut scan);
+    let proof = verification::prove(&before, &after, &new, &mut scan);
     Anonymized { texts: new, replaced, left_out: Vec::new(), proof }
 }

@@ -156,14 +156,14 @@ fn another_outcome_is_noticed() {
     let mut scan = Scan::new(Key::of_seed("test"), &texts);
     let mut new = texts.clone();
     new[0].text = scan.replace(&texts[0].text);
-    let proof = proof::prove(&before, &[read(&new[0].text)], &new, &mut scan);
+    let proof = verification::prove(&before, &[read(&new[0].text)], &new, &mut scan);
     assert!(matches!(proof.behaviour, Behaviour::Same { .. }), "{proof:?}");
     let cut: String =
         new[0].text.lines().filter(|line| !line.contains("-j DNAT")).map(|line| format!("{line}\n")).collect();
-    let proof = proof::prove(&before, &[read(&cut)], &new, &mut scan);
+    let proof = verification::prove(&before, &[read(&cut)], &new, &mut scan);
     assert!(matches!(proof.behaviour, Behaviour::Differs(_)) && proof.unlike == ["line 1"], "{proof:?}");
     new[0].text.push_str(&texts[0].text);
-    assert!(!proof::prove(&before, &before, &new, &mut scan).left.is_empty());
+    assert!(!verification::prove(&before, &before, &new, &mut scan).left.is_empty());
 }
 
 /// A long text without a blank takes time in proportion to its length, whatever it looks like.

@@ -10,7 +10,6 @@ mod admission;
 mod api;
 mod body;
 mod discovery;
-mod form;
 mod list;
 mod object;
 mod protobuf;
@@ -22,6 +21,7 @@ mod selector;
 mod server;
 mod status;
 mod store;
+mod version_conversion;
 mod watch;
 mod write;
 

@@ -56,7 +56,7 @@ pub fn render(report: &Report, settings: Settings) -> String {
     for note in report.notes.iter().filter(|_| !quiet) {
         page.line(0, format!("note: {note}"));
     }
-    if !quiet || !report.is_even() || !report.samples_held() {
+    if !quiet || !report.is_even() || !report.samples_fit() {
         page.line(0, format!("{}: {}", report.source, summary(report, &page)));
     }
     page.finish()

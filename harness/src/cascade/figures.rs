@@ -54,7 +54,7 @@ pub(super) fn title(cascade: &Cascade) -> String {
 
 /// What shares are of where rules remember clients, and whether those come back to their endpoint.
 pub(super) fn affinity(cascade: &Cascade) -> &'static str {
-    if cascade.keeps_clients() {
+    if cascade.keeps_affinity() {
         "Returning clients keep their endpoint: shares are those of new clients."
     } else {
         "Not all returning clients keep their endpoint: shares are those of new clients."

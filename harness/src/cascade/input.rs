@@ -103,7 +103,7 @@ fn form_of(format: Format) -> Form {
 /// What a reader must know of shares from a listing.
 fn notes(node: &NodeRules) -> Vec<String> {
     let mut notes = Vec::new();
-    if let Some(digits) = node.short_digits {
+    if let Some(digits) = node.rounded_digits {
         let draws = 0.5 * 10_f64.powi(-i32::try_from(digits).unwrap_or(i32::MAX)) * 2_f64.powi(31);
         let grouped = crate::text::grouped(draws.ceil() as u64);
         notes.push(format!(

@@ -45,7 +45,7 @@ pub struct Report {
 /// No service is called so.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("these rules contain no load-balanced service `{name}`")]
-pub struct NoService {
+pub struct UnknownService {
     /// The name.
     pub name: String,
     /// What to do: a full sentence.
@@ -77,7 +77,7 @@ impl Report {
     }
 
     /// Whether packets went as the rules have it, as far as any were sent.
-    pub fn samples_held(&self) -> bool {
+    pub fn samples_fit(&self) -> bool {
         self.samples.iter().flatten().all(Sample::held)
     }
 
@@ -87,7 +87,7 @@ impl Report {
     /// # Errors
     ///
     /// If there is none; the help names the nearest one.
-    pub fn retain(&mut self, name: &str) -> Result<(), NoService> {
+    pub fn retain(&mut self, name: &str) -> Result<(), UnknownService> {
         let known: Vec<String> = self.cascades.iter().map(|cascade| cascade.service.clone()).collect();
         self.cascades.retain(|cascade| is_called(cascade, name));
         self.samples.clear();
@@ -102,7 +102,7 @@ impl Report {
             _ => format!("Choose one of these: {}.", names.join(", ")),
         };
         let help = did_you_mean(name, &names).unwrap_or_else(listed);
-        Err(NoService { name: name.to_owned(), help })
+        Err(UnknownService { name: name.to_owned(), help })
     }
 }
 

@@ -10,7 +10,7 @@ use super::console::Console;
 use super::failure::Failure;
 use super::inputs::{Input, InputArgs, input};
 use super::kernels::{KernelArgs, environment, goal};
-use super::labs::{BackendArgs, trouble};
+use super::lab_args::{BackendArgs, trouble};
 use super::numbers::index;
 use super::progress::Bars;
 use super::rules::{impossible, node};
@@ -18,7 +18,7 @@ use svclab::cascade::{self, Report, console, json, svg};
 use svclab::evidence::Evidence;
 use svclab::input::MAX_FLOWS;
 use svclab::sampling;
-use svclab::scenario::{self, Flows, Tests, no_such_step};
+use svclab::scenario::{self, Flows, Tests, step_out_of_range};
 use svclab::worker::{Home, Kind};
 
 /// Compute the exact share of new connections that each endpoint of a Service gets, and find defects.
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
             if let Err(exit) = show(&report, home.as_ref(), args, console) {
                 return exit;
             }
-            if report.is_even() && report.samples_held() { Exit::Held } else { Exit::Failed }
+            if report.is_even() && report.samples_fit() { Exit::Held } else { Exit::Failed }
         }
         Err(failure) => failure.report(console),
     }
@@ -131,7 +131,7 @@ fn of_scenario(args: &Args, text: &str, file: &Path, console: &Console) -> Resul
     let scenario = scenario::parse_with(text, file, &args.inputs.reach().reader(file), Tests::Optional)?;
     let states = scenario.states().count();
     let state = scenario.states().nth(args.step).ok_or_else(|| {
-        let (message, help) = no_such_step(args.step, states - 1);
+        let (message, help) = step_out_of_range(args.step, states - 1);
         Failure::new(message, help)
     })?;
     let node = node(args.node.as_deref(), state, console)?;

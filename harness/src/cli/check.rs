@@ -7,7 +7,7 @@ use serde_json::json;
 use super::complete;
 use super::console::Console;
 use super::inputs::InputArgs;
-use super::labs::Format;
+use super::lab_args::Format;
 use super::{Exit, Read, diagnostics, read, warn};
 use svclab::Backend;
 use svclab::Goal;
@@ -76,7 +76,7 @@ fn print(results: &[Read], console: &Console) {
                 warn(&scenario.notes, console);
                 if console.verbose > 0 {
                     console.line(format!("{}: {}", printable(file), contents(scenario)));
-                    let notes = scenario.notes.iter().filter(|note| !note.is_doubtful);
+                    let notes = scenario.notes.iter().filter(|note| !note.is_warning);
                     notes.for_each(|note| console.line(format!("  {}: {}", note.span, note.message)));
                 }
             }

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::Exit;
-use super::closed::arrived;
+use super::closed_stdout::arrived;
 use svclab::environment::Environment;
 use svclab::output;
 use svclab::page::{Detail, Settings, wrapped};

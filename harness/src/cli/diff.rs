@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use super::console::Console;
 use super::failure::Failure;
 use super::inputs::{InputArgs, load_all, of_rules};
-use super::labs::{BackendArgs, ClassArgs, prepare, trouble};
+use super::lab_args::{BackendArgs, ClassArgs, prepare, trouble};
 use super::release::{Proxy, proxy, with_proxy};
 use super::reports::{ReportArgs, Reports};
 use super::{Exit, text_of};
@@ -124,7 +124,7 @@ fn each_release(
     let steps = steps.map_err(|error| Failure::new(error.to_string(), error.help()))?;
     match args.format {
         Format::Markdown => console.text(diff::matrix(&steps)),
-        Format::Json => console.json("diff", &Environment::of(args.backend.into()), diff::json_of_steps(&steps))?,
+        Format::Json => console.json("diff", &Environment::of(args.backend.into()), diff::steps_json(&steps))?,
         Format::Text => {
             let mut pages = steps.iter().map(|step| diff::page(&step.diff, console.settings()));
             console.text(pages.by_ref().filter(|page| !page.is_empty()).collect::<Vec<_>>().join("\n"));

@@ -4,7 +4,7 @@ use super::Exit;
 use super::console::Console;
 use super::dump::Format;
 use super::kernels::{KernelArgs, environment};
-use super::labs::trouble;
+use super::lab_args::trouble;
 use svclab::Backend;
 use svclab::doctor::{self, Examination};
 use svclab::worker::Kind;

@@ -11,7 +11,7 @@ use super::complete;
 use super::console::Console;
 use super::inputs::InputArgs;
 use super::kernels::{KernelArgs, environment};
-use super::labs::{BackendArgs, prepare, trouble};
+use super::lab_args::{BackendArgs, prepare, trouble};
 use super::numbers::{count, index};
 use super::proxies::{PROGRAMS, ProxyArgs, not_applicable};
 use super::release::{Proxy, proxy, with_proxy};
@@ -94,7 +94,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     };
     let (step, path, backend) = (args.step, args.path.get(), args.backend.into());
     let explained = match &programs {
-        Some(programs) => explain::explain_programs(ad_hoc, programs, (step, path), backend, args.live),
+        Some(programs) => explain::explain_with_programs(ad_hoc, programs, (step, path), backend, args.live),
         None => match fit(None, &ad_hoc.scenario) {
             Err(why) => return Err(not_applicable(&why).report(console)),
             Ok(_) if args.live => explain::explain_live(&ad_hoc, step, backend, home.as_ref()),

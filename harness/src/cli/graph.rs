@@ -12,11 +12,11 @@ use super::complete;
 use super::console::Console;
 use super::failure::Failure;
 use super::inputs::{InputArgs, load_all};
-use super::labs::trouble;
+use super::lab_args::trouble;
 use super::numbers::{count, index};
 use svclab::explain;
 use svclab::graph::{self, Graph};
-use svclab::scenario::{Scenario, no_such_step};
+use svclab::scenario::{Scenario, step_out_of_range};
 use svclab::text::counted;
 
 /// Draw the nodes, pods, services and addresses of a cluster, and the path of a flow.
@@ -100,7 +100,7 @@ fn only(path: &Path, args: &Args, console: &Console) -> Result<Scenario, Failure
 /// The cluster after so many changes.
 fn state(scenario: &Scenario, step: usize) -> Result<&Cluster, Failure> {
     scenario.states().nth(step).ok_or_else(|| {
-        let (message, help) = no_such_step(step, scenario.states().count() - 1);
+        let (message, help) = step_out_of_range(step, scenario.states().count() - 1);
         Failure::new(message, help)
     })
 }

@@ -187,7 +187,7 @@ pub(super) fn of_rules(paths: [&PathBuf; 2], console: &Console) -> Option<Result
     else {
         return None;
     };
-    let both = infer::from_two([(&one, &first), (&other, &second)])?;
+    let both = infer::from_pair([(&one, &first), (&other, &second)])?;
     Some(both.map_err(Failure::from).map(|both| {
         let files = [first, second];
         files.iter().zip(&both).for_each(|(file, assumed)| report_assumptions(file, &assumed.assumptions, console));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::Exit;
 use super::console::Console;
 use super::failure::Failure;
-use super::labs::{OWN_PROGRAM, own_processes, prepare, trouble, wait_for_signals};
+use super::lab_args::{OWN_PROGRAM, own_processes, prepare, trouble, wait_for_signals};
 use svclab::environment::Environment;
 use svclab::proxy::Programs;
 use svclab::vm::{Size, Vm};

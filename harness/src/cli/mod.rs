@@ -1,11 +1,9 @@
 //! The command line: one file a subcommand.
 
 mod ad_hoc;
-mod attempts;
 mod cascade;
 mod check;
-mod choice;
-mod closed;
+mod closed_stdout;
 mod complete;
 mod completions;
 mod console;
@@ -20,7 +18,7 @@ mod graph;
 mod inputs;
 mod interrupt;
 mod kernels;
-mod labs;
+mod lab_args;
 mod man;
 mod matrix;
 mod mutate;
@@ -31,9 +29,11 @@ mod proxies;
 mod release;
 mod report;
 mod reports;
+mod retry_args;
 mod rules;
 mod run;
 mod schema;
+mod selection_args;
 mod settings;
 mod shard;
 mod shell;
@@ -50,7 +50,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::CompleteEnv;
 use nix::sys::signal::{SigSet, Signal};
 
-pub(crate) use closed::look_at_standard_output;
+pub(crate) use closed_stdout::look_at_standard_output;
 use console::{Console, OutputArgs, has_colours};
 use svclab::input::{self, Found};
 use svclab::input::{Diagnostics, Reach};
@@ -195,7 +195,7 @@ fn load(paths: &[PathBuf], reach: Reach, tests: Tests, console: &Console) -> Res
 
 /// Warns of what in an input is hardly meant.
 fn warn(notes: &[Note], console: &Console) {
-    for note in notes.iter().filter(|note| note.is_doubtful && !console.quiet) {
+    for note in notes.iter().filter(|note| note.is_warning && !console.quiet) {
         console.complain(format!("{}: warning: {}", note.span, note.message));
     }
 }
@@ -281,7 +281,9 @@ fn show_usage(error: &clap::Error) -> Exit {
         io::stderr().lock().write_all(of(io::stderr().is_terminal()).as_bytes())
     } else {
         let mut stdout = io::stdout().lock();
-        closed::arrived(stdout.write_all(of(io::stdout().is_terminal()).as_bytes()).and_then(|()| stdout.flush()))
+        closed_stdout::arrived(
+            stdout.write_all(of(io::stdout().is_terminal()).as_bytes()).and_then(|()| stdout.flush()),
+        )
     };
     if error.use_stderr() { Exit::Input } else { written(Exit::Held, shown) }
 }

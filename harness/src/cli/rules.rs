@@ -15,7 +15,7 @@ use svclab_rules::ruleset::Rules;
 use super::console::Console;
 use super::failure::Failure;
 use super::inputs::InputArgs;
-use super::labs::BackendArgs;
+use super::lab_args::BackendArgs;
 use super::proxies::{KUBE_PROXY, ProxyArgs, not_applicable};
 use super::{Exit, text_of, warn};
 use svclab::documents::{self, Document};
@@ -23,7 +23,7 @@ use svclab::infer::cluster_cidrs;
 use svclab::input::did_you_mean;
 use svclab::input::{is_manifest, read_file, unreadable};
 use svclab::proxy::fit;
-use svclab::scenario::{self, Note, PlainCluster, Scenario, Tests};
+use svclab::scenario::{self, Note, ObjectCluster, Scenario, Tests};
 use svclab::text::one_line;
 
 /// Print the rules of a node, or compare saved rules with them.
@@ -257,7 +257,7 @@ impl Input {
         let text = text.map_err(|error| unreadable(&path, &error))?;
         if is_manifest(&text) {
             let proxy = ProxyConfig { nfacct: args.nfacct, ..proxy_config(args, console)? };
-            let PlainCluster { mut cluster, notes } = scenario::cluster(&text, &path, proxy)?;
+            let ObjectCluster { mut cluster, notes } = scenario::cluster(&text, &path, proxy)?;
             show(&notes, console);
             if args.proxy_config.is_none() {
                 assume_cidrs(&mut cluster, console);

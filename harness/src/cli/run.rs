@@ -7,18 +7,18 @@ use std::{fs, io};
 
 use clap::ValueEnum;
 
-use super::attempts::AttemptArgs;
-use super::choice::{ChoiceArgs, list};
 use super::complete;
 use super::console::Console;
 use super::failure::Failure;
 use super::inputs::InputArgs;
 use super::kernels::{KernelArgs, environment, goal};
-use super::labs::{LabArgs, wait_for_signals};
+use super::lab_args::{LabArgs, wait_for_signals};
 use super::matrix::{self, OnKernel};
 use super::progress::Bars;
 use super::proxies::{PROGRAMS, ProxyArgs};
 use super::reports::{ReportArgs, Reports};
+use super::retry_args::AttemptArgs;
+use super::selection_args::{ChoiceArgs, list};
 use super::shard::{Durations, durations};
 use super::{Exit, load};
 use svclab::report::{RunReport, ScenarioReport, ShardOf, Status, console, json};

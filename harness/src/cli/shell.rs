@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use super::console::Console;
 use super::failure::Failure;
 use super::inputs::{InputArgs, InputText, input, report_assumptions};
-use super::labs::{BackendArgs, prepare, trouble};
+use super::lab_args::{BackendArgs, prepare, trouble};
 use super::proxies::not_applicable;
 use super::{Exit, interrupt, warn};
 pub(super) use attach::{Args as AttachArgs, run as attach};

@@ -6,7 +6,7 @@ use super::Exit;
 use super::console::Console;
 use super::failure::Failure;
 use super::kernels::{KERNEL, KernelArgs, environment};
-use super::labs::{ClassArgs, Format, SubjectArgs, end};
+use super::lab_args::{ClassArgs, Format, SubjectArgs, end};
 use super::progress::Bars;
 use super::proxies::{PROGRAMS, ProxyArgs, fitting};
 use super::release::{Proxy, proxy, with_proxy};

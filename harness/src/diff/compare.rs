@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use svclab_rules::walk::{Classes, Field, Intervals, Narrowing, Packet, Region, bits_address};
+use svclab_rules::walk::{Classes, Field, Intervals, Narrowing, Packet, Region, address_from_bits};
 
 use super::DiffError;
 use super::fate::{Aspect, Contrast, Fates};
 use super::group::{Differing, Groups};
-use super::later::{Ages, Both, Lasting};
+use super::later_packets::{Ages, Both, Lasting};
 use super::outcome::{TOLERANCE, is_alike, unknown_rule};
 use super::side::Side;
 use super::target::{Target, Targets};
-use crate::predict::{Network, OfSet, Prediction, Senders};
+use crate::predict::{Network, Prediction, Senders, SetTraversal};
 use crate::run::in_parallel;
 use crate::scenario::Vantage;
 use crate::verify::{Boundaries, vantages};
@@ -98,7 +98,7 @@ impl Comparing<'_, '_> {
             for source in apart {
                 compared.classes += 1;
                 let region = class.region.with(Field::Source, Intervals::one(source));
-                let packet = Packet { source: bits_address(source, packet.family()), ..packet };
+                let packet = Packet { source: address_from_bits(source, packet.family()), ..packet };
                 let narrowing = Narrowing::of(region.clone(), &packet);
                 let found =
                     [0, 1].map(|at| sets[at].as_ref()?.of_source(self.networks[at], senders[at], &packet, &narrowing));
@@ -119,13 +119,13 @@ impl Comparing<'_, '_> {
         senders: [&Senders; 2],
         witness: &Packet,
         narrowing: &Narrowing,
-    ) -> ([Option<OfSet>; 2], Vec<u128>) {
+    ) -> ([Option<SetTraversal>; 2], Vec<u128>) {
         let mut witness = *witness;
         let sources = || narrowing.region()[Field::Source].clone();
         let mut plain = self.boundaries.iter().filter_map(|one| one.plain_source(&witness, &sources()));
         if let Some((source, others)) = plain.next().filter(|_| senders[0].are_pods()) {
             narrowing.set_sources_apart(source, others);
-            witness.source = bits_address(source, witness.family());
+            witness.source = address_from_bits(source, witness.family());
         }
         let sets = [0, 1].map(|at| self.networks[at].predict_apart(senders[at], &witness, narrowing));
         (sets, narrowing.apart())

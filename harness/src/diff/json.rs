@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Diff, Step, known, merge, notes, sent};
+use super::{Diff, Step, known_differences, live_result, merge, notes};
 
 /// The changes as a serializable value.
 pub fn json(diff: &Diff) -> impl Serialize {
@@ -11,7 +11,7 @@ pub fn json(diff: &Diff) -> impl Serialize {
 }
 
 /// The changes of each release as a serializable value.
-pub fn json_of_steps(steps: &[Step]) -> impl Serialize {
+pub fn steps_json(steps: &[Step]) -> impl Serialize {
     let all = steps.iter().map(|Step { name, diff }| StepDocument { name, diff: Document::of(diff) });
     Steps { accepted: steps.iter().all(|step| step.diff.holds()), steps: all.collect() }
 }
@@ -247,12 +247,12 @@ impl<'a> Change<'a> {
                 rule_after: example.rules[1].as_deref(),
             }),
             live: match &change.live {
-                Some(sent::Live::Sent(sent)) => Some(Live::of(sent)),
-                Some(sent::Live::NotSent(_)) | None => None,
+                Some(live_result::Live::Sent(sent)) => Some(Live::of(sent)),
+                Some(live_result::Live::NotSent(_)) | None => None,
             },
             not_sent: match change.live {
-                Some(sent::Live::NotSent(why)) => Some(why),
-                Some(sent::Live::Sent(_)) | None => None,
+                Some(live_result::Live::NotSent(why)) => Some(why),
+                Some(live_result::Live::Sent(_)) | None => None,
             },
         }
     }
@@ -266,8 +266,8 @@ impl Again {
 }
 
 impl<'a> Live<'a> {
-    fn of(seen: &'a sent::Sent) -> Self {
-        let sent::Sent { seen: [before, after], is_predicted, alike } = seen;
+    fn of(seen: &'a live_result::Sent) -> Self {
+        let live_result::Sent { seen: [before, after], is_predicted, alike } = seen;
         Self { before, after, is_predicted: *is_predicted == [true; 2], no_difference_reason: *alike }
     }
 }
@@ -287,7 +287,7 @@ impl<'a> Note<'a> {
 }
 
 impl Known {
-    fn of(known: known::Known) -> Self {
+    fn of(known: known_differences::Known) -> Self {
         Self { code: known.code, what: known.what, document: known.document }
     }
 }

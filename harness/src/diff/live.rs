@@ -5,8 +5,8 @@ use svclab_rules::cluster::Protocol;
 use super::Diff;
 use super::fate::Aspect;
 use super::group::Example;
+use super::live_result::{Live, Sent};
 use super::merge::Change;
-use super::sent::{Live, Sent};
 use super::side::Side;
 use super::target::Target;
 use crate::lab::{Backend, generate_for_lab, with_lab};
@@ -84,7 +84,7 @@ fn observe(scenario: &Scenario, probes: &[(Example, Probe)], backend: Backend) -
     let network = side.network()?;
     let sent: Vec<Probe> = probes.iter().map(|(_, probe)| probe.clone()).collect();
     let flows = with_lab(&side.topology, &side.documents, backend, |lab| {
-        Prober::new(lab, &scenario.cluster).and_then(|mut prober| prober.send_together(&sent))
+        Prober::new(lab, &scenario.cluster).and_then(|mut prober| prober.send_all(&sent))
     })?;
     let span = Span::start_of(&scenario.file);
     let flows = flows.map_err(|source| RunError::Probe { span, source: Box::new(source) })?;

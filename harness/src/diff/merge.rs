@@ -7,9 +7,9 @@ use svclab_rules::cluster::ProxyConfig;
 
 use super::fate::{Contrast, Delivered};
 use super::group::{Example, Group, Key};
-use super::known::{Known, known};
+use super::known_differences::{Known, known};
+use super::live_result::Live;
 use super::release::{Boundary, ChangedAt};
-use super::sent::Live;
 use super::target::Target;
 use crate::scenario::{Vantage, VantageKind};
 

@@ -3,31 +3,31 @@
 //! Both sides are predicted for the same packets: all first packets from every vantage point, in classes that each side handles
 //! alike ([`svclab_rules::walk::Classes`]). So the result is complete, not a sample.
 //!
-//! - `side`: a cluster with its rules; `compare`: all classes, and those that differ; `later`: what follows a first packet;
+//! - `side`: a cluster with its rules; `compare`: all classes, and those that differ; `later_packets`: what follows a first packet;
 //! - `target`: what a packet is sent to, of a service with which `traits`; `fate`: the outcome of it; `outcome`: whether the same;
-//! - `group`: classes that change alike; `release`: the release or mode that brings a change; `known`: documented differences; `merge`:
+//! - `group`: classes that change alike; `release`: the release or mode that brings a change; `known_differences`: documented differences; `merge`:
 //!   groups to a few changes;
-//! - `beyond`: packets in the state INVALID and firewalls; `image`: a cluster against itself with other addresses; `notes`: changes apart from packets;
-//! - `live`: changes on the kernel, as values in `sent`; `steps`: each release compared with the next;
+//! - `invalid_and_firewall`: packets in the state INVALID and firewalls; `image`: a cluster against itself with other addresses; `notes`: changes apart from packets;
+//! - `live`: changes on the kernel, as values in `live_result`; `steps`: each release compared with the next;
 //! - `accepted`: changes that are expected; `render`, `markdown`, `json`: the result.
 
 mod accepted;
-mod beyond;
 mod compare;
 mod fate;
 mod group;
 mod image;
+mod invalid_and_firewall;
 pub mod json;
-mod known;
-mod later;
+mod known_differences;
+mod later_packets;
 mod live;
+mod live_result;
 mod markdown;
 mod merge;
 mod notes;
 mod outcome;
 mod release;
 mod render;
-mod sent;
 mod side;
 mod steps;
 mod target;
@@ -38,14 +38,14 @@ use svclab_rules::ruleset::{CompileError, Unsupported};
 pub use accepted::{Accepted, read as read_accepted};
 pub use group::Example;
 pub(crate) use image::image;
-pub use json::{json, json_of_steps};
-pub use known::Known;
+pub use json::{json, steps_json};
+pub use known_differences::Known;
 pub use live::live;
+pub use live_result::{Live, Sent};
 pub use markdown::{markdown, matrix};
 pub use merge::{Change, OutcomeChange};
 pub use notes::Note;
 pub use render::page;
-pub use sent::{Live, Sent};
 pub use steps::{Step, steps};
 use target::Target;
 
@@ -200,13 +200,13 @@ pub fn diff(before: &Scenario, after: &Scenario, options: &Options) -> Result<Di
     let mut changes = merge::merge(groups, boundaries, scenarios.map(|scenario| &scenario.cluster.proxy));
     // First packets may show the same.
     if !changes.iter().any(|change| change.targets.contains(&Target::Invalid)) {
-        let (found, is_cut) = beyond::invalid_packets(sides, networks, most)?;
+        let (found, is_cut) = invalid_and_firewall::invalid_packets(sides, networks, most)?;
         changes.extend(found);
         compared.is_cut |= is_cut;
     }
     let unused = options.accepted.apply(&mut changes);
     let mut notes = notes::notes(sides, !changes.is_empty());
-    notes.extend(beyond::firewall(sides, networks, most)?);
+    notes.extend(invalid_and_firewall::firewall(sides, networks, most)?);
     Ok(Diff {
         sides: [before.words(), after.words()],
         files: scenarios.map(|scenario| path_text(&scenario.file)),

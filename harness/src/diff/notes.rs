@@ -6,7 +6,7 @@ use svclab_rules::cluster::{Family, ProxyConfig, ProxyMode};
 use svclab_rules::profile::Profile;
 use svclab_rules::ruleset::Rules;
 
-use super::known::Known;
+use super::known_differences::Known;
 use super::side::Side;
 use crate::run::in_parallel;
 use crate::text::{counted, grouped};

@@ -143,7 +143,7 @@ fn boundary(one: &ProxyConfig, next: &ProxyConfig) -> Boundary {
         return Boundary::Settings;
     }
     let newer = [one, next].into_iter().filter_map(|proxy| proxy.version.parse::<Profile>().ok()).max();
-    Boundary::Release(newer.map(Profile::first_of_kind).unwrap_or_default())
+    Boundary::Release(newer.map(Profile::first_with_same_rules).unwrap_or_default())
 }
 
 /// The configurations from one to another: release by release, and the mode where the release has both.
@@ -181,5 +181,5 @@ pub(super) fn precise(proxy: &ProxyConfig) -> ProxyConfig {
 /// A release as it is named next to others of its minor one: `1.33.6` for the newest kind of 1.33, `1.27` where there is one kind.
 fn version(release: Profile) -> String {
     let is_newest = Profile::all().any(|newest| newest == release);
-    if is_newest { release.first_of_kind() } else { release.to_string() }
+    if is_newest { release.first_with_same_rules() } else { release.to_string() }
 }

@@ -42,7 +42,7 @@ pub fn steps(scenario: &Scenario, after: &ProxyConfig, options: &Options) -> Res
     let compare = |[one, next]: &[ProxyConfig; 2]| diff(&of(one), &of(next), options);
     let found = in_parallel(&pairs, None, compare, &|_| ());
     let named = |([one, next], found): (&[ProxyConfig; 2], Result<Diff, DiffError>)| {
-        let release = next.version.parse().map_or_else(|_| next.version.clone(), Profile::first_of_kind);
+        let release = next.version.parse().map_or_else(|_| next.version.clone(), Profile::first_with_same_rules);
         let name = if one.mode == next.mode { release } else { format!("{release}, {} mode", next.mode) };
         Ok(Step { name, diff: found? })
     };

@@ -62,7 +62,7 @@ fn cut_within_table(open: &mut Vec<Open>, coverage: &mut Coverage) {
     let table = open.iter().find_map(table_of);
     for block in open.drain(at..) {
         if let (What::Named(name), Some(table)) = (&block.what, table) {
-            coverage.add_cut(nft_table(table), name);
+            coverage.add_truncated(nft_table(table), name);
         }
     }
     open.iter_mut().for_each(|block| block.is_broken = true);
@@ -125,7 +125,7 @@ fn table_of(block: &Open) -> Option<Family> {
 fn close(closed: &Open, table: Option<Family>, coverage: &mut Coverage) {
     match (&closed.what, table) {
         (What::Table(Some(family)), _) if !closed.is_broken => coverage.add_table(nft_table(*family)),
-        (What::Named(name), Some(table)) if closed.is_broken => coverage.add_cut(nft_table(table), name),
+        (What::Named(name), Some(table)) if closed.is_broken => coverage.add_truncated(nft_table(table), name),
         (What::Named(name), Some(table)) => coverage.add_chain(nft_table(table), name),
         _ => {}
     }

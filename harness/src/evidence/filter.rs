@@ -125,7 +125,7 @@ impl Filter {
             Self::Lines(patterns) if !is_broken => coverage.pick(table, patterns.clone()),
             Self::Lines(_) | Self::Unknown(_) => {
                 coverage.clear();
-                chains.for_each(|(table, chain)| coverage.add_cut(table, chain));
+                chains.for_each(|(table, chain)| coverage.add_truncated(table, chain));
             }
         }
     }

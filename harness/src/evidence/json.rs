@@ -5,8 +5,8 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::mending::Mending;
 use super::model::{Evidence, Piece};
+use super::repairs::RepairCount;
 use crate::text::path_text;
 
 /// What results about an input start with.
@@ -71,7 +71,7 @@ struct PieceOf<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<&'a str>,
     /// How lines were changed to be read.
-    repairs: &'a [Mending],
+    repairs: &'a [RepairCount],
 }
 
 /// A line that could not be read.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::mending::{Mend, Mends};
+use super::repairs::{Repair, RepairSet};
 
 /// A line, or a part of one.
 #[derive(Debug, Clone)]
@@ -13,12 +13,12 @@ pub(super) struct Line<'t> {
     pub(super) text: Cow<'t, str>,
     /// The line as it stands in the text.
     pub(super) raw: &'t str,
-    pub(super) mends: Mends,
+    pub(super) mends: RepairSet,
 }
 
 impl<'t> Line<'t> {
     /// The line with another text.
-    pub(super) fn with(&self, text: impl Into<Cow<'t, str>>, mend: Mend) -> Self {
+    pub(super) fn with(&self, text: impl Into<Cow<'t, str>>, mend: Repair) -> Self {
         Self { text: text.into(), mends: self.mends.with(mend), ..*self }
     }
 
@@ -53,7 +53,7 @@ pub(super) fn lines(text: &str) -> Vec<Line<'_>> {
 
 fn cleaned(number: usize, raw: &str) -> Line<'_> {
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\t');
-    let mends = Mends::default();
+    let mends = RepairSet::default();
     if raw.bytes().all(is_plain) {
         return Line { number, text: Cow::Borrowed(raw), raw, mends };
     }
@@ -75,7 +75,7 @@ fn cleaned(number: usize, raw: &str) -> Line<'_> {
     if text == raw {
         return Line { number, text: Cow::Borrowed(raw), raw, mends };
     }
-    Line { number, text: text.into(), raw, mends: mends.with(Mend::Invisible) }
+    Line { number, text: text.into(), raw, mends: mends.with(Repair::Invisible) }
 }
 
 /// `12:00:00` at the start.

@@ -1,6 +1,6 @@
 //! What people send: files, terminal output and whole issues in Markdown, read as pieces of evidence.
 //!
-//! 1. `line`: text → lines, without what terminals, mail and web pages put around them (`peel`, `split`, `wrap`);
+//! 1. `line`: text → lines, without what terminals, mail and web pages put around them (`prefixes`, `joined_lines`, `wrapped_lines`);
 //! 2. `format`: lines → pieces, one format a file;
 //! 3. `read`: a text → [`Evidence`]: its pieces, and every line that is prose or that could not be read;
 //! 4. `rules`: the pieces with rules → the rules of a node, of each family; `objects`: those with Kubernetes objects.
@@ -13,22 +13,22 @@ mod dictionary;
 mod filter;
 mod format;
 mod grep;
+mod joined_lines;
 pub mod json;
 mod line;
-mod mending;
 mod model;
 mod objects;
 mod page;
-mod peel;
+mod prefixes;
 mod read;
 mod releases;
+mod repairs;
 mod rules;
 mod source;
-mod split;
 mod tables;
 #[cfg(test)]
 mod tests;
-mod wrap;
+mod wrapped_lines;
 
 pub(crate) use dictionary::service_of_hash;
 pub(crate) use model::{Connection, Contents, OF_IPTABLES_NFT, Release};

@@ -9,7 +9,7 @@ use svclab_rules::iptables;
 use svclab_rules::nftables;
 use svclab_rules::profile::Profile;
 
-use super::mending::Mending;
+use super::repairs::RepairCount;
 use crate::text::counted;
 
 /// What a text, or several files, show.
@@ -80,7 +80,7 @@ pub struct Piece {
     /// What the lines say.
     pub(crate) contents: Contents,
     /// How lines were changed to be read.
-    pub(crate) repairs: Vec<Mending>,
+    pub(crate) repairs: Vec<RepairCount>,
 }
 
 /// What a piece says.
@@ -95,7 +95,7 @@ pub(crate) enum Contents {
         /// The tables and chains that are shown whole.
         coverage: Coverage,
         /// The fewest digits of a probability whose threshold does not follow from them.
-        short_digits: Option<usize>,
+        rounded_digits: Option<usize>,
         /// The first line that is cut off.
         cut: Option<usize>,
     },

@@ -8,12 +8,12 @@ use svclab_rules::iptables::ChainKind;
 use super::command::{Command, command};
 use super::filter::Filter;
 use super::format::{self, Block, Context};
+use super::joined_lines::split;
 use super::line::{Line, is_sentence, lines};
-use super::mending::Mends;
 use super::model::{Contents, Evidence, Format, Piece, Stretch, Unread};
-use super::peel::peel;
+use super::prefixes::peel;
 use super::releases;
-use super::split::split;
+use super::repairs::RepairSet;
 
 /// Reads a text of any kind. It never fails: what is not evidence is prose, and what cannot be read is listed.
 pub fn read(text: &str) -> Evidence {
@@ -127,7 +127,7 @@ impl Reader {
             let line = &lines[at.min(lines.len() - 1)];
             self.evidence.unread.push(Unread { file: None, line: line.number, text: line.raw.to_owned(), reason });
         }
-        let mut all: Vec<(usize, Mends)> = lines.iter().map(|line| (line.number, line.mends)).collect();
+        let mut all: Vec<(usize, RepairSet)> = lines.iter().map(|line| (line.number, line.mends)).collect();
         for (number, mends) in mends {
             // Lines come in their order.
             let at = all.partition_point(|(line, _)| *line < number);
@@ -137,7 +137,7 @@ impl Reader {
             }
         }
         all.dedup_by_key(|(number, mends)| (*number, *mends));
-        let repairs = Mends::listed(all.into_iter());
+        let repairs = RepairSet::listed(all.into_iter());
         let (first, last) = (lines[0].number, lines[lines.len() - 1].number);
         let (command, host) = match &self.source {
             Some(Source { command, .. }) => (Some(command.text.clone()), command.host.clone()),

@@ -3,7 +3,7 @@
 use svclab_rules::cluster::Family;
 use svclab_rules::coverage::{Coverage, nft_table};
 use svclab_rules::infer::Show;
-use svclab_rules::iptables::{self, Joiner, TableName};
+use svclab_rules::iptables::{self, ExcerptMerger, TableName};
 use svclab_rules::nftables;
 use svclab_rules::ruleset::Rules;
 
@@ -24,7 +24,7 @@ pub struct NodeRules {
     /// The first line.
     pub(crate) first: usize,
     /// The fewest digits of a probability whose threshold does not follow from them.
-    pub(crate) short_digits: Option<usize>,
+    pub(crate) rounded_digits: Option<usize>,
     /// The first line that is cut off.
     pub(crate) cut: Option<usize>,
     /// The machine that the prompt before the command names.
@@ -95,22 +95,22 @@ impl NodeRules {
 /// The rules that evidence has. Whole dumps stand for themselves, each of another node or time; excerpts of a file are parts of one rule set.
 pub fn node_rules(evidence: &Evidence) -> Vec<NodeRules> {
     let mut all: Vec<NodeRules> = Vec::new();
-    let mut joiners: Vec<Joiner> = Vec::new();
+    let mut joiners: Vec<ExcerptMerger> = Vec::new();
     for piece in &evidence.pieces {
         match &piece.contents {
-            Contents::Iptables { rules, coverage, short_digits, cut, .. } if !rules.rules.tables.is_empty() => {
+            Contents::Iptables { rules, coverage, rounded_digits, cut, .. } if !rules.rules.tables.is_empty() => {
                 let new = NodeRules {
                     rules: Rules::Iptables(rules.clone()),
                     coverage: coverage.clone(),
                     format: piece.format,
                     file: piece.file.clone(),
                     first: piece.first,
-                    short_digits: *short_digits,
+                    rounded_digits: *rounded_digits,
                     cut: *cut,
                     host: piece.host.clone(),
                     backend: backend(piece),
                 };
-                joiners.resize_with(all.len(), Joiner::default);
+                joiners.resize_with(all.len(), ExcerptMerger::default);
                 add(&mut all, &mut joiners, new, rules.rules.family, piece);
             }
             Contents::Nftables { rules, coverage, .. } if !rules.rules.tables.is_empty() => {
@@ -144,7 +144,7 @@ pub(crate) fn words_of_other(other: &NodeRules) -> String {
 }
 
 /// Adds rules of iptables to those that they belong to.
-fn add(all: &mut Vec<NodeRules>, joiners: &mut [Joiner], new: NodeRules, family: Family, piece: &Piece) {
+fn add(all: &mut Vec<NodeRules>, joiners: &mut [ExcerptMerger], new: NodeRules, family: Family, piece: &Piece) {
     let belongs = |known: &NodeRules| match &known.rules {
         Rules::Iptables(own) => {
             // Excerpts complete each other. Whole tables do where they are others; the same table once more is another dump.
@@ -168,14 +168,14 @@ fn add(all: &mut Vec<NodeRules>, joiners: &mut [Joiner], new: NodeRules, family:
     let replaces = mixes || new.format == Format::IptablesList;
     join(&mut joiners[place], (own, &known.coverage), (parsed.clone(), &new.coverage), replaces);
     known.coverage.join(new.coverage);
-    known.short_digits = known.short_digits.into_iter().chain(new.short_digits).min();
+    known.rounded_digits = known.rounded_digits.into_iter().chain(new.rounded_digits).min();
     known.cut = known.cut.or(new.cut);
     known.host = known.host.take().or(new.host);
 }
 
 /// Joins rule sets. Of a chain that one of them shows whole, that one counts; else a listing, or another format, where it has more rules.
 fn join(
-    joiner: &mut Joiner,
+    joiner: &mut ExcerptMerger,
     (own, own_coverage): (&mut iptables::Parsed, &Coverage),
     (mut other, coverage): (iptables::Parsed, &Coverage),
     replaces: bool,
@@ -208,7 +208,7 @@ fn add_tables(all: &mut Vec<NodeRules>, rules: &nftables::Parsed, coverage: &Cov
         format: piece.format,
         file: piece.file.clone(),
         first: piece.first,
-        short_digits: None,
+        rounded_digits: None,
         cut: None,
         host: piece.host.clone(),
         backend: None,

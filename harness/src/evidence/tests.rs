@@ -2,7 +2,7 @@
 
 use rstest::rstest;
 
-use super::mending::Mend;
+use super::repairs::Repair;
 use super::*;
 
 /// Every line is in a piece, prose, unread, or blank.
@@ -128,7 +128,7 @@ fn a_cut_line_is_listed_and_the_rest_is_read() {
     let text = SAVED.split("--to-destination").next().unwrap();
     let evidence = read(text);
     assert_eq!((evidence.rules(), evidence.unread.len(), evidence.unread[0].line), (3, 1, 10));
-    assert!(evidence.pieces[0].repairs.iter().any(|mending| mending.how == Mend::Cut));
+    assert!(evidence.pieces[0].repairs.iter().any(|mending| mending.how == Repair::Cut));
 }
 
 #[rstest]

@@ -6,7 +6,7 @@ use svclab_rules::walk::{Evaluated, Share};
 use super::model::{Matched, Proportion, RuleVisit};
 use super::phrases::Words;
 use super::{iptables, nftables};
-use crate::predict::{MatchedRule, NextHook};
+use crate::predict::{MatchedRule, RuleExit};
 
 /// The rules that match at a hook, and the number of those that do not.
 pub(super) struct CallTree {
@@ -77,21 +77,21 @@ impl<'m> Builder<'m> {
         let Some(here) = self.open.last_mut() else { return };
         let passed = matched.place.number.saturating_sub(here.last + 1);
         // After a return, no rule of the chain is evaluated.
-        here.last = if matched.next_hook == NextHook::Return { here.len } else { matched.place.number };
+        here.last = if matched.next_hook == RuleExit::Return { here.len } else { matched.place.number };
         self.passed += passed;
         self.share = match matched.did {
-            Evaluated::Match(share) | Evaluated::PassByChance(share) => share.within(self.share),
-            Evaluated::Perhaps | Evaluated::Stop => self.share,
+            Evaluated::Match(share) | Evaluated::NotChosen(share) => share.within(self.share),
+            Evaluated::Maybe | Evaluated::Stop => self.share,
         };
         self.lines.push(RuleVisit { kernel, ..line(matched, depth, passed, self.share) });
         let jump = Some(self.lines.len() - 1);
         match matched.next_hook {
-            NextHook::Jump { chain, of } => self.open.push(Open { chain, last: 0, len: of, jump }),
-            NextHook::Goto { chain, of } => {
+            RuleExit::Jump { chain, of } => self.open.push(Open { chain, last: 0, len: of, jump }),
+            RuleExit::Goto { chain, of } => {
                 self.open.pop();
                 self.open.push(Open { chain, last: 0, len: of, jump });
             }
-            NextHook::Rule | NextHook::Return | NextHook::Accept | NextHook::End => {}
+            RuleExit::Rule | RuleExit::Return | RuleExit::Accept | RuleExit::End => {}
         }
         if ends(matched) {
             self.open.clear();
@@ -146,17 +146,17 @@ fn line(matched: &MatchedRule<'_>, depth: usize, passed: usize, share: Share) ->
         text: place.text.clone(),
         matched: match did {
             Evaluated::Match(_) => Matched::Yes,
-            Evaluated::PassByChance(_) => Matched::NotByChance,
-            Evaluated::Perhaps => Matched::Perhaps,
+            Evaluated::NotChosen(_) => Matched::NotChosen,
+            Evaluated::Maybe => Matched::Maybe,
             Evaluated::Stop => Matched::Unknown,
         },
         condition: why,
         effect: match did {
-            Evaluated::PassByChance(_) => "not chosen: continues with the next rule".to_owned(),
+            Evaluated::NotChosen(_) => "not chosen: continues with the next rule".to_owned(),
             _ => does,
         },
         chance: match did {
-            Evaluated::Match(part) | Evaluated::PassByChance(part) if is_by_chance => Some(Proportion::from(*part)),
+            Evaluated::Match(part) | Evaluated::NotChosen(part) if is_by_chance => Some(Proportion::from(*part)),
             _ => None,
         },
         kernel: None,

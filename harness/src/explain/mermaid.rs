@@ -96,7 +96,7 @@ impl Chart {
         changes: Vec<String>,
         label: Option<String>,
     ) -> usize {
-        let taken = rules.iter().filter(|line| line.matched != Matched::NotByChance);
+        let taken = rules.iter().filter(|line| line.matched != Matched::NotChosen);
         let words: Vec<String> = std::iter::once(heading).chain(taken.map(rule_words)).chain(changes).collect();
         let words = words.join("\n");
         let to = self.node(Some(from), format!("{packet} {words}"), Shape::HookVisit, &words);

@@ -103,7 +103,7 @@ pub fn explain_live(
 /// # Errors
 ///
 /// As [`explain_live`], and what keeps the programs from carrying out the scenario or from writing their rules.
-pub fn explain_programs(
+pub fn explain_with_programs(
     ad_hoc: AdHocScenario,
     programs: &Programs,
     (step, path): (usize, usize),
@@ -112,7 +112,7 @@ pub fn explain_programs(
 ) -> Result<Explanation, Trouble> {
     let scenario = proxy::fit(Some(programs), &ad_hoc.scenario).map_err(|why| not_applicable(&why))?.into_owned();
     let mut cluster = ad_hoc.cluster;
-    cluster.take_releases(&scenario.cluster);
+    cluster.copy_releases_from(&scenario.cluster);
     let ad_hoc = AdHocScenario { scenario, cluster, ..ad_hoc };
     let AdHocScenario { scenario, cluster, probes, .. } = &ad_hoc;
     let topology = topology::plan_at(scenario, cluster);

@@ -285,9 +285,9 @@ pub enum Matched {
     /// It matches.
     Yes,
     /// Its random choice went against it on this path.
-    NotByChance,
+    NotChosen,
     /// It may match, which makes no difference to the outcome.
-    Perhaps,
+    Maybe,
     /// It is not known whether it matches, and the outcome depends on it.
     Unknown,
 }

@@ -282,8 +282,8 @@ fn add_rule(lines: &mut Vec<(&'static str, f64, String)>, rule: &RuleVisit, widt
     let indent = 10.0 * rule.depth.min(6) as f64;
     let place = format!("{} · {} · rule {} of {}", rule.table, rule.chain, rule.number, rule.chain_length);
     let word = match rule.matched {
-        Matched::Yes | Matched::NotByChance => "",
-        Matched::Perhaps => "possibly: ",
+        Matched::Yes | Matched::NotChosen => "",
+        Matched::Maybe => "possibly: ",
         Matched::Unknown => "unknown: ",
     };
     // Chains of nftables have long names.

@@ -56,7 +56,7 @@ pub fn from_evidence(evidence: &Evidence, path: &Path, given: &[NodeFile]) -> Re
 /// # Errors
 ///
 /// As [`from_evidence`].
-pub fn from_two(sides: [(&Evidence, &Path); 2]) -> Option<Result<[Assumed; 2], Diagnostics>> {
+pub fn from_pair(sides: [(&Evidence, &Path); 2]) -> Option<Result<[Assumed; 2], Diagnostics>> {
     let mut all = Evidence::default();
     sides.iter().for_each(|(evidence, path)| all.add(&path.to_string_lossy(), (*evidence).clone()));
     let objects = Objects { releases: releases(&all), ..Objects::of(objects(&all)) };

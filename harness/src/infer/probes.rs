@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::cluster::{Family, ObjectName, Pod, Service, ServicePort};
-use svclab_rules::promise::{Eligible, Promise, PromisedOutcome, Promises, Question, Reply, Source, VantagePoint};
+use svclab_rules::promise::{
+    Promise, PromisedEndpoint, PromisedOutcome, Promises, Question, Reply, Source, VantagePoint,
+};
 
 use crate::scenario::{Host, PlannedOutcome, PlannedTest, Scenario, pod_label, short_name};
 use crate::stats::flows_to_meet_all;
@@ -171,7 +173,12 @@ impl<'a> Planner<'a> {
     }
 
     /// Delivery to endpoints. All of a few are to be reached, by many flows; the reply is checked of one.
-    fn deliveries(&self, endpoints: &[Eligible], has_affinity: bool, is_node: bool) -> Vec<(PlannedOutcome, u64)> {
+    fn deliveries(
+        &self,
+        endpoints: &[PromisedEndpoint],
+        has_affinity: bool,
+        is_node: bool,
+    ) -> Vec<(PlannedOutcome, u64)> {
         let targets = endpoints.iter().map(|endpoint| self.target(endpoint.address)).collect::<Vec<_>>();
         let count = targets.len();
         let is_source = |wanted: fn(&Source) -> bool| endpoints.iter().all(|endpoint| wanted(&endpoint.source));

@@ -2,7 +2,7 @@
 //!
 //! 1. `find`: paths → the scenario files in them;
 //! 2. `files`: a path → its text, within `limits` and within the [`Reach`] of the scenario that names it;
-//! 3. `form`: a text → scenario, Kubernetes objects or a [`Form`] of rules.
+//! 3. `rule_format`: a text → scenario, Kubernetes objects or a [`Form`] of rules.
 //!
 //! Errors are [`Diagnostics`], each with its [`Span`]; `groups` joins those that are equal in many places, and `suggestions` names what may
 //! have been meant.
@@ -10,9 +10,9 @@
 mod diagnostics;
 mod files;
 mod find;
-mod form;
 mod groups;
 pub(crate) mod limits;
+mod rule_format;
 mod suggestions;
 
 pub use diagnostics::{Diagnostic, Diagnostics, Label, Span};
@@ -20,11 +20,11 @@ pub use files::{Reach, read_file, unreadable};
 pub(crate) use files::{folder_of, is_outside};
 pub use files::{read_argument, read_limited};
 pub use find::{FindError, Found, IGNORED, find, is_manifest};
-pub use form::{Form, form};
-pub use form::{is_input, is_scenario};
-pub(crate) use form::{is_rules, is_yaml, language};
 pub use groups::Group;
 pub use limits::{FILE_BYTES, MAX_FLOWS};
+pub use rule_format::{Form, form};
+pub use rule_format::{is_input, is_scenario};
+pub(crate) use rule_format::{is_rules, is_yaml, language};
 pub use suggestions::did_you_mean;
 pub(crate) use suggestions::listed;
 

@@ -1,7 +1,7 @@
 //! Installs rules in namespaces, with the programs that administrators use.
 
 use svclab_rules::cluster::ProxyMode;
-use svclab_rules::iptables::LONGEST_LINE;
+use svclab_rules::iptables::MAX_LINE_BYTES;
 
 use super::namespaces::{Namespace, find};
 use super::{Backend, LabError};
@@ -73,7 +73,7 @@ pub(super) fn load(namespace: &Namespace, document: &Document, text: &str, backe
     };
     if let Some(line) = too_long(mode, text) {
         let message =
-            format!("iptables-restore splits lines longer than {LONGEST_LINE} bytes: this one has {}", line.len());
+            format!("iptables-restore splits lines longer than {MAX_LINE_BYTES} bytes: this one has {}", line.len());
         return Err(rejected(message, Some(shortened(line).into_owned())));
     }
     let arguments: &[&str] = if mode == ProxyMode::Nftables { &["-f", "-"] } else { &[] };
@@ -93,7 +93,7 @@ pub(super) fn load(namespace: &Namespace, document: &Document, text: &str, backe
 /// The first line that iptables-restore would take for two. A rule can be longer printed than it was written.
 fn too_long(mode: ProxyMode, text: &str) -> Option<&str> {
     let lines = (mode == ProxyMode::Iptables).then(|| text.lines());
-    lines.into_iter().flatten().find(|line| line.len() > LONGEST_LINE)
+    lines.into_iter().flatten().find(|line| line.len() > MAX_LINE_BYTES)
 }
 
 /// The line that a message names: `line 7 failed` or `Error occurred at line: 7` of iptables-restore, `/dev/stdin:7:3-9` of

@@ -8,9 +8,9 @@ mod backend;
 mod barrier;
 mod call;
 mod channel;
+mod client_lists;
 mod conntrack;
 mod counters;
-mod discovery;
 mod entrance;
 mod error;
 pub(crate) mod filter;
@@ -18,14 +18,14 @@ mod impairments;
 mod install;
 mod installed;
 mod links;
-mod memory;
 mod namespaces;
+mod neighbour_timeout;
 pub(crate) mod netfilter;
 mod netlink;
 mod nfacct;
 pub(crate) mod programs;
+mod read_rules;
 mod sandbox;
-mod saved;
 mod settings;
 mod silence;
 mod state;
@@ -132,7 +132,7 @@ impl Lab {
         let cpu = barrier::stay_on_one_cpu();
         let cpu = cpu.map_err(|errno| LabError::Sandbox { what: "binding to a cpu", source: errno.into() })?;
         let barrier = Barrier::open(&namespaces[UNDERLAY], cpu)?;
-        let (barrier, retired, remembering) = (Some(barrier), Vec::new(), memory::remembering(documents));
+        let (barrier, retired, remembering) = (Some(barrier), Vec::new(), client_lists::remembering(documents));
         let namespaces = Arc::new(namespaces);
         Ok(Self { topology, namespaces, backend, remembering, runtime, cpu, barrier, retired, _stamping: stamping })
     }
@@ -167,7 +167,7 @@ impl Lab {
     pub(crate) fn installer(&mut self, documents: &[Document]) -> Installer {
         let before = self.remembering.clone();
         self.remembering.retain(|old| !documents.iter().any(|new| new.replaces(old)));
-        self.remembering.extend(memory::remembering(documents));
+        self.remembering.extend(client_lists::remembering(documents));
         Installer { namespaces: Arc::clone(&self.namespaces), before, backend: self.backend }
     }
 
@@ -200,7 +200,7 @@ impl Lab {
 
     /// Takes documents for those that are installed, which another program has done.
     pub(crate) fn adopt(&mut self, documents: &[Document]) {
-        self.remembering = memory::remembering(documents);
+        self.remembering = client_lists::remembering(documents);
     }
 
     /// Changes links and routes to those of another state's plan: see [`crate::topology::plan_at`]. A machine that is turned on has
@@ -405,7 +405,7 @@ async fn link_up(topology: &Topology, namespaces: &[&Namespace], ipv6: bool) -> 
     }
     for (netns, netlink) in &mut connections {
         if netns.forwards() {
-            discovery::persist(netlink, netns, ipv6).await?;
+            neighbour_timeout::persist(netlink, netns, ipv6).await?;
         }
         links::configure(netlink, netns).await?;
         netlink.finish().await?;

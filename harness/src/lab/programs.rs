@@ -185,7 +185,7 @@ pub(crate) fn version(file: &Path) -> Option<String> {
 }
 
 /// Why a program has not said what it was asked.
-pub(crate) enum Unsaid {
+pub(crate) enum OutputError {
     /// It has not exited in time.
     TooLong,
     /// It failed, in words.
@@ -197,18 +197,18 @@ pub(crate) enum Unsaid {
 /// # Errors
 ///
 /// How it failed.
-pub(crate) fn said_within(command: &mut Command, time: Duration) -> Result<String, Unsaid> {
+pub(crate) fn said_within(command: &mut Command, time: Duration) -> Result<String, OutputError> {
     let limits = Limits { time, result: 1 << 20, ..Limits::of(b"") };
     let output = call(command, b"", limits).map_err(|error| match error {
-        CallError::TooLong { .. } => Unsaid::TooLong,
-        error => Unsaid::Failed(error.to_string()),
+        CallError::TooLong { .. } => OutputError::TooLong,
+        error => OutputError::Failed(error.to_string()),
     })?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let messages = String::from_utf8_lossy(&output.stderr);
     let last = messages.lines().last().map_or_else(String::new, |line| format!(": {line}"));
-    Err(Unsaid::Failed(format!("{}{last}", output.status)))
+    Err(OutputError::Failed(format!("{}{last}", output.status)))
 }
 
 /// Runs a function, such as the start of a program, that leaves the CPU of a lab's thread.

@@ -12,7 +12,6 @@ mod catalog;
 mod chains;
 mod connections;
 mod finding;
-mod frame;
 pub mod json;
 mod lines;
 mod missing;
@@ -23,6 +22,7 @@ mod policy;
 mod settings;
 mod severity;
 mod shares;
+mod surrounding_rules;
 #[cfg(test)]
 mod tests;
 mod unmodelled;
@@ -44,7 +44,7 @@ pub fn lint(evidence: &Evidence) -> Vec<Finding> {
         chains::find,
         unmodelled::find,
         missing::find,
-        frame::find,
+        surrounding_rules::find,
         policy::find,
         backends::find,
         objects::find,

@@ -2,7 +2,7 @@
 
 use svclab_rules::promise::Question;
 
-use super::forecast::Forecast;
+use super::comparable_prediction::Forecast;
 use crate::documents::Document;
 use crate::predict::{NewFlow, Prediction, Senders};
 use crate::sources::{Context, outcome_words};

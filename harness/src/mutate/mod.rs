@@ -4,17 +4,17 @@
 //! ([`svclab_rules::mutate`]). For each it determines whether any flow differs, whether `svclab verify` fails and whether the
 //! scenario's own tests do:
 //!
-//! - `candidate`: the mutants to try; `classes`: the packets of which a mutant makes something else, as `verify` asks about them;
-//!   `forecast`: predictions in a form that is compared;
+//! - `mutant_list`: the mutants to try; `classes`: the packets of which a mutant makes something else, as `verify` asks about them;
+//!   `comparable_prediction`: predictions in a form that is compared;
 //! - `trial`: the lab in which mutants are installed one after the other;
 //! - `mutant`, `counts`: the results; `render`: the page for a terminal; `json`: the JSON output.
 
-mod candidate;
 mod classes;
+mod comparable_prediction;
 mod counts;
-mod forecast;
 pub mod json;
 mod mutant;
+mod mutant_list;
 mod render;
 mod trial;
 

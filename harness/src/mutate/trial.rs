@@ -5,10 +5,10 @@ use std::cell::Cell;
 use svclab_rules::mutate::Holder;
 
 use super::Options;
-use super::candidate::{Candidate, Originals};
 use super::classes::{Comparison, Differing, Known};
-use super::forecast::{Forecast, SOURCE_PORT};
+use super::comparable_prediction::{Forecast, SOURCE_PORT};
 use super::mutant::{Baseline, Fate, Mutant, Tried};
+use super::mutant_list::{Candidate, Originals};
 use crate::documents::Document;
 use crate::lab::{LabError, with_lab};
 use crate::predict::{Network, NewFlow, Senders};
@@ -33,7 +33,7 @@ pub(super) fn trials(scenario: &Scenario, options: &Options) -> Result<Tried, Ru
     let (unmodified, released) = (prepared.context(&prepared.documents)?, prepared.released()?);
     let boundaries = Boundaries::of(prepared.cluster);
     // What mutants are asked about, the unmodified rules are as well.
-    let depth = Depth { segments: true, flags: prepared.documents.iter().any(|one| one.rules.asks_tcp_flags()) };
+    let depth = Depth { segments: true, flags: prepared.documents.iter().any(|one| one.rules.matches_tcp_flags()) };
     let unmodified = ClassWalk::new(&unmodified, &released, &boundaries, depth);
     let senders = Senders::of(&unmodified.context.network, &vantages(scenario));
     let known = Known::all(&unmodified, &senders);
@@ -236,7 +236,7 @@ impl Trial<'_, '_, '_> {
                 break;
             }
             let probes: Vec<Probe> = together.iter().map(|(_, probe)| probe.clone()).collect();
-            let flows = match self.session.prober().send_together(&probes) {
+            let flows = match self.session.prober().send_all(&probes) {
                 Ok(flows) => flows,
                 // A loop is a failure in itself.
                 Err(ProbeError::Endless) => {

@@ -285,7 +285,7 @@ mod tests {
         let destination = SocketAddr::new([10, 244, 2, endpoint].into(), 8080);
         let delivery = Delivery { at: format!("pod/web-{endpoint}"), source: vip, destination, fragments: Some(1) };
         let outcome = match endpoint {
-            0 => ObservedOutcome::Dropped { at: "node/worker".to_owned(), has_left: false },
+            0 => ObservedOutcome::Dropped { at: "node/worker".to_owned(), left_cluster: false },
             _ => ObservedOutcome::Delivered(delivery),
         };
         let reply = (endpoint > 0).then_some(vip);

@@ -4,9 +4,9 @@ use svclab_rules::walk::{BridgePorts, Hook, Packet};
 
 use super::packet_state::PacketState;
 use super::prediction::Cause;
+use super::route_table::Out;
 use super::routing::Way;
 use super::traversal::Traversal;
-use super::ways::Out;
 use crate::topology::{InterfaceKind, NetnsId};
 use crate::wire::Mac;
 

@@ -3,12 +3,12 @@
 use svclab_rules::cluster::Family;
 use svclab_rules::walk::{Arrival, Branch, By, Field, Hook, HookVerdict, Intervals, Narrowed, Share, address_bits};
 
-use super::narrow::is_among;
 use super::packet_state::{Ended, PacketState, PlaceApart, SetApart};
 use super::prediction::{Cause, Stage};
+use super::route_table::Out;
 use super::rules::Rules;
+use super::set_queries::is_among;
 use super::traversal::Traversal;
-use super::ways::Out;
 use crate::topology::NetnsId;
 
 impl Traversal<'_, '_> {
@@ -88,7 +88,7 @@ impl Traversal<'_, '_> {
                 if here.peek().is_none() {
                     return rules.walk(arrival, trace).0;
                 }
-                here.flat_map(|place| rules.take_up(arrival, &place.fork, self.narrowing.as_ref())).collect()
+                here.flat_map(|place| rules.resume(arrival, &place.fork, self.narrowing.as_ref())).collect()
             }
             _ => rules.walk(arrival, trace).0,
         }

@@ -8,12 +8,12 @@ use ipnet::IpNet;
 use svclab_rules::cluster::{Cluster, Family, Node, Protocol};
 use svclab_rules::walk::{AddressTable, Environment, Field, Interface, Intervals, RuleId, address_bits};
 
-use super::alike::Alike;
-use super::narrow::{Set, keys};
+use super::equivalent_pods::Alike;
 use super::neighbours::Neighbours;
+use super::route_table::RouteTable;
 use super::rules::Rules;
+use super::set_queries::{Set, keys};
 use super::settings::{OfInterface, Settings};
-use super::ways::Ways;
 use super::{PredictError, RulePlace};
 use crate::documents::Document;
 use crate::scenario::served_on;
@@ -43,7 +43,7 @@ pub(super) struct Machine {
 /// Where packets of a machine go.
 struct Lookup {
     /// Routes by address, for each family.
-    ways: [Ways; 2],
+    ways: [RouteTable; 2],
     neighbours: Neighbours,
 }
 
@@ -112,7 +112,7 @@ impl Machine {
     }
 
     /// The routes of a family by address.
-    pub(super) fn ways(&self, family: Family) -> &Ways {
+    pub(super) fn ways(&self, family: Family) -> &RouteTable {
         &self.lookup().ways[family as usize]
     }
 
@@ -124,7 +124,7 @@ impl Machine {
     fn lookup(&self) -> &Lookup {
         self.lookup.get_or_init(|| {
             let routes: Vec<Route> = self.routes().collect();
-            let ways = Family::ALL.map(|family| Ways::of(&routes, family, |route| self.alike.kind(route)));
+            let ways = Family::ALL.map(|family| RouteTable::of(&routes, family, |route| self.alike.kind(route)));
             Lookup { ways, neighbours: Neighbours::of(&self.netns) }
         })
     }

@@ -16,7 +16,7 @@ pub(crate) struct MatchedRule<'n> {
     /// What happened.
     pub did: Evaluated,
     /// Where the packet went from there.
-    pub next_hook: NextHook<'n>,
+    pub next_hook: RuleExit<'n>,
     /// The rule.
     pub rule: Rule<'n>,
     /// The packet as it came to the hook.
@@ -25,7 +25,7 @@ pub(crate) struct MatchedRule<'n> {
 
 /// Where a packet goes from a rule that it matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NextHook<'n> {
+pub(crate) enum RuleExit<'n> {
     /// To the rule after it.
     Rule,
     /// Through another chain, and back.
@@ -50,7 +50,7 @@ pub(crate) enum NextHook<'n> {
     End,
 }
 
-impl<'n> NextHook<'n> {
+impl<'n> RuleExit<'n> {
     /// The chain that it leads to.
     pub(crate) fn chain(self) -> Option<&'n str> {
         match self {

@@ -12,31 +12,31 @@
 //!   `hooks`: what rules do with it at a hook; `connections`: what machines know of its connection;
 //! - `bridge`: the same where a node's bridge hands packets to iptables; `tunnel`: into a VXLAN tunnel and out of it;
 //! - `replies`: the reply or error that the sender gets;
-//! - `senders`: all packets that a sender may send, as sets with one outcome each; `narrow`: what the network compares of them, by
-//!   `ways` and `neighbours`; `alike`: pods that it treats alike.
+//! - `senders`: all packets that a sender may send, as sets with one outcome each; `set_queries`: what the network compares of them, by
+//!   `route_table` and `neighbours`; `equivalent_pods`: pods that it treats alike.
 //!
 //! What is not modelled: connections that were there before; what `recent` and dynamic sets remember (they are empty); broadcast and multicast; in how many fragments a packet arrives; source ports
 //! that a kernel chooses at random or because another flow has them.
 
-mod alike;
 mod bridge;
 mod connections;
+mod equivalent_pods;
 mod hooks;
 mod machine;
 mod matched_rule;
-mod narrow;
 mod neighbours;
 mod packet_state;
 mod prediction;
 mod replies;
+mod route_table;
 mod routing;
 mod rules;
 mod senders;
+mod set_queries;
 mod settings;
 mod source_address;
 mod traversal;
 mod tunnel;
-mod ways;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -53,13 +53,13 @@ use crate::scenario::{Probe, Shape, Vantage};
 use crate::topology::{NetnsId, Role, Sender, Topology};
 use crate::wire::Mac;
 use machine::Machine;
-use narrow::Set;
 use packet_state::{Budget, Origin, PacketState, SetApart};
+use set_queries::Set;
 use traversal::Traversal;
 
-pub(crate) use matched_rule::{MatchedRule, NextHook};
+pub(crate) use matched_rule::{MatchedRule, RuleExit};
 pub(crate) use prediction::{Cause, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, RulePlace, Stage};
-pub(crate) use senders::{LaterReply, Memory, OfSet, Senders};
+pub(crate) use senders::{LaterReply, Memory, Senders, SetTraversal};
 
 /// A new flow, as its sender sends it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -327,7 +327,7 @@ fn near(topology: &Topology) -> Near {
     for netns in topology.namespaces.iter().filter(|netns| !netns.on_link.is_empty()) {
         all.entry(netns.on_link.clone()).or_insert_with(|| {
             let is_near = |address: &&IpAddr| netns.on_link.iter().any(|net| net.contains(*address));
-            narrow::keys(topology.owners.keys().filter(is_near).copied())
+            set_queries::keys(topology.owners.keys().filter(is_near).copied())
         });
     }
     all

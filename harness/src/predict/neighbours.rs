@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use svclab_rules::cluster::Family;
 use svclab_rules::walk::{Field, address_bits};
 
-use super::narrow::{Set, keys};
+use super::set_queries::{Set, keys};
 use crate::topology::Netns;
 use crate::wire::Mac;
 

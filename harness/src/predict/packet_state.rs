@@ -11,8 +11,8 @@ use svclab_rules::walk::{
     RejectResponse, RuleId, Share, State, Tracked, Tracking, Transport, Tuple,
 };
 
-use super::narrow::Set;
 use super::prediction::{Cause, PredictedBranch, PredictedOutcome, RulePlace, Stage};
+use super::set_queries::Set;
 use crate::scenario::Shape;
 use crate::topology::NetnsId;
 

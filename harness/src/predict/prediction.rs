@@ -55,7 +55,7 @@ impl PredictedBranch {
         {
             source.set_ip(to);
         }
-        own.connections.iter_mut().for_each(|(_, connection)| connection.become_another(from, to));
+        own.connections.iter_mut().for_each(|(_, connection)| connection.with_source(from, to));
         for (_, effect) in &mut own.remembered {
             let (Effect::Note { address, .. } | Effect::Forget { address, .. }) = effect;
             if *address == from {

@@ -5,11 +5,11 @@ use svclab_rules::walk::{
     Direction, Field, Interface, Packet, RejectResponse, State, Tracked, Tracking, Transport, Tuple,
 };
 
-use super::narrow::Set;
 use super::packet_state::{End, Ended, Extent, Origin, PacketState};
 use super::prediction::{Cause, PredictedBranch, PredictedOutcome, PredictedReply, kind_of};
+use super::route_table::Out;
+use super::set_queries::Set;
 use super::traversal::Traversal;
-use super::ways::Out;
 use super::{NetnsId, Network};
 use crate::scenario::RejectKind;
 use crate::topology::Role;

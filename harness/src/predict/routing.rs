@@ -7,9 +7,9 @@ use svclab_rules::cluster::Family;
 use svclab_rules::walk::Field;
 
 use super::machine::Machine;
-use super::narrow::{Set, is_among, loopback};
 use super::prediction::Cause;
-use super::ways::{Out, out};
+use super::route_table::{Out, out};
+use super::set_queries::{Set, is_among, loopback};
 use crate::topology::LOOPBACK;
 
 /// Where a packet goes that came in.

@@ -6,7 +6,7 @@ use svclab_rules::cluster::Family;
 use svclab_rules::ruleset::{self, ChainIndex, Program, Rule};
 use svclab_rules::walk::{Arrival, Branch, ChainId, Fork, Narrowed, Narrowing, RuleId, Then};
 
-use super::matched_rule::NextHook;
+use super::matched_rule::RuleExit;
 use super::{PredictError, RulePlace};
 use crate::documents::Document;
 
@@ -40,13 +40,13 @@ impl Rules {
     }
 
     /// Takes a packet of a source that was set apart on from there.
-    pub(super) fn take_up(
+    pub(super) fn resume(
         &self,
         arrival: Arrival<'_>,
         fork: &Fork<Narrowed>,
         narrowing: Option<&Narrowing>,
     ) -> Vec<Branch<Narrowed>> {
-        self.program.take_up(arrival, fork, |before| before.with(narrowing))
+        self.program.resume(arrival, fork, |before| before.with(narrowing))
     }
 
     /// The table and name of a chain.
@@ -87,25 +87,25 @@ impl Rules {
     }
 
     /// Where a packet goes from a rule.
-    pub(super) fn next_hook(&self, then: Then) -> NextHook<'_> {
+    pub(super) fn next_hook(&self, then: Then) -> RuleExit<'_> {
         let named = |chain: ChainId| {
             let (table, name) = self.chain(chain);
             let len = self.numbered(table, name, 1).map_or(0, Rule::chain_len);
             (name, len)
         };
         match then {
-            Then::Rule => NextHook::Rule,
+            Then::Rule => RuleExit::Rule,
             Then::Jump(chain) => {
                 let (chain, of) = named(chain);
-                NextHook::Jump { chain, of }
+                RuleExit::Jump { chain, of }
             }
             Then::Goto(chain) => {
                 let (chain, of) = named(chain);
-                NextHook::Goto { chain, of }
+                RuleExit::Goto { chain, of }
             }
-            Then::Return => NextHook::Return,
-            Then::Accept => NextHook::Accept,
-            Then::End => NextHook::End,
+            Then::Return => RuleExit::Return,
+            Then::Accept => RuleExit::Accept,
+            Then::End => RuleExit::End,
         }
     }
 }

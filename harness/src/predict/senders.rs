@@ -10,8 +10,8 @@ use svclab_rules::walk::{
     Effect, Environment, Field, Interface, Intervals, Narrowing, Packet, Region, Transport, address_bits,
 };
 
-use super::narrow::keys;
 use super::packet_state::{PlaceApart, SetApart};
+use super::set_queries::keys;
 use super::{Circumstances, Network, PredictedBranch, PredictedOutcome, PredictedReply, Prediction};
 use crate::scenario::Vantage;
 use crate::topology::{ETH0, InterfaceKind, NetnsId, Role, Sender, UNDERLAY, pod_label};
@@ -134,7 +134,7 @@ impl Senders {
                     service.cluster_ips.iter().chain(&service.external_ips).chain(balancers)
                 });
                 let services = services.map(|address| (address_bits(*address), address_bits(*address)));
-                let loopback = super::narrow::loopback(self.family);
+                let loopback = super::set_queries::loopback(self.family);
                 let taken: Intervals = nodes().chain(pods.ranges().iter().copied()).chain(services).collect();
                 let own = of_the_network(network);
                 region.with(Field::Source, unicast(self.family).without(&taken).without(&loopback).without(&own))
@@ -205,12 +205,17 @@ impl Network<'_> {
     }
 
     /// The same, where sources may be set apart: those of which another thing becomes in one branch of chance alone. They stay in the set,
-    /// and [`OfSet::of_source`] has the outcome of each.
-    pub(crate) fn predict_apart(&self, senders: &Senders, witness: &Packet, narrowing: &Narrowing) -> Option<OfSet> {
+    /// and [`SetTraversal::of_source`] has the outcome of each.
+    pub(crate) fn predict_apart(
+        &self,
+        senders: &Senders,
+        witness: &Packet,
+        narrowing: &Narrowing,
+    ) -> Option<SetTraversal> {
         let places = RefCell::default();
         let given = (None, SetApart::Note(&places));
         let (packet, prediction) = self.predict_of_set(senders, witness, Some(narrowing), given)?;
-        Some(OfSet { packet, prediction, places: places.into_inner() })
+        Some(SetTraversal { packet, prediction, places: places.into_inner() })
     }
 
     fn predict_of_set(
@@ -302,7 +307,7 @@ impl Network<'_> {
 }
 
 /// The outcome of a set of packets, but for sources that are set apart.
-pub(crate) struct OfSet {
+pub(crate) struct SetTraversal {
     /// One of the packets.
     pub(crate) packet: Packet,
     /// Its prediction. Branches name the sources that have another outcome.
@@ -310,7 +315,7 @@ pub(crate) struct OfSet {
     places: Vec<PlaceApart>,
 }
 
-impl OfSet {
+impl SetTraversal {
     /// The outcome of the packet of a source that was set apart: where it was, it is followed on its own; in all other branches it is handled as
     /// the packet of the set.
     pub(crate) fn of_source(

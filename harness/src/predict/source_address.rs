@@ -5,11 +5,11 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::IpNet;
 use svclab_rules::cluster::Family;
-use svclab_rules::walk::{Field, Intervals, address_bits, address_scope, bits_address};
+use svclab_rules::walk::{Field, Intervals, address_bits, address_from_bits, address_scope};
 
 use super::machine::Machine;
-use super::narrow::Set;
-use super::ways::Out;
+use super::route_table::Out;
+use super::set_queries::Set;
 
 impl Machine {
     /// The address that a kernel prefers on the route to a destination.
@@ -26,7 +26,7 @@ impl Machine {
             let own = self.listed[family as usize].iter().map(|(_, network)| *network);
             let edges: Vec<u128> = own.flat_map(edges).chain(edges_of_labels()).collect();
             let value = address_bits(to);
-            let alike = Intervals::alike(&edges, family, value, |number| choose(bits_address(number, family)));
+            let alike = Intervals::alike(&edges, family, value, |number| choose(address_from_bits(number, family)));
             set.ask(Field::Destination, value, &alike);
         }
         choose(to)

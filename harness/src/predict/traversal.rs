@@ -7,11 +7,11 @@ use svclab_rules::walk::{
     BridgePorts, Field, Hook, Interface, Narrowing, Packet, RejectResponse, Share, Tuple, address_bits,
 };
 
-use super::narrow::{Set, is_among, loopback};
 use super::packet_state::{End, Ended, Origin, PacketState};
 use super::prediction::Cause;
+use super::route_table::Out;
 use super::routing::Way;
-use super::ways::Out;
+use super::set_queries::{Set, is_among, loopback};
 use super::{Machine, Network};
 use crate::topology::{self, Carrier, ETH0, InterfaceKind, LOOPBACK, NetnsId, Role, UNDERLAY};
 use crate::wire::Mac;
@@ -345,7 +345,9 @@ impl<'n, 'a> Traversal<'n, 'a> {
                     (None, Some(Protocol::Udp)) => {
                         Ended::Rejected(netns, RejectResponse::PortUnreachable, Cause::NoListener)
                     }
-                    (None, Some(Protocol::Sctp)) if self.hears_sctp(netns) => Ended::Dropped(netns, Cause::NoListener),
+                    (None, Some(Protocol::Sctp)) if self.has_sctp_listener(netns) => {
+                        Ended::Dropped(netns, Cause::NoListener)
+                    }
                     (None, _) => Ended::Rejected(netns, RejectResponse::ProtocolUnreachable, Cause::NoListener),
                 };
                 self.end(state, how);
@@ -355,7 +357,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
 
     /// Whether a process speaks SCTP on a machine: it does so by a raw socket, which gets the packets for all ports, and a kernel
     /// without SCTP rejects nothing that a raw socket gets (`ip_protocol_deliver_rcu`).
-    fn hears_sctp(&self, netns: NetnsId) -> bool {
+    fn has_sctp_listener(&self, netns: NetnsId) -> bool {
         let Origin { netns: origin, sent, .. } = self.origin;
         let is_process = !matches!(self.machine(origin).netns.role, Role::Pod | Role::Host);
         self.machine(netns).takes(Protocol::Sctp)

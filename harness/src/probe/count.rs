@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use super::order::Order;
-use super::outlets::Outlets;
+use super::arrival_order::Order;
+use super::receivers::Outlets;
 use crate::observation::Tally;
 use crate::wire::{self, Content, Tag};
 

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 
 use svclab_rules::cluster::Protocol;
 
-use super::quiet::MAX_PACKETS;
+use super::drain::MAX_PACKETS;
+use super::flow_state::Watch;
 use super::sender::{Sender, Started};
-use super::watch::Watch;
 use super::{Limit, ProbeError, Prober};
 use crate::observation::{Capture, FlowObservation};
 use crate::scenario::Shape;
@@ -286,7 +286,7 @@ mod tests {
             for tap in &prober.taps {
                 setsockopt(&tap.channel.socket(), sockopt::RcvBuf, &room).unwrap();
             }
-            let flows = prober.send_together(&probes)?;
+            let flows = prober.send_all(&probes)?;
             Ok(flows.into_iter().map(|flow| flow.outcome).collect())
         })
         .unwrap()
@@ -325,7 +325,7 @@ mod tests {
                 while prober.ports.has(TOGETHER + 10) {
                     prober.ports.next();
                 }
-                prober.send_together(&probes)
+                prober.send_all(&probes)
             });
             let flows = sent.unwrap().unwrap();
             assert!(flows.iter().all(|flow| flow.reply == Some(flow.destination)), "{flows:#?}");

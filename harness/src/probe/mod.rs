@@ -1,28 +1,28 @@
 //! Probes: packets are sent in a lab and followed until none is in flight.
 
+mod arrival_order;
 mod batch;
 mod count;
+mod drain;
 mod flow;
+mod flow_queue;
+mod flow_state;
 mod listeners;
-mod order;
-mod outlets;
 mod ports;
 mod progress;
-mod quiet;
 mod raw_listeners;
+mod receivers;
 mod sender;
 mod stream;
 mod tally;
 mod tap;
-mod watch;
-mod work;
 mod worker;
 
+pub(crate) use flow_queue::FLUSH_EVERY;
 pub(crate) use ports::FIRST_PORT;
 pub(crate) use progress::Counting;
 pub use progress::Progress;
 pub(crate) use stream::{ChangeProgress, Stream};
-pub(crate) use work::FLUSH_EVERY;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -38,10 +38,10 @@ use crate::observation::{Capture, Disagreement, FlowObservation, Observation};
 use crate::scenario::{Flows, Probe, Vantage};
 use crate::topology::{Carrier, ETH0, Interface, NetnsId, mac_of};
 use crate::wire::{self, FragmentKeys, Frame, Mac, Packet, Reassembly, Tag};
+use drain::until_nothing_is_held_by;
 use flow::Wanted;
 use listeners::Listeners;
 use ports::Ports;
-use quiet::until_nothing_is_held_by;
 use raw_listeners::RawListeners;
 use sender::Sender;
 use tap::Tap;
@@ -294,7 +294,7 @@ impl<'lab> Prober<'lab> {
     /// If the lab fails or has no such sender. A packet that is rejected or lost is an observation, not an error.
     pub(crate) fn send(&mut self, probe: &Probe, flows: u64) -> Result<Observation, ProbeError> {
         if probe.flows == Flows::Exactly(1) {
-            let flow = self.send_together(std::slice::from_ref(probe))?.swap_remove(0);
+            let flow = self.send_all(std::slice::from_ref(probe))?.swap_remove(0);
             return Ok(Observation::Flow(Box::new(flow)));
         }
         self.count(probe, flows).map(Observation::Tally)
@@ -307,7 +307,7 @@ impl<'lab> Prober<'lab> {
     /// # Errors
     ///
     /// As [`Self::send`].
-    pub(crate) fn send_together(&mut self, probes: &[Probe]) -> Result<Vec<FlowObservation>, ProbeError> {
+    pub(crate) fn send_all(&mut self, probes: &[Probe]) -> Result<Vec<FlowObservation>, ProbeError> {
         let wanted = probes.iter().map(|probe| self.wanted(probe)).collect::<Result<Vec<_>, _>>()?;
         self.follow_flows(&wanted)
     }
@@ -423,7 +423,7 @@ impl<'lab> Prober<'lab> {
 
     /// Opens raw listeners for a protocol in a namespace.
     fn listen_in(&mut self, netns: NetnsId, protocol: Protocol) -> Result<(), LabError> {
-        self.raw_listeners.entry(netns).or_default().prick(self.lab, netns, protocol)
+        self.raw_listeners.entry(netns).or_default().open(self.lab, netns, protocol)
     }
 
     fn fresh_tag(&mut self) -> Tag {

@@ -9,7 +9,7 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, 
 use socket2::{Domain, Protocol as SocketProtocol, Socket, Type};
 use svclab_rules::cluster::Protocol;
 
-use super::quiet::MAX_PACKETS;
+use super::drain::MAX_PACKETS;
 use crate::lab::{Lab, LabError, Losses, give_room};
 use crate::topology::NetnsId;
 use crate::wire::Packet;
@@ -37,7 +37,7 @@ struct RawListener {
 
 impl RawListeners {
     /// Opens listeners for a protocol and its rejections in a namespace.
-    pub(super) fn prick(&mut self, lab: &Lab, netns: NetnsId, protocol: Protocol) -> Result<(), LabError> {
+    pub(super) fn open(&mut self, lab: &Lab, netns: NetnsId, protocol: Protocol) -> Result<(), LabError> {
         let number = protocol.number();
         let wanted = [(Domain::IPV4, ICMP), (Domain::IPV6, ICMPV6), (Domain::IPV4, number), (Domain::IPV6, number)];
         // A kernel may lack IPv6 if no machine has an IPv6 address.

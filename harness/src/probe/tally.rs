@@ -12,11 +12,11 @@ use svclab_rules::cluster::Family;
 
 use super::count::Count;
 use super::flow::Wanted;
+use super::flow_queue::{FLUSH_EVERY, Work};
 use super::listeners::Listeners;
 use super::progress::Counting;
 use super::raw_listeners::RawListeners;
 use super::tap::Tap;
-use super::work::{FLUSH_EVERY, Work};
 use super::worker::{Outlet, Worker, collisions, run_together};
 use super::{ProbeError, Prober, Sender, held};
 use crate::lab::{self, LabError, filter};

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::batch::{BATCH, SNAP, receive_many};
-use super::outlets::Outlets;
-use super::quiet::MAX_PACKETS;
+use super::drain::MAX_PACKETS;
+use super::receivers::Outlets;
 use crate::lab::{Channel, Lab, LabError, filter};
 use crate::observation::{Capture, Direction};
 use crate::topology::{InterfaceKind, NetnsId, Topology};

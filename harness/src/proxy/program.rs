@@ -10,7 +10,7 @@ use svclab_rules::profile::Profile;
 
 use super::error::ProgramError;
 use super::process;
-use crate::lab::programs::{self, Unsaid};
+use crate::lab::programs::{self, OutputError};
 use crate::text::{path_text, printable, shell_word, shortened};
 
 /// What a program that is no kube-proxy is given: the words of its command line that stand for files and names.
@@ -50,11 +50,11 @@ impl Program {
         let file = absolute(file).unwrap_or_else(|_| file.to_owned());
         programs::executable(&file).map_err(|source| ProgramError::NotExecutable { file: file.clone(), source })?;
         let asked = process::outside_of_labs(&[file.as_os_str(), OsStr::new("--version")]);
-        let said = asked.map_err(|error| Unsaid::Failed(error.to_string()));
+        let said = asked.map_err(|error| OutputError::Failed(error.to_string()));
         let said =
             said.and_then(|mut call| programs::said_within(&mut call, limit)).map_err(|unsaid| match unsaid {
-                Unsaid::TooLong => ProgramError::Slow { file: file.clone(), limit },
-                Unsaid::Failed(why) => ProgramError::NoRelease { file: file.clone(), why },
+                OutputError::TooLong => ProgramError::Slow { file: file.clone(), limit },
+                OutputError::Failed(why) => ProgramError::NoRelease { file: file.clone(), why },
             })?;
         // `Kubernetes v1.36.2`
         let release = said.split_whitespace().find_map(|word| word.strip_prefix('v')).unwrap_or_default().to_owned();

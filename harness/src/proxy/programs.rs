@@ -114,7 +114,7 @@ impl Programs {
         if let Some(node) = scenario.states().find_map(|state| reconfigured(&scenario.cluster, state)) {
             return Err(NotApplicable::Reconfigured(node.to_owned()));
         }
-        if scenario.states().any(|state| state.proxy.conntrack_cleanup != ConntrackCleanup::OfVersion) {
+        if scenario.states().any(|state| state.proxy.conntrack_cleanup != ConntrackCleanup::SameAsVersion) {
             return Err(NotApplicable::Cleanup);
         }
         let nodes = &scenario.cluster.nodes;
@@ -183,7 +183,7 @@ fn of_releases(scenario: &Scenario, releases: &[Option<&str>]) -> Scenario {
     for (node, release) in first.nodes.iter_mut().zip(releases) {
         node.release = release.filter(|release| *release != first.proxy.version).map(str::to_owned);
     }
-    scenario.states_mut().for_each(|state| state.take_releases(&first));
+    scenario.states_mut().for_each(|state| state.copy_releases_from(&first));
     scenario
 }
 

@@ -11,19 +11,19 @@
 //! Every report starts from the JSON document, so one that is made later, of a file or of several, is the one that the run would have
 //! written. Renderers are pure.
 
-mod diffed;
+mod from_diff;
+mod from_mutate;
+mod from_verify;
 pub mod github;
 pub mod html;
 pub mod junit;
 mod merge;
 mod model;
-mod mutants;
 mod read;
 pub mod summary;
 pub mod tap;
 #[cfg(test)]
 mod tests;
-mod verified;
 mod words;
 
 pub use merge::{MergeError, Merged, merge};

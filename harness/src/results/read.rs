@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::model::{Results, Suite};
-use super::{diffed, mutants, verified};
+use super::{from_diff, from_mutate, from_verify};
 use crate::environment::{Environment, SCHEMA_VERSION};
 use crate::report::ShardOf;
 
@@ -81,10 +81,10 @@ impl Results {
         let Document { command, environment, result, .. } = document;
         let whole: Whole = serde_json::from_value(result.clone())?;
         let suites = match command.as_str() {
-            "diff" => diffed::suites(result)?,
+            "diff" => from_diff::suites(result)?,
             "run" => serde_json::from_value::<Vec<Suite>>(whole.scenarios)?,
-            "verify" => verified::suites(whole.scenarios)?,
-            "mutate" => mutants::suites(whole.scenarios)?,
+            "verify" => from_verify::suites(whole.scenarios)?,
+            "mutate" => from_mutate::suites(whole.scenarios)?,
             _ => return Err(ReadError::Command(command)),
         };
         let Whole { seconds, seed, shard, counts, .. } = whole;

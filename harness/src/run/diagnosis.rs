@@ -48,7 +48,7 @@ impl Failure<'_> {
             // Without a trace, the other sources may still explain it.
             Err(error) => {
                 let one = Probe { flows: Flows::Exactly(1), ..probe.clone() };
-                let mut flows = prober.send_together(&[one]).map_err(probe_error)?;
+                let mut flows = prober.send_all(&[one]).map_err(probe_error)?;
                 (flows.swap_remove(0), Err(error.to_string()))
             }
         };

@@ -3,14 +3,14 @@
 mod artifacts;
 mod attempt;
 mod capture;
-mod carrier;
 mod diagnosis;
 mod error;
+mod executor;
 mod files;
-mod here;
+mod in_process;
+mod in_worker;
 mod parallel;
 mod program;
-mod remote;
 mod schedule;
 mod selection;
 mod session;
@@ -33,14 +33,14 @@ use crate::worker::Home;
 
 pub use artifacts::{RESULT, SCENARIO};
 pub(crate) use error::RunError;
+pub use in_worker::serve;
 pub(crate) use parallel::{guarded, in_parallel, in_parallel_with};
-pub use program::rules_of_program;
-pub use remote::serve;
+pub use program::program_rules;
 pub use selection::{Selection, TagCondition};
 pub(crate) use session::{Session, State};
 
 use attempt::{Assignment, Attempt, Stop};
-use carrier::Carrier;
+use executor::Carrier;
 use schedule::{Scheduled, schedule};
 
 /// How scenarios are run.

@@ -16,7 +16,7 @@ use crate::topology;
 /// # Errors
 ///
 /// What keeps the lab from being built, or the program from writing its rules.
-pub fn rules_of_program(
+pub fn program_rules(
     scenario: &Scenario,
     node: &str,
     programs: &Programs,

@@ -23,7 +23,7 @@ pub struct TagCondition {
     /// The tag.
     pub tag: Tag,
     /// Whether tests with it are left out.
-    pub is_unwanted: bool,
+    pub is_negated: bool,
 }
 
 impl FromStr for TagCondition {
@@ -31,8 +31,8 @@ impl FromStr for TagCondition {
 
     /// `slow`, or `!slow` for tests without it.
     fn from_str(text: &str) -> Result<Self, InvalidTag> {
-        let is_unwanted = text.starts_with('!');
-        Ok(Self { tag: text.strip_prefix('!').unwrap_or(text).parse()?, is_unwanted })
+        let is_negated = text.starts_with('!');
+        Ok(Self { tag: text.strip_prefix('!').unwrap_or(text).parse()?, is_negated })
     }
 }
 
@@ -41,7 +41,7 @@ impl Selection {
     pub fn chooses(&self, test: &Test) -> bool {
         let is_named = self.only.as_ref().is_none_or(|names| names.contains(&test.name));
         let contains = self.filter.as_ref().is_none_or(|text| test.name.contains(text.as_str()));
-        let (unwanted, wanted): (Vec<_>, Vec<_>) = self.tags.iter().partition(|condition| condition.is_unwanted);
+        let (unwanted, wanted): (Vec<_>, Vec<_>) = self.tags.iter().partition(|condition| condition.is_negated);
         let has = |condition: &&TagCondition| test.tags.contains(&condition.tag);
         is_named && contains && !unwanted.iter().any(has) && (wanted.is_empty() || wanted.iter().any(has))
     }

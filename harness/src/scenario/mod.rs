@@ -4,21 +4,22 @@
 //! 2. `schema`: the types that a tree is decoded into;
 //! 3. `resolve`: references looked up, defaults filled in, steps made whole → the [`Scenario`] of `model`.
 //!
-//! `print` writes one as text again. `plain` reads Kubernetes objects and a configuration of kube-proxy without a scenario. `tag` holds the tags
-//! by which tests are selected, and `served` the listeners that nodes need. Errors are [`Diagnostics`].
+//! `print` writes one as text again. `objects_only` reads Kubernetes objects and a configuration of kube-proxy without a scenario. `tag` holds the tags
+//! by which tests are selected, and `listeners` the listeners that nodes need. Errors are [`Diagnostics`].
 
+mod listeners;
 mod model;
-mod plain;
+mod objects_only;
 mod print;
 mod read;
 mod resolve;
 mod schema;
-mod served;
 mod tag;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use crate::input::{Diagnostic, Diagnostics, MAX_FLOWS, Span};
+pub(crate) use listeners::served_on;
 pub use model::{
     Balance, Bounds, Change, Cni, CniKind, Destination, DropPlace, During, DuringExpectation, DuringProbe, Expectation,
     ExpectedOutcome, Flows, Host, Install, Note, OtherRules, Overlay, Place, Probe, RejectKind, Releases,
@@ -26,14 +27,13 @@ pub use model::{
     Vantage,
 };
 pub(crate) use model::{VantageKind, flows_at_rate, pod_label, short_name};
-pub use plain::{PlainCluster, cluster, proxy_config};
+pub use objects_only::{ObjectCluster, cluster, proxy_config};
 pub(crate) use print::PlannedOutcome;
 pub use print::{PlannedTest, print};
 pub(crate) use read::parse_into;
 pub use read::{load, load_within, parse, parse_with};
-pub use resolve::no_such_step;
+pub use resolve::step_out_of_range;
 pub(crate) use resolve::{Extra, Findings, LEFT_OUT, NODE_RANGES, OF_THE_MACHINE, ResolvedProbe};
 pub use schema::schema;
 pub(crate) use schema::{RawApply, RawProbe};
-pub(crate) use served::served_on;
 pub use tag::{InvalidTag, Tag};

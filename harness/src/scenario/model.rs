@@ -33,7 +33,7 @@ pub struct Note {
     pub message: String,
     /// Whether the author probably meant something else. Such notes are printed without `-v`.
     #[serde(skip)]
-    pub is_doubtful: bool,
+    pub is_warning: bool,
 }
 
 /// The start of the note of tables that are not installed; which these are comes behind it, with commas between them.
@@ -45,7 +45,7 @@ impl Note {
         let table = |one: &OtherTable| format!("{} {} (rules: {})", one.family, one.name, one.rules);
         let others: Vec<String> = parsed.others.iter().map(table).collect();
         let message = format!("{TABLES_LEFT_OUT}{}", others.join(", "));
-        (!others.is_empty()).then_some(Self { span, message, is_doubtful: true })
+        (!others.is_empty()).then_some(Self { span, message, is_warning: true })
     }
 
     /// The tables that are not installed, if it is about that.

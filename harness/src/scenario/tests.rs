@@ -198,9 +198,9 @@ fn what_a_step_has_deleted_can_still_be_named() {
         "{from: pod/client, to: \"pod/spare:80\"}",
         "{from: pod/client, to: \"service/api:443\"}",
     ] {
-        let at_rest = format!("  - probe: {probe}\n    expect: {{fails: true}}\n");
+        let plain_step = format!("  - probe: {probe}\n    expect: {{fails: true}}\n");
         let during = format!("  - during: {{restart: proxy, probe: {probe}}}\n");
-        for steps in [at_rest, during] {
+        for steps in [plain_step, during] {
             let text = with_steps(&format!("{apply}{delete}{later}{steps}"));
             parsed(&text).unwrap_or_else(|errors| panic!("{errors}\n{steps}"));
         }

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use ipnet::IpNet;
 use svclab_rules::cluster::{Cluster, Protocol, ProxyMode};
 use svclab_rules::profile::{Profile, UnknownVersion};
-use svclab_rules::promise::{Eligible, Owner, Promise, PromisedOutcome, Question, Rejection, Reply, Source};
+use svclab_rules::promise::{Owner, Promise, PromisedEndpoint, PromisedOutcome, Question, Rejection, Reply, Source};
 
 use super::outcome::{FlowOutcome, outcome_words};
 use crate::predict::{PredictedOutcome, Prediction};
@@ -127,7 +127,7 @@ impl Comparison {
                 };
                 let reply = match promised_reply {
                     Reply::FromDestination => format!("reply from {reply:?}"),
-                    Reply::PastTheNode | Reply::UpToNetwork => "answered or not".to_owned(),
+                    Reply::BypassesNode | Reply::Unspecified => "answered or not".to_owned(),
                 };
                 format!("delivered to {at} at {destination}, from {source}, {reply}")
             }
@@ -170,7 +170,7 @@ impl Comparison {
             (endpoint, share, (share - 1.0 / endpoint.share.one_in as f64).abs())
         });
         // Of those that are equally far off, one that gets too little.
-        let far = |one: &(&Eligible, f64, f64)| (one.2 / allowed).round();
+        let far = |one: &(&PromisedEndpoint, f64, f64)| (one.2 / allowed).round();
         let (endpoint, share, off) =
             off.max_by(|one, other| far(one).total_cmp(&far(other)).then(other.1.total_cmp(&one.1)))?;
         (off > allowed)
@@ -213,11 +213,11 @@ fn is_on(node: Option<&str>, place: &str) -> bool {
     place.strip_prefix("node/").is_some_and(|name| node == Some(name))
 }
 
-fn admits_reply(endpoint: &Eligible, to: SocketAddr, reply: Option<SocketAddr>) -> bool {
+fn admits_reply(endpoint: &PromisedEndpoint, to: SocketAddr, reply: Option<SocketAddr>) -> bool {
     match endpoint.reply {
         Reply::FromDestination => reply == Some(to),
-        Reply::PastTheNode => reply.is_none_or(|reply| reply == endpoint.address),
-        Reply::UpToNetwork => true,
+        Reply::BypassesNode => reply.is_none_or(|reply| reply == endpoint.address),
+        Reply::Unspecified => true,
     }
 }
 

@@ -12,7 +12,7 @@ pub enum Disagreement {
     /// them.
     Network,
     /// Nothing is predicted, and the promise is not what was seen.
-    Unkept,
+    Unpredicted,
     /// Promise and prediction agree with each other and not with what was seen.
     Kernel,
     /// The prediction alone is wrong.
@@ -31,7 +31,7 @@ impl Disagreement {
         match self {
             Self::Known => false,
             Self::Unknown => !allow_unknown,
-            Self::Rules | Self::Network | Self::Unkept | Self::Kernel | Self::Model | Self::All => true,
+            Self::Rules | Self::Network | Self::Unpredicted | Self::Kernel | Self::Model | Self::All => true,
         }
     }
 
@@ -43,7 +43,7 @@ impl Disagreement {
             Self::Network => {
                 "The network is the cause: with default settings, and working bridges and links, these rules would keep the promise."
             }
-            Self::Unkept => {
+            Self::Unpredicted => {
                 "The promise is not kept; the rules could not be walked, so either they or the kernel may be the cause."
             }
             Self::Kernel => "The rules keep the promise, but the kernel does something else.",

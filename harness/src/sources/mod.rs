@@ -2,20 +2,20 @@
 //!
 //! - `outcome`: the outcome of a flow, in one form for prediction and observation;
 //! - `compare`: whether a promise admits it, and whether two of the sources agree;
-//! - `part`: which sources disagree;
+//! - `flow_sources`: which sources disagree;
 //! - `context`: promise, prediction and observation of any flow in one state of a cluster;
 //! - `words`: a promise in a line.
 
 mod compare;
 mod context;
 mod disagreement;
+mod flow_sources;
 mod outcome;
-mod part;
 mod words;
 
 pub use disagreement::Disagreement;
 
 pub(crate) use context::{Context, question};
+pub(crate) use flow_sources::Sources;
 pub(crate) use outcome::{FlowOutcome, outcome_words};
-pub(crate) use part::Sources;
 pub(crate) use words::promise_words;

@@ -85,9 +85,12 @@ impl FlowOutcome {
                 Self::Odd(format!("delivered more than once, to {}", places.join(" and ")))
             }
             ObservedOutcome::Rejected(rejection) => Self::Rejected(rejection.kind),
-            ObservedOutcome::Dropped { at, has_left } => {
-                Self::Dropped { at: at.clone(), is_beyond_rules: *has_left, has_no_listener: false, is_martian: false }
-            }
+            ObservedOutcome::Dropped { at, left_cluster } => Self::Dropped {
+                at: at.clone(),
+                is_beyond_rules: *left_cluster,
+                has_no_listener: false,
+                is_martian: false,
+            },
         }
     }
 

@@ -1,6 +1,6 @@
 //! A promise in a line.
 
-use svclab_rules::promise::{Eligible, Promise, PromisedOutcome};
+use svclab_rules::promise::{Promise, PromisedEndpoint, PromisedOutcome};
 
 /// Endpoints that are named.
 const MAX_NAMED: usize = 4;
@@ -11,7 +11,7 @@ pub(crate) fn promise_words(promise: &Promise) -> String {
         return promise.outcome.to_string();
     };
     let [first, _, ..] = endpoints.as_slice() else { return promise.outcome.to_string() };
-    let mut groups: Vec<Vec<&Eligible>> = Vec::new();
+    let mut groups: Vec<Vec<&PromisedEndpoint>> = Vec::new();
     for endpoint in endpoints {
         match groups.iter_mut().find(|group| group[0].source == endpoint.source && group[0].reply == endpoint.reply) {
             Some(group) => group.push(endpoint),
@@ -24,8 +24,8 @@ pub(crate) fn promise_words(promise: &Promise) -> String {
     format!("{head} {}{}", words.join("; "), affinity.unwrap_or_default())
 }
 
-fn group_words(group: &[&Eligible]) -> String {
-    let Eligible { source, reply, .. } = group[0];
+fn group_words(group: &[&PromisedEndpoint]) -> String {
+    let PromisedEndpoint { source, reply, .. } = group[0];
     let named: Vec<String> = group.iter().take(MAX_NAMED).map(|endpoint| endpoint.address.to_string()).collect();
     let more = group.len().saturating_sub(MAX_NAMED);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };

@@ -78,7 +78,7 @@ pub(crate) fn compare(network: &Network<'_>, branch: &PredictedBranch, traced: &
             rules[stage].iter().enumerate().map(move |(index, matched)| Predicted { matched, stage, index })
         });
         let predicted: Vec<Predicted<'_>> =
-            predicted.filter(|one| !matches!(one.matched.did, Evaluated::PassByChance(_))).collect();
+            predicted.filter(|one| !matches!(one.matched.did, Evaluated::NotChosen(_))).collect();
         let kernel: Vec<&Traced> = traced.iter().filter(|one| one.netns == netns && one.passage == passage).collect();
         let difference = by_source(predicted, kernel)
             .into_iter()
@@ -155,7 +155,7 @@ impl Comparison {
                     self.matched[*stage][*index] = Some(true);
                 }
                 // A rule that may or may not match need not be in the trace.
-                None if matches!(matched.did, Evaluated::Perhaps) => {}
+                None if matches!(matched.did, Evaluated::Maybe) => {}
                 None => {
                     self.matched[*stage][*index] = Some(false);
                     return Some((Some(*matched), kernel.next()));

@@ -80,7 +80,7 @@ pub(crate) fn send_traced(
 ) -> Result<(FlowObservation, Vec<Traced>), ProbeError> {
     let probe = Probe { flows: Flows::Exactly(1), ..probe.clone() };
     let tracer = Tracer::start(prober.lab())?;
-    let sent = prober.send_together(std::slice::from_ref(&probe));
+    let sent = prober.send_all(std::slice::from_ref(&probe));
     let traced = tracer.stop(prober.lab())?;
     Ok((sent?.swap_remove(0), traced))
 }
@@ -97,11 +97,11 @@ struct Event {
 
 /// Listens to the kernel's traces in a lab. It has to be stopped with [`Tracer::stop`], so that the lab is as before.
 pub(crate) struct Tracer {
-    raw_listeners: Vec<(NetnsId, Ear)>,
+    raw_listeners: Vec<(NetnsId, TraceSockets)>,
 }
 
 /// The sockets of one namespace.
-struct Ear {
+struct TraceSockets {
     nftables: Socket,
     legacy: Option<Socket>,
 }
@@ -120,7 +120,7 @@ impl Tracer {
             let name = &topology.namespaces[netns].name;
             let listener = lab.inside(netns, || {
                 // Without nfnetlink_log there is no trace of iptables-legacy; that of nftables works all the same.
-                Ok::<_, io::Error>(Ear { nftables: nftables::listen()?, legacy: legacy::listen().ok() })
+                Ok::<_, io::Error>(TraceSockets { nftables: nftables::listen()?, legacy: legacy::listen().ok() })
             })?;
             Ok((netns, listener.map_err(LabError::socket(name, "listening to the kernel's traces"))?))
         };
@@ -147,7 +147,7 @@ impl Tracer {
     }
 }
 
-impl Ear {
+impl TraceSockets {
     fn receive(&self) -> io::Result<Vec<Event>> {
         let mut events = nftables::receive(&self.nftables)?;
         if let Some(socket) = &self.legacy {

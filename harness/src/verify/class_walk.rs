@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use svclab_rules::cluster::Protocol;
-use svclab_rules::promise::{Eligible, Promise, PromisedOutcome, Question, VantagePoint};
+use svclab_rules::promise::{Promise, PromisedEndpoint, PromisedOutcome, Question, VantagePoint};
 use svclab_rules::walk::{
-    Classes, Field, Intervals, Narrowing, Packet, Region, Share, Transport, address_bits, bits_address,
+    Classes, Field, Intervals, Narrowing, Packet, Region, Share, Transport, address_bits, address_from_bits,
 };
 
 use super::MAX_CLASSES;
 use super::boundaries::Boundaries;
-use super::later::{Behind, Depth, Later};
+use super::later_packets::{Behind, Depth, Later};
 use super::prepared;
-use crate::predict::{Network, NewFlow, OfSet, PredictedBranch, PredictedOutcome, Prediction, Senders};
+use crate::predict::{Network, NewFlow, PredictedBranch, PredictedOutcome, Prediction, Senders, SetTraversal};
 use crate::probe::{Counting, FIRST_PORT};
 use crate::scenario::{Probe, Scenario, Shape, Vantage};
 use crate::sources::{Context, Sources};
@@ -80,7 +80,7 @@ struct Answer<'s> {
     /// Nothing where no packet of it is sent to any machine but the sender's own, or no service may be asked by it.
     asked: Option<Asked<'s>>,
     /// Sources that are set apart in it, if there are any.
-    apart: Option<(OfSet, Vec<u128>)>,
+    apart: Option<(SetTraversal, Vec<u128>)>,
 }
 
 /// After how many classes progress is reported.
@@ -208,7 +208,7 @@ impl<'x, 'a> ClassWalk<'x, 'a> {
             && let Some((source, others)) = self.boundaries.plain_source(&witness, &narrowing.region()[Field::Source])
         {
             narrowing.set_sources_apart(source, others);
-            witness.source = bits_address(source, witness.family());
+            witness.source = address_from_bits(source, witness.family());
         }
         let of_set = self.context.network.predict_apart(senders, &witness, narrowing)?;
         let packet = of_set.packet;
@@ -227,11 +227,11 @@ impl<'x, 'a> ClassWalk<'x, 'a> {
     fn ask_apart<'s>(
         &self,
         senders: &'s Senders,
-        of_set: &OfSet,
+        of_set: &SetTraversal,
         region: Region,
         kept: Option<&Promise>,
     ) -> (Option<Asked<'s>>, Vec<Region>) {
-        let source = region[Field::Source].first().map(|source| bits_address(source, region.family()));
+        let source = region[Field::Source].first().map(|source| address_from_bits(source, region.family()));
         let packet = Packet { source: source.unwrap_or(of_set.packet.source), ..of_set.packet };
         let narrowing = Narrowing::of(region, &packet);
         let own = of_set.own_branches(&self.context.network, senders, &packet, &narrowing);
@@ -304,7 +304,7 @@ fn is_handled_alike<'p>(
         return false;
     };
     let (Some(taken), Some(given)) = (shares(replaced), shares(own.iter())) else { return false };
-    let is_same = |(one, other): (&Eligible, &Eligible)| {
+    let is_same = |(one, other): (&PromisedEndpoint, &PromisedEndpoint)| {
         one == other || one.address == other.address && one.share == other.share && given.contains_key(&one.address)
     };
     taken == given

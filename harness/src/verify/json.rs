@@ -167,7 +167,7 @@ impl<'a> FindingRow<'a> {
         let word = match disagreement {
             Disagreement::Rules => "rules",
             Disagreement::Network => "network",
-            Disagreement::Unkept => "unpredicted",
+            Disagreement::Unpredicted => "unpredicted",
             Disagreement::Kernel => "kernel",
             Disagreement::Model => "model",
             Disagreement::All => "all",

@@ -5,18 +5,18 @@
 //! packet in a lab (`crate::probe`). [`verify`] compares all three for the initial state of a scenario:
 //!
 //! - `prepared`: a scenario's plan and rules; `class_walk`: all packets that anyone may send first, in classes of which the same is promised
-//!   and the same predicted; `boundaries`: where the promise changes; `later`: later connections and segments;
+//!   and the same predicted; `boundaries`: where the promise changes; `later_packets`: later connections and segments;
 //! - `run`: one witness of each class goes through a lab; `tally`, `verification`: the result;
 //! - `crate::sources`: which sources disagree on one flow;
 //! - `finding`: flows on which the sources disagree, by cause;
 //! - `render`: the page for a person; `json`: the same for machines.
 
+mod address_kinds;
 mod boundaries;
 mod class_walk;
 mod finding;
 pub mod json;
-mod kinds;
-mod later;
+mod later_packets;
 mod prepared;
 mod render;
 mod run;
@@ -45,7 +45,7 @@ pub(crate) use boundaries::Boundaries;
 pub(crate) use class_walk::{Asked as AskedClass, ClassWalk};
 pub use finding::{Example, Finding};
 pub use json::json;
-pub(crate) use later::Depth;
+pub(crate) use later_packets::Depth;
 pub(crate) use prepared::{Prepared, vantages};
 pub use render::{page, summary};
 pub use verification::{AddressKind, CoverageRow, SenderKind, Verification};

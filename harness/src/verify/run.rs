@@ -8,11 +8,11 @@ use svclab_rules::coverage::Coverage;
 use svclab_rules::promise::{PromisedOutcome, Question};
 
 use super::Options;
+use super::address_kinds::Kinds;
 use super::boundaries::Boundaries;
 use super::class_walk::{Asked, ClassWalk};
 use super::finding::{Example, Findings};
-use super::kinds::Kinds;
-use super::later::Depth;
+use super::later_packets::Depth;
 use super::prepared::{Prepared, vantages};
 use super::tally::Tally;
 use super::verification::Verification;
@@ -63,7 +63,7 @@ fn verified(
     let boundaries = Boundaries::of(prepared.cluster);
     let depth = Depth {
         segments: !prepared.are_released(&prepared.documents),
-        flags: prepared.documents.iter().any(|document| document.rules.asks_tcp_flags()),
+        flags: prepared.documents.iter().any(|document| document.rules.matches_tcp_flags()),
     };
     let verifying = Verifying {
         scenario,
@@ -184,7 +184,7 @@ impl<'a> Verifying<'_, 'a> {
         let counting = self.options.progress.begin((witnesses.len() * times) as u64);
         for together in (0..times).flat_map(|_| witnesses.chunks(AT_ONCE)) {
             let probes: Vec<Probe> = together.iter().map(|(_, probe)| probe.clone()).collect();
-            let flows = prober.send_together(&probes).map_err(|source| self.error(source))?;
+            let flows = prober.send_all(&probes).map_err(|source| self.error(source))?;
             for ((question, probe), observed) in together.iter().zip(&flows) {
                 let sent = NewFlow::of(probe, observed.source.port());
                 let sources = Sources::about(self.context(), question, &sent, observed);

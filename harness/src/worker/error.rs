@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 use nix::sys::signal::Signal;
 use std::os::unix::process::ExitStatusExt;
 
-use super::patience::Late;
+use super::timeouts::Late;
 use crate::report::{Cause, Trouble};
 use crate::text::reason;
 use crate::vm::{Ending, EndingCause};

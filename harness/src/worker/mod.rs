@@ -4,8 +4,8 @@
 //! the other. Both sides write frames to a pipe:
 //!
 //! - `frame`: a value on a pipe; `message`: what a worker says;
-//! - `texts`: a scenario as both sides read it;
-//! - `process`: the command's side; `patience`: how long a worker is waited for; `error`: how it ends early;
+//! - `scenario_texts`: a scenario as both sides read it;
+//! - `process`: the command's side; `timeouts`: how long a worker is waited for; `error`: how it ends early;
 //! - `home`: where workers are: on this machine, or on a kernel of their own; `slot`: the worker of a thread;
 //! - `serve`: the worker's side.
 //!
@@ -15,18 +15,18 @@ mod error;
 mod frame;
 mod home;
 mod message;
-mod patience;
 mod process;
+mod scenario_texts;
 mod serve;
 mod slot;
-mod texts;
+mod timeouts;
 
 pub(crate) use error::WorkerError;
 pub(crate) use frame::{read as read_frame, write as write_frame};
 pub use home::{Home, Kernel};
+pub(crate) use scenario_texts::{Texts, misread, not_applicable};
 pub(crate) use serve::{Command, serve};
 pub(crate) use slot::Slot;
-pub(crate) use texts::{Texts, misread, not_applicable};
 
 /// The argument that makes svclab a worker; the name of its [`Kind`] follows.
 pub const WORKER: &str = "worker";

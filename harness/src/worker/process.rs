@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use super::error::WorkerError;
 use super::frame::{read, write};
 use super::message::Message;
-use super::patience::{Late, Patience, Patient, unblock};
+use super::timeouts::{Late, Patience, Patient, unblock};
 use super::{Kind, WORKER};
 use crate::probe::Progress;
 use crate::vm::{Log, Started, Vm};

@@ -10,8 +10,8 @@ use super::Kind;
 use super::error::WorkerError;
 use super::home::Home;
 use super::message::Asked;
-use super::patience::Patience;
 use super::process::Worker;
+use super::timeouts::Patience;
 use crate::probe::Progress;
 
 /// The worker of a thread, which is started when it is needed, and again after its death.

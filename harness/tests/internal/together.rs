@@ -28,7 +28,7 @@ fn as_alone(
         let probes: Vec<Probe> = steps.iter().map(|(probe, _)| probe.clone()).collect();
         let documents = documents::generate(&scenario, &scenario.cluster).expect("rules");
         let flows = with_lab(&topology::plan(&scenario), &documents, Backend::System, |lab| {
-            Prober::new(lab, &scenario.cluster).and_then(|mut prober| prober.send_together(&probes))
+            Prober::new(lab, &scenario.cluster).and_then(|mut prober| prober.send_all(&probes))
         });
         let flows = flows.expect("a lab").expect("flows");
         assert_eq!(flows.len(), steps.len());

@@ -49,7 +49,7 @@ fn probes(scenario: &Scenario) -> Vec<Probe> {
 
 /// One flow of every client: the endpoint of each.
 fn endpoints(lab: &mut Lab<'_>, probes: &[Probe]) -> Vec<SocketAddr> {
-    let flows = lab.send_together(probes).unwrap_or_else(|error| panic!("{error}"));
+    let flows = lab.send_all(probes).unwrap_or_else(|error| panic!("{error}"));
     let reached = flows.into_iter().map(|flow| match flow.outcome {
         ObservedOutcome::Delivered(delivery) => delivery.destination,
         other => panic!("{other:?}"),

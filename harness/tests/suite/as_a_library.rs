@@ -66,7 +66,7 @@ fn rules_can_be_replaced_before_they_are_installed() {
         let Some(Step::Probe(probe, _)) = scenario.tests[0].steps.first() else { panic!("the first step is a probe") };
         let observation = testing::in_lab(&scenario, &documents, Backend::System, |lab| lab.send(probe, 1));
         let Observation::Flow(flow) = observation.expect("a lab").expect("a probe") else { panic!("one flow") };
-        let lost = ObservedOutcome::Dropped { at: "underlay".to_owned(), has_left: true };
+        let lost = ObservedOutcome::Dropped { at: "underlay".to_owned(), left_cluster: true };
         assert_eq!(flow.outcome, lost, "nothing translates the address: {:#?}", flow.path);
     });
 }

@@ -223,7 +223,7 @@ fn two_dumps_are_compared_in_one_cluster() {
     let saved = saved();
     let compare = |other: &str| {
         let (one, other) = (evidence::read(&saved), evidence::read(other));
-        let both = infer::from_two([(&one, Path::new("before")), (&other, Path::new("after"))]).expect("rules");
+        let both = infer::from_pair([(&one, Path::new("before")), (&other, Path::new("after"))]).expect("rules");
         let [before, after] = both.unwrap_or_else(|errors| panic!("{errors}"));
         let found = diff(&before.scenario, &after.scenario, &diff::Options::default()).expect("a comparison");
         assert_eq!(found.not_compared, Vec::<String>::new());

@@ -110,7 +110,7 @@ fn sources_agree(
 /// A rule that svclab has no model of, in a scenario whose rules are right.
 #[rstest]
 #[case::never_matches("-m ttl --ttl-lt 5", Disagreement::Unknown)]
-#[case::matches("-m ttl --ttl-gt 5", Disagreement::Unkept)]
+#[case::matches("-m ttl --ttl-gt 5", Disagreement::Unpredicted)]
 fn unknown_matches_are_no_agreement(#[case] condition: &str, #[case] expected: Disagreement) {
     testing::privileged(|| {
         let mut scenario = scenario::load(Path::new("../scenarios/cluster-ip/same-node.yaml")).unwrap();

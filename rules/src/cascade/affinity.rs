@@ -66,7 +66,7 @@ fn check(recalls: &[Back<'_>], endpoints: &[New<'_>], label: impl Fn(&str) -> St
         by_list.entry(back.recall.list).or_default().push(back);
         by_endpoint.entry(back.endpoint).or_default().push(back);
         if !by_chain.contains_key(back.endpoint) {
-            found.push(AffinityDefect::OldClientsOnly { endpoint: label(back.endpoint) }.at(back.rule));
+            found.push(AffinityDefect::ReturningClientsOnly { endpoint: label(back.endpoint) }.at(back.rule));
         }
     }
     // Behind a rule that takes new clients, only some of the old ones come.
@@ -113,10 +113,10 @@ fn noted(
     match notes.iter().find(|note| own.iter().any(|back| back.recall.list == note.list)) {
         None if found.is_empty() => {
             let (noted, asked) = (notes[0].list.to_owned(), back.recall.list.to_owned());
-            found.push(AffinityDefect::OtherList { endpoint: name(), noted, asked }.at(back.rule));
+            found.push(AffinityDefect::ListMismatch { endpoint: name(), noted, asked }.at(back.rule));
         }
         Some(note) if own.iter().all(|back| back.recall.list != note.list || back.recall.key != note.key) => {
-            found.push(AffinityDefect::OtherKey { endpoint: name() }.at(back.rule));
+            found.push(AffinityDefect::KeyMismatch { endpoint: name() }.at(back.rule));
         }
         _ => {}
     }

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 #[non_exhaustive]
 pub enum AffinityDefect {
     /// Clients that were here before are led to an endpoint that new clients are not.
-    OldClientsOnly {
+    ReturningClientsOnly {
         /// The endpoint.
         endpoint: String,
     },
@@ -41,7 +41,7 @@ pub enum AffinityDefect {
         endpoint: String,
     },
     /// Clients of this endpoint are noted in another list than the one that is looked up.
-    OtherList {
+    ListMismatch {
         /// The endpoint.
         endpoint: String,
         /// Where they are noted.
@@ -50,7 +50,7 @@ pub enum AffinityDefect {
         asked: String,
     },
     /// Clients of this endpoint are noted by another part of their packets than they are looked for.
-    OtherKey {
+    KeyMismatch {
         /// The endpoint.
         endpoint: String,
     },
@@ -88,13 +88,13 @@ impl AffinityDefect {
     /// A name for programs, which stays the same.
     pub(super) fn code(&self) -> &'static str {
         match self {
-            Self::OldClientsOnly { .. } => "affinity-old-clients-only",
+            Self::ReturningClientsOnly { .. } => "affinity-old-clients-only",
             Self::NoAffinity { .. } => "affinity-missing",
             Self::NotRemembered { .. } => "affinity-not-remembered",
             Self::Crossed { .. } => "affinity-crossed",
             Self::SetByAll { .. } => "affinity-set-by-all",
-            Self::OtherList { .. } => "affinity-list-mismatch",
-            Self::OtherKey { .. } => "affinity-key-mismatch",
+            Self::ListMismatch { .. } => "affinity-list-mismatch",
+            Self::KeyMismatch { .. } => "affinity-key-mismatch",
             Self::Destination { .. } => "affinity-destination",
             Self::Mask { .. } => "affinity-mask",
             Self::Size { .. } => "affinity-size",
@@ -104,19 +104,19 @@ impl AffinityDefect {
 
     /// Whether clients are not led back to their endpoint because of it, or not to their own.
     pub(super) fn loses_clients(&self) -> bool {
-        !matches!(self, Self::OldClientsOnly { .. } | Self::Time { .. })
+        !matches!(self, Self::ReturningClientsOnly { .. } | Self::Time { .. })
     }
 
     /// Whether it is a missing rule, which an excerpt cannot show.
     pub(super) fn is_absence(&self) -> bool {
-        matches!(self, Self::OldClientsOnly { .. } | Self::NoAffinity { .. } | Self::NotRemembered { .. })
+        matches!(self, Self::ReturningClientsOnly { .. } | Self::NoAffinity { .. } | Self::NotRemembered { .. })
     }
 }
 
 impl fmt::Display for AffinityDefect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::OldClientsOnly { endpoint } => {
+            Self::ReturningClientsOnly { endpoint } => {
                 write!(f, "returning clients go to {endpoint}, but no new client does")
             }
             Self::NoAffinity { endpoint, is_of_all: false } => {
@@ -135,10 +135,10 @@ impl fmt::Display for AffinityDefect {
             Self::SetByAll { list, endpoint } => {
                 write!(f, "remembers clients in list {list}, whatever endpoint they get: later they go to {endpoint}")
             }
-            Self::OtherList { endpoint, noted, asked } => {
+            Self::ListMismatch { endpoint, noted, asked } => {
                 write!(f, "clients of {endpoint} are added to list {noted}, but looked up in list {asked}")
             }
-            Self::OtherKey { endpoint } => write!(
+            Self::KeyMismatch { endpoint } => write!(
                 f,
                 "clients of {endpoint} are added under one address or mask and looked up under another, so they are not found"
             ),

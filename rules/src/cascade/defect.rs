@@ -104,7 +104,7 @@ pub enum Kind {
         within: Option<String>,
     },
     /// A rule takes connections that then get no endpoint.
-    Escapes {
+    TakenWithoutEndpoint {
         /// Their outcome.
         fate: Fate,
         /// The chain of the rule that decides, if it is another one.
@@ -198,7 +198,7 @@ impl Kind {
             Self::Unreachable { .. } => "unreachable",
             Self::Conditional { .. } => "conditional",
             Self::History { .. } => "history",
-            Self::Escapes { fate, .. } => fate.code(),
+            Self::TakenWithoutEndpoint { fate, .. } => fate.code(),
             Self::NeverTaken { .. } => "never-taken",
             Self::Protocol { .. } => "protocol",
             Self::Address { .. } => "address",
@@ -257,7 +257,7 @@ impl fmt::Display for Kind {
             }
             Self::Conditional { example, fates } => conditional(f, example, fates),
             Self::History { within } => history(f, within.as_deref()),
-            Self::Escapes { fate, within, share } => escapes(f, fate, within.as_deref(), *share),
+            Self::TakenWithoutEndpoint { fate, within, share } => escapes(f, fate, within.as_deref(), *share),
             Self::NeverTaken { endpoint } => never_taken(f, endpoint),
             Self::Protocol { chain, translates, service } => protocol(f, chain, *translates, *service),
             Self::Address { chain, destination, named, by } => {

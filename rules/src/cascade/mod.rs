@@ -12,23 +12,23 @@
 
 mod affinity;
 mod affinity_defect;
+mod assessment;
 mod check;
 mod defect;
 mod group;
-mod judge;
-mod ledger;
+mod group_walk;
 mod outcome;
 mod packets;
 mod read;
-mod sentence;
+mod share_accounting;
+mod summary;
 #[cfg(test)]
 mod tests;
-mod walked;
 
 pub use affinity_defect::AffinityDefect;
 pub use defect::{Defect, Kind};
 pub use outcome::{Assessment, Case, Fallen, Fate, Unknown};
-pub use read::{Shares, cascades, cascades_of, frame_defects, numgens, shares};
+pub use read::{Shares, cascades, cascades_with_coverage, frame_defects, numgens, shares};
 
 use std::collections::HashMap;
 
@@ -60,7 +60,7 @@ pub struct Cascade {
     /// The unknown parts, in the order of the rules.
     pub unknown: Vec<Unknown>,
     /// True if rules look up returning clients before any random choice: shares are those of new clients.
-    /// Whether the others come back to their endpoint: [`Self::keeps_clients`].
+    /// Whether the others come back to their endpoint: [`Self::keeps_affinity`].
     pub has_affinity: bool,
     /// What is wrong, in the order of rules.
     pub defects: Vec<Defect>,
@@ -87,7 +87,7 @@ pub struct Step {
 
 impl Cascade {
     /// Whether rules lead every client back to its endpoint, as far as they show.
-    pub fn keeps_clients(&self) -> bool {
+    pub fn keeps_affinity(&self) -> bool {
         self.has_affinity && !self.defects.iter().any(|defect| defect.kind.is_of_affinity())
     }
 

@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 
 use super::Cascade;
 use super::affinity::affinity;
+use super::assessment::{About, judge};
 use super::defect::{Defect, Kind};
 use super::group::Walk;
-use super::judge::{About, judge};
+use super::group_walk::walk;
 use super::outcome::Unknown;
-use super::walked::walk;
 use crate::chains::iptables::{MASQUERADE, NAMING, destination, service_in};
 use crate::chains::{Endpoint, FrameDefect, Group, Kind as Role, Lead, Policy, Reading};
 use crate::cluster::Protocol;
@@ -25,11 +25,11 @@ const MARKING: [&str; 2] = [MASQUERADE, "KUBE-MARK-DROP"];
 /// Every chain of a rule set that balances connections among endpoints, in the rule set's order: kube-proxy's chains of
 /// services, and chains of others that translate by chance themselves.
 pub fn cascades(rules: &RuleSet) -> Vec<Cascade> {
-    cascades_of(rules, &Coverage::all())
+    cascades_with_coverage(rules, &Coverage::all())
 }
 
 /// The same of rules that may be a part of a whole.
-pub fn cascades_of(rules: &RuleSet, coverage: &Coverage) -> Vec<Cascade> {
+pub fn cascades_with_coverage(rules: &RuleSet, coverage: &Coverage) -> Vec<Cascade> {
     let Some(nat) = rules.table(TableName::Nat) else { return Vec::new() };
     let is_whole = |chain: &str| coverage.has_chain(TableName::Nat.as_str(), chain);
     let nat = completed(nat, &is_whole);
@@ -56,7 +56,7 @@ pub fn shares(rules: &Rules, coverage: &Coverage) -> Shares {
         return Shares { cascades: Vec::new(), frame_defects: rejected };
     }
     let cascades = match rules {
-        Rules::Iptables(parsed) => cascades_of(&parsed.rules, coverage),
+        Rules::Iptables(parsed) => cascades_with_coverage(&parsed.rules, coverage),
         Rules::Nftables(parsed) => parsed.rules.tables.iter().flat_map(|table| numgens_of(table, coverage)).collect(),
         Rules::OtherTables(_) => Vec::new(),
     };

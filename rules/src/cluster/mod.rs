@@ -61,7 +61,7 @@ impl Cluster {
         match self.stopped.get(node) {
             Some(then) => {
                 let mut then = Self { proxy: self.proxy.clone(), ..Self::clone(then) };
-                then.take_releases(self);
+                then.copy_releases_from(self);
                 Cow::Owned(then)
             }
             None => Cow::Borrowed(self),
@@ -82,7 +82,7 @@ impl Cluster {
     }
 
     /// Gives the cluster and its nodes the releases that another state of it has.
-    pub fn take_releases(&mut self, other: &Self) {
+    pub fn copy_releases_from(&mut self, other: &Self) {
         self.proxy.version.clone_from(&other.proxy.version);
         for node in &mut self.nodes {
             node.release = other.node(&node.name).and_then(|node| node.release.clone());

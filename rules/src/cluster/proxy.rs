@@ -51,7 +51,7 @@ impl Default for ProxyConfig {
             node_port_addresses: Vec::new(),
             primary_node_ports: false,
             tcp_be_liberal: false,
-            conntrack_cleanup: ConntrackCleanup::OfVersion,
+            conntrack_cleanup: ConntrackCleanup::SameAsVersion,
             feature_gates: BTreeMap::new(),
             nfacct: false,
         }
@@ -63,7 +63,7 @@ impl Default for ProxyConfig {
 pub enum ConntrackCleanup {
     /// That of the release that writes the rules.
     #[default]
-    OfVersion,
+    SameAsVersion,
     /// That of another release, as `1.31`.
     Of(String),
     /// None: connections outlive what they were made for, as where kube-proxy does not find the `conntrack` program.

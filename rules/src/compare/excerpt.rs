@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::mem::{Discriminant, discriminant};
 
-use super::left_out::{LeftOut, is_readable, is_share};
+use super::missing_rules::{LeftOut, is_readable, is_share};
 use crate::chains::iptables::NAMING;
 use crate::cluster::Family;
 use crate::coverage::{Coverage, nft_table};

@@ -12,7 +12,7 @@ mod differences;
 mod excerpt;
 mod finding;
 mod iptables;
-mod left_out;
+mod missing_rules;
 mod model;
 mod nftables;
 mod others;
@@ -68,7 +68,7 @@ pub struct Comparison {
 
 /// The same for rules of a machine on which others write too: of iptables, what is known to be theirs is separate; of
 /// nftables, tables of other families than the expected ones are left out.
-pub fn compare_machines<R: Rules>(expected: &R, found: &R) -> Comparison {
+pub fn compare_nodes<R: Rules>(expected: &R, found: &R) -> Comparison {
     let own = expected.findings(found, Scope::Own);
     let mut in_others = expected.findings(found, Scope::All);
     let is_of_other_family = |finding: &Finding| {

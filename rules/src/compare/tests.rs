@@ -1,6 +1,6 @@
 use rstest::rstest;
 
-use super::{Others, compare, compare_machines};
+use super::{Others, compare, compare_nodes};
 use crate::cluster::Family;
 use crate::iptables::{RuleSet, parse};
 
@@ -284,7 +284,7 @@ fn rules_of_others_are_counted_and_distinguished() {
                   -A FORWARD -j DOCKER\n-A FORWARD -j KUBE-ROUTER-INPUT\n-A FORWARD -i docker0 -j ACCEPT\n\
                   -A DOCKER -j RETURN\n-A KUBE-ROUTER-INPUT -j RETURN\n-A KUBE-FIREWALL -j RETURN\n-A KUBE-FORWARD";
     let text = RULES.replacen("-A KUBE-FORWARD", others, 1).replace(":FORWARD ACCEPT", ":FORWARD DROP");
-    let reported = compare_machines(&read(RULES), &read(&text));
+    let reported = compare_nodes(&read(RULES), &read(&text));
     assert_eq!((reported.own, reported.others), (vec![], Others { rules: 6, chains: 4, tables: 0 }));
     // Six rules, a chain without any, and a policy.
     assert_eq!(reported.in_others.len(), 8, "{:?}", reported.in_others);
@@ -295,7 +295,7 @@ fn rules_of_others_are_counted_and_distinguished() {
 fn what_is_kube_proxys_is_reported_as_such() {
     let jump = line("-j KUBE-FORWARD");
     let text = RULES.replace(jump, ":KUBE-LOAD-BALANCER - [0:0]\n-A FORWARD -j KUBE-SERVICES\n");
-    let reported = compare_machines(&read(RULES), &read(&text));
+    let reported = compare_nodes(&read(RULES), &read(&text));
     assert_eq!((reported.in_others, reported.others), (vec![], Others::default()));
     let reported: Vec<String> = reported.own.iter().map(ToString::to_string).collect();
     assert_eq!(reported.len(), 3, "{reported:?}");

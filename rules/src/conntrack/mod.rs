@@ -60,7 +60,7 @@ pub fn cleanup(old: &Cluster, new: &Cluster, node: &Node) -> Result<Cleanup, Unk
 /// The release whose clean-up it is; `None` if there is none.
 fn release(proxy: &ProxyConfig) -> Option<&str> {
     match &proxy.conntrack_cleanup {
-        ConntrackCleanup::OfVersion => Some(&proxy.version),
+        ConntrackCleanup::SameAsVersion => Some(&proxy.version),
         ConntrackCleanup::Of(version) => Some(version),
         ConntrackCleanup::Off => None,
     }

@@ -7,7 +7,7 @@ use ipnet::IpNet;
 
 use super::endpoints::endpoints;
 use super::model::{Inferred, InferredPort, InferredProxy, Marked, bit};
-use super::orphans::{Orphan, orphans};
+use super::unreferenced_endpoints::{Orphan, orphans};
 use crate::chains::iptables::{
     Known, MASQUERADE, NODE_PORTS, Names, Table, frontend, host, kind_of, service_in, transport,
 };

@@ -4,16 +4,16 @@
 //! does not say stays unknown: the names of pods, the nodes of endpoints but for traffic policy Local, endpoints that get no
 //! traffic, and in nftables mode which addresses are those of a load balancer, unless sources are checked before them.
 //!
-//! The modules `iptables` and `nftables` read the rules of a mode into the `model`: `endpoints` from the chains of service ports, `orphans` from
+//! The modules `iptables` and `nftables` read the rules of a mode into the `model`: `endpoints` from the chains of service ports, `unreferenced_endpoints` from
 //! endpoints' chains that no rule leads to.
 
 mod endpoints;
 mod iptables;
 mod model;
 mod nftables;
-mod orphans;
 #[cfg(test)]
 mod tests;
+mod unreferenced_endpoints;
 
 pub use self::model::{Inferred, InferredPort, InferredProxy};
 

@@ -6,11 +6,11 @@
 
 mod ast;
 mod chain_name;
-mod essence;
 pub mod evaluate;
 mod generate;
 mod matches;
 mod merge;
+mod normal_form;
 mod parse;
 mod print;
 mod table_name;
@@ -20,17 +20,17 @@ mod values;
 
 pub use ast::{Chain, Counters, Matches, Policy, Rule, RuleSet, Table};
 pub use chain_name::{ChainHash, ChainKind};
-pub(crate) use essence::essence;
 pub use generate::generate;
 pub use matches::{
     AddressType, IpSet, Match, Multiport, Other, Physdev, Ports, Probability, Recent, RecentAction, RouteType, Side,
     States, Statistic, TcpFlags,
 };
 pub use merge::{Order, merge};
+pub(crate) use normal_form::essence;
 pub use parse::{ELLIPSIS, UNREAD, parse_excerpt, unfold};
 pub use parse::{
-    Excerpt, Joiner, LONGEST_LINE, LineOfListing, Listing, ListingReader, ParseError, Parsed, SourceLines, parse,
-    parse_either_family, parse_listing, parse_rule,
+    Excerpt, ExcerptMerger, Listing, ListingLine, ListingReader, MAX_LINE_BYTES, ParseError, Parsed, SourceLines,
+    parse, parse_either_family, parse_listing, parse_rule,
 };
 pub use print::{print, print_rule};
 pub use table_name::TableName;

@@ -1,6 +1,6 @@
 //! Mutations of rules of iptables.
 
-use super::near::{another_length, neighbour, unused};
+use super::adjacent_address::{another_length, neighbour, unused};
 use super::{AnyEdit, Change, Edit, Holder, Operator, Place};
 use crate::cluster::Family;
 use crate::iptables::{

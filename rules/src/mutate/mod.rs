@@ -5,10 +5,10 @@
 //! chains, a target in the wrong chain) is not [sound](Rules::is_sound): no test is needed to detect it.
 //!
 //! - `operator`: the kinds of mutations;
-//! - `iptables`, `nftables`: where each applies in rules of either language; `near`: the addresses that it changes them to.
+//! - `iptables`, `nftables`: where each applies in rules of either language; `adjacent_address`: the addresses that it changes them to.
 
+mod adjacent_address;
 mod iptables;
-mod near;
 mod nftables;
 mod operator;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::near::{another_length, neighbour, unused};
+use super::adjacent_address::{another_length, neighbour, unused};
 use super::{AnyEdit, Change, Edit, Holder, Operator, Place};
 use crate::cluster::Family;
 use crate::nftables::{

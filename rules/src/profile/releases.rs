@@ -17,7 +17,7 @@ impl Profile {
     }
 
     /// The first release of this release's kind: `1.18.4` for 1.18.5, `1.27` for 1.27.3.
-    pub fn first_of_kind(self) -> String {
+    pub fn first_with_same_rules(self) -> String {
         match self.first_patch() {
             Some(patch) if patch > 0 => format!("1.{}.{patch}", self.minor),
             _ => format!("1.{}", self.minor),
@@ -108,7 +108,7 @@ mod tests {
     #[case::between_backports("1.18.5", "1.18.4")]
     #[case::newest("1.33", "1.33.6")]
     fn a_kind_starts_with_a_release(#[case] version: &str, #[case] expected: &str) {
-        assert_eq!(version.parse::<Profile>().unwrap().first_of_kind(), expected);
+        assert_eq!(version.parse::<Profile>().unwrap().first_with_same_rules(), expected);
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
-use super::candidate::Candidate;
 use super::clause::Clause;
-use super::setting::Setting;
+use super::cluster_index::Setting;
+use super::endpoint_candidate::Candidate;
 use super::topology;
 use crate::cluster::{EndpointSlice, Family, Node, Service, ServicePort};
 

@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
-use super::claims::Claim;
-use super::setting::Setting;
-use super::way::Client;
+use super::address_lookup::Claim;
+use super::client_path::Client;
+use super::cluster_index::Setting;
 use crate::cluster::Node;
 
 /// A connection whose destination is a service's, at the first node that knows it.

@@ -10,7 +10,7 @@ pub enum KnownBug {
     ExternalIpsFromInside,
     /// In 1.22 and 1.23, `internalTrafficPolicy: Local` takes remote endpoints away from external addresses too, rejects
     /// where it should drop, and does not count alongside an external policy Local.
-    InternalPolicyMixed,
+    InternalPolicyAffectsExternal,
     /// Up to 1.24, what is to be dropped is only marked, and a packet that passes the node goes on nevertheless.
     DropIsForwarded,
     /// Before 1.15, a node's own processes have no short-circuit path with `externalTrafficPolicy: Local`.
@@ -25,12 +25,12 @@ pub enum KnownBug {
     RejectedAtEveryAddress,
     /// In iptables mode, a node does not reject what its own processes send to external and load-balancer IPs of a
     /// service without endpoints: the packet leaves the node.
-    NodeNotRejected,
+    NodeTrafficNotRejected,
     /// In nftables mode from 1.36, a node does not masquerade what it sends back to its sender, unless its kube-proxy knows the sender
     /// for an endpoint of the node's own: the set `hairpin-connections` has no others.
-    HairpinOfAnotherNode,
+    RemoteHairpinNotMasqueraded,
     /// Up to 1.35, of several entries with one address the local one wins, even if it is not ready and another is.
-    OwnEntryCounts,
+    LocalDuplicateWins,
 }
 
 impl KnownBug {
@@ -38,16 +38,16 @@ impl KnownBug {
     pub fn document(self) -> &'static str {
         match self {
             Self::ExternalIpsFromInside => "https://github.com/kubernetes/kubernetes/pull/96296",
-            Self::InternalPolicyMixed => "scenarios/releases/1.23-internal-policy.yaml",
+            Self::InternalPolicyAffectsExternal => "scenarios/releases/1.23-internal-policy.yaml",
             Self::DropIsForwarded => "https://github.com/kubernetes/kubernetes/pull/110290",
             Self::NoShortCircuitForNodes => "scenarios/releases/1.14-policy-local.yaml",
             Self::ShortCircuitDropped => "https://github.com/kubernetes/kubernetes/issues/131765",
             Self::Ipv6LoopbackLost => "https://github.com/kubernetes/kubernetes/pull/108250",
-            Self::RejectedAtEveryAddress | Self::NodeNotRejected => {
+            Self::RejectedAtEveryAddress | Self::NodeTrafficNotRejected => {
                 "https://github.com/kubernetes/enhancements/tree/master/keps/sig-network/3866-nftables-proxy"
             }
-            Self::HairpinOfAnotherNode => "https://github.com/kubernetes/kubernetes/pull/136499",
-            Self::OwnEntryCounts => "https://github.com/kubernetes/kubernetes/pull/135593",
+            Self::RemoteHairpinNotMasqueraded => "https://github.com/kubernetes/kubernetes/pull/136499",
+            Self::LocalDuplicateWins => "https://github.com/kubernetes/kubernetes/pull/135593",
         }
     }
 }
@@ -58,7 +58,7 @@ impl fmt::Display for KnownBug {
             Self::ExternalIpsFromInside => {
                 "up to 1.20, external IPs are not served to processes of nodes, nor to pods on a bridge"
             }
-            Self::InternalPolicyMixed => {
+            Self::InternalPolicyAffectsExternal => {
                 "in 1.22 and 1.23, internalTrafficPolicy Local also restricts external traffic, and rejects instead of \
                  dropping"
             }
@@ -69,13 +69,13 @@ impl fmt::Display for KnownBug {
             Self::ShortCircuitDropped => {
                 "in nftables mode before 1.33.6, a node without endpoints drops what its own processes send"
             }
-            Self::NodeNotRejected => {
+            Self::NodeTrafficNotRejected => {
                 "in iptables mode, a node does not reject its own processes at external addresses without endpoints"
             }
-            Self::HairpinOfAnotherNode => {
+            Self::RemoteHairpinNotMasqueraded => {
                 "in nftables mode from 1.36, a node does not masquerade what it sends back to an endpoint on another node"
             }
-            Self::OwnEntryCounts => {
+            Self::LocalDuplicateWins => {
                 "up to 1.35, of several entries with one address the local one wins, even if it is not ready"
             }
             Self::RejectedAtEveryAddress => {

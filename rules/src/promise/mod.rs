@@ -14,8 +14,8 @@
 //!
 //! The steps of an answer, each with its clauses in a file of its own:
 //!
-//! 1. `way`: the client, and the nodes that its packet reaches with its original destination;
-//! 2. `claims`, `node_ports`: whether that is a service's address to one of these nodes. The first such node treats the
+//! 1. `client_path`: the client, and the nodes that its packet reaches with its original destination;
+//! 2. `address_lookup`, `node_ports`: whether that is a service's address to one of these nodes. The first such node treats the
 //!    packet, and no other does;
 //! 3. `handling`: what this node does with it, by the files that follow;
 //! 4. `policy`: whether the client is admitted, and how far the endpoints may be;
@@ -28,9 +28,11 @@
 //! The network between nodes is taken to be as Kubernetes wants it, and to do no NAT of its own. [`questions`] lists what
 //! can be asked of a cluster.
 
-mod candidate;
-mod claims;
+mod address_lookup;
 mod clause;
+mod client_path;
+mod cluster_index;
+mod endpoint_candidate;
 mod endpoints;
 mod handling;
 mod known_bug;
@@ -41,16 +43,14 @@ mod policy;
 mod question;
 mod questions;
 mod release;
-mod setting;
 mod source;
 #[cfg(test)]
 mod tests;
 mod topology;
-mod way;
 
 pub use clause::Clause;
 pub use known_bug::KnownBug;
-pub use model::{Eligible, Owner, Promise, PromisedOutcome, Rejection, Reply, Share, Source};
+pub use model::{Owner, Promise, PromisedEndpoint, PromisedOutcome, Rejection, Reply, Share, Source};
 pub use question::{Question, VantagePoint};
 pub use questions::questions;
 
@@ -58,11 +58,11 @@ use std::collections::HashMap;
 
 use crate::cluster::{Cluster, EndpointSlice, Family, Node, ObjectName, ProxyMode};
 use crate::profile::UnknownVersion;
-use claims::{Claim, Claims, Meaning};
+use address_lookup::{Claim, Claims, Meaning};
+use client_path::{Client, Place, has_address};
+use cluster_index::Setting;
 use endpoints::Candidates;
 use handling::Handling;
-use setting::Setting;
-use way::{Client, Place, has_address};
 
 /// What a cluster promises for connections, prepared for many questions.
 pub struct Promises<'a> {
@@ -121,7 +121,7 @@ impl<'a> Promises<'a> {
             let Reading { setting, claims, .. } = self.reading(node);
             let meaning = claims.meaning(node, question.to, question.protocol);
             if self.is_kept_by_loopback(&client, node, question, &meaning) {
-                return unserved(PromisedOutcome::NotPromised, Clause::LoopbackStays);
+                return unserved(PromisedOutcome::NotPromised, Clause::LoopbackNotForwarded);
             }
             let mode = setting.config().mode;
             let treated = match meaning {
@@ -129,7 +129,7 @@ impl<'a> Promises<'a> {
                     let handling = Handling { setting, client, node, claim, to: question.to };
                     handling.promise(self.slices_of(&claim))
                 }
-                Meaning::Disputed => unserved(PromisedOutcome::NotPromised, Clause::Disputed),
+                Meaning::AddressConflict => unserved(PromisedOutcome::NotPromised, Clause::AddressConflict),
                 Meaning::UnusedPort if mode == ProxyMode::Nftables => {
                     unserved(PromisedOutcome::Rejected(Rejection::PortUnreachable), Clause::UnusedPort)
                 }
@@ -168,19 +168,19 @@ impl<'a> Promises<'a> {
         let own = client.node().filter(|_| to.is_loopback() && matches!(client.place, Place::Process(_)));
         let owner = own.or_else(|| self.cluster.nodes.iter().find(|node| has_address(node, to)));
         if to.is_loopback() && own.is_none() || client.address.is_loopback() && owner.is_none() {
-            return unserved(PromisedOutcome::NotPromised, Clause::LoopbackStays);
+            return unserved(PromisedOutcome::NotPromised, Clause::LoopbackNotForwarded);
         }
         if let Some(node) = owner {
             let owner = Owner::Node(node.name.clone());
             let known_bug = self.known_bug_of_own_port(node, question);
-            return Promise { known_bug, ..unserved(PromisedOutcome::NotAService(owner), Clause::NodesOwn) };
+            return Promise { known_bug, ..unserved(PromisedOutcome::NotAService(owner), Clause::NodeAddress) };
         }
         if let Some(pod) = self.setting().pod_at(to) {
             let source = source::unchanged(client, to, self.setting());
-            return unserved(PromisedOutcome::NotAService(Owner::Pod(pod.clone(), source)), Clause::PodsOwn);
+            return unserved(PromisedOutcome::NotAService(Owner::Pod(pod.clone(), source)), Clause::PodAddress);
         }
         let is_lost = client.nodes_on_the_way(self.cluster, question).is_empty();
-        let because = if is_lost { Clause::NoNodeOnTheWay } else { Clause::NotAService };
+        let because = if is_lost { Clause::NoNodeOnPath } else { Clause::NotAService };
         unserved(PromisedOutcome::NotAService(Owner::Outside), because)
     }
 

@@ -29,7 +29,7 @@ pub enum PromisedOutcome {
     /// Each new connection comes out at one of these.
     Delivered {
         /// The endpoints that serve, sorted by address; at least one.
-        endpoints: Vec<Eligible>,
+        endpoints: Vec<PromisedEndpoint>,
         /// With session affinity: for how many seconds a client stays with the endpoint of its first connection.
         affinity_seconds: Option<u32>,
     },
@@ -47,7 +47,7 @@ pub enum PromisedOutcome {
 
 impl PromisedOutcome {
     /// The endpoint that serves at an address, where there is one.
-    pub fn endpoint(&self, address: SocketAddr) -> Option<&Eligible> {
+    pub fn endpoint(&self, address: SocketAddr) -> Option<&PromisedEndpoint> {
         let Self::Delivered { endpoints, .. } = self else { return None };
         let at = endpoints.binary_search_by_key(&address, |endpoint| endpoint.address).ok()?;
         endpoints.get(at)
@@ -56,7 +56,7 @@ impl PromisedOutcome {
 
 /// An endpoint that serves, and how it sees the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Eligible {
+pub struct PromisedEndpoint {
     /// Its address and port.
     pub address: SocketAddr,
     /// Its part of new connections (without session affinity: of all).
@@ -100,9 +100,9 @@ pub enum Reply {
     FromDestination,
     /// The reply bypasses the node that translated: it bears the endpoint's own address, or a node on its path drops
     /// it as belonging to no connection.
-    PastTheNode,
+    BypassesNode,
     /// Whether a reply arrives depends on the network.
-    UpToNetwork,
+    Unspecified,
 }
 
 /// What a client gets for a rejected packet.
@@ -146,7 +146,7 @@ impl fmt::Display for PromisedOutcome {
     }
 }
 
-impl fmt::Display for Eligible {
+impl fmt::Display for PromisedEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { address, share, source, reply } = self;
         match share.one_in {
@@ -170,8 +170,8 @@ impl fmt::Display for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::FromDestination => "reply translated back",
-            Self::PastTheNode => "reply from the endpoint's own address or none",
-            Self::UpToNetwork => "reply path unspecified",
+            Self::BypassesNode => "reply from the endpoint's own address or none",
+            Self::Unspecified => "reply path unspecified",
         })
     }
 }

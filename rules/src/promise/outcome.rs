@@ -1,10 +1,10 @@
 //! The outcome of a connection at the node that handles it.
 
-use super::candidate::Candidate;
 use super::clause::Clause;
+use super::endpoint_candidate::Candidate;
 use super::endpoints::Candidates;
 use super::handling::Handling;
-use super::model::{Eligible, Promise, PromisedOutcome, Rejection, Share};
+use super::model::{Promise, PromisedEndpoint, PromisedOutcome, Rejection, Share};
 use super::policy::Scope;
 use crate::cluster::{EndpointSlice, Family};
 
@@ -13,7 +13,7 @@ impl Handling<'_, '_> {
     pub(super) fn promise(&self, slices: &[&EndpointSlice]) -> Promise {
         let mut because = vec![self.claim.kind.clause()];
         if self.client.node().is_some() && !self.client.is_on(self.node) {
-            because.push(Clause::AnotherNodesPort);
+            because.push(Clause::OtherNodesNodePort);
         }
         let candidates = Candidates::of(slices, self.claim.port, Family::of(self.to.ip()), self.setting);
         let outcome = if self.is_admitted(&mut because) {
@@ -64,7 +64,7 @@ impl Handling<'_, '_> {
         let share = Share { one_in: endpoints.len() };
         let endpoints = endpoints.iter().map(|candidate| {
             let (source, reply) = self.seen_by(candidate.address, masquerade, because);
-            Eligible { address: candidate.address, share, source, reply }
+            PromisedEndpoint { address: candidate.address, share, source, reply }
         });
         PromisedOutcome::Delivered { endpoints: endpoints.collect(), affinity_seconds: service.affinity_seconds }
     }

@@ -4,11 +4,11 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use super::claims::{self, AddressKind};
+use super::address_lookup::{self, AddressKind};
 use super::clause::Clause;
+use super::client_path::Place;
+use super::cluster_index::Setting;
 use super::handling::Handling;
-use super::setting::Setting;
-use super::way::Place;
 use crate::cluster::{DetectLocal, ExternalTrafficPolicy, Family, InternalTrafficPolicy, Service, ServiceType};
 use crate::profile::Profile;
 
@@ -92,9 +92,9 @@ impl Handling<'_, '_> {
         if self.claim.kind != AddressKind::LoadBalancerIp || self.is_in_source_ranges(self.client.address) {
             return true;
         }
-        let clause = if self.is_admitted_as_node() { Clause::OwnSourceRanges } else { Clause::SourceRanges };
+        let clause = if self.is_admitted_as_node() { Clause::SourceRangesIncludeNode } else { Clause::SourceRanges };
         because.push(clause);
-        clause == Clause::OwnSourceRanges
+        clause == Clause::SourceRangesIncludeNode
     }
 
     /// Whether the client has one of the load balancer's own addresses and the ranges admit the node. A node that has the
@@ -104,7 +104,7 @@ impl Handling<'_, '_> {
     fn is_admitted_as_node(&self) -> bool {
         let Setting { profile, .. } = self.setting;
         let address = self.client.address;
-        let is_own = claims::addresses(self.claim.service, *profile, self.setting.config())
+        let is_own = address_lookup::addresses(self.claim.service, *profile, self.setting.config())
             .contains(&(address, AddressKind::LoadBalancerIp));
         let node = self.node.internal_ips.iter().copied().find(|ip| Family::of(*ip) == Family::of(address));
         is_own && profile.source_ranges_know_node() && node.is_some_and(|node| self.is_in_source_ranges(node))

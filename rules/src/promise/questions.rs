@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::claims;
+use super::address_lookup;
 use super::question::{Question, VantagePoint};
 use crate::cluster::{Cluster, Family, Node, Protocol};
 use crate::profile::{Profile, UnknownVersion};
@@ -48,9 +48,10 @@ impl Targets {
         let free = unused_ports(cluster);
         let mut services: Vec<(IpAddr, Vec<Port>)> = Vec::new();
         let mut places: HashMap<IpAddr, usize> = HashMap::new();
-        for service in cluster.services.iter().filter(|service| claims::is_proxied(service)) {
+        for service in cluster.services.iter().filter(|service| address_lookup::is_proxied(service)) {
             let ports = to_ask(service.ports.iter().map(|port| (port.port, port.protocol)), free.service);
-            let of_releases = releases.iter().flat_map(|profile| claims::addresses(service, *profile, &cluster.proxy));
+            let of_releases =
+                releases.iter().flat_map(|profile| address_lookup::addresses(service, *profile, &cluster.proxy));
             for address in of_releases.map(|(address, _)| address) {
                 let place = *places.entry(address).or_insert(services.len());
                 if place == services.len() {
@@ -67,10 +68,13 @@ impl Targets {
             .collect();
         services.extend(beside);
         let node_ports = Family::ALL.map(|family| {
-            let served = cluster.services.iter().filter(|service| claims::is_proxied(service)).flat_map(|service| {
-                let ports = service.ports.iter();
-                ports.flat_map(|port| claims::node_ports_of(service, port).map(|number| (number, port.protocol)))
-            });
+            let served =
+                cluster.services.iter().filter(|service| address_lookup::is_proxied(service)).flat_map(|service| {
+                    let ports = service.ports.iter();
+                    ports.flat_map(|port| {
+                        address_lookup::node_ports_of(service, port).map(|number| (number, port.protocol))
+                    })
+                });
             let of_family =
                 served.filter(|((_, own), _)| *own == family).map(|((number, _), protocol)| (number, protocol));
             (family, to_ask(of_family, free.node))

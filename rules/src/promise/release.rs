@@ -1,13 +1,13 @@
 //! The known bug of a release that affects a connection.
 
-use super::claims::AddressKind;
+use super::address_lookup::AddressKind;
+use super::client_path::has_address;
 use super::endpoints::Candidates;
 use super::handling::Handling;
 use super::known_bug::KnownBug;
 use super::model::PromisedOutcome;
 use super::policy::{is_external_local, is_internal_local};
 use super::source::Masquerade;
-use super::way::has_address;
 use crate::cluster::ProxyMode;
 
 impl Handling<'_, '_> {
@@ -22,7 +22,7 @@ impl Handling<'_, '_> {
         if kind == AddressKind::ExternalIp && profile.guards_external_ips() && self.client.node().is_some() {
             Some(KnownBug::ExternalIpsFromInside)
         } else if is_internal_local(service, profile) && !profile.external_chains() {
-            Some(KnownBug::InternalPolicyMixed)
+            Some(KnownBug::InternalPolicyAffectsExternal)
         } else if *outcome == PromisedOutcome::Dropped && !profile.drops_local_in_filter() && passes_on {
             Some(KnownBug::DropIsForwarded)
         } else if short_circuit && !profile.local_chains_serve_the_node() {
@@ -31,11 +31,11 @@ impl Handling<'_, '_> {
         {
             Some(KnownBug::ShortCircuitDropped)
         } else if matches!(outcome, PromisedOutcome::Rejected(_)) && of_the_node && self.rejects_only_what_comes_in() {
-            Some(KnownBug::NodeNotRejected)
+            Some(KnownBug::NodeTrafficNotRejected)
         } else if !is_own && self.sends_back_as_it_is(outcome) {
-            Some(KnownBug::HairpinOfAnotherNode)
+            Some(KnownBug::RemoteHairpinNotMasqueraded)
         } else if !profile.prefers_running_endpoint() && candidates.are_hidden_on(self.node) {
-            Some(KnownBug::OwnEntryCounts)
+            Some(KnownBug::LocalDuplicateWins)
         } else {
             None
         }

@@ -2,13 +2,13 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::claims::AddressKind;
+use super::address_lookup::AddressKind;
 use super::clause::Clause;
+use super::client_path::{Client, Place, has_address};
+use super::cluster_index::Setting;
 use super::handling::Handling;
 use super::model::{Reply, Source};
 use super::policy::{Detected, is_external_local};
-use super::setting::Setting;
-use super::way::{Client, Place, has_address};
 use crate::profile::Profile;
 
 /// What a node does to the source of a connection that it treats, before it is known which endpoint is chosen.
@@ -54,8 +54,8 @@ impl Handling<'_, '_> {
         }
         match self.detect_local() {
             Detected::Pod => (Masquerade::No, Clause::SourcePreserved),
-            Detected::Other => (Masquerade::Yes, Clause::MasqueradeOffCluster),
-            Detected::Unknown => (Masquerade::No, Clause::PodsUnknown),
+            Detected::Other => (Masquerade::Yes, Clause::MasqueradeNonPods),
+            Detected::Unknown => (Masquerade::No, Clause::NoLocalDetector),
         }
     }
 
@@ -80,7 +80,7 @@ impl Handling<'_, '_> {
             return (Source::Node(node()), Reply::FromDestination);
         }
         if has_address(self.node, endpoint.ip()) {
-            note(because, Clause::EndsOnTheNode);
+            note(because, Clause::HostNetworkEndpoint);
             return (unchanged(), Reply::FromDestination);
         }
         match masquerade {
@@ -102,11 +102,11 @@ impl Handling<'_, '_> {
             None if self.client.is_process_of(self.node) => Reply::FromDestination,
             Some(_) => {
                 note(because, Clause::ReplyBypassesNode);
-                Reply::PastTheNode
+                Reply::BypassesNode
             }
             None => {
                 note(because, Clause::OutsideEndpoint);
-                Reply::UpToNetwork
+                Reply::Unspecified
             }
         }
     }

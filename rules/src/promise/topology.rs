@@ -1,8 +1,8 @@
 //! Topology: endpoints that are meant for the node's zone, or for the node itself.
 
-use super::candidate::Candidate;
 use super::clause::Clause;
-use super::setting::Setting;
+use super::cluster_index::Setting;
+use super::endpoint_candidate::Candidate;
 use crate::cluster::{Endpoint, Node, Service};
 use crate::profile::Profile;
 

@@ -96,7 +96,7 @@ impl Rules {
 
     /// These rules as they were written: without counters, and without what packets have added to sets.
     #[must_use]
-    pub fn at_rest(mut self) -> Self {
+    pub fn without_runtime_state(mut self) -> Self {
         match &mut self {
             Self::Iptables(parsed) => {
                 for chain in parsed.rules.tables.iter_mut().flat_map(|table| &mut table.chains) {
@@ -186,7 +186,7 @@ impl Rules {
     }
 
     /// Whether rules of iptables compare the flags of TCP. Those of nftables that do are not modelled.
-    pub fn asks_tcp_flags(&self) -> bool {
+    pub fn matches_tcp_flags(&self) -> bool {
         let asks = |one: &Match| matches!(one, Match::Ports(ports) if ports.flags.is_some());
         self.iptables().is_some_and(|rules| rules.matches().any(asks))
     }

@@ -1,7 +1,7 @@
 //! Rules of two languages at the same hooks.
 
+use super::chain_position::{Next, Pass};
 use super::code::Code;
-use super::pass::{Next, Pass};
 use super::program::{Program, Span};
 use super::trace::Trace;
 use super::walker::Walker;

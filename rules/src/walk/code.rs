@@ -1,6 +1,6 @@
 //! What each language of rules implements.
 
-use super::pass::{Next, Pass};
+use super::chain_position::{Next, Pass};
 use super::program::Span;
 use super::trace::Trace;
 use super::walker::Walker;

@@ -45,7 +45,7 @@ impl Connection {
     }
 
     /// Makes it the same connection of another source, wherever it has the one.
-    pub fn become_another(&mut self, from: IpAddr, to: IpAddr) {
+    pub fn with_source(&mut self, from: IpAddr, to: IpAddr) {
         let ends = [&mut self.original.source, &mut self.reply.destination];
         ends.into_iter().filter(|end| **end == from).for_each(|end| *end = to);
     }

@@ -6,14 +6,14 @@
 use std::net::IpAddr;
 
 use super::branch::{Assumptions, By, Effects, HookVerdict, Unknown};
+use super::chain_position::Next;
 use super::code::Code;
 use super::connection::Tracking;
 use super::environment::Environment;
 use super::hook::Hook;
+use super::jump_depth::DEEPEST;
 use super::machine::meet_alone;
-use super::nesting::DEEPEST;
 use super::packet::Packet;
-use super::pass::Next;
 use super::program::Program;
 use super::share::Share;
 use super::trace::{NoTrace, RuleId};

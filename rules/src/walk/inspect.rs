@@ -123,7 +123,7 @@ impl<'a, C: Inspect> Reach<'a, C> {
     /// Whether packets come back from a chain as they went in, whatever they are. A chain that leads to itself, or to too many others,
     /// is none of these.
     fn passes(&mut self, chain: u32, depth: usize) -> bool {
-        if depth > super::nesting::DEEPEST || (self.is_border)(chain) {
+        if depth > super::jump_depth::DEEPEST || (self.is_border)(chain) {
             return false;
         }
         if let Some(known) = self.passes.get(&chain) {

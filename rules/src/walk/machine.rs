@@ -3,15 +3,15 @@
 use arrayvec::ArrayVec;
 
 use super::branch::{Branch, By, HookVerdict, Unknown};
+use super::chain_position::{Cursor, Draws, Fork, Next, Pass, Todo, Work};
 use super::code::Code;
 use super::connection::Tracking;
 use super::environment::Environment;
 use super::hook::Hook;
+use super::hook_order::Stop;
 use super::packet::Packet;
-use super::pass::{Cursor, Draws, Fork, Next, Pass, Todo, Work};
 use super::program::Program;
 use super::share::Share;
-use super::stops::Stop;
 use super::trace::{ChainId, NoTrace, RuleId, Trace};
 use super::walker::Walker;
 

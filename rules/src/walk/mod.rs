@@ -7,77 +7,77 @@
 //! What is between hooks (routing, forwarding, the next machine) is the caller's part: it takes the packet out of an
 //! accepted branch, routes it, and walks the next hook with the branch's [`Tracking`].
 //!
-//! Languages share how chains are walked: [`Program`] has the chains of all hooks, `stops` orders them, also where rules of two languages are
+//! Languages share how chains are walked: [`Program`] has the chains of all hooks, `hook_order` orders them, also where rules of two languages are
 //! [`Alongside`] each other, `machine` goes from rule to rule through the chains of a hook, `walker` is the
-//! packet between rules, `translation` what rules bind to its connection, `nesting` which chains are inside of which. What a
+//! packet between rules, `translation` what rules bind to its connection, `jump_depth` which chains are inside of which. What a
 //! rule asks and does is each language's own.
 //!
-//! Sets of packets go through rules by one of them, the witness: `asking` has every question that conditions put to a packet, and
+//! Sets of packets go through rules by one of them, the witness: `field_queries` has every question that conditions put to a packet, and
 //! reports it; `narrowing` keeps the packets for which all comparisons would have the same result, a `region` of [`Intervals`] for each [`Field`]; [`Classes`]
 //! goes on with the others until none is left. Of a cascade, the packets of its own endpoints are taken up in the branch that handles
-//! them differently (`fork`).
+//! them differently (`source_fork`).
 
 mod address;
 mod alongside;
-mod apart;
-mod asking;
 mod branch;
+mod chain_position;
 mod classes;
 mod code;
 mod connection;
 mod distribution;
 mod environment;
 mod field;
-mod fork;
-mod held;
+mod field_queries;
 mod hook;
+mod hook_order;
 mod inspect;
 mod interface;
 mod intervals;
+mod jump_depth;
 mod machine;
+mod match_result;
 mod narrowing;
-mod nesting;
 mod packet;
-mod pass;
 mod program;
 mod region;
 #[cfg(test)]
 pub(crate) mod samples;
+mod separate_sources;
 mod share;
-mod stops;
+mod source_fork;
 mod trace;
 mod translation;
 mod tuple;
 mod walker;
 
-pub use address::{bits as address_bits, of_bits as bits_address};
+pub use address::{bits as address_bits, of_bits as address_from_bits};
 pub(crate) use address::{bits, of_bits};
 pub use alongside::Alongside;
 pub(crate) use alongside::Start;
-pub use apart::Apart;
 pub use branch::{Assumptions, Branch, By, Effect, Effects, HookVerdict, RejectResponse, Unknown};
+pub use chain_position::Fork;
+pub(crate) use chain_position::{Next, Pass, stop};
 pub use classes::{Class, Classes};
 pub(crate) use code::Code;
 pub use connection::{Connection, Direction, SourceNat, State, Tracked, Tracking};
 pub(crate) use distribution::{End, Entry, Portion, distribute};
 pub use environment::{AddressTable, Environment, IpSet, Part, RecentEntry, RecentLists, address_scope};
 pub use field::Field;
-pub(crate) use held::Held;
 pub use hook::Hook;
+pub(crate) use hook_order::{DESTINATIONS, Hooked, Kind, SOURCES};
 pub(crate) use inspect::{Edges, Inspect, Reach, RuleEffect, Scan};
 pub use interface::Interface;
 pub use intervals::Intervals;
+pub(crate) use jump_depth::{Fault, Hooks, Lead, faults, reached, starts};
 pub use machine::Arrival;
+pub(crate) use match_result::Held;
 pub use narrowing::{Narrowed, Narrowing, Others};
-pub(crate) use nesting::{Fault, Hooks, Lead, faults, reached, starts};
 pub use packet::{BridgePorts, Packet, Transport};
-pub use pass::Fork;
-pub(crate) use pass::{Next, Pass, stop};
 pub use program::Program;
 pub(crate) use program::{Names, Span};
 pub use region::Region;
+pub use separate_sources::Apart;
 pub use share::Share;
-pub(crate) use stops::{DESTINATIONS, Hooked, Kind, SOURCES};
 pub use trace::{ChainId, Evaluated, NoTrace, Path, Place, RuleId, Step, Then, Trace};
 pub(crate) use translation::{Destination, Source, SourceAddress};
 pub use tuple::Tuple;

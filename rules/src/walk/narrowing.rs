@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::apart::Apart;
 use super::field::Field;
 use super::intervals::{Intervals, overlapping};
 use super::packet::{Packet, SOURCE_PORT_CLASSES};
 use super::region::Region;
+use super::separate_sources::Apart;
 use super::trace::{Path, Step, Then, Trace};
 
 /// The set of packets that a witness represents, while the witness is walked. Clones share it, so all branches of a walk, and walks

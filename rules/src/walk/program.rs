@@ -1,7 +1,7 @@
 //! Rules of a family made ready for walking, whatever language they are written in.
 
 use super::hook::Hook;
-use super::stops::{Hooked, Stop, stops};
+use super::hook_order::{Hooked, Stop, stops};
 use super::trace::{ChainId, Place, RuleId};
 use crate::cluster::Family;
 

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::apart::Apart;
 use super::field::Field;
 use super::intervals::Intervals;
+use super::separate_sources::Apart;
 use super::share::Share;
 
 /// A rule of a compiled program; [`Program::place`](super::Program::place) returns its [`Place`].
@@ -48,8 +48,8 @@ impl Step {
     pub fn is_by_chance(&self) -> bool {
         match self.did {
             Evaluated::Match(share) => share != Share::ONE,
-            Evaluated::PassByChance(_) => true,
-            Evaluated::Perhaps | Evaluated::Stop => false,
+            Evaluated::NotChosen(_) => true,
+            Evaluated::Maybe | Evaluated::Stop => false,
         }
     }
 }
@@ -60,9 +60,9 @@ pub enum Evaluated {
     /// It matched and was carried out; if it is random, it held for this share.
     Match(Share),
     /// Only chance kept it from matching, as it does for this share.
-    PassByChance(Share),
+    NotChosen(Share),
     /// It may have matched: chance, a limit or what is not known decides, and nothing that is modelled depends on it.
-    Perhaps,
+    Maybe,
     /// What it compares or does is not known.
     Stop,
 }

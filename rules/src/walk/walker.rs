@@ -100,11 +100,11 @@ impl<T> Walker<T> {
     }
 
     /// Makes it the same packet of another source, as that came to the hook.
-    pub(super) fn become_another(&mut self, came: &Packet) {
+    pub(super) fn with_source(&mut self, came: &Packet) {
         let (from, to) = (self.packet.source, came.source);
         self.packet = Packet { source: to, input: came.input, bridge: came.bridge, ..self.packet };
         if let Tracking::Tracked(tracked) = &mut self.found {
-            tracked.connection.become_another(from, to);
+            tracked.connection.with_source(from, to);
         }
     }
 

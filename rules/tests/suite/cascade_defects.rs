@@ -1,7 +1,7 @@
 //! Edits of recordings, each of which `cascade` must name: with its rule and what kind of defect it is.
 
 use rstest::rstest;
-use svclab_rules::cascade::{Assessment, Cascade, cascades, cascades_of, numgens};
+use svclab_rules::cascade::{Assessment, Cascade, cascades, cascades_with_coverage, numgens};
 use svclab_rules::cluster::Family;
 use svclab_rules::coverage::Coverage;
 use svclab_rules::{iptables, nftables};
@@ -284,7 +284,7 @@ fn a_part_is_not_blamed_for_what_it_lacks(#[case] shown: &[&str], #[case] unknow
     let heads: String = chains.iter().map(|chain| format!(":{chain} - [0:0]\n")).collect();
     let text = format!("*nat\n{heads}{}\nCOMMIT\n", lines.join("\n"));
     let parsed = iptables::parse(&text, Family::Ipv4).unwrap_or_else(|errors| panic!("{errors:?}"));
-    let cascade = cascades_of(&parsed.rules, &Coverage::default()).remove(0);
+    let cascade = cascades_with_coverage(&parsed.rules, &Coverage::default()).remove(0);
     let found: Vec<usize> = cascade.unknown.iter().map(|unknown| unknown.rule).collect();
     assert_eq!((cascade.defects.as_slice(), found.as_slice()), (&[][..], unknown), "{:?}", cascade.unknown);
     assert_eq!(cascade.assessment(), Assessment::Unknown);

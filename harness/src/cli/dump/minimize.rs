@@ -6,7 +6,7 @@ use crate::cli::Exit;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use crate::cli::inputs::{InputArgs, load_all};
-use crate::cli::labs::{LabArgs, own_processes, prepare};
+use crate::cli::lab_args::{LabArgs, own_processes, prepare};
 use crate::cli::verify::selects_something;
 use svclab::minimize::{Choice, LabResult, MinimizeError, Minimized, Size, minimize};
 use svclab::text::{counted, grouped};

@@ -9,10 +9,10 @@ use super::{Args, Input, of_documents, show_all, warn_without_nfacct};
 use crate::cli::Exit;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
-use crate::cli::labs::{prepare, trouble};
+use crate::cli::lab_args::{prepare, trouble};
 use crate::cli::proxies::not_applicable;
 use svclab::proxy::{Programs, fit};
-use svclab::run::rules_of_program;
+use svclab::run::program_rules;
 use svclab::scenario::Scenario;
 
 /// Prints the rules that a program writes on a node, or how they differ from those that svclab writes for its release.
@@ -38,7 +38,7 @@ pub(super) fn rules(
     }
     warn_without_nfacct(args, &scenario.cluster.proxy, console);
     prepare(console)?;
-    let documents = rules_of_program(&scenario, node, &program, args.backend.into());
+    let documents = program_rules(&scenario, node, &program, args.backend.into());
     let documents = documents.map_err(|failed| Failure::from(trouble(&failed, console)))?;
     let read = |family: Family| of_documents(&documents, machine, family, scenario.cluster.proxy.mode);
     if args.diff.is_none() {

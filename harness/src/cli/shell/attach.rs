@@ -7,7 +7,7 @@ use super::super::Exit;
 use super::super::console::Console;
 use super::super::failure::Failure;
 use super::super::interrupt::on_interrupt;
-use super::super::labs::trouble;
+use super::super::lab_args::trouble;
 use super::front::Front;
 use super::{lines, prompt};
 use svclab::shell::{Access, Remote, Running, interrupt_here, running};

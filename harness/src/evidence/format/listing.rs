@@ -1,12 +1,12 @@
 //! `iptables -L`, with and without `-n`, `-v` and `--line-numbers`; grepped, or through `column -t`.
 
 use svclab_rules::coverage::Coverage;
-use svclab_rules::iptables::{LineOfListing, Listing, ListingReader};
+use svclab_rules::iptables::{Listing, ListingLine, ListingReader};
 
 use super::super::filter::Filter;
 use super::super::line::Line;
-use super::super::mending::{Mend, Mends};
 use super::super::model::{Contents, Format};
+use super::super::repairs::{Repair, RepairSet};
 use super::{Block, Command, Context, command, knows_block};
 
 pub(super) fn knows(line: &str) -> bool {
@@ -32,7 +32,7 @@ fn is_columns(line: &str) -> bool {
 fn is_row(line: &str) -> bool {
     let has_option =
         || line.contains(" -- ") || !line.is_ascii() && [" — ", " – "].iter().any(|dash| line.contains(dash));
-    !line.starts_with('-') && has_option() && ListingReader::default().line(1, line) == LineOfListing::Rule
+    !line.starts_with('-') && has_option() && ListingReader::default().line(1, line) == ListingLine::Rule
 }
 
 pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
@@ -49,7 +49,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     let mut mends = Vec::new();
     let has_heading = is_heading(first);
     if !has_heading {
-        mends.push((lines[0].number, Mends::default().with(Mend::Heading)));
+        mends.push((lines[0].number, RepairSet::default().with(Repair::Heading)));
     }
     let (mut at, mut taken) = (0, 0);
     while let Some(line) = lines.get(at) {
@@ -67,7 +67,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
         }
         let (joined, count) = whole_row(&lines[at..]);
         match reader.line(line.number, joined.as_deref().unwrap_or(&line.text)) {
-            LineOfListing::Other => {
+            ListingLine::Other => {
                 // A line between rows was not read; behind a blank line, or before something else, the listing is over.
                 let is_between = at == taken
                     && lines.get(at + 1).is_some_and(|next| knows(next.text.trim()) && !is_heading(next.text.trim()));
@@ -82,27 +82,27 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
                     unread.push((at, "it is not a row of an iptables listing".to_owned()));
                 }
             }
-            LineOfListing::Cut => {
-                mends.push((line.number, Mends::default().with(Mend::Cut)));
+            ListingLine::Cut => {
+                mends.push((line.number, RepairSet::default().with(Repair::Cut)));
                 unread.push((at, "the row is cut off".to_owned()));
             }
-            LineOfListing::Chain | LineOfListing::Columns | LineOfListing::Rule => {}
+            ListingLine::Chain | ListingLine::Columns | ListingLine::Rule => {}
         }
         if joined.is_some() {
-            mends.push((line.number, Mends::default().with(Mend::Wrapped)));
+            mends.push((line.number, RepairSet::default().with(Repair::Wrapped)));
         }
         at += count;
         taken = at;
     }
     let count =
         reader.rules() - unread.iter().filter(|(_, reason)| reason.contains("cut off")).count().min(reader.rules());
-    let Listing { rules, lines: source, short_digits, cut, mut coverage } = reader.finish().unwrap_or_else(empty);
+    let Listing { rules, lines: source, rounded_digits, cut, mut coverage } = reader.finish().unwrap_or_else(empty);
     let rules = svclab_rules::iptables::Parsed { rules, lines: source };
     // A filter picks rows, whatever chain they are in.
     if !matches!(context.command.as_ref().map(Command::filter).unwrap_or_default(), Filter::None | Filter::End) {
         coverage = Coverage::default();
     }
-    let contents = Contents::Iptables { rules, count, coverage, short_digits, cut };
+    let contents = Contents::Iptables { rules, count, coverage, rounded_digits, cut };
     Some(Block { format: Format::IptablesList, taken: taken.max(1), contents, unread, mends })
 }
 
@@ -125,7 +125,7 @@ fn empty() -> Listing {
     Listing {
         rules: svclab_rules::iptables::RuleSet::new(svclab_rules::cluster::Family::Ipv4),
         lines: svclab_rules::iptables::SourceLines::default(),
-        short_digits: None,
+        rounded_digits: None,
         cut: None,
         coverage: Coverage::default(),
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::line::Line;
 use super::super::model::{Contents, Format};
-use super::shape::misshapen;
+use super::object_shape::misshapen;
 use super::{Block, Context, command, nft};
 use crate::yaml;
 

@@ -12,16 +12,16 @@ mod listing;
 mod log;
 mod manifest;
 mod nft;
+mod object_shape;
 mod save;
-mod shape;
 mod sysctl;
 mod table;
 mod tcpdump;
 
 use super::command::{Command, command};
 use super::line::Line;
-use super::mending::Mends;
 use super::model::{Contents, Format};
+use super::repairs::RepairSet;
 
 /// What stands before a block.
 #[derive(Debug, Clone, Default)]
@@ -40,7 +40,7 @@ pub(super) struct Block {
     /// Lines within it that could not be read: positions from its first line, and why.
     pub(super) unread: Vec<(usize, String)>,
     /// Changes to lines, given by their numbers in the text, apart from those the lines had before.
-    pub(super) mends: Vec<(usize, Mends)>,
+    pub(super) mends: Vec<(usize, RepairSet)>,
 }
 
 impl Block {

@@ -9,8 +9,8 @@ use super::super::blocks::{self, Depth};
 use super::super::command::Command;
 use super::super::filter::Filter;
 use super::super::line::Line;
-use super::super::mending::{Mend, Mends};
 use super::super::model::{Contents, Format};
+use super::super::repairs::{Repair, RepairSet};
 use super::{Block, Context, command};
 
 /// How often a block is read again without the line that could not be read; then without all chains and sets that cannot be read.
@@ -71,10 +71,10 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     let block = &lines[..taken];
     let mut mends = Vec::new();
     if is_headless {
-        mends.push((block[0].number, Mends::default().with(Mend::Heading)));
+        mends.push((block[0].number, RepairSet::default().with(Repair::Heading)));
     }
     if is_cut {
-        mends.push((block[taken - 1].number, Mends::default().with(Mend::Cut)));
+        mends.push((block[taken - 1].number, RepairSet::default().with(Repair::Cut)));
     }
     let (rules, mut unread) = parsed(block, is_headless);
     unread.sort_by_key(|(at, _)| *at);

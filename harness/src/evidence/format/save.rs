@@ -10,9 +10,9 @@ use svclab_rules::iptables::{self, ChainKind, ELLIPSIS, Excerpt, TableName, pars
 use super::super::filter::Filter;
 use super::super::grep::Patterns;
 use super::super::line::{Line, is_sentence};
-use super::super::mending::{Mend, Mends};
 use super::super::model::{Contents, Format};
-use super::super::wrap::{self, MAX_LINES};
+use super::super::repairs::{Repair, RepairSet};
+use super::super::wrapped_lines::{self, MAX_LINES};
 use super::{Block, Command, Context, command, knows_block};
 
 /// The most lines of something else between rules that do not end a block.
@@ -59,7 +59,7 @@ struct Lines<'l> {
     logical: Vec<(usize, Cow<'l, str>)>,
     taken: usize,
     unread: Vec<(usize, String)>,
-    mends: Vec<(usize, Mends)>,
+    mends: Vec<(usize, RepairSet)>,
 }
 
 pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
@@ -87,9 +87,9 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     for error in &excerpt.unread {
         let is_last = Some(error.line) == last;
         let is_older = error.text.contains("[unsupported revision]");
-        let mend = if is_older { Mend::UnsupportedRevision } else { Mend::Cut };
+        let mend = if is_older { Repair::UnsupportedRevision } else { Repair::Cut };
         if is_last || is_older {
-            mends.push((error.line, Mends::default().with(mend)));
+            mends.push((error.line, RepairSet::default().with(mend)));
         }
         cut = cut.or((is_last && !is_older).then_some(error.line));
         block_unread.push((position(error.line), error.message.clone()));
@@ -98,7 +98,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     // Of rules that were picked, the last one is no end.
     let cut = cut.or(last.filter(|_| is_cut && matches!(filter, Filter::None | Filter::End)));
     if let Some(line) = cut.filter(|line| !mends.iter().any(|(known, _)| known == line)) {
-        mends.push((line, Mends::default().with(Mend::Cut)));
+        mends.push((line, RepairSet::default().with(Repair::Cut)));
     }
     let tables = parsed.rules.tables.iter();
     let chains = tables.flat_map(|table| table.chains.iter().map(|chain| (table.name.as_str(), &*chain.name)));
@@ -107,14 +107,14 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
         coverage.guess(patterns);
     }
     let has = |name: &str| logical.iter().any(|(_, text)| text.contains(name));
-    let is_picked = filter == Filter::None && (has_table || !is_listed) && hides_endpoints(has);
-    let filter = if is_picked { Filter::Unknown("no chain of an endpoint is shown".to_owned()) } else { filter };
+    let is_filtered = filter == Filter::None && (has_table || !is_listed) && hides_endpoints(has);
+    let filter = if is_filtered { Filter::Unknown("no chain of an endpoint is shown".to_owned()) } else { filter };
     filter.apply(chains, table.map(TableName::as_str), is_broken, &mut coverage);
     let format = if is_listed && !has_table { Format::IptablesRules } else { Format::IptablesSave };
     if !has_table && format == Format::IptablesSave {
-        mends.push((lines[0].number, Mends::default().with(Mend::Heading)));
+        mends.push((lines[0].number, RepairSet::default().with(Repair::Heading)));
     }
-    let contents = Contents::Iptables { rules: parsed, count, coverage, short_digits: None, cut };
+    let contents = Contents::Iptables { rules: parsed, count, coverage, rounded_digits: None, cut };
     Some(Block { format, taken, contents, unread: block_unread, mends })
 }
 
@@ -181,15 +181,15 @@ impl<'l> Lines<'l> {
         let line = &lines[at];
         let text: &str = &line.text;
         let is_rule = text.trim_start().starts_with(['-', '[']);
-        let joined = if is_rule { wrap::names_joined(text) } else { None };
+        let joined = if is_rule { wrapped_lines::names_joined(text) } else { None };
         if joined.is_some() {
-            self.mends.push((line.number, Mends::default().with(Mend::NameApart)));
+            self.mends.push((line.number, RepairSet::default().with(Repair::NameApart)));
         }
         // Of most rules the next line says that they are whole.
         let is_other = |next: &Line<'_>| knows_block(next.text.trim()) || command(&next.text).is_some();
         let is_open = is_rule
             && lines.get(at + 1).is_some_and(|next| !next.is_blank() && !is_other(next))
-            && wrap::is_open(joined.as_deref().unwrap_or(text));
+            && wrapped_lines::is_open(joined.as_deref().unwrap_or(text));
         let following: Vec<&str> = lines[at + 1..]
             .iter()
             .take(MAX_LINES)
@@ -200,10 +200,10 @@ impl<'l> Lines<'l> {
             .map(|next| next.text.as_ref())
             .collect();
         if !following.is_empty()
-            && let Some((count, whole)) = wrap::join(joined.as_deref().unwrap_or(text), &following)
+            && let Some((count, whole)) = wrapped_lines::join(joined.as_deref().unwrap_or(text), &following)
         {
-            self.mends.push((line.number, Mends::default().with(Mend::Wrapped)));
-            let whole = wrap::names_joined(&whole).unwrap_or(whole);
+            self.mends.push((line.number, RepairSet::default().with(Repair::Wrapped)));
+            let whole = wrapped_lines::names_joined(&whole).unwrap_or(whole);
             self.logical.push((line.number, whole.into()));
             return count + 1;
         }
@@ -321,7 +321,7 @@ pub(in super::super) fn whole(text: &str) -> Option<Contents> {
         rules,
         count,
         coverage,
-        short_digits: None,
+        rounded_digits: None,
         cut: None,
     })
 }

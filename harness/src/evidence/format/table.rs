@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::super::line::Line;
-use super::super::mending::{Mend, Mends};
 use super::super::model::{Contents, Format};
+use super::super::repairs::{Repair, RepairSet};
 use super::{Block, Context, command, knows_block};
 
 /// What a table lists.
@@ -153,7 +153,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     }
     let mut block = Block::new(Format::KubectlTable, taken.max(1), Contents::Objects(objects));
     if names.is_none() {
-        block.mends.push((lines[0].number, Mends::default().with(Mend::Heading)));
+        block.mends.push((lines[0].number, RepairSet::default().with(Repair::Heading)));
     }
     Some(Block { unread, ..block })
 }

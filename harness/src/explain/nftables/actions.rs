@@ -8,7 +8,7 @@ use svclab_rules::nftables::{
 use svclab_rules::walk::{Packet, RejectResponse};
 
 use super::super::phrases;
-use crate::predict::{MatchedRule, NextHook};
+use crate::predict::{MatchedRule, RuleExit};
 
 /// Destinations that are listed at most.
 const MAX_DESTINATIONS: usize = 4;
@@ -73,12 +73,12 @@ fn found(matched: &MatchedRule<'_>, key: &[LookupKey], map: &Name, table: &Table
 }
 
 /// Whether a packet goes there by a verdict.
-fn is_that(verdict: &Verdict, next_hook: NextHook<'_>) -> bool {
+fn is_that(verdict: &Verdict, next_hook: RuleExit<'_>) -> bool {
     match (verdict, next_hook) {
-        (Verdict::Jump(name), NextHook::Jump { chain, .. }) | (Verdict::Goto(name), NextHook::Goto { chain, .. }) => {
+        (Verdict::Jump(name), RuleExit::Jump { chain, .. }) | (Verdict::Goto(name), RuleExit::Goto { chain, .. }) => {
             **name == *chain
         }
-        (Verdict::Accept, NextHook::Accept) | (Verdict::Drop, NextHook::End) | (Verdict::Return, NextHook::Return) => {
+        (Verdict::Accept, RuleExit::Accept) | (Verdict::Drop, RuleExit::End) | (Verdict::Return, RuleExit::Return) => {
             true
         }
         _ => false,

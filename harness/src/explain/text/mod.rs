@@ -176,8 +176,8 @@ fn rule(page: &mut Page, rule: &RuleVisit) {
     page.line(indent - 2 * usize::from(rule.kernel.is_some()), format!("{mark}{}", shortened(&rule.text)));
     let place = page.paint(FAINT, format!("{} rule {} of {}", rule.chain, rule.number, rule.chain_length));
     let word = match rule.matched {
-        Matched::Yes | Matched::NotByChance => String::new(),
-        Matched::Perhaps => page.paint(MARKED, "possibly: "),
+        Matched::Yes | Matched::NotChosen => String::new(),
+        Matched::Maybe => page.paint(MARKED, "possibly: "),
         Matched::Unknown => page.paint(BAD, "unknown: "),
     };
     page.line(indent + 2, format!("{word}{}: {}  {place}", rule.condition, rule.effect));

@@ -1,7 +1,7 @@
 //! The rules of one node, out of evidence.
 
 use svclab_rules::cluster::{Cluster, Family, ProxyMode};
-use svclab_rules::compare::{Finding, compare_machines, completed};
+use svclab_rules::compare::{Finding, compare_nodes, completed};
 use svclab_rules::coverage::nft_table;
 use svclab_rules::infer::{Inferred, InferredPort, Show};
 use svclab_rules::iptables::TableName;
@@ -154,7 +154,7 @@ impl Dump {
             let Some(expected) = expected else { return Vec::new() };
             let expected = as_named(expected.clone(), &self.renamed);
             let shown = completed(&part.rules, &part.coverage, expected.clone()).rules;
-            compare_machines(&expected, &shown).own
+            compare_nodes(&expected, &shown).own
         };
         self.parts.iter().zip(expected).flat_map(of_part).collect()
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use svclab_rules::cluster::{Cluster, Family};
-use svclab_rules::compare::{Completed, compare_machines, completed};
+use svclab_rules::compare::{Completed, compare_nodes, completed};
 use svclab_rules::iptables::evaluate::{CompileError, CompileErrorKind, Program};
 use svclab_rules::iptables::{Chain, Match, Negatable, Network, Rule, RuleSet, TableName, Target, UNREAD};
 use svclab_rules::nftables::{self, Condition, Statement};
@@ -74,7 +74,7 @@ fn around(
     };
     if !part.is_whole() {
         let (node, file, mode) = (&dump.node, &part.file, dump.mode());
-        lacking.extend(compare_machines(&written, &rules).own.into_iter().map(|finding| Lacking {
+        lacking.extend(compare_nodes(&written, &rules).own.into_iter().map(|finding| Lacking {
             node: node.clone(),
             file: file.clone(),
             line: part.first,

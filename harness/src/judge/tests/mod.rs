@@ -39,7 +39,7 @@ fn probe() -> Probe {
 }
 
 fn dropped_on(place: &str) -> ObservedOutcome {
-    ObservedOutcome::Dropped { at: place.to_owned(), has_left: place == "underlay" }
+    ObservedOutcome::Dropped { at: place.to_owned(), left_cluster: place == "underlay" }
 }
 
 fn context() -> Context {

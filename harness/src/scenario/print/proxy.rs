@@ -48,7 +48,7 @@ pub(super) fn proxy(proxy: &ProxyConfig, releases: Releases) -> Fields {
         conntrack.push(field("tcpBeLiberal", true));
     }
     match &proxy.conntrack_cleanup {
-        ConntrackCleanup::OfVersion => {}
+        ConntrackCleanup::SameAsVersion => {}
         ConntrackCleanup::Off => conntrack.push(field("cleanup", false)),
         ConntrackCleanup::Of(release) => conntrack.push(field("cleanup", release.as_str())),
     }

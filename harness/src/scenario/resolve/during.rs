@@ -5,8 +5,8 @@ use std::time::Duration;
 use svclab_rules::cluster::Protocol;
 
 use super::findings::Findings;
+use super::lookup::Scene;
 use super::probes::{ResolvedProbe, node_of};
-use super::scene::Scene;
 use super::times;
 use crate::scenario::model::{Bounds, DuringExpectation, flows_at_rate};
 use crate::scenario::schema::{RawBounds, RawDuring, RawExpect, RawProbe, RawRate, RawRejected, RawTime};

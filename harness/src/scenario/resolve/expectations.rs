@@ -7,9 +7,9 @@ use svclab_rules::cluster::{Family, Protocol};
 use super::during::bounds;
 use super::findings::Findings;
 use super::links;
+use super::lookup::Scene;
 use super::probes::ResolvedProbe;
 use super::promised::promised;
-use super::scene::Scene;
 use crate::input::did_you_mean;
 use crate::scenario::model::{
     Balance, DropPlace, Expectation, ExpectedOutcome, Flows, RejectKind, ReplyExpectation, SourceExpectation, Target,

@@ -93,8 +93,8 @@ impl Findings {
         self.remark(at, message.into(), true);
     }
 
-    fn remark(&mut self, at: At<'_>, message: String, is_doubtful: bool) {
-        let note = Note { span: at.span(), message: one_line(&message).into_owned(), is_doubtful };
+    fn remark(&mut self, at: At<'_>, message: String, is_warning: bool) {
+        let note = Note { span: at.span(), message: one_line(&message).into_owned(), is_warning };
         if self.known.insert((note.span.clone(), note.message.clone())) {
             self.notes.push(note);
         }

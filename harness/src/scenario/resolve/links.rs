@@ -4,8 +4,8 @@ use svclab_rules::cluster::{Cluster, Family, Link, LinkOwner, LinkState, Percent
 
 use super::findings::Findings;
 use super::impairments;
+use super::lookup::Scene;
 use super::proxies::has_proxy;
-use super::scene::Scene;
 use super::shapes::USUAL_MTU;
 use crate::input::listed;
 use crate::scenario::model::Place;

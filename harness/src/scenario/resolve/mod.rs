@@ -7,13 +7,13 @@ mod changes;
 mod checks;
 mod during;
 mod endpoints;
-mod ends;
 mod expectations;
 mod findings;
+mod hosts_and_rules;
 mod impairments;
-mod intake;
 mod links;
 mod located;
+mod lookup;
 mod manifests;
 mod network;
 mod nodes;
@@ -21,17 +21,17 @@ mod objects;
 mod other_rules;
 mod pods;
 mod ports;
+mod probe_ends;
 mod probes;
 mod promised;
 mod proxies;
+mod read_objects;
 mod references;
-mod scene;
 mod service_list;
 mod services;
 mod shapes;
 mod states;
 mod steps;
-mod surroundings;
 mod sysctls;
 mod tags;
 mod targets;
@@ -45,16 +45,16 @@ use crate::scenario::schema::{RawNode, RawScenario};
 use crate::yaml::At;
 use addresses::Pool;
 pub(crate) use findings::Findings;
+pub(crate) use hosts_and_rules::RuleFiles;
 pub(crate) use located::{Located, report};
+use lookup::Scene;
 pub(crate) use manifests::{LEFT_OUT, Manifests, Object};
 pub(crate) use network::gates;
 pub(crate) use nodes::NODE_RANGES;
 use objects::{Objects, Source};
 pub(crate) use other_rules::OF_THE_MACHINE;
-use scene::Scene;
-pub use steps::no_such_step;
+pub use steps::step_out_of_range;
 pub(crate) use steps::{Extra, ResolvedProbe};
-pub(crate) use surroundings::RuleFiles;
 
 /// What is resolved.
 pub(crate) struct Input<'a> {
@@ -82,7 +82,7 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> (Scenario, 
     let Input { raw, at, .. } = *input;
     let network = network::network(&raw.cluster, at.field("cluster"), findings);
     let mut pool = Pool::default();
-    let hosts = surroundings::hosts(&raw.hosts, at.field("hosts"), &network, &mut pool, findings);
+    let hosts = hosts_and_rules::hosts(&raw.hosts, at.field("hosts"), &network, &mut pool, findings);
     let source = Source::scenario(raw, at, input.folder);
     let objects = Objects::start(&source, input.manifests, &network, pool, input.written, findings);
     if raw.nodes.is_empty() && raw.manifests.is_empty() && !input.written.has("nodes") {
@@ -92,7 +92,7 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> (Scenario, 
     checks::names(&objects, &hosts, findings);
     checks::addresses(&objects, &hosts, (&cluster, &network), findings);
     let listed = at.field("rules");
-    let rules = surroundings::rules(&raw.rules, listed, input.folder, input.rules, &objects, &cluster, findings);
+    let rules = hosts_and_rules::rules(&raw.rules, listed, input.folder, input.rules, &objects, &cluster, findings);
     let scene = Scene { now: (&objects, &cluster.clone()), former: &[], hosts: &hosts, rules: &rules };
     if at.has("links") {
         links::change(&raw.links, at.field("links"), &scene, &mut cluster, findings);

@@ -206,7 +206,7 @@ pub(crate) fn proxy(raw: &RawProxy, pod_cidrs: &[IpNet], at: At<'_>, findings: &
 
 fn cleanup(raw: Option<&RawCleanup>, at: At<'_>, findings: &mut Findings) -> ConntrackCleanup {
     match raw {
-        None | Some(RawCleanup::Any(true)) => ConntrackCleanup::OfVersion,
+        None | Some(RawCleanup::Any(true)) => ConntrackCleanup::SameAsVersion,
         Some(RawCleanup::Any(false)) => ConntrackCleanup::Off,
         Some(RawCleanup::Of(release)) => {
             if let Err(error) = release.0.parse::<Profile>() {

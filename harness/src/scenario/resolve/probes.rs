@@ -4,16 +4,16 @@ use std::net::SocketAddr;
 
 use svclab_rules::cluster::{Cluster, Family, Node, ObjectName, Protocol, ServicePort};
 
-use super::ends::Ends;
 use super::findings::Findings;
-use super::scene::Scene;
+use super::hosts_and_rules::family;
+use super::lookup::Scene;
+use super::probe_ends::Ends;
 use super::shapes;
-use super::surroundings::family;
 use crate::input::limits;
 use crate::input::listed;
+use crate::scenario::listeners::served_at;
 use crate::scenario::model::{Destination, Flows, Place as RulesPlace, Probe, TcpFlags, Vantage};
 use crate::scenario::schema::{RawFlows, RawProbe, RawTcpFlag};
-use crate::scenario::served::served_at;
 use crate::yaml::{At, Place};
 
 /// A probe of one family, and the Service that it goes to.

@@ -6,7 +6,7 @@ use svclab_rules::cluster::{Cluster, Family};
 use svclab_rules::promise::{Promise, PromisedOutcome, Promises, Question, VantagePoint};
 
 use super::findings::Findings;
-use super::scene::Scene;
+use super::lookup::Scene;
 use crate::observation::Promised;
 use crate::scenario::model::{Balance, Probe, Target, Vantage, short_name};
 use crate::yaml::At;

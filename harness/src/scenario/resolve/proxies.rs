@@ -3,7 +3,7 @@
 use svclab_rules::cluster::{Cluster, Family, Node};
 
 use super::findings::Findings;
-use super::scene::Scene;
+use super::lookup::Scene;
 use crate::scenario::model::{Install, OtherRules, Place};
 use crate::yaml::At;
 

@@ -13,13 +13,13 @@ use super::expectations::{self, expectation};
 use super::findings::Findings;
 use super::links::{self, NodePower};
 use super::located::Located;
+use super::lookup::Scene;
 use super::manifests::Manifests;
 use super::network::Network;
 use super::objects::{Objects, Source};
 use super::probes::{check_is_on, probes};
 use super::promised;
 use super::proxies::{self, ProxyAction};
-use super::scene::Scene;
 use super::tags::tags;
 use super::times;
 use crate::input::{Diagnostic, Span, limits};
@@ -100,7 +100,7 @@ pub(crate) fn tests<'a>(
     let ExtraProbe { applied, aimed, .. } = extra;
     // Steps with errors are not counted, and have errors of their own.
     if let (Some(wanted), None, true) = (stage.extra, &aimed, findings.errors.is_empty()) {
-        let (message, help) = no_such_step(wanted.step, applied);
+        let (message, help) = step_out_of_range(wanted.step, applied);
         let length = wanted.step.to_string().len();
         findings.add(Diagnostic { length, ..Diagnostic::new(wanted.step_at.clone(), message, help) });
     }
@@ -108,7 +108,7 @@ pub(crate) fn tests<'a>(
 }
 
 /// What is wrong with `--step` where a scenario has fewer changes, and the fix.
-pub fn no_such_step(step: usize, changes: usize) -> (String, String) {
+pub fn step_out_of_range(step: usize, changes: usize) -> (String, String) {
     let (has, help) = match changes {
         0 => ("no step that changes".to_owned(), "Omit `--step`.".to_owned()),
         1 => (
@@ -388,7 +388,7 @@ impl<'a> Run<'_, '_, 'a> {
         for note in &mut self.findings.notes[known..] {
             note.message += &format!(", after the `apply` in line {}", at.span().line);
             // A change may take pods away on purpose.
-            note.is_doubtful = false;
+            note.is_warning = false;
         }
         self.now.change(objects, cluster.clone());
         Some(self.changed(Change::State(Box::new(cluster))))

@@ -5,11 +5,11 @@ use std::net::{IpAddr, SocketAddr};
 use svclab_rules::cluster::{Family, Pod, Protocol};
 
 use super::findings::Findings;
+use super::lookup::Scene;
 use super::ports::{container_port, port_number};
-use super::scene::Scene;
+use crate::scenario::listeners::served_at;
 use crate::scenario::model::short_name;
 use crate::scenario::model::{Place as Namespace, Target};
-use crate::scenario::served::served_at;
 use crate::yaml::At;
 
 impl Scene<'_, '_> {

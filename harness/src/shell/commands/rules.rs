@@ -1,7 +1,7 @@
 //! `rules`: what is installed on a node.
 
 use svclab_rules::cluster::{Cluster, Family, Node};
-use svclab_rules::compare::{Comparison, compare_machines};
+use svclab_rules::compare::{Comparison, compare_nodes};
 use svclab_rules::ruleset::Rules as RuleSets;
 
 use crate::input::did_you_mean;
@@ -79,8 +79,8 @@ fn diff(engine: &Engine<'_>, nodes: &[&Node]) -> Result<Printed, Printed> {
                     help,
                 )
             })?;
-            let found = found.of_family(document.family).at_rest();
-            let Comparison { own, in_others, .. } = compare_machines(&*document.rules, &found);
+            let found = found.of_family(document.family).without_runtime_state();
+            let Comparison { own, in_others, .. } = compare_nodes(&*document.rules, &found);
             let all: Vec<String> = own.iter().chain(&in_others).map(|finding| format!("  {finding}\n")).collect();
             if !all.is_empty() {
                 let differences = counted(all.len(), "difference");

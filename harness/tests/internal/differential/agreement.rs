@@ -61,7 +61,7 @@ pub(crate) fn compare_with_kernel(
         let network = Network::of(&topology, documents, &scenario.cluster)?;
         let compared = with_lab(&topology, documents, backend, |lab| {
             let mut prober = Prober::new(lab, &scenario.cluster)?;
-            let flows = prober.send_together(probes)?;
+            let flows = prober.send_all(probes)?;
             let mut agreement = Agreement::default();
             for (number, (probe, observed)) in probes.iter().zip(&flows).enumerate() {
                 agreement.add(&network, number, probe, observed);
@@ -87,7 +87,7 @@ impl Agreement {
             prober.lab().forget()?;
             let probe = &probes[contradiction.probe];
             let mut alone = Self::default();
-            for observed in prober.send_together(std::slice::from_ref(probe))? {
+            for observed in prober.send_all(std::slice::from_ref(probe))? {
                 alone.add(network, contradiction.probe, probe, &observed);
             }
             if alone.agreed == 1 {

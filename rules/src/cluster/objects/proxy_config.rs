@@ -79,7 +79,7 @@ pub fn proxy_config(raw: &KubeProxyConfiguration, version: &str) -> Result<Proxy
         node_port_addresses,
         primary_node_ports,
         tcp_be_liberal: raw.conntrack.tcp_be_liberal.unwrap_or_default(),
-        conntrack_cleanup: ConntrackCleanup::OfVersion,
+        conntrack_cleanup: ConntrackCleanup::SameAsVersion,
         feature_gates: raw.feature_gates.clone().unwrap_or_default(),
         nfacct: false,
     };

@@ -86,7 +86,7 @@ impl Code {
             let all = self.conditions.len();
             self.keep_certain(first);
             if self.conditions.len() < all {
-                action = Action::Perhaps;
+                action = Action::Maybe;
             }
         }
         let (first_condition, end_of_conditions) = (first as u32, self.conditions.len() as u32);

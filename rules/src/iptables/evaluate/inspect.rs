@@ -9,7 +9,7 @@ use crate::walk::{Edges, Inspect, RuleEffect};
 impl Inspect for Code {
     fn effect(&self, rule: u32) -> RuleEffect<'_> {
         match &self.rules[rule as usize].action {
-            Action::Continue | Action::Perhaps => RuleEffect::Passes,
+            Action::Continue | Action::Maybe => RuleEffect::Passes,
             Action::Mark(_) | Action::Connmark(_) => RuleEffect::Marks,
             Action::Jump(chain) => RuleEffect::Leads(smallvec![*chain], true),
             Action::Goto(chain) => RuleEffect::Leads(smallvec![*chain], false),

@@ -50,8 +50,8 @@ impl walk::Code for Code {
         match why {
             Some(why) if matters => stop(walker, position, why),
             why => {
-                let is_sure = why.is_none() && !matches!(rule.action, Action::Perhaps);
-                let did = if is_sure { Evaluated::Match(chance) } else { Evaluated::Perhaps };
+                let is_sure = why.is_none() && !matches!(rule.action, Action::Maybe);
+                let did = if is_sure { Evaluated::Match(chance) } else { Evaluated::Maybe };
                 walker.trace.step(|| Step::matched(id, did));
                 act(pass, walker, &rule.action, position)
             }
@@ -61,7 +61,7 @@ impl walk::Code for Code {
 
 fn act<T: Trace>(pass: &Pass<'_, T>, walker: &mut Walker<T>, action: &Action, rule: u32) -> Next {
     let translated: Result<(), Arc<str>> = match action {
-        Action::Continue | Action::Perhaps => return Next::Rule,
+        Action::Continue | Action::Maybe => return Next::Rule,
         Action::Accept => return Next::Accept,
         Action::Drop => return Next::end(HookVerdict::Drop(By::Rule(RuleId(rule)))),
         Action::Reject(rejection) => return Next::end(HookVerdict::Reject(RuleId(rule), *rejection)),

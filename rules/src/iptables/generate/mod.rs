@@ -1,15 +1,15 @@
 //! kube-proxy's rules for a node, as its `syncProxyRules` writes them (`pkg/proxy/iptables/proxier.go`).
 //!
 //! The chains that exist independently of services are in [`frame`], with what distinguishes `local` traffic; the rules of a service port are in
-//! [`external`] (from 1.24) or [`xlb`] (up to 1.23), which share [`balancing`]. All build them with `rule`. The kubelet's own chains of its time
+//! [`external`] (from 1.24) or [`before_1_24`] (up to 1.23), which share [`balancing`]. All build them with `rule`. The kubelet's own chains of its time
 //! belong to the document, since a node has a kubelet.
 
 mod balancing;
+mod before_1_24;
 mod external;
 mod frame;
 mod local;
 mod rule;
-mod xlb;
 
 use std::sync::Arc;
 

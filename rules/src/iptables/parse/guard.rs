@@ -74,16 +74,16 @@ const ADDRESSES: [&str; 11] = [
 
 /// The longest line that `iptables-restore` takes as one, without its line feed: it reads lines into 10,240 bytes
 /// (`iptables/iptables-restore.c`), and reads the rest of a longer one as another line.
-pub const LONGEST_LINE: usize = 10_238;
+pub const MAX_LINE_BYTES: usize = 10_238;
 
 /// Options whose next word may be any text.
 const TEXTS: [&str; 6] = ["--comment", "--log-prefix", "--nflog-prefix", "--string", "--hex-string", "--u32"];
 
 /// Looks for them in the words of a line.
 pub(super) fn check(line: &str, words: &[Word<'_>]) -> Result<(), Fault> {
-    if line.len() > LONGEST_LINE {
+    if line.len() > MAX_LINE_BYTES {
         let message =
-            format!("iptables-restore splits lines longer than {LONGEST_LINE} bytes: this one has {}", line.len());
+            format!("iptables-restore splits lines longer than {MAX_LINE_BYTES} bytes: this one has {}", line.len());
         return Err(Fault::new(0, message));
     }
     if let Some((at, letter)) = line.char_indices().find(|(_, letter)| letter.is_control() && *letter != '\t') {
@@ -242,8 +242,8 @@ mod tests {
     fn a_line_that_would_be_cut_apart_is_rejected() {
         let rule = |letters: usize| format!("-m comment --comment {}", "a".repeat(letters));
         let shortest = rule(0).len();
-        assert_eq!(parse_rule(&rule(super::LONGEST_LINE - shortest), Family::Ipv4).err(), None);
-        let error = parse_rule(&rule(super::LONGEST_LINE - shortest + 1), Family::Ipv4).unwrap_err();
+        assert_eq!(parse_rule(&rule(super::MAX_LINE_BYTES - shortest), Family::Ipv4).err(), None);
+        let error = parse_rule(&rule(super::MAX_LINE_BYTES - shortest + 1), Family::Ipv4).unwrap_err();
         assert_eq!(error.message, "iptables-restore splits lines longer than 10238 bytes: this one has 10239");
     }
 

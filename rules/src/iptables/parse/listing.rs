@@ -31,7 +31,7 @@ pub struct Listing {
     /// The line of every rule.
     pub lines: SourceLines,
     /// The digits behind the point of the shortest probability whose threshold does not follow from them; `None` where all do.
-    pub short_digits: Option<usize>,
+    pub rounded_digits: Option<usize>,
     /// The line, from 1, of the first row that ends before its rule does, as where a terminal or a copy cut it off.
     pub cut: Option<usize>,
     /// The tables and chains that are shown with all their rules.
@@ -40,7 +40,7 @@ pub struct Listing {
 
 /// What a line of a listing is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LineOfListing {
+pub enum ListingLine {
     /// The heading of a chain.
     Chain,
     /// The heading of columns.
@@ -77,7 +77,7 @@ pub struct ListingReader {
     /// The chains so far.
     chains: Vec<Shown>,
     columns: Columns,
-    short_digits: Option<usize>,
+    rounded_digits: Option<usize>,
     cut: Option<usize>,
     /// The table that a command names.
     table: Option<TableName>,
@@ -127,7 +127,7 @@ impl ListingReader {
     }
 
     /// Reads the next line.
-    pub fn line(&mut self, number: usize, line: &str) -> LineOfListing {
+    pub fn line(&mut self, number: usize, line: &str) -> ListingLine {
         // Pages on the web put bullets before rows.
         let line =
             line.trim_start_matches(|letter: char| letter.is_whitespace() || "•·*>|-".contains(letter)).trim_end();
@@ -136,7 +136,7 @@ impl ListingReader {
             self.is_over = false;
             let table = self.table;
             self.chains.push(Shown { chain, lines: Vec::new(), table, is_whole: true, has_columns: false });
-            return LineOfListing::Chain;
+            return ListingLine::Chain;
         }
         let words: Vec<&str> = line.split_whitespace().collect();
         if words.contains(&"prot") && words.contains(&"source") {
@@ -144,15 +144,15 @@ impl ListingReader {
             if let Some(last) = self.chains.last_mut() {
                 last.has_columns = true;
             }
-            return LineOfListing::Columns;
+            return ListingLine::Columns;
         }
         if self.chains.is_empty() && self.row_of_any_chain(&words).is_none() {
-            return LineOfListing::Other;
+            return ListingLine::Other;
         }
-        let Some(Shown { chain, lines, is_whole, .. }) = self.chains.last_mut() else { return LineOfListing::Other };
+        let Some(Shown { chain, lines, is_whole, .. }) = self.chains.last_mut() else { return ListingLine::Other };
         match Row::split(&words, self.columns) {
             Some(row) => {
-                let (rule, is_cut) = row.rule(&mut self.short_digits);
+                let (rule, is_cut) = row.rule(&mut self.rounded_digits);
                 // What a listing says in words that are not understood may be any rule.
                 *is_whole &= !is_cut && !rule.matches.iter().any(is_unknown);
                 chain.rules.push(rule);
@@ -160,15 +160,15 @@ impl ListingReader {
                 self.is_over = false;
                 self.rules += 1;
                 self.cut = self.cut.or(is_cut.then_some(number));
-                if is_cut { LineOfListing::Cut } else { LineOfListing::Rule }
+                if is_cut { ListingLine::Cut } else { ListingLine::Rule }
             }
             None if Row::is_begun(&words, self.columns) => {
                 *is_whole = false;
                 self.is_broken = true;
                 self.cut = self.cut.or(Some(number));
-                LineOfListing::Cut
+                ListingLine::Cut
             }
-            None => LineOfListing::Other,
+            None => ListingLine::Other,
         }
     }
 
@@ -203,7 +203,7 @@ impl ListingReader {
             last.is_whole = false;
             self.is_broken = true;
         }
-        let Self { chains, short_digits, cut, is_broken, .. } = self;
+        let Self { chains, rounded_digits, cut, is_broken, .. } = self;
         if chains.is_empty() {
             return None;
         }
@@ -243,14 +243,14 @@ impl ListingReader {
             if is_whole {
                 coverage.add_chain(table.as_str(), &chain.name);
             } else {
-                coverage.add_cut(table.as_str(), &chain.name);
+                coverage.add_truncated(table.as_str(), &chain.name);
             }
             rules.table_mut(table).chains.push(chain);
             lines.resize_with(rules.tables.len(), Vec::new);
             let position = rules.tables.iter().position(|known| known.name == table).unwrap_or_default();
             lines[position].push(own);
         }
-        Some(Listing { rules, lines: SourceLines(lines), short_digits, cut, coverage })
+        Some(Listing { rules, lines: SourceLines(lines), rounded_digits, cut, coverage })
     }
 
     /// The chains that rules jump to.

@@ -1,20 +1,20 @@
 //! The parser for the output of `iptables-save`, with or without counters, and the input of `iptables-restore`.
 
+mod complete_chains;
 mod excerpt;
 mod guard;
-mod joiner;
 mod line;
 mod listing;
+mod merge_excerpts;
 mod tables;
-mod trail;
 
 use std::collections::HashMap;
 
 pub use self::excerpt::{ELLIPSIS, Excerpt, UNREAD, parse_excerpt};
-pub use self::guard::LONGEST_LINE;
-pub use self::joiner::Joiner;
+pub use self::guard::MAX_LINE_BYTES;
 use self::line::RuleReader;
-pub use self::listing::{LineOfListing, Listing, ListingReader, parse_listing, unfold};
+pub use self::listing::{Listing, ListingLine, ListingReader, parse_listing, unfold};
+pub use self::merge_excerpts::ExcerptMerger;
 use super::ast::{Chain, Counters, Policy, Rule, RuleSet, Table};
 use super::table_name::TableName;
 use super::text::Fault;

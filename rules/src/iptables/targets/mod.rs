@@ -3,7 +3,7 @@
 //!
 //! A [`Target`] is the value in a rule; an [`Action`] is its compiled form.
 
-mod listed;
+mod listing;
 mod mark;
 mod nat;
 mod reject;
@@ -11,7 +11,7 @@ mod required;
 
 use std::sync::Arc;
 
-pub(super) use self::listed::Listed;
+pub(super) use self::listing::Listed;
 pub(super) use self::mark::ConnmarkChange;
 pub use self::nat::Nat;
 pub use self::reject::RejectWith;
@@ -76,7 +76,7 @@ pub(super) enum Action {
     /// No effect that is modelled: on with the next rule.
     Continue,
     /// The same, if omitted conditions decide whether the rule matches.
-    Perhaps,
+    Maybe,
     Accept,
     Drop,
     Return,
@@ -262,7 +262,7 @@ const INERT: [&str; 14] = [
 impl Action {
     /// Whether a packet continues as if the rule were not there.
     pub(super) fn is_inert(&self) -> bool {
-        matches!(self, Self::Continue | Self::Perhaps)
+        matches!(self, Self::Continue | Self::Maybe)
     }
 }
 

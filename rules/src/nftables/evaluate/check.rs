@@ -61,7 +61,7 @@ pub enum CompileErrorKind {
     MissingSet(Name),
     /// A rule looks up a set with a key of another type.
     #[error("looks up set `{set}` with a key of type {made}, but its keys are of type {wanted}")]
-    OtherKey {
+    KeyMismatch {
         /// The set.
         set: Name,
         /// The types of the key that a packet makes.
@@ -217,7 +217,7 @@ impl<'a> Check<'a> {
             None => self.error(here, CompileErrorKind::MissingSet(name.clone())),
             Some(set) if set.key != made => {
                 let kind =
-                    CompileErrorKind::OtherKey { set: name.clone(), made: words(&made), wanted: words(&set.key) };
+                    CompileErrorKind::KeyMismatch { set: name.clone(), made: words(&made), wanted: words(&set.key) };
                 self.error(here, kind);
             }
             Some(_) => {}

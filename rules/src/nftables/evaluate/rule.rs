@@ -51,7 +51,7 @@ impl walk::Code for Code {
         }
         if !is_met {
             let is_sure = why.is_none() && assumed == Assumptions::NONE;
-            let did = if is_sure { Evaluated::Match(Share::ONE) } else { Evaluated::Perhaps };
+            let did = if is_sure { Evaluated::Match(Share::ONE) } else { Evaluated::Maybe };
             walker.trace.step(|| Step::matched(RuleId(rule), did));
         }
         Next::Rule

@@ -148,13 +148,13 @@ fn brief(cluster: &Cluster, promise: &Promise) -> String {
         PromisedOutcome::Fails => return "rejected".to_owned(),
         PromisedOutcome::NotPromised => return "not promised".to_owned(),
     };
-    let one = |endpoint: &Eligible| {
+    let one = |endpoint: &PromisedEndpoint| {
         let pod = cluster.pods.iter().find(|pod| pod.ips.contains(&endpoint.address.ip()));
         let name = pod.map_or_else(|| endpoint.address.to_string(), |pod| pod.name.name.clone());
         let reply = match endpoint.reply {
             Reply::FromDestination => "",
-            Reply::PastTheNode => " past",
-            Reply::UpToNetwork => " maybe",
+            Reply::BypassesNode => " past",
+            Reply::Unspecified => " maybe",
         };
         format!("{name} {} {}{reply}", endpoint.share, brief_source(&endpoint.source))
     };

@@ -18,7 +18,7 @@ use super::*;
     ProxyMode::Iptables,
     "pod client",
     "10.96.0.80:80",
-    Some(KnownBug::InternalPolicyMixed)
+    Some(KnownBug::InternalPolicyAffectsExternal)
 )]
 #[case::forwarded("1.24", ProxyMode::Iptables, OUTSIDE, "203.0.113.80:80", Some(KnownBug::DropIsForwarded))]
 #[case::for_the_node("1.24", ProxyMode::Iptables, "192.0.2.9", "172.18.0.3:30080", None)]
@@ -73,7 +73,7 @@ fn releases_fall_short(
     ProxyMode::Nftables,
     "pod web-a",
     "172.18.0.3:30080",
-    Some(KnownBug::HairpinOfAnotherNode)
+    Some(KnownBug::RemoteHairpinNotMasqueraded)
 )]
 #[case::at_its_own("1.36", ProxyMode::Nftables, "pod web-a", "10.96.0.80:80", None)]
 #[case::no_endpoint("1.36", ProxyMode::Nftables, "pod client", "172.18.0.3:30080", None)]
@@ -97,8 +97,8 @@ fn what_comes_back_to_its_sender(
 }
 
 #[rstest]
-#[case::load_balancer(ProxyMode::Iptables, "node c", "203.0.113.80:80", Some(KnownBug::NodeNotRejected))]
-#[case::external_ip(ProxyMode::Iptables, "node c", "203.0.113.81:80", Some(KnownBug::NodeNotRejected))]
+#[case::load_balancer(ProxyMode::Iptables, "node c", "203.0.113.80:80", Some(KnownBug::NodeTrafficNotRejected))]
+#[case::external_ip(ProxyMode::Iptables, "node c", "203.0.113.81:80", Some(KnownBug::NodeTrafficNotRejected))]
 #[case::node_port(ProxyMode::Iptables, "node c", "172.18.0.3:30080", None)]
 #[case::cluster_ip(ProxyMode::Iptables, "node c", "10.96.0.80:80", None)]
 #[case::pod(ProxyMode::Iptables, "pod client", "203.0.113.80:80", None)]
@@ -265,7 +265,7 @@ fn an_unknown_release_is_reported() {
 
 /// An address with an entry on node b that is ready, and one on node a that shuts down.
 #[rstest]
-#[case::own_entry("1.35", "pod client", Some(KnownBug::OwnEntryCounts))]
+#[case::own_entry("1.35", "pod client", Some(KnownBug::LocalDuplicateWins))]
 #[case::other_node("1.35", "pod other", None)]
 #[case::running_entry("1.36", "pod client", None)]
 fn an_own_entry_hides_a_ready_one(#[case] version: &str, #[case] from: &str, #[case] expected: Option<KnownBug>) {

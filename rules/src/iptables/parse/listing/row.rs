@@ -78,7 +78,7 @@ impl<'a> Row<'a> {
     }
 
     /// The rule, and whether it is cut off.
-    pub(super) fn rule(&self, short_digits: &mut Option<usize>) -> (Rule, bool) {
+    pub(super) fn rule(&self, rounded_digits: &mut Option<usize>) -> (Rule, bool) {
         let mut rule = Rule::default();
         if self.protocol.0 != 0 {
             rule.protocol = Some(Negatable::is(self.protocol));
@@ -90,7 +90,7 @@ impl<'a> Row<'a> {
             action: Listed::default(),
             is_known: true,
             is_cut: false,
-            short_digits,
+            rounded_digits,
         };
         said.place(self.source, true);
         said.place(self.destination, false);

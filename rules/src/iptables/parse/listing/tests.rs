@@ -72,7 +72,7 @@ fn a_listing_has_the_rules_that_were_saved(#[case] listing: &str) {
     let saved = parse(SAVED, Family::Ipv4).unwrap_or_else(|errors| panic!("{errors:?}")).rules;
     let read = parse_listing(listing).unwrap();
     assert_eq!(read.rules, saved);
-    assert_eq!(read.short_digits, None);
+    assert_eq!(read.rounded_digits, None);
     // As on pages without line ends, where prose between rows cannot be distinguished from them.
     let without_prose = listing.replace("As can be seen above, there is one service.\n", "");
     let joined = without_prose.replace("\n\n", " root@worker:~# iptables -t nat -L ").replace('\n', " ");
@@ -97,7 +97,7 @@ fn what_is_not_known_is_no_condition_that_always_holds() {
 #[case::now("0.33333333349", None)]
 fn short_probabilities_are_reported(#[case] number: &str, #[case] digits: Option<usize>) {
     let text = format!("Chain A (1 references)\nB all -- anywhere anywhere statistic mode random probability {number}");
-    assert_eq!(parse_listing(&text).unwrap().short_digits, digits);
+    assert_eq!(parse_listing(&text).unwrap().rounded_digits, digits);
 }
 
 #[test]

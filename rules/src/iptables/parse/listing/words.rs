@@ -30,7 +30,7 @@ pub(super) struct Words<'a, 'r> {
     /// Whether all words were understood, and whether the last ones are the beginning of something.
     pub(super) is_known: bool,
     pub(super) is_cut: bool,
-    pub(super) short_digits: &'r mut Option<usize>,
+    pub(super) rounded_digits: &'r mut Option<usize>,
 }
 
 impl Words<'_, '_> {
@@ -63,7 +63,7 @@ impl Words<'_, '_> {
         let digits = number.split_once('.').map_or(0, |(_, digits)| digits.len());
         let follows = digits >= EXACT_DIGITS || probability.threshold().trailing_zeros() >= 24;
         if !follows {
-            *self.short_digits = Some(self.short_digits.map_or(digits, |short| short.min(digits)));
+            *self.rounded_digits = Some(self.rounded_digits.map_or(digits, |short| short.min(digits)));
         }
     }
 

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::promise::{Promise, PromisedOutcome};
-use svclab_rules::walk::{Effect, Field, Narrowing, Packet, Region, Transport, address_bits, bits_address};
+use svclab_rules::walk::{Effect, Field, Narrowing, Packet, Region, Transport, address_bits, address_from_bits};
 
 use crate::predict::{
     Cause, LaterReply, Memory, Network, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, Senders,
@@ -172,7 +172,7 @@ impl Behind<'_, '_> {
         let near = [1, 2, 4, 8, 16, 128, 256].map(|bit| own ^ bit);
         let any = sources.ranges().iter().flat_map(|(first, last)| [*first, *last]);
         let other = near.into_iter().filter(|other| sources.contains(*other)).chain(any).find(|other| *other != own)?;
-        Some(Packet { source: bits_address(other, self.packet.family()), ..self.packet })
+        Some(Packet { source: address_from_bits(other, self.packet.family()), ..self.packet })
     }
 
     /// Where a client's connection may go so many seconds after first ones.

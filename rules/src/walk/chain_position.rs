@@ -5,11 +5,11 @@ use std::sync::Arc;
 use arrayvec::ArrayVec;
 use smallvec::SmallVec;
 
-use super::apart::Apart;
 use super::branch::{HookVerdict, Unknown};
 use super::environment::Environment;
 use super::hook::Hook;
-use super::nesting::DEEPEST;
+use super::jump_depth::DEEPEST;
+use super::separate_sources::Apart;
 use super::share::Share;
 use super::trace::{ChainId, Evaluated, RuleId, Step, Then, Trace};
 use super::walker::Walker;
@@ -115,7 +115,7 @@ impl<T: Trace> Pass<'_, T> {
         let rest = (whole - u64::from(part)) as u32;
         let mut missed = walker.clone();
         missed.share = missed.share.times(rest, whole);
-        missed.trace.step(|| Step::matched(rule, Evaluated::PassByChance(Share::ONE.times(rest, whole))));
+        missed.trace.step(|| Step::matched(rule, Evaluated::NotChosen(Share::ONE.times(rest, whole))));
         self.leave(missed, Next::Rule);
         walker.share = walker.share.times(part, whole);
     }

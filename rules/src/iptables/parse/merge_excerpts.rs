@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::super::ast::{Rule, RuleSet, Table};
-use super::super::essence::essence;
+use super::super::normal_form::essence;
 use super::super::table_name::TableName;
 use super::{Parsed, SourceLines};
 
@@ -11,7 +11,7 @@ use super::{Parsed, SourceLines};
 ///
 /// It remembers the rules of one rule set, so that many parts are added in the time that it takes to read them.
 #[derive(Debug, Clone, Default)]
-pub struct Joiner {
+pub struct ExcerptMerger {
     known: HashMap<(TableName, String), KnownRules>,
 }
 
@@ -33,7 +33,7 @@ impl KnownRules {
     }
 }
 
-impl Joiner {
+impl ExcerptMerger {
     /// Adds rules. A chain that both have keeps its rules in their order; of the rules that are added those that it has already, apart from
     /// counters, are left out.
     pub fn join(&mut self, known: &mut Parsed, other: Parsed) {
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn what_is_shown_again_is_joined_once() {
         let mut known = excerpt("-A K -s 10.0.0.1/32 -j RETURN\n-A K -j ACCEPT");
-        Joiner::default().join(
+        ExcerptMerger::default().join(
             &mut known,
             excerpt("\n-A K -s 10.0.0.1/32 -m comment --comment x -j RETURN\n-A L -j DROP\n-A K -j DROP"),
         );

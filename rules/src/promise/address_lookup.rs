@@ -62,7 +62,7 @@ pub(super) enum Meaning<'a> {
     /// It is an address of this service port.
     Service(Claim<'a>),
     /// Several service ports claim it.
-    Disputed,
+    AddressConflict,
     /// It is a cluster IP, on a port that its service does not have.
     UnusedPort,
     /// It is an unallocated address of a range of cluster IPs.
@@ -146,7 +146,7 @@ impl<'a> Claims<'a> {
 fn undisputed<'a>(claims: &[Claim<'a>]) -> Meaning<'a> {
     match claims {
         [first, rest @ ..] if rest.iter().all(|other| other.is_same_port(first)) => Meaning::Service(*first),
-        _ => Meaning::Disputed,
+        _ => Meaning::AddressConflict,
     }
 }
 

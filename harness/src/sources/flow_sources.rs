@@ -192,7 +192,7 @@ impl<'c, 'a> Sources<'c, 'a> {
 
     /// The promise is not kept, and it is unknown whether the rules are the cause.
     fn unkept_unpredicted(&self, seen: &FlowOutcome) -> (Disagreement, String) {
-        self.known().unwrap_or_else(|| (Disagreement::Unkept, self.short(seen)))
+        self.known().unwrap_or_else(|| (Disagreement::Unpredicted, self.short(seen)))
     }
 
     /// The promise is not kept, and the kernel does what was predicted.

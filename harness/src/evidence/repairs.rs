@@ -6,7 +6,7 @@ use serde::Serialize;
 /// A kind of change to a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum Mend {
+pub(crate) enum Repair {
     /// `> ` before it, as mail and Markdown quote.
     Quote,
     /// `+` before it, as a diff has.
@@ -43,7 +43,7 @@ pub(crate) enum Mend {
     Cut,
 }
 
-impl Mend {
+impl Repair {
     /// All kinds.
     pub(super) const ALL: [Self; 17] = [
         Self::Quote,
@@ -92,9 +92,9 @@ impl Mend {
 /// What was done to lines of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Mending {
+pub(crate) struct RepairCount {
     /// What was done.
-    pub(crate) how: Mend,
+    pub(crate) how: Repair,
     /// The first line.
     pub(crate) first_line: usize,
     /// To how many lines.
@@ -103,10 +103,10 @@ pub(crate) struct Mending {
 
 /// The kinds of change to one line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Mends(u32);
+pub(super) struct RepairSet(u32);
 
-impl Mends {
-    pub(super) fn with(self, mend: Mend) -> Self {
+impl RepairSet {
+    pub(super) fn with(self, mend: Repair) -> Self {
         Self(self.0 | 1 << mend as u32)
     }
 
@@ -114,18 +114,18 @@ impl Mends {
         Self(self.0 | other.0)
     }
 
-    fn has(self, mend: Mend) -> bool {
+    fn has(self, mend: Repair) -> bool {
         self.0 & (1 << mend as u32) != 0
     }
 
     /// The changes to lines, given with their numbers, by kind.
-    pub(super) fn listed(lines: impl Iterator<Item = (usize, Self)>) -> Vec<Mending> {
-        let mut found: Vec<Mending> = Vec::new();
+    pub(super) fn listed(lines: impl Iterator<Item = (usize, Self)>) -> Vec<RepairCount> {
+        let mut found: Vec<RepairCount> = Vec::new();
         for (line, mends) in lines.filter(|(_, mends)| mends.0 != 0) {
-            for how in Mend::ALL.into_iter().filter(|how| mends.has(*how)) {
+            for how in Repair::ALL.into_iter().filter(|how| mends.has(*how)) {
                 match found.iter_mut().find(|mending| mending.how == how) {
                     Some(mending) => mending.lines += 1,
-                    None => found.push(Mending { how, first_line: line, lines: 1 }),
+                    None => found.push(RepairCount { how, first_line: line, lines: 1 }),
                 }
             }
         }

@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use super::attempt::{Assignment, Attempt, Kept, Results};
-use super::remote::{self, Died};
-use super::{Options, RunError, files, here};
+use super::in_worker::{self, Died};
+use super::{Options, RunError, files, in_process};
 use crate::environment::Environment;
 use crate::report::{TestReport, Trouble};
 use crate::scenario::{Scenario, Test};
@@ -29,13 +29,13 @@ impl<'o> Carrier<'o> {
     pub(super) fn carry_out(&mut self, mut assigned: Assignment<'_>) -> (Vec<TestReport>, Option<Trouble>) {
         let Some(slot) = &mut self.slot else {
             let (scenario, attempt) = (assigned.scenario, assigned.attempt);
-            return written(here::carry_out(assigned), scenario, attempt, None);
+            return written(in_process::carry_out(assigned), scenario, attempt, None);
         };
         let (scenario, attempt) = (assigned.scenario, assigned.attempt);
         let mut tests = Vec::new();
         let mut part = attempt.clone();
         loop {
-            match remote::carry_out(slot, assigned.with(&part)) {
+            match in_worker::carry_out(slot, assigned.with(&part)) {
                 Ok(results) => {
                     let (ended, error) = written(results, scenario, &part, self.environment);
                     tests.extend(ended);

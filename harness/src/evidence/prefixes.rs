@@ -7,33 +7,33 @@ use std::ops::Range;
 
 use super::format;
 use super::line::{Line, is_time};
-use super::mending::Mend;
-use super::wrap::{Quality, quality};
+use super::repairs::Repair;
+use super::wrapped_lines::{Quality, quality};
 
 /// A layer: what a line is without it; `None` if it has none.
-type Layer = (Mend, for<'a> fn(&'a str) -> Option<Cow<'a, str>>);
+type Layer = (Repair, for<'a> fn(&'a str) -> Option<Cow<'a, str>>);
 
 const LAYERS: [Layer; 12] = [
-    (Mend::Quote, |line| behind(line.trim_start(), ">").map(Cow::Borrowed)),
-    (Mend::Diff, |line| line.strip_prefix('+').filter(|rest| !rest.starts_with("++")).map(Cow::Borrowed)),
-    (Mend::LogPrefix, |line| log_prefix(line).map(Cow::Borrowed)),
-    (Mend::LineNumber, |line| line_number(line).map(Cow::Borrowed)),
-    (Mend::Pipes, |line| table_row(line).map(Cow::Owned)),
-    (Mend::Pipes, |line| {
+    (Repair::Quote, |line| behind(line.trim_start(), ">").map(Cow::Borrowed)),
+    (Repair::Diff, |line| line.strip_prefix('+').filter(|rest| !rest.starts_with("++")).map(Cow::Borrowed)),
+    (Repair::LogPrefix, |line| log_prefix(line).map(Cow::Borrowed)),
+    (Repair::LineNumber, |line| line_number(line).map(Cow::Borrowed)),
+    (Repair::Pipes, |line| table_row(line).map(Cow::Owned)),
+    (Repair::Pipes, |line| {
         let text = line.trim().strip_prefix('|')?.trim_matches('|');
         Some(Cow::Borrowed(text.strip_prefix(' ').unwrap_or(text)))
     }),
-    (Mend::Comment, |line| line.trim_start().strip_prefix("//").map(|rest| Cow::Borrowed(rest.trim_start()))),
-    (Mend::Bullet, |line| bullet(line).map(Cow::Borrowed)),
-    (Mend::Backticks, |line| {
+    (Repair::Comment, |line| line.trim_start().strip_prefix("//").map(|rest| Cow::Borrowed(rest.trim_start()))),
+    (Repair::Bullet, |line| bullet(line).map(Cow::Borrowed)),
+    (Repair::Backticks, |line| {
         let text = line.trim();
         Some(Cow::Borrowed(text.strip_prefix('`')?.strip_suffix('`')?)).filter(|text| !text.contains('`'))
     }),
-    (Mend::Entities, |line| line.contains('&').then(|| entities(line)).filter(|text| text != line).map(Cow::Owned)),
-    (Mend::Entities, |line| {
+    (Repair::Entities, |line| line.contains('&').then(|| entities(line)).filter(|text| text != line).map(Cow::Owned)),
+    (Repair::Entities, |line| {
         (line.contains('\\') && line.contains("\\\"")).then(|| Cow::Owned(line.replace("\\\"", "\"")))
     }),
-    (Mend::Typography, |line| typography(line).map(Cow::Owned)),
+    (Repair::Typography, |line| typography(line).map(Cow::Owned)),
 ];
 
 /// A row of a table in Markdown: the cell that is a rule, else all cells with blanks between them. The line below a heading is blank.
@@ -83,10 +83,10 @@ fn runs(lines: &[Line<'_>], layer: for<'a> fn(&'a str) -> Option<Cow<'a, str>>) 
     runs
 }
 
-fn peel_run(lines: &mut [Line<'_>], mend: Mend, layer: for<'a> fn(&'a str) -> Option<Cow<'a, str>>) -> bool {
-    let is_single = matches!(mend, Mend::Bullet | Mend::Backticks | Mend::Comment);
+fn peel_run(lines: &mut [Line<'_>], mend: Repair, layer: for<'a> fn(&'a str) -> Option<Cow<'a, str>>) -> bool {
+    let is_single = matches!(mend, Repair::Bullet | Repair::Backticks | Repair::Comment);
     let gains = |line: &Line<'_>| {
-        let is_inner = matches!(mend, Mend::Typography | Mend::Entities);
+        let is_inner = matches!(mend, Repair::Typography | Repair::Entities);
         layer(&line.text).is_some_and(|text| {
             let (before, after) = (line.text.trim_start(), text.trim_start());
             let is_known = format::knows(before);

@@ -17,7 +17,7 @@ use crate::yaml::{At, Node, Place, decode};
 
 /// A cluster made of plain objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlainCluster {
+pub struct ObjectCluster {
     /// The facts.
     pub cluster: Cluster,
     /// Notes on objects that were ignored or do not affect rules.
@@ -29,7 +29,7 @@ pub struct PlainCluster {
 /// # Errors
 ///
 /// Invalid objects, and everything that the API server would reject.
-pub fn cluster(text: &str, path: &Path, proxy: ProxyConfig) -> Result<PlainCluster, Diagnostics> {
+pub fn cluster(text: &str, path: &Path, proxy: ProxyConfig) -> Result<ObjectCluster, Diagnostics> {
     let mut findings = Findings::default();
     let mut manifests = Manifests::default();
     manifests.add(path, text).into_iter().for_each(|error| findings.add(error));
@@ -49,7 +49,7 @@ pub fn cluster(text: &str, path: &Path, proxy: ProxyConfig) -> Result<PlainClust
         findings.note(place(&note.object).at, note.to_string());
     }
     if findings.errors.is_empty() {
-        return Ok(PlainCluster { cluster: assembly.cluster, notes: findings.notes });
+        return Ok(ObjectCluster { cluster: assembly.cluster, notes: findings.notes });
     }
     Err(findings.into_diagnostics([(path.to_owned(), text.into())].into()))
 }

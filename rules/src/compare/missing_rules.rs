@@ -48,7 +48,7 @@ impl<'c> LeftOut<'c> {
             targets,
             shown_shapes: shapes.collect(),
         };
-        if coverage.is_picked(shown.name.as_str()) {
+        if coverage.is_filtered(shown.name.as_str()) {
             left_out.last_before_cut = left_out.last_before_cut(shown, written);
         }
         left_out
@@ -78,7 +78,7 @@ impl<'c> LeftOut<'c> {
 
     /// Whether a rule that kube-proxy writes into a chain that is shown, and that is not shown, is not on the node.
     pub(super) fn is_missing(&self, chain: &str, rule: &Rule) -> bool {
-        if self.coverage.is_picked(self.table.as_str()) {
+        if self.coverage.is_filtered(self.table.as_str()) {
             self.is_missing_by_pattern(chain, rule)
         } else {
             self.is_missing_by_likeness(chain, rule)
@@ -133,7 +133,7 @@ impl<'c> LeftOut<'c> {
             Some((start, rest)) => format!("{start}\"{rest} -j KUBE-SEP-"),
             None => format!("{line} -j KUBE-SEP-"),
         };
-        if self.coverage.is_picked(self.table.as_str()) {
+        if self.coverage.is_filtered(self.table.as_str()) {
             !self.coverage.shows(self.table.as_str(), &other)
         } else {
             !self.coverage.may_show(&other)
@@ -143,7 +143,7 @@ impl<'c> LeftOut<'c> {
     /// A chain of which the text shows no rule, without the rules that are missing; `None` where nothing is left of it.
     pub(super) fn rest_of(&self, mut chain: Chain) -> Option<Chain> {
         let is_unknown = NAMING.is_endpoint(&chain.name) && !self.targets.contains(&*chain.name);
-        if !self.coverage.is_picked(self.table.as_str()) || chain.rules.is_empty() || is_unknown {
+        if !self.coverage.is_filtered(self.table.as_str()) || chain.rules.is_empty() || is_unknown {
             return Some(chain);
         }
         let name = chain.name.clone();

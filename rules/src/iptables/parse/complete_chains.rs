@@ -125,7 +125,7 @@ impl Trail {
             }
             for chain in table.chains.iter().filter(|chain| chain.is_declared || chain.has_rules) {
                 if chain.is_cut {
-                    coverage.add_cut(name, &chain.name);
+                    coverage.add_truncated(name, &chain.name);
                 } else if chain.is_declared {
                     coverage.add_chain(name, &chain.name);
                 }

@@ -1,9 +1,9 @@
 //! A group of endpoints, as connections find it that walk all rules of its chain.
 
 use super::group::{Walk, Walked};
-use super::ledger::Ledger;
 use super::outcome::{Case, Fate, Unknown};
 use super::packets::{difference, machine, packets};
+use super::share_accounting::Ledger;
 use crate::chains::Reading;
 use crate::cluster::Protocol;
 use crate::walk::{End, Entry, Environment, Inspect, Packet, Portion, Reach, Scan, Share, distribute};

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::from_verify::{case, check};
 use super::model::{Case, Check, Problem, Rules, Suite};
-use super::verified::{case, check};
 use crate::report::{Machines, Status};
 use crate::text::counted;
 

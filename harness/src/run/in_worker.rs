@@ -7,7 +7,7 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::attempt::{Assignment, Attempt, Results, Supervisor};
-use super::here;
+use super::in_process;
 use crate::report::{SyncTime, TestReport, Trouble};
 use crate::scenario::Test;
 use crate::worker::{self, Command, Slot, Texts};
@@ -92,7 +92,7 @@ pub fn serve() -> io::Result<()> {
     worker::serve(|order: Order<'static>, progress, command| {
         let scenario = order.scenario.scenario_for(order.attempt.programs.as_ref())?;
         let names = scenario.tests.iter().map(|test| test.name.clone()).collect();
-        Ok(here::carry_out(Assignment {
+        Ok(in_process::carry_out(Assignment {
             scenario: &scenario,
             attempt: &order.attempt,
             progress,

@@ -6,8 +6,8 @@ use svclab_rules::cluster::{Cluster, Family, ObjectName, Protocol, Service, Serv
 
 use super::addresses::unreachable;
 use super::findings::Findings;
+use super::lookup::Scene;
 use super::ports::{container_port, port_number, service_ports};
-use super::scene::Scene;
 use crate::input::did_you_mean;
 use crate::scenario::model::Vantage;
 use crate::yaml::At;

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::from_verify::{case, check};
 use super::model::{Case, Check, Rules, Suite};
-use super::verified::{case, check};
 use crate::report::Status;
 
 #[derive(Deserialize)]

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use svclab_rules::cluster::Family;
 use svclab_rules::walk::{Field, Intervals, address_bits};
 
-use super::narrow::{Set, is_among};
+use super::set_queries::{Set, is_among};
 use crate::topology::{Hop, Route};
 
 /// A way out of a machine.
@@ -19,7 +19,7 @@ pub(super) struct Out {
 }
 
 /// The routes of a machine for one family.
-pub(super) struct Ways {
+pub(super) struct RouteTable {
     /// Where each part starts of which all addresses have the same route, and the route.
     parts: Vec<(u128, Option<usize>)>,
     /// The addresses of each kind of route, and after them those of none.
@@ -29,7 +29,7 @@ pub(super) struct Ways {
     kinds: Vec<usize>,
 }
 
-impl Ways {
+impl RouteTable {
     /// Orders routes; of those for the same prefix the first counts. Routes with the same number of `alike` are of one kind.
     pub(super) fn of(routes: &[Route], family: Family, alike: impl Fn(&Route) -> Option<usize>) -> Self {
         let own = routes.iter().filter(|route| Family::of(route.destination.addr()) == family);
@@ -138,7 +138,7 @@ mod tests {
             Route { destination: prefix.parse().unwrap(), hop }
         };
         let routes: Vec<Route> = prefixes.iter().enumerate().map(route).collect();
-        let ways = Ways::of(&routes, Family::Ipv4, |_| None);
+        let ways = RouteTable::of(&routes, Family::Ipv4, |_| None);
         for address in [
             "9.9.9.9",
             "10.0.0.0",
@@ -155,7 +155,7 @@ mod tests {
             let longest = longest.max_by_key(|route| route.destination.prefix_len());
             assert_eq!(ways.find(Field::Destination, address, None), longest, "{address}");
         }
-        let some = Ways::of(&routes[2..], Family::Ipv4, |_| None);
+        let some = RouteTable::of(&routes[2..], Family::Ipv4, |_| None);
         assert_eq!(some.find(Field::Destination, "11.0.0.1".parse().unwrap(), None), None);
         assert_eq!(some.addresses.iter().map(|part| part.ranges().len()).sum::<usize>(), some.parts.len());
     }
@@ -165,7 +165,7 @@ mod tests {
         let hop = || Hop::Gateway("172.18.0.3".parse().unwrap(), 1);
         let route = |prefix: &str, hop| Route { destination: prefix.parse().unwrap(), hop };
         let routes = [route("10.0.0.1/32", hop()), route("10.0.0.7/32", hop()), route("10.0.0.9/32", Hop::Nowhere)];
-        let ways = Ways::of(&routes, Family::Ipv4, |_| None);
+        let ways = RouteTable::of(&routes, Family::Ipv4, |_| None);
         assert_eq!((ways.kinds[0], ways.kinds[1], ways.kinds[2]), (0, 0, 2));
         assert_eq!(ways.addresses[0].ranges().len(), 2);
     }

@@ -167,7 +167,7 @@ impl Watch {
         let at = last.map_or_else(|| self.from.clone(), |(.., sighting)| sighting.place.clone());
         ObservedOutcome::Dropped {
             at,
-            has_left: passed.into_iter().any(|(.., sighting)| !is_in_cluster(&sighting.place)),
+            left_cluster: passed.into_iter().any(|(.., sighting)| !is_in_cluster(&sighting.place)),
         }
     }
 

@@ -3,7 +3,7 @@
 use svclab_rules::iptables;
 
 use super::line::Line;
-use super::mending::Mend;
+use super::repairs::Repair;
 use super::tables;
 
 /// The shortest line that is looked at: shorter ones hold one rule.
@@ -20,7 +20,7 @@ pub(super) fn split(lines: Vec<Line<'_>>) -> Vec<Line<'_>> {
         if parts.len() < 2 {
             all.push(line);
         } else {
-            all.extend(parts.into_iter().map(|part| line.with(part, Mend::Several)));
+            all.extend(parts.into_iter().map(|part| line.with(part, Repair::Several)));
         }
     }
     all

@@ -12,7 +12,7 @@ use svclab_rules::walk::{
 
 use super::DiffError;
 use super::fate::{Contrast, Fate};
-use super::known::{FIREWALL, INVALID};
+use super::known_differences::{FIREWALL, INVALID};
 use super::merge::{Change, OutcomeChange};
 use super::notes::Note;
 use super::side::Side;

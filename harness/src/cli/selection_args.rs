@@ -41,7 +41,7 @@ impl ChoiceArgs {
     pub(super) fn nothing_chosen(&self, scenarios: &[Scenario], console: &Console) -> Exit {
         let tests: usize = scenarios.iter().map(|scenario| scenario.tests.len()).sum();
         let by_name = self.filter.as_ref().map(|text| format!("has a name that contains `{}`", one_line(text)));
-        let (unwanted, wanted): (Vec<_>, Vec<_>) = self.tag.iter().partition(|condition| condition.is_unwanted);
+        let (unwanted, wanted): (Vec<_>, Vec<_>) = self.tag.iter().partition(|condition| condition.is_negated);
         let tags = |conditions: &[&TagCondition]| {
             let tags: Vec<String> = conditions.iter().map(|condition| format!("`{}`", condition.tag)).collect();
             format!("the tag {}", tags.join(" or "))

@@ -195,7 +195,11 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
             let kind = match &fallen.fate {
                 Fate::Unknown(_) | Fate::Endpoint(_) => continue,
                 Fate::Returned if fallen.rule == 0 => Kind::FallsThrough { share: fallen.share },
-                fate => Kind::Escapes { fate: fate.clone(), within: fallen.within.clone(), share: fallen.share },
+                fate => Kind::TakenWithoutEndpoint {
+                    fate: fate.clone(),
+                    within: fallen.within.clone(),
+                    share: fallen.share,
+                },
             };
             self.defects.push(Defect { rule: fallen.rule, kind });
         }

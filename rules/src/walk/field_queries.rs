@@ -3,8 +3,8 @@
 use super::address::bits;
 use super::environment::Environment;
 use super::field::Field;
-use super::held::Held;
 use super::intervals::Intervals;
+use super::match_result::Held;
 use super::packet::Transport;
 use super::trace::Trace;
 use super::walker::Walker;

@@ -5,16 +5,16 @@
 //! records where it was matched, and the packet of that endpoint continues there.
 
 use super::branch::Branch;
+use super::chain_position::Fork;
 use super::code::Code;
 use super::machine::{Arrival, finish_all};
-use super::pass::Fork;
 use super::program::Program;
 use super::trace::Trace;
 
 #[expect(private_bounds, reason = "languages are this crate's own")]
 impl<C: Code> Program<C> {
     /// The outcome of a packet of the sources set apart, in the branch where they were. The arrival is that packet's.
-    pub fn take_up<T: Trace>(
+    pub fn resume<T: Trace>(
         &self,
         arrival: Arrival<'_>,
         fork: &Fork<T>,
@@ -22,7 +22,7 @@ impl<C: Code> Program<C> {
     ) -> Vec<Branch<T>> {
         let mut work = fork.work.clone();
         work.walker.trace = trace(&work.walker.trace);
-        work.walker.become_another(arrival.packet);
+        work.walker.with_source(arrival.packet);
         let mut branches = Vec::new();
         finish_all(self, &arrival, work, &mut branches, &mut Vec::new());
         branches
@@ -96,7 +96,7 @@ COMMIT
             let here = forks.iter().filter(|fork| fork.apart.has(number(own)));
             let mut taken: Vec<Branch<Narrowed>> = Vec::new();
             for fork in here {
-                taken.extend(program.take_up(arrival(&environment, &own_packet), fork, |before| before.with(None)));
+                taken.extend(program.resume(arrival(&environment, &own_packet), fork, |before| before.with(None)));
             }
             let shared = branches
                 .iter()

@@ -28,7 +28,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 
 fn page(console: &Console) -> Result<(), Failure> {
     let mut page = Vec::new();
-    clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(|_| Failure::from(Exit::Internal))?;
+    // As in the pages of a folder: clap's own `help` has none.
+    let command = Cli::command().disable_help_subcommand(true);
+    clap_mangen::Man::new(command).render(&mut page).map_err(|_| Failure::from(Exit::Internal))?;
     console.text(String::from_utf8_lossy(&page));
     Ok(())
 }

@@ -22,8 +22,9 @@ use super::namespaces::Namespace;
 const BATCH: usize = 100;
 /// How many questions go in one message: their answers are larger.
 const QUESTIONS: usize = 25;
-/// The time after which a reply counts as lost. The kernel answers before it takes the next message.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The time after which a reply counts as lost. The kernel answers before it takes the next message, but first waits for a lock that all
+/// namespaces share: on a busy machine, the removal of others may hold it for many seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 type Message = NetlinkMessage<RouteNetlinkMessage>;
 type Answers = Pin<Box<dyn Stream<Item = Message>>>;

@@ -2,7 +2,7 @@
 
 use svclab_rules::promise::Question;
 
-use super::comparable_prediction::Forecast;
+use super::comparable_prediction::ComparablePrediction;
 use crate::documents::Document;
 use crate::predict::{NewFlow, Prediction, Senders};
 use crate::sources::{Context, outcome_words};
@@ -12,7 +12,7 @@ use crate::verify::{AskedClass, ClassWalk};
 /// A class of packets by the unmodified rules.
 pub(super) struct Known<'s> {
     pub(super) asked: AskedClass<'s>,
-    forecast: Forecast,
+    prediction: ComparablePrediction,
     /// The namespaces that its packets and their replies traverse.
     traversed: Vec<NetnsId>,
 }
@@ -46,7 +46,7 @@ impl<'s> Known<'s> {
             branches().flat_map(|branch| branch.stages.iter().chain(&branch.back)).map(|stage| stage.netns).collect();
         traversed.sort_unstable();
         traversed.dedup();
-        Self { forecast: Forecast::of(&asked.prediction, &outcome_words), asked, traversed }
+        Self { prediction: ComparablePrediction::of(&asked.prediction, &outcome_words), asked, traversed }
     }
 
     /// Whether its packets traverse rules of a namespace.
@@ -84,17 +84,17 @@ impl Comparison<'_, '_, '_> {
             });
         }
         let before = before.as_ref().unwrap_or(known);
-        let after = Forecast::of(&asked.prediction, &outcome_words);
+        let after = ComparablePrediction::of(&asked.prediction, &outcome_words);
         let differs_later = before.asked.later.words != asked.later.words;
-        if before.forecast == after && !differs_later {
+        if before.prediction == after && !differs_later {
             return None;
         }
         let matters = differs_later || self.matters(&asked.question, [&before.asked.prediction, &asked.prediction]);
-        let words = |forecast: &Forecast, later: &[String]| match differs_later {
-            true => [forecast.words()].iter().chain(later).cloned().collect::<Vec<_>>().join("; "),
-            false => forecast.words(),
+        let words = |prediction: &ComparablePrediction, later: &[String]| match differs_later {
+            true => [prediction.words()].iter().chain(later).cloned().collect::<Vec<_>>().join("; "),
+            false => prediction.words(),
         };
-        let (was, is) = (words(&before.forecast, &before.asked.later.words), words(&after, &asked.later.words));
+        let (was, is) = (words(&before.prediction, &before.asked.later.words), words(&after, &asked.later.words));
         Some(Differing { class, asked, matters, was, is })
     }
 
@@ -102,7 +102,7 @@ impl Comparison<'_, '_, '_> {
     fn matters(&self, question: &Question, predictions: [&Prediction; 2]) -> bool {
         let context: &Context<'_> = self.unmodified.context;
         let words = context.words_of_what_is_promised(question);
-        let [before, after] = predictions.map(|prediction| Forecast::of(prediction, &words));
+        let [before, after] = predictions.map(|prediction| ComparablePrediction::of(prediction, &words));
         before != after
     }
 }

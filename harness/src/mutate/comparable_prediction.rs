@@ -12,9 +12,9 @@ pub(super) const SOURCE_PORT: u16 = 40_000;
 
 /// The possible outcomes of a flow, each with its share.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Forecast(BTreeMap<String, Share>);
+pub(super) struct ComparablePrediction(BTreeMap<String, Share>);
 
-impl Forecast {
+impl ComparablePrediction {
     /// Returns the outcomes of a flow in a network, worded without their reasons.
     pub(super) fn of_flow(network: &Network<'_>, flow: &NewFlow) -> Self {
         network.predict(flow).map(|prediction| Self::of(&prediction, &outcome_words)).unwrap_or_default()
@@ -32,6 +32,10 @@ impl Forecast {
 
     /// Returns the forecast as text: `1/2: dropped; 1/2: delivered to ...`.
     pub(super) fn words(&self) -> String {
-        self.0.iter().map(|(outcome, share)| format!("{share}: {outcome}")).collect::<Vec<_>>().join("; ")
+        let worded = |(outcome, share): (&String, &Share)| match *share {
+            Share::ONE => outcome.clone(),
+            share => format!("{share}: {outcome}"),
+        };
+        self.0.iter().map(worded).collect::<Vec<_>>().join("; ")
     }
 }

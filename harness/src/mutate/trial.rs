@@ -6,7 +6,7 @@ use svclab_rules::mutate::Holder;
 
 use super::Options;
 use super::classes::{Comparison, Differing, Known};
-use super::comparable_prediction::{Forecast, SOURCE_PORT};
+use super::comparable_prediction::{ComparablePrediction, SOURCE_PORT};
 use super::mutant::{Baseline, Fate, Mutant, Tried};
 use super::mutant_list::{Candidate, Originals};
 use crate::documents::Document;
@@ -40,7 +40,7 @@ pub(super) fn trials(scenario: &Scenario, options: &Options) -> Result<Tried, Ru
     let goal = Goal { relative_bias: SHARE_OFF_BY, ..Goal::default() };
     with_lab(&prepared.topology, &prepared.documents, options.backend, |lab| {
         let session = Session::open(scenario, lab, prepared.documents.clone(), goal)?;
-        let of = |flow: NewFlow| Forecast::of_flow(&unmodified.context.network, &flow);
+        let of = |flow: NewFlow| ComparablePrediction::of_flow(&unmodified.context.network, &flow);
         let mut trial = Trial {
             scenario,
             prepared: &prepared,
@@ -92,7 +92,7 @@ struct Trial<'t, 'lab, 'scenario> {
     /// All classes of packets with the unmodified rules.
     known: &'t [Known<'t>],
     /// The flows of the scenario's own tests, with their predictions for the unmodified rules.
-    tested: Vec<(NewFlow, Forecast)>,
+    tested: Vec<(NewFlow, ComparablePrediction)>,
     session: Session<'lab, 'scenario>,
     /// The results for the unmodified rules.
     baseline: Baseline,
@@ -130,7 +130,8 @@ impl Trial<'_, '_, '_> {
         let comparison = Comparison { unmodified: self.unmodified, mutant: &mutant };
         let differing = comparison.differing(self.known, &mutated);
         let network = &mutant.context.network;
-        let changes_tests = self.tested.iter().any(|(flow, before)| Forecast::of_flow(network, flow) != *before);
+        let changes_tests =
+            self.tested.iter().any(|(flow, before)| ComparablePrediction::of_flow(network, flow) != *before);
         let (mut fate, mut tests_fail) = (Fate::Equivalent, false);
         if !differing.is_empty() || changes_tests {
             match self.install(candidate.document, mutated) {
@@ -201,7 +202,9 @@ impl Trial<'_, '_, '_> {
             let flow = flow_of_test(probe);
             // Of a segment that opens no connection nothing is predicted.
             probe.tcp_flags.is_some()
-                || tested.iter().any(|(known, before)| *known == flow && Forecast::of_flow(mutant, &flow) != *before)
+                || tested
+                    .iter()
+                    .any(|(known, before)| *known == flow && ComparablePrediction::of_flow(mutant, &flow) != *before)
         };
         let is_chosen = |test: &Test| {
             let has_probe = test.steps.iter().any(|step| matches!(step, Step::Probe(probe, _) if matters(probe)));

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
@@ -29,19 +30,21 @@ fn a_command_prints_what_is_shown(
     #[files("docs/src/**/*.md")]
     page: PathBuf,
 ) {
+    // Commands may write files: not into the repository, whose folders they see.
     let folder = tempfile::tempdir().expect("a folder");
-    let files = files();
-    for (name, text) in &files {
+    for (name, text) in files() {
         fs::write(folder.path().join(name), text).expect("a file of the book");
     }
+    let repository = fs::canonicalize(REPOSITORY).expect("the repository");
+    for name in ["harness", "rules", "scenarios"] {
+        symlink(repository.join(name), folder.path().join(name)).expect("a link");
+    }
     for Example { command, shown } in examples(&page).iter().filter(|example| example.file().is_none()) {
-        let names_one = |name: &String| command.split([' ', '/', '=']).any(|word| word == name);
-        let place = if files.keys().any(names_one) { folder.path() } else { Path::new(REPOSITORY) };
         let (command, drawn) = match command.split_once(" > ") {
             Some((command, file)) => (command, Some(file)),
             None => (command.as_str(), None),
         };
-        let printed = run(command, place);
+        let printed = run(command, folder.path());
         match drawn {
             Some(file) => is_picture(&page.with_file_name(file), &printed, command),
             None => is_shown(&page, command, shown, &printed),

@@ -65,7 +65,7 @@ fn completed(shell: &str, folder: &Path, words: &[&str]) -> Vec<String> {
 
 #[rstest]
 #[case(&["ru"], &["run", "rules"])]
-#[case(&["run", "a.yaml", "--filter", "a\\ "], &["a\\ pod\\ reaches\\ the\\ Service\\,\\ and\\ its\\ source\\ is\\ kept"])]
+#[case(&["run", "a.yaml", "--filter", "a\\ "], &["a\\ pod\\ reaches\\ the\\ Service,\\ and\\ its\\ source\\ is\\ kept"])]
 #[case(&["run", "--tag", ""], &[])]
 #[case(&["run", "a.yaml", "--tag", ""], &["balance"])]
 #[case(&["run", "a"], &["a.yaml"])]

@@ -1,9 +1,9 @@
 //! `svclab run --watch`: edits of files, and what is printed after them.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
@@ -35,19 +35,17 @@ impl Watching {
     fn start(folder: &Path, arguments: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
         command.args(["run", "--watch"]).args(arguments).current_dir(folder);
-        let mut svclab = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("svclab starts");
+        // One pipe for both, as on a terminal, keeps lines in their order.
+        let (output, input) = io::pipe().expect("a pipe");
+        command.stdout(input.try_clone().expect("a pipe")).stderr(input);
+        let svclab = command.spawn().expect("svclab starts");
         let (send, lines) = channel();
-        let outputs: [Box<dyn Read + Send>; 2] =
-            [Box::new(svclab.stdout.take().expect("a pipe")), Box::new(svclab.stderr.take().expect("a pipe"))];
-        for output in outputs {
-            let send = send.clone();
-            thread::spawn(move || {
-                for line in BufReader::new(output).lines().map_while(Result::ok) {
-                    // The test may have ended.
-                    let _ = send.send(line);
-                }
-            });
-        }
+        thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                // The test may have ended.
+                let _ = send.send(line);
+            }
+        });
         Self { svclab, lines }
     }
 

@@ -100,7 +100,7 @@ fn a_numgen_that_is_there_twice_is_one_defect() {
 #[case::of_an_endpoint(
     "-A KUBE-SEP-GWQABTP5GBYXHJY5 -s",
     "chain KUBE-SEP-GWQABTP5GBYXHJY5 of nat has the same rule 300 times, first as rule 1: `",
-    "service default/web:http: the masquerading of endpoint 10.244.1.10:8080 to itself is there 300 times"
+    "service default/web:http: the masquerading of endpoint 10.244.1.10:8080 to itself appears 300 times"
 )]
 fn copies_of_any_rule_are_one_defect(#[case] part: &str, #[case] said: &str, #[case] different: &str) {
     let text = repeated(THREE, part, 300);

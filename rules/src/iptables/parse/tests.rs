@@ -144,7 +144,7 @@ fn commands_of_restore_are_carried_out() {
 fn errors_are_reported_with_their_place(#[case] text: &str, #[case] column: usize, #[case] message: &str) {
     let mut errors = parse(text, Family::Ipv4).unwrap_err();
     // These texts end early, which is reported as well.
-    errors.retain(|error| !error.message.contains("has no line `COMMIT`"));
+    errors.retain(|error| !error.is_missing_commit());
     assert_eq!(errors.len(), 1);
     assert_eq!((errors[0].column, errors[0].message.as_str()), (column, message));
     assert_eq!(errors[0].line, text.lines().count());
@@ -158,8 +158,8 @@ fn all_errors_of_a_document_are_reported() {
 
 /// As `iptables-restore` does, which loads nothing of such a text.
 #[rstest]
-#[case::cut("*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -j DROP\n", 3, "table `filter` has no line `COMMIT`")]
-#[case::two("*nat\n*filter\nCOMMIT\n", 2, "table `nat` has no line `COMMIT`")]
+#[case::cut("*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -j DROP\n", 3, "table `filter` is missing `COMMIT`")]
+#[case::two("*nat\n*filter\nCOMMIT\n", 2, "table `nat` is missing `COMMIT`")]
 #[case::twice("*nat\nCOMMIT\nCOMMIT\n", 3, "outside of a table")]
 #[case::again("*filter\nCOMMIT\n*nat\nCOMMIT\n*filter\nCOMMIT\n", 5, "table `filter` is declared twice")]
 fn tables_are_ended_once(#[case] text: &str, #[case] line: usize, #[case] message: &str) {

@@ -8,10 +8,10 @@ use super::phrases::Words;
 use super::{iptables, nftables};
 use crate::predict::{MatchedRule, RuleExit};
 
-/// The rules that match at a hook, and the number of those that do not.
+/// The rules that match at a hook, and the number of those without effect.
 pub(super) struct CallTree {
     pub(super) lines: Vec<RuleVisit>,
-    pub(super) not_matched: usize,
+    pub(super) without_effect: usize,
 }
 
 /// A chain that the packet is in.
@@ -117,7 +117,7 @@ impl<'m> Builder<'m> {
     }
 
     fn finish(self) -> CallTree {
-        CallTree { lines: self.lines, not_matched: self.passed }
+        CallTree { lines: self.lines, without_effect: self.passed }
     }
 }
 
@@ -142,7 +142,7 @@ fn line(matched: &MatchedRule<'_>, depth: usize, passed: usize, share: Share) ->
         chain: place.chain.clone(),
         number: place.number,
         chain_length: matched.rule.chain_len(),
-        not_matched: passed,
+        without_effect: passed,
         text: place.text.clone(),
         matched: match did {
             Evaluated::Match(_) => Matched::Yes,

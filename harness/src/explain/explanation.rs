@@ -175,7 +175,7 @@ fn visits_of(
 }
 
 fn visit(network: &Network<'_>, stage: &Stage, traced: &[Option<bool>], next: String, share: &mut Share) -> HookVisit {
-    let CallTree { lines, not_matched } = call_tree(&network.matched_rules(stage), traced, share);
+    let CallTree { lines, without_effect } = call_tree(&network.matched_rules(stage), traced, share);
     let name = |interface: Option<svclab_rules::walk::Interface>| interface.map(|one| one.name().to_owned());
     HookVisit {
         place: network.topology().namespaces[stage.netns].name.clone(),
@@ -186,7 +186,7 @@ fn visit(network: &Network<'_>, stage: &Stage, traced: &[Option<bool>], next: St
         connection: connection_words(stage),
         changes: changes(stage),
         rules: lines,
-        not_matched,
+        without_effect,
         next,
     }
 }

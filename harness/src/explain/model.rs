@@ -226,8 +226,8 @@ pub struct HookVisit {
     pub changes: Vec<Change>,
     /// The rules that match or may match, in order; those of a chain follow the jump to it.
     pub rules: Vec<RuleVisit>,
-    /// The number of other rules evaluated, which do not match.
-    pub not_matched: usize,
+    /// The number of other rules evaluated: those that do not match, and jumps to chains where none does.
+    pub without_effect: usize,
     /// What happens next, as a lower-case fragment.
     pub next: String,
 }
@@ -260,8 +260,8 @@ pub struct RuleVisit {
     pub number: usize,
     /// The number of rules in the chain.
     pub chain_length: usize,
-    /// The number of rules right before it in its chain that do not match.
-    pub not_matched: usize,
+    /// The number of rules right before it in its chain that do not match, or lead to chains where none does.
+    pub without_effect: usize,
     /// The rule itself.
     pub text: String,
     /// Whether it matches.

@@ -264,8 +264,8 @@ fn lines(visit: &HookVisit, width: f64) -> Vec<(&'static str, f64, String)> {
     if let Some(words) = visit.connection {
         lines.extend(wrapped(words, 11.0, width).into_iter().map(|words| ("small", 0.0, words)));
     }
-    if visit.not_matched > 0 {
-        lines.push(("small", 0.0, format!("{}: no match", counted(visit.not_matched, "other rule"))));
+    if visit.without_effect > 0 {
+        lines.push(("small", 0.0, format!("{} without effect", counted(visit.without_effect, "other rule"))));
     }
     for change in &visit.changes {
         lines.extend(

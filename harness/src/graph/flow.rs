@@ -4,9 +4,10 @@ use std::collections::HashSet;
 
 use super::model::{Flow, Graph, Outcome, Place, Step, Way};
 use crate::explain::{Explanation, HookVisit, OutcomeKind, Path, Proportion};
+use crate::text::counted;
 
 /// The number of outcomes that are told apart at most.
-const OUTCOMES: usize = 8;
+const OUTCOMES: usize = 32;
 
 /// The names of all that a flow visits: places, and its service.
 pub(super) fn names(explanation: &Explanation) -> HashSet<String> {
@@ -42,7 +43,7 @@ pub(super) fn flow(graph: &Graph, explanation: &Explanation, chosen: usize) -> F
         })
         .collect();
     if explanation.paths.len() > outcomes.len() {
-        notes.push(format!("{} other outcomes are not shown", explanation.paths.len() - outcomes.len()));
+        notes.push(format!("not shown: {}", counted(explanation.paths.len() - outcomes.len(), "other outcome")));
     }
     Flow {
         title: format!("{} > {} {}", packet.from, packet.to, packet.protocol),

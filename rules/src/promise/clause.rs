@@ -76,7 +76,7 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
     ),
     (
         Clause::NodePort,
-        "every node serves the node port on its own addresses, limited by nodePortAddresses",
+        "every node serves the node port on its own addresses, as restricted by nodePortAddresses",
         "ServiceSpec type; KubeProxyConfiguration nodePortAddresses",
     ),
     (

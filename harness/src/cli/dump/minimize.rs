@@ -1,6 +1,6 @@
 //! `svclab dump minimize`: the smallest scenario that still shows a failure.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::cli::Exit;
 use crate::cli::console::Console;
@@ -9,7 +9,7 @@ use crate::cli::inputs::{InputArgs, load_all};
 use crate::cli::lab_args::{LabArgs, own_processes, prepare};
 use crate::cli::verify::selects_something;
 use svclab::minimize::{Choice, LabResult, MinimizeError, Minimized, Size, minimize};
-use svclab::text::{counted, grouped};
+use svclab::text::{counted, grouped, printable};
 use svclab::verify::Options;
 
 /// Reduce an input to the smallest scenario that still fails.
@@ -70,6 +70,9 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     if !console.quiet {
         console.complain(format!("kept: {class}"));
         console.complain(format!("{before}\n  reduced to {after} after {} trials", grouped(tried as u64)));
+        if args.output != Path::new("-") {
+            console.complain(format!("see it with `svclab verify {}`", printable(&args.output)));
+        }
     }
     Ok(match lab {
         LabResult::NotReproduced => {

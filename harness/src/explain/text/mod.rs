@@ -154,11 +154,11 @@ fn visit(page: &mut Page, number: usize, visit: &HookVisit) {
         }
         rule(page, one);
     }
-    match (visit.not_matched, visit.rules.is_empty()) {
+    match (visit.without_effect, visit.rules.is_empty()) {
         (0, true) if visit.connection.is_none() => page.line(6, page.paint(FAINT, "no rules")),
         (0, _) => {}
-        (number, true) => page.line(6, page.paint(FAINT, format!("{}: no match", counted(number, "rule")))),
-        (number, false) => page.line(6, page.paint(FAINT, format!("{}: no match", counted(number, "other rule")))),
+        (number, true) => page.line(6, page.paint(FAINT, format!("{} without effect", counted(number, "rule")))),
+        (number, false) => page.line(6, page.paint(FAINT, format!("{} without effect", counted(number, "other rule")))),
     }
     for Change { what, from, to } in &visit.changes {
         page.line(4, page.paint(MARKED, format!("{what:<11} {from} becomes {to}")));

@@ -3,6 +3,7 @@
 //! Every stage records its errors and continues with what is valid, so that one run reports all of them.
 
 mod addresses;
+mod allocations;
 mod changes;
 mod checks;
 mod during;

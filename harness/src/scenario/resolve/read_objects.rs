@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use svclab_rules::cluster::objects::{self, Reading};
 use svclab_rules::cluster::{EndpointSlice, ObjectName};
 
+use super::allocations;
 use super::endpoints::service_of;
 use super::findings::Findings;
 use super::located::{Located, sound};
@@ -33,7 +34,12 @@ impl<'a> Objects<'a> {
                 let place = object.with(());
                 match object.value {
                     Object::Pod(pod) => drafts.push(pods::manifest(*pod, place.at)),
-                    Object::Service(service) => self.services.put(place.with(*service)),
+                    Object::Service(mut service) => {
+                        if let Some(former) = self.services.get(&services::object_name(&service)) {
+                            allocations::keep(&mut service, &former.value);
+                        }
+                        self.services.put(place.with(*service));
+                    }
                     Object::Node(node) => {
                         let node = sound(&place, objects::node(&node), findings);
                         self.complete &= node.is_some();

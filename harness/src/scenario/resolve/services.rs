@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1 as core;
 use svclab_rules::cluster::{Family, ObjectName};
 
 use super::addresses::{Pool, family};
+use super::allocations;
 use super::findings::Findings;
 use super::located::Located;
 use super::network::Network;
@@ -64,7 +65,7 @@ pub(crate) fn overlay(raw: &RawService, object: &mut core::Service) {
     set(&mut spec.load_balancer_class, &raw.load_balancer_class);
     set(&mut spec.allocate_load_balancer_node_ports, &raw.allocate_load_balancer_node_ports);
     set(&mut spec.health_check_node_port, &raw.health_check_node_port);
-    if raw.health_check_node_port.is_none() && !needs_health_port(spec) {
+    if raw.health_check_node_port.is_none() && !allocations::has_health_port(spec) {
         // As the API server does with a port that it has given out itself.
         spec.health_check_node_port = None;
     }
@@ -198,15 +199,10 @@ fn fill_families(spec: &mut core::ServiceSpec) {
     }
 }
 
-/// Whether a service needs a `healthCheckNodePort`.
-fn needs_health_port(spec: &core::ServiceSpec) -> bool {
-    spec.type_.as_deref() == Some("LoadBalancer") && spec.external_traffic_policy.as_deref() == Some("Local")
-}
-
 /// Gives a port for health checks to a load balancer with policy Local: the last free one of the range, so that the numbers of node
 /// ports do not depend on it.
 fn allocate_health_port(spec: &mut core::ServiceSpec, range: &RangeInclusive<u16>, taken: &mut HashSet<i32>) {
-    if needs_health_port(spec) && spec.health_check_node_port.unwrap_or_default() == 0 {
+    if allocations::has_health_port(spec) && spec.health_check_node_port.unwrap_or_default() == 0 {
         let free = range.clone().rev().map(i32::from).find(|number| !taken.contains(number));
         taken.extend(free);
         spec.health_check_node_port = free;
@@ -215,12 +211,7 @@ fn allocate_health_port(spec: &mut core::ServiceSpec, range: &RangeInclusive<u16
 
 /// Gives node ports to those ports that need one: the next free ones of the range.
 fn allocate_node_ports(spec: &mut core::ServiceSpec, range: &RangeInclusive<u16>, taken: &mut HashSet<i32>) {
-    let allocate = match spec.type_.as_deref() {
-        Some("NodePort") => true,
-        Some("LoadBalancer") => spec.allocate_load_balancer_node_ports.unwrap_or(true),
-        _ => false,
-    };
-    if !allocate {
+    if !allocations::has_node_ports(spec) {
         return;
     }
     for port in spec.ports.iter_mut().flatten().filter(|port| port.node_port.is_none()) {

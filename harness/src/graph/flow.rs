@@ -9,6 +9,9 @@ use crate::text::counted;
 /// The number of outcomes that are told apart at most.
 const OUTCOMES: usize = 32;
 
+/// What a machine does whose hooks change nothing.
+const NOTHING: &str = "changes nothing";
+
 /// The names of all that a flow visits: places, and its service.
 pub(super) fn names(explanation: &Explanation) -> HashSet<String> {
     let packet = &explanation.packet;
@@ -103,7 +106,12 @@ fn steps(graph: &Graph, explanation: &Explanation, from: &str, path: &Path) -> V
     let packet = &explanation.packet;
     let mut steps = Vec::new();
     let mut add = |name: &str, way: Way, words: Vec<String>| {
-        steps.extend(graph.place(name).map(|place| Step { place, way, words }));
+        let Some(place) = graph.place(name) else { return };
+        match steps.last_mut().filter(|last: &&mut Step| last.place == place && last.way == way) {
+            Some(last) if last.words == [NOTHING] => last.words = words,
+            Some(last) => last.words.extend(words),
+            None => steps.push(Step { place, way, words }),
+        }
     };
     let source = packet.source.map(|source| format!("{source} > ")).unwrap_or_default();
     add(from, Way::There, vec![format!("sends {source}{} {}", packet.destination, packet.protocol)]);
@@ -145,5 +153,5 @@ fn words(visits: &[HookVisit]) -> Vec<String> {
         (!changes.is_empty()).then(|| format!("{}: {}", visit.hook, changes.join(", ")))
     };
     let words: Vec<String> = visits.iter().filter_map(hook).collect();
-    if words.is_empty() { vec!["changes nothing".to_owned()] } else { words }
+    if words.is_empty() { vec![NOTHING.to_owned()] } else { words }
 }

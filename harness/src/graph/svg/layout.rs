@@ -5,6 +5,8 @@ use crate::svg::{width_of, wrapped};
 
 /// The space around everything.
 pub(super) const MARGIN: f64 = 28.0;
+/// The space below the head.
+const HEAD: f64 = 8.0;
 /// The space inside of a box.
 pub(super) const PADDING: f64 = 10.0;
 /// The distance of lines of text.
@@ -21,7 +23,7 @@ pub(super) const CHANNEL: f64 = 34.0;
 pub(super) const BELOW: f64 = 36.0;
 pub(super) const BUS: f64 = 34.0;
 /// The widths of boxes.
-const NODE: f64 = 200.0;
+const NODE: (f64, f64) = (200.0, 320.0);
 const SERVICE: f64 = 264.0;
 const POD: (f64, f64) = (118.0, 250.0);
 /// The width of the pods side by side at most, and their number.
@@ -73,6 +75,8 @@ pub(super) struct Layout {
     pub(super) width: f64,
     /// Where the machines end.
     pub(super) bottom: f64,
+    /// The width of nodes.
+    node: f64,
     /// Whether a flow is drawn.
     has_flow: bool,
 }
@@ -99,7 +103,7 @@ pub(super) fn service_lines(service: &Service) -> Vec<String> {
 
 /// The lines of a node's box.
 pub(super) fn head_lines(machine: &Machine) -> Vec<String> {
-    machine.lines.iter().flat_map(|line| wrapped(line, SMALL, NODE - 2.0 * PADDING)).collect()
+    machine.lines.iter().flat_map(|line| wrapped(line, SMALL, NODE.0 - 2.0 * PADDING)).collect()
 }
 
 impl Layout {
@@ -113,9 +117,11 @@ impl Layout {
         let hosts = graph.hosts.iter().map(host_width).fold(0.0, f64::max);
         let bus = MARGIN + if hosts > 0.0 { hosts + CHANNEL } else { PADDING };
         let left = bus + BUS + CHANNEL;
-        let card = NODE + if most == 0 { 0.0 } else { CHANNEL + columns as f64 * (pod + PADDING) } + 2.0 * PADDING;
+        let names = graph.nodes.iter().map(|node| width_of(&node.machine.name, NAME) + 2.0 * PADDING);
+        let node = names.fold(NODE.0, f64::max).min(NODE.1);
+        let card = node + if most == 0 { 0.0 } else { CHANNEL + columns as f64 * (pod + PADDING) } + 2.0 * PADDING;
         let width = (left + card + MARGIN).max(2.0 * (SERVICE + PADDING) + 2.0 * MARGIN).max(760.0);
-        let top = MARGIN + head(graph, width).iter().map(|(.., distance)| distance).sum::<f64>();
+        let top = MARGIN + head(graph, width).iter().map(|(.., distance)| distance).sum::<f64>() + HEAD;
         let mut layout = Self {
             services: Vec::new(),
             hosts: Vec::new(),
@@ -123,6 +129,7 @@ impl Layout {
             nodes: Vec::new(),
             width,
             bottom: top,
+            node,
             has_flow,
         };
         let machines = layout.services(graph, top);
@@ -164,7 +171,7 @@ impl Layout {
         let strip = if self.has_flow { STRIP } else { 0.0 };
         let lines = 1 + head_lines(machine).len();
         let (x, top) = (left + PADDING, y + PADDING);
-        let head = Rect { x, y: top, width: NODE, height: text_height(lines) + strip };
+        let head = Rect { x, y: top, width: self.node, height: text_height(lines) + strip };
         let below = if self.has_flow { BELOW } else { PADDING };
         let mut rects = Vec::new();
         let mut row = top;
@@ -210,7 +217,7 @@ fn pod_width(pod: &Pod) -> f64 {
 
 fn host_width(host: &Machine) -> f64 {
     let lines = host.lines.iter().map(|line| width_of(line, SMALL));
-    (lines.fold(width_of(&host.name, NAME), f64::max) + 2.0 * PADDING).clamp(130.0, NODE)
+    (lines.fold(width_of(&host.name, NAME), f64::max) + 2.0 * PADDING).clamp(130.0, NODE.0)
 }
 
 /// Text that fits into a width: the middle is left out, because names differ at their ends.

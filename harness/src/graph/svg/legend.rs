@@ -21,7 +21,8 @@ pub(super) fn draw(canvas: &mut Canvas, graph: &Graph, flow: &Flow, layout: &Lay
             Some(share) if number == 0 => format!("predicted: {share}: {} (drawn with its reply)", outcome.words),
             Some(share) => format!("{share}: {}", outcome.words),
         };
-        legend.lines(class, 0.0, &words);
+        let indent = if number == 0 { 0.0 } else { width_of("predicted: ", 12.0) };
+        legend.lines(class, indent, &words);
     }
     legend.y += 6.0;
     let names = flow.steps.iter().map(|step| width_of(graph.name(step.place), 12.0)).fold(0.0, f64::max);

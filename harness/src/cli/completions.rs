@@ -16,8 +16,16 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
+/// Where zsh has loaded the script as a function, on the first use, it completes at once.
+const AUTOLOADED: &str = "[[ $funcstack[1] != _svclab ]] || _clap_dynamic_completer_svclab\n";
+
 /// Runs the command.
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
+    if args.shell == Shell::Bash {
+        // That of clap_complete does not complete words with `:` and `@`, at which bash splits them.
+        console.text(include_str!("completions/svclab.bash"));
+        return Exit::Held;
+    }
     let mut script = Vec::new();
     let shells = Shells::builtins();
     let completer = shells.completer(&args.shell.to_string());
@@ -25,6 +33,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     match written {
         Some(Ok(())) => {
             console.text(String::from_utf8_lossy(&script));
+            if args.shell == Shell::Zsh {
+                console.text(AUTOLOADED);
+            }
             Exit::Held
         }
         _ => Exit::Internal,

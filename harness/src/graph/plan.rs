@@ -4,14 +4,14 @@ use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::cluster::{
-    self, Cluster, Endpoint, EndpointSlice, ExternalTrafficPolicy, InternalTrafficPolicy, ObjectName, ServicePort,
-    ServiceType,
+    self, Cluster, Endpoint, EndpointSlice, ExternalTrafficPolicy, InternalTrafficPolicy, LinkOwner, ObjectName,
+    ServicePort, ServiceType,
 };
 
 use super::flow;
 use super::model::{Graph, Machine, Node, Pod, Service};
 use crate::explain::Explanation;
-use crate::scenario::{CniKind, Host, Overlay, Place, Scenario, pod_label, short_name};
+use crate::scenario::{CniKind, Host, Overlay, Place, Scenario, link_words, pod_label, short_name};
 use crate::text::{counted, path_text};
 
 /// What a picture has room for: nodes, pods of all nodes together, outside hosts, services, endpoints of a service that are no pods.
@@ -68,7 +68,10 @@ impl<'a> Plan<'a> {
 
     fn hosts(&mut self) -> Vec<Machine> {
         let hosts = self.first(&self.scenario.hosts, HOSTS, "outside host", |host| format!("host/{}", host.name));
-        let machine = |host: &Host| Machine { name: format!("host/{}", host.name), lines: texts(&host.ips) };
+        let machine = |host: &Host| {
+            let link = self.link(&LinkOwner::Host(host.name.clone()));
+            Machine { name: format!("host/{}", host.name), lines: texts(&host.ips).into_iter().chain(link).collect() }
+        };
         hosts.into_iter().map(machine).collect()
     }
 
@@ -101,6 +104,7 @@ impl<'a> Plan<'a> {
         let mut lines = texts(&node.internal_ips);
         lines.extend(node.external_ips.iter().map(|ip| format!("{ip} (external)")));
         lines.extend(node.pod_cidrs.iter().map(|range| format!("pods {range}")));
+        lines.extend(self.link(&LinkOwner::Node(node.name.clone())));
         let release = self.state.release_on(node);
         if release != self.state.proxy.version {
             lines.push(format!("kube-proxy {release}"));
@@ -116,11 +120,17 @@ impl<'a> Plan<'a> {
 
     fn pod(&self, pod: &cluster::Pod, serving: &HashMap<&ObjectName, Vec<usize>>) -> Pod {
         let mut lines = if pod.host_network { vec!["host network".to_owned()] } else { texts(&pod.ips) };
+        lines.extend(self.link(&LinkOwner::Pod(pod.name.clone())));
         if self.has_rules(&Place::Pod(pod.name.clone())) {
             lines.push("has rules of its own".to_owned());
         }
         let machine = Machine { name: pod_label(&pod.name), lines };
         Pod { machine, services: serving.get(&pod.name).cloned().unwrap_or_default() }
+    }
+
+    /// How a machine's link is, where it is not as usual.
+    fn link(&self, owner: &LinkOwner) -> Option<String> {
+        self.state.links.get(owner).map(|link| format!("link: {}", link_words(*link)))
     }
 
     fn has_rules(&self, place: &Place) -> bool {

@@ -11,7 +11,9 @@ use svclab_rules::cluster::Cluster;
 
 use super::objects::{around, own_name};
 use crate::input::{Diagnostics, Reach, Span, is_manifest, read_argument, unreadable};
-use crate::scenario::{Extra, Findings, Probe, RawApply, RawProbe, ResolvedProbe, Scenario, Tests, parse_into};
+use crate::scenario::{
+    Change, Extra, Findings, OwnChange, Probe, RawApply, RawProbe, RawStep, ResolvedProbe, Scenario, Tests, parse_into,
+};
 use crate::yaml;
 use crate::yaml::{At, Decoded, Node, decode};
 
@@ -88,19 +90,47 @@ pub(crate) fn with_files(
     probe: &AdHocProbe,
     reader: &dyn Fn(&Path) -> io::Result<String>,
 ) -> Result<AdHocScenario, Diagnostics> {
-    with_changes(text, path, probe, true, &[], reader)
+    with_changes(text, path, probe, true, &[], reader).map(|(ad_hoc, _)| ad_hoc)
 }
 
-/// A file whose objects change a cluster: complete Kubernetes objects, or what a scenario's `apply` says.
+/// The file name of an [`AdHocChange::Step`] in errors.
+const COMMAND: &str = "the command";
+
+/// Whether a file name in errors stands for what was typed.
+pub(crate) fn is_typed(file: &Path) -> bool {
+    file == Path::new(ARGUMENTS) || file == Path::new(COMMAND)
+}
+
+/// A change of the cluster that is not part of a scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Applied {
-    /// The file's absolute path.
-    pub(crate) file: PathBuf,
-    /// Its text.
-    pub(crate) text: String,
+pub(crate) enum AdHocChange {
+    /// Objects of a file change: complete Kubernetes objects, or what a scenario's `apply` says.
+    Apply {
+        /// The file's absolute path.
+        file: PathBuf,
+        /// Its text.
+        text: String,
+    },
+    /// A step of a scenario, as YAML.
+    Step(String),
 }
 
-/// The same after changes of one's own. Where the probe is not sent, the cluster after them is all that is asked for.
+impl AdHocChange {
+    fn file(&self) -> &Path {
+        match self {
+            Self::Apply { file, .. } => file,
+            Self::Step(_) => Path::new(COMMAND),
+        }
+    }
+
+    fn text(&self) -> &str {
+        match self {
+            Self::Apply { text, .. } | Self::Step(text) => text,
+        }
+    }
+}
+
+/// The same after changes of one's own, and what the last of them does. Where the probe is not sent, these are all that is asked for.
 ///
 /// # Errors
 ///
@@ -110,15 +140,15 @@ pub(crate) fn with_changes(
     path: &Path,
     probe: &AdHocProbe,
     is_sent: bool,
-    applied: &[Applied],
+    changes: &[AdHocChange],
     reader: &dyn Fn(&Path) -> io::Result<String>,
-) -> Result<AdHocScenario, Diagnostics> {
+) -> Result<(AdHocScenario, Option<Change>), Diagnostics> {
     let objects = is_manifest(text).then(|| around(text, path)).transpose()?;
     let is_objects = objects.is_some();
     let (scenario, assumptions) = objects.unwrap_or_else(|| (text.to_owned(), Vec::new()));
     let itself = own_name(path);
-    let read = |named: &Path| match applied.iter().rfind(|applied| applied.file == named) {
-        Some(applied) => Ok(applied.text.clone()),
+    let read = |named: &Path| match changes.iter().rfind(|change| change.file() == named) {
+        Some(change) => Ok(change.text().to_owned()),
         None if is_objects && named == itself => Ok(text.to_owned()),
         None => reader(named),
     };
@@ -129,19 +159,18 @@ pub(crate) fn with_changes(
     let step_at = Span { file: arguments.to_owned(), line: quoted.lines().count(), column: STEP.len() + 1 };
     let mut sources =
         BTreeMap::from([(path.to_owned(), Arc::from(text)), (arguments.to_owned(), Arc::from(quoted.as_str()))]);
-    sources.extend(applied.iter().map(|applied| (applied.file.clone(), Arc::from(applied.text.as_str()))));
+    sources.extend(changes.iter().map(|change| (change.file().to_owned(), Arc::from(change.text()))));
     let decoded: Option<Decoded<RawProbe>> = decoded(&written, arguments, &mut findings);
-    let changes: Vec<(RawApply, Arc<Node>, &Path)> =
-        applied.iter().filter_map(|applied| change(applied, &mut findings)).collect();
-    let changes: Vec<(&RawApply, At<'_>)> =
-        changes.iter().map(|(raw, tree, file)| (raw, At::root(file, tree))).collect();
+    let changes: Vec<RawChange<'_>> =
+        changes.iter().filter_map(|change| RawChange::of(change, &mut findings)).collect();
+    let changes: Vec<(OwnChange<'_>, At<'_>)> = changes.iter().map(RawChange::with_place).collect();
     let sent = decoded.as_ref().and_then(|one| Some((one.value.as_ref()?, At::root(arguments, &one.tree))));
-    let extra = Extra { probe: sent, step: probe.step, step_at: &step_at, applied: &changes };
+    let extra = Extra { probe: sent, step: probe.step, step_at: &step_at, changes: &changes };
     match parse_into(&scenario, path, &read, Some(extra), Tests::Optional, &mut sources, &mut findings) {
-        Some((scenario, Some(ResolvedProbe { cluster, probes }))) if findings.errors.is_empty() => {
+        Some((scenario, Some(ResolvedProbe { cluster, change, probes }))) if findings.errors.is_empty() => {
             sources.remove(arguments);
             let scenario = Scenario { inputs: sources, ..scenario };
-            Ok(AdHocScenario { asked: probe.clone(), scenario, cluster, probes, assumptions })
+            Ok((AdHocScenario { asked: probe.clone(), scenario, cluster, probes, assumptions }, change))
         }
         _ => Err(findings.into_diagnostics(sources)),
     }
@@ -156,15 +185,46 @@ fn decoded<T: DeserializeOwned>(text: &str, file: &Path, findings: &mut Findings
     Some(decoded)
 }
 
-/// What a file changes, as a step of a scenario has it, with its tree.
-fn change<'f>(applied: &'f Applied, findings: &mut Findings) -> Option<(RawApply, Arc<Node>, &'f Path)> {
-    let file = applied.file.as_path();
-    if is_manifest(&applied.text) {
-        let manifests = vec![file.to_string_lossy().into_owned()];
-        return Some((RawApply { manifests, ..RawApply::default() }, Arc::new(Node::empty()), file));
+/// A change as decoded, with its tree and its file.
+struct RawChange<'f> {
+    raw: RawKind,
+    tree: Arc<Node>,
+    file: &'f Path,
+}
+
+enum RawKind {
+    Apply(RawApply),
+    Step(Box<RawStep>),
+}
+
+impl<'f> RawChange<'f> {
+    /// Decodes a change; `None` if that is not possible.
+    fn of(change: &'f AdHocChange, findings: &mut Findings) -> Option<Self> {
+        let (file, text) = (change.file(), change.text());
+        let (raw, tree) = match change {
+            AdHocChange::Step(_) => {
+                let Decoded { value, tree, .. } = decoded(text, file, findings)?;
+                (RawKind::Step(Box::new(value?)), tree)
+            }
+            AdHocChange::Apply { .. } if is_manifest(text) => {
+                let manifests = vec![file.to_string_lossy().into_owned()];
+                (RawKind::Apply(RawApply { manifests, ..RawApply::default() }), Arc::new(Node::empty()))
+            }
+            AdHocChange::Apply { .. } => {
+                let Decoded { value, tree, .. } = decoded(text, file, findings)?;
+                (RawKind::Apply(value?), tree)
+            }
+        };
+        Some(Self { raw, tree, file })
     }
-    let Decoded { value, tree, .. } = decoded(&applied.text, file, findings)?;
-    Some((value?, tree, file))
+
+    fn with_place(&self) -> (OwnChange<'_>, At<'_>) {
+        let raw = match &self.raw {
+            RawKind::Apply(raw) => OwnChange::Apply(raw),
+            RawKind::Step(raw) => OwnChange::Step(raw),
+        };
+        (raw, At::root(self.file, &self.tree))
+    }
 }
 
 /// A probe as a scenario has it. A JSON string is a YAML string too.

@@ -126,15 +126,18 @@ async fn resize(netlink: &mut Netlink, interface: &Interface) -> Result<(), LabE
 /// Makes the links of a namespace those of another plan: interfaces go up and down, and change their MTU.
 pub(super) async fn change_links(netlink: &mut Netlink, old: &Netns, new: &Netns) -> Result<(), LabError> {
     let is_down = |interface: &Interface| interface.carrier == Carrier::Down;
+    // First what a kernel may not have: then nothing has changed.
+    for (old, new) in old.interfaces.iter().zip(&new.interfaces) {
+        if old.impairment != new.impairment {
+            impair(netlink, new).await?;
+        }
+    }
     for (old, new) in old.interfaces.iter().zip(&new.interfaces) {
         if old.mtu != new.mtu && new.kind != InterfaceKind::Bridge {
             resize(netlink, new).await?;
         }
         if is_down(old) != is_down(new) {
             switch(netlink, new).await?;
-        }
-        if old.impairment != new.impairment {
-            impair(netlink, new).await?;
         }
     }
     netlink.finish().await

@@ -330,7 +330,12 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         (error, None)
     }
 
-    fn change(&mut self, change: &Change) -> Result<(), RunError> {
+    /// Makes a change, as [`Self::apply`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub(crate) fn change(&mut self, change: &Change) -> Result<(), RunError> {
         let before = self.cluster.clone();
         self.apply(change.state_after(&before), change.restarted())
     }

@@ -28,12 +28,12 @@ pub use model::{
 };
 pub(crate) use model::{VantageKind, flows_at_rate, pod_label, short_name};
 pub use objects_only::{ObjectCluster, cluster, proxy_config};
-pub(crate) use print::PlannedOutcome;
+pub(crate) use print::{PlannedOutcome, link_words};
 pub use print::{PlannedTest, print};
 pub(crate) use read::parse_into;
 pub use read::{load, load_within, parse, parse_with};
 pub use resolve::step_out_of_range;
-pub(crate) use resolve::{Extra, Findings, LEFT_OUT, NODE_RANGES, OF_THE_MACHINE, ResolvedProbe};
+pub(crate) use resolve::{Extra, Findings, LEFT_OUT, NODE_RANGES, OF_THE_MACHINE, OwnChange, ResolvedProbe};
 pub use schema::schema;
-pub(crate) use schema::{RawApply, RawProbe};
+pub(crate) use schema::{RawApply, RawProbe, RawStep};
 pub use tag::{InvalidTag, Tag};

@@ -10,7 +10,7 @@ use crate::input::{
     unreadable,
 };
 use crate::scenario::model::{Scenario, Tests};
-use crate::scenario::resolve::{Extra, Findings, Input, Manifests, ResolvedProbe, RuleFiles, resolve};
+use crate::scenario::resolve::{Extra, Findings, Input, Manifests, OwnChange, ResolvedProbe, RuleFiles, resolve};
 use crate::scenario::schema::RawScenario;
 use crate::text::{printable, reason};
 use crate::yaml;
@@ -106,8 +106,10 @@ pub(crate) fn parse_into(
     let folder = &*folder_of(path);
     let mut files = Files { folder, read, sources, findings };
     let (mut manifests, rules) = files.named_by(&raw, At::root(path, &decoded.tree));
-    for (raw, at) in extra.iter().flat_map(|extra| extra.applied) {
-        files.manifests(&raw.manifests, at.field("manifests"), &mut manifests);
+    for (change, at) in extra.iter().flat_map(|extra| extra.changes) {
+        if let OwnChange::Apply(raw) = change {
+            files.manifests(&raw.manifests, at.field("manifests"), &mut manifests);
+        }
     }
     let input = Input {
         raw: &raw,

@@ -2,8 +2,8 @@
 
 use clap::{Arg, CommandFactory};
 
-use super::line::{PLACES, Typed};
-use super::names::Names;
+use super::line::Typed;
+use super::names::{Names, PLACES};
 use super::reply::Completion;
 
 /// The values of an argument, by its name in the help.
@@ -17,6 +17,10 @@ fn values(names: &Names, argument: &Arg) -> Completion {
         "FROM" => words(names.places.iter().cloned().chain(names.nodes.iter().map(|node| format!("localhost@{node}")))),
         "PLACE" => words(names.places.iter().cloned()),
         "TO" => words(names.destinations.iter().cloned()),
+        "node/NAME" => words(names.nodes.iter().map(|node| format!("node/{node}"))),
+        "proxy[@NODE]" => {
+            words(std::iter::once("proxy".to_owned()).chain(names.nodes.iter().map(|node| format!("proxy@{node}"))))
+        }
         "NODE" => words(names.nodes.iter().cloned()),
         "[diff] [NODE]" => words(names.nodes.iter().cloned().chain(["diff".to_owned()])),
         "TEST" => words(names.tests.iter().map(|test| crate::text::shell_word(test))),
@@ -95,6 +99,14 @@ mod tests {
     #[case("rules ", &["worker", "diff"])]
     #[case("rules diff w", &["worker"])]
     #[case("test ", &["'a test'"])]
+    #[case("link pod/c", &["pod/client"])]
+    #[case("link pod/client ", &["down", "up"])]
+    #[case("link pod/client --lo", &["--loss"])]
+    #[case("link pod/client --loss 10% d", &["down"])]
+    #[case("down ", &["node/worker"])]
+    #[case("restart proxy@", &["proxy@worker"])]
+    #[case("graph pod/client s", &["service/nginx:80"])]
+    #[case("graph --format d", &["dot"])]
     #[case("unknown ", &[])]
     fn words_are_completed(#[case] line: &str, #[case] expected: &[&str]) {
         let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
@@ -109,6 +121,7 @@ mod tests {
 
     #[rstest]
     #[case("apply s", true, false)]
+    #[case("graph --write s", true, false)]
     #[case("pod/client c", false, true)]
     #[case("pod/client cat f", true, false)]
     fn files_and_programs_are_the_front_ends(#[case] line: &str, #[case] is_file: bool, #[case] is_program: bool) {

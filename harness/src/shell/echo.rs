@@ -1,6 +1,6 @@
 //! What answers real clients: an HTTP server on every port that a pod serves, which says who it is and who asks; and the same by UDP.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::convert::Infallible;
 use std::fmt::Write;
 use std::io;
@@ -16,7 +16,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use svclab_rules::cluster::{Cluster, Protocol};
+use svclab_rules::cluster::{Cluster, Pod, Protocol};
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::runtime::{Builder, Handle};
 use tokio::task::{AbortHandle, JoinSet};
@@ -93,8 +93,11 @@ impl Echo {
     /// If a port cannot be listened on.
     pub(super) fn serve(&mut self, lab: &Lab, cluster: &Cluster, which: Ports) -> Result<(), LabError> {
         let wanted: HashMap<Port, String> = wanted(lab.topology(), cluster, which).into_iter().collect();
-        let closed: Vec<AbortHandle> =
-            self.open.extract_if(|port, _| !wanted.contains_key(port)).map(|(_, server)| server.0.clone()).collect();
+        // A pod goes on serving when it is no endpoint any more.
+        let serving: HashSet<NetnsId> = pods(lab.topology(), cluster).map(|(netns, _)| netns).collect();
+        let stays = |port: &Port| wanted.contains_key(port) || serving.contains(&port.0);
+        let closed = self.open.extract_if(|port, _| !stays(port));
+        let closed: Vec<AbortHandle> = closed.map(|(_, server)| server.0.clone()).collect();
         // Each was dropped; its socket is closed by the thread of the servers.
         while closed.iter().any(|task| !task.is_finished()) {
             thread::sleep(LOOK);
@@ -193,16 +196,18 @@ async fn answer(socket: UdpSocket, me: Me) {
     }
 }
 
+/// The pods that serve in a network namespace of their own. Those with rules of their own forward what comes.
+fn pods<'a>(topology: &'a Topology, cluster: &'a Cluster) -> impl Iterator<Item = (NetnsId, &'a Pod)> {
+    let own = cluster.pods.iter().filter(|pod| !pod.host_network && !cluster.is_off(&pod.node));
+    let found = own.filter_map(|pod| Some((topology.find(&pod_label(&pod.name))?, pod)));
+    found.filter(|(netns, _)| !topology.namespaces[*netns].forwards())
+}
+
 /// The ports that pods serve, with their owners.
 fn wanted(topology: &Topology, cluster: &Cluster, which: Ports) -> Vec<(Port, String)> {
     let mut wanted = Vec::new();
-    for pod in cluster.pods.iter().filter(|pod| !pod.host_network) {
+    for (netns, pod) in pods(topology, cluster) {
         let owner = pod_label(&pod.name);
-        let Some(netns) = topology.find(&owner) else { continue };
-        // Pods with rules of their own forward what comes.
-        if topology.namespaces[netns].forwards() {
-            continue;
-        }
         let mut ports: BTreeSet<(Protocol, SocketAddr)> = BTreeSet::new();
         for ip in &pod.ips {
             ports.extend(pod.ports.iter().map(|port| (port.protocol, SocketAddr::new(*ip, port.port))));
@@ -215,7 +220,7 @@ fn wanted(topology: &Topology, cluster: &Cluster, which: Ports) -> Vec<(Port, St
         }
         wanted.extend(ports.into_iter().map(|(protocol, at)| ((netns, protocol, at), owner.clone())));
     }
-    for node in cluster.nodes.iter().filter(|_| which == Ports::All) {
+    for node in cluster.nodes.iter().filter(|node| which == Ports::All && !cluster.is_off(&node.name)) {
         let Some(netns) = topology.find(&format!("node/{}", node.name)) else { continue };
         let served = served_on(cluster, node).into_iter();
         wanted.extend(served.map(|(protocol, at, owner)| ((netns, protocol, at), owner)));

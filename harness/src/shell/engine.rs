@@ -10,12 +10,13 @@ use super::places::Places;
 use super::reply::Printed;
 use super::subject::Subject;
 use crate::documents::Document;
+use crate::infer::AdHocChange;
 use crate::lab::{Lab, LabError};
 use crate::probe::{Used, interrupt};
 use crate::run::{RunError, Session, State};
 use crate::scenario::Scenario;
 use crate::stats::Goal;
-use crate::topology::pod_label;
+use crate::text::counted;
 
 /// The lab of a shell, in the thread that it belongs to.
 pub(super) struct Engine<'lab> {
@@ -100,11 +101,23 @@ impl<'lab> Engine<'lab> {
         Ok(result?)
     }
 
-    /// Ends the programs in pods that a cluster had and this one has not; returns how many there were.
-    pub(super) fn end_programs_of_deleted(&self, before: &Cluster) -> usize {
-        let deleted = before.pods.iter().filter(|pod| !pod.host_network && self.cluster().pod(&pod.name).is_none());
-        let places = deleted.filter_map(|pod| self.lab.topology().find(&pod_label(&pod.name)));
-        places.map(|netns| self.lab.end_processes(netns)).sum()
+    /// Makes a change of the cluster. Programs in places that are gone with it are killed: returns how many, in words.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, or the failure of the lab.
+    pub(super) fn change(&mut self, change: AdHocChange) -> Result<String, Printed> {
+        let made = self.subject.with_change(&change)?;
+        let before = self.places();
+        self.in_session(|session| session.change(&made))?;
+        self.subject.changes.push(change);
+        let now = self.places();
+        let gone = before.iter().filter(|name| !now.contains(name));
+        let gone = gone.filter_map(|name| self.lab.topology().find(name));
+        Ok(match gone.map(|netns| self.lab.end_processes(netns)).sum() {
+            0 => String::new(),
+            ended => format!("; {} there ended", counted(ended, "program")),
+        })
     }
 
     fn session<T>(

@@ -2,15 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 
 use super::commands::Command;
+use super::names::{PLACES, suggested};
 use super::reply::{Errand, Printed};
+use crate::input::did_you_mean;
 use crate::page::Settings;
-
-/// What places start with.
-pub(super) const PLACES: [&str; 3] = ["pod/", "node/", "host/"];
 
 const PROGRAMS: &str = "\
 A line that starts with a place runs a real program there:
@@ -66,12 +65,20 @@ struct Capture {
     count: Option<u64>,
 }
 
+/// The file that a command reads. Its front end does it, since a lab does not see all files that its front ends see.
+pub fn file_to_read(words: &[String]) -> Option<PathBuf> {
+    match Typed::try_parse_from(words).ok()?.command {
+        Word::Lab(Command::Apply(apply)) => Some(apply.file),
+        _ => None,
+    }
+}
+
 /// Reads the words of a line.
 ///
 /// # Errors
 ///
 /// What is wrong with them; help, too, is no command.
-pub(super) fn line(words: &[String], settings: &Settings) -> Result<Line, Printed> {
+pub(super) fn line(words: &[String], settings: &Settings, places: &[String]) -> Result<Line, Printed> {
     let Some(first) = words.first().filter(|first| !first.starts_with('#')) else { return Ok(Line::Empty) };
     if PLACES.iter().any(|start| first.starts_with(start)) {
         let program = words[1..].to_vec();
@@ -91,6 +98,9 @@ pub(super) fn line(words: &[String], settings: &Settings) -> Result<Line, Printe
             Ok(Line::In(place, Errand::Capture { file: write, count }))
         }
         Ok(Typed { command: Word::Exit }) => Ok(Line::Exit),
+        Err(error) if error.kind() == ErrorKind::InvalidSubcommand && first != "help" => {
+            Err(no_such_command(first, places))
+        }
         Err(error) => {
             let rendered = error.render();
             let text = if settings.colours { rendered.ansi().to_string() } else { rendered.to_string() };
@@ -98,6 +108,15 @@ pub(super) fn line(words: &[String], settings: &Settings) -> Result<Line, Printe
             Err(if is_help { Printed::text(text) } else { Printed { errors: text, code: 2, ..Printed::default() } })
         }
     }
+}
+
+fn no_such_command(word: &str, places: &[String]) -> Printed {
+    let commands: Vec<String> =
+        Typed::command().get_subcommands().map(|command| command.get_name().to_owned()).collect();
+    let help = did_you_mean(word, &commands).or_else(|| suggested(word, places)).unwrap_or_else(|| {
+        "Run `help` for the commands. A program needs a place before it: `pod/NAME PROGRAM`.".to_owned()
+    });
+    Printed::wrong(format_args!("there is no command `{word}`"), &help)
 }
 
 #[cfg(test)]
@@ -117,15 +136,19 @@ mod tests {
     #[case("pod/client curl -s 'http://nginx/a b'", r#"In("pod/client", Run(["curl", "-s", "http://nginx/a b"]))"#)]
     #[case("show", "Lab(Show(Show))")]
     fn a_line_is_read(#[case] typed: &str, #[case] expected: &str) {
-        let line = line(&words(typed), &Settings::default()).expect("it is a command");
+        let line = line(&words(typed), &Settings::default(), &[]).expect("it is a command");
         assert_eq!(format!("{line:?}"), expected);
     }
 
     #[rstest]
     #[case("pod/client", "no program to run in pod/client")]
-    #[case("shwo", "a similar subcommand exists: 'show'")]
+    #[case("shwo", "there is no command `shwo`\nhelp: Did you mean `show`?")]
+    #[case("client ls", "there is no command `client`\nhelp: Did you mean `pod/client`?")]
+    #[case("clear", "there is no command `clear`\nhelp: Run `help`")]
+    #[case("link --loss", "a value is required for '--loss <PERCENT>'")]
     fn what_is_wrong_is_said(#[case] typed: &str, #[case] expected: &str) {
-        let printed = line(&words(typed), &Settings::default()).expect_err("it is no command");
+        let printed =
+            line(&words(typed), &Settings::default(), &["pod/client".to_owned()]).expect_err("it is no command");
         assert!(printed.errors.contains(expected) && printed.code == 2, "{printed:?}");
     }
 }

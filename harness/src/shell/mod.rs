@@ -29,6 +29,7 @@ mod subject;
 
 pub use door::Door;
 pub use init::serve as serve_init;
+pub use line::file_to_read;
 pub use open::{Shell, interrupt_here, open};
 pub use program::Input;
 pub use reply::{Access, Completion, Errand, Printed, Reply, View};

@@ -2,7 +2,11 @@
 
 use svclab_rules::cluster::{Cluster, Service, ServicePort};
 
+use crate::input::did_you_mean;
 use crate::scenario::{Scenario, pod_label, short_name};
+
+/// What places start with.
+pub(super) const PLACES: [&str; 3] = ["pod/", "node/", "host/"];
 
 /// The names of a lab, in its present state.
 #[derive(Debug, Default)]
@@ -26,6 +30,15 @@ impl Names {
             tests: scenario.tests.iter().map(|test| test.name.clone()).collect(),
         }
     }
+}
+
+/// The place that a mistyped name may mean, as a question; its kind (`pod/`) may be missing.
+pub(super) fn suggested(name: &str, places: &[String]) -> Option<String> {
+    if name.contains('/') {
+        return did_you_mean(name, places);
+    }
+    let kinds = PLACES.map(|kind| format!("{kind}{name}"));
+    kinds.iter().find_map(|whole| did_you_mean(whole, places).filter(|_| !name.is_empty()))
 }
 
 /// The destinations of a service's ports.

@@ -37,7 +37,7 @@ enum Order {
 
 impl Access for Shell {
     fn carry_out(&self, words: &[String], view: &View) -> Reply {
-        match line(words, &view.settings) {
+        match line(words, &view.settings, &self.places.names()) {
             Ok(Line::Empty) => Reply::Printed(Printed::default()),
             Ok(Line::Exit) => Reply::Exit,
             Ok(Line::In(place, errand)) => match self.places.door(&place) {

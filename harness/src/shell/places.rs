@@ -8,9 +8,8 @@ use svclab_rules::cluster::Cluster;
 
 use super::door::Door;
 use super::hosts;
-use super::names::Names;
+use super::names::{Names, suggested};
 use super::reply::Printed;
-use crate::input::did_you_mean;
 use crate::lab::{Entrance, Lab, LabError};
 use crate::scenario::Scenario;
 use crate::text::reason;
@@ -24,10 +23,19 @@ pub(super) struct Places {
     all: BTreeMap<String, Place>,
     /// The PID namespace of all programs.
     pids: OwnedFd,
-    /// Pods that the cluster does not have, in its present state.
-    gone: Mutex<BTreeSet<String>>,
+    /// What cannot be entered in the cluster's present state, and why.
+    gone: Mutex<BTreeMap<String, Gone>>,
     /// The names of its present state, for completion.
     names: Mutex<Names>,
+}
+
+/// Why a place cannot be entered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Gone {
+    /// The cluster does not have the pod.
+    Deleted,
+    /// This node is off: the place itself, or that of the pod.
+    Off(String),
 }
 
 struct Place {
@@ -60,7 +68,7 @@ impl Places {
     /// The names of all places that are there now.
     pub(super) fn names(&self) -> Vec<String> {
         let gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
-        self.all.keys().filter(|name| !gone.contains(*name)).cloned().collect()
+        self.all.keys().filter(|name| !gone.contains_key(*name)).cloned().collect()
     }
 
     /// The Kubernetes namespaces that names are looked up in.
@@ -70,9 +78,20 @@ impl Places {
 
     /// Follows a change of the cluster.
     pub(super) fn follow(&self, scenario: &Scenario, cluster: &Cluster) {
-        let there: BTreeSet<String> = cluster.pods.iter().map(|pod| pod_label(&pod.name)).collect();
-        let gone = self.all.keys().filter(|name| name.starts_with("pod/") && !there.contains(*name)).cloned();
-        *self.gone.lock().unwrap_or_else(PoisonError::into_inner) = gone.collect();
+        let nodes: BTreeMap<String, &str> = cluster.pods.iter().map(|pod| (pod_label(&pod.name), &*pod.node)).collect();
+        let gone = |name: &str| {
+            let node = match name.strip_prefix("node/") {
+                Some(node) => node,
+                None if name.starts_with("pod/") => match nodes.get(name) {
+                    Some(node) => node,
+                    None => return Some(Gone::Deleted),
+                },
+                None => return None,
+            };
+            cluster.is_off(node).then(|| Gone::Off(node.to_owned()))
+        };
+        let gone = self.all.keys().filter_map(|name| Some((name.clone(), gone(name)?))).collect();
+        *self.gone.lock().unwrap_or_else(PoisonError::into_inner) = gone;
         *self.names.lock().unwrap_or_else(PoisonError::into_inner) = Names::of(scenario, cluster, self.names());
     }
 
@@ -93,12 +112,22 @@ impl Places {
                 Printed::wrong(message, "Allow more open files (`ulimit -n`).")
             });
         }
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        match self.gone.lock().unwrap_or_else(PoisonError::into_inner).get(&name) {
+            Some(Gone::Deleted) => {
+                return Err(Printed::wrong(
+                    format!("{name} has been deleted"),
+                    "Run `show` for the places of this lab.",
+                ));
+            }
+            Some(Gone::Off(node)) => {
+                let help = format!("Turn it on: `up node/{node}`.");
+                return Err(Printed::wrong(format!("node {node} is off, and nothing on it runs"), &help));
+            }
+            None => {}
+        }
         let choose = || "Run `show` for the places of this lab.".to_owned();
-        let help = did_you_mean(&name, &names).unwrap_or_else(choose);
-        let is_known = self.all.contains_key(&name);
-        let what = if is_known { format!("{name} has been deleted") } else { format!("this lab has no `{name}`") };
-        Err(Printed::wrong(what, &help))
+        let help = suggested(&name, &names).unwrap_or_else(choose);
+        Err(Printed::wrong(format!("this lab has no `{name}`"), &help))
     }
 }
 

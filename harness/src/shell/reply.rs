@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::door::Door;
-use crate::input::Diagnostics;
+use crate::infer::is_typed;
+use crate::input::{Diagnostic, Diagnostics};
 use crate::page::Settings;
 use crate::report::{Cause, Trouble};
 use crate::run::RunError;
@@ -42,6 +43,8 @@ pub struct View {
     pub settings: Settings,
     /// The folder that names of files are relative to.
     pub folder: PathBuf,
+    /// The text of the file that the command reads: a lab does not see all files that its front ends see.
+    pub file: Option<String>,
 }
 
 /// What a command has led to.
@@ -60,8 +63,10 @@ pub enum Reply {
 /// What a command prints.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Printed {
-    /// For standard output.
+    /// For standard output, or for a file.
     pub text: String,
+    /// The file that the text is for: a lab does not see all files that its front ends see.
+    pub file: Option<PathBuf>,
     /// For standard error.
     pub errors: String,
     /// The exit code, as that of svclab's commands.
@@ -119,6 +124,13 @@ impl From<RunError> for Printed {
 
 impl From<Diagnostics> for Printed {
     fn from(errors: Diagnostics) -> Self {
-        Self { errors: format!("{errors}\n"), code: code(Cause::Input), ..Self::default() }
+        // What was typed needs no place: it is the line above.
+        let is_typed = errors.errors.iter().all(|error| is_typed(&error.span.file));
+        let typed = |error: &Diagnostic| {
+            let help = error.help.as_ref().map(|help| format!("\nhelp: {help}")).unwrap_or_default();
+            format!("{}{help}\n", error.message)
+        };
+        let errors = if is_typed { errors.errors.iter().map(typed).collect() } else { format!("{errors}\n") };
+        Self { errors, code: code(Cause::Input), ..Self::default() }
     }
 }

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use svclab_rules::cluster::Cluster;
 
-use crate::infer::{AdHocProbe, AdHocScenario, Applied, with_changes};
+use crate::infer::{AdHocChange, AdHocProbe, AdHocScenario, with_changes};
 use crate::input::{Diagnostics, Reach};
-use crate::scenario::Scenario;
+use crate::scenario::{Change, Scenario};
 
 /// What a shell is about: a scenario, in a state of its cluster.
 #[derive(Debug, Clone)]
@@ -19,8 +19,8 @@ pub struct Subject {
     pub(super) cluster: Cluster,
     /// After how many changes by the scenario's steps.
     pub(super) step: usize,
-    /// What was applied since.
-    pub(super) applied: Vec<Applied>,
+    /// The changes since.
+    pub(super) changes: Vec<AdHocChange>,
     text: String,
     path: PathBuf,
     reach: Reach,
@@ -33,9 +33,9 @@ pub struct Subject {
 /// All errors of the text, and of the files that it names.
 pub fn read(text: String, path: PathBuf, reach: Reach, step: usize) -> Result<Subject, Diagnostics> {
     let at = AdHocProbe { step, ..AdHocProbe::default() };
-    let read = changed(&text, (&path, reach), at, false, &[])?;
+    let (read, _) = changed(&text, (&path, reach), at, false, &[])?;
     let AdHocScenario { scenario, cluster, assumptions, .. } = read;
-    Ok(Subject { scenario, assumptions, cluster, step, applied: Vec::new(), text, path, reach })
+    Ok(Subject { scenario, assumptions, cluster, step, changes: Vec::new(), text, path, reach })
 }
 
 fn changed(
@@ -43,9 +43,9 @@ fn changed(
     (path, reach): (&Path, Reach),
     probe: AdHocProbe,
     is_sent: bool,
-    applied: &[Applied],
-) -> Result<AdHocScenario, Diagnostics> {
-    with_changes(text, path, &probe, is_sent, applied, &reach.reader(path))
+    changes: &[AdHocChange],
+) -> Result<(AdHocScenario, Option<Change>), Diagnostics> {
+    with_changes(text, path, &probe, is_sent, changes, &reach.reader(path))
 }
 
 impl Subject {
@@ -56,18 +56,19 @@ impl Subject {
     /// What is wrong with it.
     pub(super) fn with_probe(&self, probe: AdHocProbe) -> Result<AdHocScenario, Diagnostics> {
         let probe = AdHocProbe { step: self.step, ..probe };
-        let resolved = changed(&self.text, (&self.path, self.reach), probe, true, &self.applied)?;
+        let (resolved, _) = changed(&self.text, (&self.path, self.reach), probe, true, &self.changes)?;
         Ok(AdHocScenario { cluster: self.cluster.clone(), scenario: self.scenario.clone(), ..resolved })
     }
 
-    /// The cluster after one more change.
+    /// What one more change does.
     ///
     /// # Errors
     ///
     /// What is wrong with it.
-    pub(super) fn with_change(&self, change: &Applied) -> Result<Cluster, Diagnostics> {
-        let applied: Vec<Applied> = self.applied.iter().chain([change]).cloned().collect();
+    pub(super) fn with_change(&self, change: &AdHocChange) -> Result<Change, Diagnostics> {
+        let changes: Vec<AdHocChange> = self.changes.iter().chain([change]).cloned().collect();
         let at = AdHocProbe { step: self.step, ..AdHocProbe::default() };
-        Ok(changed(&self.text, (&self.path, self.reach), at, false, &applied)?.cluster)
+        let (after, change) = changed(&self.text, (&self.path, self.reach), at, false, &changes)?;
+        Ok(change.unwrap_or_else(|| Change::State(Box::new(after.cluster))))
     }
 }

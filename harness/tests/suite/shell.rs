@@ -50,6 +50,15 @@ fn text(bytes: &[u8]) -> String {
 #[case::delivered(&["probe", "pod/client", "service/nginx:80"], 0)]
 #[case::not_delivered(&["probe", "pod/client", "10.96.34.82:81"], 1)]
 #[case::tests_hold(&["test"], 0)]
+#[case::link_down(&["link", "pod/client", "down"], 0)]
+#[case::link_shown(&["link", "host/outside"], 0)]
+#[case::node_off(&["down", "node/cluster-worker"], 0)]
+#[case::graph(&["graph", "pod/client", "service/nginx:80"], 0)]
+#[case::nothing_is_off(&["up", "node/cluster-worker"], 2)]
+#[case::wrong_mtu(&["link", "pod/client", "--mtu", "10"], 2)]
+#[case::wrong_rate(&["link", "pod/client", "--rate", "fast"], 2)]
+#[case::nothing_is_stopped(&["start", "proxy"], 2)]
+#[case::no_such_path(&["graph", "pod/client", "service/nginx:80", "--path", "2"], 2)]
 #[case::no_such_command(&["shwo"], 2)]
 #[case::no_such_place(&["pod/cliemt", "true"], 2)]
 #[case::no_such_destination(&["probe", "pod/client", "service/nginy:80"], 2)]
@@ -64,6 +73,8 @@ fn one_command_has_its_code(#[case] command: &[&str], #[case] code: i32) {
 #[case::place(&["pod/cliemt", "true"], "this lab has no `pod/cliemt`\nhelp: Did you mean `pod/client`?\n")]
 #[case::no_program(&["pod/client"], "no program to run in pod/client\nhelp: Add its command: `pod/client ip address`")]
 #[case::program(&["pod/client", "svclab-knows-no-such-program"], "svclab-knows-no-such-program: command not found\nhelp: Install it")]
+#[case::machine(&["link", "client", "down"], "this lab has no `client`\nhelp: Did you mean `pod/client`?\n")]
+#[case::format(&["graph", "--write", "picture.png"], "`picture.png` does not say its format\nhelp: End its name in `.svg`")]
 #[case::node(&["rules", "cluster-worke"], "there is no node `cluster-worke`\nhelp: Did you mean `cluster-worker`?\n")]
 fn errors_name_the_fix(#[case] command: &[&str], #[case] expected: &str) {
     let errors = text(&once(command).stderr);
@@ -152,6 +163,100 @@ spec: {clusterIP: 10.96.1.1, ports: [{port: 80}]}
     );
     assert!(said.contains("service changed") && errors.contains("nginy"), "{said}{errors}");
     assert!(said.ends_with("no difference: the rules are those that svclab has installed\n"), "{said}");
+}
+
+/// The outcomes of probes and programs follow the links of a lab, as they do in a scenario's steps.
+#[test]
+fn links_change_and_become_as_usual_again() {
+    let lines = "link node/cluster-worker2 down
+probe pod/client service/nginx:80
+show
+link
+link node/cluster-worker2 up
+probe pod/client service/nginx:80
+link pod/client --mtu 1400
+pod/client cat /sys/class/net/eth0/mtu
+pod/client sh -c 'ip link show eth0'
+link pod/client --reset
+pod/client sh -c 'ip link show eth0'
+link
+";
+    let output = typed(Path::new(SCENARIO), lines);
+    let (said, errors) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{said}{errors}");
+    let (down, up) = said.split_once("node/cluster-worker2  as usual: up, mtu 1500\n").expect("it is up again");
+    assert!(
+        down.starts_with("node/cluster-worker2  down\n") && down.ends_with("node/cluster-worker2  down\n"),
+        "{down}"
+    );
+    assert!(down.contains("link: down\n") && !down.contains("delivered to"), "{down}");
+    assert!(up.contains("delivered to pod/nginx at 10.244.2.2:80"), "{up}");
+    assert!(up.contains(" mtu 1400 ") && up.contains(" mtu 1500 "), "{up}");
+    assert!(up.ends_with("all links are as usual: up, mtu 1500\n"), "{up}");
+}
+
+#[test]
+fn nothing_runs_on_a_node_that_is_off() {
+    let mut shell = Running::start();
+    let mut program = shell.exec(&["pod/nginx", "--", "sh", "-c", "echo started; exec sleep 1000"]);
+    let mut program = program.stdout(Stdio::piped()).spawn().expect("svclab starts");
+    BufReader::new(program.stdout.take().expect("a pipe")).read_line(&mut String::new()).expect("text");
+    shell.line("down node/cluster-worker2");
+    shell.until("node/cluster-worker2 off; 1 program there ended");
+    assert_eq!(program.wait().expect("a child").code(), Some(137));
+    for place in ["pod/nginx", "node/cluster-worker2"] {
+        let inside = shell.exec(&[place, "--", "true"]).output().expect("svclab starts");
+        let errors = text(&inside.stderr);
+        assert!(
+            errors.starts_with("node cluster-worker2 is off, and nothing on it runs\nhelp: Turn it on"),
+            "{errors}"
+        );
+    }
+    shell.line("up node/cluster-worker2");
+    shell.until("node/cluster-worker2 on");
+    shell.line("pod/client get nginx");
+    shell.until("pod/nginx at 10.244.2.2:80");
+}
+
+#[test]
+fn rules_stay_while_a_kube_proxy_is_stopped() {
+    let mut shell = Running::start();
+    let apply = |shell: &Running, pod: &str| {
+        let mut apply = shell.exec(&["--", "apply", "-"]);
+        let mut apply = apply.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("svclab starts");
+        let change = format!("endpoints: [{{service: nginx, pods: [{pod}]}}]\n");
+        apply.stdin.take().expect("a pipe").write_all(change.as_bytes()).expect("it reads");
+        let output = apply.wait_with_output().expect("it ends");
+        assert!(text(&output.stdout).contains("EndpointSlice"), "{}", text(&output.stdout));
+    };
+    shell.line("stop proxy@cluster-worker2");
+    shell.until("proxy@cluster-worker2 stopped");
+    apply(&shell, "client");
+    shell.line("node/cluster-worker2 get nginx");
+    shell.until("pod/nginx at ");
+    shell.line("node/cluster-worker get nginx");
+    shell.until("pod/client at ");
+    shell.line("start proxy");
+    shell.until("proxy started");
+    shell.line("node/cluster-worker2 get nginx");
+    shell.until("pod/client at ");
+}
+
+#[test]
+fn a_graph_is_printed_or_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let lines = format!(
+        "link pod/client --mtu 1400\ngraph pod/client service/nginx:80\ngraph pod/client service/nginx:80 --write {}\ngraph --write {}\n",
+        file("flow.svg"),
+        file("cluster.dot")
+    );
+    let output = typed(Path::new(SCENARIO), &lines);
+    let (said, errors) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{said}{errors}");
+    assert!(said.contains("flowchart LR\n") && said.contains("link: mtu 1400") && said.contains("==>|1|"), "{said}");
+    let written = |name: &str| fs::read_to_string(file(name)).expect("it is written");
+    assert!(written("flow.svg").starts_with("<svg ") && written("cluster.dot").starts_with("digraph "));
 }
 
 #[test]
@@ -351,7 +456,7 @@ fn programs_end_with_their_pod() {
     BufReader::new(program.stdout.take().expect("a pipe")).read_line(&mut String::new()).expect("text");
     shell.line(&format!("apply {}", file.display()));
     let said = shell.until("applied ");
-    assert!(said.contains("1 program in deleted pods ended"), "{said}");
+    assert!(said.contains("1 program there ended"), "{said}");
     assert_eq!(program.wait().expect("a child").code(), Some(137));
     let after = shell.exec(&["pod/nginx", "--", "true"]).output().expect("svclab starts");
     assert!(text(&after.stderr).starts_with("pod/nginx has been deleted"), "{}", text(&after.stderr));

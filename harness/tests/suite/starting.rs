@@ -89,6 +89,66 @@ fn a_shell_completes_names(#[case] words: &[&str], #[case] expected: &[&str]) {
     assert_eq!(found, expected);
 }
 
+/// bash splits words at `:`, `@` and `=`, and replaces only what it calls the current word: its second argument.
+#[rstest]
+#[case::start("svclab ru", &["svclab", "ru"], "ru", &["run", "rules"])]
+#[case::behind_a_colon(
+    "svclab graph a.yaml --to service/web:",
+    &["svclab", "graph", "a.yaml", "--to", "service/web", ":"],
+    "",
+    &["80"]
+)]
+#[case::in_a_port(
+    "svclab graph a.yaml --to service/web:8",
+    &["svclab", "graph", "a.yaml", "--to", "service/web", ":", "8"],
+    "8",
+    &["80"]
+)]
+#[case::behind_an_at(
+    "svclab graph a.yaml --from localhost@worker2",
+    &["svclab", "graph", "a.yaml", "--from", "localhost", "@", "worker2"],
+    "@worker2",
+    &["@worker2"]
+)]
+#[case::joined_by_equals(
+    "svclab graph a.yaml --from=pod/c",
+    &["svclab", "graph", "a.yaml", "--from", "=", "pod/c"],
+    "pod/c",
+    &["pod/client"]
+)]
+#[case::in_single_quotes(
+    "svclab run a.yaml --filter 'a pod",
+    &["svclab", "run", "a.yaml", "--filter", "'a pod"],
+    "a pod",
+    &["a pod reaches the Service, and its source is kept"]
+)]
+fn the_script_of_bash_completes_words_that_bash_splits(
+    #[case] line: &str,
+    #[case] words: &[&str],
+    #[case] current: &str,
+    #[case] expected: &[&str],
+) {
+    let folder = tempfile::tempdir().expect("a folder");
+    svclab(folder.path(), &["new", "a.yaml"]);
+    let script = r#"source <(svclab completions bash)
+current=$1 COMP_LINE=$2 COMP_POINT=${#2} COMP_TYPE=9
+shift 2
+COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+_svclab svclab "$current"
+printf '%s\n' "${COMPREPLY[@]}""#;
+    let own = Path::new(env!("CARGO_BIN_EXE_svclab")).parent().expect("a folder").to_owned();
+    let others = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(std::iter::once(own).chain(std::env::split_paths(&others))).expect("a path");
+    let mut bash = Command::new("bash");
+    bash.args(["--norc", "-c", script, "bash", current, line]).args(words).env("PATH", path);
+    let output = bash.current_dir(folder.path()).output().expect("bash starts");
+    let mut found: Vec<String> = text(&output.stdout).lines().map(|word| word.trim_end().to_owned()).collect();
+    found.sort();
+    let mut expected = expected.to_vec();
+    expected.sort_unstable();
+    assert_eq!(found, expected, "{}", text(&output.stderr));
+}
+
 #[rstest]
 fn a_script_asks_svclab(#[values("bash", "zsh", "fish", "elvish", "powershell")] shell: &str) {
     let output = svclab(Path::new("."), &["completions", shell]);

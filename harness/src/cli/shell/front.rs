@@ -1,10 +1,14 @@
 //! What shows the results of commands, and carries out those that are about a place.
 
-use std::env;
+use std::path::Path;
+use std::{env, io};
 
-use super::super::Exit;
 use super::super::console::Console;
-use svclab::shell::{Access, Errand, Input, Printed, Reply, View, interrupt_here};
+use super::super::{Exit, diagnostics};
+use svclab::input::{read_argument, unreadable};
+use svclab::output;
+use svclab::shell::{Access, Errand, Input, Printed, Reply, View, file_to_read, interrupt_here};
+use svclab::text::{printable, reason};
 
 /// A front end of a shell.
 #[derive(Clone, Copy)]
@@ -48,7 +52,11 @@ impl Front<'_> {
     }
 
     fn words(&self, words: &[String], input: Input) -> End {
-        let view = View { settings: self.console.settings(), folder: env::current_dir().unwrap_or_default() };
+        let file = match self.read(words, input) {
+            Ok(file) => file,
+            Err(exit) => return End::Of(exit),
+        };
+        let view = View { settings: self.console.settings(), folder: env::current_dir().unwrap_or_default(), file };
         match self.access.carry_out(words, &view) {
             Reply::Exit => End::Shell(Exit::Held),
             Reply::Gone(printed) => End::Shell(self.show(&printed)),
@@ -69,8 +77,36 @@ impl Front<'_> {
         }
     }
 
+    /// Reads the file that a command reads.
+    fn read(&self, words: &[String], input: Input) -> Result<Option<String>, Exit> {
+        let Some(file) = file_to_read(words) else { return Ok(None) };
+        if file.as_os_str() != "-" {
+            return read_argument(&file).map(Some).map_err(|error| self.unreadable(&file, &error));
+        }
+        if input == Input::Nothing {
+            self.console.complain("standard input has the commands\nhelp: Name a file.");
+            return Err(Exit::Input);
+        }
+        let stdin = Path::new("/dev/stdin");
+        read_argument(stdin).map(Some).map_err(|error| self.unreadable(stdin, &error))
+    }
+
+    fn unreadable(&self, file: &Path, error: &io::Error) -> Exit {
+        diagnostics::show(&unreadable(file, error), self.console);
+        Exit::Input
+    }
+
     fn show(&self, printed: &Printed) -> Exit {
-        self.console.text(&printed.text);
+        match &printed.file {
+            Some(file) => {
+                if let Err(error) = output::replace(file, printed.text.as_bytes()) {
+                    self.console.complain(format!("{}: cannot be written: {}", printable(file), reason(&error)));
+                    return Exit::Environment;
+                }
+                self.console.complain(format!("{}: written", printable(file)));
+            }
+            None => self.console.text(&printed.text),
+        }
         let errors = printed.errors.trim_end();
         if !errors.is_empty() {
             self.console.complain(errors);

@@ -86,7 +86,12 @@ impl<'a> Wires<'a> {
     fn link(&mut self, from: Place, to: Place) -> Vec<Point> {
         let up = from.parent() == Some(to);
         let below = if up { from } else { to };
-        let used = self.used.entry(below).or_default();
+        // The links of a node's pods share the space between them.
+        let shared = match below {
+            Place::Pod(node, _) => Place::Pod(node, 0),
+            other => other,
+        };
+        let used = self.used.entry(shared).or_default();
         *used += 1;
         // Beside each other, in the space that there is.
         let side = [-0.5, 0.5, -1.5, 1.5][(*used - 1) % 4];

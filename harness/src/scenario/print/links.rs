@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use svclab_rules::cluster::{Impairment, Link, LinkOwner};
+use svclab_rules::cluster::{Impairment, Link, LinkOwner, LinkState};
 
 use super::field;
 use crate::scenario::model::short_name;
@@ -10,18 +10,11 @@ use crate::yaml::{Fields, Item};
 
 /// A link; `None` if nothing of it is to be said.
 pub(super) fn link(owner: &LinkOwner, link: Link) -> Option<Item> {
-    let Impairment { loss, delay, jitter, duplicate, reorder, rate } = link.impairment;
-    let properties = [
-        (!link.state.is_up()).then(|| field("state", "down")),
-        link.mtu.map(|mtu| field("mtu", Item::Bare(mtu.to_string()))),
-        (!loss.is_zero()).then(|| field("loss", loss.to_string())),
-        (!delay.is_zero()).then(|| field("delay", milliseconds(delay))),
-        (!jitter.is_zero()).then(|| field("jitter", milliseconds(jitter))),
-        (!duplicate.is_zero()).then(|| field("duplicate", duplicate.to_string())),
-        (!reorder.is_zero()).then(|| field("reorder", reorder.to_string())),
-        rate.map(|rate| field("rate", format!("{rate}bit"))),
-    ];
-    let properties: Fields = properties.into_iter().flatten().collect();
+    let property = |(name, value): (&'static str, String)| match name {
+        "mtu" => field(name, Item::Bare(value)),
+        _ => field(name, value),
+    };
+    let properties: Fields = properties(link).map(property).collect();
     let owner = match owner {
         LinkOwner::Node(name) => field("node", name.as_str()),
         LinkOwner::Pod(name) => field("pod", short_name(name)),
@@ -30,7 +23,40 @@ pub(super) fn link(owner: &LinkOwner, link: Link) -> Option<Item> {
     (!properties.is_empty()).then(|| std::iter::once(owner).chain(properties).collect::<Fields>().into())
 }
 
+/// How a link is where it is not as usual, in a scenario's words: `down, loss 10%`, or `off` for that of a node that is turned off.
+pub(crate) fn link_words(link: Link) -> String {
+    let words = properties(link).map(|(name, value)| match name {
+        "state" if link.state == LinkState::MachineOff => "off".to_owned(),
+        "state" => value,
+        _ => format!("{name} {value}"),
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// What is not as usual, by the names of a scenario's fields.
+fn properties(link: Link) -> impl Iterator<Item = (&'static str, String)> {
+    let Impairment { loss, delay, jitter, duplicate, reorder, rate } = link.impairment;
+    let properties = [
+        ("state", (!link.state.is_up()).then(|| "down".to_owned())),
+        ("mtu", link.mtu.map(|mtu| mtu.to_string())),
+        ("loss", (!loss.is_zero()).then(|| loss.to_string())),
+        ("delay", (!delay.is_zero()).then(|| milliseconds(delay))),
+        ("jitter", (!jitter.is_zero()).then(|| milliseconds(jitter))),
+        ("duplicate", (!duplicate.is_zero()).then(|| duplicate.to_string())),
+        ("reorder", (!reorder.is_zero()).then(|| reorder.to_string())),
+        ("rate", rate.map(bits)),
+    ];
+    properties.into_iter().filter_map(|(name, value)| Some((name, value?)))
+}
+
 /// A time as scenarios have it: they have no shorter unit.
 fn milliseconds(time: Duration) -> String {
     format!("{}ms", time.as_millis())
+}
+
+/// A rate in the largest unit that has it exactly.
+fn bits(rate: u64) -> String {
+    let units = [(1_000_000_000, "g"), (1_000_000, "m"), (1_000, "k")];
+    let unit = units.into_iter().find(|(size, _)| rate.is_multiple_of(*size));
+    unit.map_or_else(|| format!("{rate}bit"), |(size, unit)| format!("{}{unit}bit", rate / size))
 }

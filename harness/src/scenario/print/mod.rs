@@ -17,6 +17,7 @@ use svclab_rules::cluster::{Cluster, Family, Protocol, ProxyMode};
 
 use self::endpoints::Known;
 use self::links::link;
+pub(crate) use self::links::link_words;
 use self::objects::{node, pod, service};
 pub(crate) use self::planned::PlannedOutcome;
 pub use self::planned::PlannedTest;

@@ -31,7 +31,9 @@ mod references;
 mod service_list;
 mod services;
 mod shapes;
+mod stage;
 mod states;
+mod step_changes;
 mod steps;
 mod sysctls;
 mod tags;
@@ -54,8 +56,9 @@ pub(crate) use network::gates;
 pub(crate) use nodes::NODE_RANGES;
 use objects::{Objects, Source};
 pub(crate) use other_rules::OF_THE_MACHINE;
+pub(crate) use stage::{Extra, OwnChange};
+pub(crate) use steps::ResolvedProbe;
 pub use steps::step_out_of_range;
-pub(crate) use steps::{Extra, ResolvedProbe};
 
 /// What is resolved.
 pub(crate) struct Input<'a> {
@@ -98,7 +101,7 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> (Scenario, 
     if at.has("links") {
         links::change(&raw.links, at.field("links"), &scene, &mut cluster, findings);
     }
-    let stage = steps::Stage {
+    let stage = stage::Stage {
         objects: &objects,
         cluster: &cluster,
         hosts: &hosts,

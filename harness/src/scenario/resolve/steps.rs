@@ -3,72 +3,33 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::mem;
-use std::path::Path;
 use std::time::Duration;
 
-use svclab_rules::cluster::{Cluster, ObjectName};
+use svclab_rules::cluster::Cluster;
 
 use super::during;
 use super::expectations::{self, expectation};
 use super::findings::Findings;
-use super::links::{self, NodePower};
-use super::located::Located;
-use super::lookup::Scene;
-use super::manifests::Manifests;
-use super::network::Network;
-use super::objects::{Objects, Source};
+use super::links::NodePower;
 use super::probes::{check_is_on, probes};
 use super::promised;
-use super::proxies::{self, ProxyAction};
+use super::proxies::ProxyAction;
+use super::stage::{Stage, State};
+use super::step_changes::{Changes, RawChange};
 use super::tags::tags;
 use super::times;
-use crate::input::{Diagnostic, Span, limits};
-use crate::scenario::model::{
-    Change, During, DuringProbe, ExpectedOutcome, Flows, Host, OtherRules, Probe, Step, Test,
-};
-use crate::scenario::schema::{
-    OneOrMany, RawApply, RawDuring, RawExpect, RawLink, RawProbe, RawStep, RawTest, RawTime,
-};
+use crate::input::{Diagnostic, limits};
+use crate::scenario::model::{Change, During, DuringProbe, ExpectedOutcome, Flows, Probe, Step, Test};
+use crate::scenario::schema::{RawDuring, RawExpect, RawProbe, RawStep, RawTest, RawTime};
 use crate::yaml::At;
-
-/// What tests are resolved against.
-pub(crate) struct Stage<'s, 'a> {
-    /// The objects at the start.
-    pub(crate) objects: &'s Objects<'a>,
-    /// The facts at the start.
-    pub(crate) cluster: &'s Cluster,
-    /// Machines outside of the cluster.
-    pub(crate) hosts: &'s [Located<'a, Host>],
-    /// Rules that are not the generator's.
-    pub(crate) rules: &'s [OtherRules],
-    /// The section `cluster:`.
-    pub(crate) network: &'s Network,
-    /// The files that steps name.
-    pub(crate) manifests: &'a Manifests,
-    /// What their paths are relative to.
-    pub(crate) folder: &'s Path,
-    /// What is asked for in addition to the tests.
-    pub(crate) extra: Option<Extra<'a>>,
-}
-
-/// What is asked for in addition to a scenario's tests: a probe, after changes of one's own.
-#[derive(Clone, Copy)]
-pub(crate) struct Extra<'a> {
-    /// The probe as written, with its place.
-    pub(crate) probe: Option<(&'a RawProbe, At<'a>)>,
-    /// After how many changes of the scenario's steps.
-    pub(crate) step: usize,
-    /// The place of that number.
-    pub(crate) step_at: &'a Span,
-    /// The objects that change after those, as written, with their places.
-    pub(crate) applied: &'a [(&'a RawApply, At<'a>)],
-}
 
 /// An extra probe, once for each family, and the cluster as it is then.
 #[derive(Debug, Default)]
 pub(crate) struct ResolvedProbe {
     /// The cluster.
     pub(crate) cluster: Cluster,
+    /// The last of the changes that were asked for.
+    pub(crate) change: Option<Change>,
     /// The probes; none where none was asked for.
     pub(crate) probes: Vec<Probe>,
 }
@@ -139,113 +100,18 @@ impl ExtraProbe {
     fn aim<'a>(&mut self, stage: &Stage<'_, 'a>, now: &State<'a>, findings: &mut Findings) {
         let Some(extra) = stage.extra.filter(|extra| extra.step == self.applied) else { return };
         let mut then = Cow::Borrowed(now);
-        for (raw, at) in extra.applied {
-            let (objects, cluster) = then.after(raw, *at, stage, findings);
-            then.to_mut().change(objects, cluster);
+        let mut last = None;
+        for (raw, at) in extra.changes {
+            last = then.to_mut().own_change(*raw, *at, stage, findings);
         }
         let aimed = extra.probe.map(|(raw, at)| probes(raw, at, &stage.scene(&then), findings));
         let probes = aimed.into_iter().flatten().map(|aimed| aimed.probe).collect();
-        self.aimed = Some(ResolvedProbe { cluster: then.cluster.clone(), probes });
-    }
-}
-
-impl<'a> Stage<'_, 'a> {
-    /// What names are looked up in.
-    fn scene<'n>(&'n self, state: &'n State<'a>) -> Scene<'n, 'a> {
-        let State { objects, cluster, former } = state;
-        Scene { now: (objects, cluster), former, hosts: self.hosts, rules: self.rules }
-    }
-}
-
-/// The cluster as it is while steps are resolved.
-#[derive(Clone)]
-struct State<'a> {
-    objects: Objects<'a>,
-    /// The facts made of them.
-    cluster: Cluster,
-    /// Both before each change that deleted pods or Services.
-    former: Vec<(Objects<'a>, Cluster)>,
-}
-
-impl<'a> State<'a> {
-    /// Changes the objects, and remembers those before where some are not there any more.
-    fn change(&mut self, objects: Objects<'a>, cluster: Cluster) {
-        let before = (mem::replace(&mut self.objects, objects), mem::replace(&mut self.cluster, cluster));
-        let names = |cluster: &Cluster| -> HashSet<(bool, ObjectName)> {
-            let pods = cluster.pods.iter().map(|pod| (true, pod.name.clone()));
-            pods.chain(cluster.services.iter().map(|service| (false, service.name.clone()))).collect()
-        };
-        if !names(&before.1).is_subset(&names(&self.cluster)) {
-            self.former.push(before);
-        }
-    }
-
-    /// The objects and the cluster after some of them change.
-    fn after(
-        &self,
-        raw: &'a RawApply,
-        at: At<'a>,
-        stage: &Stage<'_, 'a>,
-        findings: &mut Findings,
-    ) -> (Objects<'a>, Cluster) {
-        let source = Source::step(raw, at, stage.folder);
-        let objects = self.objects.apply(&source, stage.manifests, stage.network, findings);
-        let cluster = objects.cluster(stage.network, findings);
-        let Cluster { stopped, links, .. } = self.cluster.clone();
-        (objects, Cluster { stopped, links, ..cluster })
+        self.aimed = Some(ResolvedProbe { cluster: then.cluster.clone(), change: last, probes });
     }
 }
 
 /// The longest pause: a run is to end.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-
-/// A change as written.
-enum RawChange<'a> {
-    Apply(&'a RawApply),
-    Proxies(ProxyAction, &'a [String]),
-    Links(&'a [RawLink]),
-    Power(NodePower, &'a [String]),
-}
-
-/// The changes of a step: one, if it is valid.
-struct Changes<'a>(Vec<RawChange<'a>>);
-
-/// Lists of names.
-type Named = OneOrMany<String>;
-
-impl<'a> Changes<'a> {
-    fn of_step(RawStep { apply, restart, stop, start, link, down, up, .. }: &'a RawStep) -> Self {
-        Self::of(
-            apply.as_ref(),
-            [restart, stop, start].map(Option::as_ref),
-            link.as_ref(),
-            [down, up].map(Option::as_ref),
-        )
-    }
-
-    fn of_during(RawDuring { apply, restart, stop, start, link, down, up, .. }: &'a RawDuring) -> Self {
-        Self::of(
-            apply.as_ref(),
-            [restart, stop, start].map(Option::as_ref),
-            link.as_ref(),
-            [down, up].map(Option::as_ref),
-        )
-    }
-
-    fn of(
-        apply: Option<&'a RawApply>,
-        [restart, stop, start]: [Option<&'a Named>; 3],
-        link: Option<&'a OneOrMany<RawLink>>,
-        [down, up]: [Option<&'a Named>; 2],
-    ) -> Self {
-        let proxies = [(ProxyAction::Restart, restart), (ProxyAction::Stop, stop), (ProxyAction::Start, start)];
-        let proxies = proxies.into_iter().filter_map(|(action, listed)| Some(RawChange::Proxies(action, &listed?.0)));
-        let links = link.map(|listed| RawChange::Links(&listed.0));
-        let power = [(NodePower::Down, down), (NodePower::Up, up)].into_iter();
-        let power = power.filter_map(|(power, listed)| Some(RawChange::Power(power, &listed?.0)));
-        Self(apply.map(RawChange::Apply).into_iter().chain(proxies).chain(links).chain(power).collect())
-    }
-}
 
 struct Run<'r, 's, 'a> {
     stage: &'r Stage<'s, 'a>,
@@ -363,77 +229,13 @@ impl<'a> Run<'_, '_, 'a> {
 
     /// Makes a change; `None` if it is invalid.
     fn change(&mut self, change: &RawChange<'a>, at: At<'a>) -> Option<Change> {
-        match change {
-            RawChange::Apply(raw) => self.apply(raw, at.field("apply")),
-            RawChange::Proxies(action, listed) => self.proxies(*action, listed, at.field(action.as_str())),
-            RawChange::Links(listed) => {
-                let at = at.field("link");
-                self.change_state(at, |cluster, scene, findings| links::change(listed, at, scene, cluster, findings))
-            }
-            RawChange::Power(power, listed) => {
-                let at = at.field(power.as_str());
-                self.change_state(at, |cluster, scene, findings| {
-                    links::power(*power, listed, at, scene, cluster, findings)
-                })
-            }
-        }
-    }
-
-    fn apply(&mut self, raw: &'a RawApply, at: At<'a>) -> Option<Change> {
         if !self.has_room(at) {
             return None;
         }
-        let known = self.findings.notes.len();
-        let (objects, cluster) = self.now.after(raw, at, self.stage, self.findings);
-        for note in &mut self.findings.notes[known..] {
-            note.message += &format!(", after the `apply` in line {}", at.span().line);
-            // A change may take pods away on purpose.
-            note.is_warning = false;
-        }
-        self.now.change(objects, cluster.clone());
-        Some(self.changed(Change::State(Box::new(cluster))))
-    }
-
-    fn proxies(&mut self, action: ProxyAction, listed: &[String], at: At<'a>) -> Option<Change> {
-        let nodes = proxies::nodes(action, listed, at, &self.stage.scene(self.now), self.findings);
-        if nodes.is_empty() || !self.has_room(at) {
-            return None;
-        }
-        let cluster = &mut self.now.cluster;
-        let change = match action {
-            ProxyAction::Restart => Change::Restart(nodes),
-            ProxyAction::Stop => {
-                nodes.iter().for_each(|node| cluster.stop_proxy(node));
-                Change::State(Box::new(cluster.clone()))
-            }
-            ProxyAction::Start => {
-                nodes.iter().for_each(|node| _ = cluster.stopped.remove(node));
-                Change::State(Box::new(cluster.clone()))
-            }
-        };
-        Some(self.changed(change))
-    }
-
-    /// Makes a change of what is not an object; `None` if it is invalid.
-    fn change_state(
-        &mut self,
-        at: At<'a>,
-        change: impl FnOnce(&mut Cluster, &Scene<'_, 'a>, &mut Findings) -> bool,
-    ) -> Option<Change> {
-        let mut cluster = self.now.cluster.clone();
-        let is_valid = change(&mut cluster, &self.stage.scene(self.now), self.findings);
-        if !is_valid || !self.has_room(at) {
-            return None;
-        }
-        self.now.cluster = cluster.clone();
-        Some(self.changed(Change::State(Box::new(cluster))))
-    }
-
-    /// Counts a change that was made.
-    fn changed(&mut self, change: Change) -> Change {
+        let change = self.now.change(change, at, self.stage, self.findings)?;
         self.extra.applied += 1;
         self.extra.aim(self.stage, self.now, self.findings);
-        change
+        Some(change)
     }
 
     /// Whether the states up to a step, with this one, are not too large together.

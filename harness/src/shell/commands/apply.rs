@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use svclab_rules::cluster::Cluster;
 
-use crate::infer::Applied;
-use crate::input::{read_argument, unreadable};
+use crate::infer::AdHocChange;
 use crate::shell::engine::Engine;
 use crate::shell::reply::{Printed, View};
 use crate::text::{counted, printable};
@@ -16,24 +15,19 @@ use crate::text::{counted, printable};
 /// already; `delete: true` deletes.
 #[derive(Debug, clap::Args)]
 pub(in crate::shell) struct Apply {
-    /// The file.
+    /// The file; `-` for standard input.
     #[arg(value_name = "FILE")]
-    file: PathBuf,
+    pub(in crate::shell) file: PathBuf,
 }
 
 impl Apply {
     pub(super) fn carry_out(self, engine: &mut Engine<'_>, view: &View) -> Result<Printed, Printed> {
         let file = view.folder.join(&self.file);
-        let text = read_argument(&file).map_err(|error| unreadable(&self.file, &error))?;
-        let change = Applied { file, text };
-        let after = engine.subject.with_change(&change)?;
+        let text = view.file.clone().unwrap_or_default();
         let before = engine.cluster().clone();
-        engine.in_session(|session| session.apply(&after, &[]))?;
-        engine.subject.applied.push(change);
-        let ended = engine.end_programs_of_deleted(&before);
-        let ended =
-            if ended > 0 { format!(", {} in deleted pods ended", counted(ended, "program")) } else { String::new() };
-        Ok(Printed::text(format!("applied {}: {}{ended}\n", printable(&self.file), changed(&before, &after))))
+        let ended = engine.change(AdHocChange::Apply { file, text })?;
+        let changed = changed(&before, engine.cluster());
+        Ok(Printed::text(format!("applied {}: {changed}{ended}\n", printable(&self.file))))
     }
 }
 

@@ -2,7 +2,12 @@
 
 mod apply;
 mod explain;
+mod flow;
+mod graph;
+mod link;
+mod power;
 mod probe;
+mod proxies;
 mod rules;
 mod show;
 mod test;
@@ -19,7 +24,14 @@ pub(super) enum Command {
     Show(show::Show),
     Probe(probe::Probe),
     Explain(explain::Explain),
+    Graph(graph::Graph),
     Apply(apply::Apply),
+    Link(link::Link),
+    Down(power::Down),
+    Up(power::Up),
+    Stop(proxies::Stop),
+    Start(proxies::Start),
+    Restart(proxies::Restart),
     Rules(rules::Rules),
     Test(test::Test),
 }
@@ -31,7 +43,14 @@ impl Command {
             Self::Show(show) => show.carry_out(engine, view),
             Self::Probe(probe) => probe.carry_out(engine, view),
             Self::Explain(explain) => explain.carry_out(engine, view),
+            Self::Graph(graph) => graph.carry_out(engine, view),
             Self::Apply(apply) => apply.carry_out(engine, view),
+            Self::Link(link) => link.carry_out(engine, view),
+            Self::Down(down) => down.carry_out(engine, view),
+            Self::Up(up) => up.carry_out(engine, view),
+            Self::Stop(stop) => stop.carry_out(engine, view),
+            Self::Start(start) => start.carry_out(engine, view),
+            Self::Restart(restart) => restart.carry_out(engine, view),
             Self::Rules(rules) => rules.carry_out(engine, view),
             Self::Test(test) => test.carry_out(engine, view),
         };

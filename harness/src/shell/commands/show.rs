@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
-use svclab_rules::cluster::{Cluster, EndpointSlice, Service, ServiceType};
+use svclab_rules::cluster::{Cluster, EndpointSlice, LinkOwner, Service, ServiceType};
 
 use crate::page::{FAINT, Page, STRONG};
-use crate::scenario::{pod_label, short_name};
+use crate::scenario::{link_words, pod_label, short_name};
 use crate::shell::engine::Engine;
 use crate::shell::reply::{Printed, View};
 
@@ -24,21 +24,32 @@ impl Show {
         for node in &cluster.nodes {
             let stopped = if cluster.stopped.contains_key(&node.name) { "  kube-proxy is stopped" } else { "" };
             let name = format!("node/{}", node.name);
-            page.row(2, format!("{name:width$}  {}{stopped}", listed(node.addresses())));
+            let link = link_of(cluster, &LinkOwner::Node(node.name.clone()));
+            page.row(2, format!("{name:width$}  {}{link}{stopped}", listed(node.addresses())));
             for pod in cluster.pods.iter().filter(|pod| pod.node == node.name) {
                 let of_node = if pod.host_network { "  of its node" } else { "" };
-                let ips = listed(pod.ips.iter().copied());
-                page.row(4, format!("{:width$}  {ips}{of_node}", pod_label(&pod.name), width = width - 2));
+                let (ips, link) =
+                    (listed(pod.ips.iter().copied()), link_of(cluster, &LinkOwner::Pod(pod.name.clone())));
+                page.row(4, format!("{:width$}  {ips}{of_node}{link}", pod_label(&pod.name), width = width - 2));
             }
         }
         for host in &scenario.hosts {
-            page.row(2, format!("{:width$}  {}", format!("host/{}", host.name), listed(host.ips.iter().copied())));
+            let link = link_of(cluster, &LinkOwner::Host(host.name.clone()));
+            page.row(
+                2,
+                format!("{:width$}  {}{link}", format!("host/{}", host.name), listed(host.ips.iter().copied())),
+            );
         }
         for service in &cluster.services {
             self::service(&mut page, cluster, service);
         }
         Ok(Printed::text(page.finish()))
     }
+}
+
+/// How a machine's link is, where it is not as usual.
+fn link_of(cluster: &Cluster, owner: &LinkOwner) -> String {
+    cluster.links.get(owner).map(|link| format!("  link: {}", link_words(*link))).unwrap_or_default()
 }
 
 fn service(page: &mut Page, cluster: &Cluster, service: &Service) {

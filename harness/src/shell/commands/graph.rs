@@ -1,0 +1,79 @@
+//! `graph`: the cluster as a picture, with the path of a flow.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+
+use super::flow::Flow;
+use crate::graph;
+use crate::shell::engine::Engine;
+use crate::shell::reply::{Printed, View};
+
+/// Draw nodes, pods, services and addresses as they are now, and the path of a flow.
+///
+/// Nothing is sent: the path is that which the rules give. `graph` prints a flowchart of Mermaid; `graph --write FILE.svg` writes a picture.
+#[derive(Debug, clap::Args)]
+pub(in crate::shell) struct Graph {
+    /// Draw the path of a flow from this sender: `pod/NAME`, `node/NAME`, `localhost@NODE` or `host/NAME`.
+    #[arg(value_name = "FROM", requires = "to")]
+    from: Option<String>,
+    /// The destination of the flow: `service/NAME:PORT`, `nodeport/NAME:PORT@NODE`, `ADDRESS:PORT`, ...
+    #[arg(value_name = "TO")]
+    to: Option<String>,
+    #[command(flatten)]
+    flow: Flow,
+    /// The format [default: by the ending of FILE (`.svg`, `.dot`, `.mmd`), else mermaid]
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// Write it to a file.
+    #[arg(short, long, value_name = "FILE")]
+    write: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A picture.
+    Svg,
+    /// A graph for Graphviz.
+    Dot,
+    /// A flowchart, for Markdown on GitHub.
+    Mermaid,
+}
+
+impl Format {
+    fn of(file: &Path) -> Option<Self> {
+        match file.extension()?.to_str()? {
+            "svg" => Some(Self::Svg),
+            "dot" | "gv" => Some(Self::Dot),
+            "mmd" | "mermaid" => Some(Self::Mermaid),
+            _ => None,
+        }
+    }
+}
+
+impl Graph {
+    pub(super) fn carry_out(self, engine: &mut Engine<'_>, _: &View) -> Result<Printed, Printed> {
+        let format = match (self.format, &self.write) {
+            (Some(format), _) => format,
+            (None, None) => Format::Mermaid,
+            (None, Some(file)) => Format::of(file).ok_or_else(|| {
+                let help = "End its name in `.svg`, `.dot` or `.mmd`, or add `--format`.";
+                Printed::wrong(format_args!("`{}` does not say its format", file.display()), help)
+            })?,
+        };
+        let graph = match (self.from, self.to) {
+            (Some(from), Some(to)) => {
+                let path = self.flow.path;
+                let (ad_hoc, explanation) = self.flow.explain((from, to), false, engine)?;
+                graph::Graph::of(&ad_hoc.scenario, engine.cluster(), Some((&explanation, path)))
+            }
+            _ => graph::Graph::of(engine.scenario(), engine.cluster(), None),
+        };
+        let text = match format {
+            Format::Svg => graph::svg(&graph),
+            Format::Dot => graph::dot(&graph),
+            Format::Mermaid => graph::mermaid(&graph),
+        };
+        Ok(Printed { text, file: self.write, ..Printed::default() })
+    }
+}

@@ -1,0 +1,52 @@
+//! `down` and `up`: nodes that are turned off and on.
+
+use crate::infer::AdHocChange;
+use crate::shell::engine::Engine;
+use crate::shell::reply::{Printed, View};
+
+/// Turn nodes off.
+///
+/// Nothing on them runs any more: programs there and in their pods are killed, and their kube-proxies are stopped. No controller takes their pods out of
+/// endpoints: that is an `apply` of its own. (`link node/NAME down` takes only the link down.)
+#[derive(Debug, clap::Args)]
+pub(in crate::shell) struct Down {
+    #[command(flatten)]
+    nodes: Nodes,
+}
+
+/// Turn nodes on again: they have forgotten all connections and clients, and their kube-proxies start.
+#[derive(Debug, clap::Args)]
+pub(in crate::shell) struct Up {
+    #[command(flatten)]
+    nodes: Nodes,
+}
+
+#[derive(Debug, clap::Args)]
+struct Nodes {
+    /// The nodes: `node/NAME`.
+    #[arg(value_name = "node/NAME", required = true)]
+    names: Vec<String>,
+}
+
+impl Down {
+    pub(super) fn carry_out(self, engine: &mut Engine<'_>, _: &View) -> Result<Printed, Printed> {
+        self.nodes.become_so("down", "off", engine)
+    }
+}
+
+impl Up {
+    pub(super) fn carry_out(self, engine: &mut Engine<'_>, _: &View) -> Result<Printed, Printed> {
+        self.nodes.become_so("up", "on", engine)
+    }
+}
+
+impl Nodes {
+    /// Makes the change that a step of this name makes.
+    fn become_so(self, step: &str, state: &str, engine: &mut Engine<'_>) -> Result<Printed, Printed> {
+        let whole = |name: &String| if name.contains('/') { name.clone() } else { format!("node/{name}") };
+        let names: Vec<String> = self.names.iter().map(whole).collect();
+        let ended =
+            engine.change(AdHocChange::Step(format!("{step}: {}\n", serde_json::Value::from(names.clone()))))?;
+        Ok(Printed::text(format!("{} {state}{ended}\n", names.join(", "))))
+    }
+}

@@ -109,6 +109,11 @@ impl Console {
         }
     }
 
+    /// Whether standard output can no longer be written: its reader may have gone.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     /// Writes workflow commands of svclab's own for GitHub Actions.
     pub(crate) fn commands(&self, text: &str) {
         self.keep(arrived(io::stdout().lock().write_all(visible(text, false).as_bytes())));

@@ -47,13 +47,19 @@ impl Watched {
     pub(super) fn look(&mut self) {
         self.found = self.find();
         let files: Vec<PathBuf> = self.found.iter().chain(self.read.keys()).cloned().collect();
-        let folders: BTreeSet<PathBuf> = files.iter().map(|file| folder_of(file)).collect();
-        let below = self.paths.iter().flat_map(|path| folders_below(path));
-        folders.into_iter().chain(below).for_each(|folder| self.watch(&folder));
+        self.watch_folders();
         for file in files {
             let text = text_of(&file);
             self.read.insert(file, text);
         }
+    }
+
+    /// Watches the folders that the paths lead to now, and what leads there: a folder or a link may be replaced by another.
+    fn watch_folders(&self) {
+        let of_files = self.found.iter().chain(self.read.keys()).chain(&self.paths).map(|file| folder_of(file));
+        let below = self.paths.iter().flat_map(|path| folders_below(path));
+        let folders: BTreeSet<PathBuf> = of_files.chain(below).collect();
+        folders.iter().for_each(|folder| self.watch(folder));
     }
 
     /// Takes note of the texts that were read.
@@ -90,6 +96,7 @@ impl Watched {
                     break;
                 }
             }
+            self.watch_folders();
         }
     }
 

@@ -49,6 +49,9 @@ impl Disagreement {
             Self::Kernel => "The rules keep the promise, but the kernel does something else.",
             Self::Model => "The promise is kept, but svclab's prediction is wrong: please report it.",
             Self::All => "All three differ: the rules break the promise, and the kernel does not do what they say.",
+            Self::Unknown if !is_observed => {
+                "A rule on the path is not modelled, so it is unknown whether the promise is kept."
+            }
             Self::Unknown => {
                 "The promise is kept, but a rule on the path is not modelled, so it is unknown whether it always does."
             }

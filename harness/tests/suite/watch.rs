@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader};
+use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
@@ -61,9 +62,17 @@ impl Watching {
         }
     }
 
-    fn end(mut self, signal: Signal) -> Option<i32> {
+    fn end(&mut self, signal: Signal) -> Option<i32> {
         kill(Pid::from_raw(self.svclab.id().try_into().expect("a pid")), signal).expect("it runs");
         self.svclab.wait().expect("it ends").code()
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.svclab.kill();
+        let _ = self.svclab.wait();
     }
 }
 
@@ -84,7 +93,7 @@ fn every_change_leads_to_a_run(#[case] signal: Signal, #[case] code: i32) {
     fs::write(place("objects/web.yaml"), OBJECTS).expect("objects");
     fs::write(place("a.yaml"), scenario("first", "rejected: true")).expect("a scenario");
     fs::write(place("b.yaml"), scenario("second", "rejected: true")).expect("a scenario");
-    let watching = Watching::start(folder.path(), &["."]);
+    let mut watching = Watching::start(folder.path(), &["."]);
     watching.until("2 scenarios, 2 tests: 2 ok");
     watching.until("watching 3 files; Ctrl-C ends");
 
@@ -124,7 +133,7 @@ fn quiet_shows_failures_alone() {
     fs::write(folder.path().join("objects/web.yaml"), OBJECTS).expect("objects");
     let file = folder.path().join("a.yaml");
     fs::write(&file, scenario("first", "dropped: true")).expect("a scenario");
-    let watching = Watching::start(folder.path(), &["-q", "a.yaml"]);
+    let mut watching = Watching::start(folder.path(), &["-q", "a.yaml"]);
     watching.until("FAIL  answered");
     replace(&file, "name: first\nnods: []\n");
     let before = watching.until("unknown field `nods`");
@@ -140,4 +149,46 @@ fn what_cannot_be_watched_is_an_error(#[case] arguments: &[&str], #[case] messag
     let output = output.expect("svclab starts");
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(String::from_utf8_lossy(&output.stderr), format!("`--watch`: {message}\n"));
+}
+
+/// As `mv` and Kubernetes' volumes do it: the path stays, and leads to another folder.
+#[rstest]
+fn a_path_may_lead_to_another_folder(#[values(false, true)] is_link: bool) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = |name: &str| folder.path().join(name);
+    for (name, expected) in [("old", "rejected: true"), ("new", "dropped: true")] {
+        fs::create_dir_all(place(name).join("objects")).expect("a folder");
+        fs::write(place(name).join("objects/web.yaml"), OBJECTS).expect("objects");
+        fs::write(place(name).join("a.yaml"), scenario("first", expected)).expect("a scenario");
+    }
+    let lead = |to: &str| match is_link {
+        true => symlink(to, place("next")).and_then(|()| fs::rename(place("next"), place("net"))),
+        false => fs::rename(place(to), place("net")),
+    };
+    lead("old").expect("the path");
+    let watching = Watching::start(folder.path(), &["net"]);
+    watching.until("1 scenario, 1 test: 1 ok");
+    watching.until("watching 2 files");
+    if !is_link {
+        fs::rename(place("net"), place("away")).expect("the folder");
+    }
+    lead("new").expect("the path");
+    watching.until("1 scenario, 1 test: 0 ok, 1 failed");
+    watching.until("watching 2 files");
+    replace(&place("net/a.yaml"), &scenario("first", "rejected: true"));
+    watching.until("1 scenario, 1 test: 1 ok");
+}
+
+#[test]
+fn it_ends_with_its_reader() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::create_dir(folder.path().join("objects")).expect("a folder");
+    fs::write(folder.path().join("objects/web.yaml"), OBJECTS).expect("objects");
+    fs::write(folder.path().join("a.yaml"), scenario("first", "rejected: true")).expect("a scenario");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
+    command.args(["run", "--watch", "a.yaml"]).current_dir(folder.path());
+    let (output, input) = io::pipe().expect("a pipe");
+    let mut svclab = command.stdout(input).stderr(Stdio::null()).spawn().expect("svclab starts");
+    drop((command, output));
+    assert_eq!(svclab.wait().expect("it ends").code(), Some(141));
 }

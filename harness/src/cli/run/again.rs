@@ -14,7 +14,7 @@ use svclab::scenario::{Scenario, Tests};
 use svclab::text::{counted, printable, reason};
 use svclab::worker::Kind;
 
-/// Runs the tests, and again whenever a file has changed. Only an error of the machine ends it, and a signal.
+/// Runs the tests, and again whenever a file has changed. Only an error of the machine ends it, a signal, and a reader that has gone.
 pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let rejected = if args.reports.take_stdout() {
         Some(("a report on standard output has one run", "Write the report to a file: `--report json=FILE`."))
@@ -42,6 +42,9 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Exit> {
         let _ =
             scenarios(args, &changed, &mut watched, console).and_then(|all| run_once(all, Some(&home), args, console));
         console.inform(format!("\nwatching {}; Ctrl-C ends", counted(watched.len(), "file")));
+        if console.is_broken() {
+            return Ok(Exit::Held);
+        }
         changed = watched.changed().map_err(failed)?;
         let names: Vec<String> = changed.iter().take(3).map(|file| printable(file).to_string()).collect();
         let more = changed.len().saturating_sub(names.len());

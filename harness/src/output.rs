@@ -83,14 +83,14 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// If a folder on the way is missing, and `InvalidInput` for a name that can be no file's.
+    /// If a folder on the way is missing, and `IsADirectory` for a name that can only be a folder's.
     pub fn of(path: &Path) -> io::Result<Self> {
         if path.as_os_str() == STANDARD_OUTPUT {
             return Ok(Self::Stdout);
         }
         let mut path = path.to_owned();
         for _ in 0..LINKS {
-            let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
+            let name = path.file_name().ok_or(Errno::EISDIR)?.to_owned();
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             let folder = fs::canonicalize(folder)?;
             path = folder.join(&name);

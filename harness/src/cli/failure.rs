@@ -12,6 +12,8 @@ pub(super) enum Failure {
     Input(Box<Diagnostics>),
     #[error("{message}\nhelp: {help}")]
     Other { message: String, help: String },
+    #[error("{0}")]
+    Unwritten(Box<Self>),
     #[error("the error has been reported")]
     Reported(Exit),
 }
@@ -22,11 +24,20 @@ impl Failure {
         Self::Other { message, help }
     }
 
+    /// A failure to write output.
+    pub(super) fn unwritten(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self::Unwritten(Box::new(Self::new(message, help)))
+    }
+
     /// Shows what is wrong, and says how the command ends by that.
     pub(super) fn report(self, console: &Console) -> Exit {
         match self {
             Self::Input(found) => diagnostics::show(&found, console),
             Self::Other { .. } => console.complain(self),
+            Self::Unwritten(_) => {
+                console.complain(self);
+                return Exit::Environment;
+            }
             Self::Reported(exit) => return exit,
         }
         Exit::Input

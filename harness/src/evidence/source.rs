@@ -175,9 +175,11 @@ fn tar(file: impl Read, all: &mut Collected<'_, '_>) -> Result<(), String> {
             EntryType::Symlink | EntryType::Link => return Err(format!("it contains a link: {shown}")),
             _ => return Err(format!("it contains a device or pipe: {shown}")),
         }
+        // Before it is read: a part that is left out has to be decompressed, too.
+        all.count(entry.size())?;
         let mut bytes = Vec::new();
         entry.by_ref().take(FILE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(broken)?;
-        all.add(&shown, &bytes)?;
+        all.take(&shown, &bytes);
     }
     Ok(())
 }
@@ -263,7 +265,14 @@ struct Collected<'c, 'v> {
 
 impl Collected<'_, '_> {
     fn add(&mut self, name: &str, bytes: &[u8]) -> Result<(), String> {
-        self.bytes += bytes.len() as u64;
+        self.count(bytes.len() as u64)?;
+        self.take(name, bytes);
+        Ok(())
+    }
+
+    /// Counts a file of so many bytes.
+    fn count(&mut self, bytes: u64) -> Result<(), String> {
+        self.bytes = self.bytes.saturating_add(bytes);
         self.files += 1;
         if self.bytes > ALL_BYTES {
             return Err(format!("it has more than {} MiB of files", ALL_BYTES >> 20));
@@ -271,6 +280,10 @@ impl Collected<'_, '_> {
         if self.files > FILES {
             return Err(format!("it has more than {FILES} files"));
         }
+        Ok(())
+    }
+
+    fn take(&mut self, name: &str, bytes: &[u8]) {
         if bytes.len() > FILE_BYTES {
             self.leave_out(name, format!("it is longer than {} MiB", FILE_BYTES >> 20));
         } else if bytes.contains(&0) {
@@ -278,7 +291,6 @@ impl Collected<'_, '_> {
         } else {
             (self.visit)(Some(name), Ok(String::from_utf8_lossy(bytes).into_owned()));
         }
-        Ok(())
     }
 
     fn leave_out(&mut self, name: &str, reason: String) {

@@ -38,6 +38,7 @@ fn a_file_is_never_overwritten() {
     assert_eq!(fs::read_to_string(folder.path().join("mine.yaml")).expect("the file"), "mine");
     let output = svclab(folder.path(), &["new", "missing/first.yaml"]);
     assert!(text(&output.stderr).starts_with("missing/first.yaml: the scenario cannot be written: "));
+    assert_eq!(output.status.code(), Some(3));
 }
 
 #[test]

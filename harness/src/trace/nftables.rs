@@ -27,7 +27,29 @@ const RULE_CHAIN: u16 = 2;
 const HANDLE: u16 = 3;
 /// `enum nft_trace_types`.
 const POLICY: u32 = 1;
-const RETURN: u32 = 2;
+
+/// What a message is about.
+#[derive(Debug, PartialEq, Eq)]
+enum Reported {
+    /// The policy of a base chain.
+    Policy,
+    /// The end of a chain.
+    Return,
+    /// A rule with this handle.
+    Rule(u64),
+}
+
+impl Reported {
+    /// Kernels up to 6.3 report a rule that returns as the end of a chain (`NFT_TRACETYPE_RETURN`), but with its handle; later ones
+    /// the end of a chain as a rule (`NFT_TRACETYPE_RULE`), but without a handle.
+    fn of(kind: Option<u32>, handle: Option<u64>) -> Self {
+        match (kind, handle) {
+            (Some(POLICY), _) => Self::Policy,
+            (_, Some(handle)) => Self::Rule(handle),
+            (_, None) => Self::Return,
+        }
+    }
+}
 
 /// A socket that receives traces.
 pub(super) fn listen() -> io::Result<Socket> {
@@ -47,11 +69,10 @@ pub(super) fn receive(socket: &Socket) -> io::Result<Vec<Event>> {
         if let Some(header) = header(message) {
             headers.insert(id, header);
         }
-        let what = match (message.word(TYPE), message.long(RULE_HANDLE)) {
-            (Some(POLICY), _) => TracedWhat::Policy,
-            // Kernels from 6.4 on report the end of a chain as a rule without a handle.
-            (Some(RETURN), _) | (_, None) => TracedWhat::Return,
-            (_, Some(handle)) => {
+        let what = match Reported::of(message.word(TYPE), message.long(RULE_HANDLE)) {
+            Reported::Policy => TracedWhat::Policy,
+            Reported::Return => TracedWhat::Return,
+            Reported::Rule(handle) => {
                 let key = (message.family, table.clone(), chain.clone());
                 if !chains.contains_key(&key) {
                     chains.insert(key.clone(), rules_of(socket, &key)?);
@@ -77,4 +98,28 @@ fn rules_of(socket: &Socket, (family, table, chain): &(u8, String, String)) -> i
     let rules = socket.list(GET_RULE, *family, &attributes)?;
     let of_chain = |rule: &&Message| rule.text(RULE_CHAIN).as_deref() == Some(chain);
     Ok(rules.iter().filter(of_chain).filter_map(|rule| rule.long(HANDLE)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    const RETURN: u32 = 2;
+    const RULE: u32 = 3;
+
+    #[rstest]
+    #[case::policy(POLICY, None, Reported::Policy)]
+    #[case::rule(RULE, Some(7), Reported::Rule(7))]
+    #[case::rule_that_returns_up_to_linux_6_3(RETURN, Some(7), Reported::Rule(7))]
+    #[case::end_of_chain_up_to_linux_6_3(RETURN, None, Reported::Return)]
+    #[case::end_of_chain(RULE, None, Reported::Return)]
+    fn kernels_report_the_same_in_different_ways(
+        #[case] kind: u32,
+        #[case] handle: Option<u64>,
+        #[case] expected: Reported,
+    ) {
+        assert_eq!(Reported::of(Some(kind), handle), expected);
+    }
 }

@@ -15,7 +15,8 @@ pub(super) const NEEDED: [&str; 6] = ["veth", "bridge", "br_netfilter", "nf_conn
 pub(super) const CHANNEL: [&str; 2] = ["virtio_pci", "virtio_console"];
 
 /// All that are loaded where the kernel has them; a name that ends with `*` stands for all that start with it. Connection-tracking
-/// helpers of protocols are not among them: no scenario has such a connection.
+/// helpers of protocols are not among them: no scenario has such a connection. Nor is `sctp`, as on a node where no process has opened
+/// such a socket: in a lab a process speaks SCTP by a raw socket, and the kernel would reply to the same packets.
 const LOADED: &[&str] = &[
     "virtio_pci",
     "virtio_console",
@@ -25,7 +26,6 @@ const LOADED: &[&str] = &[
     "vxlan",
     "dummy",
     "ipv6",
-    "sctp_diag",
     "nf_conntrack",
     "nf_conntrack_netlink",
     "nf_nat",
@@ -52,6 +52,8 @@ const LOADED: &[&str] = &[
     "ip_set",
     "ip_set_*",
     "nf_defrag_*",
+    "sch_netem",
+    "sch_tbf",
 ];
 
 /// The folders of modules that these are in, below `kernel/`, and those that have what they need.

@@ -25,6 +25,7 @@ pub mod input;
 #[path = "../tests/internal/mod.rs"]
 mod internal;
 mod judge;
+mod kernel;
 mod lab;
 #[doc(hidden)]
 pub mod lint;

@@ -60,7 +60,7 @@ impl Machine {
             Rules::of(&own.collect::<Vec<_>>(), family).map(|rules| rules.map(Arc::new))
         };
         let rules = [of_family(Family::ALL[0])?, of_family(Family::ALL[1])?];
-        let mut environment = Environment::default();
+        let mut environment = Environment { kernel: cluster.kernel, ..Environment::default() };
         for (index, prefix) in &netns.addresses {
             let Some(interface) = netns.interface(*index).and_then(|one| Interface::new(&one.name)) else { continue };
             environment.addresses.assign_in(*prefix, interface);

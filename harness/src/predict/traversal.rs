@@ -345,7 +345,9 @@ impl<'n, 'a> Traversal<'n, 'a> {
                     (None, Some(Protocol::Udp)) => {
                         Ended::Rejected(netns, RejectResponse::PortUnreachable, Cause::NoListener)
                     }
-                    (None, Some(Protocol::Sctp)) if self.has_sctp_listener(netns) => {
+                    (None, Some(Protocol::Sctp))
+                        if self.has_sctp_listener(netns) && !machine.environment.kernel.replies_to_sctp() =>
+                    {
                         Ended::Dropped(netns, Cause::NoListener)
                     }
                     (None, _) => Ended::Rejected(netns, RejectResponse::ProtocolUnreachable, Cause::NoListener),

@@ -4,6 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use svclab_rules::cluster;
+
 use super::Kind;
 use super::error::WorkerError;
 use super::message::Asked;
@@ -34,8 +36,8 @@ impl Home {
             Worker::in_machine(&vm, kind).map_err(|error| WorkerError::NotStarted(error).into_trouble())?;
         let asked = Asked::<()>::Environment(backend);
         let said = worker.ask(&asked, &Arc::default(), |(), _| Ok(None::<()>));
-        let environment = said.map_err(WorkerError::into_trouble)?;
-        Ok(Self::Kernel(Arc::new(Kernel { vm, environment, idle: Mutex::new(Some((kind, worker))) })))
+        let (environment, judging) = said.map_err(WorkerError::into_trouble)?;
+        Ok(Self::Kernel(Arc::new(Kernel { vm, environment, judging, idle: Mutex::new(Some((kind, worker))) })))
     }
 
     /// Starts a worker; it ends with the calling thread.
@@ -53,6 +55,14 @@ impl Home {
             Self::Kernel(kernel) => Some(&kernel.environment),
         }
     }
+
+    /// How the kernel there decides where kernels differ, if it is not this machine's.
+    pub fn kernel(&self) -> Option<cluster::Kernel> {
+        match self {
+            Self::Process(_) => None,
+            Self::Kernel(kernel) => Some(kernel.judging),
+        }
+    }
 }
 
 /// A kernel that runs in machines.
@@ -60,6 +70,8 @@ impl Home {
 pub struct Kernel {
     vm: Vm,
     environment: Environment,
+    /// How it decides where kernels differ.
+    judging: cluster::Kernel,
     /// The first worker, until it is needed.
     idle: Mutex<Option<(Kind, Worker)>>,
 }

@@ -8,7 +8,7 @@ use crate::report::Trouble;
 /// What a command asks of a worker.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Asked<O> {
-    /// What results depend on where the worker is: its [`Environment`](crate::environment::Environment).
+    /// What results depend on where the worker is: its [`Environment`](crate::environment::Environment) and [`Kernel`](svclab_rules::cluster::Kernel).
     Environment(Backend),
     /// To carry out an order.
     Order(O),

@@ -14,6 +14,7 @@ use super::error::WorkerError;
 use super::frame::{read, write};
 use super::message::{Asked, Message};
 use crate::environment::Environment;
+use crate::kernel;
 use crate::probe::Progress;
 use crate::report::Trouble;
 
@@ -46,7 +47,7 @@ pub(crate) fn serve<O: DeserializeOwned, R: Serialize>(
         let order: O = match command.answer() {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
             Ok(Asked::Environment(backend)) => {
-                command.say(&Message::<(), _>::Done(Environment::of(backend)))?;
+                command.say(&Message::<(), _>::Done((Environment::of(backend), kernel::running())))?;
                 continue;
             }
             Ok(Asked::Order(order)) => order,

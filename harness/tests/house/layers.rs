@@ -26,7 +26,7 @@ const LAYERS: [(&str, &[&[&str]]); 2] = [
         "svclab",
         &[
             &["text"],
-            &["wire", "stats", "output", "page", "svg", "input", "collect", "apiserver"],
+            &["kernel", "wire", "stats", "output", "page", "svg", "input", "collect", "apiserver"],
             &["observation", "yaml"],
             &["scenario", "evidence"],
             &["infer", "documents", "topology"],

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use ipnet::IpNet;
 
 mod endpoints;
+mod kernel;
 mod link;
 mod names;
 mod node;
@@ -21,6 +22,7 @@ mod proxy;
 mod service;
 
 pub use endpoints::{Endpoint, EndpointPort, EndpointSlice};
+pub use kernel::Kernel;
 pub use link::{Impairment, Link, LinkOwner, LinkState, Percentage};
 pub use names::{Family, ObjectName};
 pub use node::Node;
@@ -52,6 +54,8 @@ pub struct Cluster {
     pub stopped: BTreeMap<String, Arc<Cluster>>,
     /// The links that are not as usual.
     pub links: BTreeMap<LinkOwner, Link>,
+    /// The kernel of all nodes.
+    pub kernel: Kernel,
 }
 
 impl Cluster {

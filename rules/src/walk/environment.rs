@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use super::address::{bits, masked, of_bits};
 use super::interface::Interface;
 use super::intervals::Intervals;
-use crate::cluster::Family;
+use crate::cluster::{Family, Kernel};
 
 /// The state of a machine that rules look at.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -20,6 +20,8 @@ pub struct Environment {
     pub recent: RecentLists,
     /// Its ipsets, by name. A set that is not here is not known.
     pub sets: HashMap<Box<str>, IpSet>,
+    /// Its kernel.
+    pub kernel: Kernel,
 }
 
 /// The addresses that a machine takes for its own: what the kernel's table `local` holds.
@@ -104,8 +106,8 @@ impl AddressTable {
         if holds(0) { own } else { all.without(&own) }
     }
 
-    /// Where `REDIRECT` sends packets that came in by an interface: to the first address that the kernel lists for it, of IPv6 the
-    /// first that is not link-local (`nf_nat_redirect.c`).
+    /// The first address that the kernel lists for an interface, of IPv6 the first that is not link-local: where `REDIRECT` sends
+    /// packets that came in by it (`nf_nat_redirect.c`).
     pub(crate) fn first_of(&self, interface: Interface, family: Family) -> Option<IpAddr> {
         let fits = |address: &IpAddr| !matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());
         self.listed(interface, family).into_iter().map(|network| network.addr()).find(fits)

@@ -106,13 +106,17 @@ impl<T: Trace> Walker<T> {
     }
 
     /// Where `REDIRECT` sends: a process's packets to loopback, others to an address of the interface that they came in
-    /// by; nothing if it has none (`nf_nat_redirect.c`), nor where the destination is `::1` or IPv4-compatible: since Linux 6.7 the
-    /// kernel looks for an address of the same scope, and both kinds (RFC 4291, section 2.5) have one that no interface of a lab has.
+    /// by; nothing if it has none (`nf_nat_redirect.c`). A kernel that looks for an address of the same scope finds none where the
+    /// destination is `::1` or IPv4-compatible: both kinds (RFC 4291, section 2.5) have one that no interface of a lab has.
     pub(crate) fn own_address(&self, hook: Hook, environment: &Environment) -> Option<IpAddr> {
         match (hook, self.packet.family()) {
             (Hook::Output, Family::Ipv4) => Some(Ipv4Addr::LOCALHOST.into()),
             (Hook::Output, Family::Ipv6) => Some(Ipv6Addr::LOCALHOST.into()),
-            (_, Family::Ipv6) if self.has_loopback_or_compatible_destination() => None,
+            (_, Family::Ipv6)
+                if environment.kernel.redirects_within_scope() && self.has_loopback_or_compatible_destination() =>
+            {
+                None
+            }
             (_, family) => environment.addresses.first_of(self.packet.input?, family),
         }
     }

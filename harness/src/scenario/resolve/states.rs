@@ -18,6 +18,7 @@ use super::objects::{Objects, Source};
 use super::pods;
 use super::service_list::ServiceList;
 use super::services;
+use crate::kernel;
 use crate::yaml::{At, Place};
 
 impl<'a> Objects<'a> {
@@ -118,6 +119,7 @@ impl<'a> Objects<'a> {
             proxy: network.proxy.clone(),
             stopped: BTreeMap::new(),
             links: BTreeMap::new(),
+            kernel: kernel::running(),
         };
         self.check(&cluster, findings);
         cluster

@@ -3,6 +3,7 @@
 use rstest::rstest;
 
 use super::*;
+use crate::cluster::Kernel;
 use crate::walk::{Connection, Direction, SourceNat};
 
 const TO_POD: &str = "*nat\n-A PREROUTING -d 10.96.0.1/32 -p tcp -m tcp --dport 80 -j DNAT --to-destination 10.0.0.2:8080\n\
@@ -113,6 +114,17 @@ fn redirect_looks_for_an_ipv6_address_of_the_same_scope(#[case] destination: &st
     let packet = Packet { input: Interface::new("eth0"), ..tcp("fd00::1", destination, 80) };
     let program = program(Family::Ipv6, "*nat\n-A PREROUTING -j REDIRECT\nCOMMIT\n");
     assert_eq!(word(&only_way(&program, Hook::Prerouting, &packet).outcome), outcome);
+}
+
+/// Before Linux 6.7 the first address is taken, whatever its scope.
+#[test]
+fn redirect_of_an_old_kernel_takes_an_ipv6_address_of_any_scope() {
+    let packet = Packet { input: Interface::new("eth0"), ..tcp("fd00::1", "::2", 80) };
+    let program = program(Family::Ipv6, "*nat\n-A PREROUTING -j REDIRECT\nCOMMIT\n");
+    let old = Environment { kernel: Kernel::of("6.1.55", ""), ..machine() };
+    let branches = program.walk(&old, Hook::Prerouting, &packet, Tracking::first(&packet));
+    assert_eq!(branches.len(), 1, "{branches:#?}");
+    assert_eq!(branches[0].packet.destination, address("fd00:2::1"));
 }
 
 #[rstest]

@@ -1,0 +1,90 @@
+//! What Linux kernels decide differently about the same packet.
+
+use serde::{Deserialize, Serialize};
+
+/// A kernel, with a named property for each decision in which kernels differ, as a release of kube-proxy has in
+/// [`Profile`](crate::profile::Profile).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Kernel {
+    version: Version,
+    has_sctp: bool,
+}
+
+/// Major, minor and patch.
+type Version = (u32, u32, u32);
+
+/// What decides where nothing is said of a kernel: one that has all corrections.
+impl Default for Kernel {
+    fn default() -> Self {
+        Self { version: (u32::MAX, 0, 0), has_sctp: false }
+    }
+}
+
+impl Kernel {
+    /// The kernel that says so of itself, by `uname -r` (`6.1.0-50-cloud-amd64`) and `uname -v` (`#1 SMP Debian 6.1.176-1`): the
+    /// release of a distribution need not have the version of the sources that it was built from, which then stands in the latter.
+    /// One whose release is no version decides as [`default`](Self::default).
+    pub fn of(release: &str, build: &str) -> Self {
+        let Some(version) = version(release) else { return Self::default() };
+        let is_later = |found: &Version| (found.0, found.1) == (version.0, version.1) && *found > version;
+        let version = build.split_whitespace().filter_map(self::version).find(is_later).unwrap_or(version);
+        Self { version, has_sctp: false }
+    }
+
+    /// The same kernel if it handles SCTP itself, which most do as a module: from the first SCTP socket of any process on.
+    #[must_use]
+    pub fn with_sctp(self, has_sctp: bool) -> Self {
+        Self { has_sctp, ..self }
+    }
+
+    /// Whether `REDIRECT` of IPv6 looks for an address of the destination's scope, and drops the packet where the interface has none
+    /// (since 6.7, and corrected in 6.6.2, 6.5.12, 6.1.63 and 5.15.139: `nf_nat_redirect_ipv6_usable`). Before, it takes the first
+    /// address of the interface.
+    pub fn redirects_within_scope(self) -> bool {
+        const CORRECTED: [Version; 4] = [(5, 15, 139), (6, 1, 63), (6, 5, 12), (6, 6, 2)];
+        let (major, minor, _) = self.version;
+        let is_corrected = |from: &Version| (from.0, from.1) == (major, minor) && self.version >= *from;
+        self.version >= (6, 7, 0) || CORRECTED.iter().any(is_corrected)
+    }
+
+    /// Whether it replies to SCTP packets to ports at which no SCTP socket listens, whatever raw sockets get (`sctp_sf_ootb`).
+    pub fn replies_to_sctp(self) -> bool {
+        self.has_sctp
+    }
+}
+
+/// `6.1.176` of `6.1.176-1`: two or three numbers.
+fn version(text: &str) -> Option<Version> {
+    let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
+    let mut numbers = text[..end].split('.').filter(|number| !number.is_empty()).map(str::parse);
+    let (major, minor) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+    let patch = numbers.next().and_then(Result::ok).unwrap_or_default();
+    Some((major, minor, patch))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::mainline("6.18.0", "#1 SMP Mon Jan 1", true)]
+    #[case::mainline_before("6.6.1", "#1 SMP Mon Jan 1", false)]
+    #[case::stable("6.1.63", "", true)]
+    #[case::stable_before("6.1.62", "", false)]
+    #[case::without_a_correction("6.2.16", "", false)]
+    #[case::debian("6.1.0-50-cloud-amd64", "#1 SMP PREEMPT_DYNAMIC Debian 6.1.176-1 (2026-05-01)", true)]
+    #[case::debian_before("6.1.0-13-amd64", "#1 SMP PREEMPT_DYNAMIC Debian 6.1.55-1 (2023-09-29)", false)]
+    #[case::other_number("5.15.0-91-generic", "#101-Ubuntu SMP Tue Nov 14 13:30:08 UTC 2023 6.7.0", false)]
+    #[case::no_version("custom", "", true)]
+    fn redirect_keeps_the_scope_since_6_7(#[case] release: &str, #[case] build: &str, #[case] expected: bool) {
+        assert_eq!(Kernel::of(release, build).redirects_within_scope(), expected);
+    }
+
+    #[test]
+    fn a_kernel_replies_to_sctp_if_it_has_the_module() {
+        let kernel = Kernel::of("6.1.0", "");
+        assert!(!kernel.replies_to_sctp() && kernel.with_sctp(true).replies_to_sctp());
+    }
+}

@@ -141,7 +141,10 @@ fn of_scenario(args: &Args, text: &str, file: &Path, console: &Console) -> Resul
         return Err(Failure::new(message, "Choose another `--node` or `--step`, or give a service endpoints."));
     }
     let mut report = chosen(report, args)?;
-    let Some(flows) = args.sample else { return Ok((report, None)) };
+    let Some(flows) = args.sample else {
+        args.kernels.only_with_labs("--sample")?;
+        return Ok((report, None));
+    };
     let home = args.kernels.home(Kind::Sample, args.backend.into(), console)?;
     let progress = Arc::default();
     let bars = Bars::new(None, &progress, console);

@@ -24,8 +24,9 @@ pub(super) struct KernelArgs {
     /// With several, `svclab run` shows first which tests end differently.
     #[arg(long, value_name = "KERNEL")]
     kernel: Vec<PathBuf>,
-    /// With --kernel: the folder whose iptables, nft and conntrack are used [default: this machine's]
-    #[arg(long, value_name = "DIR", requires = "kernel")]
+    /// With --kernel: the folder, or container image (`docker save`, OCI), whose iptables, nft and conntrack are used [default: this
+    /// machine's]
+    #[arg(long, value_name = "DIR|IMAGE.tar", requires = "kernel")]
     userland: Option<PathBuf>,
     /// With --kernel: the memory of each virtual machine, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(128..=65_536), requires = "kernel")]
@@ -43,6 +44,14 @@ impl KernelArgs {
         }
         let message = "a kube-proxy runs on this machine's kernel alone, and not on that of --kernel";
         Err(Failure::new(message, "Leave out --kernel, or the program; the generator's rules work on every kernel."))
+    }
+
+    /// Rejects a kernel where no lab is built: what is chosen would have no effect.
+    pub(super) fn only_with_labs(&self, option: &str) -> Result<(), Failure> {
+        if self.kernel.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::new("--kernel has no effect: no lab is built", format!("Add {option}, or leave out --kernel.")))
     }
 
     /// Where labs are built, made ready: this machine, or another kernel, of which the first machine is started.
@@ -64,7 +73,9 @@ impl KernelArgs {
             [] => Ok(None),
             [kernel] => {
                 wait_for_signals(console)?;
-                self.started(kernel, kind, backend, console).map(Some)
+                let home = self.started(kernel, kind, backend, console)?;
+                say_how_fast(&home, kind, console);
+                Ok(Some(home))
             }
             _ => {
                 console.complain(
@@ -80,28 +91,29 @@ impl KernelArgs {
         let size = Size { memory: self.kernel_memory, processors: self.kernel_cpus };
         let vm = Vm::prepare(kernel, self.userland.as_deref(), size, OWN_PROGRAM.as_ref());
         let vm = vm.map_err(|error| trouble(&error.into(), console))?;
-        let home = Home::boot(vm, kind, backend).map_err(|failed| trouble(&failed, console))?;
-        if let Home::Kernel(kernel) = &home
-            && kernel.vm().is_emulated() == Some(true)
-        {
-            let release = kernel.vm().release();
-            console.inform(format!(
-                "KVM does not work here, so kernel {release} is emulated: `flows: auto` counts fewer, and shows a bias of 15 %"
-            ));
-        }
-        Ok(home)
+        Home::boot(vm, kind, backend).map_err(|failed| trouble(&failed, console))
+    }
+}
+
+/// Says that kernels are emulated, where they are.
+pub(super) fn say_how_fast(home: &Home, kind: Kind, console: &Console) {
+    if is_emulated(home) {
+        let counting = match kind {
+            Kind::Run | Kind::Sample => ": `flows: auto` counts fewer, and shows a bias of 15 %",
+            _ => ", which takes longer",
+        };
+        console.inform(format!("KVM does not work here, so kernels are emulated{counting}"));
     }
 }
 
 /// What balance tests must find there. Where the kernel is emulated, only a larger bias: that takes a tenth of the flows.
 pub(super) fn goal(home: &Home) -> Goal {
     let goal = Goal::default();
-    match home {
-        Home::Kernel(kernel) if kernel.vm().is_emulated() == Some(true) => {
-            Goal { relative_bias: 3.0 * goal.relative_bias, ..goal }
-        }
-        Home::Kernel(_) | Home::Process(_) => goal,
-    }
+    if is_emulated(home) { Goal { relative_bias: 3.0 * goal.relative_bias, ..goal } } else { goal }
+}
+
+fn is_emulated(home: &Home) -> bool {
+    matches!(home, Home::Kernel(kernel) if kernel.vm().is_emulated() == Some(true))
 }
 
 /// What results depend on: where labs are, or this machine.

@@ -11,7 +11,7 @@ use super::complete;
 use super::console::Console;
 use super::failure::Failure;
 use super::inputs::InputArgs;
-use super::kernels::{KernelArgs, environment, goal};
+use super::kernels::{KernelArgs, environment, goal, say_how_fast};
 use super::lab_args::{LabArgs, wait_for_signals};
 use super::matrix::{self, OnKernel};
 use super::progress::Bars;
@@ -153,6 +153,9 @@ fn on_kernels<'k>(
     let mut all = Vec::new();
     for kernel in kernels {
         let home = args.kernels.started(kernel, Kind::Run, options.backend, console)?;
+        if all.is_empty() {
+            say_how_fast(&home, Kind::Run, console);
+        }
         let environment = environment(Some(&home), options.backend);
         let options = Options { goal: goal(&home), worker: Some(home), ..options.clone() };
         let bars = Bars::new(Some(scenarios.len()), &options.progress, console);

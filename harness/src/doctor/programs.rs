@@ -13,7 +13,10 @@ pub(super) fn examine() -> Vec<Check> {
         |backend: Backend| Family::ALL.map(|family| backend.program(ProxyMode::Iptables, family)).map(of_program);
     let [ipv4, ipv6] = restore(Backend::System);
     let ipv6 = if has_ipv6() { ipv6 } else { ipv6.optional() };
-    let mut checks = vec![ipv4, ipv6, of_program("conntrack"), of_program(programs::KEEPER)];
+    let mut checks = vec![ipv4, ipv6, of_program("conntrack")];
+    if !programs::end_with_this_process() {
+        checks.push(of_program(programs::KEEPER));
+    }
     checks.push(of_program("nft").optional());
     let other = match Implementation::of_system() {
         Some(Implementation::Legacy) => Backend::Nft,

@@ -127,6 +127,12 @@ pub(crate) const SHELL: &str = "/bin/sh";
 /// kernel knew what to kill with it.
 const IF_ALIVE: &str = "[ \"$PPID\" = \"$0\" ] && exec \"$@\"";
 
+/// Whether programs end with this process whatever starts them: a kernel ends all processes of a PID namespace with its first, and
+/// itself with its own first.
+pub(crate) fn end_with_this_process() -> bool {
+    std::process::id() == 1
+}
+
 /// A call of a program, which is killed when the calling thread ends: so a program that hangs does not outlive svclab, however
 /// that ends.
 ///
@@ -134,6 +140,9 @@ const IF_ALIVE: &str = "[ \"$PPID\" = \"$0\" ] && exec \"$@\"";
 ///
 /// [`LabError::Missing`] where there is no such program, and [`LabError::NotExecutable`].
 pub(crate) fn command(program: &str) -> Result<Command, LabError> {
+    if end_with_this_process() {
+        return located(program).map(Command::new);
+    }
     let mut command = Command::new(located(KEEPER)?);
     command.args(["--pdeathsig", "KILL", "--", SHELL, "-c", IF_ALIVE]);
     command.arg(std::process::id().to_string()).arg(located(program)?);

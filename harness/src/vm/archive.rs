@@ -1,4 +1,4 @@
-//! Archives as trees: packages of Debian and Ubuntu, and images of containers.
+//! Archives as trees: packages of Debian and Ubuntu, and what archives of `tar` have.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -9,6 +9,10 @@ use tar::EntryType;
 
 use super::VmError;
 use super::tree::{Entry, Tree};
+use crate::text::printable;
+
+/// Files and links of an archive by their absolute paths.
+pub(super) type Files = BTreeMap<PathBuf, Entry>;
 
 /// The most bytes that an archive may unpack to.
 const LIMIT: u64 = 2 << 30;
@@ -20,13 +24,13 @@ const LIMIT: u64 = 2 << 30;
 /// If it cannot be read as one.
 pub(super) fn package(file: &Path) -> Result<Tree, VmError> {
     let unreadable = |source| VmError::Unreadable { file: file.to_owned(), source };
-    let read = || -> io::Result<BTreeMap<PathBuf, Entry>> {
+    let read = || -> io::Result<Files> {
         let mut members = ar::Archive::new(BufReader::new(File::open(file)?));
         while let Some(member) = members.next_entry() {
             let member = member?;
             let name = String::from_utf8_lossy(member.header().identifier()).into_owned();
-            if let Some(compression) = name.trim_end_matches('/').strip_prefix("data.tar") {
-                return unpack(decompressed(compression, member)?);
+            if name.starts_with("data.tar") {
+                return unpack(plain(member)?);
             }
         }
         Err(io::Error::new(io::ErrorKind::InvalidData, "it has no data.tar"))
@@ -34,32 +38,49 @@ pub(super) fn package(file: &Path) -> Result<Tree, VmError> {
     Ok(Tree::Archive { files: read().map_err(unreadable)?, from: file.to_owned() })
 }
 
-/// A reader of what is compressed as an ending of a file name says.
-fn decompressed<'r>(ending: &str, bytes: impl Read + 'r) -> io::Result<Box<dyn Read + 'r>> {
-    Ok(match ending {
-        "" => Box::new(bytes),
-        ".xz" => Box::new(lzma_rust2::XzReader::new(bytes, true)),
-        ".zst" => Box::new(ruzstd::decoding::StreamingDecoder::new(bytes).map_err(io::Error::other)?),
-        ".gz" => Box::new(flate2::read::MultiGzDecoder::new(bytes)),
-        _ => {
-            let message = format!("data.tar{ending} is compressed in an unknown way");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
-        }
+/// What the start of a file shows about its compression.
+const GZIP: &[u8] = b"\x1f\x8b";
+const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
+const XZ: &[u8] = b"\xfd7zXZ";
+const BZIP2: &[u8] = b"BZh";
+
+/// A reader without the compression.
+pub(super) fn plain<'r>(mut bytes: impl Read + 'r) -> io::Result<Box<dyn Read + 'r>> {
+    let mut start = Vec::new();
+    bytes.by_ref().take(XZ.len() as u64).read_to_end(&mut start)?;
+    let is = |magic| start.starts_with(magic);
+    let (gzip, zstd, xz, bzip2) = (is(GZIP), is(ZSTD), is(XZ), is(BZIP2));
+    let bytes = io::Cursor::new(start).chain(bytes);
+    Ok(match () {
+        () if gzip => Box::new(flate2::read::MultiGzDecoder::new(bytes)),
+        () if zstd => Box::new(ruzstd::decoding::StreamingDecoder::new(bytes).map_err(io::Error::other)?),
+        () if xz => Box::new(lzma_rust2::XzReader::new(bytes, true)),
+        () if bzip2 => return Err(invalid("it is compressed by bzip2, which svclab does not read".to_owned())),
+        () => Box::new(bytes),
     })
 }
 
-/// The regular files and links of an archive of `tar`. Paths are taken as below its root, wherever they lead.
-pub(super) fn unpack(bytes: impl Read) -> io::Result<BTreeMap<PathBuf, Entry>> {
-    let mut files = BTreeMap::new();
+pub(super) fn invalid(what: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+/// The regular files and links of an archive of `tar`.
+///
+/// # Errors
+///
+/// Those of reading it, and a path that leads out of it.
+pub(super) fn unpack(bytes: impl Read) -> io::Result<Files> {
+    let mut files = Files::new();
     let mut left = LIMIT;
     for entry in tar::Archive::new(bytes).entries()? {
         let mut entry = entry?;
-        let path = below_root(&entry.path()?);
+        let path = below_root(&entry.path()?)?;
         let header = entry.header();
         let found = match header.entry_type() {
             EntryType::Regular | EntryType::Continuous => {
-                let size = header.size()?;
-                left = left.checked_sub(size).ok_or_else(|| io::Error::other("it unpacks to more than 2 GiB"))?;
+                left = left
+                    .checked_sub(entry.size())
+                    .ok_or_else(|| invalid("it unpacks to more than 2 GiB".to_owned()))?;
                 let is_executable = header.mode()? & 0o111 != 0;
                 let mut bytes = Vec::new();
                 entry.read_to_end(&mut bytes)?;
@@ -67,7 +88,7 @@ pub(super) fn unpack(bytes: impl Read) -> io::Result<BTreeMap<PathBuf, Entry>> {
             }
             EntryType::Symlink => Entry::Link(entry.link_name()?.unwrap_or_default().into_owned()),
             EntryType::Link => {
-                let target = below_root(&entry.link_name()?.unwrap_or_default());
+                let target = below_root(&entry.link_name()?.unwrap_or_default())?;
                 let Some(target) = files.get(&target) else { continue };
                 Entry::clone(target)
             }
@@ -78,11 +99,15 @@ pub(super) fn unpack(bytes: impl Read) -> io::Result<BTreeMap<PathBuf, Entry>> {
     Ok(files)
 }
 
-/// A path from the root, without steps upwards.
-fn below_root(path: &Path) -> PathBuf {
-    let names = path.components().filter_map(|part| match part {
-        Component::Normal(name) => Some(name),
-        _ => None,
-    });
-    Path::new("/").join(names.collect::<PathBuf>())
+/// A path from the root. One with steps upwards is made to overwrite what is elsewhere.
+fn below_root(path: &Path) -> io::Result<PathBuf> {
+    let mut below = PathBuf::from("/");
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => below.push(name),
+            Component::ParentDir => return Err(invalid(format!("its entry {} leads out of it", printable(path)))),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+    Ok(below)
 }

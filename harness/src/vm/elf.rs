@@ -49,6 +49,61 @@ fn read_needs(bytes: &[u8]) -> read::Result<Needs> {
     Ok(needs)
 }
 
+/// The fields of an ELF header for sections: where they are; how many, and which of them has their names (`elf(5)`).
+const SECTIONS: [std::ops::Range<usize>; 2] = [0x28..0x30, 0x3c..0x40];
+
+/// A program or library without what only debuggers read: no section is loaded that is not part of a segment, and sections are last.
+pub(super) fn stripped(mut bytes: Vec<u8>) -> Vec<u8> {
+    if let Ok(Some(end)) = end_of_segments(&bytes) {
+        bytes.truncate(end);
+        SECTIONS.into_iter().for_each(|field| bytes[field].fill(0));
+    }
+    bytes
+}
+
+/// Where the last segment of a program or library ends in its file; nothing where it is neither.
+fn end_of_segments(bytes: &[u8]) -> read::Result<Option<usize>> {
+    let header = FileHeader64::<Endianness>::parse(bytes)?;
+    let endian = header.endian()?;
+    let segments = header.program_headers(endian, bytes)?;
+    let headers = header.e_phoff(endian) + size_of_val(segments) as u64;
+    let ends = segments.iter().map(|segment| segment.p_offset(endian).saturating_add(segment.p_filesz(endian)));
+    let end = ends.max().map(|end| end.max(headers).max(size_of_val(header) as u64));
+    Ok(end.and_then(|end| usize::try_from(end).ok()))
+}
+
+/// Files of the GNU C library: they work with one another only if they are of one release.
+const GLIBC: [&str; 10] = [
+    "ld-linux-x86-64.so.2",
+    "libc.so.6",
+    "libm.so.6",
+    "libpthread.so.0",
+    "libdl.so.2",
+    "librt.so.1",
+    "libresolv.so.2",
+    "libutil.so.1",
+    "libanl.so.1",
+    "libmvec.so.1",
+];
+
+/// The file of that library that says its release, and what stands before it.
+pub(super) const LIBC: &str = "libc.so.6";
+const RELEASE: &[u8] = b" release version ";
+
+/// Whether a library is a file of the GNU C library.
+pub(super) fn is_of_glibc(library: &str) -> bool {
+    GLIBC.contains(&library)
+}
+
+/// The release of a GNU C library, by its `libc.so.6`: 2 and 36.
+pub(super) fn glibc_release(bytes: &[u8]) -> Option<(u32, u32)> {
+    let at = bytes.windows(RELEASE.len()).position(|window| window == RELEASE)? + RELEASE.len();
+    let text = String::from_utf8_lossy(&bytes[at..bytes.len().min(at + 16)]).into_owned();
+    let (major, rest) = text.split_once('.')?;
+    let minor: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
 /// The lines `key=value` that a kernel module has about itself, as `modinfo` prints them; `None` where a file is no module.
 pub(super) fn module_info(bytes: &[u8]) -> Option<Vec<(String, String)>> {
     let file = object::File::parse(bytes).ok()?;
@@ -72,6 +127,26 @@ mod tests {
             "{needs:?}"
         );
         assert_eq!(module_info(&own), None);
+    }
+
+    #[rstest::rstest]
+    #[case("GNU C Library (Debian GLIBC 2.36-9) stable release version 2.36.\n", Some((2, 36)))]
+    #[case("GNU C Library (x) development release version 2.9.9000.\n", Some((2, 9)))]
+    #[case("GNU C Library (x) stable release version ", None)]
+    #[case("musl libc (x86_64)\nVersion 1.2.4", None)]
+    fn the_gnu_c_library_says_its_release(#[case] text: &str, #[case] release: Option<(u32, u32)>) {
+        assert_eq!(glibc_release(text.as_bytes()), release);
+    }
+
+    #[test]
+    fn sections_are_left_out_and_segments_stay() {
+        let own = std::fs::read("/proc/self/exe").expect("a running program is a file");
+        let small = stripped(own.clone());
+        assert!(small.len() < own.len(), "{} of {}", small.len(), own.len());
+        assert_eq!(needs(&small), needs(&own));
+        assert_eq!(stripped(small.clone()), small);
+        let module = b"no ELF file".to_vec();
+        assert_eq!(stripped(module.clone()), module);
     }
 
     #[test]

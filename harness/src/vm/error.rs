@@ -107,15 +107,13 @@ impl VmError {
             Self::OtherArchitecture { .. } => "Name a kernel for this architecture: only its programs are there.",
             Self::UnsupportedHost(_) => "Use --kernel on x86_64.",
             Self::NoModules { .. } => {
-                "Put them beside the kernel as lib/modules/VERSION, or for Ubuntu the package linux-modules-VERSION beside it."
+                "Put them beside the kernel as lib/modules/VERSION. Ubuntu has them in a package of its own: `apt-get download linux-modules-VERSION`, into the folder of the first."
             }
             Self::Lacking { .. } => {
                 "Choose a kernel that is built with them (`CONFIG_VETH=m`), or add its package of modules."
             }
             Self::Unreadable { .. } => "Name a file that can be read, and is whole.",
-            Self::NoProgram { .. } => {
-                "Install iptables, nftables, conntrack and util-linux there, or name another --userland."
-            }
+            Self::NoProgram { .. } => "Install iptables, nftables and conntrack there, or name another --userland.",
             Self::NoLibrary { .. } => "Install the library there, or name another --userland.",
             Self::NotWritten(_) => "Make room in the cache folder (~/.cache, or XDG_CACHE_HOME).",
             Self::NoQemu(_) => "Install it: `apt-get install qemu-system-x86` (Fedora: qemu-system-x86-core).",

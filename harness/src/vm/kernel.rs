@@ -1,6 +1,7 @@
 //! The kernel that is asked for: an image, an installed version, a folder, or a package.
 
 use std::env::consts::ARCH;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::VmError;
@@ -47,7 +48,11 @@ impl Located {
     /// If there is none, or several.
     pub(super) fn find(what: &Path) -> Result<Self, VmError> {
         if what.is_dir() {
-            return Self::in_tree(Tree::Folder(what.to_owned()));
+            return match packages_in(what).as_slice() {
+                [] => Self::in_tree(Tree::Folder(what.to_owned())),
+                [package] => Ok(Self::Package(package.clone())),
+                several => Err(several_images(what, several)),
+            };
         }
         if what.extension().is_some_and(|ending| ending == "deb") && what.is_file() {
             return Ok(Self::Package(what.to_owned()));
@@ -89,8 +94,7 @@ impl Located {
             (None, _) => Err(VmError::NoImage(tree.place().to_owned())),
             (Some(last), false) => {
                 images.push(last);
-                let images = images.iter().map(|path| path_text(path)).collect();
-                Err(VmError::SeveralImages { folder: tree.place().to_owned(), images })
+                Err(several_images(tree.place(), &images))
             }
         }
     }
@@ -129,18 +133,40 @@ impl Located {
                 let bytes = tree.read(&image).map_err(unreadable)?;
                 let release = release(&bytes, &place)?;
                 let places = modules.iter().map(|tree| path_text(tree.place())).collect::<Vec<_>>();
+                let is_package = matches!(tree, Tree::Archive { .. });
                 let has_modules =
                     |tree: &Tree| FOLDERS.iter().any(|at| !tree.below(&Path::new(at).join(&release)).is_empty());
                 let tree = modules.into_iter().find(has_modules);
+                let second = if is_package {
+                    format!(", and no linux-modules-{release}_*.deb beside it")
+                } else {
+                    String::new()
+                };
                 let missing = || VmError::NoModules {
                     release: release.clone(),
-                    places: format!("no lib/modules/{release} in {}", places.join(", ")),
+                    places: format!("no lib/modules/{release} in {}{second}", places.join(", ")),
                 };
                 let tree = tree.ok_or_else(missing)?;
                 Ok(Kernel { image: bytes, release, tree })
             }
         }
     }
+}
+
+/// The packages of kernel images in a folder.
+fn packages_in(folder: &Path) -> Vec<PathBuf> {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_package = |file: &PathBuf| {
+        let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        name.starts_with("linux-image-") && name.ends_with(".deb")
+    };
+    let mut packages: Vec<PathBuf> = files.filter(is_package).collect();
+    packages.sort();
+    packages
+}
+
+fn several_images(folder: &Path, images: &[PathBuf]) -> VmError {
+    VmError::SeveralImages { folder: folder.to_owned(), images: images.iter().map(|path| path_text(path)).collect() }
 }
 
 /// Folders of modules in a tree; the last is for folders that have nothing else.
@@ -206,8 +232,6 @@ pub(super) fn modules_fingerprint(located: &Located) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     /// The start of an image for x86, with a version.
@@ -262,10 +286,14 @@ mod tests {
         );
         let error = Located::find(&file).and_then(Located::read).expect_err("it has no modules").to_string();
         assert!(error.starts_with("the modules of kernel 6.8.0-31-generic were not found: no lib/modules/"), "{error}");
+        assert!(error.ends_with(", and no linux-modules-6.8.0-31-generic_*.deb beside it"), "{error}");
         let module = "./lib/modules/6.8.0-31-generic/kernel/drivers/net/veth.ko";
         package(&[(module, b"module")], folder.path(), "linux-modules-6.8.0-31-generic_6.8.0-31.31_amd64.deb");
-        let kernel = Located::find(&file).and_then(Located::read).expect("both are there");
-        assert_eq!(kernel.modules().fingerprints().count(), 1);
+        // By the package of the image, or by the folder that both are in.
+        for what in [file.as_path(), folder.path()] {
+            let kernel = Located::find(what).and_then(Located::read).expect("both are there");
+            assert_eq!(kernel.modules().fingerprints().count(), 1);
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::process::Stdio;
+use std::time::Duration;
 
 use super::guest::COMPLAINT;
 
@@ -38,9 +39,13 @@ impl Log {
         self.console.metadata().is_ok_and(|found| found.len() > 0)
     }
 
-    /// How the machine ended.
-    pub(crate) fn ending(&self) -> Ending {
-        Ending::of(&end_of(&self.console), &end_of(&self.messages))
+    /// How a machine ended, whose qemu ended by this signal, if by any.
+    pub(crate) fn ending(&self, signal: Option<i32>) -> Ending {
+        let ending = Ending::of(&end_of(&self.console), &end_of(&self.messages));
+        match (signal, &ending.cause) {
+            (Some(signal), Cause::NotStarted | Cause::Unknown) => Ending { cause: Cause::QemuKilled(signal), ..ending },
+            _ => ending,
+        }
     }
 }
 
@@ -81,10 +86,14 @@ pub(crate) enum Cause {
     NotReady(String),
     /// qemu says why.
     Qemu(String),
+    /// qemu was ended by this signal.
+    QemuKilled(i32),
+    /// It ended before its kernel logged anything.
+    NotStarted,
     /// It ended without saying why.
     Unknown,
-    /// It has not ended.
-    Silent,
+    /// It has not ended, and not responded for this time.
+    Silent(Duration),
 }
 
 impl Ending {
@@ -96,17 +105,18 @@ impl Ending {
             Some((cause, at)) => (cause, excerpt(&lines, at)),
             None => {
                 let said = messages.lines().rfind(|line| !line.contains("terminating on signal"));
-                let cause = said.map_or(Cause::Unknown, |said| Cause::Qemu(said.to_owned()));
+                let quiet = if lines.is_empty() { Cause::NotStarted } else { Cause::Unknown };
+                let cause = said.map_or(quiet, |said| Cause::Qemu(said.to_owned()));
                 (cause, &lines[lines.len().saturating_sub(SHOWN)..])
             }
         };
         Self { cause, lines: shown.iter().map(|line| (*line).to_owned()).collect() }
     }
 
-    /// The same of a machine that is still there: only its log counts.
-    pub(crate) fn or_silent(mut self) -> Self {
-        if matches!(self.cause, Cause::Unknown | Cause::Qemu(_)) {
-            self.cause = Cause::Silent;
+    /// The same of a machine that was still there, and had not responded for this time: only its log counts.
+    pub(crate) fn or_silent(mut self, time: Duration) -> Self {
+        if matches!(self.cause, Cause::Unknown | Cause::NotStarted | Cause::Qemu(_) | Cause::QemuKilled(_)) {
+            self.cause = Cause::Silent(time);
         }
         self
     }
@@ -191,8 +201,10 @@ impl fmt::Display for Ending {
             Cause::NoInit => f.write_str("the kernel does not start from an initial file system")?,
             Cause::NotReady(why) => write!(f, "the machine could not be made ready: {why}")?,
             Cause::Qemu(said) => write!(f, "the machine ended: {said}")?,
+            Cause::QemuKilled(signal) => write!(f, "qemu was killed by signal {signal}")?,
+            Cause::NotStarted => f.write_str("the machine ended before its kernel started")?,
             Cause::Unknown => f.write_str("the machine ended without a message")?,
-            Cause::Silent => f.write_str("the machine did not respond")?,
+            Cause::Silent(time) => write!(f, "the machine did not respond for {} s", time.as_secs())?,
         }
         match self.lines.as_slice() {
             [] => f.write_str("\nits kernel logged nothing"),
@@ -254,8 +266,20 @@ mod tests {
     fn without_a_word_of_the_kernel_that_of_qemu_counts() {
         let ended = Ending::of("[    0.1] Linux version 6.1.0\n", "qemu: cannot set up guest memory\n");
         assert_eq!(ended.cause, Cause::Qemu("qemu: cannot set up guest memory".to_owned()));
-        assert_eq!(ended.or_silent().cause, Cause::Silent);
-        assert_eq!(Ending::of("", "").cause, Cause::Unknown);
+        let time = Duration::from_secs(90);
+        assert_eq!(ended.or_silent(time).cause, Cause::Silent(time));
+        assert_eq!(Ending::of("", "").cause, Cause::NotStarted);
+        assert_eq!(Ending::of("[    0.1] Linux version 6.1.0\n", "").cause, Cause::Unknown);
+    }
+
+    #[test]
+    fn a_machine_that_something_ended_says_so() {
+        let log = Log::new().expect("files");
+        assert_eq!(log.ending(Some(9)).to_string(), "qemu was killed by signal 9\nits kernel logged nothing");
+        assert_eq!(
+            log.ending(None).to_string(),
+            "the machine ended before its kernel started\nits kernel logged nothing"
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //!             programs ─gather→ their libraries ───────┴─pack→ initramfs ─cached→ Boot ─start→ qemu ─→ svclab as /init
 //! ```
 //!
-//! - `tree`: files in a folder or an archive; `archive`: packages and images; `elf`: what programs and modules say of themselves;
+//! - `tree`: files in a folder or an archive; `archive`: packages; `image`: images of containers; `elf`: what programs and modules say of themselves;
 //! - `kernel`: the kernel that is asked for; `modules`: those that labs need; `userland`: programs with their libraries;
 //! - `initramfs`: the file system that a machine starts with; `cache`: those that were made before;
 //! - `qemu`: the machine's process; `log`: its kernel's log, and how it ended; `guest`: the first process in it.
@@ -18,6 +18,7 @@ mod cache;
 mod elf;
 mod error;
 mod guest;
+mod image;
 mod initramfs;
 mod kernel;
 mod log;
@@ -73,13 +74,22 @@ impl Vm {
         if !qemu::is_installed() {
             return Err(VmError::NoQemu(qemu::QEMU));
         }
-        let tree = userland.map_or_else(Tree::host, |folder| Tree::Folder(folder.to_owned()));
         let located = Located::find(kernel)?;
-        let programs = Userland { tree: &tree, svclab };
-        let mut inputs = programs.fingerprints();
-        inputs.push(located.fingerprint());
+        if let Some(file) = userland {
+            file.metadata().map_err(|source| VmError::Unreadable { file: file.to_owned(), source })?;
+        }
+        let image = userland.filter(|path| path.is_file());
+        let folder = userland.map_or_else(Tree::host, |folder| Tree::Folder(folder.to_owned()));
+        let mut inputs = vec![located.fingerprint(), tree::fingerprint(svclab)];
         inputs.extend(modules_fingerprint(&located));
-        let boot = cached(&inputs, || make(located, &programs))?;
+        inputs.extend(match image {
+            Some(file) => vec![tree::fingerprint(file)],
+            None => Userland { tree: &folder, svclab }.fingerprints(),
+        });
+        let boot = cached(&inputs, || {
+            let tree = image.map_or(Ok(folder), image::image)?;
+            make(located, &Userland { tree: &tree, svclab })
+        })?;
         Ok(Self { boot, size, accelerator: Mutex::default() })
     }
 

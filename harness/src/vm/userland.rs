@@ -10,7 +10,7 @@ use super::VmError;
 use super::elf;
 use super::initramfs::Initramfs;
 use super::tree::{Found, Tree};
-use crate::lab::{Backend, programs};
+use crate::lab::Backend;
 
 /// Folders of programs, in the order in which they are searched.
 pub(super) const PROGRAMS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
@@ -66,17 +66,19 @@ fn wanted() -> Vec<Program> {
                 .map(|name| Program { name, is_needed })
         })
     });
-    let others = ["nft", "conntrack", programs::KEEPER].map(|name| Program { name, is_needed: true });
+    let others = ["nft", "conntrack"].map(|name| Program { name, is_needed: true });
     // It shows the state of a lab whose test failed.
     restoring.chain(others).chain([Program { name: "ip", is_needed: false }]).collect()
 }
 
+/// What images of kube-proxy have in the place of iptables' programs: it chooses an implementation when it is called first, by the
+/// rules of the node, and puts links in its own place. Where there are no rules, that is iptables-nft, whose links are made here.
+const WRAPPER: &str = "iptables-wrapper";
 impl Userland<'_> {
-    /// What changes with the files that are taken.
+    /// What changes with the files of a folder that are taken.
     pub(super) fn fingerprints(&self) -> Vec<String> {
-        let mut all = vec![super::tree::fingerprint(self.svclab)];
         let programs = wanted().into_iter().filter_map(|program| self.program(program.name));
-        all.extend(programs.map(|found| self.tree.fingerprint(&found.path)));
+        let mut all: Vec<String> = programs.map(|found| self.tree.fingerprint(&found.path)).collect();
         all.extend(self.extensions().iter().map(|path| self.tree.fingerprint(path)));
         // Libraries are found while they are gathered. A folder changes when one in it is replaced.
         let trees = [self.tree, &Tree::host()];
@@ -91,26 +93,43 @@ impl Userland<'_> {
     /// If one that is needed, or a library of it, is missing.
     pub(super) fn add_to(&self, files: &mut Initramfs) -> Result<(), VmError> {
         let host = Tree::host();
-        let mut gathered = Gathered { tree: &host, files, seen: BTreeSet::new() };
+        let mut gathered = Gathered { tree: &host, glibc: self.newest_glibc(&host), files, seen: BTreeSet::new() };
         // Its file may have been replaced since it was started.
         let bytes =
             fs::read(self.svclab).map_err(|source| VmError::Unreadable { file: self.svclab.to_owned(), source })?;
         gathered.libraries(self.svclab, &bytes)?;
-        gathered.files.file(Path::new(INIT), bytes, true);
+        gathered.files.file(Path::new(INIT), elf::stripped(bytes), true);
         gathered.tree = self.tree;
         for Program { name, is_needed } in wanted() {
             match self.program(name) {
+                Some(found) if found.path.ends_with(WRAPPER) => {
+                    let of_nft = name.replacen("tables-", "tables-nft-", 1);
+                    let chosen = self.program(&of_nft).ok_or_else(|| missing(&of_nft, self.tree))?;
+                    gathered.add(&chosen)?;
+                    gathered.files.link(&Path::new(PROGRAMS[0]).join(name), &chosen.path);
+                }
                 Some(found) => gathered.add(&found)?,
                 None if is_needed => return Err(missing(name, self.tree)),
                 None => {}
             }
         }
-        let shell = self.tree.find(Path::new(programs::SHELL)).ok_or_else(|| missing(programs::SHELL, self.tree))?;
-        gathered.add(&shell)?;
         let settings = SETTINGS.iter().filter_map(|path| self.tree.find(Path::new(path)));
         let extensions = self.extensions();
         let extensions = extensions.iter().filter_map(|path| self.tree.find(path));
         settings.chain(extensions).try_for_each(|found| gathered.add(&found))
+    }
+
+    /// The tree that has the newest GNU C library: programs also work with a newer one than that of their own tree, and there can be
+    /// only one in a file system.
+    fn newest_glibc<'h>(&self, host: &'h Tree) -> &'h Tree
+    where
+        Self: 'h,
+    {
+        let release = |tree: &Tree| {
+            let found = LIBRARIES.iter().find_map(|folder| tree.find(&Path::new(folder).join(elf::LIBC)))?;
+            tree.read(&found.path).ok().and_then(|bytes| elf::glibc_release(&bytes))
+        };
+        if release(self.tree) > release(host) { self.tree } else { host }
     }
 
     fn program(&self, name: &str) -> Option<Found> {
@@ -129,7 +148,10 @@ fn missing(program: &str, tree: &Tree) -> VmError {
 
 /// Files that are gathered with the libraries that they need.
 struct Gathered<'g> {
+    /// Where files are from.
     tree: &'g Tree,
+    /// Where those of the GNU C library are from.
+    glibc: &'g Tree,
     files: &'g mut Initramfs,
     /// Those that are in, or about to be.
     seen: BTreeSet<PathBuf>,
@@ -144,30 +166,31 @@ impl Gathered<'_> {
         }
         let bytes = self.read(&found.path)?;
         self.libraries(&found.path, &bytes)?;
-        self.files.file(&found.path, bytes, self.tree.is_executable(&found.path));
+        self.files.file(&found.path, elf::stripped(bytes), self.tree.is_executable(&found.path));
         Ok(())
     }
 
     fn libraries(&mut self, of: &Path, bytes: &[u8]) -> Result<(), VmError> {
         let needs = elf::needs(bytes);
-        let lacks = |library: &str| VmError::NoLibrary {
-            of: of.to_owned(),
-            library: library.to_owned(),
-            place: self.tree.place().to_owned(),
-        };
-        let mut all = Vec::new();
-        if let Some(interpreter) = &needs.interpreter {
-            all.push(self.tree.find(interpreter).ok_or_else(|| lacks(&interpreter.to_string_lossy()))?);
-        }
         let origin = of.parent().unwrap_or(Path::new("/"));
         let own: Vec<String> =
             needs.folders.iter().map(|folder| folder.replace("$ORIGIN", &origin.to_string_lossy())).collect();
-        for library in &needs.libraries {
+        let interpreter = needs.interpreter.map(|path| path.to_string_lossy().into_owned());
+        for library in interpreter.iter().chain(&needs.libraries) {
+            let of_glibc = Path::new(library).file_name().is_some_and(|name| elf::is_of_glibc(&name.to_string_lossy()));
+            let tree = if of_glibc { self.glibc } else { self.tree };
+            // The interpreter has a path of its own.
             let folders = own.iter().map(String::as_str).chain(LIBRARIES);
-            let found = folders.into_iter().find_map(|folder| self.tree.find(&Path::new(folder).join(library)));
-            all.push(found.ok_or_else(|| lacks(library))?);
+            let found = folders.into_iter().find_map(|folder| tree.find(&Path::new(folder).join(library)));
+            let lacks =
+                || VmError::NoLibrary { of: of.to_owned(), library: library.clone(), place: tree.place().to_owned() };
+            let found = found.ok_or_else(lacks)?;
+            let tree = std::mem::replace(&mut self.tree, tree);
+            let added = self.add(&found);
+            self.tree = tree;
+            added?;
         }
-        all.iter().try_for_each(|found| self.add(found))
+        Ok(())
     }
 
     fn read(&self, path: &Path) -> Result<Vec<u8>, VmError> {
@@ -188,16 +211,7 @@ mod tests {
         userland.add_to(&mut files).expect("what labs need is installed");
         let packed = files.pack().expect("files");
         let has = |name: &str| packed.windows(name.len()).any(|bytes| bytes == name.as_bytes());
-        for name in [
-            "init",
-            "iptables-restore",
-            "sbin/nft",
-            "conntrack",
-            "setpriv",
-            "libxt_comment.so",
-            "libmnl.so.0",
-            "bin/sh",
-        ] {
+        for name in ["init", "iptables-restore", "sbin/nft", "conntrack", "libxt_comment.so", "libmnl.so.0"] {
             assert!(has(name), "{name} is missing");
         }
         let shown = userland.fingerprints();

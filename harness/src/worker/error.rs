@@ -85,7 +85,7 @@ fn machine_cause(ended: &EndingCause) -> (Cause, &'static str) {
         EndingCause::Warning(_) | EndingCause::Oops(_) | EndingCause::Panic(_) => {
             "Report it to whoever built the kernel, with the scenario; on another kernel the same scenario may pass."
         }
-        EndingCause::Hang(_) | EndingCause::Silent => {
+        EndingCause::Hang(_) | EndingCause::Silent(_) => {
             "Run it again with fewer machines at the same time (`--jobs 1`). If the kernel hangs again, report it to whoever built it."
         }
         EndingCause::OutOfMemory => "Give its machine more memory: `--kernel-memory 1024`.",
@@ -94,7 +94,11 @@ fn machine_cause(ended: &EndingCause) -> (Cause, &'static str) {
             "Choose a kernel with CONFIG_DEVTMPFS, CONFIG_VIRTIO_CONSOLE and netfilter, whose modules belong to it."
         }
         EndingCause::Qemu(_) => "Look at what qemu says; a newer qemu, or less memory (`--kernel-memory`), may help.",
-        EndingCause::Unknown => "Run it again: something outside of svclab may have ended qemu.",
+        EndingCause::QemuKilled(_) => {
+            "Run it again: something outside of svclab has ended qemu. Look in `dmesg` for \"Out of memory\"."
+        }
+        EndingCause::NotStarted => "Compare the kernel image with the one that its package has: it may be damaged.",
+        EndingCause::Unknown => "Run it again; if it ends again, report it with the kernel's package.",
     };
     (Cause::Environment, help)
 }

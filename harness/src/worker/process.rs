@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
@@ -93,8 +93,11 @@ impl Worker {
         if let Some(log) = &self.log
             && !matches!(late, Some(Late::Overdue { .. }))
         {
-            let ending = log.ending();
-            return WorkerError::Machine(if late.is_some() { ending.or_silent() } else { ending });
+            let ending = log.ending(status.ok().and_then(|status| status.signal()));
+            return WorkerError::Machine(match late {
+                Some(Late::Silent(time)) => ending.or_silent(time),
+                _ => ending,
+            });
         }
         match (late, status) {
             (Some(late), _) => WorkerError::Late(late),

@@ -31,6 +31,7 @@ mod help;
 mod in_ci;
 mod invalid;
 mod kernel_log;
+mod kernels;
 mod kill;
 mod left_out_rules;
 mod mangled;

@@ -1,0 +1,169 @@
+//! Machines with another kernel, as far as that needs no kernel: a program in the place of qemu plays how one ends.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use rstest::rstest;
+use tempfile::TempDir;
+
+const SCENARIO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/seeds/000-foo-three-replicas.yaml");
+/// What labs need of a kernel: all of it is built into this one.
+const BUILTIN: &str = "\
+kernel/drivers/virtio/virtio_pci.ko
+kernel/drivers/char/virtio_console.ko
+kernel/drivers/net/veth.ko
+kernel/drivers/net/vxlan/vxlan.ko
+kernel/net/bridge/bridge.ko
+kernel/net/bridge/br_netfilter.ko
+kernel/net/netfilter/nf_conntrack.ko
+kernel/net/netfilter/nf_nat.ko
+";
+/// The place that the script has its console's file from: the arguments of qemu. KVM never works.
+const CONSOLE: &str = "\
+#!/bin/sh
+for argument; do
+  case $argument in
+    kvm) exit 1 ;;
+    file:*) console=${argument#file:} ;;
+  esac
+done
+";
+/// The longest wait for what a test waits for: many times what it takes.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A kernel that is found, and what is in the place of qemu.
+struct Machine {
+    folder: TempDir,
+}
+
+impl Machine {
+    fn new(qemu: &str) -> Self {
+        let machine = Self { folder: tempfile::tempdir().expect("a folder") };
+        let modules = machine.at("kernel/lib/modules/9.9.9");
+        fs::create_dir_all(&modules).expect("its own");
+        fs::create_dir_all(machine.at("bin")).expect("its own");
+        fs::write(modules.join("modules.builtin"), BUILTIN).expect("its own");
+        fs::write(machine.at("kernel/vmlinuz-9.9.9"), image("9.9.9 (a test)")).expect("its own");
+        let program = machine.at("bin/qemu-system-x86_64");
+        fs::write(&program, format!("{CONSOLE}{qemu}\n")).expect("its own");
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("its own");
+        machine
+    }
+
+    fn at(&self, below: &str) -> PathBuf {
+        self.folder.path().join(below)
+    }
+
+    /// `svclab run` on the kernel.
+    fn command(&self) -> Command {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
+        command.args(["run", SCENARIO, "--kernel"]).arg(self.at("kernel"));
+        command.env("PATH", format!("{}:{path}", self.at("bin").display())).env("XDG_CACHE_HOME", self.at("cache"));
+        command.env("TEST_FOLDER", self.folder.path());
+        command
+    }
+}
+
+/// The start of an image for x86, with a version (Documentation/arch/x86/boot.rst).
+fn image(version: &str) -> Vec<u8> {
+    let mut image = vec![0; 0x240];
+    image[0x202..0x206].copy_from_slice(b"HdrS");
+    image[0x20e..0x210].copy_from_slice(&0x40_u16.to_le_bytes());
+    image.extend(version.as_bytes());
+    image.push(0);
+    image
+}
+
+fn error(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[rstest]
+#[case::panic(
+    "echo '[ 3.1] Kernel panic - not syncing: sysrq triggered crash' >\"$console\"",
+    "the kernel panicked: sysrq triggered crash\nthe end of its kernel's log:\n  [ 3.1] Kernel panic",
+    "Report it to whoever built the kernel"
+)]
+#[case::warning(
+    "{ echo '[ 3.1] WARNING: CPU: 0 PID: 7 at net/core/dev.c:1'; echo '[ 3.1] Kernel panic - not syncing: kernel: panic_on_warn set ...'; } >\"$console\"",
+    "the kernel logged a warning: WARNING: CPU: 0 PID: 7 at net/core/dev.c:1\n",
+    "Report it to whoever built the kernel"
+)]
+#[case::no_module(
+    "echo 'svclab: the machine is not ready: loading the module veth: Exec format error' >\"$console\"",
+    "the machine could not be made ready: loading the module veth: Exec format error\n",
+    "whose modules belong to it"
+)]
+#[case::message_of_qemu(
+    "echo 'qemu-system-x86_64: cannot set up guest memory' >&2; exit 1",
+    "the machine ended: qemu-system-x86_64: cannot set up guest memory\nits kernel logged nothing",
+    "Look at what qemu says"
+)]
+#[case::killed("kill -KILL $$", "qemu was killed by signal 9\n", "something outside of svclab has ended qemu")]
+#[case::no_kernel("exit 0", "the machine ended before its kernel started\n", "it may be damaged")]
+fn ends_of_machines_are_told_apart(#[case] qemu: &str, #[case] message: &str, #[case] help: &str) {
+    let output = Machine::new(qemu).command().output().expect("svclab starts");
+    let error = error(&output);
+    assert!(error.starts_with(message) && error.contains(help), "{error}");
+    assert_eq!(output.status.code(), Some(3), "{error}");
+}
+
+#[test]
+fn without_qemu_its_package_is_named() {
+    let machine = Machine::new("");
+    let output = machine.command().env("PATH", "/nonexistent").output().expect("svclab starts");
+    assert_eq!(
+        error(&output),
+        "qemu-system-x86_64 is not installed\nhelp: Install it: `apt-get install qemu-system-x86` (Fedora: qemu-system-x86-core).\n"
+    );
+    assert_eq!(output.status.code(), Some(3));
+}
+
+#[test]
+fn a_module_that_labs_need_is_named() {
+    let machine = Machine::new("");
+    let builtin: String =
+        BUILTIN.lines().filter(|line| !line.contains("veth")).map(|line| format!("{line}\n")).collect();
+    fs::write(machine.at("kernel/lib/modules/9.9.9/modules.builtin"), builtin).expect("its own");
+    let output = machine.command().output().expect("svclab starts");
+    let error = error(&output);
+    assert!(error.starts_with("kernel 9.9.9 lacks veth: built neither into it nor as a module\n"), "{error}");
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[rstest]
+fn a_machine_ends_with_svclab(#[values(Signal::SIGKILL, Signal::SIGINT, Signal::SIGTERM)] signal: Signal) {
+    let machine =
+        Machine::new("echo $$ >\"$TEST_FOLDER/new\"; mv \"$TEST_FOLDER/new\" \"$TEST_FOLDER/pid\"; exec sleep 1000");
+    let mut svclab = machine.command().spawn().expect("svclab starts");
+    let pid = waited(|| fs::read_to_string(machine.at("pid")).ok());
+    // What has ended may be a zombie, which has no command line.
+    let command_line = Path::new("/proc").join(pid.trim()).join("cmdline");
+    let runs = || fs::read(&command_line).is_ok_and(|words| !words.is_empty());
+    assert!(runs(), "the machine runs");
+    kill(Pid::from_raw(svclab.id() as i32), signal).expect("it is a child");
+    svclab.wait().expect("it is a child");
+    waited(|| (!runs()).then_some(()));
+    let left: Vec<PathBuf> = ["cache", "kernel", "bin", "pid"].map(|name| machine.at(name)).into();
+    let found = fs::read_dir(machine.folder.path()).expect("its own").flatten().map(|entry| entry.path());
+    assert_eq!(found.filter(|path| !left.contains(path)).collect::<Vec<_>>(), Vec::<PathBuf>::new());
+}
+
+/// Waits for something that another process does.
+fn waited<T>(look: impl Fn() -> Option<T>) -> T {
+    let begin = Instant::now();
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(begin.elapsed() < LIMIT, "it does not happen");
+        thread::sleep(Duration::from_millis(10));
+    }
+}

@@ -9,16 +9,18 @@ use super::Exit;
 use super::ad_hoc::{FlowArgs, ad_hoc, check_path};
 use super::complete;
 use super::console::Console;
+use super::failure::Failure;
 use super::inputs::InputArgs;
-use super::kernels::{KernelArgs, environment};
-use super::lab_args::{BackendArgs, prepare, trouble};
+use super::kernels::{KernelArgs, environment, say_how_fast};
+use super::lab_args::{BackendArgs, prepare, trouble, wait_for_signals};
+use super::matrix;
 use super::numbers::{count, index};
 use super::proxies::{PROGRAMS, ProxyArgs, not_applicable};
 use super::release::{Proxy, proxy, with_proxy};
-use svclab::explain;
+use svclab::explain::{self, Explanation};
 use svclab::infer::AdHocScenario;
 use svclab::proxy::fit;
-use svclab::worker::Kind;
+use svclab::worker::{Home, Kind};
 
 /// Explain the path of one packet and its reply through the rules of a scenario's cluster.
 ///
@@ -47,7 +49,8 @@ pub(crate) struct Args {
     /// Explain the Nth path, where rules choose at random; with --live, the path that the packet took
     #[arg(long, value_name = "N", default_value = "1", value_parser = count, conflicts_with = "live")]
     path: NonZeroUsize,
-    /// Also send a packet in a lab, trace the rules that the kernel matches, and mark where they diverge from the prediction.
+    /// Also send a packet in a lab, trace the rules that the kernel matches, and mark where they diverge from the prediction. With
+    /// several --kernel, what differs between them comes first.
     #[arg(long)]
     live: bool,
     #[command(flatten)]
@@ -84,14 +87,21 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let chosen = with_proxy(ad_hoc.scenario, args.release, None, "--release", console);
     let scenario = chosen.map_err(|failure| failure.report(console))?;
     let cluster = if args.release.is_some() { scenario.cluster.clone() } else { ad_hoc.cluster };
-    let ad_hoc = AdHocScenario { scenario, cluster, ..ad_hoc };
+    let mut ad_hoc = AdHocScenario { scenario, cluster, ..ad_hoc };
     let programs = args.proxies.programs().map_err(|failure| failure.report(console))?;
     args.kernels.without(programs.as_ref()).map_err(|failure| failure.report(console))?;
+    if !args.live {
+        args.kernels.only_with_labs("--live").map_err(|failure| failure.report(console))?;
+    }
+    if let Some(kernels) = args.kernels.several() {
+        return on_kernels(kernels, &ad_hoc, args, console);
+    }
     let home = match &programs {
         Some(_) => prepare(console).map(|()| None)?,
         None if args.live => Some(args.kernels.home(Kind::Explain, args.backend.into(), console)?),
         None => None,
     };
+    judged_in(home.as_ref(), &mut ad_hoc);
     let (step, path, backend) = (args.step, args.path.get(), args.backend.into());
     let explained = match &programs {
         Some(programs) => explain::explain_with_programs(ad_hoc, programs, (step, path), backend, args.live),
@@ -110,4 +120,46 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         Format::Json => console.json("explain", &environment(home.as_ref(), backend), &explanation)?,
     }
     Ok(if explanation.kernel.is_none_or(|kernel| kernel.agrees()) { Exit::Held } else { Exit::Failed })
+}
+
+/// Has the prediction follow the kernel that the packet is sent on.
+fn judged_in(home: Option<&Home>, ad_hoc: &mut AdHocScenario) {
+    if let Some(kernel) = home.and_then(Home::kernel) {
+        (ad_hoc.scenario.cluster.kernel, ad_hoc.cluster.kernel) = (kernel, kernel);
+    }
+}
+
+/// Explains the packet on several kernels, one after the other.
+fn on_kernels<'k>(
+    kernels: impl Iterator<Item = &'k PathBuf>,
+    ad_hoc: &AdHocScenario,
+    args: &Args,
+    console: &Console,
+) -> Result<Exit, Exit> {
+    if args.format != Format::Text {
+        let failure = Failure::new("several kernels are compared as text", "Leave out --format, or name one kernel.");
+        return Err(failure.report(console));
+    }
+    fit(None, &ad_hoc.scenario).map_err(|why| not_applicable(&why).report(console))?;
+    wait_for_signals(console)?;
+    let backend = args.backend.into();
+    let mut all = Vec::new();
+    for kernel in kernels {
+        let home = args.kernels.started(kernel, Kind::Explain, backend, console)?;
+        if all.is_empty() {
+            say_how_fast(&home, Kind::Explain, console);
+        }
+        let mut ad_hoc = ad_hoc.clone();
+        judged_in(Some(&home), &mut ad_hoc);
+        let explanation = explain::explain_live(&ad_hoc, args.step, backend, Some(&home));
+        let explanation = explanation.map_err(|failed| trouble(&failed, console))?;
+        all.push((environment(Some(&home), backend).kernel, explanation));
+    }
+    console.text(matrix::explained(&all));
+    for (release, explanation) in &all {
+        console.text(format!("\nkernel {release}\n"));
+        console.text(explain::page(explanation, console.settings(), args.path.get()));
+    }
+    let agrees = |explanation: &Explanation| explanation.kernel.as_ref().is_none_or(|kernel| kernel.agrees());
+    Ok(if all.iter().all(|(_, explanation)| agrees(explanation)) { Exit::Held } else { Exit::Failed })
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Exit;
 use super::console::Console;
+use svclab::explain::{Explanation, Kernel};
 use svclab::report::{RunReport, ScenarioReport, Status, console};
 use svclab::text::path_text;
 
@@ -32,6 +33,32 @@ pub(super) fn show(all: &[OnKernel], console: &Console) {
         report.scenarios.iter().filter(failed).for_each(|one| console.text(console::scenario(one, settings)));
         console.text(console::summary(report, settings));
     }
+}
+
+/// Shows what several kernels did with one packet: first whether that differs.
+pub(super) fn explained(all: &[(String, Explanation)]) -> String {
+    let kernels: Vec<(&str, &Kernel)> =
+        all.iter().filter_map(|(release, one)| one.kernel.as_ref().map(|kernel| (release.as_str(), kernel))).collect();
+    let is_alike = |(_, one): &(&str, &Kernel)| {
+        let (_, first) = kernels[0];
+        (&one.observed, one.matched, &one.divergence) == (&first.observed, first.matched, &first.divergence)
+    };
+    let is_random = all.iter().any(|(_, one)| one.paths.len() > 1);
+    let count = kernels.len();
+    let first = if kernels.iter().all(is_alike) {
+        format!("{count} kernels do the same with the packet:\n")
+    } else if is_random && kernels.iter().all(|(_, kernel)| kernel.agrees()) {
+        format!("{count} kernels do what is predicted of the packet, of which rules choose one path at random:\n")
+    } else {
+        format!("{count} kernels do different things with the packet:\n")
+    };
+    let width = kernels.iter().map(|(release, _)| release.len()).max().unwrap_or_default();
+    let of_kernel = |(release, kernel): &(&str, &Kernel)| {
+        let (observed, matched) = (&kernel.observed, kernel.matched);
+        let agrees = if kernel.agrees() { "as predicted" } else { "not as predicted" };
+        format!("  {release:width$}  {observed}; {matched} rules matched, {agrees}\n")
+    };
+    first + &kernels.iter().map(of_kernel).collect::<String>()
 }
 
 /// The gravest end of several.

@@ -1,7 +1,7 @@
 //! Model against kernel: random clusters with random rules, random flows; what is predicted and what a lab does must agree.
 //!
-//! `SVCLAB_SEED` repeats a run, `SVCLAB_CLUSTERS` and `SVCLAB_FLOWS` say how much of it, and `SVCLAB_CASE` chooses one cluster of it:
-//! see `ci/differential`.
+//! `SVCLAB_SEED` repeats a run, `SVCLAB_CLUSTERS` and `SVCLAB_FLOWS` say how much of it, `SVCLAB_CASE` chooses one cluster of it, and
+//! `SVCLAB_KERNEL` another kernel: see `ci/differential`.
 
 mod agreement;
 mod case;
@@ -9,6 +9,7 @@ mod classes;
 mod cluster;
 mod dice;
 mod flows;
+mod machine;
 mod minimal;
 mod mutations;
 mod rules;
@@ -29,6 +30,7 @@ use case::Case;
 use minimal::{Minimal, minimal};
 use mutations::Mutation;
 use rstest::rstest;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// What was found once: a scenario for each, which holds, and about which prediction and kernel agree.
@@ -66,8 +68,21 @@ struct Sum {
     /// How often nothing is predicted, by the reason.
     unknown: BTreeMap<String, usize>,
     /// How many clusters have rules of a kind.
-    kinds: BTreeMap<&'static str, usize>,
+    kinds: BTreeMap<String, usize>,
     failures: Vec<String>,
+}
+
+/// What one case comes to.
+#[derive(Debug, Serialize, Deserialize)]
+struct Outcome {
+    agreed: usize,
+    by_chance: usize,
+    by_port: usize,
+    by_memory: usize,
+    unknown: Vec<String>,
+    /// What its rules are.
+    kind: String,
+    failure: Option<String>,
 }
 
 fn number(name: &str) -> Option<usize> {
@@ -83,17 +98,20 @@ fn prediction_and_kernel_agree() {
         let flows = number("SVCLAB_FLOWS").unwrap_or(100);
         println!("SVCLAB_SEED={seed} SVCLAB_CLUSTERS={clusters} SVCLAB_FLOWS={flows}");
         let cases = number("SVCLAB_CASE").map_or(0..clusters, |case| case..case + 1);
-        let (sum, next) = (Mutex::new(Sum::default()), AtomicUsize::new(cases.start));
-        std::thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    while let Some(number) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|case| *case < cases.end)
-                    {
-                        attempt(seed as u64, number, flows, &sum);
-                    }
-                });
-            }
-        });
+        let sum = Mutex::new(Sum::default());
+        let done = |outcome: Outcome| sum.lock().expect("no thread panics").add(outcome);
+        if let Ok(kernel) = std::env::var(machine::KERNEL) {
+            let home = machine::started(&kernel);
+            machine::outcomes(&home, cases.map(|case| (seed as u64, case, flows))).for_each(done);
+        } else {
+            let next = AtomicUsize::new(cases.start);
+            let case = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|case| *case < cases.end);
+            let work = || std::iter::from_fn(case).for_each(|case| done(Outcome::of(seed as u64, case, flows)));
+            std::thread::scope(|scope| {
+                scope.spawn(work);
+                scope.spawn(work);
+            });
+        }
         let sum = sum.into_inner().expect("no thread panics");
         let Sum { clusters, agreed, by_chance, by_port, by_memory, unknown, kinds, failures } = &sum;
         println!(
@@ -108,33 +126,40 @@ fn prediction_and_kernel_agree() {
     });
 }
 
-fn attempt(seed: u64, number: usize, flows: usize, sum: &Mutex<Sum>) {
-    let case = Case::of(seed, number, flows);
-    let result = compare(&text_of(&case.scenario), &case.mutations, &case.probes, case.backend);
-    let failure = match &result {
-        Ok(agreement) => agreement.contradictions.first().map(|first| {
-            let count = agreement.contradictions.len();
-            let least = minimal(&case, first.clone());
-            format!("cluster {number}, {:?}: {count} flows\n{}", case.backend, words(&least))
-        }),
-        Err(error) => {
-            let made = mutations::listed(&case.mutations);
-            Some(format!("cluster {number}, {:?}: {error}\n{}{made}", case.backend, text_of(&case.scenario)))
-        }
-    };
-    if let Some(failure) = &failure {
-        println!("{failure}");
+impl Outcome {
+    fn of(seed: u64, number: usize, flows: usize) -> Self {
+        let case = Case::of(seed, number, flows);
+        let result = compare(&text_of(&case.scenario), &case.mutations, &case.probes, case.backend);
+        let failure = match &result {
+            Ok(agreement) => agreement.contradictions.first().map(|first| {
+                let count = agreement.contradictions.len();
+                let least = minimal(&case, first.clone());
+                format!("cluster {number}, {:?}: {count} flows\n{}", case.backend, words(&least))
+            }),
+            Err(error) => {
+                let made = mutations::listed(&case.mutations);
+                Some(format!("cluster {number}, {:?}: {error}\n{}{made}", case.backend, text_of(&case.scenario)))
+            }
+        };
+        let Agreement { agreed, by_chance, by_port, by_memory, unknown, .. } = result.unwrap_or_default();
+        Self { agreed, by_chance, by_port, by_memory, unknown, kind: case.kind.to_owned(), failure }
     }
-    let agreement = result.unwrap_or_default();
-    let mut sum = sum.lock().expect("no thread panics");
-    sum.clusters += 1;
-    sum.agreed += agreement.agreed;
-    sum.by_chance += agreement.by_chance;
-    sum.by_port += agreement.by_port;
-    sum.by_memory += agreement.by_memory;
-    agreement.unknown.into_iter().for_each(|why| *sum.unknown.entry(why).or_default() += 1);
-    *sum.kinds.entry(case.kind).or_default() += 1;
-    sum.failures.extend(failure);
+}
+
+impl Sum {
+    fn add(&mut self, outcome: Outcome) {
+        if let Some(failure) = &outcome.failure {
+            println!("{failure}");
+        }
+        self.clusters += 1;
+        self.agreed += outcome.agreed;
+        self.by_chance += outcome.by_chance;
+        self.by_port += outcome.by_port;
+        self.by_memory += outcome.by_memory;
+        outcome.unknown.into_iter().for_each(|why| *self.unknown.entry(why).or_default() += 1);
+        *self.kinds.entry(outcome.kind).or_default() += 1;
+        self.failures.extend(outcome.failure);
+    }
 }
 
 /// A disagreement as a scenario that repeats it.

@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// With a scenario: the node whose rules are examined [default: the first]
     #[arg(long, value_name = "NAME")]
     node: Option<String>,
-    /// With a scenario: the cluster state after the first N changing steps: `apply`, `restart`, `stop`, `start`.
+    /// With a scenario: the cluster state after the first N changing steps: `apply`, `restart`, `stop`, `start`, `link`, `down`, `up`.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = index)]
     step: usize,
     /// With a scenario: send N new flows through each cascade in a lab. `auto` sends as many as it takes to detect a deviation

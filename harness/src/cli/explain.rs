@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// Explain the rules of another kube-proxy than the input names, at the start: `1.27:iptables`, `1.27` or `nftables`.
     #[arg(long, value_name = "RELEASE[:MODE]", value_parser = proxy, conflicts_with = "step", conflicts_with_all = PROGRAMS)]
     release: Option<Proxy>,
-    /// The cluster state after the first N changing steps: `apply`, `restart`, `stop`, `start`.
+    /// The cluster state after the first N changing steps: `apply`, `restart`, `stop`, `start`, `link`, `down`, `up`.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = index)]
     step: usize,
     /// Explain the Nth path, where rules choose at random; with --live, the path that the packet took

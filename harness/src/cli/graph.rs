@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// Draw the reply of the Nth path, where rules choose at random
     #[arg(long, value_name = "N", default_value = "1", value_parser = count, requires = "from")]
     path: NonZeroUsize,
-    /// The cluster state after the first N changing steps: `apply`, `restart`, `stop`, `start`.
+    /// The cluster state after the first N changing steps: `apply`, `restart`, `stop`, `start`, `link`, `down`, `up`.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = index)]
     step: usize,
     /// The output format.

@@ -37,7 +37,7 @@ pub(crate) struct Args {
     inputs: InputArgs,
     #[command(flatten)]
     backend: BackendArgs,
-    /// Start in the state of the cluster after N changes by steps of the scenario: `apply`, `restart`, `stop`, `start`.
+    /// Start in the state of the cluster after N changes by steps of the scenario: `apply`, `restart`, `stop`, `start`, `link`, `down`, `up`.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = super::numbers::index)]
     step: usize,
     /// The name by which `svclab attach` and `svclab exec` find this lab [default: the file's]
@@ -164,6 +164,11 @@ fn lines(front: &Front<'_>) -> Exit {
                 End::Shell(exit) if exit != Exit::Held => return exit,
                 End::Shell(_) => break,
             },
+            // The others can be read.
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                front.console.complain("a line is not UTF-8 text, and is left out\nhelp: Save the commands as UTF-8.");
+                last = Exit::Input;
+            }
             Err(error) => {
                 front.console.complain(format!("standard input cannot be read: {}", reason(&error)));
                 return Exit::Input;

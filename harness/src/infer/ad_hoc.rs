@@ -116,7 +116,8 @@ pub(crate) enum AdHocChange {
 }
 
 impl AdHocChange {
-    fn file(&self) -> &Path {
+    /// The file, or what stands for one in errors.
+    pub(crate) fn file(&self) -> &Path {
         match self {
             Self::Apply { file, .. } => file,
             Self::Step(_) => Path::new(COMMAND),

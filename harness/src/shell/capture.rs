@@ -69,7 +69,7 @@ impl Door {
             let direction = if frame.outgoing { Direction::Out } else { Direction::In };
             let Ok(packet) = Frame::decode(content) else { continue };
             seen += 1;
-            print(format!("{}  {interface:<8} {:<3}  {packet}", clock(frame.time), direction.as_str()));
+            print(format!("{}  {interface:<11} {:<3}  {packet}", clock(frame.time), direction.as_str()));
             if is_kept {
                 bytes += content.len();
                 let place = self.name().to_owned();

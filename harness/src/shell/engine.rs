@@ -101,23 +101,24 @@ impl<'lab> Engine<'lab> {
         Ok(result?)
     }
 
-    /// Makes a change of the cluster. Programs in places that are gone with it are killed: returns how many, in words.
+    /// Makes a change of the cluster. Programs in places that are gone with it are killed: returns how many, in words, and notes on the change.
     ///
     /// # Errors
     ///
     /// What is wrong with it, or the failure of the lab.
-    pub(super) fn change(&mut self, change: AdHocChange) -> Result<String, Printed> {
-        let made = self.subject.with_change(&change)?;
+    pub(super) fn change(&mut self, change: AdHocChange) -> Result<(String, Vec<String>), Printed> {
+        let (made, notes) = self.subject.with_change(&change)?;
         let before = self.places();
         self.in_session(|session| session.change(&made))?;
         self.subject.changes.push(change);
         let now = self.places();
         let gone = before.iter().filter(|name| !now.contains(name));
         let gone = gone.filter_map(|name| self.lab.topology().find(name));
-        Ok(match gone.map(|netns| self.lab.end_processes(netns)).sum() {
+        let ended = match gone.map(|netns| self.lab.end_processes(netns)).sum() {
             0 => String::new(),
             ended => format!("; {} there ended", counted(ended, "program")),
-        })
+        };
+        Ok((ended, notes))
     }
 
     fn session<T>(

@@ -10,6 +10,7 @@ use super::names::{PLACES, suggested};
 use super::reply::{Errand, Printed};
 use crate::input::did_you_mean;
 use crate::page::Settings;
+use crate::text::shortened;
 
 const PROGRAMS: &str = "\
 A line that starts with a place runs a real program there:
@@ -80,6 +81,12 @@ pub fn file_to_read(words: &[String]) -> Option<PathBuf> {
 /// What is wrong with them; help, too, is no command.
 pub(super) fn line(words: &[String], settings: &Settings, places: &[String]) -> Result<Line, Printed> {
     let Some(first) = words.first().filter(|first| !first.starts_with('#')) else { return Ok(Line::Empty) };
+    if let [help, place, ..] = words
+        && help == "help"
+        && PLACES.iter().any(|start| place.starts_with(start))
+    {
+        return Err(Printed::text(format!("{PROGRAMS}\n")));
+    }
     if PLACES.iter().any(|start| first.starts_with(start)) {
         let program = words[1..].to_vec();
         if program.is_empty() {
@@ -113,9 +120,14 @@ pub(super) fn line(words: &[String], settings: &Settings, places: &[String]) -> 
 fn no_such_command(word: &str, places: &[String]) -> Printed {
     let commands: Vec<String> =
         Typed::command().get_subcommands().map(|command| command.get_name().to_owned()).collect();
-    let help = did_you_mean(word, &commands).or_else(|| suggested(word, places)).unwrap_or_else(|| {
-        "Run `help` for the commands. A program needs a place before it: `pod/NAME PROGRAM`.".to_owned()
-    });
+    let word = shortened(word);
+    let place = places.iter().find(|place| place.starts_with("pod/")).map_or("pod/NAME", String::as_str);
+    let others = || match &*word {
+        "?" => "Run `help` for the commands.".to_owned(),
+        "clear" => "Press Ctrl-L to clear the screen.".to_owned(),
+        word => format!("Run `help` for the commands. A program needs a place before it: `{place} {word}`."),
+    };
+    let help = did_you_mean(&word, &commands).or_else(|| suggested(&word, places)).unwrap_or_else(others);
     Printed::wrong(format_args!("there is no command `{word}`"), &help)
 }
 
@@ -144,7 +156,11 @@ mod tests {
     #[case("pod/client", "no program to run in pod/client")]
     #[case("shwo", "there is no command `shwo`\nhelp: Did you mean `show`?")]
     #[case("client ls", "there is no command `client`\nhelp: Did you mean `pod/client`?")]
-    #[case("clear", "there is no command `clear`\nhelp: Run `help`")]
+    #[case(
+        "curl nginx",
+        "there is no command `curl`\nhelp: Run `help` for the commands. A program needs a place before it: `pod/client curl`"
+    )]
+    #[case("clear", "there is no command `clear`\nhelp: Press Ctrl-L")]
     #[case("link --loss", "a value is required for '--loss <PERCENT>'")]
     fn what_is_wrong_is_said(#[case] typed: &str, #[case] expected: &str) {
         let printed =

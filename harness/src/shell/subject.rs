@@ -60,15 +60,17 @@ impl Subject {
         Ok(AdHocScenario { cluster: self.cluster.clone(), scenario: self.scenario.clone(), ..resolved })
     }
 
-    /// What one more change does.
+    /// What one more change does, and what is worth a note in it.
     ///
     /// # Errors
     ///
     /// What is wrong with it.
-    pub(super) fn with_change(&self, change: &AdHocChange) -> Result<Change, Diagnostics> {
+    pub(super) fn with_change(&self, change: &AdHocChange) -> Result<(Change, Vec<String>), Diagnostics> {
         let changes: Vec<AdHocChange> = self.changes.iter().chain([change]).cloned().collect();
         let at = AdHocProbe { step: self.step, ..AdHocProbe::default() };
-        let (after, change) = changed(&self.text, (&self.path, self.reach), at, false, &changes)?;
-        Ok(change.unwrap_or_else(|| Change::State(Box::new(after.cluster))))
+        let (after, made) = changed(&self.text, (&self.path, self.reach), at, false, &changes)?;
+        let own = after.scenario.notes.iter().filter(|note| note.span.file == change.file());
+        let notes = own.map(|note| note.message.clone()).collect();
+        Ok((made.unwrap_or_else(|| Change::State(Box::new(after.cluster))), notes))
     }
 }

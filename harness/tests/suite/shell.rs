@@ -71,6 +71,11 @@ fn one_command_has_its_code(#[case] command: &[&str], #[case] code: i32) {
 
 #[rstest]
 #[case::place(&["pod/cliemt", "true"], "this lab has no `pod/cliemt`\nhelp: Did you mean `pod/client`?\n")]
+#[case::typed(&["probe", "pod/client", "nginx"], "`nginx` has no port\nhelp: ")]
+#[case::program_without_place(
+    &["curl", "nginx"],
+    "there is no command `curl`\nhelp: Run `help` for the commands. A program needs a place before it: `pod/client curl`.\n"
+)]
 #[case::no_program(&["pod/client"], "no program to run in pod/client\nhelp: Add its command: `pod/client ip address`")]
 #[case::program(&["pod/client", "svclab-knows-no-such-program"], "svclab-knows-no-such-program: command not found\nhelp: Install it")]
 #[case::machine(&["link", "client", "down"], "this lab has no `client`\nhelp: Did you mean `pod/client`?\n")]
@@ -89,6 +94,39 @@ fn the_last_line_gives_the_code() {
     assert_eq!(last_fails.status.code(), Some(5));
     let left_early = typed(Path::new(SCENARIO), "pod/client sh -c 'exit 5'\nexit\nshow\n");
     assert_eq!((left_early.status.code(), text(&left_early.stdout)), (Some(5), String::new()));
+}
+
+#[test]
+fn a_line_that_is_no_text_is_left_out() {
+    let mut command = svclab();
+    let piped = command.args(["shell", SCENARIO]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = piped.spawn().expect("svclab starts");
+    child.stdin.take().expect("a pipe").write_all(b"\xff\xfe\npod/client echo after\n").expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), "after\n".to_owned()));
+    assert!(text(&output.stderr).starts_with("a line is not UTF-8 text"), "{}", text(&output.stderr));
+}
+
+/// A change is reported with what is ignored in it, and with a fix for what is not possible.
+#[rstest]
+#[case::a_deployment(
+    "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n",
+    0,
+    "note: Deployment web is ignored: it does not affect rules: list its pods instead"
+)]
+#[case::a_new_pod(
+    "pods: [{name: more, node: cluster-worker}]\n",
+    2,
+    "pod `more` is not there, and pods cannot be added"
+)]
+fn an_apply_says_what_it_does_not_do(#[case] change: &str, #[case] code: i32, #[case] expected: &str) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("change.yaml");
+    fs::write(&file, change).expect("its own file");
+    let output = once(&["apply", &file.to_string_lossy()]);
+    let errors = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{errors}");
+    assert!(errors.contains(expected), "{errors}");
 }
 
 /// What is on standard input is for the shell, not for its programs.

@@ -28,15 +28,23 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 }
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
-    let remote = connect(args.lab.as_deref(), console)?;
+    let (remote, of) = connect(args.lab.as_deref(), console)?;
     let front = Front { access: &*remote, console };
-    Ok(if io::stdin().is_terminal() { prompt::prompt(&front) } else { lines(&front) })
+    if !io::stdin().is_terminal() {
+        return Ok(lines(&front));
+    }
+    console.inform(format!(
+        "attached to {} (process {}); `help` lists commands, `exit` leaves the lab up",
+        of.lab, of.pid
+    ));
+    Ok(prompt::prompt(&front))
 }
 
 /// Connects to a shell; on a terminal, Ctrl-C is for what is under way there. To be called while there is one thread, since the lab may be in a
 /// user namespace.
-pub(super) fn connect(lab: Option<&str>, console: &Console) -> Result<Arc<Remote>, Failure> {
-    let remote = Arc::new(find(lab)?);
+pub(super) fn connect(lab: Option<&str>, console: &Console) -> Result<(Arc<Remote>, Running), Failure> {
+    let (remote, of) = find(lab)?;
+    let remote = Arc::new(remote);
     if io::stdin().is_terminal() {
         let access = Arc::clone(&remote);
         let interrupted = move || {
@@ -45,10 +53,10 @@ pub(super) fn connect(lab: Option<&str>, console: &Console) -> Result<Arc<Remote
         };
         on_interrupt(interrupted).map_err(|failed| trouble(&failed, console))?;
     }
-    Ok(remote)
+    Ok((remote, of))
 }
 
-fn find(lab: Option<&str>) -> Result<Remote, Failure> {
+fn find(lab: Option<&str>) -> Result<(Remote, Running), Failure> {
     let unlisted = |error| Failure::new(format!("running shells cannot be listed: {}", reason(error)), "Mount /proc.");
     let all = running().map_err(unlisted)?;
     let is_meant = |one: &&Running| lab.is_none_or(|lab| one.lab == lab || one.pid.to_string() == lab);
@@ -58,7 +66,7 @@ fn find(lab: Option<&str>) -> Result<Remote, Failure> {
         names.join(", ")
     };
     match (found.as_slice(), lab) {
-        ([one], _) => Remote::connect(one).map_err(|error| {
+        ([one], _) => Remote::connect(one).map(|remote| (remote, (*one).clone())).map_err(|error| {
             let message = format!("{} cannot be attached to: {}", one.lab, reason(error));
             Failure::new(message, "Look whether it still runs, and whose it is.")
         }),

@@ -31,7 +31,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
         ([..], [_, ..]) if places.len() > 1 => return Err(Failure::new("there are two places", "Name one.")),
         _ => return Err(Failure::new("there are two labs", "Name one, and the place: `pod/NAME`.")),
     };
-    let remote = connect(lab.map(|lab| lab.as_str()), console)?;
+    let (remote, _) = connect(lab.map(|lab| lab.as_str()), console)?;
     let words: Vec<String> = place.into_iter().copied().chain(&args.command).cloned().collect();
     Ok(Front { access: &*remote, console }.only(&words))
 }

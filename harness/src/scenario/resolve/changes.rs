@@ -1,12 +1,15 @@
 //! Changes of nodes and pods by a step. Both must be there from the start: a step changes what Kubernetes says of
 //! them, not the network that they are in.
 
+use svclab_rules::cluster::ObjectName;
+
 use super::endpoints::object_name;
 use super::findings::Findings;
 use super::located::Located;
 use super::nodes;
 use super::objects::Objects;
 use super::pods::{self, Draft};
+use crate::scenario::model::short_name;
 use crate::scenario::schema::{RawNode, RawPod};
 use crate::yaml::At;
 
@@ -29,15 +32,18 @@ pub(crate) fn node(objects: &mut Objects<'_>, raw: &RawNode, at: At<'_>, finding
 
 /// Changes a pod, or all replicas that were written under its name.
 pub(crate) fn pod(objects: &mut Objects<'_>, raw: &RawPod, at: At<'_>, findings: &mut Findings) {
-    let fixed = ["node", "nodes", "ip", "ips", "replicas", "hostNetwork", "ports"];
-    fixed_fields(at, &fixed, "pod", findings);
     let name = object_name(&match &raw.namespace {
         Some(namespace) => format!("{namespace}/{}", raw.name),
         None => raw.name.clone(),
     });
     let names: Vec<_> = pods::named(&objects.pods, &name).iter().map(|pod| pod.value.pod.name.clone()).collect();
-    if names.is_empty() {
-        objects.missing_pod(&name, at.field("name"), findings);
+    match (names.is_empty(), at.has("node") || at.has("nodes")) {
+        (true, true) => new_pod(&name, at.field("name"), findings),
+        (true, false) => objects.missing_pod(&name, at.field("name"), findings),
+        (false, _) => {
+            let fixed = ["node", "nodes", "ip", "ips", "replicas", "hostNetwork", "ports"];
+            fixed_fields(at, &fixed, "pod", findings);
+        }
     }
     if raw.delete == Some(true) {
         objects.pods.retain(|pod| !names.contains(&pod.value.pod.name));
@@ -61,8 +67,14 @@ pub(crate) fn pod_object(objects: &mut Objects<'_>, draft: &Located<'_, Draft>, 
             pod.value.ready = ready;
             pod.value.terminating = terminating;
         }
-        None => objects.missing_pod(&name, draft.field("metadata.name"), findings),
+        None => new_pod(&name, draft.field("metadata.name"), findings),
     }
+}
+
+/// Finds a pod that a change would add.
+fn new_pod(name: &ObjectName, at: At<'_>, findings: &mut Findings) {
+    let help = "List it in the scenario from the start; until it is to serve, leave it out of `endpoints`, or make it `ready: false`.";
+    findings.wrong(at, format!("pod `{}` is not there, and pods cannot be added", short_name(name)), help);
 }
 
 fn fixed_fields(at: At<'_>, fields: &[&str], what: &str, findings: &mut Findings) {

@@ -25,9 +25,10 @@ impl Apply {
         let file = view.folder.join(&self.file);
         let text = view.file.clone().unwrap_or_default();
         let before = engine.cluster().clone();
-        let ended = engine.change(AdHocChange::Apply { file, text })?;
+        let (ended, notes) = engine.change(AdHocChange::Apply { file, text })?;
         let changed = changed(&before, engine.cluster());
-        Ok(Printed::text(format!("applied {}: {changed}{ended}\n", printable(&self.file))))
+        let text = format!("applied {}: {changed}{ended}\n", printable(&self.file));
+        Ok(Printed { text, errors: notes.iter().map(|note| format!("note: {note}\n")).collect(), ..Printed::default() })
     }
 }
 

@@ -45,7 +45,7 @@ impl Nodes {
     fn become_so(self, step: &str, state: &str, engine: &mut Engine<'_>) -> Result<Printed, Printed> {
         let whole = |name: &String| if name.contains('/') { name.clone() } else { format!("node/{name}") };
         let names: Vec<String> = self.names.iter().map(whole).collect();
-        let ended =
+        let (ended, _) =
             engine.change(AdHocChange::Step(format!("{step}: {}\n", serde_json::Value::from(names.clone()))))?;
         Ok(Printed::text(format!("{} {state}{ended}\n", names.join(", "))))
     }

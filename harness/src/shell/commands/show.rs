@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
-use svclab_rules::cluster::{Cluster, EndpointSlice, LinkOwner, Service, ServiceType};
+use svclab_rules::cluster::{
+    Cluster, EndpointSlice, ExternalTrafficPolicy, InternalTrafficPolicy, LinkOwner, Service, ServiceType,
+};
 
 use crate::page::{FAINT, Page, STRONG};
 use crate::scenario::{link_words, pod_label, short_name};
@@ -66,6 +68,16 @@ fn service(page: &mut Page, cluster: &Cluster, service: &Service) {
         let node_port = port.node_port.map(|port| format!(", node port {port}")).unwrap_or_default();
         page.row(4, format!("port {}/{}{node_port}", port.port, port.protocol));
     }
+    let policies = [
+        ("external", service.external_traffic_policy == ExternalTrafficPolicy::Local),
+        ("internal", service.internal_traffic_policy == InternalTrafficPolicy::Local),
+    ];
+    for (name, _) in policies.into_iter().filter(|(_, is_local)| *is_local) {
+        page.row(4, format!("{name}TrafficPolicy Local"));
+    }
+    if let Some(seconds) = service.affinity_seconds {
+        page.row(4, format!("sessionAffinity ClientIP, {seconds} s"));
+    }
     for slice in cluster.slices_of(&service.name) {
         endpoints(page, slice);
     }
@@ -83,6 +95,7 @@ fn kind(service: &Service) -> &'static str {
 
 fn endpoints(page: &mut Page, slice: &EndpointSlice) {
     let ports: Vec<String> = slice.ports.iter().filter_map(|port| Some(port.port?.to_string())).collect();
+    let ports = if ports.is_empty() { "no port".to_owned() } else { format!("port {}", ports.join(", ")) };
     for endpoint in &slice.endpoints {
         let pod = endpoint.pod.as_ref().map(|pod| format!("  {}", pod_label(pod))).unwrap_or_default();
         let state = match (endpoint.ready, endpoint.terminating) {
@@ -91,7 +104,7 @@ fn endpoints(page: &mut Page, slice: &EndpointSlice) {
             (false, false) => "  not ready",
         };
         for address in &endpoint.addresses {
-            page.row(4, format!("> {address} port {}{pod}{state}", ports.join(", ")));
+            page.row(4, format!("> {address} {ports}{pod}{state}"));
         }
     }
 }

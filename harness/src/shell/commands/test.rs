@@ -32,7 +32,7 @@ impl Test {
                     .name
                     .as_deref()
                     .and_then(|name| did_you_mean(name, names))
-                    .unwrap_or_else(|| format!("Choose one of these: {}.", names.join(", "))),
+                    .unwrap_or_else(|| format!("Choose one of these:\n  {}", names.join("\n  "))),
             };
             return Err(Printed::wrong("there is no such test", &help));
         }

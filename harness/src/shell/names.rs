@@ -37,8 +37,9 @@ pub(super) fn suggested(name: &str, places: &[String]) -> Option<String> {
     if name.contains('/') {
         return did_you_mean(name, places);
     }
-    let kinds = PLACES.map(|kind| format!("{kind}{name}"));
-    kinds.iter().find_map(|whole| did_you_mean(whole, places).filter(|_| !name.is_empty()))
+    let own: Vec<&str> = places.iter().filter_map(|place| Some(place.split_once('/')?.1)).collect();
+    did_you_mean(name, &own)?;
+    PLACES.iter().find_map(|kind| did_you_mean(&format!("{kind}{name}"), places))
 }
 
 /// The destinations of a service's ports.

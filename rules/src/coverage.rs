@@ -129,6 +129,14 @@ impl Coverage {
         self.picked.iter().any(|one| one.is_of(table) && one.lines.shows(line))
     }
 
+    /// Whether all lines of saved rules that start like this would be shown, whatever follows.
+    pub fn shows_all(&self, table: &str, start: &str) -> bool {
+        if self.is_filtered(table) {
+            return self.picked.iter().any(|one| one.is_of(table) && one.lines.shows_all(start));
+        }
+        !self.guessed.is_empty() && self.guessed.iter().all(|one| one.lines.shows_all(start))
+    }
+
     /// Whether some rules of a chain are known to be left out.
     pub fn is_cut(&self, table: &str, chain: &str) -> bool {
         !self.has_chain(table, chain) && self.cut.contains(&(table.to_owned(), chain.to_owned()))
@@ -144,7 +152,7 @@ impl Coverage {
 
     /// Whether a line of saved rules would be shown by all that may have chosen the lines.
     pub fn may_show(&self, line: &str) -> bool {
-        !self.guessed.is_empty() && self.guessed.iter().all(|one| one.lines.shows(line))
+        self.guessed.iter().all(|one| one.lines.shows(line))
     }
 
     /// Adds what another text shows of the same node.

@@ -10,8 +10,9 @@ use svclab_rules::infer::{Inferred, Show};
 
 use super::accessors::{ips, is_control_plane, node_ips};
 use super::merge::Objects;
-use super::names::{settle, valid};
+use super::names::{Renamed, settle, valid};
 use super::rules::{Dump, HERE};
+use super::unshown::{self, Unshown};
 use crate::evidence::{Contents, Evidence, NodeRules, Piece, node_rules, words_of_other};
 use crate::text::one_line;
 
@@ -71,7 +72,9 @@ pub(super) fn dumps(
     let counts_empty = !objects.services.is_empty();
     let mut dumps: Vec<Dump> = Vec::new();
     let mut places = Vec::new();
-    let (sets, others) = of_one_backend(node_rules(evidence));
+    let (mut sets, others) = of_one_backend(node_rules(evidence));
+    let unshown: Vec<Unshown> = sets.iter_mut().flat_map(unshown::add).collect();
+    notes.extend(unshown::words(&unshown));
     let all = sets.clone();
     for group in groups(sets, given) {
         if let Some(dump) = Dump::of(group.node.clone().unwrap_or_default(), group.sets, counts_empty) {
@@ -100,6 +103,8 @@ pub(super) fn dumps(
         renamed.extend(words);
         renamed.extend(meant(&mut dump.inferred, &pods));
         dump.renamed = changed;
+        dump.parts.iter_mut().for_each(|part| unshown::remove(&unshown, part));
+        dump.renamed.extend(unshown.iter().filter_map(|one| Renamed::of_endpoint(&dump.inferred, one)));
     }
     notes.extend(renamed);
     let known: Vec<String> = node_names(objects);

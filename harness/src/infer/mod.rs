@@ -18,6 +18,7 @@ mod objects;
 mod probes;
 mod ranges;
 mod rules;
+mod unshown;
 mod validity;
 
 pub use ad_hoc::with_ad_hoc_probe;

@@ -7,6 +7,7 @@ use svclab_rules::infer::{Inferred, InferredPort};
 use svclab_rules::iptables::ChainHash;
 use svclab_rules::ruleset::Rules;
 
+use super::unshown::Unshown;
 use crate::evidence::service_of_hash;
 
 /// Whether the hash in the names of a port's chains is that of its name.
@@ -70,6 +71,14 @@ impl Renamed {
         let hashes = hash.map(|own| written.map(|hash| (hash, own)).collect()).unwrap_or_default();
         let names = (now != before).then_some((now, before));
         (names.is_some() || hash.is_some()).then_some(Self { names, hashes })
+    }
+
+    /// The chain of an endpoint whose address is made up, so that its name is not the hash of it.
+    pub(super) fn of_endpoint(inferred: &Inferred, endpoint: &Unshown) -> Option<Self> {
+        let port = inferred.ports.iter().find(|port| port.hash == Some(endpoint.service))?;
+        let to = endpoint.address.to_string();
+        let written = port.hashed_names().into_iter().map(|name| ChainHash::of_endpoint(&name, port.protocol, &to));
+        Some(Self { names: None, hashes: written.map(|hash| (hash, endpoint.own)).collect() })
     }
 }
 

@@ -259,7 +259,8 @@ fn what_a_filter_hides_is_no_failure(
         "grep -E 'KUBE-(SVC|SEP)-'",
         "grep 10.244",
         "grep 10.244.0",
-        "grep -v SEP",
+        "grep -w tcp",
+        "grep statistic",
         "grep -e shop/backend -e ingress/",
         r"grep '10.96.0.1\|10.244'",
         "awk '/shop/'",
@@ -275,14 +276,153 @@ fn what_a_filter_hides_is_no_failure(
 /// The same of filters of which only the command says what they hide.
 #[rstest]
 fn what_a_filter_that_is_shown_hides_is_no_failure(
-    #[values("grep 10.244.1", "grep 10.244.2", "grep -v DNAT", "grep -v 10.244.1")] filter: &str,
+    #[values("grep 10.244.1", "grep 10.244.2", "grep -v SEP", "grep -v DNAT", "grep -v 10.244.1")] filter: &str,
 ) {
     is_sound(filter, &format!("$ iptables-save | {filter}\n"));
 }
 
+/// What older releases write names no endpoint in the rules of services, and the policy Local in none of its comments.
+#[rstest]
+fn what_a_filter_hides_of_older_rules_is_no_failure(
+    #[values(
+        "grep KUBE-SVC",
+        "grep -E 'KUBE-(SVC|SEP)'",
+        "grep ingress",
+        "grep KUBE | grep -v KUBE-SEP",
+        "grep KUBE | grep -v DNAT",
+        "grep MASQ",
+        "grep NODEPORTS",
+        "grep DNAT",
+        "tail -n 12"
+    )]
+    filter: &str,
+    #[values(false, true)] has_command: bool,
+) {
+    let saved = golden("small-cluster/v1.21-iptables/iptables-save.txt");
+    let command = if has_command { format!("$ iptables-save | {filter}\n") } else { String::new() };
+    is_sound_of(&saved, filter, &command);
+}
+
+/// Saved rules from the first line of a table to its last are all of them: nothing that all of them lack is excused.
+#[rstest]
+fn what_a_whole_table_lacks_is_missing(
+    #[values("DNAT", "KUBE-SEP-", "MASQ", "POSTROUTING")] lost: &str,
+    #[values("v1.21", "v1.30")] release: &str,
+) {
+    let left =
+        without(&golden(&format!("small-cluster/{release}-iptables/iptables-save.txt")), |line| line.contains(lost));
+    assert_ne!(failures(&imported(&left)), Vec::<String>::new());
+}
+
+/// Without their headings, tables are not shown as the kernel has them, so that a filter took them away.
+#[rstest]
+fn tables_without_headings_are_filtered(#[values("v1.21", "v1.30")] release: &str) {
+    let saved = golden(&format!("small-cluster/{release}-iptables/iptables-save.txt"));
+    is_sound_of(&saved, "grep -v '^:'", "");
+    let lost = without(&filtered("grep -v '^:'", &saved), |line| line.contains("--to-destination 10.244.1.30:8080"));
+    assert_ne!(failures(&imported(&lost)), Vec::<String>::new());
+}
+
+/// Rows behind the columns of a chain whose heading was taken away are of no chain that is shown.
+#[rstest]
+fn rows_without_their_heading_are_of_no_other_chain(
+    #[values("-L -n", "-nvxL")] options: &str,
+    #[values(false, true)] has_command: bool,
+) {
+    let rows =
+        filtered("grep -v SEP", &listed(if options == "-nvxL" { "legacy-ipv4-L-n-v-x" } else { "legacy-ipv4-L-n" }));
+    let command = if has_command { format!("# iptables -t nat {options} | grep -v SEP\n") } else { String::new() };
+    let assumed = imported(&format!("{command}{rows}"));
+    assert_eq!(failures(&assumed), Vec::<String>::new(), "{rows}{}", assumed.assumptions.join("\n"));
+}
+
+/// The name of a chain says that a service has policy Local, although its rules are behind the end of the text.
+#[test]
+fn a_cut_before_the_chains_of_policy_local_is_no_failure() {
+    let saved = golden("small-cluster/v1.21-iptables/iptables-save.txt");
+    let end = saved.find("-A KUBE-SVC-").expect("a rule");
+    assert!(saved[..end].contains("-j KUBE-XLB-") && !saved[..end].contains("-A KUBE-XLB-"));
+    assert_eq!(failures(&imported(&saved[..end])), Vec::<String>::new());
+}
+
+fn nft() -> String {
+    golden("small-cluster/v1.36-nftables/nft-ruleset.txt")
+}
+
+/// What the lines of nft that a filter leaves do not show is no failure.
+#[rstest]
+fn what_a_filter_of_nft_hides_is_no_failure(
+    #[values("grep -v 10.96.0.1", "grep -A 6 'map service-ips'", "head -n 40", "head -n 80")] filter: &str,
+) {
+    let text = format!("$ nft list ruleset | {filter}\n{}", filtered(filter, &nft()));
+    let assumed = imported(&text);
+    assert_eq!(failures(&assumed), Vec::<String>::new(), "{}", assumed.assumptions.join("\n"));
+    // What is not read is said, and is no defect.
+    let bad: Vec<String> = grave(&text).into_iter().filter(|words| !words.starts_with("rules-not-read")).collect();
+    assert_eq!(bad, Vec::<String>::new());
+}
+
+/// What `nft list chains` prints.
+const HEADINGS: &str = "table ip kube-proxy {\n\
+    \tchain nat-prerouting {\n\t\ttype nat hook prerouting priority dstnat; policy accept;\n\t}\n\
+    \tchain services {\n\t}\n\
+    \tchain service-2QRHZV4L-default/kubernetes/tcp/https {\n\t}\n}\n";
+
+/// One chain or map of nft, printed in its table, is not the whole table; headings alone show no rules.
+#[rstest]
+#[case::chain("chain services")]
+#[case::map("map service-ips")]
+#[case::set("set cluster-ips")]
+#[case::headings("chains")]
+fn a_part_of_a_table_of_nft_is_a_part(#[case] what: &str) {
+    let part = |nft: &str| {
+        let start = nft.find(&format!("\t{what} {{")).expect("a part");
+        let end = start + nft[start..].find("\n\t}\n").expect("its end") + 4;
+        format!("table ip kube-proxy {{\n{}}}\n", &nft[start..end])
+    };
+    let text = if what == "chains" { HEADINGS.to_owned() } else { part(&nft()) };
+    assert_eq!(grave(&text), Vec::<String>::new(), "{text}");
+    if let Ok(assumed) = infer::from_evidence(&evidence::read(&text), Path::new("dump"), &[]) {
+        assert_eq!(failures(&assumed), Vec::<String>::new(), "{text}{}", assumed.assumptions.join("\n"));
+    }
+}
+
+/// The heading before a row that `grep` picked need not be that of its chain.
+#[rstest]
+fn picked_rows_are_in_the_chains_that_they_name(
+    #[values("grep KUBE-SVC", "grep KUBE-SEP", "grep ingress", "grep KUBE-SERVICES", "grep 10.244.1")] filter: &str,
+    #[values(false, true)] has_command: bool,
+) {
+    let rows = filtered(filter, &listed("legacy-ipv4-L-n-v-x"));
+    let command = if has_command { format!("# iptables -t nat -nvxL | {filter}\n") } else { String::new() };
+    let text = format!("{command}{rows}");
+    let evidence = evidence::read(&text);
+    let bad: Vec<String> = grave(&text).into_iter().filter(|words| !words.contains("not read")).collect();
+    assert_eq!(bad, Vec::<String>::new(), "{text}");
+    // Every row is a rule, or is listed.
+    let rows = rows.lines().filter(|line| !line.starts_with("Chain ") && !line.trim().is_empty()).count();
+    assert_eq!(
+        evidence.rules()
+            + evidence.unread.iter().filter(|one| one.text.contains(" -- ") || one.text.contains("KUBE-")).count(),
+        rows,
+        "{text}"
+    );
+    if let Ok(assumed) = infer::from_evidence(&evidence, Path::new("dump"), &[]) {
+        assert_eq!(failures(&assumed), Vec::<String>::new(), "{text}{}", assumed.assumptions.join("\n"));
+    }
+}
+
+fn golden(path: &str) -> String {
+    std::fs::read_to_string(format!("../rules/tests/golden/{path}")).expect("a recording")
+}
+
 /// Asserts that neither `verify` nor `dump lint` finds anything wrong in what a filter leaves of healthy rules.
 fn is_sound(filter: &str, command: &str) {
-    let left = filtered(filter, &saved());
+    is_sound_of(&saved(), filter, command);
+}
+
+fn is_sound_of(saved: &str, filter: &str, command: &str) {
+    let left = filtered(filter, saved);
     let assumed = imported(&format!("{command}{left}"));
     assert_eq!(failures(&assumed), Vec::<String>::new(), "{left}{}", assumed.assumptions.join("\n"));
     assert_eq!(grave(&format!("{command}{left}")), Vec::<String>::new(), "{left}");

@@ -118,9 +118,19 @@ pub fn numgens(table: &nftables::Table) -> Vec<Cascade> {
 
 /// The same of a table that may be a part of a whole.
 pub(crate) fn numgens_of(table: &nftables::Table, coverage: &Coverage) -> Vec<Cascade> {
-    let shown = table.chains.len();
     let is_whole = |chain: &str| coverage.has_chain(nft_table(table.family), chain);
-    let table = chains::nftables::completed(table);
+    let translates =
+        |rule: &nftables::Rule| rule.statements.iter().any(|one| matches!(one, nftables::Statement::Dnat(_)));
+    let is_cut = |chain: &nftables::Chain| {
+        let is_part = chains::nftables::NAMING.is_endpoint(&chain.name) && !is_whole(&chain.name);
+        is_part && !chain.rules.iter().any(translates)
+    };
+    let mut known = Cow::Borrowed(table);
+    if table.chains.iter().any(is_cut) {
+        known.to_mut().chains.retain(|chain| !is_cut(chain));
+    }
+    let shown = known.chains.len();
+    let table = chains::nftables::completed(&known);
     let program = nftables::evaluate::Program::of_chains(&table);
     all(&chains::nftables::Table::new(&table, shown), &program, &is_whole)
 }

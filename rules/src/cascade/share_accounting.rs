@@ -184,6 +184,11 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
     /// Notes what depends on more than chance.
     pub(super) fn conditional(&mut self, cases: &[Case]) {
         for case in cases {
+            // What a chain does that is not shown is no difference.
+            if let [(Fate::Unknown(why), share)] = case.fates.as_slice() {
+                self.unknown.push(Unknown { rule: case.rule, share: Some(*share), why: why.clone() });
+                continue;
+            }
             self.found(case.rule, Kind::Conditional { example: case.example.clone(), fates: case.fates.clone() });
         }
     }

@@ -159,6 +159,11 @@ pub(crate) trait Reading<'a> {
     /// An endpoint's chain, or whatever chain has this name; `None` if the text does not have it.
     fn endpoint(&self, chain: &str) -> Option<Endpoint<'a>>;
 
+    /// The endpoint that the name of its chain has in clear, as that of nftables has.
+    fn named_endpoint(&self, _chain: &str) -> Option<SocketAddr> {
+        None
+    }
+
     /// Which other endpoint the names and comments of a group's endpoints say, one for each; `None` if they agree with the destination.
     fn misnamed(&self, group: &Group<'a>, endpoints: &[(&Lead<'a>, Endpoint<'a>)]) -> Vec<Option<Mismatch>>;
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::mem::{Discriminant, discriminant};
 
 use super::missing_rules::{LeftOut, is_readable, is_share};
-use crate::chains::iptables::NAMING;
+use crate::chains::iptables::{NAMING, frontend};
 use crate::cluster::Family;
 use crate::coverage::{Coverage, nft_table};
 use crate::iptables::{self, Chain, Match, Rule, RuleSet, TableName, Target, essence};
@@ -121,7 +121,7 @@ fn merge(own: &mut iptables::Parsed, at: (usize, usize), written: Chain, is_cut:
     let mut shown = std::mem::take(&mut chain.rules);
     let mut lines: Vec<usize> = lines.into_iter().chain(std::iter::repeat(0)).take(shown.len()).collect();
     // Shares of which a part is hidden are as kube-proxy writes them for the endpoints that are shown.
-    let hides_shares = !is_cut && left_out.hides_shares(&written, &shown);
+    let hides_shares = left_out.hides_shares(&written, &shown, is_cut);
     if hides_shares {
         let is_written = |rule: &Rule| written.rules.iter().any(|own| is_share(own) && slot(own) == slot(rule));
         let is_kept: Vec<bool> = shown.iter().map(|rule| !is_share(rule) || !is_written(rule)).collect();
@@ -134,34 +134,64 @@ fn merge(own: &mut iptables::Parsed, at: (usize, usize), written: Chain, is_cut:
         shown.iter().enumerate().rev().filter_map(|(at, rule)| Some((find(rule)?, at))).collect()
     };
     let (by_text, by_slot) = (place(&|rule| Some(essence(rule))), place(&slot));
-    let anchor = |rule: &Rule| by_text.get(&essence(rule)).or_else(|| by_slot.get(&slot(rule)?)).copied();
-    let anchors: Vec<Option<usize>> = written.rules.iter().map(anchor).collect();
-    let mut rest = shown.iter().cloned().zip(lines).enumerate().peekable();
-    let mut merged: Vec<(Rule, usize)> = Vec::with_capacity(shown.len() + written.rules.len());
-    // Rules of others, where none of kube-proxy's says where they are.
-    if anchors.iter().all(Option::is_none) {
-        merged.extend(rest.by_ref().map(|(_, rule)| rule));
+    let mut anchors: Vec<Option<usize>> =
+        written.rules.iter().map(|rule| by_text.get(&essence(rule)).copied()).collect();
+    // A rule that is shown as it is written does not stand in the place of another one.
+    let taken: HashSet<usize> = anchors.iter().flatten().copied().collect();
+    for (anchor, rule) in anchors.iter_mut().zip(&written.rules).filter(|(anchor, _)| anchor.is_none()) {
+        *anchor = slot(rule).and_then(|slot| by_slot.get(&slot)).copied().filter(|at| !taken.contains(at));
     }
+    let is_missing =
+        |rule: &Rule| !(is_cut || hides_shares && is_share(rule)) && left_out.is_missing(&written.name, rule);
+    let mut gaps = Gaps::of(shown.len());
     let mut is_changed = false;
-    for (rule, anchor) in written.rules.into_iter().zip(anchors) {
-        match anchor {
-            Some(anchor) => {
-                while let Some((_, rule)) = rest.next_if(|(number, _)| *number <= anchor) {
-                    merged.push(rule);
-                }
-            }
-            None if !(is_cut || hides_shares && is_share(&rule)) && left_out.is_missing(&written.name, &rule) => {}
-            None => {
-                is_changed = true;
-                merged.push((rule, 0));
-            }
+    for (at, rule) in written.rules.iter().enumerate().filter(|(at, _)| anchors[*at].is_none()) {
+        if !is_missing(rule) {
+            is_changed = true;
+            gaps.add(gap(&written.rules, &anchors, at, shown.len()), rule.clone());
         }
     }
-    merged.extend(rest.map(|(_, rule)| rule));
+    let merged = gaps.filled(shown.into_iter().zip(lines));
     let (rules, lines) = merged.into_iter().unzip();
     own.rules.tables[at.0].chains[at.1].rules = rules;
     own.set_lines(at, lines);
     is_changed
+}
+
+/// The rules that stand before each of those that are shown, and behind the last one.
+struct Gaps(Vec<Vec<Rule>>);
+
+impl Gaps {
+    fn of(shown: usize) -> Self {
+        Self(vec![Vec::new(); shown + 1])
+    }
+
+    fn add(&mut self, gap: usize, rule: Rule) {
+        self.0[gap].push(rule);
+    }
+
+    /// All rules, those that are added without a line.
+    fn filled(self, shown: impl Iterator<Item = (Rule, usize)>) -> Vec<(Rule, usize)> {
+        let mut shown = shown.peekable();
+        let mut all = Vec::new();
+        for gap in self.0 {
+            all.extend(gap.into_iter().map(|rule| (rule, 0)));
+            all.extend(shown.next());
+        }
+        all
+    }
+}
+
+/// Before which of the shown rules one stands that only kube-proxy writes: next to the other rule of the same frontend, whatever order the
+/// frontends have; else behind all rules that kube-proxy writes before it. `anchors` are the places of written rules among those that are shown.
+fn gap(written: &[Rule], anchors: &[Option<usize>], at: usize, shown: usize) -> usize {
+    let is_same = |other: usize| frontend(&written[at]).is_some_and(|own| frontend(&written[other]) == Some(own));
+    let after = (at + 1..written.len()).take_while(|other| is_same(*other)).find_map(|other| anchors[other]);
+    let before = (0..at).rev().take_while(|other| is_same(*other)).find_map(|other| anchors[other]);
+    let last = || anchors[..at].iter().flatten().max().map(|last| last + 1);
+    // Rules of others, where none of kube-proxy's says where they are, come first.
+    let others = || if anchors.iter().all(Option::is_none) { shown } else { 0 };
+    after.or(before.map(|before| before + 1)).or_else(last).unwrap_or_else(others)
 }
 
 /// What a rule of kube-proxy is for, so that one that differs in something else stands in the place of that which kube-proxy writes.
@@ -193,6 +223,12 @@ fn of_nftables(completed: &mut Completed, coverage: &Coverage, written: nftables
             parsed.rules.tables.push(table);
             continue;
         };
+        // The addresses of services that nothing else shows are left out with these.
+        let lists_services = ["service-ips", "no-endpoint-services"].iter().all(|map| coverage.has_chain(name, map));
+        if let Some(known) = own.sets.iter_mut().find(|set| &*set.name == "cluster-ips").filter(|_| !lists_services) {
+            let written = table.set("cluster-ips").map(|set| set.elements.as_slice()).unwrap_or_default();
+            known.elements.retain(|one| written.iter().any(|other| other.key == one.key));
+        }
         for chain in table.chains {
             match own.chains.iter_mut().find(|known| known.name == chain.name) {
                 None => {

@@ -16,7 +16,7 @@ pub(super) struct LeftOut<'c> {
     family: Family,
     /// The last chain that is shown, where the text ends before it shows all that was chosen.
     last_before_cut: Option<String>,
-    /// The chains of services whose shown rules lead somewhere.
+    /// The chains of services whose shown rules lead to endpoints, and those before them whose rules lead on.
     leading: HashSet<String>,
     /// The chains of which rules are shown.
     shown: HashSet<String>,
@@ -29,8 +29,11 @@ pub(super) struct LeftOut<'c> {
 impl<'c> LeftOut<'c> {
     /// Of a table that is shown, by what kube-proxy writes into it.
     pub(super) fn of(shown: &Table, coverage: &'c Coverage, written: &Table, family: Family) -> Self {
-        let leads =
-            |chain: &&Chain| chain.rules.iter().any(|rule| is_readable(rule) && rule.target.is_some() && !marks(rule));
+        let leads = |chain: &&Chain| {
+            let is_group = NAMING.of_group(&chain.name).is_some();
+            let leads = |rule: &Rule| if is_group { is_share(rule) } else { rule.target.is_some() && !marks(rule) };
+            chain.rules.iter().any(|rule| is_readable(rule) && leads(rule))
+        };
         let leading = shown.chains.iter().filter(leads).map(|chain| chain.name.to_string()).collect();
         let names = shown.chains.iter().filter(|chain| !chain.rules.is_empty()).map(|chain| chain.name.to_string());
         let names = names.collect();
@@ -95,18 +98,19 @@ impl<'c> LeftOut<'c> {
             && self.is_chosen(chain, rule)
     }
 
-    /// By what is shown, where nothing says what chose the lines: a service's chain that leads somewhere is complete; so are others, where all
-    /// lines have something in common with the rule, or where rules like it are shown of other services and endpoints.
+    /// By what is shown, where nothing says what chose the lines: a service's chain that leads somewhere is complete, and rules are there that are
+    /// like those of other services and endpoints, unless it lacks what all lines that are shown have in common.
     ///
     /// Without `-A KUBE-SEP-Y -s 10.244.1.5/32 -j KUBE-MARK-MASQ` this rule is missing where other endpoints have theirs.
     fn is_missing_by_likeness(&self, chain: &str, rule: &Rule) -> bool {
         let is_usual = || shape(chain, rule).is_some_and(|shape| self.shown_shapes.contains(&shape));
         let is_of_group = |kind| matches!(kind, Kind::Group(_) | Kind::Firewall);
-        match NAMING.of(chain) {
+        let is_like_others = match NAMING.of(chain) {
             Some((kind, _)) if is_of_group(kind) && !marks(rule) => self.leading.contains(chain),
-            Some(_) => is_usual() || self.coverage.may_show(&self.line(chain, rule)),
+            Some(_) => is_usual(),
             None => false,
-        }
+        };
+        is_like_others && self.coverage.may_show(&self.line(chain, rule))
     }
 
     /// Whether a rule leads to an endpoint that stands for those that the text does not show: nothing names it, and no rule of the chain leads
@@ -121,29 +125,21 @@ impl<'c> LeftOut<'c> {
     /// endpoints than are known, and a rule of one of these would not be shown.
     ///
     /// `grep 10.244.0` shows `--comment "shop/web -> 10.244.0.5:80" --probability 0.5 -j KUBE-SEP-Y`, and no endpoint in 10.244.1.0/24.
-    pub(super) fn hides_shares(&self, written: &Chain, shown: &[Rule]) -> bool {
+    /// Of a chain that is known to be cut, any may be hidden.
+    pub(super) fn hides_shares(&self, written: &Chain, shown: &[Rule], is_cut: bool) -> bool {
         let shares: Vec<&Rule> = shown.iter().filter(|rule| is_share(rule)).collect();
         let known = written.rules.iter().filter(|rule| is_share(rule)).count();
         let Some(last) = shares.last().filter(|_| shared_by(&shares).is_some_and(|count| count > known)) else {
             return false;
         };
-        let line = self.line(&written.name, last);
-        let line = line.rsplit_once(" -j ").map_or(&*line, |(start, _)| start);
-        let other = match line.split_once(" -> ").and_then(|(start, rest)| Some((start, rest.split_once('"')?.1))) {
-            Some((start, rest)) => format!("{start}\"{rest} -j KUBE-SEP-"),
-            None => format!("{line} -j KUBE-SEP-"),
-        };
-        if self.coverage.is_filtered(self.table.as_str()) {
-            !self.coverage.shows(self.table.as_str(), &other)
-        } else {
-            !self.coverage.may_show(&other)
-        }
+        is_cut || !self.coverage.shows_all(self.table.as_str(), &start(&self.line(&written.name, last)))
     }
 
     /// A chain of which the text shows no rule, without the rules that are missing; `None` where nothing is left of it.
     pub(super) fn rest_of(&self, mut chain: Chain) -> Option<Chain> {
         let is_unknown = NAMING.is_endpoint(&chain.name) && !self.targets.contains(&*chain.name);
-        if !self.coverage.is_filtered(self.table.as_str()) || chain.rules.is_empty() || is_unknown {
+        let is_cut = self.coverage.is_cut(self.table.as_str(), &chain.name);
+        if !self.coverage.is_filtered(self.table.as_str()) || chain.rules.is_empty() || is_unknown || is_cut {
             return Some(chain);
         }
         let name = chain.name.clone();
@@ -192,6 +188,14 @@ fn marks(rule: &Rule) -> bool {
 pub(super) fn is_share(rule: &Rule) -> bool {
     let recalls = rule.matches.iter().any(|one| matches!(one, Match::Recent(_)));
     !recalls && rule.next_chain().is_some_and(|next| NAMING.is_endpoint(next))
+}
+
+/// The start of the line of a rule that leads to an endpoint, up to what names this one.
+fn start(line: &str) -> String {
+    let rest = line.split_once(" --comment \"").map_or("", |(_, rest)| rest);
+    let name = rest.split(['"', ' ']).next().unwrap_or_default();
+    let end = if name.is_empty() { line.find(" -m ") } else { line.find(name).map(|at| at + name.len()) };
+    line[..end.or(line.find(" -j ")).unwrap_or(line.len())].to_owned()
 }
 
 /// Among how many endpoints connections are shared out, by rules of which some may be hidden; `None` where these are no shares that kube-proxy

@@ -84,6 +84,7 @@ pub(super) fn endpoints<'a>(reading: &impl Reading<'a>) -> Vec<Endpoints<'a>> {
                 let known = reading.endpoint(chain);
                 let hash = reading.naming().of_endpoint(chain).and_then(ChainHash::parse);
                 let to = known.as_ref().and_then(|known| known.destination).or(lead.named);
+                let to = to.or_else(|| reading.named_endpoint(chain));
                 let masqueraded = known.and_then(|known| known.masqueraded?.only());
                 if let (None, Some(ip)) = (to, masqueraded) {
                     lost.push((ip, hash));

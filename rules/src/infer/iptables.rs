@@ -39,10 +39,14 @@ pub(super) fn read(rules: &RuleSet) -> Inferred {
                 of_group.add_to(reader.port(hash, None));
             }
         }
-        for Orphan { port, endpoint } in orphans(nat) {
-            if let Some(port) = reader.ports.get_mut(&port) {
-                port.endpoints.insert(endpoint);
+        // Where the list of Services is not shown, endpoints' chains are all that there may be of one.
+        let is_listed = nat.chain("KUBE-SERVICES").is_some();
+        for Orphan { port, name, protocol, endpoint } in orphans(nat) {
+            if is_listed && !reader.ports.contains_key(&port) {
+                continue;
             }
+            reader.names.entry(port).or_insert(name);
+            reader.port(port, Some(protocol)).endpoints.insert(endpoint);
         }
     }
     reader.finish()
@@ -82,6 +86,17 @@ impl<'a> Reader<'a> {
             },
         }
         if let Some(hash) = ChainKind::ExternalLocal.hash(&chain.name) {
+            // Without endpoints here, the chain drops what it is asked for.
+            let drops = |rule: &Rule| {
+                rule.target == Some(Target::Drop) || rule.next_chain().is_some_and(|next| **next == *"KUBE-MARK-DROP")
+            };
+            let leads_here = !chain.rules.is_empty() && !chain.rules.iter().any(drops);
+            let port = self.port(hash, None);
+            port.is_external_local = true;
+            port.has_local_endpoints |= leads_here;
+        }
+        // Such a chain says so by its name, wherever its own rules are.
+        for hash in chain.rules.iter().filter_map(|rule| ChainKind::ExternalLocal.hash(rule.next_chain()?)) {
             self.port(hash, None).is_external_local = true;
         }
     }
@@ -96,6 +111,7 @@ impl<'a> Reader<'a> {
         });
         port.protocol = protocol.unwrap_or(port.protocol);
         port.hash = Some(hash);
+        port.families.insert(self.family);
         port
     }
 
@@ -120,20 +136,23 @@ impl<'a> Reader<'a> {
         self.marks(rule);
         let served = self.known.owner(rule).map(|(hash, _)| hash);
         self.served.extend(served);
-        let Some(kind) = rule.next_chain().and_then(|next| kind_of(next)).map(|(kind, _)| kind) else { return };
+        let kind = rule.next_chain().and_then(|next| kind_of(next)).map(|(kind, _)| kind);
+        if kind.is_none() && !is_marked_for_name(rule) {
+            return;
+        }
         let says = |words| rule.comment().is_some_and(|comment| comment.contains(words));
         let Some((ip, number)) = frontend(rule).and_then(|frontend| Some((frontend.address?, frontend.port))) else {
             return;
         };
         let Some(port) = self.owner(rule) else { return };
         port.port = Some(number);
-        if kind == Kind::Firewall || says("loadbalancer IP") {
+        if kind == Some(Kind::Firewall) || says("loadbalancer IP") {
             port.load_balancer.push(ip);
-        } else if kind == Kind::External || says("external IP") {
+        } else if kind == Some(Kind::External) || says("external IP") {
             port.external_ips.push(ip);
         } else {
             port.cluster_ips.insert(ip);
-            port.is_internal_local |= kind == Kind::Group(Policy::Local);
+            port.is_internal_local |= kind == Some(Kind::Group(Policy::Local));
         }
     }
 
@@ -157,7 +176,7 @@ impl<'a> Reader<'a> {
 
     fn node_port(&mut self, rule: &Rule) {
         let Some(frontend) = frontend(rule).filter(|frontend| frontend.address.is_none()) else { return };
-        if rule.next_chain().is_some_and(|next| kind_of(next).is_some())
+        if (rule.next_chain().is_some_and(|next| kind_of(next).is_some()) || is_marked_for_name(rule))
             && let Some(port) = self.owner(rule)
         {
             port.node_port = Some(frontend.port);
@@ -172,7 +191,10 @@ impl<'a> Reader<'a> {
         let name = service_in(rule);
         let hash = name.and_then(|name| self.names.iter().find(|(_, known)| *known == name)).map(|(hash, _)| *hash);
         if let Some(hash) = hash {
-            self.port(hash, None).health_check = Some(frontend.port);
+            let port = self.port(hash, None);
+            port.health_check = Some(frontend.port);
+            // Only load balancers with this policy are asked.
+            port.is_external_local = true;
         }
     }
 
@@ -259,6 +281,11 @@ impl<'a> Reader<'a> {
 fn protocol_by_hash(name: &str, hash: ChainHash) -> Protocol {
     let is_hashed = |protocol: &Protocol| ChainHash::of_service_port(name, *protocol) == hash;
     [Protocol::Tcp, Protocol::Udp, Protocol::Sctp].into_iter().find(is_hashed).unwrap_or(Protocol::Tcp)
+}
+
+/// Whether a rule marks what is for the service that its comment names.
+fn is_marked_for_name(rule: &Rule) -> bool {
+    leads_to(rule, MASQUERADE) && service_in(rule).is_some()
 }
 
 fn leads_to(rule: &Rule, chain: &str) -> bool {

@@ -76,6 +76,8 @@ pub struct InferredPort {
     pub has_unshown_endpoints: bool,
     /// Whether rules for external traffic lead to endpoints of its node, in iptables mode.
     pub has_local_endpoints: bool,
+    /// The families of the rules that are about it.
+    pub families: BTreeSet<Family>,
     /// For how many seconds a client comes back to its endpoint.
     pub affinity: Option<u32>,
     /// The hash in the names of its chains, in iptables mode.
@@ -107,6 +109,7 @@ impl InferredPort {
             has_endpoints_elsewhere: false,
             has_unshown_endpoints: false,
             has_local_endpoints: false,
+            families: BTreeSet::new(),
             affinity: None,
             hash: None,
             also: Vec::new(),
@@ -153,6 +156,7 @@ impl InferredPort {
         self.has_endpoints_elsewhere |= other.has_endpoints_elsewhere;
         self.has_unshown_endpoints |= other.has_unshown_endpoints;
         self.has_local_endpoints |= other.has_local_endpoints;
+        self.families.extend(other.families);
         self.affinity = self.affinity.or(other.affinity);
         self.hash = self.hash.or(other.hash);
         self.also.extend(other.also);

@@ -11,7 +11,7 @@ use crate::chains::nftables::{
     Known, Names, address, frontend_of_key, is_base, kind_of, marks, name_of, protocol_of, source_ranges,
 };
 use crate::chains::{self, Kind, Policy};
-use crate::cluster::Protocol;
+use crate::cluster::{Family, Protocol};
 use crate::nftables::{
     Addresses, Chain, Condition, Element, Interfaces, Key, MarkChange, Rule, Set, Side, Statement, Table, Verdict,
 };
@@ -23,18 +23,22 @@ pub(super) fn read(table: &Table) -> Inferred {
         let elements = table.set(name).map(|set| set.elements.as_slice()).unwrap_or_default();
         elements.iter().map(|element| element.key.clone()).collect::<BTreeSet<_>>()
     };
-    let (cluster_ips, checked) = (keys("cluster-ips"), keys("firewall-ips"));
+    let cluster_ips = table.set("cluster-ips").map(|_| keys("cluster-ips"));
+    let checked = keys("firewall-ips");
     let known = Known([&names, &names]);
     let mut reader = Reader {
         known,
         cluster_ips,
         checked,
+        family: table.family,
         ports: BTreeMap::new(),
         marked: Vec::new(),
         proxy: InferredProxy::default(),
         served: BTreeSet::new(),
     };
+    let asks = |rule: &Rule| rule.conditions.iter().filter_map(Condition::set).any(|(set, _)| **set == *"nodeport-ips");
     match table.set("nodeport-ips") {
+        None if table.chains.iter().flat_map(|chain| &chain.rules).any(asks) => {}
         None => drop(reader.proxy.families_on_all_addresses.insert(table.family)),
         // Without node ports, an empty set says nothing: 1.30 writes one for a family in which the node has no address.
         Some(set) if set.elements.is_empty() && has_node_ports(table) => {
@@ -64,10 +68,11 @@ fn has_node_ports(table: &Table) -> bool {
 
 struct Reader<'a> {
     known: Known<'a>,
-    /// The elements of `cluster-ips`.
-    cluster_ips: BTreeSet<Vec<Key>>,
+    /// The elements of `cluster-ips`, where it is shown.
+    cluster_ips: Option<BTreeSet<Vec<Key>>>,
     /// The keys of addresses before which sources are checked.
     checked: BTreeSet<Vec<Key>>,
+    family: Family,
     /// By the part behind the prefix in the names of their chains.
     ports: BTreeMap<String, InferredPort>,
     /// Which packets to an address are marked.
@@ -79,10 +84,12 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn port(&mut self, service: &str) -> &mut InferredPort {
-        self.ports.entry(service.to_owned()).or_insert_with(|| {
+        let port = self.ports.entry(service.to_owned()).or_insert_with(|| {
             let protocol = protocol_of(service).parse().unwrap_or(Protocol::Tcp);
             InferredPort::named(&name_of(service), protocol)
-        })
+        });
+        port.families.insert(self.family);
+        port
     }
 
     fn set(&mut self, set: &Set) {
@@ -104,7 +111,11 @@ impl<'a> Reader<'a> {
             Some(Verdict::Goto(chain) | Verdict::Jump(chain)) => kind_of(chain).map(|(kind, _)| kind),
             _ => None,
         };
-        let is_cluster_ip = frontend.address.is_some_and(|ip| self.cluster_ips.contains([Key::Address(ip)].as_slice()));
+        let is_cluster_ip = frontend.address.is_some_and(|ip| match &self.cluster_ips {
+            Some(all) => all.contains([Key::Address(ip)].as_slice()),
+            // Only external addresses lead to a chain for them.
+            None => !matches!(kind, Some(Kind::External | Kind::Firewall)),
+        });
         let is_checked = self.checked.contains(&element.key);
         let is_dropped = element.verdict == Some(Verdict::Drop);
         let is_local = is_dropped || kind == Some(Kind::Group(Policy::Local));
@@ -178,11 +189,12 @@ impl<'a> Reader<'a> {
     }
 
     fn finish(self) -> Inferred {
-        let Self { mut proxy, marked, cluster_ips, mut ports, served, .. } = self;
+        let Self { mut proxy, marked, mut ports, served, .. } = self;
+        let cluster_ips: BTreeSet<IpAddr> = ports.values().flat_map(|port| port.cluster_ips.iter().copied()).collect();
         for (_, port) in ports.iter_mut().filter(|(service, _)| served.contains(*service)) {
             port.has_unshown_endpoints |= port.endpoints.is_empty() && port.local.is_empty();
         }
-        let to_cluster_ips = marked.iter().filter(|(ip, _)| cluster_ips.contains([Key::Address(*ip)].as_slice()));
+        let to_cluster_ips = marked.iter().filter(|(ip, _)| cluster_ips.contains(ip));
         to_cluster_ips.for_each(|(_, marked)| proxy.marks(marked));
         let mut ports: Vec<InferredPort> = ports.into_values().collect();
         ports.iter_mut().for_each(InferredPort::tidy);

@@ -10,6 +10,9 @@ use crate::iptables::{Chain, ChainHash, ChainKind, Match, Rule, Table};
 /// An endpoint, and the service port that it is one of.
 pub(super) struct Orphan {
     pub(super) port: ChainHash,
+    /// What kube-proxy calls the service port.
+    pub(super) name: String,
+    pub(super) protocol: Protocol,
     pub(super) endpoint: SocketAddr,
 }
 
@@ -18,9 +21,15 @@ pub(super) struct Orphan {
 pub(super) fn orphans(nat: &Table) -> Vec<Orphan> {
     let jumps = nat.chains.iter().flat_map(|chain| &chain.rules).filter_map(Rule::next_chain);
     let led: HashSet<&str> = jumps.map(|next| &**next).collect();
-    let alone = nat.chains.iter().filter(|chain| NAMING.is_endpoint(&chain.name) && !led.contains(&*chain.name));
-    let orphans = alone.filter_map(orphan);
-    orphans.filter(|orphan| lacks_rules(nat.chain(&orphan.port.chain(ChainKind::Service)))).collect()
+    let endpoints = || nat.chains.iter().filter(|chain| NAMING.is_endpoint(&chain.name));
+    let alone: Vec<Orphan> = endpoints().filter(|chain| !led.contains(&*chain.name)).filter_map(orphan).collect();
+    // Where no rule has a probability at all, those that have one are not shown, whatever else leads to the endpoint.
+    let mut all = nat.chains.iter().flat_map(|chain| &chain.rules);
+    if alone.len() > 1 && !all.any(|rule| probability(rule).is_some()) {
+        return endpoints().filter_map(orphan).collect();
+    }
+    let lacks = |orphan: &Orphan| lacks_rules(nat.chain(&orphan.port.chain(ChainKind::Service)));
+    alone.into_iter().filter(lacks).collect()
 }
 
 /// The endpoint of a chain whose name is the hash of it and of the service that its comment names.
@@ -34,7 +43,8 @@ fn orphan(chain: &Chain) -> Option<Orphan> {
     let mut readings = names.iter().flat_map(|name| protocols.map(|protocol| (name, protocol)));
     let text = endpoint.to_string();
     let (name, protocol) = readings.find(|(name, protocol)| ChainHash::of_endpoint(name, *protocol, &text) == hash)?;
-    Some(Orphan { port: ChainHash::of_service_port(name, protocol), endpoint })
+    let port = ChainHash::of_service_port(name, protocol);
+    Some(Orphan { port, name: service.to_owned(), protocol, endpoint })
 }
 
 /// Whether a service's chain does not share all connections out, each endpoint's the same.

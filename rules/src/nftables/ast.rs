@@ -1,5 +1,6 @@
 //! Tables and what they hold.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::conditions::Condition;
@@ -56,6 +57,23 @@ impl Table {
         let missing: Vec<Chain> =
             missing.map(|name| Chain { name, base: None, comment: None, rules: Vec::new() }).collect();
         self.chains.extend(missing);
+    }
+
+    /// Whether rules or maps name chains or sets that are not there. The kernel has no such table: a part of it is shown.
+    pub fn lacks_some(&self) -> bool {
+        let chains: HashSet<&str> = self.chains.iter().map(|chain| &*chain.name).collect();
+        let sets: HashSet<&str> = self.sets.iter().map(|set| &*set.name).collect();
+        let lacks_chain = |name: &Name| !chains.contains(&**name);
+        let lacks_set = |name: &Name| !sets.contains(&**name);
+        let lacks = |rule: &Rule| {
+            let asked = rule.conditions.iter().filter_map(Condition::set);
+            let mut named = asked.chain(rule.statements.iter().filter_map(Statement::set));
+            rule.statements.iter().flat_map(Statement::chains).any(lacks_chain)
+                || named.any(|(name, _)| lacks_set(name))
+        };
+        let mut verdicts =
+            self.sets.iter().flat_map(|set| &set.elements).filter_map(|one| one.verdict.as_ref()?.chain());
+        verdicts.any(lacks_chain) || self.chains.iter().flat_map(|chain| &chain.rules).any(lacks)
     }
 
     /// The set or map of a name.

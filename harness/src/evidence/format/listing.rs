@@ -94,9 +94,14 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
         at += count;
         taken = at;
     }
-    let count =
+    let mut count =
         reader.rules() - unread.iter().filter(|(_, reason)| reason.contains("cut off")).count().min(reader.rules());
-    let Listing { rules, lines: source, rounded_digits, cut, mut coverage } = reader.finish().unwrap_or_else(empty);
+    let Listing { rules, lines: source, rounded_digits, cut, mut coverage, unplaced } =
+        reader.finish().unwrap_or_else(empty);
+    let position = |number: &usize| lines[..taken].iter().position(|line| line.number == *number);
+    unread.extend(unplaced.iter().filter_map(position).map(|at| (at, UNPLACED.to_owned())));
+    unread.sort_by_key(|(at, _)| *at);
+    count -= unplaced.len().min(count);
     let rules = svclab_rules::iptables::Parsed { rules, lines: source };
     // A filter picks rows, whatever chain they are in.
     if !matches!(context.command.as_ref().map(Command::filter).unwrap_or_default(), Filter::None | Filter::End) {
@@ -121,6 +126,9 @@ fn whole_row(lines: &[Line<'_>]) -> (Option<String>, usize) {
     }
 }
 
+/// Why a row is not read.
+const UNPLACED: &str = "the heading of its chain is not shown, and the row does not say which one it is";
+
 fn empty() -> Listing {
     Listing {
         rules: svclab_rules::iptables::RuleSet::new(svclab_rules::cluster::Family::Ipv4),
@@ -128,5 +136,6 @@ fn empty() -> Listing {
         rounded_digits: None,
         cut: None,
         coverage: Coverage::default(),
+        unplaced: Vec::new(),
     }
 }

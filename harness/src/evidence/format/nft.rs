@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use svclab_rules::coverage::{Coverage, nft_table};
-use svclab_rules::nftables::{self, OtherTable, Parsed};
+use svclab_rules::nftables::{self, OtherTable, Parsed, Table};
 
 use super::super::blocks::{self, Depth};
 use super::super::command::Command;
@@ -82,6 +82,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     let count = count(&rules);
     let unread_lines: Vec<usize> = unread.iter().map(|(at, _)| *at).collect();
     let mut coverage = blocks::coverage(block, is_headless, &unread_lines);
+    limit(&rules, &mut coverage);
     let chains = rules.rules.tables.iter().flat_map(|table| {
         let names = table.chains.iter().map(|chain| &*chain.name).chain(table.sets.iter().map(|set| &*set.name));
         names.map(|name| (nft_table(table.family), name))
@@ -137,7 +138,11 @@ fn cut_end(lines: &[Line<'_>]) -> usize {
 fn parsed(block: &[Line<'_>], is_headless: bool) -> (Parsed, Vec<(usize, String)>) {
     let mut texts: Vec<&str> = block.iter().map(|line| line.text.as_ref()).collect();
     let rows = rows(block);
-    let mut unread = Vec::new();
+    let mut unread: Vec<(usize, String)> = Vec::new();
+    for at in astray(block) {
+        texts[at] = "";
+        unread.push((at, ASTRAY.to_owned()));
+    }
     for trial in 0..=MAX_TRIALS + 1 {
         let errors = match nftables::parse(&text_of(block, &texts, is_headless)) {
             Ok(parsed) => return (parsed.behind(block[0].number - 1), unread),
@@ -172,6 +177,30 @@ fn parsed(block: &[Line<'_>], is_headless: bool) -> (Parsed, Vec<(usize, String)
         }
     }
     (Parsed::default(), unread)
+}
+
+/// Why a line is not read that may be of another chain.
+const ASTRAY: &str = "the end of the chain before it is not shown, so it may be of another one";
+
+/// The lines behind headings of chains that may be of other chains: where no line closes one, lines were picked, and only what is in the name of
+/// a chain says that a line is of it.
+fn astray(block: &[Line<'_>]) -> Vec<usize> {
+    let headings: Vec<usize> = (0..block.len()).filter(|at| is_part(block[*at].text.trim())).collect();
+    let is_picked = headings.len() > 1 && !block.iter().any(|line| line.text.trim() == "}");
+    let mut astray = Vec::new();
+    for (at, line) in block.iter().enumerate().filter(|_| is_picked) {
+        let Some(heading) = headings.iter().rfind(|heading| **heading <= at) else { continue };
+        let own = block[*heading].text.split_whitespace().nth(1).and_then(|name| name.split_once('/').map(|_| name));
+        // The address of `endpoint-FLXOMXXM-default/web/tcp/http__10.244.1.10/8080`, or the service of another chain.
+        let own = own.and_then(|name| match name.split_once("__") {
+            Some((_, endpoint)) => endpoint.split('/').next(),
+            None => name.splitn(3, '-').nth(2),
+        });
+        if at > *heading && !line.is_blank() && !own.is_some_and(|own| line.text.contains(own)) {
+            astray.push(at);
+        }
+    }
+    astray
 }
 
 /// The chains, sets and maps that cannot be read by themselves.
@@ -263,8 +292,25 @@ fn count(rules: &Parsed) -> usize {
 /// All tables, as whole ones.
 fn of_tables(rules: &Parsed) -> Coverage {
     let mut coverage = Coverage::default();
-    rules.rules.tables.iter().for_each(|table| coverage.add_table(nft_table(table.family)));
+    for table in &rules.rules.tables {
+        let name = nft_table(table.family);
+        coverage.add_table(name);
+        table.chains.iter().for_each(|chain| coverage.add_chain(name, &chain.name));
+        table.sets.iter().for_each(|set| coverage.add_chain(name, &set.name));
+    }
+    limit(rules, &mut coverage);
     coverage
+}
+
+/// Takes back that tables are whole which no kernel has: `nft list chain` and `nft list map` print one part in its table, and `nft list chains`
+/// headings alone.
+fn limit(rules: &Parsed, coverage: &mut Coverage) {
+    let tables = &rules.rules.tables;
+    let is_bare = |table: &Table| table.sets.is_empty() && table.chains.iter().all(|chain| chain.rules.is_empty());
+    if tables.iter().all(is_bare) {
+        coverage.clear();
+    }
+    tables.iter().filter(|table| table.lacks_some()).for_each(|table| coverage.remove_table(nft_table(table.family)));
 }
 
 /// What `nft -j list ruleset` prints.

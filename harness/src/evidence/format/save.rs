@@ -106,9 +106,6 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     if let Some(patterns) = common(&logical).filter(|_| filter == Filter::None && !is_broken) {
         coverage.guess(patterns);
     }
-    let has = |name: &str| logical.iter().any(|(_, text)| text.contains(name));
-    let is_filtered = filter == Filter::None && (has_table || !is_listed) && hides_endpoints(has);
-    let filter = if is_filtered { Filter::Unknown("no chain of an endpoint is shown".to_owned()) } else { filter };
     filter.apply(chains, table.map(TableName::as_str), is_broken, &mut coverage);
     let format = if is_listed && !has_table { Format::IptablesRules } else { Format::IptablesSave };
     if !has_table && format == Format::IptablesSave {
@@ -212,7 +209,7 @@ impl<'l> Lines<'l> {
     }
 }
 
-/// What all lines have in common that names something, where no line is a heading: then they were chosen by it, or by a part of it.
+/// What all lines have in common, where no line is a heading: they may have been chosen by it, or by a part of it.
 fn common(lines: &[(usize, Cow<'_, str>)]) -> Option<Patterns> {
     let is_rule = |text: &str| text.trim_start().starts_with(['-', '[']) && text.contains("-A ");
     let all = || lines.iter().map(|(_, text)| text.as_ref());
@@ -222,29 +219,20 @@ fn common(lines: &[(usize, Cow<'_, str>)]) -> Option<Patterns> {
     let words = all().next()?.split([' ', '"', '/', ':', '[', ']', '\t']).flat_map(|word| {
         // Of a chain's name also its kind.
         let kind = ChainKind::of(word).map(|(kind, _)| kind.prefix());
-        kind.into_iter().chain([word])
+        // Of an address also its network.
+        let is_address = word.parse::<std::net::Ipv4Addr>().is_ok();
+        let networks = word.match_indices('.').filter(move |_| is_address).map(|(at, _)| &word[..=at]);
+        kind.into_iter().chain(networks).chain([word])
     });
-    let names = |word: &&str| {
-        word.len() >= FEWEST_COMMON_LETTERS && !is_usual(word) && word.bytes().any(|byte| byte.is_ascii_alphanumeric())
-    };
+    let names =
+        |word: &&str| word.len() >= FEWEST_COMMON_LETTERS && word.bytes().any(|byte| byte.is_ascii_alphanumeric());
     let common: Vec<String> =
         words.filter(names).filter(|word| all().all(|text| text.contains(word))).map(str::to_owned).collect();
     if common.is_empty() { None } else { Patterns::having(&common) }
 }
 
-/// Whether there are rules of services, which kube-proxy writes where there are endpoints, and not even the name of an endpoint's chain:
-/// `grep -v` took these away.
-fn hides_endpoints(has: impl Fn(&str) -> bool) -> bool {
-    has("-A KUBE-SVC-") && !has("KUBE-SEP-")
-}
-
 /// Shorter words are in many lines by chance.
 const FEWEST_COMMON_LETTERS: usize = 3;
-
-/// Whether a word is one of every rule.
-fn is_usual(word: &str) -> bool {
-    word.starts_with("--") || ["comment", "tcp", "udp", "sctp", "addrtype", "statistic"].contains(&word)
-}
 
 /// The lines without those that a page shows once more: in a table all rules of a chain stand together, so a rule that stands there
 /// again after rules of other chains is the same one, not a copy.
@@ -306,7 +294,8 @@ fn of_family(lines: &[(usize, Cow<'_, str>)], table: Option<TableName>) -> Excer
 /// A whole file of `iptables-save`, which is read at once.
 pub(in super::super) fn whole(text: &str) -> Option<Contents> {
     let rest = text.trim_start();
-    if !rest.starts_with(['#', '*']) || !text.contains("COMMIT") || hides_endpoints(|name| text.contains(name)) {
+    // The kernel's tables have built-in chains, whose headings are printed.
+    if !rest.starts_with(['#', '*']) || !text.contains("COMMIT") || !text.contains("\n:") {
         return None;
     }
     // A prompt of root looks like a comment; a filter behind its command may have left rules out.

@@ -221,9 +221,14 @@ impl Known {
         let of_family = |ip: &IpAddr| {
             local_sources.iter().filter(|range| Family::of(range.addr()) == Family::of(*ip)).collect::<Vec<_>>()
         };
+        // The API servers run in the network of their machines.
+        let is_api = |port: &&InferredPort| port.service.namespace == "default" && port.service.name == "kubernetes";
+        let api: BTreeSet<IpAddr> =
+            inferred.ports.iter().filter(is_api).flat_map(|port| &port.endpoints).map(SocketAddr::ip).collect();
         let is_machine = |ip: &IpAddr| {
             let sources = of_family(ip);
             inferred.proxy.node_port_addresses.contains(ip)
+                || sources.is_empty() && api.contains(ip)
                 || !sources.is_empty() && !sources.iter().any(|range| wide(**range, Family::of(*ip)).contains(ip))
         };
         let all = inferred
@@ -329,11 +334,12 @@ impl Known {
     }
 }
 
-/// The families of a service port.
+/// The families of a service port; those of the rules about it where nothing shows an address.
 pub(super) fn families(port: &InferredPort) -> BTreeSet<Family> {
     let addresses = port.cluster_ips.iter().chain(&port.external_ips).chain(&port.load_balancer).copied();
     let endpoints = port.endpoints.iter().chain(&port.local).map(|endpoint| endpoint.ip());
-    addresses.chain(endpoints).map(Family::of).collect()
+    let families: BTreeSet<Family> = addresses.chain(endpoints).map(Family::of).collect();
+    if families.is_empty() { port.families.clone() } else { families }
 }
 
 /// A range for pods near others that none of them has.

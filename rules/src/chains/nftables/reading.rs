@@ -149,6 +149,10 @@ impl<'a> Reading<'a> for Table<'a> {
         })
     }
 
+    fn named_endpoint(&self, chain: &str) -> Option<SocketAddr> {
+        read(named_endpoint(chain)?.1)
+    }
+
     /// The name of an endpoint's chain has the service port and the endpoint.
     fn misnamed(&self, group: &Group<'a>, endpoints: &[(&Lead<'a>, Endpoint<'a>)]) -> Vec<Option<Mismatch>> {
         let misnamed = |endpoint: &Endpoint<'a>| {
@@ -201,6 +205,13 @@ fn named_endpoint(chain: &str) -> Option<(&str, &str)> {
 /// An endpoint as names have it.
 fn written(to: SocketAddr) -> String {
     format!("{}/{}", to.ip().to_string().replace(':', "."), to.port())
+}
+
+/// An endpoint that a name has.
+fn read(text: &str) -> Option<SocketAddr> {
+    let (address, port) = text.split_once('/')?;
+    let address = address.parse().or_else(|_| address.replace('.', ":").parse()).ok()?;
+    Some(SocketAddr::new(address, port.parse().ok()?))
 }
 
 /// The service port and protocol in the name of a chain: `default/web:http` and TCP of `service-XXXXXXXX-default/web/tcp/http`.

@@ -1,7 +1,8 @@
 //! Which chains single lines of `iptables-save` and `iptables -S` show with all their rules.
 //!
 //! Both print the headings of a table's chains first, and then the rules, chain by chain in the order of the headings. So a chain that is
-//! declared has all its rules, unless lines were left out between its neighbours.
+//! declared has all its rules, unless lines were left out between its neighbours. Where a text of `iptables-save` has neither the first line
+//! of a table nor the last one, a filter may have picked its lines, so that nothing is known to be whole.
 
 use std::collections::HashMap;
 
@@ -28,6 +29,8 @@ struct Seen {
     is_opened: bool,
     /// Whether `COMMIT` closed it.
     is_closed: bool,
+    /// Whether `iptables -S` prints it, which has neither.
+    is_listed: bool,
     /// Whether lines were left out, or could not be read.
     is_broken: bool,
 }
@@ -66,6 +69,13 @@ impl Trail {
         let table = self.table(name);
         self.tables[table].is_closed = true;
         self.step(table, Event::Commit);
+    }
+
+    /// The declaration of a chain by `iptables -S`.
+    pub(super) fn listed(&mut self, name: TableName, chain: &str) {
+        let table = self.table(name);
+        self.tables[table].is_listed = true;
+        self.heading(name, chain);
     }
 
     /// The declaration of a chain.
@@ -120,13 +130,16 @@ impl Trail {
         let mut coverage = Coverage::default();
         for table in &self.tables {
             let name = table.name.as_str();
-            if table.is_opened && table.is_closed && !table.is_broken {
+            // The kernel's tables have built-in chains, whose headings are printed.
+            let has_headings = table.chains.iter().any(|chain| chain.is_declared);
+            if table.is_opened && table.is_closed && !table.is_broken && has_headings {
                 coverage.add_table(name);
             }
+            let has_bounds = table.is_opened || table.is_closed || table.is_listed;
             for chain in table.chains.iter().filter(|chain| chain.is_declared || chain.has_rules) {
                 if chain.is_cut {
                     coverage.add_truncated(name, &chain.name);
-                } else if chain.is_declared {
+                } else if chain.is_declared && has_bounds {
                     coverage.add_chain(name, &chain.name);
                 }
             }
@@ -144,6 +157,7 @@ impl Trail {
             positions: HashMap::new(),
             is_opened: false,
             is_closed: false,
+            is_listed: false,
             is_broken: false,
         });
         self.tables.len() - 1

@@ -92,7 +92,9 @@ impl<'a> Reader<'a> {
             Some(b'*') => self.open(&text[1..], start + 1),
             _ if text == "COMMIT" => {
                 self.skips = false;
-                if let Some(table) = self.heading.take() {
+                // A text that starts within a table has the end of it alone.
+                let current = self.document.table.map(|at| self.document.rules.tables[at].name);
+                if let Some(table) = self.heading.take().or(current) {
                     self.trail.commit(table);
                 }
                 self.document.table = None;
@@ -143,7 +145,7 @@ impl<'a> Reader<'a> {
         self.declared(chain)?;
         let read = self.document.line(number, line);
         if !is_rule {
-            self.trail.heading(table, chain);
+            self.trail.listed(table, chain);
             return read;
         }
         match read {
@@ -292,6 +294,9 @@ mod tests {
     #[case::listed_without_the_rules_of_the_last("-N A\n-N B\n-A A -j B\n", "", "AB")]
     #[case::lost_in_the_middle("-N A\n-N B\n-N C\n-A A -j B\n-A C -j DROP\n", "ABC", "")]
     #[case::without_headings("-A A -j B\n-A B -j DROP\n", "", "")]
+    #[case::filtered_headings("*nat\n-A A -j B\n-A B -j DROP\nCOMMIT\n", "", "")]
+    #[case::filtered_bounds(":A - [0:0]\n:B - [0:0]\n-A A -j B\n-A B -j DROP\n", "", "")]
+    #[case::without_its_start(":A - [0:0]\n:B - [0:0]\n-A A -j B\n-A B -j DROP\nCOMMIT\n", "AB", "")]
     #[case::another_table_opens("*nat\n:A - [0:0]\n:B - [0:0]\n-A A -j B\n*filter\n:X - [0:0]\nCOMMIT\n", "", "AB")]
     fn chains_are_whole_where_nothing_is_left_out(#[case] text: &str, #[case] whole: &str, #[case] cut: &str) {
         let coverage = excerpt(text).coverage;
@@ -301,6 +306,6 @@ mod tests {
         let is_there = |name: &str| names.chain(name).is_some();
         assert_eq!(of(&|name| is_there(name) && coverage.has_chain("nat", name)), whole);
         assert_eq!(of(&|name| coverage.is_cut("nat", name)), cut);
-        assert_eq!(coverage.has_table("nat"), text.starts_with("*nat") && cut.is_empty());
+        assert_eq!(coverage.has_table("nat"), text.starts_with("*nat") && cut.is_empty() && !whole.is_empty());
     }
 }

@@ -5,6 +5,7 @@
 //! modelled. Probabilities have eleven digits, as in `iptables-save`, from which the 31 bits follow exactly. (iptables
 //! before 1.4.20 showed six, which leave thousands of thresholds open.)
 
+mod home;
 mod row;
 mod tables;
 mod unfold;
@@ -14,7 +15,6 @@ use std::collections::{HashMap, HashSet};
 
 use self::row::{Columns, Row};
 use super::super::ast::{Chain, Policy, Rule, RuleSet};
-use super::super::chain_name::ChainKind;
 use super::super::matches::Match;
 use super::super::table_name::TableName;
 use super::super::targets::{Nat, Target};
@@ -36,6 +36,8 @@ pub struct Listing {
     pub cut: Option<usize>,
     /// The tables and chains that are shown with all their rules.
     pub coverage: Coverage,
+    /// The lines of rules whose chain is not shown and does not follow from them: they are not among the rules.
+    pub unplaced: Vec<usize>,
 }
 
 /// What a line of a listing is.
@@ -85,6 +87,8 @@ pub struct ListingReader {
     is_over: bool,
     /// Whether chains may be left out.
     is_broken: bool,
+    /// Whether lines between others are known to be filtered out.
+    is_filtered: bool,
     rules: usize,
 }
 
@@ -95,6 +99,8 @@ struct Shown {
     lines: Vec<usize>,
     /// The table that a command names.
     table: Option<TableName>,
+    /// Whether its heading is shown.
+    has_heading: bool,
     /// Whether its heading is shown, and every row behind it.
     is_whole: bool,
     /// Whether the heading of its columns is shown.
@@ -135,14 +141,22 @@ impl ListingReader {
             self.columns = Columns::default();
             self.is_over = false;
             let table = self.table;
-            self.chains.push(Shown { chain, lines: Vec::new(), table, is_whole: true, has_columns: false });
+            let shown =
+                Shown { chain, lines: Vec::new(), table, has_heading: true, is_whole: true, has_columns: false };
+            self.chains.push(shown);
             return ListingLine::Chain;
         }
         let words: Vec<&str> = line.split_whitespace().collect();
         if words.contains(&"prot") && words.contains(&"source") {
             self.columns = Columns::of(&words);
-            if let Some(last) = self.chains.last_mut() {
-                last.has_columns = true;
+            match self.chains.last_mut() {
+                Some(last) if !last.has_columns && last.chain.rules.is_empty() => last.has_columns = true,
+                // The heading of their chain was filtered out, so other lines may have been.
+                Some(_) => {
+                    self.is_filtered = true;
+                    self.open_unnamed();
+                }
+                None => {}
             }
             return ListingLine::Columns;
         }
@@ -176,20 +190,26 @@ impl ListingReader {
     fn row_of_any_chain(&mut self, words: &[&str]) -> Option<()> {
         let columns = Columns::guessed(words)?;
         let row = Row::split(words, columns)?;
-        let (rule, _) = row.rule(&mut None);
+        row.rule(&mut None);
         self.columns = columns;
-        let name = match rule.next_chain() {
-            Some(next)
-                if ChainKind::Service.is_of(next) || ChainKind::Firewall.is_of(next) || rule.destination.is_some() =>
-            {
-                "KUBE-SERVICES"
-            }
-            _ => UNNAMED,
-        };
-        let table = self.table.or(Some(TableName::Nat));
-        let chain = Chain::user(name);
-        self.chains.push(Shown { chain, lines: Vec::new(), table, is_whole: false, has_columns: false });
+        self.open_unnamed();
         Some(())
+    }
+
+    /// Opens a chain whose heading is missing.
+    fn open_unnamed(&mut self) {
+        let table = self.table.or(Some(TableName::Nat));
+        let chain = Chain::user(UNNAMED);
+        self.is_broken = true;
+        self.is_over = false;
+        self.chains.push(Shown {
+            chain,
+            lines: Vec::new(),
+            table,
+            has_heading: false,
+            is_whole: false,
+            has_columns: false,
+        });
     }
 
     /// What was read; `None` where there is no chain.
@@ -203,6 +223,7 @@ impl ListingReader {
             last.is_whole = false;
             self.is_broken = true;
         }
+        let unplaced = if self.is_picked() { self.place() } else { Vec::new() };
         let Self { chains, rounded_digits, cut, is_broken, .. } = self;
         if chains.is_empty() {
             return None;
@@ -250,7 +271,46 @@ impl ListingReader {
             let position = rules.tables.iter().position(|known| known.name == table).unwrap_or_default();
             lines[position].push(own);
         }
-        Some(Listing { rules, lines: SourceLines(lines), rounded_digits, cut, coverage })
+        Some(Listing { rules, lines: SourceLines(lines), rounded_digits, cut, coverage, unplaced })
+    }
+
+    /// Whether rows were picked one by one: then the heading before a row need not be that of its chain.
+    fn is_picked(&self) -> bool {
+        let has_rows = |shown: &Shown| !shown.chain.rules.is_empty();
+        self.chains.iter().any(|shown| !shown.has_heading && has_rows(shown))
+            || self.chains.len() > 1 && !self.chains.iter().any(|shown| shown.has_columns)
+    }
+
+    /// Puts every row into the chain that it says itself. Returns the lines of the others.
+    fn place(&mut self) -> Vec<usize> {
+        self.is_broken = true;
+        let mut unplaced = Vec::new();
+        let mut rows = Vec::new();
+        for shown in &mut self.chains {
+            shown.is_whole &= shown.has_columns && !self.is_filtered;
+            if shown.has_columns {
+                continue;
+            }
+            rows.extend(std::mem::take(&mut shown.chain.rules).into_iter().zip(std::mem::take(&mut shown.lines)));
+        }
+        self.chains.retain(|shown| shown.has_heading);
+        let table = self.table.or(Some(TableName::Nat));
+        for (rule, line) in rows {
+            let Some(name) = home::of(&rule) else {
+                unplaced.push(line);
+                continue;
+            };
+            let at = self.chains.iter().position(|shown| *shown.chain.name == *name).unwrap_or_else(|| {
+                let chain = Chain::user(&*name);
+                let (lines, has_heading) = (Vec::new(), false);
+                self.chains.push(Shown { chain, lines, table, has_heading, is_whole: false, has_columns: false });
+                self.chains.len() - 1
+            });
+            self.chains[at].chain.rules.push(rule);
+            self.chains[at].lines.push(line);
+        }
+        self.rules -= unplaced.len();
+        unplaced
     }
 
     /// The chains that rules jump to.

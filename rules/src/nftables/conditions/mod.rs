@@ -179,7 +179,7 @@ impl Condition {
     }
 
     /// The set that it looks up, with the key.
-    pub(super) fn set(&self) -> Option<(&Name, Vec<LookupKey>)> {
+    pub(crate) fn set(&self) -> Option<(&Name, Vec<LookupKey>)> {
         match self {
             Self::InSet(key, set) => Some((set, key.clone())),
             Self::Address { side, value: Addresses::Set(set), .. } => Some((set, vec![LookupKey::Address(*side)])),

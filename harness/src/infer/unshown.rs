@@ -1,0 +1,165 @@
+//! Endpoints of which a text shows nothing but the names of their chains: each gets an address, since services are judged by how connections are
+//! shared out among them.
+//!
+//! `grep KUBE-SVC` of kube-proxy up to 1.22 shows `-A KUBE-SVC-X --probability 0.5 -j KUBE-SEP-Y`, and neither KUBE-SEP-Y nor a comment with its
+//! address.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+
+use ipnet::IpNet;
+use svclab_rules::cluster::Family;
+use svclab_rules::infer::{Inferred, InferredPort, Show};
+use svclab_rules::iptables::{Chain, ChainHash, ChainKind, Rule, RuleSet, TableName, Target, parse_rule};
+use svclab_rules::ruleset::Rules;
+
+use super::objects::wide;
+use crate::evidence::NodeRules;
+use crate::text::counted;
+
+/// The most endpoints that get an address; a range has some more.
+const MAX: usize = 200;
+
+/// The port of the first service's endpoints whose port nothing shows; those of the next services have the next ones.
+const PORT: u16 = 8080;
+
+/// An endpoint by the name of its chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Unshown {
+    /// The service port, by the hash in its chains' names.
+    pub(super) service: ChainHash,
+    /// The hash in the name of the endpoint's chain.
+    pub(super) own: ChainHash,
+    /// Its address and port, which are made up.
+    pub(super) address: SocketAddr,
+    /// Whether the chain's heading is shown.
+    is_declared: bool,
+}
+
+/// Adds the chains of endpoints that a rule set jumps to without showing anything of them.
+pub(super) fn add(set: &mut NodeRules) -> Vec<Unshown> {
+    let Some(rules) = set.rules.iptables() else { return Vec::new() };
+    let is_whole = |chain: &str| set.coverage.has_chain(TableName::Nat.as_str(), chain);
+    let wanted = wanted(rules, &is_whole);
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let family = rules.family;
+    let inferred = set.rules.show();
+    let mut taken = taken(&inferred, family);
+    let near = inferred.proxy.local_sources.iter().find(|range| Family::of(range.addr()) == family).copied();
+    let services: BTreeSet<ChainHash> = wanted.values().map(|(service, _)| *service).collect();
+    let ports: BTreeMap<ChainHash, u16> = services.into_iter().zip(PORT..).collect();
+    let mut found = Vec::new();
+    for is_local in [true, false] {
+        let of_kind = wanted.iter().filter(|(_, (_, local))| *local == is_local).take(MAX);
+        let mut of_kind = of_kind.peekable();
+        let Some(range) = of_kind.peek().and_then(|_| free(family, near, &taken)) else { continue };
+        let addresses = range.hosts().skip(9);
+        found.extend(of_kind.zip(addresses).map(|((own, (service, _)), ip)| Unshown {
+            service: *service,
+            own: *own,
+            is_declared: false,
+            address: SocketAddr::new(ip, ports.get(service).copied().unwrap_or(PORT)),
+        }));
+        taken.push(range);
+    }
+    let Rules::Iptables(parsed) = &mut set.rules else { return Vec::new() };
+    for endpoint in &mut found {
+        let protocol = inferred.ports.iter().find(|port| port.hash == Some(endpoint.service));
+        let protocol = protocol.map_or("tcp", |port| port.protocol.as_str());
+        let chain = chain_of(endpoint, protocol, family);
+        // Whether the text would show a rule with its address is not known.
+        set.coverage.add_truncated(TableName::Nat.as_str(), &chain.name);
+        let nat = parsed.rules.table_mut(TableName::Nat);
+        match nat.chains.iter_mut().find(|own| own.name == chain.name) {
+            Some(own) => {
+                endpoint.is_declared = true;
+                own.rules = chain.rules;
+            }
+            None => nat.chains.push(chain),
+        }
+    }
+    found
+}
+
+/// Takes the chains away again, when it is known what they stand for: kube-proxy's own rules are more than these.
+pub(super) fn remove(all: &[Unshown], set: &mut NodeRules) {
+    let Rules::Iptables(parsed) = &mut set.rules else { return };
+    if all.is_empty() {
+        return;
+    }
+    let names: BTreeMap<String, bool> = all.iter().map(|one| (name_of(one), one.is_declared)).collect();
+    let nat = parsed.rules.table_mut(TableName::Nat);
+    nat.chains.retain(|chain| names.get(&*chain.name) != Some(&false));
+    nat.chains.iter_mut().filter(|chain| names.contains_key(&*chain.name)).for_each(|chain| chain.rules.clear());
+}
+
+fn name_of(endpoint: &Unshown) -> String {
+    format!("{}{}", ChainKind::Endpoint.prefix(), endpoint.own)
+}
+
+/// The endpoints to which rules of services lead, each with its service and whether the policy Local leads there.
+fn wanted(rules: &RuleSet, is_whole: &dyn Fn(&str) -> bool) -> BTreeMap<ChainHash, (ChainHash, bool)> {
+    let mut wanted: BTreeMap<ChainHash, (ChainHash, bool)> = BTreeMap::new();
+    let Some(nat) = rules.table(TableName::Nat) else { return wanted };
+    // What a chain marks or translates shows the address.
+    let shows = |chain: &Chain| {
+        let translates = |rule: &Rule| matches!(rule.target, Some(Target::Dnat(_))) || rule.source.is_some();
+        chain.rules.iter().any(translates)
+    };
+    for chain in &nat.chains {
+        let is_local = ChainKind::ExternalLocal.hash(&chain.name).or(ChainKind::Local.hash(&chain.name));
+        let Some(service) = is_local.or(ChainKind::Service.hash(&chain.name)) else { continue };
+        for rule in &chain.rules {
+            let Some(next) = rule.next_chain() else { continue };
+            let Some(own) = ChainKind::Endpoint.hash(next) else { continue };
+            let names_it = rule.comment().is_some_and(|comment| comment.contains(" -> "));
+            if names_it || is_whole(next) || nat.chain(next).is_some_and(shows) {
+                continue;
+            }
+            wanted.entry(own).or_insert((service, false)).1 |= is_local.is_some();
+        }
+    }
+    wanted
+}
+
+/// The rules of an endpoint's chain.
+fn chain_of(endpoint: &Unshown, protocol: &str, family: Family) -> Chain {
+    let (ip, to) = (endpoint.address.ip(), endpoint.address);
+    let texts = [
+        format!("-s {} -j KUBE-MARK-MASQ", IpNet::from(ip)),
+        format!("-p {protocol} -m {protocol} -j DNAT --to-destination {to}"),
+    ];
+    let mut chain = Chain::user(name_of(endpoint));
+    chain.rules = texts.iter().filter_map(|text| parse_rule(text, family).ok()).collect();
+    chain
+}
+
+/// The ranges of a family that pods and services have.
+fn taken(inferred: &Inferred, family: Family) -> Vec<IpNet> {
+    let length = if family == Family::Ipv4 { 24 } else { 64 };
+    let of = |port: &InferredPort| {
+        let endpoints = port.endpoints.iter().chain(&port.local).map(SocketAddr::ip);
+        let addresses = port.cluster_ips.iter().chain(&port.external_ips).chain(&port.load_balancer).copied();
+        endpoints.chain(addresses).collect::<Vec<IpAddr>>()
+    };
+    let all = inferred.ports.iter().flat_map(of).filter(|ip| Family::of(*ip) == family);
+    all.map(|ip| IpNet::new_assert(ip, length).trunc()).collect()
+}
+
+/// A range that none of these has: in the range of local pods, where one is shown.
+fn free(family: Family, near: Option<IpNet>, taken: &[IpNet]) -> Option<IpNet> {
+    let (usual, length) = if family == Family::Ipv4 { ("10.244.0.0/16", 24) } else { ("fd00:10:244::/48", 64) };
+    let near = near.or(usual.parse().ok())?;
+    let mut all = wide(near, family).subnets(length).ok()?;
+    all.find(|range| !taken.iter().any(|other| other.contains(range) || range.contains(other)))
+}
+
+/// What is said of them.
+pub(super) fn words(all: &[Unshown]) -> Option<String> {
+    let named: Vec<String> = all.iter().take(3).map(|one| one.address.to_string()).collect();
+    let more = if all.len() > named.len() { ", ..." } else { "" };
+    let count = counted(all.len(), "endpoint");
+    (!all.is_empty()).then(|| format!("addresses of {count}, which nothing shows: {}{more}", named.join(", ")))
+}

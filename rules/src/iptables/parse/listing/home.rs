@@ -1,0 +1,37 @@
+//! The chain of a rule, by what the rule says.
+
+use std::net::SocketAddr;
+
+use super::super::super::ast::Rule;
+use super::super::super::chain_name::{ChainHash, ChainKind};
+use super::super::super::targets::{Nat, Target};
+use crate::cluster::{Protocol, ProtocolNumber};
+
+/// The chain that a rule is in, where kube-proxy writes such a rule into no other one.
+pub(super) fn of(rule: &Rule) -> Option<String> {
+    let comment = rule.comment().unwrap_or_default();
+    let is_of_list = ["cluster IP", "loadbalancer IP", "external IP"].iter().any(|end| comment.ends_with(end));
+    let name = comment.split(' ').find(|word| word.contains('/'));
+    if comment.starts_with("kubernetes service nodeports") {
+        return Some("KUBE-SERVICES".to_owned());
+    }
+    if let Some(Target::Dnat(Nat { addresses: Some((address, _)), ports: Some(ports), .. })) = &rule.target {
+        let to = SocketAddr::new(*address, ports.first).to_string();
+        let hash = ChainHash::of_endpoint(name?, protocol(rule)?, &to);
+        return Some(format!("{}{hash}", ChainKind::Endpoint.prefix()));
+    }
+    let next = rule.next_chain()?;
+    let leads_to_service = ChainKind::of(next).is_some_and(|(kind, _)| kind != ChainKind::Endpoint);
+    match (leads_to_service, rule.destination.is_some()) {
+        (true, true) if is_of_list => Some("KUBE-SERVICES".to_owned()),
+        (true, false) if rule.source.is_none() && protocol(rule).is_some() && name.is_some() => {
+            Some("KUBE-NODEPORTS".to_owned())
+        }
+        _ => None,
+    }
+}
+
+fn protocol(rule: &Rule) -> Option<Protocol> {
+    let asked = rule.protocol.filter(|protocol| !protocol.negated).map(|protocol| protocol.value);
+    asked.and_then(ProtocolNumber::transport)
+}

@@ -31,7 +31,7 @@ pub struct Assumed {
     pub lacking: Vec<Lacking>,
 }
 
-/// A difference of a node's rules, of which a text shows a part, from those that kube-proxy writes.
+/// A difference of a node's rules from those that kube-proxy writes for the cluster that they show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lacking {
     /// The node.
@@ -40,6 +40,8 @@ pub struct Lacking {
     pub file: Option<Arc<str>>,
     /// The line at which the rules start.
     pub line: usize,
+    /// Whether the text shows the rules whole.
+    pub is_whole: bool,
     /// The mode of its kube-proxy.
     pub mode: ProxyMode,
     /// The difference.

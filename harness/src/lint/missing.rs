@@ -1,25 +1,19 @@
 //! Rules that an excerpt would show if they were on the node: what `verify` of the same text fails by.
 
-use std::path::Path;
-
 use svclab_rules::compare::{Difference, Fact, Subject};
 use svclab_rules::infer::InferredPort;
 
 use super::finding::{Finding, Place};
 use super::severity::Severity;
 use super::view::View;
-use crate::infer::{Lacking, from_evidence};
+use crate::infer::Lacking;
 
 /// The most findings that are listed one by one.
 const MAX: usize = 50;
 
-pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
-    // What whole rules lack is found without the rules that kube-proxy writes around them.
-    if view.nodes.iter().all(crate::evidence::NodeRules::is_whole) {
-        return Vec::new();
-    }
-    let Ok(assumed) = from_evidence(view.evidence, Path::new(""), &[]) else { return Vec::new() };
-    let mut findings: Vec<Finding> = assumed.lacking.iter().filter_map(|lacking| finding(view, lacking)).collect();
+pub(super) fn find(view: &View<'_>, lacking: &[Lacking]) -> Vec<Finding> {
+    let of_excerpts = lacking.iter().filter(|lacking| !lacking.is_whole);
+    let mut findings: Vec<Finding> = of_excerpts.filter_map(|lacking| finding(view, lacking)).collect();
     if let Some(first) = findings.get(MAX).map(|first| first.place.clone()) {
         let message = format!("{} more rules are missing", findings.len() - MAX);
         findings.truncate(MAX);

@@ -5,12 +5,14 @@
 //! 3. `page` and `json` print them.
 //!
 //! A finding that a cut may explain is not made: absences are judged where rules are whole, and in an excerpt (`missing`) where `verify` would
-//! fail by them, since the text would show what is absent.
+//! fail by them, since the text would show what is absent. Whole rules are also compared with those that kube-proxy writes for the cluster that
+//! they show (`deviations`).
 
 mod backends;
 mod catalog;
 mod chains;
 mod connections;
+mod deviations;
 mod finding;
 pub mod json;
 mod lines;
@@ -33,17 +35,19 @@ pub use finding::{Finding, Place};
 pub use page::render;
 pub use severity::Severity;
 
+use std::path::Path;
+
 use self::view::View;
 use crate::evidence::Evidence;
+use crate::infer::from_evidence;
 
 /// All findings, the gravest first, those of the same kind in the order of their places.
 pub fn lint(evidence: &Evidence) -> Vec<Finding> {
-    const FAMILIES: [fn(&View<'_>) -> Vec<Finding>; 11] = [
+    const FAMILIES: [fn(&View<'_>) -> Vec<Finding>; 10] = [
         shares::find,
         names::find,
         chains::find,
         unmodelled::find,
-        missing::find,
         surrounding_rules::find,
         policy::find,
         backends::find,
@@ -54,6 +58,13 @@ pub fn lint(evidence: &Evidence) -> Vec<Finding> {
     let nodes = crate::evidence::node_rules(evidence);
     let view = View::of(evidence, &nodes);
     let mut found: Vec<Finding> = FAMILIES.iter().flat_map(|find| find(&view)).collect();
+    let are_whole = nodes.iter().all(crate::evidence::NodeRules::is_whole);
+    if are_whole && evidence.rules() > deviations::MAX_RULES {
+        found.extend(deviations::not_compared(&view));
+    } else if let Ok(assumed) = from_evidence(evidence, Path::new(""), &[]) {
+        found.extend(missing::find(&view, &assumed.lacking));
+        found.extend(deviations::find(&assumed.lacking, &found));
+    }
     found.sort_by(|one, other| (one.severity, one.id, &one.place).cmp(&(other.severity, other.id, &other.place)));
     found.dedup();
     found

@@ -107,6 +107,26 @@ fn defects_are_found(#[case] sound: &str, #[case] broken: &str, #[case] expected
     assert_eq!(ids(&BASE.replacen(sound, broken, 1)), expected);
 }
 
+/// Of real rules, what no other finding is about. What a Service's own chains lack is counted with it.
+#[rstest]
+#[case::no_masquerade("-A KUBE-POSTROUTING -m comment --comment \"kubernetes service traffic requiring SNAT\" -j MASQUERADE --random-fully\n", "", &["deviation"])]
+#[case::no_hairpin("-A KUBE-SEP-GWQABTP5GBYXHJY5 -s 10.244.1.10/32 -m comment --comment \"default/web:http\" -j KUBE-MARK-MASQ\n", "", &["deviation"])]
+#[case::one_mark("-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000\n", "-A KUBE-MARK-MASQ -j MARK --set-xmark 0x8000/0x8000\n", &["deviation"])]
+#[case::negation(" ! -s 10.244.0.0/16 -d", " -s 10.244.0.0/16 -d", &["deviation"])]
+fn whole_rules_are_compared_with_those_of_kube_proxy(
+    #[case] sound: &str,
+    #[case] broken: &str,
+    #[case] expected: &[&str],
+) {
+    let text =
+        std::fs::read_to_string("../rules/tests/golden/nodeport-local/v1.30-iptables/iptables-save.txt").unwrap();
+    assert!(text.contains(sound), "{sound}");
+    let found = lint(&read(&text.replacen(sound, broken, 1)));
+    let mut grave: Vec<&str> = found.iter().filter(|one| one.severity < Severity::Info).map(|one| one.id).collect();
+    grave.dedup();
+    assert_eq!(grave, expected, "{found:?}");
+}
+
 #[test]
 fn connections_and_settings_are_judged_with_the_rules() {
     let more = "udp      17 29 src=10.244.1.3 dst=10.96.0.10 sport=40000 dport=53 [UNREPLIED] src=10.96.0.10 dst=10.244.1.3 sport=53 dport=40000\n\nnet.bridge.bridge-nf-call-iptables = 0\n";

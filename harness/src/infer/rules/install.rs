@@ -72,16 +72,15 @@ fn around(
         }
         (rules, _) => rules,
     };
-    if !part.is_whole() {
-        let (node, file, mode) = (&dump.node, &part.file, dump.mode());
-        lacking.extend(compare_nodes(&written, &rules).own.into_iter().map(|finding| Lacking {
-            node: node.clone(),
-            file: file.clone(),
-            line: part.first,
-            mode,
-            finding,
-        }));
-    }
+    let (node, file, mode) = (&dump.node, &part.file, dump.mode());
+    lacking.extend(compare_nodes(&written, &rules).own.into_iter().map(|finding| Lacking {
+        node: node.clone(),
+        file: file.clone(),
+        line: part.first,
+        is_whole: part.is_whole(),
+        mode,
+        finding,
+    }));
     rules
 }
 

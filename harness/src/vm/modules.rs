@@ -60,6 +60,9 @@ const LOADED: &[&str] = &[
 const FOLDERS: [&str; 8] =
     ["net", "drivers/net", "drivers/char", "drivers/virtio", "drivers/block", "lib", "crypto", "arch"];
 
+/// The list of those that are part of the image, in a kernel's folder.
+const BUILTIN: &str = "modules.builtin";
+
 /// The modules of a kernel by name.
 pub(super) struct Modules<'t> {
     tree: &'t Tree,
@@ -86,7 +89,7 @@ impl<'t> Modules<'t> {
         // Those that were built or updated on the machine take the place of the kernel's own (depmod.d(5)).
         all.extend(["extra", "updates"].iter().flat_map(|below| tree.below(&folder.join(below))));
         let files = all.into_iter().filter_map(|path| Some((name(&path)?, path))).collect();
-        let builtin = tree.read(&folder.join("modules.builtin")).ok();
+        let builtin = tree.read(&folder.join(BUILTIN)).ok();
         let builtin = builtin
             .map(|text| String::from_utf8_lossy(&text).lines().filter_map(|line| name(Path::new(line))).collect());
         Self { tree, folder: folder.to_owned(), files, builtin }
@@ -101,7 +104,8 @@ impl<'t> Modules<'t> {
 
     /// What changes with the modules.
     pub(super) fn fingerprints(&self) -> impl Iterator<Item = String> {
-        self.files.values().map(|path| self.tree.fingerprint(path))
+        let list = self.builtin.is_some().then(|| self.tree.fingerprint(&self.folder.join(BUILTIN)));
+        self.files.values().map(|path| self.tree.fingerprint(path)).chain(list)
     }
 
     /// The modules that labs need, each behind those that it depends on; those of the channel first.

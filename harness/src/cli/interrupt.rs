@@ -5,6 +5,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use nix::sys::signal::{SigSet, Signal};
 
+use super::terminal;
 use svclab::report::{Cause, Trouble};
 use svclab::text::reason;
 
@@ -59,7 +60,10 @@ fn act(signal: Signal) {
     let interrupted = INTERRUPTED.lock().unwrap_or_else(PoisonError::into_inner);
     match (signal, &*interrupted) {
         (Signal::SIGINT, Some(interrupted)) => interrupted(),
-        (_, Some(_)) => std::process::exit(128 + signal as i32),
+        (_, Some(_)) => {
+            terminal::restore_modes();
+            std::process::exit(128 + signal as i32)
+        }
         (_, None) => {
             let _ = writeln!(std::io::stderr(), "\ninterrupted: no verdict; the labs have been removed");
             std::process::exit(128 + signal as i32);

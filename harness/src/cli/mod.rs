@@ -37,6 +37,7 @@ mod selection_args;
 mod settings;
 mod shard;
 mod shell;
+mod terminal;
 mod verify;
 mod watch;
 mod worker;

@@ -72,6 +72,11 @@ impl<'lab> Engine<'lab> {
         self.places.names()
     }
 
+    /// Rejects a pod that a change has deleted.
+    pub(super) fn is_not_deleted(&self, place: &str) -> Result<(), Printed> {
+        self.places.is_not_deleted(place)
+    }
+
     /// The lab.
     pub(super) fn lab(&self) -> &Lab {
         self.lab

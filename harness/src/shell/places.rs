@@ -100,6 +100,18 @@ impl Places {
         function(&self.names.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Rejects a pod that a change has deleted; the lab still has its namespace.
+    pub(super) fn is_not_deleted(&self, name: &str) -> Result<(), Printed> {
+        let name = name.replace("pod/default/", "pod/");
+        match self.gone.lock().unwrap_or_else(PoisonError::into_inner).get(&name) {
+            Some(Gone::Deleted) => {
+                let help = "Run `show` for the places of this lab.";
+                Err(Printed::wrong(format!("{name} has been deleted"), help))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The door of a place.
     pub(super) fn door(&self, name: &str) -> Result<Door, Printed> {
         // The namespace `default` may be written.
@@ -112,18 +124,10 @@ impl Places {
                 Printed::wrong(message, "Allow more open files (`ulimit -n`).")
             });
         }
-        match self.gone.lock().unwrap_or_else(PoisonError::into_inner).get(&name) {
-            Some(Gone::Deleted) => {
-                return Err(Printed::wrong(
-                    format!("{name} has been deleted"),
-                    "Run `show` for the places of this lab.",
-                ));
-            }
-            Some(Gone::Off(node)) => {
-                let help = format!("Turn it on: `up node/{node}`.");
-                return Err(Printed::wrong(format!("node {node} is off, and nothing on it runs"), &help));
-            }
-            None => {}
+        self.is_not_deleted(&name)?;
+        if let Some(Gone::Off(node)) = self.gone.lock().unwrap_or_else(PoisonError::into_inner).get(&name) {
+            let help = format!("Turn it on: `up node/{node}`.");
+            return Err(Printed::wrong(format!("node {node} is off, and nothing on it runs"), &help));
         }
         let choose = || "Run `show` for the places of this lab.".to_owned();
         let help = suggested(&name, &names).unwrap_or_else(choose);

@@ -14,7 +14,7 @@ use rustyline::history::FileHistory;
 use rustyline::validate::Validator;
 use rustyline::{CompletionType, Config, Context, Editor, Helper};
 
-use super::super::Exit;
+use super::super::{Exit, terminal};
 use super::front::{End, Front};
 use svclab::shell::{Access, Input};
 use svclab::text::{harmless, reason};
@@ -43,6 +43,7 @@ pub(super) fn prompt(front: &Front<'_>) -> Exit {
         // The first shell has none.
         let _ = editor.load_history(history);
     }
+    terminal::keep_modes();
     let mut last = Exit::Held;
     loop {
         match editor.readline(PROMPT) {
@@ -69,7 +70,9 @@ fn history() -> Option<PathBuf> {
     let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
     let folder = state.join("svclab");
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;
-    Some(folder.join("history"))
+    let history = folder.join("history");
+    // A pipe or a device would be read for ever.
+    fs::metadata(&history).map_or(true, |found| found.is_file()).then_some(history)
 }
 
 /// What helps with a line.

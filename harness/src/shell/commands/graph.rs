@@ -8,6 +8,7 @@ use super::flow::Flow;
 use crate::graph;
 use crate::shell::engine::Engine;
 use crate::shell::reply::{Printed, View};
+use crate::text::printable;
 
 /// Draw nodes, pods, services and addresses as they are now, and the path of a flow.
 ///
@@ -58,7 +59,7 @@ impl Graph {
             (None, None) => Format::Mermaid,
             (None, Some(file)) => Format::of(file).ok_or_else(|| {
                 let help = "End its name in `.svg`, `.dot` or `.mmd`, or add `--format`.";
-                Printed::wrong(format_args!("`{}` does not say its format", file.display()), help)
+                Printed::wrong(format_args!("`{}` does not say its format", printable(file)), help)
             })?,
         };
         let graph = match (self.from, self.to) {

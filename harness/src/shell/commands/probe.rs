@@ -32,6 +32,7 @@ pub(in crate::shell) struct Probe {
 impl Probe {
     pub(super) fn carry_out(self, engine: &mut Engine<'_>, view: &View) -> Result<Printed, Printed> {
         let Self { from, to, protocol, family, source_port } = self;
+        engine.is_not_deleted(&from)?;
         let probe = AdHocProbe { from, to, protocol, family, source_port, step: 0 };
         let probes = engine.subject.with_probe(probe)?.probes;
         let sent = engine.in_session(|session| {

@@ -11,6 +11,10 @@ use std::time::{Duration, Instant};
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::termios::tcgetattr;
+use nix::unistd::Pid;
+use rstest::rstest;
 
 use super::{SCENARIO, history};
 
@@ -44,7 +48,10 @@ fn pair() -> (OwnedFd, OwnedFd) {
 
 impl Terminal {
     fn open(state: &Path) -> Self {
-        let (master, slave) = pair();
+        Self::open_on(pair(), state)
+    }
+
+    fn open_on((master, slave): (OwnedFd, OwnedFd), state: &Path) -> Self {
         let own = || Stdio::from(slave.try_clone().expect("a descriptor"));
         // Makes it the terminal of a session of its own, as a terminal emulator does.
         let mut command = Command::new("setsid");
@@ -127,6 +134,24 @@ fn ctrl_c_interrupts_what_is_under_way_and_ctrl_d_leaves() {
     assert_eq!(terminal.ended(), Some(4));
     let kept = fs::read_to_string(history(state.path())).expect("a history");
     assert!(kept.contains("capture pod/client\n") && !kept.contains("not finished"), "{kept}");
+}
+
+/// What a terminal is set to is kept by the shell that svclab was started from.
+#[rstest]
+#[case::at_the_prompt(None)]
+#[case::in_a_program(Some("pod/client sh -c 'stty raw -echo; echo begun; exec sleep 1000'"))]
+fn sigterm_leaves_the_terminal_as_it_was(#[case] program: Option<&str>) {
+    let state = tempfile::tempdir().expect("a folder");
+    let (master, slave) = pair();
+    let before = tcgetattr(&slave).expect("a terminal");
+    let mut terminal = Terminal::open_on((master, slave), state.path());
+    if let Some(program) = program {
+        terminal.keys(&format!("{program}\r"));
+        terminal.wait_for("begun\n");
+    }
+    kill(Pid::from_raw(terminal.shell.id().try_into().expect("a pid")), Signal::SIGTERM).expect("it runs");
+    assert_eq!(terminal.ended(), Some(143));
+    assert_eq!(tcgetattr(&terminal.slave).expect("a terminal"), before);
 }
 
 /// Without a shell around svclab that could start it again, nothing is stopped.

@@ -152,8 +152,8 @@ pub(super) struct Saved {
     /// The input's name in messages.
     file: PathBuf,
     sets: Vec<NodeRules>,
-    /// Whether some of it is in a format of nft.
-    has_nft: bool,
+    /// The mode of the first piece in a format of rules, and its first line; it may have none.
+    first: Option<(ProxyMode, usize)>,
     unread: Vec<Unread>,
     /// What could not be read, in words.
     pub(super) not_read: Option<String>,
@@ -169,9 +169,9 @@ impl Saved {
         let not_judged = not_judged(&evidence, &sets);
         // An excerpt without a rule shows nothing.
         sets.retain(|set| !is_part(set) || set.rules.has_rules());
-        let has_nft = evidence.pieces.iter().any(|piece| is_nft(piece.format));
+        let first = evidence.pieces.iter().find_map(|piece| Some((mode_of(piece.format)?, piece.first)));
         let not_read = evidence.not_read();
-        Ok(Self { file, sets, has_nft, unread: evidence.unread, not_read, not_judged })
+        Ok(Self { file, sets, first, unread: evidence.unread, not_read, not_judged })
     }
 
     /// Returns the families of its rules, where they are known: tables of nft have a family, rules of iptables have addresses.
@@ -206,16 +206,9 @@ impl Saved {
         let mut errors = Vec::new();
         let other = self.sets.iter().min_by_key(|set| set.rules.mode() != mode);
         if let Some(set) = other {
-            let (message, help) = match (set.rules.mode(), mode) {
-                (ProxyMode::Nftables, ProxyMode::Iptables) => (
-                    "these are nftables rules".to_owned(),
-                    "Choose `--mode nftables` if kube-proxy runs in that mode, or save the rules with iptables-save.",
-                ),
-                (ProxyMode::Iptables, ProxyMode::Nftables) => (
-                    "these are iptables rules".to_owned(),
-                    "Choose `--mode iptables` if kube-proxy runs in that mode, or save the rules with `nft list ruleset`.",
-                ),
-                _ => {
+            let (message, help) = match of_other_mode(set.rules.mode(), mode) {
+                Some((message, help)) => (message.to_owned(), help),
+                None => {
                     let help = match family {
                         Family::Ipv4 => "Choose `--family ipv6`, or save the rules with iptables-save.",
                         Family::Ipv6 => "Choose `--family ipv4`, or save the rules with ip6tables-save.",
@@ -224,10 +217,10 @@ impl Saved {
                 }
             };
             errors.push(mistake(&place(set.file()), (set.line(), 1), &message, help));
-        } else if mode == ProxyMode::Iptables && self.has_nft {
-            let help =
-                "Choose `--mode nftables` if kube-proxy runs in that mode, or save the rules with iptables-save.";
-            errors.push(mistake(&self.file, (1, 1), "these are nftables rules", help));
+        } else if let Some((line, (message, help))) =
+            self.first.and_then(|(own, line)| Some((line, of_other_mode(own, mode)?)))
+        {
+            errors.push(mistake(&self.file, (line, 1), message, help));
         } else if self.unread.is_empty() {
             let help = match mode {
                 ProxyMode::Iptables => {
@@ -250,8 +243,28 @@ impl Saved {
 /// The most unread lines that are errors.
 const MAX_UNREAD: usize = 5;
 
-fn is_nft(format: Format) -> bool {
-    matches!(format, Format::Nft | Format::NftJson)
+/// The mode of kube-proxy whose rules a format shows.
+fn mode_of(format: Format) -> Option<ProxyMode> {
+    match format {
+        Format::IptablesSave | Format::IptablesRules | Format::IptablesList => Some(ProxyMode::Iptables),
+        Format::Nft | Format::NftJson => Some(ProxyMode::Nftables),
+        _ => None,
+    }
+}
+
+/// The error of rules of one mode where those of another are asked for.
+fn of_other_mode(own: ProxyMode, wanted: ProxyMode) -> Option<(&'static str, &'static str)> {
+    match (own, wanted) {
+        (ProxyMode::Nftables, ProxyMode::Iptables) => Some((
+            "these are nftables rules",
+            "Choose `--mode nftables` if kube-proxy runs in that mode, or save the rules with iptables-save.",
+        )),
+        (ProxyMode::Iptables, ProxyMode::Nftables) => Some((
+            "these are iptables rules",
+            "Choose `--mode iptables` if kube-proxy runs in that mode, or save the rules with `nft list ruleset`.",
+        )),
+        _ => None,
+    }
 }
 
 /// Whether rules are an excerpt: what is missing in them may be on the node.

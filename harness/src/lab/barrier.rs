@@ -6,7 +6,7 @@
 //! so after six barrier frames in a row without a packet at any tap, no packet is in flight.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -23,6 +23,14 @@ const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 const SPINS: u32 = 50;
 /// The time after which the kernel counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// When a barrier frame came back, since 1970.
+struct Arrival {
+    /// When the kernel saw it, or when it was read.
+    stamp: Duration,
+    /// Just before it was read.
+    read: Duration,
+}
 
 /// Sends barrier frames through the backlog of one CPU. Only a thread that is bound to this CPU may use it.
 pub(crate) struct Barrier {
@@ -55,6 +63,32 @@ impl Barrier {
     ///
     /// [`LabError::Stalled`] when the barrier frame does not arrive within five seconds.
     pub(crate) fn pass(&mut self) -> Result<(), LabError> {
+        self.arrival().map(drop)
+    }
+
+    /// Waits until the kernel stamps packets with the time that it sees them. It begins that in a worker of its own, which comes late on a busy
+    /// machine; until then packets have the times at which they are read, and the place whose tap is read last seems to be the last one.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Stalled`] when it does not begin within five seconds, and those of [`Self::pass`].
+    pub(super) fn wait_for_stamps(&mut self) -> Result<(), LabError> {
+        let begin = Instant::now();
+        while begin.elapsed() < PATIENCE {
+            let Arrival { stamp, read } = self.arrival()?;
+            if stamp < read {
+                return Ok(());
+            }
+            std::thread::yield_now();
+        }
+        Err(LabError::Stalled {
+            millis: PATIENCE.as_millis(),
+            what: "the kernel did not begin to stamp packets".to_owned(),
+        })
+    }
+
+    /// Sends a barrier frame, and waits until it is back.
+    fn arrival(&mut self) -> Result<Arrival, LabError> {
         // Barriers see each other's frames, so no two frames are equal.
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let mut frame = [0; 60];
@@ -67,8 +101,11 @@ impl Barrier {
         let begin = Instant::now();
         let mut looks = 0;
         while begin.elapsed() < PATIENCE {
+            let read = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             match self.channel.receive(&mut buffer)? {
-                Some(seen) if !seen.outgoing && buffer[12..22] == frame[12..22] => return Ok(()),
+                Some(seen) if !seen.outgoing && buffer[12..22] == frame[12..22] => {
+                    return Ok(Arrival { stamp: seen.time, read });
+                }
                 Some(_) => {}
                 None if looks < SPINS => {
                     looks += 1;

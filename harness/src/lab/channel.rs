@@ -181,7 +181,7 @@ fn is_of_link(error: &io::Error) -> bool {
 /// Makes the kernel stamp packets with the time that it sees them, for as long as the result lives.
 ///
 /// A kernel starts stamping a moment after the first socket asks for it; until then a packet has the time at which it was
-/// read. So a lab asks at once when its building begins.
+/// read. So a lab asks at once when its building begins, and waits for it at the end ([`super::barrier::Barrier::wait_for_stamps`]).
 pub(super) fn start_stamping() -> io::Result<OwnedFd> {
     let asks = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
     setsockopt(&asks, sockopt::ReceiveTimestampns, &true)?;

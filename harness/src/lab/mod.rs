@@ -131,7 +131,8 @@ impl Lab {
         namespaces.extend(others);
         let cpu = barrier::stay_on_one_cpu();
         let cpu = cpu.map_err(|errno| LabError::Sandbox { what: "binding to a cpu", source: errno.into() })?;
-        let barrier = Barrier::open(&namespaces[UNDERLAY], cpu)?;
+        let mut barrier = Barrier::open(&namespaces[UNDERLAY], cpu)?;
+        barrier.wait_for_stamps()?;
         let (barrier, retired, remembering) = (Some(barrier), Vec::new(), client_lists::remembering(documents));
         let namespaces = Arc::new(namespaces);
         Ok(Self { topology, namespaces, backend, remembering, runtime, cpu, barrier, retired, _stamping: stamping })

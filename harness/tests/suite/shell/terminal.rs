@@ -53,11 +53,21 @@ impl Terminal {
 
     fn open_on((master, slave): (OwnedFd, OwnedFd), state: &Path) -> Self {
         let own = || Stdio::from(slave.try_clone().expect("a descriptor"));
-        // Makes it the terminal of a session of its own, as a terminal emulator does.
-        let mut command = Command::new("setsid");
-        command.args(["--ctty", env!("CARGO_BIN_EXE_svclab"), "shell", SCENARIO, "--color", "never"]);
+        // Makes it the terminal of a session of its own in which Ctrl-C ends programs, as a terminal emulator does: what a shell starts in the
+        // background ignores SIGINT, and so do the tests in it.
+        let mut command = Command::new("env");
+        command.args([
+            "--default-signal=INT,QUIT,TSTP",
+            "setsid",
+            "--ctty",
+            env!("CARGO_BIN_EXE_svclab"),
+            "shell",
+            SCENARIO,
+            "--color",
+            "never",
+        ]);
         command.env("XDG_STATE_HOME", state).env("TERM", "xterm").stdin(own()).stdout(own()).stderr(own());
-        let shell = command.spawn().expect("setsid of util-linux starts");
+        let shell = command.spawn().expect("env of coreutils starts");
         let keys = File::from(master.try_clone().expect("a descriptor"));
         let mut terminal = Self { shell, keys, screen: File::from(master), slave, seen: String::new() };
         terminal.wait_for(PROMPT);

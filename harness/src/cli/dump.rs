@@ -102,16 +102,15 @@ fn write(path: &Path, text: &str, console: &Console) -> Result<(), Failure> {
         console.text(text);
         return Ok(());
     }
-    write_bytes(path, text.as_bytes(), console)
+    write_bytes(path, text.as_bytes())
 }
 
 /// Writes a file.
-fn write_bytes(path: &Path, bytes: &[u8], console: &Console) -> Result<(), Failure> {
+fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let written = Place::of(path).and_then(Destination::open).and_then(|to| to.write(bytes));
     written.map_err(|error| {
-        let help = "Name a file in a folder that exists and that you may write to.";
-        console.complain(format!("cannot write {}: {}\nhelp: {help}", printable(path), reason(&error)));
-        Exit::Environment.into()
+        let message = format!("cannot write {}: {}", printable(path), reason(&error));
+        Failure::unwritten(message, "Name a file in a folder that exists and that you may write to.")
     })
 }
 

@@ -11,36 +11,39 @@ pub(super) enum Failure {
     #[error("the input is invalid")]
     Input(Box<Diagnostics>),
     #[error("{message}\nhelp: {help}")]
-    Other { message: String, help: String },
-    #[error("{0}")]
-    Unwritten(Box<Self>),
+    Other { message: String, help: String, exit: Exit },
     #[error("the error has been reported")]
     Reported(Exit),
 }
 
 impl Failure {
     pub(super) fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
-        let [message, help] = [message.into(), help.into()].map(|text| one_line(&text).into_owned());
-        Self::Other { message, help }
+        Self::ending_with(Exit::Input, message, help)
     }
 
     /// A failure to write output.
     pub(super) fn unwritten(message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self::Unwritten(Box::new(Self::new(message, help)))
+        Self::ending_with(Exit::Environment, message, help)
+    }
+
+    fn ending_with(exit: Exit, message: impl Into<String>, help: impl Into<String>) -> Self {
+        let [message, help] = [message.into(), help.into()].map(|text| one_line(&text).into_owned());
+        Self::Other { message, help, exit }
     }
 
     /// Shows what is wrong, and says how the command ends by that.
     pub(super) fn report(self, console: &Console) -> Exit {
         match self {
-            Self::Input(found) => diagnostics::show(&found, console),
-            Self::Other { .. } => console.complain(self),
-            Self::Unwritten(_) => {
-                console.complain(self);
-                return Exit::Environment;
+            Self::Input(found) => {
+                diagnostics::show(&found, console);
+                Exit::Input
             }
-            Self::Reported(exit) => return exit,
+            Self::Other { exit, .. } => {
+                console.complain(self);
+                exit
+            }
+            Self::Reported(exit) => exit,
         }
-        Exit::Input
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         }
         texts => {
             let bytes = archive(texts).map_err(|error| Failure::new(error.to_string(), "Free some memory."))?;
-            super::write_bytes(&args.output, &bytes, console)?;
+            super::write_bytes(&args.output, &bytes)?;
         }
     }
     left_out.iter().for_each(|(name, reason)| console.complain(format!("left out: {}: {reason}", one_line(name))));

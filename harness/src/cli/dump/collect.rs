@@ -43,7 +43,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     }
     match &args.output {
         Some(path) => {
-            super::write_bytes(path, &collected.output, console)?;
+            super::write_bytes(path, &collected.output)?;
             console.text(format!("{}\n", printable(path)));
         }
         None => console.text(String::from_utf8_lossy(&collected.output)),

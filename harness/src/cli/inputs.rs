@@ -162,7 +162,7 @@ fn read(path: &Path, reach: Reach) -> Option<(PathBuf, Result<Assumed, Diagnosti
                 scenario,
                 assumptions: Vec::new(),
                 nodes: Vec::new(),
-                lacking: Vec::new(),
+                deviations: Vec::new(),
             })
         }
         Input::Objects(text) => infer::from_objects(&text, &file).map(with_own_text),

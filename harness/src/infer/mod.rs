@@ -26,5 +26,5 @@ pub(crate) use ad_hoc::{AdHocChange, is_typed, with_changes, with_files};
 pub use ad_hoc::{AdHocProbe, AdHocScenario, load_with_ad_hoc_probe};
 pub use dumps::NodeFile;
 pub use evidence::{from_evidence, from_pair};
-pub use objects::{Assumed, Lacking, cluster_cidrs, from_objects};
+pub use objects::{Assumed, Deviation, cluster_cidrs, from_objects};
 pub use probes::tests;

@@ -27,13 +27,13 @@ pub struct Assumed {
     pub assumptions: Vec<String>,
     /// The nodes whose own rules are known; all nodes where there are none.
     pub nodes: Vec<String>,
-    /// How the rules of excerpts differ from those that kube-proxy writes, apart from what they do not show.
-    pub lacking: Vec<Lacking>,
+    /// How the rules differ from those that kube-proxy writes; those of excerpts apart from what they do not show.
+    pub deviations: Vec<Deviation>,
 }
 
 /// A difference of a node's rules from those that kube-proxy writes for the cluster that they show.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lacking {
+pub struct Deviation {
     /// The node.
     pub node: String,
     /// The file among several.
@@ -66,7 +66,7 @@ pub fn from_objects(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
     let read = |named: &Path| if named == itself { Ok(text.to_owned()) } else { Err(io::ErrorKind::NotFound.into()) };
     let scenario = parse_with(&written, path, &read, Tests::Optional)?;
     let nodes = scenario.cluster.nodes.iter().map(|node| node.name.clone()).collect();
-    Ok(Assumed { scenario, assumptions, nodes, lacking: Vec::new() })
+    Ok(Assumed { scenario, assumptions, nodes, deviations: Vec::new() })
 }
 
 /// The clusterCIDR that is assumed around objects.

@@ -5,7 +5,7 @@ use svclab_rules::compare::{Difference, Fact, Subject};
 use super::finding::{Finding, Place};
 use super::severity::Severity;
 use super::view::View;
-use crate::infer::Lacking;
+use crate::infer::Deviation;
 use crate::text::grouped;
 
 /// The most findings that are listed one by one.
@@ -27,15 +27,15 @@ pub(super) fn not_compared(view: &View<'_>) -> Option<Finding> {
 }
 
 /// The deviations that no finding so far explains.
-pub(super) fn find(lacking: &[Lacking], found: &[Finding]) -> Vec<Finding> {
-    let whole = || lacking.iter().filter(|lacking| lacking.is_whole);
-    let of_no_service = whole().filter(|lacking| !matches!(lacking.finding.subject, Subject::Service(_)));
+pub(super) fn find(deviations: &[Deviation], found: &[Finding]) -> Vec<Finding> {
+    let whole = || deviations.iter().filter(|deviation| deviation.is_whole);
+    let of_no_service = whole().filter(|deviation| !matches!(deviation.finding.subject, Subject::Service(_)));
     if of_no_service.count() > MAX_OF_FRAME {
         return Vec::new();
     }
-    let uncertain: Vec<&str> = whole().filter(|lacking| is_of_settings(lacking)).map(subject).collect();
-    let is_certain = |lacking: &&Lacking| !uncertain.contains(&subject(lacking));
-    let is_new = |lacking: &&Lacking| !found.iter().any(|finding| explains(finding, lacking));
+    let uncertain: Vec<&str> = whole().filter(|deviation| is_of_settings(deviation)).map(subject).collect();
+    let is_certain = |deviation: &&Deviation| !uncertain.contains(&subject(deviation));
+    let is_new = |deviation: &&Deviation| !found.iter().any(|finding| explains(finding, deviation));
     let mut findings: Vec<Finding> = whole().filter(is_certain).filter(is_new).map(finding).collect();
     if let Some(first) = findings.get(MAX).map(|first| first.place.clone()) {
         let message = format!("{} more rules are not as kube-proxy writes them", findings.len() - MAX);
@@ -46,16 +46,16 @@ pub(super) fn find(lacking: &[Lacking], found: &[Finding]) -> Vec<Finding> {
 }
 
 /// The name of a Service without its port, or of a chain or set.
-fn subject(lacking: &Lacking) -> &str {
-    match &lacking.finding.subject {
+fn subject(deviation: &Deviation) -> &str {
+    match &deviation.finding.subject {
         Subject::Service(name) => name.split_once(':').map_or(name, |(service, _)| service),
         Subject::Table(name) => name,
         Subject::Chain { name, .. } | Subject::Set { name, .. } => name,
     }
 }
 
-fn fact(lacking: &Lacking) -> Option<&Fact> {
-    match &lacking.finding.difference {
+fn fact(deviation: &Deviation) -> Option<&Fact> {
+    match &deviation.finding.difference {
         Difference::Missing(fact)
         | Difference::Unexpected(fact)
         | Difference::Changed { fact, .. }
@@ -66,8 +66,8 @@ fn fact(lacking: &Lacking) -> Option<&Fact> {
 
 /// Whether a setting may be the cause that rules do not always show: source ranges of a Service, of which one may leave the others without effect,
 /// and the addresses that node ports are served on.
-fn is_of_settings(lacking: &Lacking) -> bool {
-    match fact(lacking) {
+fn is_of_settings(deviation: &Deviation) -> bool {
+    match fact(deviation) {
         Some(Fact::SourceRange(_)) => true,
         Some(Fact::Rule(rule)) => rule.ends_with("-j KUBE-NODEPORTS"),
         _ => false,
@@ -75,26 +75,26 @@ fn is_of_settings(lacking: &Lacking) -> bool {
 }
 
 /// Whether a finding is about the same line, or the same Service or chain.
-fn explains(finding: &Finding, lacking: &Lacking) -> bool {
-    let is_there = Some(finding.place.line) == lacking.finding.line && finding.place.file == lacking.file;
-    finding.severity <= Severity::Warning && (is_there || finding.message.contains(subject(lacking)))
+fn explains(finding: &Finding, deviation: &Deviation) -> bool {
+    let is_there = Some(finding.place.line) == deviation.finding.line && finding.place.file == deviation.file;
+    finding.severity <= Severity::Warning && (is_there || finding.message.contains(subject(deviation)))
 }
 
-fn finding(lacking: &Lacking) -> Finding {
-    let compared = &lacking.finding;
-    let place = Place { file: lacking.file.clone(), line: compared.line.unwrap_or(lacking.line) };
+fn finding(deviation: &Deviation) -> Finding {
+    let compared = &deviation.finding;
+    let place = Place { file: deviation.file.clone(), line: compared.line.unwrap_or(deviation.line) };
     let message = svclab_rules::compare::Finding { line: None, ..compared.clone() }.to_string();
     // A setting that no rule shows may be why a rule is there.
     let severity = match compared.difference {
         Difference::Unexpected(_) => Severity::Info,
         _ => Severity::Warning,
     };
-    Finding::new("deviation", place, message, effect(lacking)).graded(severity).of_mode(lacking.mode)
+    Finding::new("deviation", place, message, effect(deviation)).graded(severity).of_mode(deviation.mode)
 }
 
 /// What it does to which traffic.
-fn effect(lacking: &Lacking) -> &'static str {
-    match fact(lacking) {
+fn effect(deviation: &Deviation) -> &'static str {
+    match fact(deviation) {
         Some(Fact::Masquerade(_)) => "replies to such connections may bypass this node: then clients do not get them",
         Some(Fact::Hairpin(_)) => "an endpoint that reaches itself through the Service gets no reply",
         Some(Fact::Entry(_) | Fact::ClusterIp(_)) => "connections to this address are not those that the Service gets",

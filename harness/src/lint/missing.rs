@@ -6,14 +6,14 @@ use svclab_rules::infer::InferredPort;
 use super::finding::{Finding, Place};
 use super::severity::Severity;
 use super::view::View;
-use crate::infer::Lacking;
+use crate::infer::Deviation;
 
 /// The most findings that are listed one by one.
 const MAX: usize = 50;
 
-pub(super) fn find(view: &View<'_>, lacking: &[Lacking]) -> Vec<Finding> {
-    let of_excerpts = lacking.iter().filter(|lacking| !lacking.is_whole);
-    let mut findings: Vec<Finding> = of_excerpts.filter_map(|lacking| finding(view, lacking)).collect();
+pub(super) fn find(view: &View<'_>, deviations: &[Deviation]) -> Vec<Finding> {
+    let of_excerpts = deviations.iter().filter(|deviation| !deviation.is_whole);
+    let mut findings: Vec<Finding> = of_excerpts.filter_map(|deviation| finding(view, deviation)).collect();
     if let Some(first) = findings.get(MAX).map(|first| first.place.clone()) {
         let message = format!("{} more rules are missing", findings.len() - MAX);
         findings.truncate(MAX);
@@ -22,16 +22,16 @@ pub(super) fn find(view: &View<'_>, lacking: &[Lacking]) -> Vec<Finding> {
     findings
 }
 
-fn finding(view: &View<'_>, lacking: &Lacking) -> Option<Finding> {
+fn finding(view: &View<'_>, deviation: &Deviation) -> Option<Finding> {
     let (Subject::Service(service), Difference::Missing(fact)) =
-        (&lacking.finding.subject, &lacking.finding.difference)
+        (&deviation.finding.subject, &deviation.finding.difference)
     else {
         return None;
     };
     let (severity, effect) = effect(view, fact)?;
-    let place = Place { file: lacking.file.clone(), line: lacking.line };
+    let place = Place { file: deviation.file.clone(), line: deviation.line };
     let message = format!("{service}: {fact} is missing: the text would show it if the node had it");
-    Some(Finding::new("missing-rule", place, message, effect).graded(severity).of_mode(lacking.mode))
+    Some(Finding::new("missing-rule", place, message, effect).graded(severity).of_mode(deviation.mode))
 }
 
 /// The severity of a missing fact and its effect on traffic; `None` if the fact depends on settings or endpoints that are assumed.

@@ -62,8 +62,8 @@ pub fn lint(evidence: &Evidence) -> Vec<Finding> {
     if are_whole && evidence.rules() > deviations::MAX_RULES {
         found.extend(deviations::not_compared(&view));
     } else if let Ok(assumed) = from_evidence(evidence, Path::new(""), &[]) {
-        found.extend(missing::find(&view, &assumed.lacking));
-        found.extend(deviations::find(&assumed.lacking, &found));
+        found.extend(missing::find(&view, &assumed.deviations));
+        found.extend(deviations::find(&assumed.deviations, &found));
     }
     found.sort_by(|one, other| (one.severity, one.id, &one.place).cmp(&(other.severity, other.id, &other.place)));
     found.dedup();

@@ -128,7 +128,7 @@ pub(crate) struct Prober<'lab> {
     limit: Option<Limit>,
 }
 
-/// What earlier probes in a lab have used, so that later ones are told from them: nodes may remember their connections.
+/// Tags and source ports that earlier probes in a lab have used. Later ones use others: nodes may remember the connections of earlier ones.
 #[derive(Debug)]
 pub(crate) struct Used {
     next_tag: u64,

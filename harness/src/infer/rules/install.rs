@@ -16,21 +16,21 @@ use svclab_rules::ruleset::Rules;
 use super::dump::Dump;
 use crate::evidence::{Format, NodeRules};
 use crate::infer::names::as_named;
-use crate::infer::objects::Lacking;
+use crate::infer::objects::Deviation;
 use crate::scenario::OF_THE_MACHINE;
 use crate::text::counted;
 
-/// The rules of a node's dump as they are installed, of each family; what was changed in them, and what excerpts lack.
+/// The rules of a node's dump as they are installed, of each family; what was changed in them, and what differs from what kube-proxy writes.
 pub(super) fn rules(
     dump: &Dump,
     cluster: &Cluster,
     made_up: &BTreeSet<IpAddr>,
-    (changes, lacking, left_out): (&mut Vec<String>, &mut Vec<Lacking>, &mut Vec<String>),
+    (changes, deviations, left_out): (&mut Vec<String>, &mut Vec<Deviation>, &mut Vec<String>),
 ) -> Vec<(Family, Rules)> {
     let mut all = Vec::new();
     for (family, part) in dump.families() {
         let shown = part.rules.clone().of_family(family);
-        let shown = around(dump, (cluster, made_up), part, shown, family, (changes, lacking));
+        let shown = around(dump, (cluster, made_up), part, shown, family, (changes, deviations));
         let fitted = match shown {
             Rules::Iptables(mut parsed) => {
                 let before = changes.len() + left_out.len();
@@ -56,7 +56,7 @@ fn around(
     part: &NodeRules,
     shown: Rules,
     family: Family,
-    (changes, lacking): (&mut Vec<String>, &mut Vec<Lacking>),
+    (changes, deviations): (&mut Vec<String>, &mut Vec<Deviation>),
 ) -> Rules {
     let node = cluster.node(&dump.node);
     let Some(written) = node.and_then(|node| Rules::generate(cluster, node, family).ok()) else { return shown };
@@ -73,7 +73,7 @@ fn around(
         (rules, _) => rules,
     };
     let (node, file, mode) = (&dump.node, &part.file, dump.mode());
-    lacking.extend(compare_nodes(&written, &rules).own.into_iter().map(|finding| Lacking {
+    deviations.extend(compare_nodes(&written, &rules).own.into_iter().map(|finding| Deviation {
         node: node.clone(),
         file: file.clone(),
         line: part.first,

@@ -29,7 +29,7 @@ use self::placement::place;
 pub(super) use self::surroundings::HERE;
 use self::surroundings::Surroundings;
 use super::merge::Objects;
-use super::objects::{Around, Assumed, Lacking, file_name, own_name};
+use super::objects::{Around, Assumed, Deviation, file_name, own_name};
 use crate::input::{Diagnostics, Span};
 use crate::scenario::{Install, Note, OtherRules, Place, Scenario, Tests, cluster, parse_with};
 use crate::text::{counted, one_line};
@@ -88,27 +88,27 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
         let mut scenario = scenario.clone();
         scenario.name = format!("the rules of {}", one_line(&file_name(path)));
         scenario.file = path.to_path_buf();
-        let (changes, lacking) = installed(&mut scenario, dumps, &made_up, path);
+        let (changes, deviations) = installed(&mut scenario, dumps, &made_up, path);
         // What a cut or a filter made of the text comes first: it alone is shown without `-v`.
         let mut assumptions: Vec<String> = changes.into_iter().chain(assumptions.clone()).collect();
         assumptions.push("a client pod `client-of-NODE` on every node and an outside host `outside`".to_owned());
-        Assumed { scenario, assumptions, nodes: dumps.iter().map(|dump| dump.node.clone()).collect(), lacking }
+        Assumed { scenario, assumptions, nodes: dumps.iter().map(|dump| dump.node.clone()).collect(), deviations }
     };
     Ok(sides.iter().map(of_side).collect())
 }
 
-/// Installs the rules of dumps on their nodes. Returns what was changed in them, and what excerpts lack.
+/// Installs the rules of dumps on their nodes. Returns what was changed in them, and what differs from what kube-proxy writes.
 fn installed(
     scenario: &mut Scenario,
     dumps: &[Dump],
     made_up: &BTreeSet<IpAddr>,
     path: &Path,
-) -> (Vec<String>, Vec<Lacking>) {
-    let (mut changes, mut lacking, mut ignored_rules) = (Vec::new(), Vec::new(), Vec::new());
+) -> (Vec<String>, Vec<Deviation>) {
+    let (mut changes, mut deviations, mut ignored_rules) = (Vec::new(), Vec::new(), Vec::new());
     for dump in dumps {
         let origin = Span::start_of(path);
         for (family, rules) in
-            install::rules(dump, &scenario.cluster, made_up, (&mut changes, &mut lacking, &mut ignored_rules))
+            install::rules(dump, &scenario.cluster, made_up, (&mut changes, &mut deviations, &mut ignored_rules))
         {
             let left_out = rules.nftables().and_then(|parsed| Note::of_left_out_tables(parsed, origin.clone()));
             let of_all =
@@ -127,7 +127,7 @@ fn installed(
         }
     }
     scenario.ignored_rules.append(&mut ignored_rules);
-    (changes, lacking)
+    (changes, deviations)
 }
 
 /// The nodes that pods name.

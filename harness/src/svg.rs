@@ -36,7 +36,8 @@ impl Canvas {
     /// A rectangle with a tooltip.
     pub(crate) fn bar(&mut self, place: (f64, f64), (width, height): (f64, f64), class: &str, tooltip: &str) {
         let start = start_of_rectangle(place, (width, height), 3.0, class);
-        self.add(format_args!("{start}><title>{}</title></rect>", markup(tooltip)));
+        let tooltip: Vec<_> = tooltip.lines().map(markup).collect();
+        self.add(format_args!("{start}><title>{}</title></rect>", tooltip.join("\n")));
     }
 
     /// A line through points, with an arrow's head if its class has one.

@@ -5,41 +5,12 @@ use std::path::{Path, PathBuf};
 
 use super::console::Console;
 use super::inputs::{InputText, input, report_assumptions};
-use super::numbers::port;
 use super::{Exit, diagnostics};
 use svclab::explain::Explanation;
 use svclab::infer::{AdHocProbe, AdHocScenario, with_ad_hoc_probe};
 use svclab::input::Reach;
 use svclab::run::SCENARIO;
 use svclab::text::counted;
-
-/// What a flow is besides its ends.
-#[derive(Debug, clap::Args)]
-pub(super) struct FlowArgs {
-    /// tcp, udp or sctp [default: the protocol of the service's port, else tcp]
-    #[arg(long)]
-    protocol: Option<String>,
-    /// ipv4 or ipv6 [default: the first that both ends have]
-    #[arg(long)]
-    family: Option<String>,
-    /// The source port [default: 33000]
-    #[arg(long, value_name = "PORT", value_parser = port)]
-    source_port: Option<u16>,
-}
-
-impl FlowArgs {
-    /// The probe of such a flow after so many changes of the cluster.
-    pub(super) fn probe(&self, from: &str, to: &str, step: usize) -> AdHocProbe {
-        AdHocProbe {
-            from: from.to_owned(),
-            to: to.to_owned(),
-            protocol: self.protocol.clone(),
-            family: self.family.clone(),
-            source_port: self.source_port,
-            step,
-        }
-    }
-}
 
 /// Reads an input and the probe in it, and reports what was assumed, or what is wrong.
 pub(super) fn ad_hoc(path: &Path, probe: &AdHocProbe, reach: Reach, console: &Console) -> Result<AdHocScenario, Exit> {

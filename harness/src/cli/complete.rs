@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter};
 use svclab_rules::cluster::{Cluster, ObjectName, Service};
 
+use svclab::infer;
 use svclab::input::{self, Reach};
 use svclab::scenario::{self, Scenario, Tests, Vantage};
+use svclab::shell::{Running, running};
 
 /// The environment variable by which a shell asks: its value is the shell's name.
 pub(super) const VARIABLE: &str = "_SVCLAB_COMPLETE";
@@ -53,6 +55,24 @@ pub(super) fn destinations() -> ArgValueCompleter {
     names(|scenario| {
         let cluster = &scenario.cluster;
         cluster.services.iter().flat_map(|service| addresses(service, cluster)).collect()
+    })
+}
+
+/// The labs of running shells.
+pub(super) fn labs() -> ArgValueCompleter {
+    of_running(|_| Vec::new())
+}
+
+/// The labs of running shells, and what a line may start with in them: places and commands.
+pub(super) fn labs_and_places() -> ArgValueCompleter {
+    of_running(Running::first_words)
+}
+
+fn of_running(also: fn(&Running) -> Vec<String>) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |current: &OsStr| {
+        let is_bash = env::var_os(OF_BASH).is_some();
+        let names = |one: &Running| also(one).into_iter().chain([one.lab.clone()]).collect::<Vec<_>>();
+        matching(current, running().unwrap_or_default().iter().flat_map(names).collect(), is_bash)
     })
 }
 
@@ -113,7 +133,16 @@ fn scenarios() -> Vec<Scenario> {
     // One path is what it is: a word that is no input is none of the others' fault.
     let found = paths.iter().filter_map(|path| input::find(std::slice::from_ref(path)).ok());
     let files = found.flat_map(|found| found.files).filter(|file| file.is_file()).take(MAX_FILES);
-    files.filter_map(|file| scenario::load_within(&file, Reach::Repository, Tests::Optional).ok()).collect()
+    files.filter_map(|file| scenario_in(&file)).collect()
+}
+
+/// The scenario in a file, or around the objects in it.
+fn scenario_in(file: &Path) -> Option<Scenario> {
+    let text = input::read_argument(file).ok()?;
+    if input::is_manifest(&text) {
+        return infer::from_objects(&text, file).ok().map(|assumed| assumed.scenario);
+    }
+    scenario::load_within(file, Reach::Repository, Tests::Optional).ok()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use super::Exit;
-use super::ad_hoc::{FlowArgs, ad_hoc, check_path};
+use super::ad_hoc::{ad_hoc, check_path};
 use super::complete;
 use super::console::Console;
 use super::failure::Failure;
@@ -18,7 +18,7 @@ use super::numbers::{count, index};
 use super::proxies::{PROGRAMS, ProxyArgs, not_applicable};
 use super::release::{Proxy, proxy, with_proxy};
 use svclab::explain::{self, Explanation};
-use svclab::infer::AdHocScenario;
+use svclab::infer::{AdHocScenario, FlowArgs};
 use svclab::proxy::fit;
 use svclab::worker::{Home, Kind};
 
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 }
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
-    let probe = args.flow.probe(&args.from, &args.to, args.step);
+    let probe = args.flow.clone().probe(&args.from, &args.to, args.step);
     let ad_hoc = ad_hoc(&args.scenario, &probe, args.inputs.reach(), console)?;
     let chosen = with_proxy(ad_hoc.scenario, args.release, None, "--release", console);
     let scenario = chosen.map_err(|failure| failure.report(console))?;

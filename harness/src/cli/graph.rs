@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use svclab_rules::cluster::Cluster;
 
 use super::Exit;
-use super::ad_hoc::{FlowArgs, ad_hoc, check_path, scenario_of};
+use super::ad_hoc::{ad_hoc, check_path, scenario_of};
 use super::complete;
 use super::console::Console;
 use super::failure::Failure;
@@ -16,6 +16,7 @@ use super::lab_args::trouble;
 use super::numbers::{count, index};
 use svclab::explain;
 use svclab::graph::{self, Graph};
+use svclab::infer::FlowArgs;
 use svclab::scenario::{Scenario, step_out_of_range};
 use svclab::text::counted;
 
@@ -77,7 +78,7 @@ fn graph(args: &Args, console: &Console) -> Result<Graph, Failure> {
         let scenario = only(&args.input, args, console)?;
         return Ok(Graph::of(&scenario, state(&scenario, args.step)?, None));
     };
-    let probe = args.flow.probe(from, to, args.step);
+    let probe = args.flow.clone().probe(from, to, args.step);
     let ad_hoc = ad_hoc(&args.input, &probe, args.inputs.reach(), console)?;
     let number = args.path.get();
     let explanation = explain::explain(&ad_hoc, args.step, number).map_err(|failed| trouble(&failed, console))?;

@@ -1,6 +1,7 @@
-//! Ctrl-C and SIGTERM: the command ends at once, and the kernel takes every lab down with it.
+//! Ctrl-C and SIGTERM: the command ends at once, and the kernel takes every lab down with it. A shell has other uses for the keys of its terminal.
 
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use nix::sys::signal::{SigSet, Signal};
@@ -9,20 +10,25 @@ use super::terminal;
 use svclab::report::{Cause, Trouble};
 use svclab::text::reason;
 
-/// What SIGINT is for, where it does not end the process.
-static INTERRUPTED: Mutex<Option<Box<dyn Fn() + Send>>> = Mutex::new(None);
+/// What a key of the terminal does.
+type Pressed = Box<dyn Fn(Signal) + Send>;
+
+/// What the keys of the terminal are for, where they do not end or stop the process.
+static KEYS: Mutex<Option<Pressed>> = Mutex::new(None);
+/// Whether the process only waits for a change of a file: then nothing is cut short.
+static IDLE: AtomicBool = AtomicBool::new(false);
 /// The thread that waits for signals is started once.
 static STARTED: OnceLock<()> = OnceLock::new();
 
-/// Hands every SIGINT to a function from now on; SIGTERM still ends the process. Must be called before other threads are started, unless
-/// [`exit_on_signals`] was.
+/// Hands the signals of these keys of the terminal (SIGINT, SIGTSTP) to a function from now on; SIGTERM still ends the process. Must be called before
+/// other threads are started.
 ///
 /// # Errors
 ///
 /// As [`exit_on_signals`].
-pub(crate) fn on_interrupt(interrupted: impl Fn() + Send + 'static) -> Result<(), Trouble> {
-    *INTERRUPTED.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(interrupted));
-    exit_on_signals()
+pub(crate) fn on_keys(keys: &[Signal], pressed: impl Fn(Signal) + Send + 'static) -> Result<(), Trouble> {
+    *KEYS.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(pressed));
+    wait_for(keys)
 }
 
 /// Waits for SIGINT and SIGTERM in a thread of its own, and then ends the process with 128 plus the signal's number, as
@@ -32,12 +38,23 @@ pub(crate) fn on_interrupt(interrupted: impl Fn() + Send + 'static) -> Result<()
 ///
 /// Where no thread can be started: then no lab can be built either.
 pub(crate) fn exit_on_signals() -> Result<(), Trouble> {
+    wait_for(&[Signal::SIGINT])
+}
+
+/// Does something that may be interrupted without a loss.
+pub(crate) fn idle<T>(wait: impl FnOnce() -> T) -> T {
+    IDLE.store(true, Ordering::Relaxed);
+    let waited = wait();
+    IDLE.store(false, Ordering::Relaxed);
+    waited
+}
+
+/// Waits for SIGTERM and the signals of keys, in a thread of its own.
+fn wait_for(keys: &[Signal]) -> Result<(), Trouble> {
     if STARTED.set(()).is_err() {
         return Ok(());
     }
-    let mut signals = SigSet::empty();
-    signals.add(Signal::SIGINT);
-    signals.add(Signal::SIGTERM);
+    let signals: SigSet = keys.iter().copied().chain([Signal::SIGTERM]).collect();
     if signals.thread_block().is_err() {
         // Then the signals end the process as they do without this; only the message is missing.
         return Ok(());
@@ -57,15 +74,17 @@ pub(crate) fn exit_on_signals() -> Result<(), Trouble> {
 }
 
 fn act(signal: Signal) {
-    let interrupted = INTERRUPTED.lock().unwrap_or_else(PoisonError::into_inner);
-    match (signal, &*interrupted) {
-        (Signal::SIGINT, Some(interrupted)) => interrupted(),
+    let pressed = KEYS.lock().unwrap_or_else(PoisonError::into_inner);
+    match (signal, &*pressed) {
+        (Signal::SIGINT | Signal::SIGTSTP, Some(pressed)) => pressed(signal),
         (_, Some(_)) => {
             terminal::restore_modes();
             std::process::exit(128 + signal as i32)
         }
         (_, None) => {
-            let _ = writeln!(std::io::stderr(), "\ninterrupted: no verdict; the labs have been removed");
+            let text =
+                if IDLE.load(Ordering::Relaxed) { "" } else { "interrupted: no verdict; the labs have been removed" };
+            let _ = writeln!(std::io::stderr(), "\n{text}");
             std::process::exit(128 + signal as i32);
         }
     }

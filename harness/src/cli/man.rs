@@ -42,7 +42,11 @@ fn write(folder: &PathBuf, console: &Console) -> Result<(), Failure> {
     };
     fs::create_dir_all(folder).map_err(failed)?;
     clap_mangen::generate_to(Cli::command(), folder).map_err(failed)?;
-    let pages = fs::read_dir(folder).map_err(failed)?.count();
-    console.inform(format!("{}: {}", printable(folder), counted(pages, "page")));
+    console.inform(format!("{}: {}", printable(folder), counted(pages(&Cli::command()), "page")));
     Ok(())
+}
+
+/// The pages of a command: its own, and those of its commands.
+fn pages(command: &clap::Command) -> usize {
+    1 + command.get_subcommands().filter(|one| !one.is_hide_set()).map(pages).sum::<usize>()
 }

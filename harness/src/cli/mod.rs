@@ -79,7 +79,7 @@ pub(crate) enum Exit {
 
 impl Exit {
     /// The number.
-    fn code(self) -> u8 {
+    const fn code(self) -> u8 {
         match self {
             Self::Held => 0,
             Self::Failed => 1,

@@ -1,18 +1,11 @@
 //! Numbers as values of options: the standard library's messages (`invalid digit found in string`) do not say what is expected.
 
-use std::fmt::Display;
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::ops::RangeInclusive;
-use std::str::FromStr;
+
+pub(super) use svclab::text::within;
 
 /// The largest count that an option accepts where nothing else bounds it.
 const MAX: usize = 1_000_000_000;
-
-/// A number in a range.
-pub(super) fn within<N: FromStr + PartialOrd + Display>(text: &str, range: RangeInclusive<N>) -> Result<N, String> {
-    let number = text.parse().ok().filter(|number| range.contains(number));
-    number.ok_or_else(|| format!("expected a number from {} to {}", range.start(), range.end()))
-}
 
 /// How many of something: at least one.
 pub(super) fn count(text: &str) -> Result<NonZeroUsize, String> {
@@ -27,11 +20,6 @@ pub(super) fn index(text: &str) -> Result<usize, String> {
 /// A seed.
 pub(super) fn seed(text: &str) -> Result<u64, String> {
     within(text, 0..=u64::MAX)
-}
-
-/// A port.
-pub(super) fn port(text: &str) -> Result<u16, String> {
-    within(text, 1..=u16::MAX)
 }
 
 /// How often tests are run again.
@@ -52,7 +40,6 @@ mod tests {
     fn what_is_expected_is_reported() {
         assert_eq!(count("x"), Err("expected a number from 1 to 1000000000".to_owned()));
         assert_eq!(count("0").err(), count("-1").err());
-        assert_eq!(port("65536"), Err("expected a number from 1 to 65535".to_owned()));
         assert_eq!((index("0"), seed("18446744073709551615")), (Ok(0), Ok(u64::MAX)));
         assert_eq!((retries("101").is_err(), repetitions("10000").map(NonZeroU32::get)), (true, Ok(10_000)));
     }

@@ -3,6 +3,7 @@
 mod attach;
 mod exec;
 mod front;
+mod operator;
 mod prompt;
 
 use std::io::{self, BufRead, IsTerminal};
@@ -18,12 +19,13 @@ use super::{Exit, interrupt, warn};
 pub(super) use attach::{Args as AttachArgs, run as attach};
 pub(super) use exec::{Args as ExecArgs, run as exec};
 use front::{End, Front};
+use nix::sys::signal::Signal;
 use svclab::input::Reach;
 use svclab::proxy::fit;
 use svclab::scenario::Scenario;
-use svclab::shell::{self, Access, Input, Shell, Socket, Subject};
+use svclab::shell::{self, Access, Input, Shell, Socket, Subject, end_capture};
 use svclab::testing::become_privileged;
-use svclab::text::reason;
+use svclab::text::{one_line, reason};
 
 /// Build a lab that stays up, and type commands: programs in pods and on nodes, probes, changes.
 ///
@@ -77,7 +79,7 @@ fn open(subject: Subject, options: &Options<'_>, console: &Console) -> Result<Ex
     let is_interactive = options.command.is_empty() && io::stdin().is_terminal();
     if is_interactive {
         become_privileged().map_err(|failed| trouble(&failed, console))?;
-        signals_of_terminal(console)?;
+        keys_of_terminal(console)?;
     } else {
         prepare(console)?;
     }
@@ -94,10 +96,14 @@ fn open(subject: Subject, options: &Options<'_>, console: &Console) -> Result<Ex
 /// The shell that Ctrl-C is for: its signal comes to a thread that is started before the lab.
 static SHELL: OnceLock<Shell> = OnceLock::new();
 
-/// Ctrl-C interrupts the command that is under way, not the shell.
-fn signals_of_terminal(console: &Console) -> Result<(), Exit> {
-    let interrupted = || SHELL.get().into_iter().for_each(Access::interrupt);
-    interrupt::on_interrupt(interrupted).map_err(|failed| trouble(&failed, console))
+/// Ctrl-C interrupts the command that is under way, not the shell. Ctrl-Z does not stop it: its servers and other terminals would hang.
+fn keys_of_terminal(console: &Console) -> Result<(), Exit> {
+    let pressed = |key| match key {
+        Signal::SIGTSTP => front::say_not_stopped(),
+        _ if end_capture() => {}
+        _ => SHELL.get().into_iter().for_each(Access::interrupt),
+    };
+    interrupt::on_keys(&[Signal::SIGINT, Signal::SIGTSTP], pressed).map_err(|failed| trouble(&failed, console))
 }
 
 /// The name of a lab: its file's, without the ending and what would have to be quoted.
@@ -139,11 +145,12 @@ fn subject(args: &Args, console: &Console) -> Result<Subject, Failure> {
 
 /// Carries out what is typed, or the command of the command line.
 fn commands(options: &Options<'_>, shell: &Shell, console: &Console) -> Exit {
-    let front = Front { access: shell, console };
+    let has_prompt = options.command.is_empty() && io::stdin().is_terminal();
+    let front = Front { access: shell, console, has_lab: has_prompt, has_prompt };
     if !options.command.is_empty() {
         return front.only(options.command);
     }
-    if io::stdin().is_terminal() {
+    if has_prompt {
         let scenario = &shell.scenario().name;
         console.inform(format!(
             "{scenario}\n`help` lists commands; from another terminal: svclab attach {}",
@@ -157,10 +164,15 @@ fn commands(options: &Options<'_>, shell: &Shell, console: &Console) -> Exit {
 /// Carries out the lines of standard input; the result is that of the last one.
 fn lines(front: &Front<'_>) -> Exit {
     let mut last = Exit::Held;
-    for line in io::stdin().lock().lines() {
+    for (number, line) in (1..).zip(io::stdin().lock().lines()) {
         match line {
             Ok(line) => match front.line(&line, Input::Nothing) {
-                End::Of(exit) => last = exit,
+                End::Of(exit) => {
+                    if exit == Exit::Input {
+                        front.console.complain(format!("in line {number}: {}", one_line(line.trim())));
+                    }
+                    last = exit;
+                }
                 End::Shell(exit) if exit != Exit::Held => return exit,
                 End::Shell(_) => break,
             },

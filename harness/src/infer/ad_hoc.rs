@@ -155,9 +155,10 @@ pub(crate) fn with_changes(
     };
     let mut findings = Findings::default();
     let (arguments, written) = (Path::new(ARGUMENTS), if is_sent { written(probe) } else { String::new() });
-    // The number of the step is not a part of the probe: it is quoted behind it.
-    let quoted = format!("{written}{STEP}{}\n", probe.step);
-    let step_at = Span { file: arguments.to_owned(), line: quoted.lines().count(), column: STEP.len() + 1 };
+    // The number of the step is not a part of the probe: it is quoted behind it, where there is one.
+    let step = if probe.step == 0 { String::new() } else { format!("{STEP}{}\n", probe.step) };
+    let step_at = Span { file: arguments.to_owned(), line: written.lines().count() + 1, column: STEP.len() + 1 };
+    let quoted = written.clone() + &step;
     let mut sources =
         BTreeMap::from([(path.to_owned(), Arc::from(text)), (arguments.to_owned(), Arc::from(quoted.as_str()))]);
     sources.extend(changes.iter().map(|change| (change.file().to_owned(), Arc::from(change.text()))));

@@ -1,4 +1,4 @@
-//! Scenarios for other inputs: Kubernetes objects, evidence from issues and dumps, and a probe given on the command line.
+//! Scenarios for other inputs: Kubernetes objects, evidence from issues and dumps, and a probe given on the command line (`ad_hoc`, `flow_args`).
 //!
 //! 1. `dumps`: the rules in evidence → those of each node; `merge`: its objects, completed by what rules show, with `ranges` for pods,
 //!    `names` and `validity` as the API demands; `accessors` read single objects;
@@ -12,6 +12,7 @@ mod accessors;
 mod ad_hoc;
 mod dumps;
 mod evidence;
+mod flow_args;
 mod merge;
 mod names;
 mod objects;
@@ -26,5 +27,7 @@ pub(crate) use ad_hoc::{AdHocChange, is_typed, with_changes, with_files};
 pub use ad_hoc::{AdHocProbe, AdHocScenario, load_with_ad_hoc_probe};
 pub use dumps::NodeFile;
 pub use evidence::{from_evidence, from_pair};
+#[doc(hidden)]
+pub use flow_args::FlowArgs;
 pub use objects::{Assumed, Deviation, cluster_cidrs, from_objects};
 pub use probes::tests;

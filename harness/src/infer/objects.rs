@@ -15,7 +15,7 @@ use svclab_rules::cluster::{Cluster, Endpoint, Family, ObjectName, ProxyConfig, 
 use svclab_rules::compare::Finding;
 
 use crate::input::{Diagnostics, folder_of};
-use crate::scenario::{LEFT_OUT, Note, Scenario, Tests, cluster, parse_with};
+use crate::scenario::{LEFT_OUT, NO_EFFECT, Note, Scenario, Tests, cluster, parse_with};
 use crate::text::{one_line, path_text};
 
 /// The scenario that plain objects are verified in, and what was assumed, in words.
@@ -94,7 +94,10 @@ pub(super) fn around(text: &str, path: &Path) -> Result<(String, Vec<String>), D
     let mut around = Around::new(&plain.cluster);
     let written = around.scenario(&file_name(path));
     around.assumptions.extend(without_endpoints(&plain.cluster));
-    around.assumptions.extend(left_out(&plain.notes));
+    let (others, surprising): (Vec<&str>, Vec<&str>) =
+        left_out(&plain.notes).partition(|note| note.ends_with(NO_EFFECT) || !plain.cluster.pods.is_empty());
+    around.assumptions.splice(0..0, in_one_line(&surprising));
+    around.assumptions.extend(others.into_iter().map(str::to_owned));
     Ok((written.to_string(), around.assumptions))
 }
 
@@ -110,8 +113,16 @@ fn without_endpoints(cluster: &Cluster) -> Vec<String> {
 }
 
 /// What is left out of the objects, each in words.
-fn left_out(notes: &[Note]) -> Vec<String> {
-    notes.iter().filter(|note| note.message.contains(LEFT_OUT)).map(|note| note.message.clone()).collect()
+fn left_out(notes: &[Note]) -> impl Iterator<Item = &str> {
+    notes.iter().map(|note| note.message.as_str()).filter(|message| message.contains(LEFT_OUT))
+}
+
+/// The objects that a user of Kubernetes expects to do something, as the first assumption: without `-v` it alone is reported.
+fn in_one_line(left_out: &[&str]) -> Option<String> {
+    let (first, others) = left_out.split_first()?;
+    let names: Vec<&str> = others.iter().filter_map(|note| Some(note.split_once(LEFT_OUT)?.0)).collect();
+    let others = if names.is_empty() { String::new() } else { format!(" (also ignored: {})", names.join(", ")) };
+    Some(format!("{first}{others}"))
 }
 
 /// What is put around the objects.

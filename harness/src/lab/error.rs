@@ -272,11 +272,11 @@ impl LabError {
                  value. Settings of the whole machine cannot be set for a node."
             }
             Self::NoDiscipline { module: "sch_tbf", .. } => {
-                "Load the module: `sudo modprobe sch_tbf`. If there is none, the kernel was built without CONFIG_NET_SCH_TBF: remove `rate` from the link."
+                "Load the module: `sudo modprobe sch_tbf`. If there is none, the kernel was built without CONFIG_NET_SCH_TBF: leave out the link's `rate`."
             }
             Self::NoDiscipline { .. } => {
                 "Load the module: `sudo modprobe sch_netem`. If there is none, the kernel was built without CONFIG_NET_SCH_NETEM: run on another one, or \
-                 remove `loss`, `delay`, `jitter`, `duplicate` and `reorder` from the link."
+                 leave out the link's `loss`, `delay`, `jitter`, `duplicate` and `reorder`."
             }
             Self::NoIpv6 => {
                 "Remove IPv6 addresses and ranges, or enable IPv6: boot the kernel without `ipv6.disable=1`, and \

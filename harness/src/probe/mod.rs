@@ -154,6 +154,11 @@ pub(crate) fn is_interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
+/// The same, for what looks again and again.
+pub(crate) fn interruption() -> &'static AtomicBool {
+    &INTERRUPTED
+}
+
 /// A time that probes may take.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limit {

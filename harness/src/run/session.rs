@@ -7,7 +7,6 @@ mod probing;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use svclab_rules::cluster::{Cluster, Node};
@@ -21,7 +20,7 @@ use super::{Options, RunError, Selection};
 use crate::documents::Document;
 use crate::lab::{Installer, Lab, LabError, Listing, generate_for_lab, with_lab};
 use crate::observation::Observation;
-use crate::probe::{Prober, Used};
+use crate::probe::{Prober, Used, interruption, is_interrupted};
 use crate::proxy::{self, Proxies};
 use crate::report::{
     Diagnosis, ProbeReport, RuleExcerpt, Status, SyncTime, TestReport, Trouble, probe_titles, probe_words,
@@ -50,6 +49,8 @@ pub(crate) struct Session<'lab, 'scenario> {
     /// Where the test's last flow of each family was delivered, IPv4 first.
     delivered: [Option<SocketAddr>; 2],
     goal: Goal,
+    /// Whether a failed probe is explained by a command of the shell that is in this lab, rather than by one about the scenario's file.
+    is_explained_here: bool,
 }
 
 /// The state of a lab between two sessions.
@@ -162,6 +163,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             states: BTreeMap::new(),
             delivered: [None; 2],
             goal,
+            is_explained_here: false,
         })
     }
 
@@ -187,7 +189,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
     }
 
     /// Carries out chosen tests, as a run does, and goes back to the state before. Where one of them, or one before, changes the cluster, they
-    /// start from the scenario's first state.
+    /// start from the scenario's first state. An interruption ends them: the reports are those of the tests before.
     ///
     /// # Errors
     ///
@@ -203,10 +205,15 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         }
         let options = Options { selection, goal: self.goal, backend: self.lab().backend(), ..Options::default() };
         let attempt = Attempt::new(&options, self.goal.false_alarm, String::new());
-        let is_set = AtomicBool::new(false);
+        self.is_explained_here = !changes;
         let mut reports = Vec::new();
-        self.tests(&attempt, &mut Stop { is_set: &is_set, at_failure: false, syncs: Vec::new() }, &mut reports);
-        self.diagnoses(&mut reports);
+        let mut stop = Stop { is_set: interruption(), at_failure: false, syncs: Vec::new() };
+        self.tests(&attempt, &mut stop, &mut reports);
+        if is_interrupted() {
+            reports.pop_if(|last| last.error.is_some());
+        } else {
+            self.diagnoses(&mut reports);
+        }
         if changes {
             self.return_to(&before)?;
             self.applied = applied;

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use nix::net::if_::if_indextoname;
@@ -11,7 +12,6 @@ use super::reply::Printed;
 use crate::lab::Channel;
 use crate::observation::{Capture, Direction};
 use crate::output;
-use crate::probe::is_interrupted;
 use crate::report::pcapng;
 use crate::text::{counted, reason};
 use crate::wire::Frame;
@@ -21,13 +21,42 @@ const SNAP: usize = 65_536;
 /// Bytes of frames that are kept for a file at most.
 const MOST: usize = 256 << 20;
 
+/// What becomes of the capture of this process: a front end has one at a time.
+static CAPTURE: AtomicU8 = AtomicU8::new(NONE);
+const NONE: u8 = 0;
+const UNDER_WAY: u8 = 1;
+const TO_END: u8 = 2;
+
+/// A capture that is under way, or is to be.
+#[derive(Debug)]
+pub struct Capturing(());
+
+impl Capturing {
+    /// From now on [`end_capture`] is for this one.
+    pub fn begin() -> Self {
+        CAPTURE.store(UNDER_WAY, Ordering::Relaxed);
+        Self(())
+    }
+}
+
+impl Drop for Capturing {
+    fn drop(&mut self) {
+        CAPTURE.store(NONE, Ordering::Relaxed);
+    }
+}
+
+/// Ends the capture of this process; false if there is none.
+pub fn end_capture() -> bool {
+    CAPTURE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| (now != NONE).then_some(TO_END)).is_ok()
+}
+
 impl Door {
-    /// Prints the packets at all interfaces, until it is interrupted or has seen enough; writes them to a file, if there is one. Returns what to
+    /// Prints the packets at all interfaces, until [`end_capture`] or until it has seen enough; writes them to a file, if there is one. Returns what to
     /// print at the end.
     pub fn capture(
         &self,
-        file: Option<&PathBuf>,
-        count: Option<u64>,
+        _under_way: Capturing,
+        (file, count): (Option<&PathBuf>, Option<u64>),
         print: &mut (dyn FnMut(String) + Send),
     ) -> Printed {
         let captured = self.inside(|| self.packets(file.is_some(), count, print));
@@ -58,7 +87,7 @@ impl Door {
         let channel = Channel::here(self.name()).map_err(io::Error::other)?;
         let (mut seen, mut frames, mut bytes) = (0, Vec::new(), 0);
         let mut buffer = vec![0; SNAP];
-        while !is_interrupted() && count.is_none_or(|count| seen < count) && bytes < MOST {
+        while CAPTURE.load(Ordering::Relaxed) != TO_END && count.is_none_or(|count| seen < count) && bytes < MOST {
             let Some(frame) = channel.receive(&mut buffer).map_err(io::Error::other)? else {
                 channel.wait().map_err(io::Error::other)?;
                 continue;

@@ -3,7 +3,7 @@
 use clap::{Arg, CommandFactory};
 
 use super::line::Typed;
-use super::names::{Names, PLACES};
+use super::names::{Names, is_place};
 use super::reply::Completion;
 
 /// The values of an argument, by its name in the help.
@@ -51,7 +51,7 @@ fn candidates(before: &[&str], current: &str, names: &Names) -> Completion {
         let commands = typed.get_subcommands().map(|command| command.get_name().to_owned());
         return words(commands.chain(["help".to_owned()]).chain(names.places.iter().cloned()));
     };
-    if PLACES.iter().any(|start| first.starts_with(start)) {
+    if is_place(first) {
         return Completion { is_program: rest.is_empty(), is_file: !rest.is_empty(), ..Completion::default() };
     }
     if *first == "help" {

@@ -6,7 +6,6 @@ use std::fmt::Write;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::Duration;
 
@@ -19,12 +18,15 @@ use hyper_util::rt::TokioIo;
 use svclab_rules::cluster::{Cluster, Pod, Protocol};
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::lab::{Lab, LabError, leave_cpu};
 use crate::scenario::{pod_label, served_on};
 use crate::topology::{NetnsId, Topology};
 
+/// How long a server that cannot accept a connection waits before it tries again.
+const PAUSE: Duration = Duration::from_millis(10);
 /// The time between two looks at whether servers have ended.
 const LOOK: Duration = Duration::from_micros(100);
 
@@ -37,7 +39,7 @@ pub(super) struct Echo {
     names: Arc<HashMap<IpAddr, String>>,
     open: HashMap<Port, Server>,
     /// The thread of the servers ends with this.
-    _lives: Sender<()>,
+    _stop: oneshot::Sender<()>,
 }
 
 /// A server that ends when it is dropped, with its connections.
@@ -65,25 +67,14 @@ impl Echo {
     pub(super) fn start(lab: &Lab, cluster: &Cluster) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
-        let (lives, ends) = mpsc::channel::<()>();
-        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let (stop, stopped) = oneshot::channel::<()>();
         let serve = move || {
             // Where that is not allowed, the servers share the lab's CPU.
             let _ = leave_cpu();
             runtime.block_on(async { _ = stopped.await });
         };
         thread::Builder::new().name("echo".to_owned()).spawn(serve)?;
-        let wait = move || {
-            let _ = ends.recv();
-            drop(stop);
-        };
-        thread::Builder::new().name("echo-end".to_owned()).spawn(wait)?;
-        Ok(Self {
-            runtime: handle,
-            names: Arc::new(names(lab.topology(), cluster)),
-            open: HashMap::new(),
-            _lives: lives,
-        })
+        Ok(Self { runtime: handle, names: Arc::new(names(lab.topology(), cluster)), open: HashMap::new(), _stop: stop })
     }
 
     /// Serves what pods serve in a state of the cluster. Servers that are open and wanted stay, with their connections.
@@ -149,7 +140,7 @@ struct Me {
 }
 
 impl Me {
-    /// `pod/nginx (10.244.2.2:80) to 10.244.1.2:40112 (pod/client)`.
+    /// `pod/nginx at 10.244.2.2:80, client 10.244.1.2:40112 (pod/client)`.
     fn says(&self, client: SocketAddr) -> String {
         let name = self.names.get(&client.ip().to_canonical()).map(|name| format!(" ({name})")).unwrap_or_default();
         format!("{} at {}, client {client}{name}\n", self.owner, self.at)
@@ -160,8 +151,8 @@ async fn accept(listener: TcpListener, me: Arc<Me>) {
     let mut connections = JoinSet::new();
     loop {
         let Ok((stream, client)) = listener.accept().await else {
-            // No descriptor is free, or the connection is gone already.
-            tokio::task::yield_now().await;
+            // The connection is gone already, or no descriptor is free: that lasts for a while.
+            tokio::time::sleep(PAUSE).await;
             continue;
         };
         let me = Arc::clone(&me);

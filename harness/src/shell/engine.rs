@@ -12,7 +12,7 @@ use super::subject::Subject;
 use crate::documents::Document;
 use crate::infer::AdHocChange;
 use crate::lab::{Lab, LabError};
-use crate::probe::{Used, interrupt};
+use crate::probe::{Used, interrupt, is_interrupted};
 use crate::run::{RunError, Session, State};
 use crate::scenario::Scenario;
 use crate::stats::Goal;
@@ -72,11 +72,6 @@ impl<'lab> Engine<'lab> {
         self.places.names()
     }
 
-    /// Rejects a pod that a change has deleted.
-    pub(super) fn is_not_deleted(&self, place: &str) -> Result<(), Printed> {
-        self.places.is_not_deleted(place)
-    }
-
     /// The lab.
     pub(super) fn lab(&self) -> &Lab {
         self.lab
@@ -99,11 +94,12 @@ impl<'lab> Engine<'lab> {
     ) -> Result<T, Printed> {
         interrupt(false);
         self.echo.serve(self.lab, &self.subject.cluster, Ports::OfPods).map_err(RunError::from)?;
-        self.lab.silence(true).map_err(RunError::from)?;
-        let result = self.session(function);
-        self.lab.silence(false).map_err(RunError::from)?;
-        self.follow()?;
-        Ok(result?)
+        let result = self.lab.silence(true).map_err(RunError::from).and_then(|()| self.session(function));
+        let ended = self.lab.silence(false).map_err(RunError::from).and_then(|()| self.follow());
+        match result.and_then(|value| ended.map(|()| value)) {
+            Err(_) if is_interrupted() => Err(Printed::interrupted("interrupted\n")),
+            result => Ok(result?),
+        }
     }
 
     /// Makes a change of the cluster. Programs in places that are gone with it are killed: returns how many, in words, and notes on the change.
@@ -132,7 +128,7 @@ impl<'lab> Engine<'lab> {
     ) -> Result<T, RunError> {
         let state = State {
             cluster: self.subject.cluster.clone(),
-            documents: std::mem::take(&mut self.documents),
+            documents: self.documents.clone(),
             applied: self.subject.step,
             used: std::mem::take(&mut self.used),
         };

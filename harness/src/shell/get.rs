@@ -14,6 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const MOST: u64 = 1 << 20;
 /// The exit code of curl where no connection can be made.
 const NOT_CONNECTED: u8 = 7;
+/// That of `curl --fail` where the server reports an error.
+const FAILED: u8 = 22;
 
 impl Door {
     /// Gets a page inside.
@@ -23,7 +25,16 @@ impl Door {
             return Printed::wrong(format_args!("`{url}` is no URL of HTTP"), help);
         };
         match self.inside(|| page.get()) {
-            Ok(text) => Printed::text(if text.ends_with('\n') { text } else { text + "\n" }),
+            Ok(response) => {
+                let Response { status, body } = Response::of(&response);
+                let text = if body.is_empty() || body.ends_with('\n') { body.to_owned() } else { format!("{body}\n") };
+                match status.split_once(' ') {
+                    Some((_, status)) if status.starts_with(['4', '5']) => {
+                        Printed { text, errors: format!("HTTP status {status}\n"), code: FAILED, ..Printed::default() }
+                    }
+                    _ => Printed::text(text),
+                }
+            }
             Err(error) => {
                 let errors = format!("{} is not reached: {}\n", page.authority, reason(error));
                 Printed { errors, code: NOT_CONNECTED, ..Printed::default() }
@@ -74,13 +85,28 @@ impl<'u> Page<'u> {
     fn read(&self, mut stream: TcpStream) -> io::Result<String> {
         stream.set_read_timeout(Some(PATIENCE))?;
         let Self { authority, path } = self;
-        let head =
-            format!("GET {path} HTTP/1.1\r\nhost: {authority}\r\nuser-agent: svclab\r\nconnection: close\r\n\r\n");
+        // To this version servers reply in one piece.
+        let head = format!("GET {path} HTTP/1.0\r\nhost: {authority}\r\nuser-agent: svclab\r\n\r\n");
         stream.write_all(head.as_bytes())?;
         let mut response = Vec::new();
         stream.take(MOST).read_to_end(&mut response)?;
-        let response = String::from_utf8_lossy(&response).into_owned();
-        Ok(response.split_once("\r\n\r\n").map_or(response.clone(), |(_, body)| body.to_owned()))
+        Ok(String::from_utf8_lossy(&response).into_owned())
+    }
+}
+
+/// What a server has replied.
+#[derive(Debug, PartialEq, Eq)]
+struct Response<'r> {
+    /// `HTTP/1.0 200 OK`; empty where the reply is not HTTP.
+    status: &'r str,
+    body: &'r str,
+}
+
+impl<'r> Response<'r> {
+    fn of(text: &'r str) -> Self {
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((text, ""));
+        let status = head.lines().next().unwrap_or_default();
+        if status.starts_with("HTTP/") { Self { status, body } } else { Self { status: "", body: text } }
     }
 }
 
@@ -88,7 +114,15 @@ impl<'u> Page<'u> {
 mod tests {
     use rstest::rstest;
 
-    use super::Page;
+    use super::{Page, Response};
+
+    #[rstest]
+    #[case::found("HTTP/1.0 200 OK\r\nserver: x\r\n\r\nhello\r\n\r\n", "HTTP/1.0 200 OK", "hello\r\n\r\n")]
+    #[case::error("HTTP/1.1 503 Service Unavailable\r\n\r\n", "HTTP/1.1 503 Service Unavailable", "")]
+    #[case::no_http("SSH-2.0\r\n", "", "SSH-2.0\r\n")]
+    fn a_response_is_read(#[case] text: &str, #[case] status: &str, #[case] body: &str) {
+        assert_eq!(Response::of(text), Response { status, body });
+    }
 
     #[rstest]
     #[case("http://nginx", Some(("nginx", "/")))]

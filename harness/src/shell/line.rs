@@ -6,11 +6,14 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
 use super::commands::Command;
-use super::names::{PLACES, suggested};
+use super::names::{is_place, suggested};
 use super::reply::{Errand, Printed};
 use crate::input::did_you_mean;
 use crate::page::Settings;
 use crate::text::shortened;
+
+/// What clap says of `help`: commands are no subcommands here.
+const OF_HELP: &str = "Print this message or the help of the given subcommand(s)";
 
 const PROGRAMS: &str = "\
 A line that starts with a place runs a real program there:
@@ -69,9 +72,14 @@ struct Capture {
 /// The file that a command reads. Its front end does it, since a lab does not see all files that its front ends see.
 pub fn file_to_read(words: &[String]) -> Option<PathBuf> {
     match Typed::try_parse_from(words).ok()?.command {
-        Word::Lab(Command::Apply(apply)) => Some(apply.file),
+        Word::Lab(Command::Apply(apply)) => Some(apply.file()),
         _ => None,
     }
+}
+
+/// Whether a word is a command of the shell, or a whole line.
+pub fn is_command(word: &str) -> bool {
+    word == "help" || word.contains(char::is_whitespace) || Typed::command().find_subcommand(word).is_some()
 }
 
 /// Reads the words of a line.
@@ -83,11 +91,11 @@ pub(super) fn line(words: &[String], settings: &Settings, places: &[String]) -> 
     let Some(first) = words.first().filter(|first| !first.starts_with('#')) else { return Ok(Line::Empty) };
     if let [help, place, ..] = words
         && help == "help"
-        && PLACES.iter().any(|start| place.starts_with(start))
+        && is_place(place)
     {
         return Err(Printed::text(format!("{PROGRAMS}\n")));
     }
-    if PLACES.iter().any(|start| first.starts_with(start)) {
+    if is_place(first) {
         let program = words[1..].to_vec();
         if program.is_empty() {
             let help = format!("Add its command: `{first} ip address`, or `{first} sh` for a shell there.");
@@ -110,11 +118,26 @@ pub(super) fn line(words: &[String], settings: &Settings, places: &[String]) -> 
         }
         Err(error) => {
             let rendered = error.render();
-            let text = if settings.colours { rendered.ansi().to_string() } else { rendered.to_string() };
             let is_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            Err(if is_help { Printed::text(text) } else { Printed { errors: text, code: 2, ..Printed::default() } })
+            if is_help {
+                let text = if settings.colours { rendered.ansi().to_string() } else { rendered.to_string() };
+                return Err(Printed::text(text.replace(OF_HELP, "Explain a command")));
+            }
+            Err(wrong_arguments(&rendered.to_string(), first))
         }
     }
+}
+
+/// The words of clap in those of the shell.
+fn wrong_arguments(rendered: &str, command: &str) -> Printed {
+    let text = rendered.strip_prefix("error: ").unwrap_or(rendered);
+    // Its tip is to write a hyphen's word behind `--`, and its help is an option.
+    let lines = text.lines().filter(|line| {
+        let line = line.trim();
+        !line.is_empty() && !line.starts_with("tip: to pass") && !line.starts_with("For more information")
+    });
+    let text: String = lines.map(|line| format!("{line}\n")).collect();
+    Printed::wrong(text.trim_end(), &format!("Run `help {command}`."))
 }
 
 fn no_such_command(word: &str, places: &[String]) -> Printed {
@@ -124,6 +147,7 @@ fn no_such_command(word: &str, places: &[String]) -> Printed {
     let place = places.iter().find(|place| place.starts_with("pod/")).map_or("pod/NAME", String::as_str);
     let others = || match &*word {
         "?" => "Run `help` for the commands.".to_owned(),
+        "kubectl" => "Use `apply FILE` for `kubectl apply`, and `show` for `kubectl get`.".to_owned(),
         "clear" => "Press Ctrl-L to clear the screen.".to_owned(),
         word => format!("Run `help` for the commands. A program needs a place before it: `{place} {word}`."),
     };

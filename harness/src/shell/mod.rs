@@ -27,10 +27,12 @@ mod reply;
 mod socket;
 mod subject;
 
+pub use capture::{Capturing, end_capture};
 pub use door::Door;
 pub use init::serve as serve_init;
-pub use line::file_to_read;
-pub use open::{Shell, interrupt_here, open};
+pub use line::{file_to_read, is_command};
+pub use names::is_place;
+pub use open::{Shell, open};
 pub use program::Input;
 pub use reply::{Access, Completion, Errand, Printed, Reply, View};
 pub use socket::{Remote, Running, Socket, running};

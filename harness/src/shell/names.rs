@@ -6,7 +6,17 @@ use crate::input::did_you_mean;
 use crate::scenario::{Scenario, pod_label, short_name};
 
 /// What places start with.
-pub(super) const PLACES: [&str; 3] = ["pod/", "node/", "host/"];
+const PLACES: [&str; 3] = ["pod/", "node/", "host/"];
+
+/// Whether a word is written as a place is, whatever the lab has.
+pub fn is_place(word: &str) -> bool {
+    PLACES.iter().any(|start| word.starts_with(start))
+}
+
+/// The name of a place as labs have it: the namespace `default` may be written.
+pub(super) fn normalized(place: &str) -> String {
+    place.replace("pod/default/", "pod/")
+}
 
 /// The names of a lab, in its present state.
 #[derive(Debug, Default)]

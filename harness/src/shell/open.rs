@@ -44,7 +44,9 @@ impl Access for Shell {
                 Ok(door) => Reply::Errand(Box::new(door), errand),
                 Err(printed) => Reply::Printed(printed),
             },
-            Ok(Line::Lab(command)) => Reply::Printed(self.order(command, view)),
+            Ok(Line::Lab(command)) => {
+                self.order(command, view).map_or_else(|| Reply::Gone(Printed::gone()), Reply::Printed)
+            }
             Err(printed) => Reply::Printed(printed),
         }
     }
@@ -64,17 +66,12 @@ impl Shell {
         &self.scenario
     }
 
-    fn order(&self, command: Command, view: &View) -> Printed {
+    /// Has a command carried out; `None` if the lab is gone.
+    fn order(&self, command: Command, view: &View) -> Option<Printed> {
         let (reply, replied) = mpsc::channel();
-        let sent = self.orders.send(Order::CarryOut(Box::new(command), view.clone(), reply));
-        let gone = || Printed { errors: "the lab is gone\n".to_owned(), code: 4, ..Printed::default() };
-        sent.ok().and_then(|()| replied.recv().ok()).unwrap_or_else(gone)
+        self.orders.send(Order::CarryOut(Box::new(command), view.clone(), reply)).ok()?;
+        replied.recv().ok()
     }
-}
-
-/// Lets what this process does in a place end early, as a capture; or ends that.
-pub fn interrupt_here(on: bool) {
-    interrupt(on);
 }
 
 /// Builds the lab of a subject, and hands it to a front end; the lab ends when that returns, and what it returned is returned. The calling

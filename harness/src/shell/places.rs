@@ -8,7 +8,7 @@ use svclab_rules::cluster::Cluster;
 
 use super::door::Door;
 use super::hosts;
-use super::names::{Names, suggested};
+use super::names::{Names, normalized, suggested};
 use super::reply::Printed;
 use crate::lab::{Entrance, Lab, LabError};
 use crate::scenario::Scenario;
@@ -17,6 +17,9 @@ use crate::topology::{Role, pod_label};
 
 /// The namespace of names that nodes and outside hosts look up.
 const DEFAULT: &str = "default";
+
+/// The help where a place is not there.
+const CHOOSE: &str = "Run `show` for the places of this lab.";
 
 /// The places of a lab, by name: `pod/client`, `node/worker`, `host/outside`.
 pub(super) struct Places {
@@ -100,22 +103,9 @@ impl Places {
         function(&self.names.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Rejects a pod that a change has deleted; the lab still has its namespace.
-    pub(super) fn is_not_deleted(&self, name: &str) -> Result<(), Printed> {
-        let name = name.replace("pod/default/", "pod/");
-        match self.gone.lock().unwrap_or_else(PoisonError::into_inner).get(&name) {
-            Some(Gone::Deleted) => {
-                let help = "Run `show` for the places of this lab.";
-                Err(Printed::wrong(format!("{name} has been deleted"), help))
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// The door of a place.
     pub(super) fn door(&self, name: &str) -> Result<Door, Printed> {
-        // The namespace `default` may be written.
-        let name = name.replace("pod/default/", "pod/");
+        let name = normalized(name);
         let names = self.names();
         if let Some(place) = self.all.get(&name).filter(|_| names.contains(&name)) {
             let door = Door::open(&name, &place.entrance, &self.pids, hosts::file(&place.namespace));
@@ -124,15 +114,23 @@ impl Places {
                 Printed::wrong(message, "Allow more open files (`ulimit -n`).")
             });
         }
-        self.is_not_deleted(&name)?;
-        if let Some(Gone::Off(node)) = self.gone.lock().unwrap_or_else(PoisonError::into_inner).get(&name) {
-            let help = format!("Turn it on: `up node/{node}`.");
-            return Err(Printed::wrong(format!("node {node} is off, and nothing on it runs"), &help));
-        }
-        let choose = || "Run `show` for the places of this lab.".to_owned();
-        let help = suggested(&name, &names).unwrap_or_else(choose);
-        Err(Printed::wrong(format!("this lab has no `{name}`"), &help))
+        Err(match self.gone.lock().unwrap_or_else(PoisonError::into_inner).get(&name) {
+            Some(Gone::Deleted) => deleted(&name),
+            Some(Gone::Off(node)) => {
+                let help = format!("Turn it on: `up node/{node}`.");
+                Printed::wrong(format!("node/{node} is off, and nothing on it runs"), &help)
+            }
+            None => {
+                let help = suggested(&name, &names).unwrap_or_else(|| CHOOSE.to_owned());
+                Printed::wrong(format!("this lab has no `{name}`"), &help)
+            }
+        })
     }
+}
+
+/// What is said of a pod that a change has deleted; the lab still has its namespace.
+pub(super) fn deleted(name: &str) -> Printed {
+    Printed::wrong(format!("{name} has been deleted"), CHOOSE)
 }
 
 /// The Kubernetes namespace of a place.

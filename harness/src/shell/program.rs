@@ -37,12 +37,12 @@ const NOT_FOUND: u8 = 127;
 
 impl Door {
     /// Runs a program inside, with svclab's output and terminal, until it ends; returns its exit code, or 128 and the number of the signal that
-    /// ended it. It ends with the calling thread, and with the lab.
+    /// ended it. It ends with the calling thread, and with the lab. Ctrl-Z stops it and svclab, or calls `stays`, and nothing is stopped.
     ///
     /// # Errors
     ///
     /// If there is no such program, or it cannot be started.
-    pub fn run(&self, words: &[String], input: Input) -> Result<u8, Printed> {
+    pub fn run(&self, words: &[String], input: Input, stays: Option<&(dyn Fn() + Sync)>) -> Result<u8, Printed> {
         let Some((program, arguments)) = words.split_first() else { return Ok(0) };
         let file = programs::find(program).or_else(|| program.contains('/').then(|| program.into()));
         let Some(file) = file else { return Err(not_found(program)) };
@@ -55,7 +55,7 @@ impl Door {
         if input == Input::Nothing {
             command.stdin(Stdio::null());
         }
-        let ended = self.inside(|| follow(&mut command, gets_terminal));
+        let ended = self.inside(|| follow(&mut command, gets_terminal, stays));
         ended.map_err(|error| Printed {
             errors: format!("{program} cannot be run in {}: {}\n", self.name(), reason(error)),
             code: NOT_FOUND - 1,
@@ -74,7 +74,7 @@ fn not_found(program: &str) -> Printed {
 
 /// Starts a program and waits until it ends. On a terminal it is in a process group of its own, which has the terminal meanwhile: so Ctrl-C
 /// ends it alone.
-fn follow(command: &mut Command, gets_terminal: bool) -> io::Result<u8> {
+fn follow(command: &mut Command, gets_terminal: bool, stays: Option<&(dyn Fn() + Sync)>) -> io::Result<u8> {
     if !gets_terminal {
         let status = start(command)?.wait()?;
         return Ok(code(status.code(), status.signal()));
@@ -89,10 +89,14 @@ fn follow(command: &mut Command, gets_terminal: bool) -> io::Result<u8> {
         match waitpid(child, Some(WaitPidFlag::WUNTRACED)) {
             Ok(WaitStatus::Stopped(_, signal)) => {
                 // One that waits for the terminal goes on with it. Ctrl-Z stops svclab as well, where there is a shell around it that
-                // can start both again.
-                if signal == Signal::SIGTSTP {
-                    terminal.take();
-                    raise(Signal::SIGTSTP)?;
+                // can start both again, and no lab in it.
+                match (signal, stays) {
+                    (Signal::SIGTSTP, Some(stays)) => stays(),
+                    (Signal::SIGTSTP, None) => {
+                        terminal.take();
+                        raise(Signal::SIGTSTP)?;
+                    }
+                    _ => {}
                 }
                 terminal.give(child)?;
                 killpg(child, Signal::SIGCONT)?;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 
 use super::door::Door;
@@ -93,6 +94,17 @@ impl Printed {
     /// The result of a command that has succeeded.
     pub(super) fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
+    }
+
+    /// Ctrl-C has ended the command.
+    pub(super) fn interrupted(errors: impl Into<String>) -> Self {
+        Self { errors: errors.into(), code: 128 + Signal::SIGINT as u8, ..Self::default() }
+    }
+
+    /// The lab is not there any more.
+    pub(super) fn gone() -> Self {
+        let errors = "the shell of this lab has ended\nhelp: Start `svclab shell` again.\n".to_owned();
+        Self { errors, code: code(Cause::Environment), ..Self::default() }
     }
 
     /// An error in what was typed.

@@ -40,6 +40,7 @@ enum Request {
 #[derive(Serialize, Deserialize)]
 enum Answer {
     Printed(Printed),
+    Gone(Printed),
     Errand(Inside, Errand),
     Exit,
     Completion(Completion),
@@ -88,7 +89,8 @@ fn converse(shell: &Shell, mut stream: UnixStream) -> io::Result<()> {
     loop {
         let (answer, door) = match read_frame(&mut stream)? {
             Request::CarryOut(words, view) => match shell.carry_out(&words, &view) {
-                Reply::Printed(printed) | Reply::Gone(printed) => (Answer::Printed(printed), None),
+                Reply::Printed(printed) => (Answer::Printed(printed), None),
+                Reply::Gone(printed) => (Answer::Gone(printed), None),
                 Reply::Errand(door, errand) => (Answer::Errand(door.inside.clone(), errand), Some(door)),
                 Reply::Exit => (Answer::Exit, None),
             },
@@ -158,6 +160,13 @@ pub struct Running {
     pub pid: u32,
 }
 
+impl Running {
+    /// What a line may start with there: commands and places.
+    pub fn first_words(&self) -> Vec<String> {
+        Remote { of: self.clone() }.complete("").words
+    }
+}
+
 /// The shells of this user that are running.
 ///
 /// # Errors
@@ -220,13 +229,12 @@ impl Access for Remote {
         let asked = self.ask(&Request::CarryOut(words.to_vec(), view.clone()));
         let answered = asked.and_then(|(answer, stream)| match answer {
             Answer::Printed(printed) => Ok(Reply::Printed(printed)),
+            Answer::Gone(printed) => Ok(Reply::Gone(printed)),
             Answer::Errand(inside, errand) => Ok(Reply::Errand(Box::new(Door::of(inside, take(&stream)?)?), errand)),
             Answer::Exit => Ok(Reply::Exit),
             Answer::Completion(_) | Answer::Nothing => Err(io::ErrorKind::InvalidData.into()),
         });
-        let gone =
-            |_| Reply::Gone(Printed { errors: "the shell has ended\n".to_owned(), code: 3, ..Printed::default() });
-        answered.unwrap_or_else(gone)
+        answered.unwrap_or_else(|_| Reply::Gone(Printed::gone()))
     }
 
     fn complete(&self, line: &str) -> Completion {

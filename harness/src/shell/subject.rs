@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 
 use svclab_rules::cluster::Cluster;
 
+use super::places::deleted;
+use super::reply::Printed;
 use crate::infer::{AdHocChange, AdHocProbe, AdHocScenario, with_changes};
 use crate::input::{Diagnostics, Reach};
-use crate::scenario::{Change, Scenario};
+use crate::scenario::{Change, Scenario, Vantage, pod_label};
 
 /// What a shell is about: a scenario, in a state of its cluster.
 #[derive(Debug, Clone)]
@@ -53,10 +55,15 @@ impl Subject {
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
-    pub(super) fn with_probe(&self, probe: AdHocProbe) -> Result<AdHocScenario, Diagnostics> {
+    /// What is wrong with it. A pod that a change has deleted sends nothing.
+    pub(super) fn with_probe(&self, probe: AdHocProbe) -> Result<AdHocScenario, Printed> {
         let probe = AdHocProbe { step: self.step, ..probe };
         let (resolved, _) = changed(&self.text, (&self.path, self.reach), probe, true, &self.changes)?;
+        if let Some(Vantage::Pod(pod)) = resolved.probes.first().map(|probe| &probe.from)
+            && self.cluster.pod(pod).is_none()
+        {
+            return Err(deleted(&pod_label(pod)));
+        }
         Ok(AdHocScenario { cluster: self.cluster.clone(), scenario: self.scenario.clone(), ..resolved })
     }
 

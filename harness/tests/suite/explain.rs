@@ -227,3 +227,13 @@ fn goes_the_predicted_way(file: &str, probe: &AdHocProbe, backend: Backend) {
         assert!(kernel.as_predicted > 0 && kernel.as_predicted == kernel.matched, "{page}");
     });
 }
+
+/// An error quotes what was typed, and nothing else.
+#[test]
+fn an_error_quotes_no_step_that_was_not_given() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
+    command.args(["explain", "../scenarios/distribution/three.yaml", "--from", "pod/client", "--to", "service/wbe:80"]);
+    let output = command.output().expect("svclab starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("service/wbe:80") && !errors.contains("step"), "{errors}");
+}

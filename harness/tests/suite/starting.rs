@@ -44,8 +44,12 @@ fn a_file_is_never_overwritten() {
 #[test]
 fn every_command_has_a_manual_page() {
     let folder = tempfile::tempdir().expect("a folder");
+    fs::create_dir(folder.path().join("pages")).expect("a folder");
+    fs::write(folder.path().join("pages/other.1"), "").expect("a file");
     let output = svclab(folder.path(), &["man", "pages"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
+    let count = fs::read_dir(folder.path().join("pages")).expect("a folder").count() - 1;
+    assert_eq!(text(&output.stdout), format!("pages: {count} pages\n"));
     for name in ["svclab", "svclab-run", "svclab-dump-import", "svclab-graph"] {
         let page = fs::read_to_string(folder.path().join(format!("pages/{name}.1"))).expect("a page");
         assert!(page.contains(&format!(".TH {name} 1")) && page.contains(".SH NAME"), "{page}");

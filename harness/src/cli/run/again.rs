@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::super::console::Console;
 use super::super::failure::Failure;
 use super::super::watch::Watched;
-use super::super::{Exit, diagnostics, read, warn};
+use super::super::{Exit, diagnostics, interrupt, read, warn};
 use super::{Args, run_once};
 use svclab::scenario::{Scenario, Tests};
 use svclab::text::{counted, printable, reason};
@@ -28,6 +28,10 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Exit> {
     if let Some((message, help)) = rejected {
         return Err(Failure::new(format!("`--watch`: {message}"), help).report(console));
     }
+    if let Some(missing) = args.paths.iter().find(|path| !path.exists()) {
+        let message = format!("`--watch`: {} does not exist", printable(missing));
+        return Err(Failure::new(message, "Name a file or a folder that is there; it may change.").report(console));
+    }
     // Before any thread is started, and once.
     let home = args.kernels.home(Kind::Run, args.labs.backend.into(), console)?;
     let failed = |error: io::Error| {
@@ -45,7 +49,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Exit> {
         if console.is_broken() {
             return Ok(Exit::Held);
         }
-        changed = watched.changed().map_err(failed)?;
+        changed = interrupt::idle(|| watched.changed()).map_err(failed)?;
         let names: Vec<String> = changed.iter().take(3).map(|file| printable(file).to_string()).collect();
         let more = changed.len().saturating_sub(names.len());
         let more = if more == 0 { String::new() } else { format!(" and {more} more") };

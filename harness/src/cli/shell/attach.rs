@@ -3,14 +3,15 @@
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
-use super::super::Exit;
 use super::super::console::Console;
 use super::super::failure::Failure;
-use super::super::interrupt::on_interrupt;
+use super::super::interrupt::on_keys;
 use super::super::lab_args::trouble;
+use super::super::{Exit, complete};
 use super::front::Front;
 use super::{lines, prompt};
-use svclab::shell::{Access, Remote, Running, interrupt_here, running};
+use nix::sys::signal::Signal;
+use svclab::shell::{Access, Remote, Running, end_capture, running};
 use svclab::text::{counted, reason};
 
 /// Open another terminal of a running `svclab shell`: the same commands, in the same lab.
@@ -19,6 +20,7 @@ use svclab::text::{counted, reason};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The lab: its name, or the number of its process [default: the only one that runs]
+    #[arg(add = complete::labs())]
     lab: Option<String>,
 }
 
@@ -29,7 +31,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let (remote, of) = connect(args.lab.as_deref(), console)?;
-    let front = Front { access: &*remote, console };
+    let front = Front { access: &*remote, console, has_lab: false, has_prompt: io::stdin().is_terminal() };
     if !io::stdin().is_terminal() {
         return Ok(lines(&front));
     }
@@ -47,11 +49,12 @@ pub(super) fn connect(lab: Option<&str>, console: &Console) -> Result<(Arc<Remot
     let remote = Arc::new(remote);
     if io::stdin().is_terminal() {
         let access = Arc::clone(&remote);
-        let interrupted = move || {
-            interrupt_here(true);
-            access.interrupt();
+        let interrupted = move |_| {
+            if !end_capture() {
+                access.interrupt();
+            }
         };
-        on_interrupt(interrupted).map_err(|failed| trouble(&failed, console))?;
+        on_keys(&[Signal::SIGINT], interrupted).map_err(|failed| trouble(&failed, console))?;
     }
     Ok((remote, of))
 }

@@ -1,22 +1,22 @@
 //! `svclab exec`: one command in a lab that is up.
 
-use super::super::Exit;
 use super::super::console::Console;
 use super::super::failure::Failure;
+use super::super::{Exit, complete};
 use super::attach::connect;
 use super::front::Front;
+use svclab::shell::{is_command, is_place};
 
 /// Carry out one command in the lab of a running `svclab shell`, and exit with its code.
 ///
-/// The place is `pod/NAME`, `node/NAME` or `host/NAME`; without one, COMMAND is a command of the shell: `svclab exec -- show`.
+/// `svclab exec pod/client curl -s http://nginx` runs a program in a place: `pod/NAME`, `node/NAME` or `host/NAME`. Without a place, COMMAND is one of the
+/// shell: `svclab exec show`. LAB is the name of the lab or the number of its process, where several run. `--` may stand before COMMAND, and does
+/// where LAB is called as a command is; options of svclab stand before all of these.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The lab (its name, or the number of its process), if several run, and the place.
-    #[arg(value_name = "[LAB] [PLACE]", num_args = 0..=2)]
-    whereto: Vec<String>,
-    /// The program and its arguments.
-    #[arg(last = true, required = true, value_name = "COMMAND")]
-    command: Vec<String>,
+    /// The lab, the place, and the program with its arguments or a command of the shell.
+    #[arg(value_name = "[LAB] [PLACE] COMMAND", required = true, trailing_var_arg = true, allow_hyphen_values = true, add = complete::labs_and_places())]
+    words: Vec<String>,
 }
 
 /// Runs the command.
@@ -25,13 +25,59 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 }
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
-    let (places, labs): (Vec<&String>, Vec<&String>) = args.whereto.iter().partition(|word| word.contains('/'));
-    let (lab, place) = match (labs.as_slice(), places.as_slice()) {
-        (labs @ ([] | [_]), places @ ([] | [_])) => (labs.first(), places.first()),
-        ([..], [_, ..]) if places.len() > 1 => return Err(Failure::new("there are two places", "Name one.")),
-        _ => return Err(Failure::new("there are two labs", "Name one, and the place: `pod/NAME`.")),
-    };
-    let (remote, _) = connect(lab.map(|lab| lab.as_str()), console)?;
-    let words: Vec<String> = place.into_iter().copied().chain(&args.command).cloned().collect();
-    Ok(Front { access: &*remote, console }.only(&words))
+    let Words { lab, command } = Words::of(&args.words);
+    if command.is_empty() {
+        return Err(Failure::new("there is no command", "Append it: `svclab exec pod/NAME ip address`."));
+    }
+    let (remote, _) = connect(lab, console)?;
+    Ok(Front { access: &*remote, console, has_lab: false, has_prompt: false }.only(&command))
+}
+
+/// What the words of the command line are.
+#[derive(Debug, PartialEq, Eq)]
+struct Words<'w> {
+    lab: Option<&'w str>,
+    /// The place, if there is one, and the program there; or a command of the shell.
+    command: Vec<String>,
+}
+
+impl<'w> Words<'w> {
+    fn of(words: &'w [String]) -> Self {
+        // kubectl's and docker's: a program has the terminal anyway.
+        const OPTIONS: [&str; 6] = ["-i", "-t", "-it", "-ti", "--stdin", "--tty"];
+        let options = words.iter().take_while(|word| OPTIONS.contains(&word.as_str())).count();
+        let words = &words[options..];
+        let is_separator = |word: &String| word == "--";
+        let (lab, rest) = match words {
+            [first, rest @ ..] if rest.first().is_some_and(is_separator) && !is_place(first) => (Some(first), rest),
+            [first, rest @ ..] if !is_place(first) && !is_command(first) && !rest.is_empty() => (Some(first), rest),
+            words => (None, words),
+        };
+        let (place, program) = rest.split_at(rest.iter().take(1).filter(|first| is_place(first)).count());
+        let program = program.strip_prefix(&["--".to_owned()]).unwrap_or(program);
+        Self { lab: lab.map(String::as_str), command: [place, program].concat() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::Words;
+
+    #[rstest]
+    #[case::options_of_the_program("pod/client curl -s http://nginx", None, "pod/client curl -s http://nginx")]
+    #[case::separated("pod/client -- curl -s http://nginx", None, "pod/client curl -s http://nginx")]
+    #[case::separator_of_the_program("pod/client grep -- -x", None, "pod/client grep -- -x")]
+    #[case::in_a_lab("first node/worker iptables -S", Some("first"), "node/worker iptables -S")]
+    #[case::in_a_lab_separated("first node/worker -- iptables -S", Some("first"), "node/worker iptables -S")]
+    #[case::of_the_shell("probe pod/client service/nginx:80", None, "probe pod/client service/nginx:80")]
+    #[case::of_the_shell_in_a_lab("first show", Some("first"), "show")]
+    #[case::of_a_lab_that_is_called_so("show -- rules diff", Some("show"), "rules diff")]
+    #[case::unknown("frist", None, "frist")]
+    #[case::as_kubectl("-it pod/client -- sh", None, "pod/client sh")]
+    fn words_are_told_apart(#[case] line: &str, #[case] lab: Option<&str>, #[case] command: &str) {
+        let list = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(Words::of(&list(line)), Words { lab, command: list(command) });
+    }
 }

@@ -1,13 +1,15 @@
 //! What shows the results of commands, and carries out those that are about a place.
 
+use std::env;
+use std::io::{self, Write};
 use std::path::Path;
-use std::{env, io};
 
 use super::super::console::Console;
 use super::super::{Exit, diagnostics};
+use super::operator::operator;
 use svclab::input::{read_argument, unreadable};
 use svclab::output;
-use svclab::shell::{Access, Errand, Input, Printed, Reply, View, file_to_read, interrupt_here};
+use svclab::shell::{Access, Capturing, Door, Errand, Input, Printed, Reply, View, file_to_read};
 use svclab::text::{printable, reason};
 
 /// A front end of a shell.
@@ -15,7 +17,21 @@ use svclab::text::{printable, reason};
 pub(super) struct Front<'f> {
     pub(super) access: &'f dyn Access,
     pub(super) console: &'f Console,
+    /// Whether the lab is this process's, and stays up for others: then Ctrl-Z does not stop it.
+    pub(super) has_lab: bool,
+    /// Whether a person types lines one after the other, and sees no exit code otherwise.
+    pub(super) has_prompt: bool,
 }
+
+/// Says why Ctrl-Z has not stopped svclab.
+pub(super) fn say_not_stopped() {
+    let text = "Ctrl-Z stops nothing here: the lab would stop with it, for other terminals too. Ctrl-C ends a command.";
+    // A terminal that is gone has no reader.
+    let _ = writeln!(io::stderr(), "\n{text}");
+}
+
+/// The exit code of what Ctrl-C has ended.
+const INTERRUPTED: u8 = 130;
 
 /// What a command has ended.
 pub(super) enum End {
@@ -41,7 +57,16 @@ impl Front<'_> {
     /// Carries out a line.
     pub(super) fn line(&self, line: &str, input: Input) -> End {
         match shlex::split(line) {
-            Some(words) => self.words(&words, input),
+            Some(words) => {
+                if let Some(operator) = operator(line) {
+                    let place = words.first().filter(|first| first.contains('/')).map_or("PLACE", String::as_str);
+                    self.console.complain(format!(
+                        "`{operator}` is no operator here: a line is one command\nhelp: Let a shell do it: `{place} sh -c '...'`; or use `svclab exec` in another terminal."
+                    ));
+                    return End::Of(Exit::Input);
+                }
+                self.words(&words, input)
+            }
             None => {
                 self.console.complain(
                     "a quote is not closed\nhelp: Add the missing `'` or `\"`, or write a backslash before it.",
@@ -62,18 +87,30 @@ impl Front<'_> {
             Reply::Gone(printed) => End::Shell(self.show(&printed)),
             Reply::Printed(printed) => End::Of(self.show(&printed)),
             Reply::Errand(door, errand) => End::Of(match errand {
-                Errand::Run(program) => match door.run(&program, input) {
-                    Ok(code) => exit(code),
-                    Err(printed) => self.show(&printed),
-                },
+                Errand::Run(program) => self.program(&door, &program, input),
                 Errand::Get(url) => self.show(&door.get(&url)),
                 Errand::Capture { file, count } => {
-                    interrupt_here(false);
+                    let under_way = Capturing::begin();
                     self.console.complain(format!("capturing in {}; Ctrl-C ends", door.name()));
                     let file = file.map(|file| view.folder.join(file));
-                    self.show(&door.capture(file.as_ref(), count, &mut |line| self.console.text(line + "\n")))
+                    self.show(
+                        &door.capture(under_way, (file.as_ref(), count), &mut |line| self.console.text(line + "\n")),
+                    )
                 }
             }),
+        }
+    }
+
+    fn program(&self, door: &Door, program: &[String], input: Input) -> Exit {
+        let stays: &(dyn Fn() + Sync) = &say_not_stopped;
+        match door.run(program, input, self.has_lab.then_some(stays)) {
+            Ok(code) => {
+                if self.has_prompt && ![0, INTERRUPTED].contains(&code) {
+                    self.console.complain(format!("exit code {code}"));
+                }
+                exit(code)
+            }
+            Err(printed) => self.show(&printed),
         }
     }
 
@@ -111,7 +148,7 @@ impl Front<'_> {
         if !errors.is_empty() {
             self.console.complain(errors);
         }
-        exit(printed.code)
+        if printed.code == Exit::Input.code() { Exit::Input } else { exit(printed.code) }
     }
 }
 

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::{env, fs};
 
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
@@ -11,8 +13,11 @@ use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
-use rustyline::validate::Validator;
-use rustyline::{CompletionType, Config, Context, Editor, Helper};
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{
+    Cmd, CompletionType, ConditionalEventHandler, Config, Context, Editor, Event, EventContext, EventHandler, Helper,
+    KeyEvent, RepeatCount,
+};
 
 use super::super::{Exit, terminal};
 use super::front::{End, Front};
@@ -21,12 +26,14 @@ use svclab::text::{harmless, reason};
 
 /// What a line is typed after.
 const PROMPT: &str = "svclab> ";
+/// What a line ends with that goes on in the next one, as long commands of reports do.
+const CONTINUED: &str = " \\";
 /// The most lines of history.
 const LINES: usize = 1000;
 
 /// Carries out lines that are typed, until the shell is left; the result is that of the last one.
 pub(super) fn prompt(front: &Front<'_>) -> Exit {
-    let config = Config::builder().completion_type(CompletionType::List).auto_add_history(true).max_history_size(LINES);
+    let config = Config::builder().completion_type(CompletionType::List).max_history_size(LINES);
     let config = config.map(rustyline::config::Builder::build).unwrap_or_default();
     let editor = Editor::<Line<'_>, FileHistory>::with_config(config);
     let mut editor = match editor {
@@ -36,6 +43,12 @@ pub(super) fn prompt(front: &Front<'_>) -> Exit {
             return Exit::Environment;
         }
     };
+    let is_cleared = Arc::new(AtomicBool::new(false));
+    let clears = EventHandler::Conditional(Box::new(ClearsLine(Arc::clone(&is_cleared))));
+    editor.bind_sequence(KeyEvent::ctrl('C'), clears);
+    if front.has_lab {
+        editor.bind_sequence(KeyEvent::ctrl('Z'), Cmd::Noop);
+    }
     let colours = front.console.color;
     editor.set_helper(Some(Line { access: front.access, files: FilenameCompleter::new(), colours }));
     let history = history();
@@ -47,16 +60,24 @@ pub(super) fn prompt(front: &Front<'_>) -> Exit {
     let mut last = Exit::Held;
     loop {
         match editor.readline(PROMPT) {
-            Ok(line) => {
-                // Two shells append to one file, each its own lines; a history that cannot be kept is no reason to stop.
-                history.iter().for_each(|history| _ = editor.append_history(history));
-                match front.line(&line, Input::Same) {
-                    End::Of(exit) => last = exit,
-                    End::Shell(exit) => return if exit == Exit::Held { last } else { exit },
+            Ok(_) if is_cleared.swap(false, Ordering::Relaxed) => {}
+            Ok(text) => {
+                let text = text.replace(&format!("{CONTINUED}\n"), "");
+                let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+                for line in &lines {
+                    // Several were pasted at once: what follows is of this one.
+                    if lines.len() > 1 {
+                        front.console.text(format!("{PROMPT}{}\n", harmless(line, false)));
+                    }
+                    // Two shells append to one file, each its own lines; a history that cannot be kept is no reason to stop.
+                    let _ = editor.add_history_entry(*line);
+                    history.iter().for_each(|history| _ = editor.append_history(history));
+                    match front.line(line, Input::Same) {
+                        End::Of(exit) => last = exit,
+                        End::Shell(exit) => return if exit == Exit::Held { last } else { exit },
+                    }
                 }
             }
-            // Ctrl-C clears the line.
-            Err(ReadlineError::Interrupted) => {}
             Err(ReadlineError::Eof) => return last,
             // The terminal is gone.
             Err(_) => return Exit::Environment,
@@ -75,6 +96,16 @@ fn history() -> Option<PathBuf> {
     fs::metadata(&history).map_or(true, |found| found.is_file()).then_some(history)
 }
 
+/// Ctrl-C ends the line, which is thrown away then. What is typed behind it stays, as it would not with an interruption of the editor.
+struct ClearsLine(Arc<AtomicBool>);
+
+impl ConditionalEventHandler for ClearsLine {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext<'_>) -> Option<Cmd> {
+        self.0.store(true, Ordering::Relaxed);
+        Some(Cmd::AcceptLine)
+    }
+}
+
 /// What helps with a line.
 struct Line<'a> {
     access: &'a dyn Access,
@@ -86,7 +117,13 @@ impl Helper for Line<'_> {}
 impl Hinter for Line<'_> {
     type Hint = String;
 }
-impl Validator for Line<'_> {}
+
+impl Validator for Line<'_> {
+    fn validate(&self, typed: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        let goes_on = typed.input().ends_with(CONTINUED);
+        Ok(if goes_on { ValidationResult::Incomplete } else { ValidationResult::Valid(None) })
+    }
+}
 
 impl Highlighter for Line<'_> {
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, prompt: &'p str, _: bool) -> Cow<'b, str> {

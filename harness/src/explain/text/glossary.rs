@@ -27,6 +27,9 @@ pub(super) fn add(page: &mut Page, path: &Path) {
             terms.push(("random", meaning));
         }
     }
+    if rules().any(|rule| rule.kernel == Some(true)) {
+        terms.push(("=", "the kernel matched this rule too"));
+    }
     if rules().any(|rule| AFFINITY_RULES.iter().any(|words| rule.text.contains(words))) {
         terms.push(AFFINITY);
     }

@@ -98,15 +98,15 @@ impl<'scenario> Session<'_, 'scenario> {
 
     /// The command that explains the probe, rule by rule.
     fn look_further(&self, probe: &Probe) -> String {
-        let mut command = format!(
-            "svclab explain --from={} --to={}",
-            shell_word(&probe.from.to_string()),
-            shell_word(&probe.to.label)
-        );
-        command += &format!(" --protocol={} --family={}", probe.protocol, family_word(probe.to.address));
+        let (from, to) = (shell_word(&probe.from.to_string()), shell_word(&probe.to.label));
+        let mut flow = format!(" --protocol={} --family={}", probe.protocol, family_word(probe.to.address));
         if let Some(port) = probe.source_port {
-            command += &format!(" --source-port={port}");
+            flow += &format!(" --source-port={port}");
         }
+        if self.is_explained_here {
+            return format!("explain {from} {to}{flow} --live");
+        }
+        let mut command = format!("svclab explain --from={from} --to={to}{flow}");
         if self.applied > 0 {
             command += &format!(" --step={}", self.applied);
         }

@@ -57,8 +57,24 @@ impl Manifests {
     }
 }
 
-/// The end of the note on an object of an irrelevant kind, after its kind and name.
-pub(crate) const LEFT_OUT: &str = "is ignored: it does not affect rules";
+/// What the note on an object of another kind has between its kind and name, and the reason.
+pub(crate) const LEFT_OUT: &str = " is ignored: ";
+/// The reason where nobody expects an effect.
+pub(crate) const NO_EFFECT: &str = "it does not affect rules";
+
+/// Why objects of a kind are left out.
+fn why_left_out(kind: &str) -> &'static str {
+    match kind {
+        "CronJob" | "DaemonSet" | "Deployment" | "Job" | "ReplicaSet" | "ReplicationController" | "StatefulSet" => {
+            "no controller runs here, so it makes no pods; list its pods instead"
+        }
+        "Gateway" | "GRPCRoute" | "HTTPRoute" | "Ingress" | "TCPRoute" | "TLSRoute" | "UDPRoute" => {
+            "no controller runs here that reads it, and kube-proxy does not"
+        }
+        "NetworkPolicy" => "no network plugin runs here that enforces it",
+        _ => NO_EFFECT,
+    }
+}
 
 struct Reader<'f, 'a> {
     objects: Vec<Located<'a, Object>>,
@@ -93,12 +109,8 @@ impl<'a> Reader<'_, 'a> {
                 }
             }
             other => {
-                let help = match other {
-                    "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" => ": list its pods instead",
-                    _ => "",
-                };
                 let name = at.field("metadata").field("name").node().text().unwrap_or_default();
-                self.findings.note(at.field("kind"), format!("{other} {name} {LEFT_OUT}{help}"));
+                self.findings.note(at.field("kind"), format!("{other} {name}{LEFT_OUT}{}", why_left_out(other)));
             }
         }
     }

@@ -51,7 +51,7 @@ pub(crate) use findings::Findings;
 pub(crate) use hosts_and_rules::RuleFiles;
 pub(crate) use located::{Located, report};
 use lookup::Scene;
-pub(crate) use manifests::{LEFT_OUT, Manifests, Object};
+pub(crate) use manifests::{LEFT_OUT, Manifests, NO_EFFECT, Object};
 pub(crate) use network::gates;
 pub(crate) use nodes::NODE_RANGES;
 use objects::{Objects, Source};

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use svclab_rules::cluster::Cluster;
 
 use crate::infer::AdHocChange;
+use crate::input::STANDARD_INPUT;
 use crate::shell::engine::Engine;
 use crate::shell::reply::{Printed, View};
 use crate::text::{counted, printable};
@@ -16,18 +17,27 @@ use crate::text::{counted, printable};
 #[derive(Debug, clap::Args)]
 pub(in crate::shell) struct Apply {
     /// The file; `-` for standard input.
-    #[arg(value_name = "FILE")]
-    pub(in crate::shell) file: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "filename")]
+    file: Option<PathBuf>,
+    /// The file, as kubectl has it.
+    #[arg(short, long, value_name = "FILE", conflicts_with = "file", hide = true)]
+    filename: Option<PathBuf>,
 }
 
 impl Apply {
+    /// The file.
+    pub(in crate::shell) fn file(&self) -> PathBuf {
+        self.file.clone().or_else(|| self.filename.clone()).unwrap_or_default()
+    }
+
     pub(super) fn carry_out(self, engine: &mut Engine<'_>, view: &View) -> Result<Printed, Printed> {
-        let file = view.folder.join(&self.file);
+        let file = view.folder.join(self.file());
         let text = view.file.clone().unwrap_or_default();
         let before = engine.cluster().clone();
         let (ended, notes) = engine.change(AdHocChange::Apply { file, text })?;
         let changed = changed(&before, engine.cluster());
-        let text = format!("applied {}: {changed}{ended}\n", printable(&self.file));
+        let named = if self.file().as_os_str() == "-" { STANDARD_INPUT.into() } else { self.file() };
+        let text = format!("applied {}: {changed}{ended}\n", printable(&named));
         Ok(Printed { text, errors: notes.iter().map(|note| format!("note: {note}\n")).collect(), ..Printed::default() })
     }
 }

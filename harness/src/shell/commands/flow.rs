@@ -1,22 +1,15 @@
 //! A flow that a command is about, and its path by the rules.
 
 use crate::explain::{self, Explanation};
-use crate::infer::{AdHocProbe, AdHocScenario};
+use crate::infer::{AdHocScenario, FlowArgs};
 use crate::shell::engine::Engine;
 use crate::shell::reply::Printed;
 
-/// What a flow is besides its ends.
+/// What a flow is besides its ends, and which of its paths is meant.
 #[derive(Debug, clap::Args)]
 pub(super) struct Flow {
-    /// tcp, udp or sctp [default: the protocol of the service's port, else tcp]
-    #[arg(long)]
-    protocol: Option<String>,
-    /// ipv4 or ipv6 [default: the first that both ends have]
-    #[arg(long)]
-    family: Option<String>,
-    /// The source port [default: 33000]
-    #[arg(long, value_name = "PORT")]
-    source_port: Option<u16>,
+    #[command(flatten)]
+    flow: FlowArgs,
     /// The Nth path, where rules choose at random
     #[arg(long, value_name = "N", default_value = "1")]
     pub(super) path: usize,
@@ -34,8 +27,8 @@ impl Flow {
         is_live: bool,
         engine: &mut Engine<'_>,
     ) -> Result<(AdHocScenario, Explanation), Printed> {
-        let Self { protocol, family, source_port, path } = self;
-        let ad_hoc = engine.subject.with_probe(AdHocProbe { from, to, protocol, family, source_port, step: 0 })?;
+        let Self { flow, path } = self;
+        let ad_hoc = engine.subject.with_probe(flow.probe(from, to, 0))?;
         let step = ad_hoc.asked.step;
         let explanation = engine.in_session(|session| {
             let documents = session.documents().to_vec();

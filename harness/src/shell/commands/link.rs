@@ -8,7 +8,7 @@ use svclab_rules::cluster::{Link as LinkOf, LinkOwner};
 use crate::infer::AdHocChange;
 use crate::scenario::link_words;
 use crate::shell::engine::Engine;
-use crate::shell::names::{PLACES, suggested};
+use crate::shell::names::{is_place, normalized, suggested};
 use crate::shell::reply::{Printed, View};
 
 /// Change the link of a machine: take it down, set its MTU, or lose, delay, duplicate, reorder or limit its packets.
@@ -76,8 +76,7 @@ const USUAL: [(&str, &str); 7] = [
 impl Link {
     pub(super) fn carry_out(self, engine: &mut Engine<'_>, _: &View) -> Result<Printed, Printed> {
         let Some(place) = &self.place else { return Ok(Printed::text(listed(engine))) };
-        let Some((kind, name)) = place.split_once('/').filter(|_| PLACES.iter().any(|kind| place.starts_with(kind)))
-        else {
+        let Some((kind, name)) = place.split_once('/').filter(|_| is_place(place)) else {
             return Err(no_machine(place, &engine.places()));
         };
         let owner = owner(place, engine);
@@ -122,7 +121,7 @@ impl Link {
 
 /// The machine of this name that has a link of its own, as the cluster's links have it.
 fn owner(place: &str, engine: &Engine<'_>) -> Option<LinkOwner> {
-    let place = place.replace("pod/default/", "pod/");
+    let place = normalized(place);
     let cluster = engine.cluster();
     let pods = cluster.pods.iter().filter(|pod| !pod.host_network).map(|pod| LinkOwner::Pod(pod.name.clone()));
     let nodes = cluster.nodes.iter().map(|node| LinkOwner::Node(node.name.clone()));

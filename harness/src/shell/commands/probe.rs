@@ -1,6 +1,6 @@
 //! `probe`: one packet, followed through the lab.
 
-use crate::infer::AdHocProbe;
+use crate::infer::FlowArgs;
 use crate::observation::{Observation, ObservedOutcome};
 use crate::report::{console, probe_words};
 use crate::run::RunError;
@@ -18,23 +18,14 @@ pub(in crate::shell) struct Probe {
     /// The destination: `service/NAME:PORT`, `nodeport/NAME:PORT@NODE`, `ADDRESS:PORT`, ...
     #[arg(value_name = "TO")]
     to: String,
-    /// tcp, udp or sctp [default: the protocol of the service's port, else tcp]
-    #[arg(long)]
-    protocol: Option<String>,
-    /// ipv4 or ipv6 [default: every one that both ends have]
-    #[arg(long)]
-    family: Option<String>,
-    /// The source port [default: a fresh one]
-    #[arg(long, value_name = "PORT")]
-    source_port: Option<u16>,
+    #[command(flatten)]
+    flow: FlowArgs,
 }
 
 impl Probe {
     pub(super) fn carry_out(self, engine: &mut Engine<'_>, view: &View) -> Result<Printed, Printed> {
-        let Self { from, to, protocol, family, source_port } = self;
-        engine.is_not_deleted(&from)?;
-        let probe = AdHocProbe { from, to, protocol, family, source_port, step: 0 };
-        let probes = engine.subject.with_probe(probe)?.probes;
+        let Self { from, to, flow } = self;
+        let probes = engine.subject.with_probe(flow.probe(from, to, 0))?.probes;
         let sent = engine.in_session(|session| {
             let send = |probe| session.prober().send(probe, 1).map_err(RunError::Prober);
             probes.iter().map(send).collect::<Result<Vec<_>, _>>()

@@ -8,7 +8,7 @@ use crate::input::did_you_mean;
 use crate::lab::LabError;
 use crate::shell::engine::Engine;
 use crate::shell::reply::{Printed, View};
-use crate::text::counted;
+use crate::text::{counted, shortened};
 
 /// Print the rules that are installed on a node, or what was changed by hand (`rules diff`).
 ///
@@ -70,14 +70,13 @@ fn diff(engine: &Engine<'_>, nodes: &[&Node]) -> Result<Printed, Printed> {
             if document.is_other_tables() || document.rules.mode() != engine.cluster().proxy.mode {
                 continue;
             }
-            let found = RuleSets::parse(document.rules.mode(), document.family, &saved(engine, node, document.family)?);
+            let text_of_node = saved(engine, node, document.family)?;
+            let found = RuleSets::parse(document.rules.mode(), document.family, &text_of_node);
             let found = found.map_err(|errors| {
                 let ((line, _), message) = errors.first().map(|error| error.in_text()).unwrap_or_default();
-                let help = "Print them with `rules`, and remove what svclab does not know.";
-                Printed::wrong(
-                    format_args!("the rules of {} cannot be read: line {line}: {message}", document.netns),
-                    help,
-                )
+                let rule = shortened(text_of_node.lines().nth(line.saturating_sub(1)).unwrap_or_default());
+                let message = format!("the rules of {} cannot be read: {message}\n  {rule}", document.netns);
+                Printed::wrong(message, "Remove the rule that svclab does not know.")
             })?;
             let found = found.of_family(document.family).without_runtime_state();
             let Comparison { own, in_others, .. } = compare_nodes(&*document.rules, &found);

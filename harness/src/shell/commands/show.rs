@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use svclab_rules::cluster::{
-    Cluster, EndpointSlice, ExternalTrafficPolicy, InternalTrafficPolicy, LinkOwner, Service, ServiceType,
+    Cluster, EndpointSlice, ExternalTrafficPolicy, InternalTrafficPolicy, LinkOwner, Pod, Service, ServiceType,
 };
 
 use crate::page::{FAINT, Page, STRONG};
@@ -79,7 +79,7 @@ fn service(page: &mut Page, cluster: &Cluster, service: &Service) {
         page.row(4, format!("sessionAffinity ClientIP, {seconds} s"));
     }
     for slice in cluster.slices_of(&service.name) {
-        endpoints(page, slice);
+        endpoints(page, cluster, slice);
     }
 }
 
@@ -93,11 +93,13 @@ fn kind(service: &Service) -> &'static str {
     }
 }
 
-fn endpoints(page: &mut Page, slice: &EndpointSlice) {
+fn endpoints(page: &mut Page, cluster: &Cluster, slice: &EndpointSlice) {
     let ports: Vec<String> = slice.ports.iter().filter_map(|port| Some(port.port?.to_string())).collect();
     let ports = if ports.is_empty() { "no port".to_owned() } else { format!("port {}", ports.join(", ")) };
     for endpoint in &slice.endpoints {
-        let pod = endpoint.pod.as_ref().map(|pod| format!("  {}", pod_label(pod))).unwrap_or_default();
+        let has_address = |pod: &&Pod| pod.ips.iter().any(|ip| endpoint.addresses.contains(ip));
+        let pod = endpoint.pod.as_ref().or_else(|| cluster.pods.iter().find(has_address).map(|pod| &pod.name));
+        let pod = pod.map(|pod| format!("  {}", pod_label(pod))).unwrap_or_default();
         let state = match (endpoint.ready, endpoint.terminating) {
             (true, _) => "",
             (false, true) => "  terminating",

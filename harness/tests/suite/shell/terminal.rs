@@ -51,21 +51,16 @@ impl Terminal {
         Self::open_on(pair(), state)
     }
 
-    fn open_on((master, slave): (OwnedFd, OwnedFd), state: &Path) -> Self {
+    fn open_on(terminal: (OwnedFd, OwnedFd), state: &Path) -> Self {
+        Self::start(terminal, state, &[env!("CARGO_BIN_EXE_svclab"), "shell", SCENARIO, "--color", "never"])
+    }
+
+    fn start((master, slave): (OwnedFd, OwnedFd), state: &Path, command_line: &[&str]) -> Self {
         let own = || Stdio::from(slave.try_clone().expect("a descriptor"));
         // Makes it the terminal of a session of its own in which Ctrl-C ends programs, as a terminal emulator does: what a shell starts in the
         // background ignores SIGINT, and so do the tests in it.
         let mut command = Command::new("env");
-        command.args([
-            "--default-signal=INT,QUIT,TSTP",
-            "setsid",
-            "--ctty",
-            env!("CARGO_BIN_EXE_svclab"),
-            "shell",
-            SCENARIO,
-            "--color",
-            "never",
-        ]);
+        command.args(["--default-signal=INT,QUIT,TSTP", "setsid", "--ctty"]).args(command_line);
         command.env("XDG_STATE_HOME", state).env("TERM", "xterm").stdin(own()).stdout(own()).stderr(own());
         let shell = command.spawn().expect("env of coreutils starts");
         let keys = File::from(master.try_clone().expect("a descriptor"));
@@ -88,12 +83,17 @@ impl Terminal {
                 return before;
             }
             assert!(begin.elapsed() < PATIENCE, "no `{text}` in {}", self.seen);
-            let mut polled = [PollFd::new(self.screen.as_fd(), PollFlags::POLLIN)];
-            if poll(&mut polled, PollTimeout::from(100_u8)).expect("a terminal") > 0 {
-                let mut buffer = [0; 4096];
-                let count = self.screen.read(&mut buffer).expect("a terminal");
-                self.seen += &String::from_utf8_lossy(&buffer[..count]);
-            }
+            self.look();
+        }
+    }
+
+    /// Reads what is on the screen, or waits a moment for it.
+    fn look(&mut self) {
+        let mut polled = [PollFd::new(self.screen.as_fd(), PollFlags::POLLIN)];
+        if poll(&mut polled, PollTimeout::from(100_u8)).expect("a terminal") > 0 {
+            let mut buffer = [0; 4096];
+            let count = self.screen.read(&mut buffer).expect("a terminal");
+            self.seen += &String::from_utf8_lossy(&buffer[..count]);
         }
     }
 
@@ -125,6 +125,9 @@ fn ctrl_c_interrupts_what_is_under_way_and_ctrl_d_leaves() {
     terminal.wait_for("not finished");
     terminal.keys(CTRL_C);
     terminal.wait_for(PROMPT);
+    terminal.keys(&format!("not finished either{CTRL_C}pod/client echo typed ahead\r"));
+    terminal.wait_for("\ntyped ahead\r\n");
+    terminal.wait_for(PROMPT);
     // No shells: dash loses a SIGINT that comes just before it executes a program.
     for endless in ["pod/client tail -f /etc/hosts", "pod/client cat /etc/hosts -"] {
         terminal.keys(&format!("{endless}\r"));
@@ -139,6 +142,7 @@ fn ctrl_c_interrupts_what_is_under_way_and_ctrl_d_leaves() {
     terminal.wait_for(PROMPT);
     terminal.keys("pod/client sh -c 'echo code$((2 + 2)); exit 4'\r");
     terminal.wait_for("code4");
+    terminal.wait_for("exit code 4\r\n");
     terminal.wait_for(PROMPT);
     terminal.keys(CTRL_D);
     assert_eq!(terminal.ended(), Some(4));
@@ -164,16 +168,109 @@ fn sigterm_leaves_the_terminal_as_it_was(#[case] program: Option<&str>) {
     assert_eq!(tcgetattr(&terminal.slave).expect("a terminal"), before);
 }
 
-/// Without a shell around svclab that could start it again, nothing is stopped.
+/// A lab serves other terminals too, so a shell that could start it again does not see it stop.
 #[test]
-fn ctrl_z_does_not_leave_a_program_stopped() {
+fn ctrl_z_stops_no_lab() {
     let state = tempfile::tempdir().expect("a folder");
-    let mut terminal = Terminal::open(state.path());
+    let around = format!("set -m; '{}' shell '{SCENARIO}' --color never; echo end", env!("CARGO_BIN_EXE_svclab"));
+    let mut terminal = Terminal::start(pair(), state.path(), &["sh", "-c", &around]);
+    terminal.keys(CTRL_Z);
     terminal.keys("pod/client sh -c 'echo begun; read word; echo got $word'\r");
     terminal.wait_for("begun\r\n");
-    terminal.keys(&format!("{CTRL_Z}on\r"));
+    terminal.keys(CTRL_Z);
+    terminal.wait_for("Ctrl-Z stops nothing here");
+    terminal.keys("on\r");
     terminal.wait_for("got on\r\n");
     terminal.wait_for(PROMPT);
+    terminal.keys("capture pod/client\r");
+    terminal.wait_for("capturing in pod/client");
+    terminal.keys(CTRL_Z);
+    terminal.wait_for("Ctrl-Z stops nothing here");
+    terminal.keys(CTRL_C);
+    terminal.wait_for("captured in pod/client");
+    terminal.wait_for(PROMPT);
+    terminal.keys(CTRL_D);
+    let before = terminal.wait_for("end\r\n");
+    assert!(!before.contains("Stopped"), "{before}");
+}
+
+/// Every line is a command, and none is lost: whether the terminal says that they were pasted, or they come as keys.
+#[rstest]
+#[case::bracketed("\x1b[200~", "\n", "\x1b[201~\r")]
+#[case::as_keys("", "\r", "\r")]
+fn pasted_lines_are_commands(#[case] before: &str, #[case] between: &str, #[case] after: &str) {
+    let state = tempfile::tempdir().expect("a folder");
+    let mut terminal = Terminal::open(state.path());
+    let numbers = ["one", "two", "three", "four"];
+    let lines: Vec<String> = numbers.iter().map(|number| format!("pod/client echo {number}")).collect();
+    terminal.keys(&format!("{before}{}{after}", lines.join(between)));
+    for number in numbers {
+        terminal.wait_for(&format!("\n{number}\r\n"));
+    }
+    terminal.wait_for(PROMPT);
+    terminal.keys(CTRL_D);
+    assert_eq!(terminal.ended(), Some(0));
+    let kept = fs::read_to_string(history(state.path())).expect("a history");
+    assert!(kept.ends_with(&format!("{}\n", lines.join("\n"))), "{kept}");
+}
+
+/// Long commands of reports are printed in several lines.
+#[test]
+fn a_line_goes_on_behind_a_backslash() {
+    let state = tempfile::tempdir().expect("a folder");
+    let mut terminal = Terminal::open(state.path());
+    terminal.keys("\x1b[200~pod/client echo one \\\n  two\x1b[201~\r");
+    terminal.wait_for("\none two\r\n");
+    terminal.keys("pod/client echo three \\\r  four\r");
+    terminal.wait_for("\nthree four\r\n");
+}
+
+/// A scenario in which each test waits for some time.
+fn waiting(folder: &Path, tests: &[&str], time: &str) -> String {
+    let test = |name: &&str| {
+        format!(
+            "  - {{name: {name}, steps: [{{wait: {time}}}, {{probe: {{from: node/n1, to: \"node/n1:80\"}}, expect: {{rejected: true}}}}]}}\n"
+        )
+    };
+    let tests: String = tests.iter().map(test).collect();
+    let file = folder.join("waiting.yaml");
+    fs::write(&file, format!("name: waiting\nnodes: [{{name: n1}}]\ntests:\n{tests}")).expect("its own file");
+    file.to_string_lossy().into_owned()
+}
+
+/// Ctrl-C in one terminal is not for what another has under way.
+#[test]
+fn a_capture_ends_alone() {
+    let state = tempfile::tempdir().expect("a folder");
+    let file = waiting(state.path(), &["first"], "5s");
+    let name = format!("capture-{}", std::process::id());
+    let svclab = env!("CARGO_BIN_EXE_svclab");
+    let mut shell = Terminal::start(pair(), state.path(), &[svclab, "shell", &file, "--name", &name]);
+    shell.keys("test\r");
+    let mut other = Terminal::start(pair(), state.path(), &[svclab, "attach", &name]);
+    other.keys("capture node/n1\r");
+    other.wait_for("capturing in node/n1");
+    other.keys(CTRL_C);
+    other.wait_for("captured in node/n1");
+    shell.wait_for("1 test: 1 ok");
+}
+
+/// The tests that are not carried out are no errors.
+#[test]
+fn ctrl_c_ends_all_tests() {
+    let state = tempfile::tempdir().expect("a folder");
+    let file = waiting(state.path(), &["first", "second", "third"], "60s");
+    let command_line = [env!("CARGO_BIN_EXE_svclab"), "shell", &file, "--color", "never"];
+    let mut terminal = Terminal::start(pair(), state.path(), &command_line);
+    terminal.keys("test\r");
+    // One that comes before the command is the prompt's.
+    let begin = Instant::now();
+    while !terminal.seen.contains("interrupted after") && begin.elapsed() < PATIENCE {
+        terminal.keys(CTRL_C);
+        terminal.look();
+    }
+    let before = terminal.wait_for("interrupted after 0 of 3 tests\r\n");
+    assert!(!before.contains("ERROR") && !before.contains("waiting"), "{before}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use super::Exit;
 use super::console::Console;
 use super::failure::Failure;
-use super::inputs::{Input, InputArgs, input};
+use super::inputs::{Input, InputArgs, input, of_objects};
 use super::kernels::{KernelArgs, environment, goal};
 use super::lab_args::{BackendArgs, trouble};
 use super::numbers::index;
@@ -18,7 +18,7 @@ use svclab::cascade::{self, Report, console, json, svg};
 use svclab::evidence::Evidence;
 use svclab::input::MAX_FLOWS;
 use svclab::sampling;
-use svclab::scenario::{self, Flows, Tests, step_out_of_range};
+use svclab::scenario::{self, Flows, Scenario, Tests, step_out_of_range};
 use svclab::worker::{Home, Kind};
 
 /// Compute the exact share of new connections that each endpoint of a Service gets, and find defects.
@@ -28,20 +28,20 @@ use svclab::worker::{Home, Kind};
 /// protocol or address; session affinity that does not return clients to their endpoint.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A dump (rules, an issue, a folder or an archive) or a scenario; `-` for standard input.
+    /// A dump (rules, an issue, a folder or an archive), Kubernetes objects or a scenario; `-` for standard input.
     path: PathBuf,
     #[command(flatten)]
     inputs: InputArgs,
     /// Only this service: `default/web:http`, `default/web` or `web`; or a chain.
     #[arg(long, value_name = "NAME")]
     service: Option<String>,
-    /// With a scenario: the node whose rules are examined [default: the first]
+    /// With a scenario or objects: the node whose rules are examined [default: the first]
     #[arg(long, value_name = "NAME")]
     node: Option<String>,
     /// With a scenario: the cluster state after the first N changing steps: `apply`, `restart`, `stop`, `start`, `link`, `down`, `up`.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = index)]
     step: usize,
-    /// With a scenario: send N new flows through each cascade in a lab. `auto` sends as many as it takes to detect a deviation
+    /// With a scenario or objects: send N new flows through each cascade in a lab. `auto` sends as many as it takes to detect a deviation
     /// of 5 % with probability 0.999 and a false-alarm rate below 1e-6, and stops early once the result is clear.
     #[arg(long, value_name = "N|auto", value_parser = flows)]
     sample: Option<Flows>,
@@ -98,11 +98,11 @@ fn flows(text: &str) -> Result<Flows, String> {
 /// The report, and where its samples were taken.
 fn report(args: &Args, console: &Console) -> Result<(Report, Option<Home>), Failure> {
     match input(&args.path)? {
-        (file, Input::Scenario(text)) => of_scenario(args, &text, &file, console),
-        (_, Input::Objects(_)) => {
-            let help = "Generate their rules with `svclab rules FILE`, and pipe them to `svclab cascade -`.";
-            Err(Failure::new("these are Kubernetes objects, not rules", help))
+        (file, Input::Scenario(text)) => {
+            let scenario = scenario::parse_with(&text, &file, &args.inputs.reach().reader(&file), Tests::Optional)?;
+            of_scenario(args, &scenario, console)
         }
+        (file, Input::Objects(text)) => of_scenario(args, &of_objects(&text, &file, console)?, console),
         (file, Input::Evidence(evidence)) => infer(args, &evidence, &file).map(|report| (report, None)),
     }
 }
@@ -127,15 +127,14 @@ fn infer(args: &Args, evidence: &Evidence, file: &Path) -> Result<Report, Failur
     chosen(cascade::input::read(evidence, file)?, args)
 }
 
-fn of_scenario(args: &Args, text: &str, file: &Path, console: &Console) -> Result<(Report, Option<Home>), Failure> {
-    let scenario = scenario::parse_with(text, file, &args.inputs.reach().reader(file), Tests::Optional)?;
+fn of_scenario(args: &Args, scenario: &Scenario, console: &Console) -> Result<(Report, Option<Home>), Failure> {
     let states = scenario.states().count();
     let state = scenario.states().nth(args.step).ok_or_else(|| {
         let (message, help) = step_out_of_range(args.step, states - 1);
         Failure::new(message, help)
     })?;
     let node = node(args.node.as_deref(), state, console)?;
-    let report = cascade::input::of_scenario(&scenario, state, node).map_err(|error| impossible(&error))?;
+    let report = cascade::input::of_scenario(scenario, state, node).map_err(|error| impossible(&error))?;
     if report.cascades.is_empty() {
         let message = format!("the rules of node {} have no service with endpoints", node.name);
         return Err(Failure::new(message, "Choose another `--node` or `--step`, or give a service endpoints."));
@@ -155,7 +154,7 @@ fn of_scenario(args: &Args, text: &str, file: &Path, console: &Console) -> Resul
         worker: Some(home.clone()),
         progress,
     };
-    let sampled = sampling::sample(&scenario, state, node, &mut report, &options);
+    let sampled = sampling::sample(scenario, state, node, &mut report, &options);
     drop(bars);
     sampled.map_err(|failed| trouble(&failed, console))?;
     Ok((report, Some(home)))

@@ -171,6 +171,13 @@ fn read(path: &Path, reach: Reach) -> Option<(PathBuf, Result<Assumed, Diagnosti
     Some((file, assumed))
 }
 
+/// The scenario around objects. What was assumed is reported.
+pub(super) fn of_objects(text: &str, file: &Path, console: &Console) -> Result<Scenario, Diagnostics> {
+    let assumed = infer::from_objects(text, file).map(with_own_text)?;
+    report_assumptions(file, &assumed.assumptions, console);
+    Ok(assumed.scenario)
+}
+
 /// A scenario that was made of an input, with a text that a lab's process can read.
 fn with_own_text(assumed: Assumed) -> Assumed {
     let text = print(&assumed.scenario, &[], &[]).into();

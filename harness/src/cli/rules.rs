@@ -14,12 +14,12 @@ use svclab_rules::ruleset::Rules;
 
 use super::console::Console;
 use super::failure::Failure;
-use super::inputs::InputArgs;
+use super::inputs::{InputArgs, of_objects};
 use super::lab_args::BackendArgs;
 use super::proxies::{KUBE_PROXY, ProxyArgs, not_applicable};
 use super::{Exit, text_of, warn};
 use svclab::documents::{self, Document};
-use svclab::infer::cluster_cidrs;
+use svclab::infer::{cluster_cidrs, is_allocated};
 use svclab::input::did_you_mean;
 use svclab::input::{is_manifest, read_file, unreadable};
 use svclab::proxy::fit;
@@ -258,6 +258,9 @@ impl Input {
         if is_manifest(&text) {
             let proxy = ProxyConfig { nfacct: args.nfacct, ..proxy_config(args, console)? };
             let ObjectCluster { mut cluster, notes } = scenario::cluster(&text, &path, proxy)?;
+            if !is_allocated(&cluster) {
+                return Self::allocated(&text, &path, args, cluster.proxy, console);
+            }
             show(&notes, console);
             if args.proxy_config.is_none() {
                 assume_cidrs(&mut cluster, console);
@@ -276,6 +279,15 @@ impl Input {
         proxy.mode = args.mode.map_or(proxy.mode, ProxyMode::from);
         proxy.nfacct = args.nfacct;
         Ok(Self::Scenario(Box::new(scenario)))
+    }
+
+    /// Objects as people write them, with what a cluster allocates for them, as all commands assume it.
+    fn allocated(text: &str, path: &Path, args: &Args, proxy: ProxyConfig, console: &Console) -> Result<Self, Failure> {
+        let mut cluster = of_objects(text, path, console)?.cluster;
+        let given = args.proxy_config.is_some().then(|| proxy.cluster_cidrs.clone());
+        let cluster_cidrs = given.unwrap_or_else(|| std::mem::take(&mut cluster.proxy.cluster_cidrs));
+        cluster.proxy = ProxyConfig { cluster_cidrs, ..proxy };
+        Ok(Self::Objects(Box::new(cluster)))
     }
 
     fn cluster(&self) -> &Cluster {

@@ -29,5 +29,5 @@ pub use dumps::NodeFile;
 pub use evidence::{from_evidence, from_pair};
 #[doc(hidden)]
 pub use flow_args::FlowArgs;
-pub use objects::{Assumed, Deviation, cluster_cidrs, from_objects};
+pub use objects::{Assumed, Deviation, cluster_cidrs, from_objects, is_allocated};
 pub use probes::tests;

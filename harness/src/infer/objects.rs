@@ -69,6 +69,21 @@ pub fn from_objects(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
     Ok(Assumed { scenario, assumptions, nodes, deviations: Vec::new() })
 }
 
+/// Whether objects have all that a cluster adds to those that people write: nodes, the cluster IPs and node ports of Services, and endpoints of
+/// Services that select pods.
+pub fn is_allocated(cluster: &Cluster) -> bool {
+    let has_slice = |service: &Service| cluster.slices.iter().any(|slice| slice.service == service.name);
+    let selects_some = |service: &Service| cluster.pods.iter().any(|pod| service.selects(pod));
+    let is_whole = |service: &Service| {
+        let lacks_address = service.cluster_ips.is_empty() && !service.headless;
+        let lacks_port =
+            service.kind == ServiceType::NodePort && service.ports.iter().any(|one| one.node_port.is_none());
+        !lacks_address && !lacks_port && (has_slice(service) || !selects_some(service))
+    };
+    let mut services = cluster.services.iter().filter(|service| service.kind != ServiceType::ExternalName);
+    !cluster.nodes.is_empty() && services.all(is_whole)
+}
+
 /// The clusterCIDR that is assumed around objects.
 pub fn cluster_cidrs(cluster: &Cluster) -> Vec<IpNet> {
     let mut around = Around::new(cluster);

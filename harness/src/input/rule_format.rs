@@ -45,8 +45,10 @@ pub fn form(text: &str) -> Result<Form, (&'static str, &'static str)> {
         return Ok(Form::Nft);
     }
     if is_manifest(text) {
-        let help = "Generate their rules with `svclab rules FILE`, and pipe them to `svclab cascade -`.";
-        return Err(("these are Kubernetes objects, not rules", help));
+        return Err((
+            "these are Kubernetes objects, not rules",
+            "Pass them to `svclab rules`, which generates their rules.",
+        ));
     }
     if text.lines().any(|line| ["nodes:", "cluster:", "tests:"].iter().any(|key| line.starts_with(key))) {
         return Ok(Form::Scenario);

@@ -90,13 +90,10 @@ pub(crate) fn parse_into(
         findings.wrong(At::root(path, &Node::empty()), "this is neither a scenario nor rules", help);
         return None;
     }
-    let tree = only_document(&documents, path, readable, findings)?;
-    if let (Some(_), Some(kind)) = (tree.get("apiVersion"), tree.get("kind")) {
-        let kind = kind.value.text().unwrap_or_default();
-        let help = "List the file in `manifests:` of a scenario, or pass it to `svclab verify`, `mutate`, `explain` or `rules`.";
-        findings.wrong(At::root(path, tree), format!("this is a Kubernetes object ({kind}), not a scenario"), help);
+    if reject_objects(&documents, path, findings) {
         return None;
     }
+    let tree = only_document(&documents, path, readable, findings)?;
     if reject_whole_objects(At::root(path, tree), findings) {
         return None;
     }
@@ -159,6 +156,17 @@ fn reject_whole_objects(at: At<'_>, findings: &mut Findings) -> bool {
 }
 
 /// The document of a scenario: there must be exactly one.
+/// Reports a file of Kubernetes objects in the place of a scenario.
+fn reject_objects(documents: &[Arc<Node>], path: &Path, findings: &mut Findings) -> bool {
+    let Some(first) = documents.first() else { return false };
+    let (Some(_), Some(kind)) = (first.get("apiVersion"), first.get("kind")) else { return false };
+    let kind = kind.value.text().unwrap_or_default();
+    let help = "List the file in `manifests:` of a scenario, or pass it to `svclab shell`, `verify`, `explain`, `graph`, `mutate`, `cascade` \
+                or `rules`.";
+    findings.wrong(At::root(path, first), format!("this is a Kubernetes object ({kind}), not a scenario"), help);
+    true
+}
+
 fn only_document<'a>(
     documents: &'a [Arc<Node>],
     path: &Path,

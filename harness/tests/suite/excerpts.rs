@@ -1,5 +1,9 @@
 //! What texts show whole, and what they leave out: what is missing in a chain that is shown is missing on the node, what a cut may explain is not.
 
+mod assumptions;
+mod filters;
+mod nft;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -133,20 +137,6 @@ fn chains_by_themselves_are_whole() {
     assert_eq!(failures(&imported(&lost)), Vec::<String>::new(), "nothing shows that there is another endpoint");
 }
 
-/// A filter may have taken a rule away, whatever the language.
-#[test]
-fn what_a_filter_leaves_is_an_excerpt() {
-    let rules = "rules/tests/golden/clusterip-three-endpoints/v1.30-nftables/nft-ruleset.txt";
-    let saved = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(rules)).expect(rules);
-    let is_excerpt = |command: &str| {
-        let left = without(&saved, |line| line.contains("fully-random"));
-        let assumed = imported(&format!("$ {command}\n{left}"));
-        assumed.assumptions.iter().any(|words| words.contains("are an excerpt"))
-    };
-    assert!(!is_excerpt("nft list ruleset"));
-    assert!(is_excerpt("nft list ruleset | grep -v fully-random"));
-}
-
 const NODES: &str = "\
 $ kubectl get nodes -o wide
 NAME       STATUS   ROLES           AGE   VERSION   INTERNAL-IP   EXTERNAL-IP   OS-IMAGE   KERNEL-VERSION   CONTAINER-RUNTIME
@@ -252,57 +242,6 @@ fn filtered(command: &str, text: &str) -> String {
     String::from_utf8(output.stdout).expect("a text")
 }
 
-/// Whatever a filter leaves of healthy rules, nothing fails; with the command that shows it, and without.
-#[rstest]
-fn what_a_filter_hides_is_no_failure(
-    #[values(
-        "grep -E 'KUBE-(SVC|SEP)-'",
-        "grep 10.244",
-        "grep 10.244.0",
-        "grep -w tcp",
-        "grep statistic",
-        "grep -e shop/backend -e ingress/",
-        r"grep '10.96.0.1\|10.244'",
-        "awk '/shop/'",
-        "grep KUBE | grep -v SEP"
-    )]
-    filter: &str,
-    #[values(false, true)] has_command: bool,
-) {
-    let command = if has_command { format!("$ iptables-save | {filter}\n") } else { String::new() };
-    is_sound(filter, &command);
-}
-
-/// The same of filters of which only the command says what they hide.
-#[rstest]
-fn what_a_filter_that_is_shown_hides_is_no_failure(
-    #[values("grep 10.244.1", "grep 10.244.2", "grep -v SEP", "grep -v DNAT", "grep -v 10.244.1")] filter: &str,
-) {
-    is_sound(filter, &format!("$ iptables-save | {filter}\n"));
-}
-
-/// What older releases write names no endpoint in the rules of services, and the policy Local in none of its comments.
-#[rstest]
-fn what_a_filter_hides_of_older_rules_is_no_failure(
-    #[values(
-        "grep KUBE-SVC",
-        "grep -E 'KUBE-(SVC|SEP)'",
-        "grep ingress",
-        "grep KUBE | grep -v KUBE-SEP",
-        "grep KUBE | grep -v DNAT",
-        "grep MASQ",
-        "grep NODEPORTS",
-        "grep DNAT",
-        "tail -n 12"
-    )]
-    filter: &str,
-    #[values(false, true)] has_command: bool,
-) {
-    let saved = golden("small-cluster/v1.21-iptables/iptables-save.txt");
-    let command = if has_command { format!("$ iptables-save | {filter}\n") } else { String::new() };
-    is_sound_of(&saved, filter, &command);
-}
-
 /// Saved rules from the first line of a table to its last are all of them: nothing that all of them lack is excused.
 #[rstest]
 fn what_a_whole_table_lacks_is_missing(
@@ -314,28 +253,6 @@ fn what_a_whole_table_lacks_is_missing(
     assert_ne!(failures(&imported(&left)), Vec::<String>::new());
 }
 
-/// Without their headings, tables are not shown as the kernel has them, so that a filter took them away.
-#[rstest]
-fn tables_without_headings_are_filtered(#[values("v1.21", "v1.30")] release: &str) {
-    let saved = golden(&format!("small-cluster/{release}-iptables/iptables-save.txt"));
-    is_sound_of(&saved, "grep -v '^:'", "");
-    let lost = without(&filtered("grep -v '^:'", &saved), |line| line.contains("--to-destination 10.244.1.30:8080"));
-    assert_ne!(failures(&imported(&lost)), Vec::<String>::new());
-}
-
-/// Rows behind the columns of a chain whose heading was taken away are of no chain that is shown.
-#[rstest]
-fn rows_without_their_heading_are_of_no_other_chain(
-    #[values("-L -n", "-nvxL")] options: &str,
-    #[values(false, true)] has_command: bool,
-) {
-    let rows =
-        filtered("grep -v SEP", &listed(if options == "-nvxL" { "legacy-ipv4-L-n-v-x" } else { "legacy-ipv4-L-n" }));
-    let command = if has_command { format!("# iptables -t nat {options} | grep -v SEP\n") } else { String::new() };
-    let assumed = imported(&format!("{command}{rows}"));
-    assert_eq!(failures(&assumed), Vec::<String>::new(), "{rows}{}", assumed.assumptions.join("\n"));
-}
-
 /// The name of a chain says that a service has policy Local, although its rules are behind the end of the text.
 #[test]
 fn a_cut_before_the_chains_of_policy_local_is_no_failure() {
@@ -343,73 +260,6 @@ fn a_cut_before_the_chains_of_policy_local_is_no_failure() {
     let end = saved.find("-A KUBE-SVC-").expect("a rule");
     assert!(saved[..end].contains("-j KUBE-XLB-") && !saved[..end].contains("-A KUBE-XLB-"));
     assert_eq!(failures(&imported(&saved[..end])), Vec::<String>::new());
-}
-
-fn nft() -> String {
-    golden("small-cluster/v1.36-nftables/nft-ruleset.txt")
-}
-
-/// What the lines of nft that a filter leaves do not show is no failure.
-#[rstest]
-fn what_a_filter_of_nft_hides_is_no_failure(
-    #[values("grep -v 10.96.0.1", "grep -A 6 'map service-ips'", "head -n 40", "head -n 80")] filter: &str,
-) {
-    let text = format!("$ nft list ruleset | {filter}\n{}", filtered(filter, &nft()));
-    let assumed = imported(&text);
-    assert_eq!(failures(&assumed), Vec::<String>::new(), "{}", assumed.assumptions.join("\n"));
-    // What is not read is said, and is no defect.
-    let bad: Vec<String> = grave(&text).into_iter().filter(|words| !words.starts_with("rules-not-read")).collect();
-    assert_eq!(bad, Vec::<String>::new());
-}
-
-/// What `nft list chains` prints.
-const HEADINGS: &str = "table ip kube-proxy {\n\
-    \tchain nat-prerouting {\n\t\ttype nat hook prerouting priority dstnat; policy accept;\n\t}\n\
-    \tchain services {\n\t}\n\
-    \tchain service-2QRHZV4L-default/kubernetes/tcp/https {\n\t}\n}\n";
-
-/// One chain or map of nft, printed in its table, is not the whole table; headings alone show no rules.
-#[rstest]
-#[case::chain("chain services")]
-#[case::map("map service-ips")]
-#[case::set("set cluster-ips")]
-#[case::headings("chains")]
-fn a_part_of_a_table_of_nft_is_a_part(#[case] what: &str) {
-    let part = |nft: &str| {
-        let start = nft.find(&format!("\t{what} {{")).expect("a part");
-        let end = start + nft[start..].find("\n\t}\n").expect("its end") + 4;
-        format!("table ip kube-proxy {{\n{}}}\n", &nft[start..end])
-    };
-    let text = if what == "chains" { HEADINGS.to_owned() } else { part(&nft()) };
-    assert_eq!(grave(&text), Vec::<String>::new(), "{text}");
-    if let Ok(assumed) = infer::from_evidence(&evidence::read(&text), Path::new("dump"), &[]) {
-        assert_eq!(failures(&assumed), Vec::<String>::new(), "{text}{}", assumed.assumptions.join("\n"));
-    }
-}
-
-/// The heading before a row that `grep` picked need not be that of its chain.
-#[rstest]
-fn picked_rows_are_in_the_chains_that_they_name(
-    #[values("grep KUBE-SVC", "grep KUBE-SEP", "grep ingress", "grep KUBE-SERVICES", "grep 10.244.1")] filter: &str,
-    #[values(false, true)] has_command: bool,
-) {
-    let rows = filtered(filter, &listed("legacy-ipv4-L-n-v-x"));
-    let command = if has_command { format!("# iptables -t nat -nvxL | {filter}\n") } else { String::new() };
-    let text = format!("{command}{rows}");
-    let evidence = evidence::read(&text);
-    let bad: Vec<String> = grave(&text).into_iter().filter(|words| !words.contains("not read")).collect();
-    assert_eq!(bad, Vec::<String>::new(), "{text}");
-    // Every row is a rule, or is listed.
-    let rows = rows.lines().filter(|line| !line.starts_with("Chain ") && !line.trim().is_empty()).count();
-    assert_eq!(
-        evidence.rules()
-            + evidence.unread.iter().filter(|one| one.text.contains(" -- ") || one.text.contains("KUBE-")).count(),
-        rows,
-        "{text}"
-    );
-    if let Ok(assumed) = infer::from_evidence(&evidence, Path::new("dump"), &[]) {
-        assert_eq!(failures(&assumed), Vec::<String>::new(), "{text}{}", assumed.assumptions.join("\n"));
-    }
 }
 
 fn golden(path: &str) -> String {
@@ -435,64 +285,6 @@ fn grave(text: &str) -> Vec<String> {
     grave.map(|one| format!("{}: {}", one.id, one.message)).collect()
 }
 
-/// A rule that the filter would have shown is missing on the node; one that it hides is completed.
-#[rstest]
-#[case::shown("grep -E 'KUBE-(SVC|SEP)-'", true)]
-#[case::of_service("grep shop/backend", true)]
-#[case::by_address("grep 10.244", true)]
-#[case::all_but_others("grep KUBE | grep -v monitoring", true)]
-#[case::hidden("grep KUBE-SVC", false)]
-#[case::hidden_by_inversion("grep KUBE | grep -v DNAT", false)]
-fn what_a_filter_would_show_is_missing(#[case] filter: &str, #[case] is_found: bool) {
-    let lost = without(&saved(), |line| line.contains("--to-destination 10.244.1.30:8080"));
-    let text = format!("$ iptables-save | {filter}\n{}", filtered(filter, &lost));
-    let assumed = imported(&text);
-    assert_eq!(!failures(&assumed).is_empty(), is_found, "{}", assumed.assumptions.join("\n"));
-    let names_it = |words: &String| words.contains("the DNAT to endpoint 10.244.1.30:8080 is missing");
-    assert_eq!(grave(&text).iter().any(names_it), is_found, "{:#?}", grave(&text));
-}
-
-/// Where no rule names the range of pods, one is assumed.
-#[test]
-fn a_range_of_pods_that_is_not_shown_is_assumed() {
-    let left = filtered("grep -E 'KUBE-(SEP|SERVICES)' | grep -v '! -s'", &saved());
-    let assumed = imported(&format!("$ iptables-save | grep -E 'KUBE-(SEP|SERVICES)' | grep -v '! -s'\n{left}"));
-    assert_eq!(assumed.scenario.cluster.proxy.cluster_cidrs.len(), 1);
-    assert!(
-        assumed.assumptions.iter().any(|words| words.starts_with("clusterCIDR 10.244.0.0/16, from the pod ranges"))
-    );
-    assert_eq!(failures(&assumed), Vec::<String>::new());
-}
-
-/// A release that the text names decides among those that write the same rules; another one is a contradiction.
-#[rstest]
-#[case::nodes(&NODES.replace("v1.30.2", "v1.29.3"), "1.29.3", false)]
-#[case::sentence("Kubernetes version: v1.28.2", "1.28.2", false)]
-#[case::command("$ kubectl version\nClient Version: v1.20.0\nServer Version: v1.27.1\n", "1.27.1", false)]
-#[case::other_rules("Server Version: v1.18.2", "1.37", true)]
-fn the_release_is_that_which_the_text_names(#[case] text: &str, #[case] version: &str, #[case] contradicts: bool) {
-    let assumed = imported(&format!("{}\n\n{text}\n", saved()));
-    assert_eq!(assumed.scenario.cluster.proxy.version, version, "{:#?}", assumed.assumptions);
-    assert_eq!(assumed.assumptions.iter().any(|words| words.starts_with("contradiction: Kubernetes")), contradicts);
-}
-
-/// A rule of nftables that a filter took from the middle of a chain stands there again.
-#[test]
-fn a_rule_is_completed_in_its_place() {
-    let path = "../rules/tests/golden/clusterip-three-endpoints/v1.30-nftables/nft-ruleset.txt";
-    let saved = std::fs::read_to_string(path).expect(path);
-    let imported_rules = |text: &str| {
-        let assumed = imported(text);
-        let table = assumed.scenario.rules[0].rules.nftables().expect("nftables").rules.tables[0].clone();
-        let chain = table.chains.iter().find(|chain| &*chain.name == "masquerading").expect("a chain").clone();
-        chain.rules.iter().map(|rule| rule.statements.len()).collect::<Vec<_>>()
-    };
-    let start = saved.find("chain masquerading {").expect("a chain");
-    let lines: Vec<&str> = saved[start..].lines().take_while(|line| line.trim() != "}").collect();
-    let lost = without(&saved, |line| line == lines[1]);
-    assert_eq!(imported_rules(&format!("$ nft list ruleset | grep -v xyz\n{lost}")), imported_rules(&saved));
-}
-
 /// What is not text is named, whatever it is packed in.
 #[test]
 fn a_text_that_is_compressed_twice_is_an_error() {
@@ -506,67 +298,4 @@ fn a_text_that_is_compressed_twice_is_an_error() {
     std::fs::write(&path, zipped(&zipped(saved().as_bytes()))).expect("a file");
     let error = evidence::from_path(&path).expect_err("an error");
     assert!(error.to_string().contains("compressed twice"), "{error}");
-}
-
-/// An endpoint that only the chain of policy Local has, while others are ready, is terminating.
-#[rstest]
-fn an_endpoint_for_policy_local_alone_is_terminating(
-    #[values("v1.32-iptables/iptables-save", "v1.30-iptables/iptables-save", "v1.34-nftables/nft-ruleset")] rules: &str,
-) {
-    let path = format!("../rules/tests/golden/terminating-local/{rules}.txt");
-    let assumed = imported(&std::fs::read_to_string(&path).expect("a recording"));
-    assert_eq!(failures(&assumed), Vec::<String>::new());
-    let endpoints = || assumed.scenario.cluster.slices.iter().flat_map(|slice| &slice.endpoints);
-    assert!(endpoints().any(|endpoint| endpoint.terminating && endpoint.serving == Some(true) && !endpoint.ready));
-    assert!(endpoints().any(|endpoint| endpoint.ready));
-    assert!(assumed.assumptions.iter().any(|words| words.contains("is terminating: only the chain for policy Local")));
-}
-
-/// A service's chain alone names it, and what is made up for the service is said and does not fail.
-#[rstest]
-fn a_service_is_named_by_the_comments_of_its_endpoints(
-    #[values("", "$ iptables-save | grep KUBE-SVC\n")] command: &str,
-) {
-    let rule = "-A KUBE-SVC-U4Z5SFS3OMOF34V4 -m comment --comment \
-        \"default/internal-local-node-port:main -> 10.244.1.10:8080\" -j KUBE-SEP-YXTHN57ORYGMADGK\n";
-    let assumed = imported(&format!("{command}{rule}"));
-    let service = &assumed.scenario.cluster.services[0];
-    assert_eq!(service.name.to_string(), "default/internal-local-node-port");
-    let said = format!("default/internal-local-node-port (cluster IP {}, port 8080)", service.cluster_ips[0]);
-    assert!(assumed.assumptions.iter().any(|words| words.contains(&said)), "{:#?}", assumed.assumptions);
-    assert_eq!(failures(&assumed), Vec::<String>::new());
-}
-
-/// Where shares of an excerpt cannot be those of more endpoints than are shown, they are a defect.
-#[rstest]
-#[case::hidden("0.33333333349", false)]
-#[case::wrong("0.40000000037", true)]
-fn shares_of_hidden_endpoints_are_no_failure(#[case] share: &str, #[case] is_found: bool) {
-    let saved = saved().replace(
-        "shop/backend:http -> 10.244.1.30:8080\" -m statistic --mode random --probability 0.50000000000",
-        &format!("shop/backend:http -> 10.244.1.30:8080\" -m statistic --mode random --probability {share}"),
-    );
-    let lines = filtered("grep 10.244.1", &saved);
-    assert!(lines.contains(share), "{lines}");
-    let assumed = imported(&format!("$ iptables-save | grep 10.244.1\n{lines}"));
-    assert_eq!(!failures(&assumed).is_empty(), is_found, "{}", assumed.assumptions.join("\n"));
-}
-
-/// Of connections that get too little, the example is the one that fails, and its rules are those that it comes through.
-#[test]
-fn the_example_comes_through_the_chain_that_lacks_a_rule() {
-    let lost = without(&saved(), |line| line.contains("--to-destination 10.244.1.30:8080"));
-    let options = Options { no_lab: true, ..Options::default() };
-    let verified = verify(&[imported(&lost).scenario], &options, &|_| {}).remove(0);
-    let verification = verified.result.as_ref().unwrap_or_else(|trouble| panic!("{trouble:?}"));
-    let uneven =
-        verification.failures(&options).find(|finding| finding.what.contains("do not get the shares")).unwrap();
-    let rules = &uneven.example.rules;
-    assert!(
-        rules.iter().any(|rule| rule.contains("-> 10.244.1.30:8080") && rule.contains("-j KUBE-SEP-")),
-        "{rules:#?}"
-    );
-    let page = svclab::verify::page(&verified, &options, svclab::page::Settings::default());
-    let at = |words: &str| page.find(words).unwrap_or_else(|| panic!("{words}: {page}"));
-    assert!(at("the DNAT to endpoint 10.244.1.30:8080 is missing") < at("for example"), "{page}");
 }

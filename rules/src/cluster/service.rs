@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use super::{Family, ObjectName, Protocol};
+use super::{Family, ObjectName, Pod, Protocol};
 
 /// A Service object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +66,12 @@ impl Service {
         } else {
             None
         }
+    }
+
+    /// Whether the selector matches a pod, so that the EndpointSlice controller makes it an endpoint; without a selector it makes none.
+    pub fn selects(&self, pod: &Pod) -> bool {
+        let matches = || self.selector.iter().all(|(key, value)| pod.labels.get(key) == Some(value));
+        !self.selector.is_empty() && pod.name.namespace == self.name.namespace && matches()
     }
 
     /// The address that kube-proxy serves in a family: without `ipFamilies`, which an API server fills in, it knows the

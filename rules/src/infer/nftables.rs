@@ -144,7 +144,8 @@ impl<'a> Reader<'a> {
             Some((Kind::Group(_), _)) => chain.rules.iter().for_each(|rule| self.marks(rule)),
             Some((Kind::External, service)) => {
                 let asks_for_the_node = |rule: &Rule| rule.conditions.contains(&Condition::Local(Side::Source));
-                self.port(service).is_external_local |= chain.rules.iter().any(asks_for_the_node);
+                let is_local = |rule: &Rule| asks_for_the_node(rule) || rule.statements.iter().any(leads_to_local);
+                self.port(service).is_external_local |= chain.rules.iter().any(is_local);
                 self.proxy.local_sources.extend(chain.rules.iter().filter_map(|rule| source(rule, false)));
             }
             Some((Kind::Firewall, service)) => {
@@ -211,6 +212,15 @@ fn place_endpoints(shown: &mut Inferred, hairpins: &Set) {
     shown.proxy.here.extend(addresses);
     let all = shown.ports.iter().flat_map(|port| &port.endpoints).map(|endpoint| endpoint.ip());
     shown.proxy.elsewhere = all.filter(|ip| !shown.proxy.here.contains(ip)).collect();
+}
+
+/// Whether a statement leads to the chain of the endpoints on the node.
+fn leads_to_local(statement: &Statement) -> bool {
+    let next = match statement {
+        Statement::Verdict(Verdict::Goto(next) | Verdict::Jump(next)) => kind_of(next),
+        _ => None,
+    };
+    matches!(next, Some((Kind::Group(Policy::Local), _)))
 }
 
 /// Which packets a rule marks, by where they come from.

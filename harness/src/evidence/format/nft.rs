@@ -1,5 +1,7 @@
 //! `nft list ruleset`, `nft list table`, and chains or maps without their table.
 
+mod stray;
+
 use std::ops::Range;
 
 use svclab_rules::coverage::{Coverage, nft_table};
@@ -17,7 +19,7 @@ use super::{Block, Context, command};
 const MAX_TRIALS: usize = 12;
 
 pub(super) fn knows(line: &str) -> bool {
-    is_table(line) || is_part(line)
+    is_table(line) || is_part(line) || stray::is_bare(line)
 }
 
 /// `table ip kube-proxy {`
@@ -42,10 +44,12 @@ fn is_part(line: &str) -> bool {
 
 pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     let first = lines.first()?.text.trim();
-    if !knows(first) {
-        return None;
+    if !is_table(first) && !is_part(first) {
+        return stray::bare(lines);
     }
     let is_headless = !is_table(first);
+    let (lines, headless) = if is_headless { (lines.to_vec(), Vec::new()) } else { stray::without_headless(lines) };
+    let lines = lines.as_slice();
     let (mut taken, mut is_cut) = (0, false);
     let mut names: Vec<&str> = Vec::new();
     // Tables that follow each other are one block, as long as their names differ.
@@ -77,6 +81,8 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
         mends.push((block[taken - 1].number, RepairSet::default().with(Repair::Cut)));
     }
     let (rules, mut unread) = parsed(block, is_headless);
+    let lacks_heading = headless.first().is_some_and(|(at, _)| *at < taken);
+    unread.extend(headless.into_iter().filter(|(at, _)| *at < taken));
     unread.sort_by_key(|(at, _)| *at);
     let rules = if is_headless { without_iptables(rules) } else { rules };
     let count = count(&rules);
@@ -87,7 +93,12 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
         let names = table.chains.iter().map(|chain| &*chain.name).chain(table.sets.iter().map(|set| &*set.name));
         names.map(|name| (nft_table(table.family), name))
     });
-    filter(context).apply(chains, None, false, &mut coverage);
+    // A heading that is missing within a table was left out by what may have left out any other line.
+    let filter = match filter(context) {
+        Filter::None | Filter::End if lacks_heading => Filter::Unknown("headings of chains are left out".to_owned()),
+        known => known,
+    };
+    filter.apply(chains, None, false, &mut coverage);
     let contents = Contents::Nftables { rules, count, coverage };
     Some(Block { format: Format::Nft, taken, contents, unread, mends })
 }
@@ -138,11 +149,8 @@ fn cut_end(lines: &[Line<'_>]) -> usize {
 fn parsed(block: &[Line<'_>], is_headless: bool) -> (Parsed, Vec<(usize, String)>) {
     let mut texts: Vec<&str> = block.iter().map(|line| line.text.as_ref()).collect();
     let rows = rows(block);
-    let mut unread: Vec<(usize, String)> = Vec::new();
-    for at in astray(block) {
-        texts[at] = "";
-        unread.push((at, ASTRAY.to_owned()));
-    }
+    let mut unread = stray::astray(block);
+    unread.iter().for_each(|(at, _)| texts[*at] = "");
     for trial in 0..=MAX_TRIALS + 1 {
         let errors = match nftables::parse(&text_of(block, &texts, is_headless)) {
             Ok(parsed) => return (parsed.behind(block[0].number - 1), unread),
@@ -177,30 +185,6 @@ fn parsed(block: &[Line<'_>], is_headless: bool) -> (Parsed, Vec<(usize, String)
         }
     }
     (Parsed::default(), unread)
-}
-
-/// Why a line is not read that may be of another chain.
-const ASTRAY: &str = "the end of the chain before it is not shown, so it may be of another one";
-
-/// The lines behind headings of chains that may be of other chains: where no line closes one, lines were picked, and only what is in the name of
-/// a chain says that a line is of it.
-fn astray(block: &[Line<'_>]) -> Vec<usize> {
-    let headings: Vec<usize> = (0..block.len()).filter(|at| is_part(block[*at].text.trim())).collect();
-    let is_picked = headings.len() > 1 && !block.iter().any(|line| line.text.trim() == "}");
-    let mut astray = Vec::new();
-    for (at, line) in block.iter().enumerate().filter(|_| is_picked) {
-        let Some(heading) = headings.iter().rfind(|heading| **heading <= at) else { continue };
-        let own = block[*heading].text.split_whitespace().nth(1).and_then(|name| name.split_once('/').map(|_| name));
-        // The address of `endpoint-FLXOMXXM-default/web/tcp/http__10.244.1.10/8080`, or the service of another chain.
-        let own = own.and_then(|name| match name.split_once("__") {
-            Some((_, endpoint)) => endpoint.split('/').next(),
-            None => name.splitn(3, '-').nth(2),
-        });
-        if at > *heading && !line.is_blank() && !own.is_some_and(|own| line.text.contains(own)) {
-            astray.push(at);
-        }
-    }
-    astray
 }
 
 /// The chains, sets and maps that cannot be read by themselves.

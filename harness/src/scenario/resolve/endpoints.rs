@@ -63,11 +63,7 @@ impl Lookup<'_, '_> {
         if service.selector.is_empty() {
             return Vec::new();
         }
-        let matches = |pod: &Pod| {
-            pod.name.namespace == service.name.namespace
-                && service.selector.iter().all(|(key, value)| pod.labels.get(key) == Some(value))
-        };
-        let pods: Vec<_> = self.objects.pods.iter().filter(|pod| matches(&pod.value.pod)).collect();
+        let pods: Vec<_> = self.objects.pods.iter().filter(|pod| service.selects(&pod.value.pod)).collect();
         if pods.is_empty() {
             let message = format!("no pod matches the selector of {}, so it has no endpoints", service.name);
             findings.doubt(self.service.field("spec.selector"), message);

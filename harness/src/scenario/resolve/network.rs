@@ -29,6 +29,8 @@ const VERSION: &str = "1.30";
 pub(crate) struct Network {
     /// The range of pods, at most one of each family, the primary one first.
     pub(crate) pod_cidrs: Vec<IpNet>,
+    /// Whether that range is given; otherwise it is the default.
+    pub(crate) has_pod_cidr: bool,
     /// Where cluster IPs come from, at most one of each family.
     pub(crate) service_cidrs: Vec<IpNet>,
     /// Where node ports come from.
@@ -64,6 +66,7 @@ impl Network {
 /// Resolves the section; `at` is its place.
 pub(crate) fn network(raw: &RawCluster, at: At<'_>, findings: &mut Findings) -> Network {
     let pod_cidrs = ranges(&raw.pod_cidr, at.field("podCIDR"), "10.244.0.0/16", findings);
+    let has_pod_cidr = !pod_cidrs.is_empty();
     let pod_cidrs = if pod_cidrs.is_empty() { parsed(&["10.244.0.0/16"]) } else { pod_cidrs };
     let mut service_cidrs = ranges(&raw.service_cidr, at.field("serviceCIDR"), "10.96.0.0/12", findings);
     for (pods, services) in pod_cidrs.iter().flat_map(|pods| service_cidrs.iter().map(move |other| (pods, other))) {
@@ -81,7 +84,7 @@ pub(crate) fn network(raw: &RawCluster, at: At<'_>, findings: &mut Findings) -> 
     }
     let proxy = proxy(&raw.proxy, &pod_cidrs, at.field("proxy"), findings);
     let node_ports = node_ports(raw.service_node_port_range.as_deref(), at.field("serviceNodePortRange"), findings);
-    Network { cni: cni(raw, at.field("cni"), findings), pod_cidrs, service_cidrs, node_ports, proxy }
+    Network { cni: cni(raw, at.field("cni"), findings), pod_cidrs, has_pod_cidr, service_cidrs, node_ports, proxy }
 }
 
 /// The range of node ports: two numbers with a hyphen between them, the first not 0 and not greater than the second.

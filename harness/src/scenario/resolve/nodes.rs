@@ -108,7 +108,8 @@ fn ranges(nodes: &[Located<'_, Node>], network: &Network, findings: &mut Finding
         let same_family = network.pod_cidrs.iter().find(|cluster| family(**cluster) == family(**range));
         if same_family.is_none_or(|cluster| !cluster.contains(*range)) {
             let cluster = network.pod_cidrs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            let message = format!("the node's range {range} is outside the cluster's podCIDR {cluster}");
+            let default = if network.has_pod_cidr { "" } else { ", the default" };
+            let message = format!("the node's range {range} is outside the cluster's podCIDR {cluster}{default}");
             let help = "Set `cluster.podCIDR` to a range that contains those of all nodes.";
             findings.wrong(written(node, range), message, help);
         }

@@ -1,0 +1,157 @@
+//! Lines of nft's text whose chain or set is not known, because `grep` or scissors left out where it begins or ends.
+
+use std::borrow::Cow;
+
+use svclab_rules::coverage::Coverage;
+use svclab_rules::nftables::Parsed;
+
+use super::super::super::blocks::Depth;
+use super::super::super::line::Line;
+use super::super::super::model::{Contents, Format};
+use super::super::{Block, command, run};
+use super::{is_part, is_table};
+
+/// Why a line is not read in front of which a heading is missing.
+const HEADLESS: &str = "the heading of its chain or set is not shown";
+
+/// Why a line is not read that may be of another chain.
+const ASTRAY: &str = "the end of the chain before it is not shown, so it may be of another one";
+
+/// Whether a line outside of any table is a rule, or an element of a set or map.
+pub(super) fn is_bare(line: &str) -> bool {
+    const STARTS: [&str; 17] = [
+        "ip daddr ",
+        "ip saddr ",
+        "ip6 daddr ",
+        "ip6 saddr ",
+        "meta l4proto ",
+        "meta mark ",
+        "meta nfproto ",
+        "ct state ",
+        "ct status ",
+        "fib daddr ",
+        "fib saddr ",
+        "numgen random ",
+        "elements = {",
+        "update @",
+        "type filter hook ",
+        "type nat hook ",
+        "type ipv4_addr",
+    ];
+    let line = line.trim_start();
+    STARTS.iter().any(|start| line.starts_with(start)) || is_element(line)
+}
+
+/// `10.96.0.1 . tcp . 443 : goto service-2QRHZV4L-default/kubernetes/tcp/https,`
+fn is_element(line: &str) -> bool {
+    let Some((key, verdict)) = line.split_once(" : ") else { return false };
+    let protocol = key.split(" . ").nth(usize::from(!is_protocol(key)));
+    protocol.is_some_and(is_protocol) && ["goto ", "drop"].iter().any(|start| verdict.starts_with(start))
+}
+
+fn is_protocol(key: &str) -> bool {
+    matches!(key.split(" . ").next(), Some("tcp" | "udp" | "sctp"))
+}
+
+/// Lines outside of any table, none of which says what chain or set it is of.
+pub(super) fn bare(lines: &[Line<'_>]) -> Option<Block> {
+    let leads_on = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().take(3).collect();
+        matches!(words.as_slice(), ["jump" | "goto", _] | ["}"])
+    };
+    let taken = run(lines, |line| is_bare(line) || leads_on(line));
+    let is_known = lines.first().is_some_and(|line| is_bare(&line.text));
+    is_known.then(|| {
+        let contents = Contents::Nftables { rules: Parsed::default(), count: 0, coverage: Coverage::default() };
+        let unread = (0..taken).filter(|at| !lines[*at].is_blank()).map(|at| (at, HEADLESS.to_owned())).collect();
+        Block { unread, ..Block::new(Format::Nft, taken, contents) }
+    })
+}
+
+/// Lines without those that a heading is missing in front of, and what is said of these, by their positions.
+pub(super) fn without_headless<'t>(lines: &[Line<'t>]) -> (Vec<Line<'t>>, Vec<(usize, String)>) {
+    let headless = headless(lines);
+    let mut kept = lines.to_vec();
+    headless.iter().for_each(|at| kept[*at].text = Cow::Borrowed(""));
+    (kept, headless.into_iter().map(|at| (at, HEADLESS.to_owned())).collect())
+}
+
+/// The lines of tables that stand where only headings can, each up to the brace that closes its chain or set.
+fn headless(lines: &[Line<'_>]) -> Vec<usize> {
+    let (mut found, mut depth, mut table, mut is_headless) = (Vec::new(), Depth::default(), 0, false);
+    for (at, line) in lines.iter().enumerate() {
+        let text = line.text.trim();
+        let is_over = depth == Depth::default() && !line.is_blank() && !is_table(text);
+        if line.is_fence() || command(text).is_some() || is_over {
+            break;
+        }
+        if is_table(text) {
+            (depth, table, is_headless) = (Depth::default(), indentation(line), false);
+        } else if is_part(text) {
+            depth.leave_part();
+            is_headless = false;
+        }
+        if depth == Depth::IN_TABLE && text == "}" && !ends_table(&lines[at..], table) {
+            found.push(at);
+            is_headless = false;
+            continue;
+        }
+        is_headless |= depth == Depth::IN_TABLE && text != "}" && !is_of_table(text);
+        if is_headless && !line.is_blank() {
+            found.push(at);
+        }
+        depth.follow(&line.text);
+    }
+    found
+}
+
+/// What may stand in a table by itself.
+fn is_of_table(text: &str) -> bool {
+    text.is_empty() || is_part(text) || ["comment ", "flags ", "#"].iter().any(|start| text.starts_with(start))
+}
+
+/// Whether the brace on the first line closes the table, whose heading is indented by so much: no other part of it follows, and the brace is
+/// not indented further.
+fn ends_table(lines: &[Line<'_>], table: usize) -> bool {
+    let Some((first, rest)) = lines.split_first() else { return true };
+    let next = rest.iter().find(|line| !line.is_blank()).map_or("", |line| line.text.trim());
+    indentation(first) <= table && !(next == "}" || is_part(next) || is_bare(next))
+}
+
+/// How many blanks are in front of a line.
+fn indentation(line: &Line<'_>) -> usize {
+    line.text.len() - line.text.trim_start().len()
+}
+
+/// The lines behind headings of chains that may be of other chains: where no line closes one, lines were picked, and only what is in the name of
+/// a chain says that a line is of it.
+pub(super) fn astray(block: &[Line<'_>]) -> Vec<(usize, String)> {
+    let headings: Vec<usize> = (0..block.len()).filter(|at| is_part(block[*at].text.trim())).collect();
+    let heading_of = |at: usize| headings.iter().rfind(|heading| **heading < at).and_then(|at| name(&block[*at]));
+    let leads_to_itself = |at: usize| heading_of(at).is_some_and(|name| block[at].text.contains(name));
+    let lines = || (0..block.len()).filter(|at| !headings.contains(at) && !block[*at].is_blank());
+    let is_closed = block.iter().any(|line| line.text.trim() == "}");
+    if is_closed || headings.len() < 2 && !lines().any(leads_to_itself) {
+        return Vec::new();
+    }
+    let is_own = |at: usize| {
+        let own = heading_of(at).and_then(own_part);
+        own.is_some_and(|own| block[at].text.contains(own)) && !leads_to_itself(at)
+    };
+    let is_behind_one = |at: usize| heading_of(at).is_some();
+    lines().filter(|at| is_behind_one(*at) && !is_own(*at)).map(|at| (at, ASTRAY.to_owned())).collect()
+}
+
+/// The name in a heading.
+fn name<'l>(heading: &'l Line<'_>) -> Option<&'l str> {
+    heading.text.split_whitespace().nth(1)
+}
+
+/// What of a chain's name its rules have: the address in `endpoint-FLXOMXXM-default/web/tcp/http__10.244.1.10/8080`, or the service.
+fn own_part(name: &str) -> Option<&str> {
+    name.contains('/').then_some(())?;
+    match name.split_once("__") {
+        Some((_, endpoint)) => endpoint.split('/').next(),
+        None => name.splitn(3, '-').nth(2),
+    }
+}

@@ -1,0 +1,138 @@
+//! What `grep`, `awk` and other programs leave of the rules of iptables.
+
+use std::path::Path;
+
+use rstest::rstest;
+use svclab::evidence;
+use svclab::infer;
+
+use super::{failures, filtered, golden, grave, imported, is_sound, is_sound_of, listed, saved, without};
+
+/// A filter may have taken a rule away, whatever the language.
+#[test]
+fn what_a_filter_leaves_is_an_excerpt() {
+    let rules = "rules/tests/golden/clusterip-three-endpoints/v1.30-nftables/nft-ruleset.txt";
+    let saved = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(rules)).expect(rules);
+    let is_excerpt = |command: &str| {
+        let left = without(&saved, |line| line.contains("fully-random"));
+        let assumed = imported(&format!("$ {command}\n{left}"));
+        assumed.assumptions.iter().any(|words| words.contains("are an excerpt"))
+    };
+    assert!(!is_excerpt("nft list ruleset"));
+    assert!(is_excerpt("nft list ruleset | grep -v fully-random"));
+}
+
+/// Whatever a filter leaves of healthy rules, nothing fails; with the command that shows it, and without.
+#[rstest]
+fn what_a_filter_hides_is_no_failure(
+    #[values(
+        "grep -E 'KUBE-(SVC|SEP)-'",
+        "grep 10.244",
+        "grep 10.244.0",
+        "grep -w tcp",
+        "grep statistic",
+        "grep -e shop/backend -e ingress/",
+        r"grep '10.96.0.1\|10.244'",
+        "awk '/shop/'",
+        "grep KUBE | grep -v SEP"
+    )]
+    filter: &str,
+    #[values(false, true)] has_command: bool,
+) {
+    let command = if has_command { format!("$ iptables-save | {filter}\n") } else { String::new() };
+    is_sound(filter, &command);
+}
+
+/// The same of filters of which only the command says what they hide.
+#[rstest]
+fn what_a_filter_that_is_shown_hides_is_no_failure(
+    #[values("grep 10.244.1", "grep 10.244.2", "grep -v SEP", "grep -v DNAT", "grep -v 10.244.1")] filter: &str,
+) {
+    is_sound(filter, &format!("$ iptables-save | {filter}\n"));
+}
+
+/// What older releases write names no endpoint in the rules of services, and the policy Local in none of its comments.
+#[rstest]
+fn what_a_filter_hides_of_older_rules_is_no_failure(
+    #[values(
+        "grep KUBE-SVC",
+        "grep -E 'KUBE-(SVC|SEP)'",
+        "grep ingress",
+        "grep KUBE | grep -v KUBE-SEP",
+        "grep KUBE | grep -v DNAT",
+        "grep MASQ",
+        "grep NODEPORTS",
+        "grep DNAT",
+        "tail -n 12"
+    )]
+    filter: &str,
+    #[values(false, true)] has_command: bool,
+) {
+    let saved = golden("small-cluster/v1.21-iptables/iptables-save.txt");
+    let command = if has_command { format!("$ iptables-save | {filter}\n") } else { String::new() };
+    is_sound_of(&saved, filter, &command);
+}
+
+/// Without their headings, tables are not shown as the kernel has them, so that a filter took them away.
+#[rstest]
+fn tables_without_headings_are_filtered(#[values("v1.21", "v1.30")] release: &str) {
+    let saved = golden(&format!("small-cluster/{release}-iptables/iptables-save.txt"));
+    is_sound_of(&saved, "grep -v '^:'", "");
+    let lost = without(&filtered("grep -v '^:'", &saved), |line| line.contains("--to-destination 10.244.1.30:8080"));
+    assert_ne!(failures(&imported(&lost)), Vec::<String>::new());
+}
+
+/// Rows behind the columns of a chain whose heading was taken away are of no chain that is shown.
+#[rstest]
+fn rows_without_their_heading_are_of_no_other_chain(
+    #[values("-L -n", "-nvxL")] options: &str,
+    #[values(false, true)] has_command: bool,
+) {
+    let rows =
+        filtered("grep -v SEP", &listed(if options == "-nvxL" { "legacy-ipv4-L-n-v-x" } else { "legacy-ipv4-L-n" }));
+    let command = if has_command { format!("# iptables -t nat {options} | grep -v SEP\n") } else { String::new() };
+    let assumed = imported(&format!("{command}{rows}"));
+    assert_eq!(failures(&assumed), Vec::<String>::new(), "{rows}{}", assumed.assumptions.join("\n"));
+}
+
+/// The heading before a row that `grep` picked need not be that of its chain.
+#[rstest]
+fn picked_rows_are_in_the_chains_that_they_name(
+    #[values("grep KUBE-SVC", "grep KUBE-SEP", "grep ingress", "grep KUBE-SERVICES", "grep 10.244.1")] filter: &str,
+    #[values(false, true)] has_command: bool,
+) {
+    let rows = filtered(filter, &listed("legacy-ipv4-L-n-v-x"));
+    let command = if has_command { format!("# iptables -t nat -nvxL | {filter}\n") } else { String::new() };
+    let text = format!("{command}{rows}");
+    let evidence = evidence::read(&text);
+    let bad: Vec<String> = grave(&text).into_iter().filter(|words| !words.contains("not read")).collect();
+    assert_eq!(bad, Vec::<String>::new(), "{text}");
+    // Every row is a rule, or is listed.
+    let rows = rows.lines().filter(|line| !line.starts_with("Chain ") && !line.trim().is_empty()).count();
+    assert_eq!(
+        evidence.rules()
+            + evidence.unread.iter().filter(|one| one.text.contains(" -- ") || one.text.contains("KUBE-")).count(),
+        rows,
+        "{text}"
+    );
+    if let Ok(assumed) = infer::from_evidence(&evidence, Path::new("dump"), &[]) {
+        assert_eq!(failures(&assumed), Vec::<String>::new(), "{text}{}", assumed.assumptions.join("\n"));
+    }
+}
+
+/// A rule that the filter would have shown is missing on the node; one that it hides is completed.
+#[rstest]
+#[case::shown("grep -E 'KUBE-(SVC|SEP)-'", true)]
+#[case::of_service("grep shop/backend", true)]
+#[case::by_address("grep 10.244", true)]
+#[case::all_but_others("grep KUBE | grep -v monitoring", true)]
+#[case::hidden("grep KUBE-SVC", false)]
+#[case::hidden_by_inversion("grep KUBE | grep -v DNAT", false)]
+fn what_a_filter_would_show_is_missing(#[case] filter: &str, #[case] is_found: bool) {
+    let lost = without(&saved(), |line| line.contains("--to-destination 10.244.1.30:8080"));
+    let text = format!("$ iptables-save | {filter}\n{}", filtered(filter, &lost));
+    let assumed = imported(&text);
+    assert_eq!(!failures(&assumed).is_empty(), is_found, "{}", assumed.assumptions.join("\n"));
+    let names_it = |words: &String| words.contains("the DNAT to endpoint 10.244.1.30:8080 is missing");
+    assert_eq!(grave(&text).iter().any(names_it), is_found, "{:#?}", grave(&text));
+}

@@ -1,0 +1,106 @@
+//! What cuts and programs leave of nft's text.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use rstest::rstest;
+use svclab::evidence;
+use svclab::infer;
+
+use super::{failures, filtered, golden, grave, imported, without};
+
+fn nft() -> String {
+    golden("small-cluster/v1.36-nftables/nft-ruleset.txt")
+}
+
+/// What the lines of nft that a filter leaves do not show is no failure.
+#[rstest]
+fn what_a_filter_of_nft_hides_is_no_failure(
+    #[values(
+        "grep -v 10.96.0.1",
+        "grep -v dnat",
+        "grep -v endpoint",
+        "grep -v comment",
+        "grep -A 6 'map service-ips'",
+        "head -n 40",
+        "head -n 80"
+    )]
+    filter: &str,
+) {
+    let text = format!("$ nft list ruleset | {filter}\n{}", filtered(filter, &nft()));
+    let assumed = imported(&text);
+    assert_eq!(failures(&assumed), Vec::<String>::new(), "{}", assumed.assumptions.join("\n"));
+    // What is not read is said, and is no defect.
+    let bad: Vec<String> = grave(&text).into_iter().filter(|words| !words.starts_with("rules-not-read")).collect();
+    assert_eq!(bad, Vec::<String>::new());
+}
+
+/// Without the command too, where headings are missing: they show that lines are.
+#[rstest]
+fn what_lacks_headings_of_nft_is_an_excerpt(#[values("grep -v dnat", "grep -v endpoint")] filter: &str) {
+    let text = filtered(filter, &nft());
+    assert_eq!(failures(&imported(&text)), Vec::<String>::new());
+    let indented: String = text.lines().map(|line| format!("    {line}\n")).collect();
+    assert_eq!(failures(&imported(&indented)), Vec::<String>::new());
+    let flat: String = text.lines().map(|line| format!("{}\n", line.trim_start())).collect();
+    assert_eq!(failures(&imported(&flat)), Vec::<String>::new());
+}
+
+/// Rules below the heading of another chain, and below none, are listed and not judged.
+#[rstest]
+fn rules_of_nft_without_their_chain_are_not_judged(
+    #[values("grep service", "grep endpoint", "grep masq", "grep 10.244.1", "grep goto", "grep vmap", "grep dnat")]
+    filter: &str,
+) {
+    let text = filtered(filter, &nft());
+    let bad: Vec<String> = grave(&text).into_iter().filter(|words| !words.starts_with("rules-not-read")).collect();
+    assert_eq!(bad, Vec::<String>::new());
+    let unread: BTreeSet<usize> = evidence::read(&text).unread.iter().map(|unread| unread.line).collect();
+    let rules = (1..)
+        .zip(text.lines())
+        .filter(|(_, line)| ["vmap @", "dnat ip to", "goto service"].iter().any(|part| line.contains(part)));
+    let lost: Vec<&str> = rules.filter(|(number, _)| !unread.contains(number)).map(|(_, line)| line).collect();
+    assert_eq!(lost, Vec::<&str>::new(), "each is listed");
+}
+
+/// What `nft list chains` prints.
+const HEADINGS: &str = "table ip kube-proxy {\n\
+    \tchain nat-prerouting {\n\t\ttype nat hook prerouting priority dstnat; policy accept;\n\t}\n\
+    \tchain services {\n\t}\n\
+    \tchain service-2QRHZV4L-default/kubernetes/tcp/https {\n\t}\n}\n";
+
+/// One chain or map of nft, printed in its table, is not the whole table; headings alone show no rules.
+#[rstest]
+#[case::chain("chain services")]
+#[case::map("map service-ips")]
+#[case::set("set cluster-ips")]
+#[case::headings("chains")]
+fn a_part_of_a_table_of_nft_is_a_part(#[case] what: &str) {
+    let part = |nft: &str| {
+        let start = nft.find(&format!("\t{what} {{")).expect("a part");
+        let end = start + nft[start..].find("\n\t}\n").expect("its end") + 4;
+        format!("table ip kube-proxy {{\n{}}}\n", &nft[start..end])
+    };
+    let text = if what == "chains" { HEADINGS.to_owned() } else { part(&nft()) };
+    assert_eq!(grave(&text), Vec::<String>::new(), "{text}");
+    if let Ok(assumed) = infer::from_evidence(&evidence::read(&text), Path::new("dump"), &[]) {
+        assert_eq!(failures(&assumed), Vec::<String>::new(), "{text}{}", assumed.assumptions.join("\n"));
+    }
+}
+
+/// A rule of nftables that a filter took from the middle of a chain stands there again.
+#[test]
+fn a_rule_is_completed_in_its_place() {
+    let path = "../rules/tests/golden/clusterip-three-endpoints/v1.30-nftables/nft-ruleset.txt";
+    let saved = std::fs::read_to_string(path).expect(path);
+    let imported_rules = |text: &str| {
+        let assumed = imported(text);
+        let table = assumed.scenario.rules[0].rules.nftables().expect("nftables").rules.tables[0].clone();
+        let chain = table.chains.iter().find(|chain| &*chain.name == "masquerading").expect("a chain").clone();
+        chain.rules.iter().map(|rule| rule.statements.len()).collect::<Vec<_>>()
+    };
+    let start = saved.find("chain masquerading {").expect("a chain");
+    let lines: Vec<&str> = saved[start..].lines().take_while(|line| line.trim() != "}").collect();
+    let lost = without(&saved, |line| line == lines[1]);
+    assert_eq!(imported_rules(&format!("$ nft list ruleset | grep -v xyz\n{lost}")), imported_rules(&saved));
+}

@@ -7,7 +7,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use svclab_rules::cluster::{Cluster, DetectLocal, Family, Node, ProxyConfig, ProxyMode, ServiceType};
+use svclab_rules::cluster::{Cluster, DetectLocal, Family, Node, ProxyConfig, ProxyMode};
 use svclab_rules::iptables::RuleSet;
 use svclab_rules::profile::Profile;
 use svclab_rules::ruleset::Rules;
@@ -412,15 +412,6 @@ fn doubts(cluster: &Cluster) -> Vec<String> {
              cluster IPs from outside of it are missing; --proxy-config names it"
                 .to_owned(),
         );
-    }
-    for service in cluster.services.iter().filter(|service| service.kind == ServiceType::NodePort) {
-        for port in service.ports.iter().filter(|port| port.node_port.is_none()) {
-            let name = &service.name;
-            let port = port.port;
-            doubts.push(format!(
-                "note: Service {name} is of type NodePort and its port {port} has no nodePort: no rule leads there"
-            ));
-        }
     }
     doubts
 }

@@ -16,7 +16,7 @@ use svclab_rules::compare::Finding;
 
 use crate::input::{Diagnostics, folder_of};
 use crate::scenario::{LEFT_OUT, NO_EFFECT, Note, Scenario, Tests, cluster, parse_with};
-use crate::text::{one_line, path_text};
+use crate::text::{counted, one_line, path_text};
 
 /// The scenario that plain objects are verified in, and what was assumed, in words.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,13 +75,30 @@ pub fn is_allocated(cluster: &Cluster) -> bool {
     let has_slice = |service: &Service| cluster.slices.iter().any(|slice| slice.service == service.name);
     let selects_some = |service: &Service| cluster.pods.iter().any(|pod| service.selects(pod));
     let is_whole = |service: &Service| {
-        let lacks_address = service.cluster_ips.is_empty() && !service.headless;
-        let lacks_port =
-            service.kind == ServiceType::NodePort && service.ports.iter().any(|one| one.node_port.is_none());
-        !lacks_address && !lacks_port && (has_slice(service) || !selects_some(service))
+        !lacks_cluster_ip(service) && !lacks_node_port(service) && (has_slice(service) || !selects_some(service))
     };
-    let mut services = cluster.services.iter().filter(|service| service.kind != ServiceType::ExternalName);
-    !cluster.nodes.is_empty() && services.all(is_whole)
+    !cluster.nodes.is_empty() && cluster.services.iter().all(is_whole)
+}
+
+fn lacks_cluster_ip(service: &Service) -> bool {
+    service.cluster_ips.is_empty() && !service.headless && service.kind != ServiceType::ExternalName
+}
+
+fn lacks_node_port(service: &Service) -> bool {
+    service.kind == ServiceType::NodePort && service.ports.iter().any(|port| port.node_port.is_none())
+}
+
+/// What Services get as from the API server, in words.
+fn allocations(cluster: &Cluster) -> Vec<String> {
+    let lacking = |lacks: fn(&Service) -> bool, what: &str| {
+        let lacking = cluster.services.iter().filter(|service| lacks(service));
+        let names: Vec<String> = lacking.map(|service| service.name.to_string()).collect();
+        let more = if names.len() > 3 { ", ..." } else { "" };
+        let first = names.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let count = counted(names.len(), "Service");
+        (!names.is_empty()).then(|| format!("{what} of {count}, as the API server allocates them: {first}{more}"))
+    };
+    [lacking(lacks_cluster_ip, "cluster IPs"), lacking(lacks_node_port, "node ports")].into_iter().flatten().collect()
 }
 
 /// The clusterCIDR that is assumed around objects.
@@ -107,6 +124,7 @@ pub(super) fn own_name(path: &Path) -> PathBuf {
 pub(super) fn around(text: &str, path: &Path) -> Result<(String, Vec<String>), Diagnostics> {
     let plain = cluster(text, path, ProxyConfig::default())?;
     let mut around = Around::new(&plain.cluster);
+    around.assumptions.extend(allocations(&plain.cluster));
     let written = around.scenario(&file_name(path));
     around.assumptions.extend(without_endpoints(&plain.cluster));
     let (others, surprising): (Vec<&str>, Vec<&str>) =

@@ -155,7 +155,6 @@ fn reject_whole_objects(at: At<'_>, findings: &mut Findings) -> bool {
     findings.errors.len() > known
 }
 
-/// The document of a scenario: there must be exactly one.
 /// Reports a file of Kubernetes objects in the place of a scenario.
 fn reject_objects(documents: &[Arc<Node>], path: &Path, findings: &mut Findings) -> bool {
     let Some(first) = documents.first() else { return false };
@@ -167,6 +166,7 @@ fn reject_objects(documents: &[Arc<Node>], path: &Path, findings: &mut Findings)
     true
 }
 
+/// The document of a scenario: there must be exactly one.
 fn only_document<'a>(
     documents: &'a [Arc<Node>],
     path: &Path,

@@ -139,25 +139,57 @@ fn what_is_wrong_is_reported(#[case] arguments: &[&str], #[case] message: &str) 
     assert!(stderr(&output).contains(message), "{}", stderr(&output));
 }
 
-/// The API server gives node ports, and a cluster's own configuration says which addresses are pods'.
+/// A cluster's own configuration says which addresses are pods'.
 #[test]
 fn what_plain_objects_leave_open_is_noted() {
-    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("objects-with-doubts.yaml");
-    let objects = "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {addresses: [{type: InternalIP, address: 10.0.0.1}]}\n\
-                   ---\napiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\n\
-                   spec: {type: NodePort, clusterIP: 10.96.0.1, ports: [{port: 80}]}\n";
+    let output = of_objects(&format!("{NODE}---\n{SERVICE}"), &[]);
+    let notes: Vec<&str> = stderr(&output).lines().collect();
+    let [no_cidr] = notes[..] else { panic!("{notes:?}") };
+    assert!(no_cidr.starts_with("note: clusterCIDR 10.244.0.0/16 is assumed"), "{no_cidr}");
+}
+
+/// What the API server and controllers add to objects as people write them is assumed, as by all commands, and said.
+#[rstest]
+#[case::cluster_ip("clusterIP: 10.96.0.1, ", "", "-d 10.96.0.10/32", "cluster IPs of 1 Service, as the API server")]
+#[case::node_port(
+    "port: 80, nodePort: 30080",
+    "port: 80",
+    "--dport 30000",
+    "node ports of 1 Service, as the API server"
+)]
+#[case::node(NODE, "", "-d 10.96.0.1/32", "nodes without a Node object: node-1")]
+fn what_a_cluster_adds_to_objects_is_assumed(
+    #[case] left_out: &str,
+    #[case] instead: &str,
+    #[case] rule: &str,
+    #[case] assumption: &str,
+) {
+    let whole = format!("{NODE}---\n{SERVICE}---\n{SLICE}");
+    let objects = whole.replacen(left_out, instead, 1);
+    assert_ne!(objects, whole);
+    let output = of_objects(&objects, &["-v"]);
+    assert!(stdout(&output).contains(rule), "{}", stdout(&output));
+    assert!(stderr(&output).contains(&format!("assumed: {assumption}")), "{}", stderr(&output));
+}
+
+const NODE: &str =
+    "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {addresses: [{type: InternalIP, address: 10.0.0.1}]}\n";
+const SERVICE: &str = "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\n\
+                       spec: {type: NodePort, clusterIP: 10.96.0.1, ports: [{port: 80, nodePort: 30080}]}\n";
+const SLICE: &str = "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n\
+                     metadata: {name: web-1, namespace: default, labels: {kubernetes.io/service-name: web}}\n\
+                     addressType: IPv4\nports: [{port: 8080}]\nendpoints: [{addresses: [10.244.0.7]}]\n";
+
+/// The rules of objects, which are written without an error; with `--quiet`, in silence.
+fn of_objects(objects: &str, options: &[&str]) -> Output {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("objects.yaml");
     std::fs::write(&file, objects).expect("a file");
     let file = file.to_str().expect("UTF-8");
-    let output = svclab(&[file]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let notes: Vec<&str> = stderr(&output).lines().collect();
-    let [no_cidr, no_port] = notes[..] else { panic!("{notes:?}") };
-    assert!(no_cidr.starts_with("note: clusterCIDR 10.244.0.0/16 is assumed"), "{no_cidr}");
-    assert_eq!(
-        no_port,
-        "note: Service default/web is of type NodePort and its port 80 has no nodePort: no rule leads there"
-    );
     assert_eq!(stderr(&svclab(&[file, "--quiet"])), "");
+    let output = svclab(&[&[file], options].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    output
 }
 
 /// What a real kube-proxy wrote is no difference, in a file as on standard input.

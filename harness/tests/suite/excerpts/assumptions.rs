@@ -3,7 +3,7 @@
 use rstest::rstest;
 use svclab::verify::{Options, verify};
 
-use super::{failures, filtered, imported, saved, without};
+use super::{NODES, failures, filtered, imported, saved, without};
 
 /// Where no rule names the range of pods, one is assumed.
 #[test]

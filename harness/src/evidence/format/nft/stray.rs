@@ -19,7 +19,7 @@ const ASTRAY: &str = "the end of the chain before it is not shown, so it may be 
 
 /// Whether a line outside of any table is a rule, or an element of a set or map.
 pub(super) fn is_bare(line: &str) -> bool {
-    const STARTS: [&str; 17] = [
+    const STARTS: [&str; 19] = [
         "ip daddr ",
         "ip saddr ",
         "ip6 daddr ",
@@ -37,6 +37,8 @@ pub(super) fn is_bare(line: &str) -> bool {
         "type filter hook ",
         "type nat hook ",
         "type ipv4_addr",
+        "type ipv6_addr",
+        "type inet_proto ",
     ];
     let line = line.trim_start();
     STARTS.iter().any(|start| line.starts_with(start)) || is_element(line)

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use svclab_rules::cluster::{Family, ProxyMode};
 use svclab_rules::infer::Show;
-use svclab_rules::iptables::{ChainKind, TableName};
+use svclab_rules::iptables::{Chain, ChainKind, Table, TableName};
 use svclab_rules::ruleset::compile;
 
 use super::finding::{Finding, Place};
@@ -79,28 +79,27 @@ fn of_tables(tables: Tables<'_>) -> Vec<Finding> {
                 found.push(Finding::new("undefined-chain", tables.place(placed.line), message, effect));
             }
         }
-        let unused: Vec<&str> = table
-            .chains
-            .iter()
-            .filter(|chain| {
-                chain.policy.is_none() && ChainKind::of(&chain.name).is_some() && !used.contains(&*chain.name)
-            })
-            .map(|chain| &*chain.name)
-            .collect();
-        if let Some(first) = unused.first() {
-            let message = format!(
-                "{} of table {} are not used by any rule, first {first}",
-                crate::text::counted(unused.len(), "chain"),
-                table.name
-            );
-            let effect = "no effect: left over from removed Services or endpoints";
-            found.push(Finding::new(
-                "unreferenced-chain",
-                tables.place(tables.line(table.name, first, 0)),
-                message,
-                effect,
-            ));
-        }
+        found.extend(unused(tables, table, &used));
     }
     found
+}
+
+/// The chains of Services and endpoints that no rule leads to.
+fn unused(tables: Tables<'_>, table: &Table, used: &HashSet<&str>) -> Option<Finding> {
+    let is_unused =
+        |chain: &&Chain| chain.policy.is_none() && ChainKind::of(&chain.name).is_some() && !used.contains(&*chain.name);
+    let unused: Vec<&Chain> = table.chains.iter().filter(is_unused).collect();
+    // A chain that still has rules may have lost the one that led to it.
+    let first = unused.iter().find(|chain| !chain.rules.is_empty()).or(unused.first())?;
+    let message = match unused.as_slice() {
+        [one] => format!("no rule leads to chain {} of table {}", one.name, table.name),
+        all => format!("no rule leads to {} chains of table {}, such as {}", all.len(), table.name, first.name),
+    };
+    let effect = if first.rules.is_empty() {
+        "no effect: left over from removed Services or endpoints"
+    } else {
+        "no packet comes to its rules: it is left over from a Service that changed or was removed, or the rule that led to it is lost"
+    };
+    let place = tables.place(tables.line(table.name, &first.name, 0));
+    Some(Finding::new("unreferenced-chain", place, message, effect))
 }

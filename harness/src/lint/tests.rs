@@ -107,6 +107,17 @@ fn defects_are_found(#[case] sound: &str, #[case] broken: &str, #[case] expected
     assert_eq!(ids(&BASE.replacen(sound, broken, 1)), expected);
 }
 
+/// An empty chain that no rule leads to is left over; one with rules may have lost the rule that led to it.
+#[rstest]
+#[case::empty("", "no effect: ")]
+#[case::with_rules("-A KUBE-EXT-2CMXP7HKUVJN7L6M -j KUBE-SVC-2CMXP7HKUVJN7L6M\n", "no packet comes to its rules: ")]
+fn the_effect_of_a_chain_without_a_jump_depends_on_its_rules(#[case] rules: &str, #[case] effect: &str) {
+    let heading = ":KUBE-SEP-HUXRPHBUO34UVPEF - [0:0]\n";
+    let text = BASE.replacen(heading, &format!("{heading}:KUBE-EXT-2CMXP7HKUVJN7L6M - [0:0]\n{rules}"), 1);
+    let finding = lint(&read(&text)).into_iter().find(|finding| finding.id == "unreferenced-chain").unwrap();
+    assert!(finding.effect.starts_with(effect), "{}", finding.effect);
+}
+
 /// Of real rules, what no other finding is about. What a Service's own chains lack is counted with it.
 #[rstest]
 #[case::no_masquerade("-A KUBE-POSTROUTING -m comment --comment \"kubernetes service traffic requiring SNAT\" -j MASQUERADE --random-fully\n", "", &["deviation"])]

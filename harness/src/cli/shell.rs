@@ -110,7 +110,9 @@ fn keys_of_terminal(console: &Console) -> Result<(), Exit> {
 fn name_of(path: &Path) -> String {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let plain = |letter: char| if letter.is_ascii_alphanumeric() || "-_.".contains(letter) { letter } else { '-' };
-    let name: String = stem.trim_matches('-').chars().map(plain).take(LONGEST_NAME).collect();
+    let name: String = stem.chars().map(plain).collect();
+    // One that starts with a hyphen would be an option of `svclab attach`.
+    let name: String = name.trim_matches('-').chars().take(LONGEST_NAME).collect();
     if name.is_empty() { "lab".to_owned() } else { name }
 }
 
@@ -198,5 +200,25 @@ fn lab_name(text: &str) -> Result<String, String> {
         Ok(text.to_owned())
     } else {
         Err(format!("use up to {LONGEST_NAME} ASCII letters, digits, `-`, `_` and `.`"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use rstest::rstest;
+
+    use super::{lab_name, name_of};
+
+    #[rstest]
+    #[case("cluster.yaml", "cluster")]
+    #[case(" a b.yaml", "a-b")]
+    #[case("-.yaml", "lab")]
+    #[case("/", "lab")]
+    #[case("ä.yaml", "lab")]
+    fn a_lab_is_called_as_its_file_is(#[case] file: &str, #[case] name: &str) {
+        assert_eq!(name_of(Path::new(file)), name);
+        assert_eq!(lab_name(name), Ok(name.to_owned()));
     }
 }

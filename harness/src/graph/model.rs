@@ -28,6 +28,8 @@ pub(super) struct Machine {
     pub(super) name: String,
     /// Its addresses, and what else there is to know of it, a line each.
     pub(super) lines: Vec<String>,
+    /// Whether its link is down.
+    pub(super) is_cut_off: bool,
 }
 
 /// A node.

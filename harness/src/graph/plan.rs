@@ -69,8 +69,9 @@ impl<'a> Plan<'a> {
     fn hosts(&mut self) -> Vec<Machine> {
         let hosts = self.first(&self.scenario.hosts, HOSTS, "outside host", |host| format!("host/{}", host.name));
         let machine = |host: &Host| {
-            let link = self.link(&LinkOwner::Host(host.name.clone()));
-            Machine { name: format!("host/{}", host.name), lines: texts(&host.ips).into_iter().chain(link).collect() }
+            let owner = LinkOwner::Host(host.name.clone());
+            let lines = texts(&host.ips).into_iter().chain(self.link(&owner)).collect();
+            Machine { name: format!("host/{}", host.name), lines, is_cut_off: self.is_cut_off(&owner) }
         };
         hosts.into_iter().map(machine).collect()
     }
@@ -104,7 +105,8 @@ impl<'a> Plan<'a> {
         let mut lines = texts(&node.internal_ips);
         lines.extend(node.external_ips.iter().map(|ip| format!("{ip} (external)")));
         lines.extend(node.pod_cidrs.iter().map(|range| format!("pods {range}")));
-        lines.extend(self.link(&LinkOwner::Node(node.name.clone())));
+        let owner = LinkOwner::Node(node.name.clone());
+        lines.extend(self.link(&owner));
         let release = self.state.release_on(node);
         if release != self.state.proxy.version {
             lines.push(format!("kube-proxy {release}"));
@@ -115,17 +117,23 @@ impl<'a> Plan<'a> {
         if self.has_rules(&Place::Node(node.name.clone())) {
             lines.push("has rules of its own".to_owned());
         }
-        Machine { name: format!("node/{}", node.name), lines }
+        Machine { name: format!("node/{}", node.name), lines, is_cut_off: self.is_cut_off(&owner) }
     }
 
     fn pod(&self, pod: &cluster::Pod, serving: &HashMap<&ObjectName, Vec<usize>>) -> Pod {
         let mut lines = if pod.host_network { vec!["host network".to_owned()] } else { texts(&pod.ips) };
-        lines.extend(self.link(&LinkOwner::Pod(pod.name.clone())));
+        let owner = LinkOwner::Pod(pod.name.clone());
+        lines.extend(self.link(&owner));
         if self.has_rules(&Place::Pod(pod.name.clone())) {
             lines.push("has rules of its own".to_owned());
         }
-        let machine = Machine { name: pod_label(&pod.name), lines };
+        let machine = Machine { name: pod_label(&pod.name), lines, is_cut_off: self.is_cut_off(&owner) };
         Pod { machine, services: serving.get(&pod.name).cloned().unwrap_or_default() }
+    }
+
+    /// Whether a machine's link is down.
+    fn is_cut_off(&self, owner: &LinkOwner) -> bool {
+        self.state.links.get(owner).is_some_and(|link| !link.state.is_up())
     }
 
     /// How a machine's link is, where it is not as usual.

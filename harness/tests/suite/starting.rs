@@ -82,10 +82,13 @@ fn completed(shell: &str, folder: &Path, words: &[&str]) -> Vec<String> {
     &["graph", "a.yaml", "--to", ""],
     &["nodeport/web:80@worker", "nodeport/web:80@worker2", "service/web:80"]
 )]
+#[case(&["graph", "objects.yaml", "--to", ""], &["service/shop/web:80"])]
 fn a_shell_completes_names(#[case] words: &[&str], #[case] expected: &[&str]) {
     let folder = tempfile::tempdir().expect("a folder");
     svclab(folder.path(), &["new", "a.yaml"]);
     fs::write(folder.path().join("ignored.txt"), "").expect("a file");
+    let object = "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: shop}\nspec: {ports: [{port: 80}]}\n";
+    fs::write(folder.path().join("objects.yaml"), object).expect("a file");
     fs::write(folder.path().join("broken.yaml"), "name: [").expect("a file");
     let mut found = completed("bash", folder.path(), words);
     found.sort();

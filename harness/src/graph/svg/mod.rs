@@ -52,11 +52,11 @@ impl Picture<'_> {
             self.service(number, service, *rect);
         }
         for (host, rect) in self.graph.hosts.iter().zip(&self.layout.hosts) {
-            self.link(rect.right(), self.layout.underlay.x, *rect);
+            self.link(host, rect.right(), self.layout.underlay.x, *rect);
             self.machine(host, &host.lines, *rect);
         }
         for (node, rects) in self.graph.nodes.iter().zip(&self.layout.nodes) {
-            self.link(self.layout.underlay.right(), rects.card.x, rects.head);
+            self.link(&node.machine, self.layout.underlay.right(), rects.card.x, rects.head);
             self.rectangle(rects.card, "lane");
             self.machine(&node.machine, &head_lines(&node.machine), rects.head);
             for (pod, rect) in node.pods.iter().zip(&rects.pods) {
@@ -74,10 +74,10 @@ impl Picture<'_> {
         self.text(underlay.middle() - width / 2.0, underlay.y - 6.0, "soft", "underlay");
     }
 
-    /// The link of a machine to the underlay.
-    fn link(&mut self, from: f64, to: f64, rect: Rect) {
+    /// The link of a machine to the underlay, red where it is down.
+    fn link(&mut self, machine: &Machine, from: f64, to: f64, rect: Rect) {
         let y = rect.y + PADDING + LINE / 2.0;
-        self.canvas.path(&[(from, y), (to, y)], "link");
+        self.canvas.path(&[(from, y), (to, y)], if machine.is_cut_off { "outline-bad" } else { "link" });
     }
 
     fn rectangle(&mut self, Rect { x, y, width, height }: Rect, class: &str) {

@@ -1,6 +1,6 @@
 //! `apply`: a change of the cluster.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use svclab_rules::cluster::Cluster;
 
@@ -34,12 +34,19 @@ impl Apply {
         let file = view.folder.join(self.file());
         let text = view.file.clone().unwrap_or_default();
         let before = engine.cluster().clone();
-        let (ended, notes) = engine.change(AdHocChange::Apply { file, text })?;
+        let changed_by = engine.change(AdHocChange::Apply { file, text });
+        let (ended, notes) = changed_by.map_err(|wrong| as_typed(wrong, &view.folder))?;
         let changed = changed(&before, engine.cluster());
         let named = if self.file().as_os_str() == "-" { STANDARD_INPUT.into() } else { self.file() };
         let text = format!("applied {}: {changed}{ended}\n", printable(&named));
         Ok(Printed { text, errors: notes.iter().map(|note| format!("note: {note}\n")).collect(), ..Printed::default() })
     }
+}
+
+/// An error with files named as they were typed, relative to a folder.
+fn as_typed(wrong: Printed, folder: &Path) -> Printed {
+    let errors = wrong.errors.replace(&format!("{}/", printable(folder)), "");
+    Printed { errors, ..wrong }
 }
 
 /// What is different, in words.

@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use rstest::rstest;
 
-use super::{Running, SCENARIO, once, text, typed};
+use super::{Running, SCENARIO, once, svclab, text, typed};
 
 /// A change is reported with what is ignored in it, and with a fix for what is not possible.
 #[rstest]
@@ -61,6 +61,18 @@ spec: {clusterIP: 10.96.1.1, ports: [{port: 80}]}
     );
     assert!(said.contains("service changed") && errors.contains("nginy"), "{said}{errors}");
     assert!(said.ends_with("no difference: the rules are those that svclab has installed\n"), "{said}");
+}
+
+/// An error names the file as it was typed.
+#[test]
+fn an_error_of_a_change_has_its_place() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("wrong.yaml"), "endpoints: [{service: nginy, pods: [client]}]\n")
+        .expect("its own file");
+    let mut command = svclab();
+    command.args(["shell", SCENARIO, "--", "apply", "wrong.yaml"]).current_dir(folder.path());
+    let errors = text(&command.output().expect("svclab starts").stderr);
+    assert!(errors.starts_with("wrong.yaml:1:23: there is no service `nginy`"), "{errors}");
 }
 
 /// The outcomes of probes and programs follow the links of a lab, as they do in a scenario's steps.

@@ -115,6 +115,15 @@ fn a_line_that_is_no_text_is_left_out() {
     assert!(text(&output.stderr).starts_with("a line is not UTF-8 text"), "{}", text(&output.stderr));
 }
 
+/// A link that is down is seen at a glance.
+#[test]
+fn a_link_that_is_down_is_drawn_so() {
+    let drawn = |lines: &str| text(&typed(Path::new(SCENARIO), lines).stdout);
+    let cut = "class=\"outline-bad\"";
+    assert_eq!(drawn("graph --format svg\n").matches(cut).count(), 0);
+    assert_eq!(drawn("link node/cluster-worker2 down\ngraph --format svg\n").matches(cut).count(), 1);
+}
+
 #[test]
 fn rules_changed_by_hand_are_found() {
     let lines = "node/cluster-worker iptables -t nat -F KUBE-SERVICES\nrules diff cluster-worker\n";

@@ -42,6 +42,21 @@ fn other_terminals_use_the_same_lab() {
 }
 
 #[test]
+fn labs_and_places_are_completed() {
+    let shell = Running::start();
+    let completed = |words: &[&str]| {
+        let mut command = svclab();
+        command.args(["--", "svclab"]).args(words).env("_SVCLAB_COMPLETE", "bash").env("_CLAP_IFS", "\n");
+        let output = command.env("_CLAP_COMPLETE_INDEX", words.len().to_string()).output().expect("svclab starts");
+        text(&output.stdout).lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    for command in ["attach", "exec"] {
+        assert_eq!(completed(&[command, &shell.name]), [shell.name.as_str()]);
+    }
+    assert!(completed(&["exec", "pod/cl"]).contains(&"pod/client".to_owned()));
+}
+
+#[test]
 fn shells_do_not_see_each_others_labs() {
     let (one, mut other) = (Running::start(), Running::start());
     let flushed =

@@ -6,6 +6,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,7 +14,7 @@ use serde::de::DeserializeOwned;
 use super::error::WorkerError;
 use super::frame::{read, write};
 use super::message::Message;
-use super::timeouts::{Late, Patience, Patient, unblock};
+use super::timeouts::{BOOT, Late, Patience, Patient, SILENCE, unblock};
 use super::{Kind, WORKER};
 use crate::probe::Progress;
 use crate::vm::{Log, Started, Vm};
@@ -26,14 +27,15 @@ pub(super) struct Worker {
     output: ChildStdout,
     /// The log of the machine that it is in, where it has a kernel of its own.
     log: Option<Log>,
-    patience: Patience,
+    /// How long its next sign of life may take.
+    silence: Duration,
 }
 
 impl Worker {
     /// Starts a machine with a worker; it ends with the calling thread.
     pub(super) fn in_machine(vm: &Vm, kind: Kind) -> io::Result<Self> {
         let Started { process, input, output, log } = vm.start(&[WORKER, kind.as_str()])?;
-        Self { process, input, output, log: Some(log), patience: Patience::with_boot() }.unblocked()
+        Self { process, input, output, log: Some(log), silence: BOOT }.unblocked()
     }
 
     /// Starts a worker as a process of this machine; it ends with the calling thread.
@@ -44,7 +46,7 @@ impl Worker {
         let (Some(input), Some(output)) = (process.stdin.take(), process.stdout.take()) else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
-        Self { process, input, output, log: None, patience: Patience::default() }.unblocked()
+        Self { process, input, output, log: None, silence: SILENCE }.unblocked()
     }
 
     fn unblocked(self) -> io::Result<Self> {
@@ -61,7 +63,7 @@ impl Worker {
         mut happens: impl FnMut(E, &mut Patience) -> io::Result<Option<A>>,
     ) -> Result<R, WorkerError> {
         let mut counted = progress.elsewhere();
-        let mut patience = mem::take(&mut self.patience);
+        let mut patience = Patience::with(self.process.id(), mem::replace(&mut self.silence, SILENCE));
         let mut exchange = || -> io::Result<Result<R, WorkerError>> {
             write(&mut Patient { pipe: &mut self.input, patience: &mut patience }, order)?;
             loop {

@@ -1,5 +1,6 @@
 //! How long a worker is waited for.
 
+use std::fs;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -10,10 +11,10 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use crate::text;
 
 /// The longest time without a sign of life, of which a worker gives five in a second: then it is stopped, or frozen.
-const SILENCE: Duration = Duration::from_secs(30);
+pub(super) const SILENCE: Duration = Duration::from_secs(30);
 
 /// The same of one whose machine starts first: an emulated kernel takes some 6 s where nothing else runs.
-const BOOT: Duration = Duration::from_secs(90);
+pub(super) const BOOT: Duration = Duration::from_secs(90);
 
 /// How much longer than its limit a task may take: flows in flight are awaited, and artifacts are collected.
 const GRACE: Duration = Duration::from_secs(10);
@@ -28,6 +29,9 @@ pub(crate) struct Patience {
     /// The time without a sign of life, and the longest that it may be.
     silent: Duration,
     silence: Duration,
+    /// The process that is waited for, and how long it had waited for a CPU when it gave its last sign of life, once that was read.
+    process: u32,
+    starved: Option<Duration>,
     /// The limit of the task that is under way, and the time since it started.
     task: Option<(Duration, Duration)>,
 }
@@ -48,16 +52,10 @@ pub(crate) enum Late {
     },
 }
 
-impl Default for Patience {
-    fn default() -> Self {
-        Self { silent: Duration::ZERO, silence: SILENCE, task: None }
-    }
-}
-
 impl Patience {
-    /// That with a worker whose machine starts first.
-    pub(super) fn with_boot() -> Self {
-        Self { silence: BOOT, ..Self::default() }
+    /// That with a process whose first sign of life may take this long.
+    pub(super) fn with(process: u32, silence: Duration) -> Self {
+        Self { silent: Duration::ZERO, silence, process, starved: None, task: None }
     }
 
     /// A task starts, which should end within a limit, if it has one.
@@ -72,10 +70,11 @@ impl Patience {
 
     /// The worker has said something.
     pub(super) fn is_alive(&mut self) {
-        (self.silent, self.silence) = (Duration::ZERO, SILENCE);
+        (self.silent, self.silence, self.starved) = (Duration::ZERO, SILENCE, None);
     }
 
-    fn waited(&mut self, time: Duration) -> Result<(), Late> {
+    /// Time has passed, until which the process had waited for a CPU this long.
+    fn waited(&mut self, time: Duration, starved: Duration) -> Result<(), Late> {
         self.silent += time;
         if let Some((limit, taken)) = &mut self.task {
             *taken += time;
@@ -83,11 +82,13 @@ impl Patience {
                 return Err(Late::Overdue { limit: *limit, grace: GRACE });
             }
         }
-        if self.silent > self.silence { Err(Late::Silent(self.silence)) } else { Ok(()) }
+        let of_host = starved.saturating_sub(*self.starved.get_or_insert(starved));
+        if self.silent.saturating_sub(of_host) > self.silence { Err(Late::Silent(self.silence)) } else { Ok(()) }
     }
 
     /// Waits until a pipe is ready.
     fn wait(&mut self, pipe: &impl AsFd, events: PollFlags) -> io::Result<()> {
+        self.starved.get_or_insert_with(|| waited_for_cpu(self.process));
         loop {
             let begin = Instant::now();
             let ready = match poll(&mut [PollFd::new(pipe.as_fd(), events)], PollTimeout::from(WAIT)) {
@@ -95,12 +96,21 @@ impl Patience {
                 ready => ready?,
             };
             let time = begin.elapsed().min(Duration::from_millis(WAIT.into()));
-            self.waited(time).map_err(io::Error::other)?;
+            self.waited(time, waited_for_cpu(self.process)).map_err(io::Error::other)?;
             if ready > 0 {
                 return Ok(());
             }
         }
     }
+}
+
+/// How long the thread of a process that waited the longest for a CPU has done so: ready to run, while a busy host or a quota gave it none
+/// (the second number of `schedstat`). That is no fault of the process, so it does not count. Nothing where the kernel does not say.
+fn waited_for_cpu(process: u32) -> Duration {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let waits = threads.filter_map(|thread| fs::read_to_string(thread.path().join("schedstat")).ok());
+    let nanoseconds = waits.filter_map(|wait| wait.split_whitespace().nth(1)?.parse().ok());
+    Duration::from_nanos(nanoseconds.max().unwrap_or_default())
 }
 
 /// Makes a pipe's own end one that does not block, as [`Patient`] needs.
@@ -153,28 +163,55 @@ impl<P: Write + AsFd> Write for Patient<'_, P> {
 mod tests {
     use super::*;
 
+    const NEVER: Duration = Duration::ZERO;
+    const MOMENT: Duration = Duration::from_millis(1);
+
+    fn patience() -> Patience {
+        Patience::with(std::process::id(), SILENCE)
+    }
+
     #[test]
     fn silence_ends_patience_and_signs_of_life_restore_it() {
-        let mut patience = Patience::default();
-        assert_eq!(patience.waited(SILENCE), Ok(()));
+        let mut patience = patience();
+        assert_eq!(patience.waited(SILENCE, NEVER), Ok(()));
         patience.is_alive();
-        assert_eq!(patience.waited(SILENCE), Ok(()));
-        assert_eq!(patience.waited(Duration::from_millis(1)), Err(Late::Silent(SILENCE)));
+        assert_eq!(patience.waited(SILENCE, NEVER), Ok(()));
+        assert_eq!(patience.waited(MOMENT, NEVER), Err(Late::Silent(SILENCE)));
+    }
+
+    /// A machine that starts on a busy host makes progress, however slowly.
+    #[test]
+    fn silence_does_not_count_while_the_host_has_no_cpu() {
+        let mut patience = Patience::with(std::process::id(), BOOT);
+        let before = Duration::from_secs(1000);
+        assert_eq!(patience.waited(Duration::ZERO, before), Ok(()));
+        assert_eq!(patience.waited(BOOT + BOOT, before + BOOT), Ok(()));
+        assert_eq!(patience.waited(MOMENT, before + BOOT), Err(Late::Silent(BOOT)));
+        // Since the last sign of life, the host has had CPUs.
+        patience.is_alive();
+        assert_eq!(patience.waited(SILENCE, before + BOOT), Ok(()));
+        assert_eq!(patience.waited(MOMENT, before + BOOT), Err(Late::Silent(SILENCE)));
+    }
+
+    #[test]
+    fn a_process_that_is_gone_has_not_waited_for_a_cpu() {
+        // Numbers of processes end at 4,194,304.
+        assert_eq!(waited_for_cpu(u32::MAX), NEVER);
     }
 
     #[test]
     fn a_task_has_its_limit_and_some_grace_however_alive_its_worker_is() {
-        let mut patience = Patience::default();
+        let mut patience = patience();
         let limit = Duration::from_secs(60);
         patience.task_starts(Some(limit));
         for _ in 0..70 {
-            assert_eq!(patience.waited(Duration::from_secs(1)), Ok(()));
+            assert_eq!(patience.waited(Duration::from_secs(1), NEVER), Ok(()));
             patience.is_alive();
         }
-        assert_eq!(patience.waited(Duration::from_secs(1)), Err(Late::Overdue { limit, grace: GRACE }));
+        assert_eq!(patience.waited(Duration::from_secs(1), NEVER), Err(Late::Overdue { limit, grace: GRACE }));
         patience.task_starts(None);
         patience.is_alive();
-        assert_eq!(patience.waited(Duration::from_secs(1)), Ok(()));
+        assert_eq!(patience.waited(Duration::from_secs(1), NEVER), Ok(()));
     }
 
     /// A worker that reads nothing does not block the command, however long the order is.
@@ -182,7 +219,7 @@ mod tests {
     fn an_order_that_no_one_reads_is_given_up() {
         let (_reader, mut pipe) = io::pipe().expect("a pipe");
         unblock(&pipe).expect("a pipe");
-        let mut patience = Patience { silent: SILENCE, ..Patience::default() };
+        let mut patience = Patience { silent: SILENCE, ..patience() };
         let written = Patient { pipe: &mut pipe, patience: &mut patience }.write_all(&vec![0; 1 << 20]);
         let _ = written.expect_err("the pipe is full");
     }

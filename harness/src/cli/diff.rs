@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use super::console::Console;
 use super::failure::Failure;
 use super::inputs::{InputArgs, load_all, of_rules};
+use super::kernels::{KERNEL, KernelArgs, environment};
 use super::lab_args::{BackendArgs, ClassArgs, prepare, trouble};
 use super::release::{Proxy, proxy, with_proxy};
 use super::reports::{ReportArgs, Reports};
@@ -16,6 +17,7 @@ use svclab::environment::Environment;
 use svclab::input::unreadable;
 use svclab::scenario::Scenario;
 use svclab::text::printable;
+use svclab::worker::{Home, Kind};
 
 /// List all Service traffic that changes between two clusters, or between two kube-proxies for one cluster.
 ///
@@ -36,10 +38,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RELEASE[:MODE]", value_parser = proxy)]
     after: Option<Proxy>,
     /// A file with the KubeProxyConfiguration before.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = KERNEL)]
     before_config: Option<PathBuf>,
     /// A file with the KubeProxyConfiguration after.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = KERNEL)]
     after_config: Option<PathBuf>,
     /// A YAML file of accepted changes: `accepted:` with a list of `change: ID`, optionally with `services:` and `reason:`.
     #[arg(long, value_name = "FILE")]
@@ -51,8 +53,12 @@ pub(crate) struct Args {
     #[arg(long)]
     allow_unknown: bool,
     /// Send one packet of each change in labs of both sides, and show what the kernel does with it: needs the privileges of `svclab run`.
+    ///
+    /// With one --kernel, the labs of both sides have that kernel; with two, those before the first and those after the second.
     #[arg(long)]
     live: bool,
+    #[command(flatten)]
+    kernels: KernelArgs,
     #[command(flatten)]
     backend: BackendArgs,
     #[command(flatten)]
@@ -80,17 +86,29 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 }
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
-    if args.after_path.is_none() && args.after.is_none() && args.after_config.is_none() && args.before.is_none() {
+    let is_alone = args.after_path.is_none() && args.after.is_none() && args.after_config.is_none();
+    if is_alone && args.before.is_none() && args.kernels.several().is_none() {
         let help = "Name a second input, or choose kube-proxies with `--before 1.27:iptables --after 1.33:nftables`.";
         return Err(Failure::new("there is nothing to compare with", help));
     }
     let options =
         Options { accepted: accepted(args)?, max_classes: args.classes.max_classes, allow_unknown: args.allow_unknown };
+    if !args.live {
+        args.kernels.only_with_labs("--live")?;
+    }
     let (before, after) = load_both(args, console)?;
     let before = with_proxy(before, args.before, args.before_config.as_ref(), "--before", console)?;
     // Without a second input, what is not said of the kube-proxy after is as before.
     let after = after.unwrap_or_else(|| before.clone());
     let after = with_proxy(after, args.after, args.after_config.as_ref(), "--after", console)?;
+    let backend = args.backend.into();
+    let mut both = [before, after];
+    let homes = match args.kernels.sides(Kind::Diff, backend, console) {
+        Ok(homes) => homes,
+        Err(exit) => return Ok(exit),
+    };
+    judged_in(homes.as_ref(), &mut both);
+    let [before, after] = both;
     if args.each_release {
         return each_release(&before, &after, &options, args, console);
     }
@@ -98,18 +116,30 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let reports = Reports::open(&args.reports.report, inputs, console)?;
     let mut found =
         diff::diff(&before, &after, &options).map_err(|error| Failure::new(error.to_string(), error.help()))?;
-    let backend = args.backend.into();
     if args.live {
-        prepare(console)?;
-        diff::live(&mut found, [&before, &after], backend).map_err(|failed| trouble(&failed, console))?;
+        if homes.is_none() {
+            prepare(console)?;
+        }
+        diff::live(&mut found, [&before, &after], backend, homes.as_ref())
+            .map_err(|failed| trouble(&failed, console))?;
     }
+    let judging = environment(homes.as_ref().map(|[_, after]| after), backend);
     match args.format {
         Format::Text => console.text(diff::page(&found, console.settings())),
         Format::Markdown => console.text(diff::markdown(&found)),
-        Format::Json => console.json("diff", &Environment::of(backend), diff::json(&found))?,
+        Format::Json => console.json("diff", &judging, diff::json(&found))?,
     }
-    reports.write("diff", &Environment::of(backend), diff::json(&found), console)?;
+    reports.write("diff", &judging, diff::json(&found), console)?;
     Ok(if found.holds() && found.is_as_predicted() { Exit::Held } else { Exit::Failed })
+}
+
+/// Has the prediction of each side follow the kernel that its packets are sent on.
+fn judged_in(homes: Option<&[Home; 2]>, both: &mut [Scenario; 2]) {
+    for (home, scenario) in homes.into_iter().flatten().zip(both) {
+        if let Some(kernel) = home.kernel() {
+            scenario.cluster.kernel = kernel;
+        }
+    }
 }
 
 /// Compares each release with the next.
@@ -137,6 +167,7 @@ fn each_release(
 fn load_both(args: &Args, console: &Console) -> Result<(Scenario, Option<Scenario>), Failure> {
     let Some(after) = &args.after_path else { return Ok((load(&args.before_path, args, console)?, None)) };
     if let Some(both) = of_rules([&args.before_path, after], console) {
+        args.kernels.only_with_scenarios()?;
         let [before, after] = both?;
         return Ok((before, Some(after)));
     }

@@ -67,6 +67,33 @@ impl KernelArgs {
         (self.kernel.len() > 1).then(|| self.kernel.iter())
     }
 
+    /// Rejects a kernel where two inputs with rules show one cluster: a worker reads each alone.
+    pub(super) fn only_with_scenarios(&self) -> Result<(), Failure> {
+        if self.kernel.is_empty() {
+            return Ok(());
+        }
+        let message = "a lab on another kernel is built from one input, and not from two with rules";
+        Err(Failure::new(message, "Give scenarios or Kubernetes objects, or leave out --kernel."))
+    }
+
+    /// The kernels before and after, of each of which the first machine is started, if any are chosen; one is for both.
+    pub(super) fn sides(&self, kind: Kind, backend: Backend, console: &Console) -> Result<Option<[Home; 2]>, Exit> {
+        let [before, after] = match self.kernel.as_slice() {
+            [] => return Ok(None),
+            [kernel] => [kernel, kernel],
+            [before, after] => [before, after],
+            _ => {
+                console.complain("a comparison has two sides\nhelp: Give --kernel once for both sides, or twice.");
+                return Err(Exit::Input);
+            }
+        };
+        wait_for_signals(console)?;
+        let first = self.started(before, kind, backend, console)?;
+        say_how_fast(&first, kind, console);
+        let second = if before == after { first.clone() } else { self.started(after, kind, backend, console)? };
+        Ok(Some([first, second]))
+    }
+
     /// Another kernel, of which the first machine is started, if one is chosen.
     pub(super) fn other(&self, kind: Kind, backend: Backend, console: &Console) -> Result<Option<Home>, Exit> {
         match self.kernel.as_slice() {

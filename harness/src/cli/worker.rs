@@ -4,7 +4,7 @@ use super::Exit;
 use super::console::Console;
 use svclab::text::reason;
 use svclab::worker::Kind;
-use svclab::{doctor, explain, mutate, sampling, shell, verify, vm};
+use svclab::{diff, doctor, explain, mutate, sampling, shell, verify, vm};
 
 /// Build labs for another command, which starts this by itself.
 #[derive(Debug, clap::Args)]
@@ -30,6 +30,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
         Kind::Verify => verify::serve(),
         Kind::Mutate => mutate::serve(),
         Kind::Explain => explain::serve(),
+        Kind::Diff => diff::serve(),
         Kind::Sample => sampling::serve(),
         Kind::Doctor => doctor::serve(),
         Kind::Init => shell::serve_init(),

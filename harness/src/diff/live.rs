@@ -1,5 +1,10 @@
 //! Examples of changes on the kernel: each is sent in a lab of either side.
 
+use std::borrow::Cow;
+use std::io;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 use svclab_rules::cluster::Protocol;
 
 use super::Diff;
@@ -17,16 +22,26 @@ use crate::report::Trouble;
 use crate::run::{RunError, guarded};
 use crate::scenario::{Destination, Flows, Probe, Scenario, Shape, Span, TcpFlags};
 use crate::sources::FlowOutcome;
+use crate::topology;
+use crate::worker::{self, Home, Kind, Slot, Texts, WorkerError};
 
 /// What was observed of a packet, and whether it was predicted.
 type Seen = (FlowOutcome, bool);
 
 /// Sends the examples of all changes that a lab can send, on both sides.
 ///
+/// The labs of each side are where its worker is, if workers are given, and else in the calling process. Workers read the texts in
+/// [`Scenario::inputs`] again.
+///
 /// # Errors
 ///
 /// What kept a lab from being built, or a packet from being sent.
-pub fn live(diff: &mut Diff, [before, after]: [&Scenario; 2], backend: Backend) -> Result<(), Trouble> {
+pub fn live(
+    diff: &mut Diff,
+    [before, after]: [&Scenario; 2],
+    backend: Backend,
+    workers: Option<&[Home; 2]>,
+) -> Result<(), Trouble> {
     let mut chosen: Vec<(usize, Example, Probe)> = Vec::new();
     for (number, change) in diff.changes.iter_mut().enumerate() {
         match chosen_probe(change, before) {
@@ -39,8 +54,9 @@ pub fn live(diff: &mut Diff, [before, after]: [&Scenario; 2], backend: Backend) 
     }
     let probes: Vec<(Example, Probe)> =
         chosen.iter().map(|(_, example, probe)| (example.clone(), probe.clone())).collect();
-    let observe = |scenario| guarded(|| observe(scenario, &probes, backend)).map_err(RunError::into_trouble);
-    let (was, is) = (observe(before)?, observe(after)?);
+    let sides = workers.map_or([None, None], |[before, after]| [Some(before), Some(after)]);
+    let observe = |scenario, worker| observe(scenario, &probes, backend, worker);
+    let (was, is) = (observe(before, sides[0])?, observe(after, sides[1])?);
     for ((number, ..), ((was, was_predicted), (is, is_predicted))) in chosen.iter().zip(was.into_iter().zip(is)) {
         let change = &mut diff.changes[*number];
         let alike = was.is_like(&is).then(|| why_alike(change));
@@ -78,17 +94,57 @@ fn why_alike(change: &Change) -> &'static str {
 }
 
 /// What comes of packets in a lab of a scenario's first state.
-fn observe(scenario: &Scenario, probes: &[(Example, Probe)], backend: Backend) -> Result<Vec<Seen>, RunError> {
-    let documents = generate_for_lab(scenario, &scenario.cluster, backend)?;
-    let side = Side { documents, ..Side::of(scenario)? };
-    let network = side.network()?;
-    let sent: Vec<Probe> = probes.iter().map(|(_, probe)| probe.clone()).collect();
-    let flows = with_lab(&side.topology, &side.documents, backend, |lab| {
-        Prober::new(lab, &scenario.cluster).and_then(|mut prober| prober.send_all(&sent))
-    })?;
-    let span = Span::start_of(&scenario.file);
-    let flows = flows.map_err(|source| RunError::Probe { span, source: Box::new(source) })?;
-    Ok(probes.iter().zip(&flows).map(|((example, _), observed)| seen(&network, example, observed)).collect())
+fn observe(
+    scenario: &Scenario,
+    probes: &[(Example, Probe)],
+    backend: Backend,
+    worker: Option<&Home>,
+) -> Result<Vec<Seen>, Trouble> {
+    let packets: Vec<Probe> = probes.iter().map(|(_, probe)| probe.clone()).collect();
+    let flows = match worker {
+        Some(home) => {
+            let order = Order { scenario: Texts::of(scenario), probes: Cow::Borrowed(&packets), backend };
+            let flows = Slot::new(home, Kind::Diff).ask(&order, &Arc::default());
+            flows.map_err(WorkerError::into_trouble)?
+        }
+        None => sent(scenario, &packets, backend)?,
+    };
+    let all_seen = || -> Result<Vec<Seen>, RunError> {
+        let side = Side::of(scenario)?;
+        let network = side.network()?;
+        Ok(probes.iter().zip(&flows).map(|((example, _), observed)| seen(&network, example, observed)).collect())
+    };
+    all_seen().map_err(RunError::into_trouble)
+}
+
+/// Sends packets in a lab of a scenario's first state.
+fn sent(scenario: &Scenario, probes: &[Probe], backend: Backend) -> Result<Vec<FlowObservation>, Trouble> {
+    let send = || {
+        let documents = generate_for_lab(scenario, &scenario.cluster, backend)?;
+        let flows = with_lab(&topology::plan(scenario), &documents, backend, |lab| {
+            Prober::new(lab, &scenario.cluster).and_then(|mut prober| prober.send_all(probes))
+        })?;
+        let span = Span::start_of(&scenario.file);
+        flows.map_err(|source| RunError::Probe { span, source: Box::new(source) })
+    };
+    guarded(send).map_err(RunError::into_trouble)
+}
+
+/// Packets that a worker sends.
+#[derive(Serialize, Deserialize)]
+struct Order<'a> {
+    scenario: Texts<'a>,
+    probes: Cow<'a, [Probe]>,
+    backend: Backend,
+}
+
+/// Serves [`live`] as the process of a lab, by standard input and output.
+///
+/// # Errors
+///
+/// Where these are not the pipes of a command.
+pub fn serve() -> io::Result<()> {
+    worker::serve(|order: Order<'static>, _, _| sent(&order.scenario.scenario()?, &order.probes, order.backend))
 }
 
 fn seen(network: &Network<'_>, example: &Example, observed: &FlowObservation) -> Seen {

@@ -40,7 +40,7 @@ pub use group::Example;
 pub(crate) use image::image;
 pub use json::{json, steps_json};
 pub use known_differences::Known;
-pub use live::live;
+pub use live::{live, serve};
 pub use live_result::{Live, Sent};
 pub use markdown::{markdown, matrix};
 pub use merge::{Change, OutcomeChange};

@@ -304,7 +304,7 @@ impl Change {
 }
 
 /// Packets to send.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probe {
     /// The place of the step.
     pub span: Span,
@@ -393,7 +393,7 @@ pub(crate) fn short_name(name: &ObjectName) -> String {
 }
 
 /// The destination of a probe.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Destination {
     /// As in the scenario: `service/nginx:80`.
     pub label: String,
@@ -406,7 +406,7 @@ pub struct Destination {
 }
 
 /// How many flows a probe has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Flows {
     /// This many, at least one.
     Exactly(u64),

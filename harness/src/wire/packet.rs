@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
+use serde::{Deserialize, Serialize};
 use svclab_rules::cluster::Protocol;
 
 use super::content::{Content, read_payload};
@@ -115,7 +116,7 @@ pub(crate) struct Tcp {
 }
 
 /// The flags of a TCP segment, shown as tcpdump shows them: `S.` is SYN and ACK.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct TcpFlags(pub u8);
 
 impl TcpFlags {

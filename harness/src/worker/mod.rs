@@ -42,6 +42,8 @@ pub enum Kind {
     Mutate,
     /// A traced packet.
     Explain,
+    /// Packets that are handled differently.
+    Diff,
     /// Samples of cascades.
     Sample,
     /// What a machine has and lacks.
@@ -52,8 +54,8 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 7] =
-        [Self::Run, Self::Verify, Self::Mutate, Self::Explain, Self::Sample, Self::Doctor, Self::Init];
+    pub const ALL: [Self; 8] =
+        [Self::Run, Self::Verify, Self::Mutate, Self::Explain, Self::Diff, Self::Sample, Self::Doctor, Self::Init];
 
     /// The argument that chooses it.
     pub fn as_str(self) -> &'static str {
@@ -62,6 +64,7 @@ impl Kind {
             Self::Verify => "verify",
             Self::Mutate => "mutate",
             Self::Explain => "explain",
+            Self::Diff => "diff",
             Self::Sample => "sample",
             Self::Doctor => "doctor",
             Self::Init => "init",

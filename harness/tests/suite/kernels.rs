@@ -62,9 +62,16 @@ impl Machine {
 
     /// `svclab run` on the kernel.
     fn command(&self) -> Command {
+        let mut command = self.svclab("run");
+        command.arg("--kernel").arg(self.at("kernel"));
+        command
+    }
+
+    /// svclab with the scenario, where the program is in the place of qemu.
+    fn svclab(&self, name: &str) -> Command {
         let path = std::env::var("PATH").unwrap_or_default();
         let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
-        command.args(["run", SCENARIO, "--kernel"]).arg(self.at("kernel"));
+        command.args([name, SCENARIO]);
         command.env("PATH", format!("{}:{path}", self.at("bin").display())).env("XDG_CACHE_HOME", self.at("cache"));
         command.env("TEST_FOLDER", self.folder.path());
         command
@@ -113,6 +120,28 @@ fn ends_of_machines_are_told_apart(#[case] qemu: &str, #[case] message: &str, #[
     let error = error(&output);
     assert!(error.starts_with(message) && error.contains(help), "{error}");
     assert_eq!(output.status.code(), Some(3), "{error}");
+}
+
+#[rstest]
+#[case::no_lab(&["--after=1.33"], 1, 2, "--kernel has no effect: no lab is built\nhelp: Add --live")]
+#[case::too_many(&["--live"], 3, 2, "a comparison has two sides\nhelp: Give --kernel once for both sides, or twice.")]
+#[case::the_same_rules(&["--live"], 2, 3, "the kernel panicked: by the test\n")]
+fn both_sides_of_a_comparison_have_a_kernel(
+    #[case] options: &[&str],
+    #[case] kernels: usize,
+    #[case] code: i32,
+    #[case] message: &str,
+) {
+    let machine = Machine::new("echo '[ 3.1] Kernel panic - not syncing: by the test' >\"$console\"");
+    let mut command = machine.svclab("diff");
+    command.args(options);
+    for _ in 0..kernels {
+        command.arg("--kernel").arg(machine.at("kernel"));
+    }
+    let output = command.output().expect("svclab starts");
+    let error = error(&output);
+    assert!(error.starts_with(message), "{error}");
+    assert_eq!(output.status.code(), Some(code), "{error}");
 }
 
 #[test]

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use serde::{Deserialize, Serialize};
+
 /// The size of a datagram, and how it is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Shape {
     /// The size of the IP packet, headers included, in bytes; `None` for a small one.
     pub size: Option<u16>,

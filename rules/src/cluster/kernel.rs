@@ -22,7 +22,8 @@ impl Default for Kernel {
 
 impl Kernel {
     /// The kernel that says so of itself, by `uname -r` (`6.1.0-50-cloud-amd64`) and `uname -v` (`#1 SMP Debian 6.1.176-1`): the
-    /// release of a distribution need not have the version of the sources that it was built from, which then stands in the latter.
+    /// release of a distribution need not have the version of the sources that it was built from, which then stands in the latter, or
+    /// in what else is known of the build (Ubuntu: `/proc/version_signature`).
     /// One whose release is no version decides as [`default`](Self::default).
     pub fn of(release: &str, build: &str) -> Self {
         let Some(version) = version(release) else { return Self::default() };
@@ -38,10 +39,10 @@ impl Kernel {
     }
 
     /// Whether `REDIRECT` of IPv6 looks for an address of the destination's scope, and drops the packet where the interface has none
-    /// (since 6.7, and corrected in 6.6.2, 6.5.12, 6.1.63 and 5.15.139: `nf_nat_redirect_ipv6_usable`). Before, it takes the first
-    /// address of the interface.
+    /// (commit 80abbe8a8263, "netfilter: nat: fix ipv6 nat redirect with mapped and scoped addresses": in 6.7, and in the stable releases of
+    /// November 2023). Before, it takes the first address of the interface.
     pub fn redirects_within_scope(self) -> bool {
-        const CORRECTED: [Version; 4] = [(5, 15, 139), (6, 1, 63), (6, 5, 12), (6, 6, 2)];
+        const CORRECTED: [Version; 6] = [(5, 4, 261), (5, 10, 201), (5, 15, 139), (6, 1, 63), (6, 5, 12), (6, 6, 2)];
         let (major, minor, _) = self.version;
         let is_corrected = |from: &Version| (from.0, from.1) == (major, minor) && self.version >= *from;
         self.version >= (6, 7, 0) || CORRECTED.iter().any(is_corrected)
@@ -73,9 +74,21 @@ mod tests {
     #[case::mainline_before("6.6.1", "#1 SMP Mon Jan 1", false)]
     #[case::stable("6.1.63", "", true)]
     #[case::stable_before("6.1.62", "", false)]
+    #[case::long_term("5.10.201", "", true)]
+    #[case::long_term_before("5.10.200", "", false)]
     #[case::without_a_correction("6.2.16", "", false)]
     #[case::debian("6.1.0-50-cloud-amd64", "#1 SMP PREEMPT_DYNAMIC Debian 6.1.176-1 (2026-05-01)", true)]
     #[case::debian_before("6.1.0-13-amd64", "#1 SMP PREEMPT_DYNAMIC Debian 6.1.55-1 (2023-09-29)", false)]
+    #[case::ubuntu(
+        "5.15.0-122-generic",
+        "#132-Ubuntu SMP Thu Aug 29 2024 Ubuntu 5.15.0-122.132-generic 5.15.163",
+        true
+    )]
+    #[case::ubuntu_before(
+        "5.15.0-91-generic",
+        "#101-Ubuntu SMP Tue Nov 14 2023 Ubuntu 5.15.0-91.101-generic 5.15.131",
+        false
+    )]
     #[case::other_number("5.15.0-91-generic", "#101-Ubuntu SMP Tue Nov 14 13:30:08 UTC 2023 6.7.0", false)]
     #[case::no_version("custom", "", true)]
     fn redirect_keeps_the_scope_since_6_7(#[case] release: &str, #[case] build: &str, #[case] expected: bool) {

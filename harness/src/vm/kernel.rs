@@ -99,7 +99,7 @@ impl Located {
         }
     }
 
-    /// What changes with what is read: of images also with all modules.
+    /// What changes with the file that is read; [`modules_fingerprint`] is of the others.
     pub(super) fn fingerprint(&self) -> String {
         match self {
             Self::Package(file) => fingerprint(file),
@@ -221,9 +221,12 @@ fn release(image: &[u8], file: &Path) -> Result<String, VmError> {
     release.map(str::to_owned).ok_or_else(|| not_one("its boot header names no version"))
 }
 
-/// What changes with the modules of a kernel that is not read yet: the folders they are in.
+/// What changes with the modules of a kernel that is not read yet: the folders they are in, or a package of their own.
 pub(super) fn modules_fingerprint(located: &Located) -> Vec<String> {
-    let Located::Image { tree, image, modules } = located else { return Vec::new() };
+    let (tree, image, modules) = match located {
+        Located::Package(file) => return modules_package(file).iter().map(|package| fingerprint(package)).collect(),
+        Located::Image { tree, image, modules } => (tree, image, modules),
+    };
     let Ok(bytes) = tree.read(image) else { return Vec::new() };
     let Ok(release) = release(&bytes, image) else { return Vec::new() };
     let folders = modules.iter().flat_map(|tree| FOLDERS.map(|at| (tree, Path::new(at).join(&release))));
@@ -294,6 +297,11 @@ mod tests {
             let kernel = Located::find(what).and_then(Located::read).expect("both are there");
             assert_eq!(kernel.modules().fingerprints().count(), 1);
         }
+        // Another package of modules makes another machine.
+        let known = || Located::find(&file).map(|located| modules_fingerprint(&located)).expect("both are there");
+        let before = known();
+        package(&[(module, b"another module")], folder.path(), "linux-modules-6.8.0-31-generic_6.8.0-31.31_amd64.deb");
+        assert_ne!(known(), before);
     }
 
     #[test]

@@ -141,6 +141,8 @@ const OOPSES: &[&str] = &[
     "divide error",
     "stack segment",
 ];
+/// How the panic starts where memory is short.
+const OUT_OF_MEMORY: [&str; 2] = ["Out of memory", "System is deadlocked on memory"];
 const PANIC: &str = "Kernel panic - not syncing: ";
 /// How the panic starts where the kernel finds nothing to start.
 const WITHOUT_INIT: [&str; 3] = ["VFS: ", "No working init", "Requested init"];
@@ -164,7 +166,7 @@ fn cause(lines: &[&str]) -> Option<(Cause, usize)> {
         _ if why.contains("panic_on_warn") => shown_by(WARNINGS, Cause::Warning),
         _ if why.starts_with("hung_task") => shown_by(TASKS, Cause::Hang),
         _ if why.starts_with("softlockup") => shown_by(PROCESSORS, Cause::Hang),
-        _ if why.contains("memory") => (Cause::OutOfMemory, at),
+        _ if OUT_OF_MEMORY.iter().any(|start| why.starts_with(start)) => (Cause::OutOfMemory, at),
         _ if WITHOUT_INIT.iter().any(|start| why.starts_with(start)) => (Cause::NoInit, at),
         _ => match signal_of_init(why) {
             Some(signal) => (Cause::Killed(signal), at),
@@ -247,6 +249,7 @@ mod tests {
         Cause::Hang("watchdog: BUG: soft lockup - CPU#0 stuck for 22s! [nft:9]".to_owned())
     )]
     #[case::memory("", "System is deadlocked on memory", Cause::OutOfMemory)]
+    #[case::memory_error("", "Fatal hardware memory error", Cause::Panic("Fatal hardware memory error".to_owned()))]
     #[case::no_init("", "VFS: Unable to mount root fs on unknown-block(0,0)", Cause::NoInit)]
     #[case::killed("", "Attempted to kill init! exitcode=0x00000006", Cause::Killed(6))]
     #[case::exited("", "Attempted to kill init! exitcode=0x00000200", Cause::Panic("Attempted to kill init! exitcode=0x00000200".to_owned()))]

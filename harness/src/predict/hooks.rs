@@ -25,7 +25,7 @@ impl Traversal<'_, '_> {
         let Some(rules) = machine.rules(family) else { return vec![state] };
         let spent = self.origin.budget.spend(&state);
         if let Some(rule) = spent.and_then(|(netns, family, rule)| self.machine(netns).place(family, rule)) {
-            let why = "packets loop, with a random choice in each round".into();
+            let why = "too many random branches, as where packets loop with a random choice in each round".into();
             self.end(state, Ended::Unknown(rule, why));
             return Vec::new();
         }

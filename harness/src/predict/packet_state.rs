@@ -306,10 +306,17 @@ impl Origin<'_> {
 /// loop that decides at random in each round, whose paths would double each time.
 const MAX: usize = 1 << 17;
 
+/// How many branches more there may be by choices of chance behind the first one: a service's endpoints are chosen at one hook, and where
+/// each of thousands of branches is dropped at random as well, or its reply, that is one more for each. Where all hooks decide at random,
+/// branches are multiplied with each hook, those of the reply with those of the packet.
+const MAX_MORE: usize = 1 << 12;
+
 /// How much more of a flow is followed.
 #[derive(Debug)]
 pub(super) struct Budget {
     left: Cell<usize>,
+    /// How many branches more there may be; unlimited before chance has decided.
+    more: Cell<Option<usize>>,
     /// The rule by which chance decided last.
     chance: Cell<Option<RuleOf>>,
 }
@@ -319,7 +326,7 @@ type RuleOf = (NetnsId, Family, RuleId);
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { left: Cell::new(MAX), chance: Cell::default() }
+        Self { left: Cell::new(MAX), more: Cell::new(None), chance: Cell::default() }
     }
 }
 
@@ -335,7 +342,10 @@ impl Budget {
 
     /// At a hook chance has left so many branches open, the first of them by this rule.
     pub(super) fn split(&self, state: &PacketState, branches: usize, rule: Option<RuleOf>) {
-        self.left.set(self.left.get().saturating_sub(branches * state.cost()));
+        let more = self.more.get().map_or(MAX_MORE, |more| more.saturating_sub(branches - 1));
+        self.more.set(Some(more));
+        let left = self.left.get().saturating_sub(branches * state.cost());
+        self.left.set(if more == 0 { 0 } else { left });
         if rule.is_some() {
             self.chance.set(rule);
         }

@@ -31,6 +31,14 @@ pub(crate) struct Later {
     pub(crate) fault: Option<String>,
 }
 
+/// Whether it cannot be determined what becomes of a packet or of the reply to it.
+fn is_unknown(branch: &PredictedBranch) -> bool {
+    matches!(
+        branch.outcome,
+        PredictedOutcome::Unknown { .. } | PredictedOutcome::Delivered { reply: PredictedReply::Unknown(_), .. }
+    )
+}
+
 /// A first packet with what is promised and predicted of it.
 pub(super) struct Behind<'x, 'a> {
     pub(super) network: &'x Network<'a>,
@@ -48,6 +56,10 @@ impl Behind<'_, '_> {
     pub(super) fn later(&self, depth: Depth) -> Later {
         let mut later = Later::default();
         let PromisedOutcome::Delivered { endpoints, affinity_seconds } = &self.promise.outcome else { return later };
+        // Nor is it known of what follows: that is said of the first packet already.
+        if self.prediction.branches.iter().any(is_unknown) {
+            return later;
+        }
         let are_remembered = self.prediction.branches.iter().any(|branch| !branch.remembered.is_empty());
         if are_remembered || affinity_seconds.is_some() && endpoints.len() > 1 {
             self.connections(*affinity_seconds, &mut later);

@@ -142,6 +142,46 @@ fn ten_thousand_nodes_are_explained_in_time() {
     assert_eq!(code, Some(0), "{}", &said[..said.len().min(1_000)]);
 }
 
+/// A scenario in which each of these chains has 31 rules that each mark at random: more than two thousand million branches of a packet.
+fn random_marks(chains: &[&str]) -> String {
+    let marks = |chain: &&str| {
+        let rule = |bit| {
+            let mark = 1_u32 << bit;
+            format!("      -A {chain} -m statistic --mode random --probability 0.5 -j MARK --or-mark {mark:#x}\n")
+        };
+        (0..31).map(rule).collect::<String>()
+    };
+    format!(
+        "name: marks\nnodes: [{{name: worker}}]\npods: [{{name: client, node: worker}}, {{name: web, node: worker}}]\n\
+         services: [{{name: web, ports: [{{port: 80}}]}}]\nendpoints: [{{service: web, pods: [web]}}]\nrules:\n  \
+         worker:\n    install: before\n    text: |\n      *mangle\n{}      COMMIT\ntests:\n- {{name: t, probe: {{from: pod/client, to: 'service/web:80'}}, \
+         expect: {{delivered: pod/web}}}}\n",
+        chains.iter().map(marks).collect::<String>()
+    )
+}
+
+/// Issue 10, number 22: it ends, and what was not followed is unknown, which is no agreement.
+#[rstest]
+#[case::verify(&["verify", "--no-lab"], 1, "too many random branches")]
+#[case::verify_in_a_lab(&["verify"], 1, "too many random branches")]
+#[case::explain(&["explain", "--from=pod/client", "--to=service/web:80"], 0, "too many random branches")]
+#[case::mutate(&["mutate", "--sample=1"], 0, "")]
+fn random_marks_take_no_more_than_their_time(
+    #[case] arguments: &[&str],
+    #[case] expected: i32,
+    #[case] said_of_it: &str,
+    #[values(&["PREROUTING"], &["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"])] chains: &[&str],
+) {
+    let file = folder(&format!("marks-{}-{}", arguments.concat().replace('/', "-"), chains.len())).join("input.yaml");
+    fs::write(&file, random_marks(chains)).expect("a file");
+    let mut command = Command::new("prlimit");
+    command.args(["--cpu=60", env!("CARGO_BIN_EXE_svclab"), "--quiet"]).args(arguments);
+    let (code, said) = ended(command.arg(&file));
+    let said = unwrapped(&said);
+    assert_eq!(code, Some(expected), "{}", &said[..said.len().min(1_000)]);
+    assert!(said.contains(said_of_it), "{}", &said[..said.len().min(1_000)]);
+}
+
 /// A Service with every port.
 fn many_ports() -> String {
     let ports = |with: &dyn Fn(u16) -> String| (1..=u16::MAX).map(with).collect::<String>();

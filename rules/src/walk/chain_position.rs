@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrayvec::ArrayVec;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::branch::{HookVerdict, Unknown};
@@ -78,7 +79,40 @@ pub struct Fork<T> {
     pub(super) work: Work<T>,
 }
 
-pub(super) type Todo<T> = SmallVec<[Work<T>; 2]>;
+/// The branches of a packet that are left for later.
+#[derive(Debug)]
+pub(super) struct Todo<T> {
+    /// What is left last is taken up first.
+    works: SmallVec<[Work<T>; 2]>,
+    /// How many branches a rule has divided by chance that were chosen by chance before.
+    divided: FxHashMap<RuleId, usize>,
+    /// Whether that were too many for one of them.
+    pub(super) is_doubling: bool,
+}
+
+/// How many branches that differ are followed through one random rule. A cascade of endpoints is passed by one branch, and each random
+/// rule before it doubles them.
+pub(super) const MAX_ALIKE: usize = 64;
+
+impl<T> Todo<T> {
+    pub(super) fn new() -> Self {
+        Self { works: SmallVec::new(), divided: FxHashMap::default(), is_doubling: false }
+    }
+
+    /// The branch to go on with.
+    pub(super) fn pop(&mut self) -> Option<Work<T>> {
+        self.works.pop()
+    }
+
+    /// Notes that a rule divides a branch by chance.
+    fn divide(&mut self, walker: &Walker<T>, rule: RuleId) {
+        if walker.is_drawn {
+            let divided = self.divided.entry(rule).or_default();
+            *divided += 1;
+            self.is_doubling |= *divided > MAX_ALIKE;
+        }
+    }
+}
 
 /// One way of a packet through the chains of one stop.
 pub(crate) struct Pass<'a, T> {
@@ -113,18 +147,30 @@ impl<T: Trace> Pass<'_, T> {
     /// match the rule, for later.
     pub(crate) fn split(&mut self, walker: &mut Walker<T>, rule: RuleId, part: u32, whole: u64) {
         let rest = (whole - u64::from(part)) as u32;
+        self.todo.divide(walker, rule);
         let mut missed = walker.clone();
         missed.share = missed.share.times(rest, whole);
         missed.trace.step(|| Step::matched(rule, Evaluated::NotChosen(Share::ONE.times(rest, whole))));
         self.leave(missed, Next::Rule);
+        self.choose(walker, part, whole);
+    }
+
+    /// Divides a packet into the parts that a rule leads to different places by chance: each is [chosen](Self::choose).
+    pub(crate) fn divide(&mut self, walker: &Walker<T>, rule: u32) {
+        self.todo.divide(walker, RuleId(rule));
+    }
+
+    /// Goes on with a part of the packets that chance chooses.
+    pub(crate) fn choose(&self, walker: &mut Walker<T>, part: u32, whole: u64) {
         walker.share = walker.share.times(part, whole);
+        walker.is_drawn = true;
     }
 
     /// Leaves a part of the packets for later, for which the present rule leads to something else than for the others. What
     /// is left last is taken up first.
     pub(crate) fn leave(&mut self, mut walker: Walker<T>, next: Next) {
         next.record(&mut walker);
-        self.todo.push(Work { walker, stop: self.stop, place: Some((self.cursor.clone(), next)) });
+        self.todo.works.push(Work { walker, stop: self.stop, place: Some((self.cursor.clone(), next)) });
     }
 }
 

@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use super::branch::{Assumptions, By, Effects, HookVerdict, Unknown};
-use super::chain_position::Next;
+use super::chain_position::{MAX_ALIKE, Next};
 use super::code::Code;
 use super::connection::Tracking;
 use super::environment::Environment;
@@ -46,9 +46,6 @@ pub(crate) enum End {
     Handed(u32),
     Unknown(Unknown),
 }
-
-/// How many branches may differ at the same rule.
-const MAX_ALIKE: usize = 64;
 
 /// What is spread.
 pub(crate) struct Entry<'a> {

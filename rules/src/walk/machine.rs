@@ -80,7 +80,7 @@ pub(super) fn finish_all<C: Code, T: Trace>(
     let mut next = Some(work);
     while let Some(work) = next {
         let branch = match &work.place {
-            Some((cursor, _)) if branches.len() >= most => too_many(work.walker, cursor),
+            Some((cursor, _)) if branches.len() >= most || todo.is_doubling => too_many(work.walker, cursor),
             _ => finish(program, arrival, work, (&mut todo, forks)),
         };
         branches.push(branch);
@@ -88,13 +88,13 @@ pub(super) fn finish_all<C: Code, T: Trace>(
     }
 }
 
-/// Branches of a packet that are followed through a hook. Each endpoint of a Service is one; but with random choices at one rule
-/// after the other, their number doubles with each.
+/// Branches of a packet that are followed through a hook. Each endpoint of a Service is one; where random choices at one rule after the
+/// other double their number, [`MAX_ALIKE`](super::chain_position::MAX_ALIKE) ends the walk long before.
 const MAX_BRANCHES: usize = 1 << 14;
 
 /// The end of what is left where there are too many branches: at the rule where it would go on by chance.
 fn too_many<T: Trace>(walker: Walker<T>, at: &Cursor) -> Branch<T> {
-    let why = format!("more than {MAX_BRANCHES} random branches").into();
+    let why = "too many random branches: their number doubles with each random rule, or exceeds 16,384".into();
     walker.end(HookVerdict::Unknown(Unknown { rule: RuleId(at.rule.saturating_sub(1)), why }))
 }
 
@@ -120,7 +120,7 @@ fn finish<C: Code, T: Trace>(
             Stop::Chain { chain, reroutes } => (chain, reroutes),
         };
         let (cursor, next) = work.place.take().unwrap_or_else(|| {
-            walker.mark_before = walker.packet.mark;
+            (walker.mark_before, walker.is_drawn) = (walker.packet.mark, false);
             (Cursor { chain, rule: program.first_rule(chain), callers: ArrayVec::new() }, Next::Rule)
         });
         let mut pass = Pass { environment, hook, stop: position, cursor, todo, forks, draws: Draws::Alike };
@@ -146,7 +146,7 @@ pub(super) fn meet_alone<C: Code, T: Trace>(
         Pass { environment, hook, stop: 0, cursor, todo: &mut todo, forks: &mut forks, draws: Draws::Counted };
     let next = code.evaluate_rule(&mut pass, &mut walker, rule);
     // What is left last is taken up first.
-    let others = todo.into_iter().rev().filter_map(|work| Some((work.walker, work.place?.1)));
+    let others = std::iter::from_fn(move || todo.pop()).filter_map(|work| Some((work.walker, work.place?.1)));
     std::iter::once((walker, next)).chain(others)
 }
 

@@ -19,6 +19,8 @@ pub(crate) struct Walker<T> {
     pub(super) mark_before: u32,
     pub(super) reroute: bool,
     pub(crate) share: Share,
+    /// Whether a random rule of the present stop has chosen it.
+    pub(super) is_drawn: bool,
     pub(crate) effects: Effects,
     pub(crate) assumptions: Assumptions,
     pub(crate) trace: T,
@@ -34,6 +36,7 @@ impl<T: Trace> Walker<T> {
             mark_before: packet.mark,
             reroute: false,
             share: Share::ONE,
+            is_drawn: false,
             effects: Effects::new(),
             assumptions: Assumptions::NONE,
             trace,

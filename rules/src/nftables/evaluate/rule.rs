@@ -71,11 +71,13 @@ fn act<T: Trace>(
         Action::Verdict(verdict) => verdict.next(rule),
         Action::Lookup { .. } => verdict?.next(rule),
         Action::Reject(rejection) => Next::end(HookVerdict::Reject(RuleId(rule), *rejection)),
-        Action::Balance(verdicts) => share_out(pass, walker, verdicts, |_, verdict| verdict.next(rule)),
-        Action::Dnat(destinations) => share_out(pass, walker, destinations, |walker, to| match walker.dnat(to) {
-            Ok(()) => Next::Accept,
-            Err(why) => stop(walker, rule, why),
-        }),
+        Action::Balance(verdicts) => share_out(pass, walker, (rule, verdicts), |_, verdict| verdict.next(rule)),
+        Action::Dnat(destinations) => {
+            share_out(pass, walker, (rule, destinations), |walker, to| match walker.dnat(to) {
+                Ok(()) => Next::Accept,
+                Err(why) => stop(walker, rule, why),
+            })
+        }
         Action::Snat(source) => {
             walker.snat(source);
             Next::Accept
@@ -96,7 +98,7 @@ fn act<T: Trace>(
 fn share_out<T: Trace, C>(
     pass: &mut Pass<'_, T>,
     walker: &mut Walker<T>,
-    choices: &Draws<C>,
+    (rule, choices): (u32, &Draws<C>),
     choose: impl Fn(&mut Walker<T>, &C) -> Next,
 ) -> Next {
     if choices.is_counter {
@@ -104,12 +106,13 @@ fn share_out<T: Trace, C>(
     }
     let mut drawn = choices.shares(pass.counts());
     let Some((first, own, whole)) = drawn.next() else { return Next::Rule };
+    pass.divide(walker, rule);
     for (choice, share, _) in drawn.rev() {
         let mut part = walker.clone();
-        part.share = walker.share.times(share, whole);
+        pass.choose(&mut part, share, whole);
         let next = choose(&mut part, choice);
         pass.leave(part, next);
     }
-    walker.share = walker.share.times(own, whole);
+    pass.choose(walker, own, whole);
     choose(walker, first)
 }

@@ -3,7 +3,7 @@
 use rstest::rstest;
 
 use super::*;
-use crate::walk::{Assumptions, BridgePorts, Connection, Direction, IpSet, Part, Share, State, Tracked};
+use crate::walk::{Assumptions, BridgePorts, Connection, Direction, IpSet, Part, State, Tracked};
 
 /// A forwarded packet from 10.0.0.1 by `eth0` to 10.0.0.2:80 by `eth1` with the mark 0x4001.
 fn forwarded() -> Packet {
@@ -285,31 +285,6 @@ fn what_fails_first_leaves_no_effect() {
     assert!(only_way(&program, Hook::Forward, &forwarded()).effects.is_empty());
     let program = v4("*filter\n-A FORWARD -p tcp -m recent --set --name L -m mark --mark 9 -j DROP\nCOMMIT\n");
     assert_eq!(only_way(&program, Hook::Forward, &forwarded()).effects.len(), 1, "the mark is asked for later");
-}
-
-#[test]
-fn chance_takes_its_share_of_31_bits() {
-    let program = v4("*filter\n-A FORWARD -m statistic --mode random --probability 0.33333333349 -j DROP\n\
-                      -A FORWARD -m statistic --mode nth --every 4 -j ACCEPT\n-A FORWARD -j REJECT\nCOMMIT\n");
-    let packet = forwarded();
-    let branches = program.walk(&machine(), Hook::Forward, &packet, Tracking::first(&packet));
-    let shares: Vec<_> = branches.iter().map(|branch| (word(&branch.outcome), branch.share)).collect();
-    let rest = Share::ONE.times((1 << 31) - 715_827_883, 1 << 31);
-    let expected =
-        [("drop", Share::ONE.times(715_827_883, 1 << 31)), ("accept", rest.times(1, 4)), ("reject", rest.times(3, 4))];
-    assert_eq!(shares, expected);
-    assert_eq!(branches[0].assumptions, Assumptions::NONE);
-    assert_eq!(branches[1].assumptions, Assumptions::COUNTER);
-}
-
-#[test]
-fn chance_before_a_condition_that_fails_splits_nothing() {
-    let program = v4(
-        "*filter\n-A FORWARD -m statistic --mode random --probability 0.5 -p udp -m udp --dport 53 -j DROP\n\
-                      -A FORWARD -m statistic --mode random --probability 0.5 -m comment --comment x -m mark --mark 9 -j DROP\n\
-                      -A FORWARD -m statistic --mode random --probability 0.5 -j LOG --log-prefix \"a b\"\nCOMMIT\n",
-    );
-    assert_eq!(only_way(&program, Hook::Forward, &forwarded()).share, Share::ONE);
 }
 
 /// Whether the list is written depends on what is not known, and later rules ask the list.

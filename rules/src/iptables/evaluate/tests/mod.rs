@@ -1,5 +1,6 @@
 //! What single rules and small rule sets do.
 
+mod chance;
 mod conditions;
 mod errors;
 mod index;

@@ -72,6 +72,35 @@ const ADDRESSES: [&str; 11] = [
     "tunnel-src",
 ];
 
+/// Options of matches and targets whose value is a number, for which iptables also takes a name, and looks it up in a file of the host:
+/// what such a name is, and what the number.
+const NUMBERS: [(&[&str], &str, &str); 4] = [
+    (&["uid-owner"], "the name of a user", "ID"),
+    (&["gid-owner"], "the name of a group of users", "ID"),
+    (
+        &[
+            "ctorigsrcport",
+            "ctorigdstport",
+            "ctreplsrcport",
+            "ctrepldstport",
+            "destination-port",
+            "destination-ports",
+            "dport",
+            "dports",
+            "source-port",
+            "source-ports",
+            "sport",
+            "sports",
+            "ports",
+            "vport",
+            "vportctl",
+        ],
+        "the name of a service",
+        "port",
+    ),
+    (&["realm", "src-group", "dst-group"], "a name from /etc/iproute2", "number"),
+];
+
 /// The longest line that `iptables-restore` takes as one, without its line feed: it reads lines into 10,240 bytes
 /// (`iptables/iptables-restore.c`), and reads the rest of a longer one as another line.
 pub const MAX_LINE_BYTES: usize = 10_238;
@@ -106,7 +135,7 @@ pub(super) fn check(line: &str, words: &[Word<'_>]) -> Result<(), Fault> {
         }
         if word.text.starts_with('-') && word.text.len() > 1 {
             option(word)?;
-            address_option(word, words.clone().next())?;
+            named_option(word, words.clone().next())?;
         }
         before = Some(word);
     }
@@ -125,23 +154,35 @@ fn text_option(word: &Word<'_>, before: Option<&Word<'_>>) -> Result<(), Fault> 
     }
 }
 
-/// An option with an address, which is not to be the name of a host.
-fn address_option(word: &Word<'_>, next: Option<&Word<'_>>) -> Result<(), Fault> {
+/// An option with an address or a number, for which iptables would look a name up on the host.
+fn named_option(word: &Word<'_>, next: Option<&Word<'_>>) -> Result<(), Fault> {
     let Some(long) = word.text.strip_prefix("--") else { return Ok(()) };
     let (name, own) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
-    let is_short = |option: &str| name.len() > 2 && option.starts_with(name);
-    if !ADDRESSES.iter().any(|option| *option == name || is_short(option)) {
-        return Ok(());
-    }
     let value = own.map(|value| (value, word.column)).or_else(|| next.map(|next| (&*next.text, next.column)));
     let Some((value, column)) = value else { return Ok(()) };
-    // A number is an offset of `--to`, or an address as `inet_aton` reads it.
-    let is_number = |address: &str| address.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    let is_host = |address: &str| !is_number(address) && address.parse::<IpAddr>().is_err();
-    match value.split(',').map(|part| part.split('/').next().unwrap_or_default()).find(|part| is_host(part)) {
-        Some(host) => Err(Fault::new(column, format!("`{host}` is the name of a host: write its address"))),
+    let is_short = |option: &str| name.len() > 2 && option.starts_with(name);
+    if ADDRESSES.iter().any(|option| *option == name || is_short(option)) {
+        return match value.split(',').map(|part| part.split('/').next().unwrap_or_default()).find(|part| is_host(part))
+        {
+            Some(host) => Err(Fault::new(column, format!("`{host}` is the name of a host: write its address"))),
+            None => Ok(()),
+        };
+    }
+    if GENERAL.contains(&name) || name == "dst" {
+        return Ok(());
+    }
+    let is_name = |text: &&str| text.starts_with(char::is_alphabetic);
+    let of = NUMBERS.iter().find(|(options, ..)| options.iter().any(|option| *option == name || is_short(option)));
+    match of.and_then(|(_, what, number)| Some((what, number, value.split([',', ':']).find(is_name)?))) {
+        Some((what, number, text)) => Err(Fault::new(column, format!("`{text}` is {what}: write its {number}"))),
         None => Ok(()),
     }
+}
+
+/// Whether iptables would ask the resolver for an address. A number is an offset of `--to`, or an address as `inet_aton` reads it.
+fn is_host(address: &str) -> bool {
+    let is_number = address.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    !is_number && address.parse::<IpAddr>().is_err()
 }
 
 /// A word that getopt would take for an option, or for its value.
@@ -222,6 +263,14 @@ mod tests {
         "`my-host` is the name of a host: write its address"
     )]
     #[case::mapped("-j NETMAP --to example.com/24", "`example.com` is the name of a host: write its address")]
+    #[case::user("-m owner --uid-owner root -j DROP", "`root` is the name of a user: write its ID")]
+    #[case::user_shortened("-m owner --uid=root", "`root` is the name of a user: write its ID")]
+    #[case::group("-m owner ! --gid-owner daemon", "`daemon` is the name of a group of users: write its ID")]
+    #[case::service("-p tcp -m tcp --dport http", "`http` is the name of a service: write its port")]
+    #[case::services("-p udp -m multiport --dports 53,ntp", "`ntp` is the name of a service: write its port")]
+    #[case::range("-p tcp --sport 1024:http-alt", "`http-alt` is the name of a service: write its port")]
+    #[case::original_port("-m conntrack --ctorigdstport http", "`http` is the name of a service: write its port")]
+    #[case::realm("-m realm --realm cosmos", "`cosmos` is a name from /etc/iproute2: write its number")]
     #[case::library("-m ../x --y", "invalid match name `../x`")]
     #[case::library_of_target("-j ../x --y", "invalid target name `../x`")]
     #[case::value_of_another(
@@ -255,6 +304,10 @@ mod tests {
     #[case::escaped("-m comment --comment \"a \\\"b\\\" \\\\ c\" -j ACCEPT")]
     #[case::recent("-m recent --set --name x --rsource")]
     #[case::policy("-m policy --dir in --pol ipsec --proto esp")]
+    #[case::users("-m owner --uid-owner 0-999 --gid-owner 65534")]
+    #[case::ports("-p tcp -m multiport --dports 80,443,1024:65535")]
+    #[case::addresses_by_long_names("--source 10.0.0.0/8 --dst 10.0.0.1")]
+    #[case::realms("-m realm --realm 0x1/0xff -m devgroup --src-group 0x1")]
     #[case::negative("-m u32 --u32 \"0 >> 1 = -1\"")]
     #[case::addresses("-m conntrack --ctorigsrc 10.0.0.1/32 -j TEE --gateway 10.0.0.9")]
     #[case::offset("-m string --string x --algo bm --to 65535")]

@@ -46,7 +46,7 @@ pub(super) fn from_words(source: &str, words: &[Word<'_>], within: Within) -> Re
             None => {
                 let at = words.iter().position(|word| word.start == first.start).unwrap_or(0);
                 let unknown = &words[at..];
-                if let Some(fault) = text::fault(unknown, at == 0).or_else(|| text::host_fault(unknown)) {
+                if let Some(fault) = text::fault(unknown, at == 0).or_else(|| text::name_fault(unknown)) {
                     return Err(fault);
                 }
                 rule.statements.push(kept(words.len()));

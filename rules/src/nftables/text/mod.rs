@@ -1,12 +1,12 @@
 //! nft's text: its words, how they are taken one by one, and pieces that several expressions print.
 
-mod hosts;
+mod host_names;
 mod line;
 mod print;
 mod vocabulary;
 mod words;
 
-pub(super) use self::hosts::host_fault;
+pub(super) use self::host_names::name_fault;
 pub(super) use self::line::{Line, number};
 pub(crate) use self::print::family;
 pub(super) use self::print::{join, not, one_or_braces};

@@ -62,6 +62,18 @@ fn a_hash_by_itself_is_that_of_the_chain(#[case] text: &str, #[case] is_kept: bo
     assert_eq!((text.contains(hash), new.proof.left.len()), (is_kept, 0), "{:?}", new.proof.left);
 }
 
+/// The range for documentation is kept: its groups are no words that are left, also where such a word was replaced.
+#[rstest]
+#[case::behind("2001:db8::1 db8")]
+#[case::prefix("2001:db8:: db8")]
+#[case::together("2001:db8::}db8")]
+#[case::with_port("[2001:db8::1]:80 db8 2001:db8::2.443")]
+fn groups_of_kept_addresses_are_no_words(#[case] text: &str) {
+    let new = anonymized(text);
+    assert_eq!(new.proof.left, Vec::<String>::new());
+    assert!(new.texts[0].text.contains("2001:db8:") && !new.texts[0].text.ends_with("db8"), "{:?}", new.texts);
+}
+
 #[test]
 fn nothing_identifying_is_left() {
     let new = anonymized(ISSUE);

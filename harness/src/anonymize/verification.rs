@@ -80,19 +80,28 @@ fn left(texts: &[Text], scan: &Scan) -> Vec<String> {
     let mut left = Vec::new();
     for text in texts.iter().flat_map(|text| text.name.iter().chain([&text.text])) {
         let is_part = |letter: char| letter.is_ascii_hexdigit() || ":.".contains(letter);
-        let runs = text.split(|letter| !is_part(letter));
+        let runs = || text.split(|letter| !is_part(letter));
         let is_old = |ip: IpAddr| addresses.contains(&ip) && !scan.addresses.means_something(ip);
-        // A port may follow, as in `10.0.0.1:80`, or tcpdump's `10.0.0.1.80`.
-        let old_address = |run: &&str| {
-            let run = run.trim_end_matches(['.', ':']);
-            let shorter = [':', '.'].map(|mark| run.rsplit_once(mark).map_or(run, |(address, _)| address));
-            [run, shorter[0], shorter[1]].iter().any(|part| part.parse().is_ok_and(is_old))
+        let old_address = |run: &&str| addresses_in(run).any(is_old);
+        left.extend(runs().filter(old_address).take(MAX_LEFT).map(str::to_owned));
+        let place = |part: &str| part.as_ptr() as usize;
+        // Groups of new addresses are no words: `db8` of the range for documentation, which is kept.
+        let ipv6: Vec<&str> = runs().filter(|run| addresses_in(run).any(|ip| ip.is_ipv6())).collect();
+        let is_group = |word: &str| {
+            let behind = ipv6.partition_point(|run| place(run) <= place(word));
+            behind.checked_sub(1).is_some_and(|at| place(word) < place(ipv6[at]) + ipv6[at].len())
         };
-        left.extend(runs.filter(old_address).take(MAX_LEFT).map(str::to_owned));
-        let old_word = |word: &&str| words.contains(word.to_lowercase().as_str());
+        let old_word = |word: &&str| words.contains(word.to_lowercase().as_str()) && !is_group(word);
         left.extend(plain_words(text).filter(old_word).take(MAX_LEFT).map(str::to_owned));
     }
     left
+}
+
+/// What a run of hexadecimal digits, colons and dots may be. A port may follow an address, as in `10.0.0.1:80`, or tcpdump's `10.0.0.1.80`.
+fn addresses_in(run: &str) -> impl Iterator<Item = IpAddr> {
+    let (whole, bare) = (run.trim_end_matches('.'), run.trim_end_matches(['.', ':']));
+    let shorter = [':', '.'].map(|mark| bare.rsplit_once(mark).map_or(bare, |(address, _)| address));
+    [whole, bare, shorter[0], shorter[1]].into_iter().filter_map(|part| part.parse().ok())
 }
 
 /// The most tokens of a text that are reported.

@@ -1,4 +1,4 @@
-//! Saved rules, of which scenarios are made.
+//! Saved rules, of which scenarios are made: what `dump import`, `dump minimize`, `verify` and the others start from.
 
 use std::path::Path;
 
@@ -13,10 +13,12 @@ pub const TARGET: Target = Target { name: "saved_rules", corpus, check };
 
 fn corpus() -> Vec<Vec<u8>> {
     let folders = [of_repository("rules/tests/golden"), of_repository("harness/fuzz/regressions/saved_rules")];
-    corpus::files(
+    let rules = corpus::files(
         &folders.each_ref().map(AsRef::as_ref),
         &["v1.30-iptables/iptables-save.txt", "nft-ruleset.txt", ".rules"],
-    )
+    );
+    // With objects, tables of kubectl and connections, as they are sent along.
+    rules.into_iter().chain((super::evidence::TARGET.corpus)()).collect()
 }
 
 /// Rules are rejected with errors that can be shown, or become a scenario.

@@ -25,7 +25,7 @@ use svclab::proxy::fit;
 use svclab::scenario::Scenario;
 use svclab::shell::{self, Access, Input, Shell, Socket, Subject, end_capture};
 use svclab::testing::become_privileged;
-use svclab::text::{one_line, reason};
+use svclab::text::{one_line, reason, shortened};
 
 /// Build a lab that stays up, and type commands: programs in pods and on nodes, probes, changes.
 ///
@@ -148,7 +148,7 @@ fn subject(args: &Args, console: &Console) -> Result<Subject, Failure> {
 /// Carries out what is typed, or the command of the command line.
 fn commands(options: &Options<'_>, shell: &Shell, console: &Console) -> Exit {
     let has_prompt = options.command.is_empty() && io::stdin().is_terminal();
-    let front = Front { access: shell, console, has_lab: has_prompt, has_prompt };
+    let front = Front { access: shell, console, has_lab: has_prompt, has_lines: options.command.is_empty() };
     if !options.command.is_empty() {
         return front.only(options.command);
     }
@@ -170,8 +170,8 @@ fn lines(front: &Front<'_>) -> Exit {
         match line {
             Ok(line) => match front.line(&line, Input::Nothing) {
                 End::Of(exit) => {
-                    if exit == Exit::Input {
-                        front.console.complain(format!("in line {number}: {}", one_line(line.trim())));
+                    if exit != Exit::Held {
+                        front.console.complain(format!("in line {number}: {}", one_line(&shortened(line.trim()))));
                     }
                     last = exit;
                 }

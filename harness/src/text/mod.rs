@@ -82,8 +82,8 @@ pub fn duration(duration: Duration) -> String {
     }
 }
 
-/// The start of a long rule.
-pub(crate) fn shortened(text: &str) -> Cow<'_, str> {
+/// The start of a text that is long, such as a rule with many comments.
+pub fn shortened(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => Cow::Owned(format!("{} ...", &text[..end])),
         None => Cow::Borrowed(text),

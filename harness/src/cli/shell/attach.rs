@@ -31,7 +31,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let (remote, of) = connect(args.lab.as_deref(), console)?;
-    let front = Front { access: &*remote, console, has_lab: false, has_prompt: io::stdin().is_terminal() };
+    let front = Front { access: &*remote, console, has_lab: false, has_lines: true };
     if !io::stdin().is_terminal() {
         return Ok(lines(&front));
     }

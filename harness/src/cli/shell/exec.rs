@@ -30,7 +30,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
         return Err(Failure::new("there is no command", "Append it: `svclab exec pod/NAME ip address`."));
     }
     let (remote, _) = connect(lab, console)?;
-    Ok(Front { access: &*remote, console, has_lab: false, has_prompt: false }.only(&command))
+    Ok(Front { access: &*remote, console, has_lab: false, has_lines: false }.only(&command))
 }
 
 /// What the words of the command line are.

@@ -10,7 +10,7 @@ use super::operator::operator;
 use svclab::input::{read_argument, unreadable};
 use svclab::output;
 use svclab::shell::{Access, Capturing, Door, Errand, Input, Printed, Reply, View, file_to_read};
-use svclab::text::{printable, reason};
+use svclab::text::{grouped, printable, reason};
 
 /// A front end of a shell.
 #[derive(Clone, Copy)]
@@ -19,8 +19,8 @@ pub(super) struct Front<'f> {
     pub(super) console: &'f Console,
     /// Whether the lab is this process's, and stays up for others: then Ctrl-Z does not stop it.
     pub(super) has_lab: bool,
-    /// Whether a person types lines one after the other, and sees no exit code otherwise.
-    pub(super) has_prompt: bool,
+    /// Whether lines come one after the other, so that nothing else shows their exit codes.
+    pub(super) has_lines: bool,
 }
 
 /// Says why Ctrl-Z has not stopped svclab.
@@ -29,6 +29,9 @@ pub(super) fn say_not_stopped() {
     // A terminal that is gone has no reader.
     let _ = writeln!(io::stderr(), "\n{text}");
 }
+
+/// The most bytes of a line: what is longer was not typed, and takes long to be read as a command.
+const LONGEST_LINE: usize = 1 << 16;
 
 /// The exit code of what Ctrl-C has ended.
 const INTERRUPTED: u8 = 130;
@@ -56,6 +59,13 @@ impl Front<'_> {
 
     /// Carries out a line.
     pub(super) fn line(&self, line: &str, input: Input) -> End {
+        if line.len() > LONGEST_LINE {
+            let longest = grouped(LONGEST_LINE as u64);
+            let words =
+                format!("a line of {} bytes is no command\nhelp: Write at most {longest}.", grouped(line.len() as u64));
+            self.console.complain(words);
+            return End::Of(Exit::Input);
+        }
         match shlex::split(line) {
             Some(words) => {
                 if let Some(operator) = operator(line) {
@@ -105,7 +115,7 @@ impl Front<'_> {
         let stays: &(dyn Fn() + Sync) = &say_not_stopped;
         match door.run(program, input, self.has_lab.then_some(stays)) {
             Ok(code) => {
-                if self.has_prompt && ![0, INTERRUPTED].contains(&code) {
+                if self.has_lines && ![0, INTERRUPTED].contains(&code) {
                     self.console.complain(format!("exit code {code}"));
                 }
                 exit(code)

@@ -46,6 +46,8 @@ pub(super) fn prompt(front: &Front<'_>) -> Exit {
     let is_cleared = Arc::new(AtomicBool::new(false));
     let clears = EventHandler::Conditional(Box::new(ClearsLine(Arc::clone(&is_cleared))));
     editor.bind_sequence(KeyEvent::ctrl('C'), clears);
+    // The editor would end with an error.
+    editor.bind_sequence(KeyEvent::ctrl('\\'), Cmd::Noop);
     if front.has_lab {
         editor.bind_sequence(KeyEvent::ctrl('Z'), Cmd::Noop);
     }

@@ -69,12 +69,21 @@ fn the_last_line_gives_the_code() {
 }
 
 #[test]
-fn a_wrong_line_is_named() {
+fn a_line_that_fails_is_named() {
     let output = typed(Path::new(SCENARIO), "pod/client sh -c 'exit 2'\n\nshwo > x\nshwo\n");
     let errors = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2));
+    assert!(errors.starts_with("exit code 2\nin line 1: pod/client sh -c 'exit 2'\n"), "{errors}");
     assert!(errors.contains("in line 3: shwo > x\n") && errors.ends_with("in line 4: shwo\n"), "{errors}");
-    assert_eq!(errors.matches("in line").count(), 2, "{errors}");
+    assert_eq!(errors.matches("in line").count(), 3, "{errors}");
+}
+
+/// A file that is no text for people is not repeated in errors.
+#[test]
+fn a_long_line_is_shortened() {
+    let output = typed(Path::new(SCENARIO), &"a".repeat(3_000_000));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stderr.len() < 1000, "{}", output.stderr.len());
 }
 
 /// An operator of `sh` that is quoted is a word of the program.

@@ -22,6 +22,8 @@ const PROMPT: &str = "svclab> ";
 const CTRL_C: &str = "\x03";
 const CTRL_D: &str = "\x04";
 const CTRL_Z: &str = "\x1a";
+/// Ctrl-\, which would end the process by SIGQUIT.
+const CTRL_BACKSLASH: &str = "\x1c";
 /// How long something is waited for before the test fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -170,11 +172,12 @@ fn sigterm_leaves_the_terminal_as_it_was(#[case] program: Option<&str>) {
 
 /// A lab serves other terminals too, so a shell that could start it again does not see it stop.
 #[test]
-fn ctrl_z_stops_no_lab() {
+fn ctrl_z_and_ctrl_backslash_leave_the_lab_up() {
     let state = tempfile::tempdir().expect("a folder");
     let around = format!("set -m; '{}' shell '{SCENARIO}' --color never; echo end", env!("CARGO_BIN_EXE_svclab"));
     let mut terminal = Terminal::start(pair(), state.path(), &["sh", "-c", &around]);
     terminal.keys(CTRL_Z);
+    terminal.keys(CTRL_BACKSLASH);
     terminal.keys("pod/client sh -c 'echo begun; read word; echo got $word'\r");
     terminal.wait_for("begun\r\n");
     terminal.keys(CTRL_Z);

@@ -17,7 +17,8 @@ const HEADLESS: &str = "the heading of its chain or set is not shown";
 /// Why a line is not read that may be of another chain.
 const ASTRAY: &str = "the end of the chain before it is not shown, so it may be of another one";
 
-/// Whether a line outside of any table is a rule, or an element of a set or map.
+/// Whether a line outside of any table is a rule of kube-proxy's, or an element of a set or map. Those of iptables, which leads to chains in capitals,
+/// are something else.
 pub(super) fn is_bare(line: &str) -> bool {
     const STARTS: [&str; 19] = [
         "ip daddr ",
@@ -41,7 +42,7 @@ pub(super) fn is_bare(line: &str) -> bool {
         "type inet_proto ",
     ];
     let line = line.trim_start();
-    STARTS.iter().any(|start| line.starts_with(start)) || is_element(line)
+    (STARTS.iter().any(|start| line.starts_with(start)) || is_element(line)) && !line.contains(" KUBE-")
 }
 
 /// `10.96.0.1 . tcp . 443 : goto service-2QRHZV4L-default/kubernetes/tcp/https,`

@@ -81,11 +81,14 @@ fn act(signal: Signal) {
             terminal::restore_modes();
             std::process::exit(128 + signal as i32)
         }
-        (_, None) => {
-            let text =
-                if IDLE.load(Ordering::Relaxed) { "" } else { "interrupted: no verdict; the labs have been removed" };
-            let _ = writeln!(std::io::stderr(), "\n{text}");
-            std::process::exit(128 + signal as i32);
-        }
+        (_, None) if IDLE.load(Ordering::Relaxed) => end(signal, ""),
+        (_, None) => end(signal, "interrupted: no verdict; the labs have been removed"),
     }
+}
+
+/// Ends the process as a signal does, and says what that means.
+pub(crate) fn end(signal: Signal, text: &str) -> ! {
+    // A terminal that is gone has no reader.
+    let _ = writeln!(std::io::stderr(), "\n{text}");
+    std::process::exit(128 + signal as i32)
 }

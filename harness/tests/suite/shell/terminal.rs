@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -57,7 +57,14 @@ impl Terminal {
         Self::start(terminal, state, &[env!("CARGO_BIN_EXE_svclab"), "shell", SCENARIO, "--color", "never"])
     }
 
-    fn start((master, slave): (OwnedFd, OwnedFd), state: &Path, command_line: &[&str]) -> Self {
+    fn start(terminal: (OwnedFd, OwnedFd), state: &Path, command_line: &[&str]) -> Self {
+        let mut terminal = Self::starting(terminal, state, command_line);
+        terminal.wait_for(PROMPT);
+        terminal
+    }
+
+    /// The same without waiting for the prompt.
+    fn starting((master, slave): (OwnedFd, OwnedFd), state: &Path, command_line: &[&str]) -> Self {
         let own = || Stdio::from(slave.try_clone().expect("a descriptor"));
         // Makes it the terminal of a session of its own in which Ctrl-C ends programs, as a terminal emulator does: what a shell starts in the
         // background ignores SIGINT, and so do the tests in it.
@@ -66,9 +73,7 @@ impl Terminal {
         command.env("XDG_STATE_HOME", state).env("TERM", "xterm").stdin(own()).stdout(own()).stderr(own());
         let shell = command.spawn().expect("env of coreutils starts");
         let keys = File::from(master.try_clone().expect("a descriptor"));
-        let mut terminal = Self { shell, keys, screen: File::from(master), slave, seen: String::new() };
-        terminal.wait_for(PROMPT);
-        terminal
+        Self { shell, keys, screen: File::from(master), slave, seen: String::new() }
     }
 
     fn keys(&mut self, keys: &str) {
@@ -309,6 +314,31 @@ fn a_program_has_the_terminal() {
     terminal.wait_for(PROMPT);
     terminal.keys("exit\r");
     assert_eq!(terminal.ended(), Some(137));
+}
+
+/// While the lab is being built there is no command to interrupt.
+#[test]
+fn ctrl_c_ends_a_shell_whose_lab_is_being_built() {
+    let state = tempfile::tempdir().expect("a folder");
+    let programs = tempfile::tempdir().expect("a folder");
+    let program = programs.path().join("iptables-restore");
+    let begun = programs.path().join("begun");
+    fs::write(&program, format!("#!/bin/sh\ntouch '{}'\nexec sleep 1000\n", begun.display())).expect("a program");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("it can be executed");
+    let around = format!(
+        "PATH='{}':\"$PATH\" exec '{}' shell '{SCENARIO}'",
+        programs.path().display(),
+        env!("CARGO_BIN_EXE_svclab")
+    );
+    let mut terminal = Terminal::starting(pair(), state.path(), &["sh", "-c", &around]);
+    let begin = Instant::now();
+    while !begun.exists() {
+        assert!(begin.elapsed() < PATIENCE, "no rules are installed: {}", terminal.seen);
+        terminal.look();
+    }
+    terminal.keys(CTRL_C);
+    terminal.wait_for("interrupted: the lab has been removed");
+    assert_eq!(terminal.ended(), Some(130));
 }
 
 #[test]

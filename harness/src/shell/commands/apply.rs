@@ -33,11 +33,16 @@ impl Apply {
     pub(super) fn carry_out(self, engine: &mut Engine<'_>, view: &View) -> Result<Printed, Printed> {
         let file = view.folder.join(self.file());
         let text = view.file.clone().unwrap_or_default();
+        let named = if self.file().as_os_str() == "-" { STANDARD_INPUT.into() } else { self.file() };
+        // What a program that failed before a pipe has left.
+        if text.trim().is_empty() {
+            let help = "Name a file of Kubernetes objects, or of the lists of a step.";
+            return Err(Printed::wrong(format_args!("{} is empty", printable(&named)), help));
+        }
         let before = engine.cluster().clone();
         let changed_by = engine.change(AdHocChange::Apply { file, text });
         let (ended, notes) = changed_by.map_err(|wrong| as_typed(wrong, &view.folder))?;
         let changed = changed(&before, engine.cluster());
-        let named = if self.file().as_os_str() == "-" { STANDARD_INPUT.into() } else { self.file() };
         let text = format!("applied {}: {changed}{ended}\n", printable(&named));
         Ok(Printed { text, errors: notes.iter().map(|note| format!("note: {note}\n")).collect(), ..Printed::default() })
     }

@@ -23,8 +23,8 @@ pub(in crate::shell) struct Link {
     /// Whether packets pass.
     #[arg(value_enum)]
     state: Option<State>,
-    /// The size of the largest IP packet that passes: at most 1500.
-    #[arg(long, value_name = "BYTES")]
+    /// The size of the largest IP packet that passes: 576 to 1500, and at least 1280 with IPv6.
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(576..=1500))]
     mtu: Option<u16>,
     #[command(flatten)]
     impairments: Impairments,

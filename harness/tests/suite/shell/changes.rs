@@ -21,6 +21,7 @@ use super::{Running, SCENARIO, once, svclab, text, typed};
     2,
     "pod `more` is not there, and pods cannot be added"
 )]
+#[case::nothing("\n", 2, "change.yaml is empty\nhelp: Name a file")]
 fn an_apply_says_what_it_does_not_do(#[case] change: &str, #[case] code: i32, #[case] expected: &str) {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("change.yaml");

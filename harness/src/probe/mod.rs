@@ -141,6 +141,9 @@ impl Default for Used {
     }
 }
 
+/// How often a pause looks whether it is over.
+const LOOK: Duration = Duration::from_millis(20);
+
 /// Whether what is under way is to end.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
@@ -241,15 +244,21 @@ impl<'lab> Prober<'lab> {
         self.limit = time.and_then(|time| Some(Limit { time, end: now.checked_add(time)? }));
     }
 
-    /// Waits, at most as long as the limit allows.
+    /// Waits, at most as long as the limit allows and until a person interrupts it.
     ///
     /// # Errors
     ///
-    /// If the limit was shorter.
+    /// If it was not the whole time.
     pub(crate) fn wait(&self, time: Duration) -> Result<(), ProbeError> {
-        let left = self.limit.map(|limit| limit.end.saturating_duration_since(Instant::now()));
-        thread::sleep(left.map_or(time, |left| time.min(left)));
-        Limit::check(self.limit)
+        let begin = Instant::now();
+        loop {
+            Limit::check(self.limit)?;
+            let left = time.saturating_sub(begin.elapsed());
+            if left.is_zero() {
+                return Ok(());
+            }
+            thread::sleep(left.min(LOOK));
+        }
     }
 
     /// Lets host-network pods serve what they serve in this state of the cluster.

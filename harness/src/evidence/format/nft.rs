@@ -2,6 +2,7 @@
 
 mod stray;
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use svclab_rules::coverage::{Coverage, nft_table};
@@ -48,31 +49,29 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
         return stray::bare(lines);
     }
     let is_headless = !is_table(first);
-    let (lines, headless) = if is_headless { (lines.to_vec(), Vec::new()) } else { stray::without_headless(lines) };
-    let lines = lines.as_slice();
     let (mut taken, mut is_cut) = (0, false);
-    let mut names: Vec<&str> = Vec::new();
+    let (mut names, mut headless_at) = (HashSet::new(), Vec::new());
     // Tables that follow each other are one block, as long as their names differ.
     loop {
         let next = taken + lines[taken..].iter().position(|line| !line.is_blank()).unwrap_or(0);
         let Some(line) = lines.get(next) else { break };
         let text = line.text.trim();
         let fits = if is_headless { is_part(text) } else { is_table(text) };
-        if !fits || names.contains(&text) {
+        if !fits || !names.insert(text) {
             break;
         }
-        names.push(text);
-        match end_of(&lines[next..], is_headless) {
-            Some(length) => taken = next + length,
-            None => {
-                taken = next + cut_end(&lines[next..]);
-                is_cut = true;
-                break;
-            }
+        let rest = &lines[next..];
+        let headless = if is_headless { Vec::new() } else { stray::headless(rest) };
+        let end = end_of(rest, is_headless, &headless);
+        taken = next + end.unwrap_or_else(|| cut_end(rest, &headless));
+        headless_at.extend(headless.into_iter().map(|at| next + at).filter(|at| *at < taken));
+        if end.is_none() {
+            is_cut = true;
+            break;
         }
     }
     let taken = taken.max(1);
-    let block = &lines[..taken];
+    let block = &*stray::without(&lines[..taken], &headless_at);
     let mut mends = Vec::new();
     if is_headless {
         mends.push((block[0].number, RepairSet::default().with(Repair::Heading)));
@@ -81,8 +80,8 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
         mends.push((block[taken - 1].number, RepairSet::default().with(Repair::Cut)));
     }
     let (rules, mut unread) = parsed(block, is_headless);
-    let lacks_heading = headless.first().is_some_and(|(at, _)| *at < taken);
-    unread.extend(headless.into_iter().filter(|(at, _)| *at < taken));
+    let lacks_heading = !headless_at.is_empty();
+    unread.extend(headless_at.into_iter().map(|at| (at, stray::HEADLESS.to_owned())));
     unread.sort_by_key(|(at, _)| *at);
     let rules = if is_headless { without_iptables(rules) } else { rules };
     let count = count(&rules);
@@ -112,9 +111,9 @@ fn filter(context: &Context) -> Filter {
 }
 
 /// How many lines there are to the brace that closes the first one. A prompt is behind the end, which is not shown then.
-fn end_of(lines: &[Line<'_>], is_headless: bool) -> Option<usize> {
+fn end_of(lines: &[Line<'_>], is_headless: bool, headless: &[usize]) -> Option<usize> {
     let mut depth = Depth::default();
-    for (at, line) in lines.iter().enumerate() {
+    for (at, line) in lines.iter().enumerate().filter(|(at, _)| headless.binary_search(at).is_err()) {
         let text = line.text.trim();
         if at > 0 && (line.is_fence() || is_table(text) || command(text).is_some()) {
             return None;
@@ -134,13 +133,13 @@ fn end_of(lines: &[Line<'_>], is_headless: bool) -> Option<usize> {
 }
 
 /// How many lines of a block without its end belong to it: up to a blank line behind which nothing is indented, or a command.
-fn cut_end(lines: &[Line<'_>]) -> usize {
-    let is_over = |line: &Line<'_>| {
-        line.is_fence()
-            || command(line.text.trim()).is_some()
-            || (!line.text.starts_with([' ', '\t', '}']) && !line.is_blank())
+fn cut_end(lines: &[Line<'_>], headless: &[usize]) -> usize {
+    let is_over = |(at, line): &(usize, &Line<'_>)| {
+        let is_of_table =
+            line.text.starts_with([' ', '\t', '}']) || line.is_blank() || headless.binary_search(at).is_ok();
+        line.is_fence() || command(line.text.trim()).is_some() || !is_of_table
     };
-    let end = lines.iter().skip(1).position(is_over).map_or(lines.len(), |at| at + 1);
+    let end = lines.iter().enumerate().skip(1).find(is_over).map_or(lines.len(), |(at, _)| at);
     let blank = lines[..end].iter().rev().take_while(|line| line.is_blank()).count();
     (end - blank).max(1)
 }
@@ -149,8 +148,11 @@ fn cut_end(lines: &[Line<'_>]) -> usize {
 fn parsed(block: &[Line<'_>], is_headless: bool) -> (Parsed, Vec<(usize, String)>) {
     let mut texts: Vec<&str> = block.iter().map(|line| line.text.as_ref()).collect();
     let rows = rows(block);
-    let mut unread = stray::astray(block);
-    unread.iter().for_each(|(at, _)| texts[*at] = "");
+    let mut unread: Vec<(usize, String)> = Vec::new();
+    for (at, reason) in stray::astray(block) {
+        texts[at] = "";
+        unread.push((at, reason.to_owned()));
+    }
     for trial in 0..=MAX_TRIALS + 1 {
         let errors = match nftables::parse(&text_of(block, &texts, is_headless)) {
             Ok(parsed) => return (parsed.behind(block[0].number - 1), unread),

@@ -12,7 +12,7 @@ use super::super::{Block, command, run};
 use super::{is_part, is_table};
 
 /// Why a line is not read in front of which a heading is missing.
-const HEADLESS: &str = "the heading of its chain or set is not shown";
+pub(super) const HEADLESS: &str = "the heading of its chain or set is not shown";
 
 /// Why a line is not read that may be of another chain.
 const ASTRAY: &str = "the end of the chain before it is not shown, so it may be of another one";
@@ -71,26 +71,24 @@ pub(super) fn bare(lines: &[Line<'_>]) -> Option<Block> {
     })
 }
 
-/// Lines without those that a heading is missing in front of, and what is said of these, by their positions.
-pub(super) fn without_headless<'t>(lines: &[Line<'t>]) -> (Vec<Line<'t>>, Vec<(usize, String)>) {
-    let headless = headless(lines);
-    let mut kept = lines.to_vec();
-    headless.iter().for_each(|at| kept[*at].text = Cow::Borrowed(""));
-    (kept, headless.into_iter().map(|at| (at, HEADLESS.to_owned())).collect())
+/// The lines of a block without those of some positions.
+pub(super) fn without<'b, 't>(block: &'b [Line<'t>], positions: &[usize]) -> Cow<'b, [Line<'t>]> {
+    let mut kept = Cow::Borrowed(block);
+    positions.iter().for_each(|at| kept.to_mut()[*at].text = Cow::Borrowed(""));
+    kept
 }
 
-/// The lines of tables that stand where only headings can, each up to the brace that closes its chain or set.
-fn headless(lines: &[Line<'_>]) -> Vec<usize> {
-    let (mut found, mut depth, mut table, mut is_headless) = (Vec::new(), Depth::default(), 0, false);
+/// The lines of the first table that stand where only headings can, each up to the brace that closes its chain or set.
+pub(super) fn headless(lines: &[Line<'_>]) -> Vec<usize> {
+    let (mut found, mut depth, mut is_headless) = (Vec::new(), Depth::default(), false);
+    let table = lines.first().map(indentation).unwrap_or_default();
     for (at, line) in lines.iter().enumerate() {
         let text = line.text.trim();
-        let is_over = depth == Depth::default() && !line.is_blank() && !is_table(text);
+        let is_over = at > 0 && !line.is_blank() && (depth == Depth::default() || is_table(text));
         if line.is_fence() || command(text).is_some() || is_over {
             break;
         }
-        if is_table(text) {
-            (depth, table, is_headless) = (Depth::default(), indentation(line), false);
-        } else if is_part(text) {
+        if is_part(text) {
             depth.leave_part();
             is_headless = false;
         }
@@ -127,22 +125,25 @@ fn indentation(line: &Line<'_>) -> usize {
 }
 
 /// The lines behind headings of chains that may be of other chains: where no line closes one, lines were picked, and only what is in the name of
-/// a chain says that a line is of it.
-pub(super) fn astray(block: &[Line<'_>]) -> Vec<(usize, String)> {
-    let headings: Vec<usize> = (0..block.len()).filter(|at| is_part(block[*at].text.trim())).collect();
-    let heading_of = |at: usize| headings.iter().rfind(|heading| **heading < at).and_then(|at| name(&block[*at]));
-    let leads_to_itself = |at: usize| heading_of(at).is_some_and(|name| block[at].text.contains(name));
-    let lines = || (0..block.len()).filter(|at| !headings.contains(at) && !block[*at].is_blank());
-    let is_closed = block.iter().any(|line| line.text.trim() == "}");
-    if is_closed || headings.len() < 2 && !lines().any(leads_to_itself) {
+/// a chain says that a line is of it. One that leads to the chain itself is of another one.
+pub(super) fn astray(block: &[Line<'_>]) -> Vec<(usize, &'static str)> {
+    if block.iter().any(|line| line.text.trim() == "}") {
         return Vec::new();
     }
-    let is_own = |at: usize| {
-        let own = heading_of(at).and_then(own_part);
-        own.is_some_and(|own| block[at].text.contains(own)) && !leads_to_itself(at)
-    };
-    let is_behind_one = |at: usize| heading_of(at).is_some();
-    lines().filter(|at| is_behind_one(*at) && !is_own(*at)).map(|at| (at, ASTRAY.to_owned())).collect()
+    let (mut found, mut heading, mut headings, mut is_picked) = (Vec::new(), None, 0, false);
+    for (at, line) in block.iter().enumerate() {
+        if is_part(line.text.trim()) {
+            (heading, headings) = (name(line), headings + 1);
+            continue;
+        }
+        let Some(name) = heading.filter(|_| !line.is_blank()) else { continue };
+        let leads_to_itself = line.text.contains(name);
+        is_picked |= leads_to_itself;
+        if leads_to_itself || !own_part(name).is_some_and(|own| line.text.contains(own)) {
+            found.push((at, ASTRAY));
+        }
+    }
+    if is_picked || headings > 1 { found } else { Vec::new() }
 }
 
 /// The name in a heading.

@@ -96,7 +96,8 @@ fn open(subject: Subject, options: &Options<'_>, console: &Console) -> Result<Ex
 /// The shell that Ctrl-C is for: its signal comes to a thread that is started before the lab.
 static SHELL: OnceLock<Shell> = OnceLock::new();
 
-/// Ctrl-C interrupts the command that is under way, not the shell, which it ends only while the lab is being built. Ctrl-Z does not stop it: its servers and other terminals would hang.
+/// Ctrl-C interrupts the command that is under way, not the shell, which it ends only while the lab is being built. Ctrl-Z does not stop it: its
+/// servers and other terminals would hang.
 fn keys_of_terminal(console: &Console) -> Result<(), Exit> {
     let pressed = |key| match key {
         Signal::SIGTSTP => front::say_not_stopped(),

@@ -158,7 +158,7 @@ impl Front<'_> {
         if !errors.is_empty() {
             self.console.complain(errors);
         }
-        if printed.code == Exit::Input.code() { Exit::Input } else { exit(printed.code) }
+        exit(printed.code)
     }
 }
 

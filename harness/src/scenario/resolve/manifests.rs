@@ -59,7 +59,7 @@ impl Manifests {
 
 /// What the note on an object of another kind has between its kind and name, and the reason.
 pub(crate) const LEFT_OUT: &str = " is ignored: ";
-/// The reason where nobody expects an effect.
+/// The reason for all kinds that have no effect on Service traffic in a real cluster either.
 pub(crate) const NO_EFFECT: &str = "it does not affect rules";
 
 /// Why objects of a kind are left out.

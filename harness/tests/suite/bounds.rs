@@ -182,6 +182,19 @@ fn random_marks_take_no_more_than_their_time(
     assert!(said.contains(said_of_it), "{}", &said[..said.len().min(1_000)]);
 }
 
+/// However often a text has a table or a chain of nft, each is read once.
+#[rstest]
+#[case::tables("table ip kube-proxy {\n\tchain a {\n\t}\n}\n")]
+#[case::chains("chain a {\n\tip daddr 10.0.0.1 drop\n}\n")]
+fn many_blocks_of_nft_take_no_more_than_their_time(#[case] block: &str) {
+    let file = folder(&format!("blocks-of-nft-{}", block.len())).join("input.txt");
+    fs::write(&file, block.repeat(20_000)).expect("a file");
+    let mut command = Command::new("prlimit");
+    command.args(["--cpu=15", env!("CARGO_BIN_EXE_svclab"), "dump", "show"]);
+    let (code, said) = ended(command.arg(&file));
+    assert_eq!(code, Some(0), "{}", &said[..said.len().min(1_000)]);
+}
+
 /// A Service with every port.
 fn many_ports() -> String {
     let ports = |with: &dyn Fn(u16) -> String| (1..=u16::MAX).map(with).collect::<String>();

@@ -7,6 +7,9 @@ use crate::dice::Dice;
 /// Bytes of the longest input that is made.
 const LONGEST: usize = 16 << 10;
 
+/// Lines of each of the three pieces of an excerpt, at most.
+const EXCERPT: usize = 12;
+
 /// Words at the edges of what readers take.
 const EDGES: [&str; 28] = [
     "0",
@@ -41,12 +44,24 @@ const EDGES: [&str; 28] = [
 
 /// An input made of one of the corpus, with parts of others.
 pub fn mutated(corpus: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {
-    let mut input = dice.one_of(corpus).cloned().unwrap_or_default();
+    let whole = dice.one_of(corpus).map(Vec::as_slice).unwrap_or_default();
+    let mut input = if dice.below(4) == 0 { whole.to_vec() } else { excerpt(whole, dice) };
     for _ in 0..=dice.below(6) {
         change(&mut input, corpus, dice);
         input.truncate(LONGEST);
     }
     input
+}
+
+/// Some lines from the start, the middle and the end of an input: formats are opened and closed at the ends. Most errors of readers need
+/// no more, and short inputs take a fraction of the time.
+fn excerpt(whole: &[u8], dice: &mut Dice) -> Vec<u8> {
+    let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
+    let start = dice.below(EXCERPT.min(lines.len()) + 1);
+    let middle = start + dice.below(lines.len() - start + 1);
+    let after_middle = middle + dice.below(EXCERPT.min(lines.len() - middle) + 1);
+    let end = lines.len() - dice.below(EXCERPT.min(lines.len() - after_middle) + 1);
+    [&lines[..start], &lines[middle..after_middle], &lines[end..]].concat().concat()
 }
 
 /// Makes one change.

@@ -12,6 +12,9 @@ pub mod diff;
 #[doc(hidden)]
 pub mod doctor;
 pub mod documents;
+#[cfg(test)]
+#[path = "../../rules/tests/suite/each_file.rs"]
+mod each_file;
 #[doc(hidden)]
 pub mod environment;
 #[doc(hidden)]

@@ -1,10 +1,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
-use std::path::PathBuf;
-
 use rstest::rstest;
 
 use super::*;
+use crate::each_file::each_file;
 use crate::evidence::read;
 
 fn ids(text: &str) -> Vec<&'static str> {
@@ -12,29 +11,29 @@ fn ids(text: &str) -> Vec<&'static str> {
 }
 
 /// What real kube-proxies wrote is in order: a false alarm is worse than a defect that is missed.
-#[rstest]
-fn recordings_are_in_order(
-    #[files("../rules/tests/golden/*/v*/*-save.txt")]
-    #[files("../rules/tests/golden/*/v*/nft-ruleset.txt")]
-    file: PathBuf,
-) {
-    let text = std::fs::read_to_string(file).unwrap();
+#[test]
+fn recordings_are_in_order() {
+    each_file(&["../rules/tests/golden/*/v*/*-save.txt", "../rules/tests/golden/*/v*/nft-ruleset.txt"], |file| {
+        assert_in_order(&std::fs::read_to_string(file).unwrap());
+    });
+}
+
+fn assert_in_order(text: &str) {
     let grave: Vec<Finding> =
-        lint(&read(&text)).into_iter().filter(|finding| finding.severity < Severity::Info).collect();
+        lint(&read(text)).into_iter().filter(|finding| finding.severity < Severity::Info).collect();
     assert_eq!(grave, []);
 }
 
 /// Nor is an excerpt of them wrong for what it leaves out.
 #[rstest]
 fn excerpts_of_recordings_are_in_order(
-    #[files("../rules/tests/golden/*/v1.30-iptables/iptables-save.txt")] file: PathBuf,
     #[values("KUBE-SVC", "KUBE-SEP", "KUBE-SERVICES", "default/", "KUBE", "-A OUTPUT")] word: &str,
 ) {
-    let text = std::fs::read_to_string(file).unwrap();
-    let text: String = text.lines().filter(|line| line.contains(word)).map(|line| format!("{line}\n")).collect();
-    let grave: Vec<Finding> =
-        lint(&read(&text)).into_iter().filter(|finding| finding.severity < Severity::Info).collect();
-    assert_eq!(grave, []);
+    each_file(&["../rules/tests/golden/*/v1.30-iptables/iptables-save.txt"], |file| {
+        let text = std::fs::read_to_string(file).unwrap();
+        let lines = text.lines().filter(|line| line.contains(word));
+        assert_in_order(&lines.map(|line| format!("{line}\n")).collect::<String>());
+    });
 }
 
 const BASE: &str = "\

@@ -1,6 +1,6 @@
 //! Scenarios out of what people send.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use rstest::rstest;
@@ -9,6 +9,7 @@ use svclab::infer::{self, Assumed, NodeFile};
 use svclab::scenario::{self, Scenario, Tests};
 use svclab::verify::{Options, verify};
 
+use crate::each_file::each_file;
 use crate::saved_rules::is_without_services;
 
 fn imported(text: &str) -> Assumed {
@@ -38,18 +39,20 @@ fn svclab(arguments: &[&str]) -> Output {
 }
 
 /// What is imported of any recording is a sound scenario with the same objects, rules and settings.
-#[rstest]
-fn a_recording_is_read_again_as_it_was_written(
-    #[files("../rules/tests/golden/*/v1.18-iptables/iptables-save.txt")]
-    #[files("../rules/tests/golden/*/v1.30-iptables/iptables-save.txt")]
-    #[files("../rules/tests/golden/*/v1.36-nftables/nft-ruleset.txt")]
-    file: PathBuf,
-) {
-    let text = std::fs::read_to_string(&file).expect("a recording");
-    let assumed = match infer::from_evidence(&evidence::read(&text), &file, &[]) {
+#[test]
+fn a_recording_is_read_again_as_it_was_written() {
+    let files =
+        ["v1.18-iptables/iptables-save.txt", "v1.30-iptables/iptables-save.txt", "v1.36-nftables/nft-ruleset.txt"];
+    let patterns = files.map(|file| format!("../rules/tests/golden/*/{file}"));
+    each_file(&patterns.each_ref().map(String::as_str), assert_read_again);
+}
+
+fn assert_read_again(file: &Path) {
+    let text = std::fs::read_to_string(file).expect("a recording");
+    let assumed = match infer::from_evidence(&evidence::read(&text), file, &[]) {
         Ok(assumed) => assumed,
         // Of a cluster of which no rule is about a Service there is nothing to import.
-        Err(errors) => return assert!(is_without_services(&file), "{}: {errors}", file.display()),
+        Err(errors) => return assert!(is_without_services(file), "{}: {errors}", file.display()),
     };
     let (text, again) = read_again(&assumed);
     let (mut before, mut after) = (assumed.scenario.cluster.clone(), again.cluster.clone());

@@ -56,6 +56,8 @@ mod verify;
 mod watch;
 mod without_ipv6;
 
+#[path = "../../../rules/tests/suite/each_file.rs"]
+mod each_file;
 #[path = "../../../rules/tests/suite/golden_support/mod.rs"]
 #[expect(dead_code, reason = "shared with the tests of the generator")]
 mod golden_support;

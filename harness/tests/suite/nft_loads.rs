@@ -6,17 +6,22 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rstest::rstest;
 use svclab_rules::cluster::{Cluster, Family};
 use svclab_rules::nftables::{AddressRange, Addresses, Condition, Ruleset, generate, parse, print, print_sync};
 
+use crate::each_file::each_file;
 use crate::golden_support::{first_difference, load, normalize, recordings};
 
-#[rstest]
-fn what_is_loaded_is_listed_again(#[files("../rules/tests/golden/*/v*-nftables/nft-ruleset.txt")] recording: PathBuf) {
+#[test]
+fn what_is_loaded_is_listed_again() {
+    each_file(&["../rules/tests/golden/*/v*-nftables/nft-ruleset.txt"], assert_listed_again);
+}
+
+fn assert_listed_again(recording: &Path) {
     let folder = recording.parent().unwrap();
     let release =
         folder.file_name().and_then(|name| name.to_str()?.strip_prefix('v')?.strip_suffix("-nftables")).unwrap();
@@ -24,28 +29,34 @@ fn what_is_loaded_is_listed_again(#[files("../rules/tests/golden/*/v*-nftables/n
     let printed = tables(&cluster, print);
     let listed = listed_after(&[&printed]);
     same(&listed, &printed);
-    same(&listed, &fs::read_to_string(&recording).unwrap());
+    same(&listed, &fs::read_to_string(recording).unwrap());
 }
+
+/// The tables of all clusters.
+const TABLES: [&str; 1] = ["../rules/tests/golden/*/v1.30-nftables/nft-ruleset.txt"];
 
 /// The layouts of other releases have no recordings; that the kernel takes them can be tested.
 #[rstest]
-fn other_layouts_are_listed_again(
-    #[files("../rules/tests/golden/*/v1.30-nftables/nft-ruleset.txt")] recording: PathBuf,
-    #[values("1.31", "1.33", "1.37")] version: &str,
-) {
-    let cluster = load(&recording.parent().and_then(Path::parent).unwrap().join("cluster.yaml"), version);
-    let printed = tables(&cluster, print);
-    same(&listed_after(&[&printed]), &printed);
+fn other_layouts_are_listed_again(#[values("1.31", "1.33", "1.37")] version: &str) {
+    each_file(&TABLES, |recording| {
+        let printed = tables(&cluster_of(recording, version), print);
+        same(&listed_after(&[&printed]), &printed);
+    });
+}
+
+/// The cluster that a recording was made of, with another release.
+fn cluster_of(recording: &Path, version: &str) -> Cluster {
+    load(&recording.parent().and_then(Path::parent).unwrap().join("cluster.yaml"), version)
 }
 
 /// What nft shows as JSON is read back as what was generated.
 #[rstest]
-fn what_is_loaded_is_read_again(
-    #[files("../rules/tests/golden/*/v1.30-nftables/nft-ruleset.txt")] recording: PathBuf,
-    #[values("1.30", "1.33", "1.36", "1.37")] version: &str,
-) {
-    let cluster = load(&recording.parent().and_then(Path::parent).unwrap().join("cluster.yaml"), version);
-    let generated = Family::ALL.into_iter().filter_map(|family| generate(&cluster, &cluster.nodes[0], family).ok());
+fn what_is_loaded_is_read_again(#[values("1.30", "1.33", "1.36", "1.37")] version: &str) {
+    each_file(&TABLES, |recording| assert_read_again(&cluster_of(recording, version)));
+}
+
+fn assert_read_again(cluster: &Cluster) {
+    let generated = Family::ALL.into_iter().filter_map(|family| generate(cluster, &cluster.nodes[0], family).ok());
     let generated = Ruleset { tables: generated.flat_map(|rules| rules.tables).collect() };
     let json = shown_after(&[&print(&generated)], "nft -j list ruleset");
     let read = parse(&json).unwrap_or_else(|errors| panic!("{errors:?}"));

@@ -1,7 +1,7 @@
 //! `svclab rules`, as a user calls it.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use rstest::rstest;
@@ -11,6 +11,7 @@ use svclab_rules::cluster::objects::{KubeProxyConfiguration, Object, assemble, p
 use svclab_rules::cluster::{Cluster, Family};
 use svclab_rules::{iptables, nftables};
 
+use crate::each_file::each_file;
 use crate::unwrapped;
 
 const SEED: &str = "../scenarios/seeds/000-foo-three-replicas.yaml";
@@ -76,10 +77,14 @@ fn recorded(cluster: &Path, version: &str, mode: &str) -> Cluster {
     assemble(&objects, proxy).expect("sound objects").cluster
 }
 
-#[rstest]
-fn of_plain_objects_they_are_the_generators(#[files("../rules/tests/golden/*/cluster.yaml")] path: PathBuf) {
+#[test]
+fn of_plain_objects_they_are_the_generators() {
+    each_file(&["../rules/tests/golden/*/cluster.yaml"], assert_they_are_the_generators);
+}
+
+fn assert_they_are_the_generators(path: &Path) {
     let config = path.with_file_name("proxy-config.yaml");
-    let [objects, config] = [&path, &config].map(|path| path.to_str().expect("UTF-8"));
+    let [objects, config] = [path, &config].map(|path| path.to_str().expect("UTF-8"));
     let cases = [
         ("iptables", "1.30", "ipv4", Family::Ipv4),
         ("iptables", "1.21", "ipv6", Family::Ipv6),
@@ -87,7 +92,7 @@ fn of_plain_objects_they_are_the_generators(#[files("../rules/tests/golden/*/clu
         ("nftables", "1.33", "ipv6", Family::Ipv6),
     ];
     for (mode, version, name, family) in cases {
-        let cluster = recorded(&path, version, mode);
+        let cluster = recorded(path, version, mode);
         let node = &cluster.nodes[0];
         let generated = match mode {
             "nftables" => nftables::generate(&cluster, node, family).map(|rules| nftables::print(&rules)),

@@ -53,8 +53,10 @@ impl Running {
     fn start() -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("test-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let mut command = svclab();
-        command.args(["shell", SCENARIO, "--name", &name]).env(MARK, &name);
+        // It ends with SIGHUP even where the tests were started to outlive their terminal, and ignore that.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=HUP", env!("CARGO_BIN_EXE_svclab"), "shell", SCENARIO, "--name", &name]);
+        command.env(MARK, &name);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("svclab starts");
         let output = BufReader::new(child.stdout.take().expect("a pipe"));
         let mut shell = Self { lines: child.stdin.take(), child, output, name };

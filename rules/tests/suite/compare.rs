@@ -1,7 +1,7 @@
 //! The comparison of rule sets, held against recordings of real kube-proxy: what is equal gives nothing, what is not
 //! gives something.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rstest::rstest;
 use svclab_rules::cluster::{Cluster, Family, ProtocolNumber};
@@ -9,16 +9,22 @@ use svclab_rules::compare::{Difference, Finding, compare};
 use svclab_rules::iptables::{Chain, Negatable, RuleSet, Target, generate, parse, print_rule};
 use svclab_rules::nftables::{self, Element, Key, Ruleset, Verdict};
 
+use crate::each_file::each_file;
+
 /// At most so many rules of a recording are changed in other ways than being deleted, spread over all of it.
 const CHANGED: usize = 40;
 
 /// A protocol that no rule of kube-proxy's is about.
 const GRE: ProtocolNumber = ProtocolNumber(47);
 
-#[rstest]
-fn the_generated_rules_do_the_same(#[files("tests/golden/*/v*-iptables/*save.txt")] recording: PathBuf) {
-    let recorded = read(&recording);
-    let mut cluster = cluster_of(&recording);
+#[test]
+fn the_generated_rules_do_the_same() {
+    each_file(&["tests/golden/*/v*-iptables/*save.txt"], assert_generated_rules_do_the_same);
+}
+
+fn assert_generated_rules_do_the_same(recording: &Path) {
+    let recorded = read(recording);
+    let mut cluster = cluster_of(recording);
     for nfacct in [false, true] {
         cluster.proxy.nfacct = nfacct;
         let generated = generate(&cluster, &cluster.nodes[0], recorded.family).unwrap();
@@ -40,13 +46,14 @@ fn cluster_of(recording: &Path) -> Cluster {
 const DELETED: usize = 400;
 
 /// Not one rule means nothing.
-#[rstest]
-fn every_deleted_rule_is_found(
-    #[files("tests/golden/*/v1.18-iptables/*save.txt")]
-    #[files("tests/golden/*/v1.30-iptables/*save.txt")]
-    recording: PathBuf,
-) {
-    let recorded = read(&recording);
+#[test]
+fn every_deleted_rule_is_found() {
+    let patterns = ["tests/golden/*/v1.18-iptables/*save.txt", "tests/golden/*/v1.30-iptables/*save.txt"];
+    each_file(&patterns, assert_every_deleted_rule_is_found);
+}
+
+fn assert_every_deleted_rule_is_found(recording: &Path) {
+    let recorded = read(recording);
     let mut changed = recorded.clone();
     let places = places(&recorded);
     let step = places.len().div_ceil(DELETED);
@@ -64,13 +71,15 @@ fn every_deleted_rule_is_found(
 /// What is done to a chain.
 type Change<'a> = (&'a str, &'a dyn Fn(&mut Chain));
 
-#[rstest]
-fn every_changed_rule_is_found(
-    #[files("tests/golden/*/v1.18-iptables/iptables-save.txt")]
-    #[files("tests/golden/*/v1.30-iptables/iptables-save.txt")]
-    recording: PathBuf,
-) {
-    let recorded = read(&recording);
+#[test]
+fn every_changed_rule_is_found() {
+    let patterns =
+        ["tests/golden/*/v1.18-iptables/iptables-save.txt", "tests/golden/*/v1.30-iptables/iptables-save.txt"];
+    each_file(&patterns, assert_every_changed_rule_is_found);
+}
+
+fn assert_every_changed_rule_is_found(recording: &Path) {
+    let recorded = read(recording);
     let places: Vec<(usize, usize, usize)> = places(&recorded);
     let step = places.len().div_ceil(CHANGED);
     for (table, chain, rule) in places.into_iter().step_by(step) {
@@ -93,12 +102,16 @@ fn every_changed_rule_is_found(
 }
 
 /// What one kube-proxy wrote and what svclab writes for it mean the same, in nftables mode too.
-#[rstest]
-fn the_generated_tables_do_the_same(#[files("tests/golden/*/v*-nftables/nft-ruleset.txt")] recording: PathBuf) {
-    let text = std::fs::read_to_string(&recording).unwrap();
+#[test]
+fn the_generated_tables_do_the_same() {
+    each_file(&["tests/golden/*/v*-nftables/nft-ruleset.txt"], assert_generated_tables_do_the_same);
+}
+
+fn assert_generated_tables_do_the_same(recording: &Path) {
+    let text = std::fs::read_to_string(recording).unwrap();
     let recorded = nftables::parse(&text).unwrap();
     assert_eq!(compare(&recorded, &recorded), []);
-    let cluster = cluster_of(&recording);
+    let cluster = cluster_of(recording);
     let mut compared = 0;
     for family in recorded.rules.tables.iter().map(|table| table.family) {
         let generated = nftables::generate(&cluster, &cluster.nodes[0], family).unwrap();
@@ -111,24 +124,27 @@ fn the_generated_tables_do_the_same(#[files("tests/golden/*/v*-nftables/nft-rule
 }
 
 /// The text that nft shows is read as what it was printed from.
-#[rstest]
-fn recorded_tables_are_read_and_printed_as_they_were(
-    #[files("tests/golden/*/v*-nftables/nft-ruleset.txt")] recording: PathBuf,
-) {
-    let text = std::fs::read_to_string(&recording).unwrap();
-    let parsed = nftables::parse(&text).unwrap();
-    assert_eq!(nftables::print(&parsed.rules), text);
+#[test]
+fn recorded_tables_are_read_and_printed_as_they_were() {
+    each_file(&["tests/golden/*/v*-nftables/nft-ruleset.txt"], |recording| {
+        let text = std::fs::read_to_string(recording).unwrap();
+        let parsed = nftables::parse(&text).unwrap();
+        assert_eq!(nftables::print(&parsed.rules), text);
+    });
 }
 
 /// Not one element and not one rule of a table means nothing, and no other is blamed for it.
 #[rstest]
-fn every_deleted_element_and_rule_is_found(
-    #[files("tests/golden/*/v1.30-nftables/nft-ruleset.txt")] recording: PathBuf,
-    #[values("1.30", "1.37")] version: &str,
-) {
+fn every_deleted_element_and_rule_is_found(#[values("1.30", "1.37")] version: &str) {
+    each_file(&["tests/golden/*/v1.30-nftables/nft-ruleset.txt"], |recording| {
+        assert_every_deleted_element_and_rule_is_found(recording, version);
+    });
+}
+
+fn assert_every_deleted_element_and_rule_is_found(recording: &Path, version: &str) {
     let folder = recording.parent().and_then(Path::parent).unwrap();
     let cluster = crate::golden_support::load(&folder.join("cluster.yaml"), version);
-    let recorded = nftables::parse(&std::fs::read_to_string(&recording).unwrap()).unwrap().rules;
+    let recorded = nftables::parse(&std::fs::read_to_string(recording).unwrap()).unwrap().rules;
     // What a recording has no table for, that release fails to write.
     let written = |family: &Family| version != "1.30" || recorded.table(*family).is_some();
     for family in Family::ALL.into_iter().filter(written) {

@@ -10,27 +10,32 @@ use svclab_rules::cluster::{Cluster, Family, Protocol};
 use svclab_rules::conntrack::{Cleanup, Flow, cleanup};
 use svclab_rules::iptables::{generate, print};
 
+use crate::each_file::each_file;
 use crate::golden_support::{first_difference, load, normalize};
 
-#[rstest]
-fn rules_equal_the_recording(
-    #[files("tests/golden-updates/*/v1.30-iptables/step-*/iptables-save.txt")] recording: PathBuf,
-) {
+#[test]
+fn rules_equal_the_recording() {
+    each_file(&["tests/golden-updates/*/v1.30-iptables/step-*/iptables-save.txt"], assert_rules_equal);
+}
+
+fn assert_rules_equal(recording: &Path) {
     let folder = recording.parent().unwrap();
     let cluster = objects(folder, step(folder), "1.30").unwrap();
     let rules = generate(&cluster, &cluster.nodes[0], Family::Ipv4).unwrap();
-    let recorded = std::fs::read_to_string(&recording).unwrap();
+    let recorded = std::fs::read_to_string(recording).unwrap();
     let difference = first_difference(&normalize(&print(&rules)), &normalize(&recorded));
     assert!(difference.is_none(), "{}", difference.unwrap_or_default());
 }
 
-#[rstest]
-fn deletions_equal_the_recording(
-    #[files("tests/golden-updates/*/v1.30-iptables/step-*/calls.txt")] recording: PathBuf,
-) {
+#[test]
+fn deletions_equal_the_recording() {
+    each_file(&["tests/golden-updates/*/v1.30-iptables/step-*/calls.txt"], assert_deletions_equal);
+}
+
+fn assert_deletions_equal(recording: &Path) {
     let Cleanup::Calls(deletions) = cleanup_of(recording.parent().unwrap(), "1.30") else { panic!("no calls") };
     let expected: BTreeSet<String> = deletions.iter().map(|deletion| deletion.arguments().join(" ")).collect();
-    let calls = std::fs::read_to_string(&recording).unwrap();
+    let calls = std::fs::read_to_string(recording).unwrap();
     let recorded: BTreeSet<String> = calls.lines().filter_map(conntrack_arguments).collect();
     assert_eq!(expected, recorded);
     assert_eq!(expected.len(), deletions.len(), "a call is there twice");
@@ -44,15 +49,17 @@ fn conntrack_arguments(call: &str) -> Option<String> {
 
 /// Each line of such a recording is an entry in the words of conntrack's options behind `kept` or `gone`, which is what
 /// became of it when kube-proxy had synced the step's objects.
-#[rstest]
-fn kept_connections_equal_the_recording(
-    #[files("tests/golden-updates/conntrack-1.32/v*/step-*.txt")] recording: PathBuf,
-) {
+#[test]
+fn kept_connections_equal_the_recording() {
+    each_file(&["tests/golden-updates/conntrack-1.32/v*/step-*.txt"], assert_kept_connections_equal);
+}
+
+fn assert_kept_connections_equal(recording: &Path) {
     let folder = recording.parent().and_then(Path::file_name).and_then(|name| name.to_str()).unwrap();
     let version = folder.trim_start_matches('v').split('-').next().unwrap();
-    let Cleanup::Comparison(serving) = cleanup_of(&recording, version) else { panic!("no comparison") };
+    let Cleanup::Comparison(serving) = cleanup_of(recording, version) else { panic!("no comparison") };
     let mut compared = 0;
-    for line in std::fs::read_to_string(&recording).unwrap().lines().filter(|line| !line.starts_with('#')) {
+    for line in std::fs::read_to_string(recording).unwrap().lines().filter(|line| !line.starts_with('#')) {
         let (fate, entry) = line.split_once(' ').unwrap();
         assert_eq!(if serving.is_stale(&flow(entry)) { "gone" } else { "kept" }, fate, "{entry}");
         compared += 1;
@@ -96,7 +103,7 @@ fn objects(recording: &Path, step: usize, version: &str) -> Option<Cluster> {
     Some(load(&sequence.join(format!("step-{step}.yaml")), version))
 }
 
-/// Each test above is made of one file: a recording that is lost, or is empty, would take its test along.
+/// The tests above take the files that are there: of a recording that is lost, or is empty, they would see nothing.
 #[rstest]
 #[case::rules("v1.30-iptables", "iptables-save.txt", "-A ", 45)]
 #[case::deletions("v1.30-iptables", "calls.txt", "conntrack ", 5)]

@@ -5,6 +5,7 @@ mod cascade;
 mod cascade_defects;
 mod classes;
 mod compare;
+mod each_file;
 mod frame_defects;
 mod golden;
 mod golden_support;

@@ -1,10 +1,9 @@
 //! Packets through recorded rules of real kube-proxy: where they go, and with which share.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ipnet::IpNet;
-use rstest::rstest;
 use svclab_rules::cluster::{Cluster, DetectLocal, Family, Node, ObjectName, Pod};
 use svclab_rules::iptables::evaluate::Program;
 use svclab_rules::iptables::parse;
@@ -13,6 +12,7 @@ use svclab_rules::walk::{
     Assumptions, Branch, Effect, Environment, Hook, HookVerdict, Interface, Packet, Share, Tracking, Transport,
 };
 
+use crate::each_file::each_file;
 use crate::golden_support::recordings;
 
 /// By how much a share may differ from an even one. kube-proxy writes each probability with ten digits, and the kernel
@@ -226,9 +226,13 @@ fn client_name() -> ObjectName {
 }
 
 /// Whatever a pod of the node or an outside host asks at the node, the rules keep what is promised.
-#[rstest]
-fn promises_are_kept(#[files("tests/golden/*/v*-iptables/*save.txt")] recording: PathBuf) {
-    let recording = Recording::read(&recording);
+#[test]
+fn promises_are_kept() {
+    each_file(&["tests/golden/*/v*-iptables/*save.txt"], assert_promises_are_kept);
+}
+
+fn assert_promises_are_kept(recording: &Path) {
+    let recording = Recording::read(recording);
     let promises = Promises::of(&recording.cluster).unwrap();
     let vantage_points = [VantagePoint::Pod(client_name()), VantagePoint::Outside(outside(recording.family()))];
     let questions = recording.questions(&vantage_points);
@@ -250,11 +254,16 @@ fn promises_are_kept(#[files("tests/golden/*/v*-iptables/*save.txt")] recording:
     }
 }
 
-#[rstest]
-fn source_ranges_admit_their_own(
-    #[files("tests/golden/loadbalancer-source-ranges*/v*-iptables/iptables-save.txt")] recording: PathBuf,
-) {
-    let recording = Recording::read(&recording);
+#[test]
+fn source_ranges_admit_their_own() {
+    each_file(
+        &["tests/golden/loadbalancer-source-ranges*/v*-iptables/iptables-save.txt"],
+        assert_ranges_admit_their_own,
+    );
+}
+
+fn assert_ranges_admit_their_own(recording: &Path) {
+    let recording = Recording::read(recording);
     let promises = Promises::of(&recording.cluster).unwrap();
     let services = recording.cluster.services.iter();
     // What a node sends from its own address is not from outside.
@@ -272,11 +281,13 @@ fn source_ranges_admit_their_own(
     assert!(admitted > 0, "no service with a load balancer");
 }
 
-#[rstest]
-fn a_client_stays_with_its_endpoint(
-    #[files("tests/golden/affinity-*/v*-iptables/iptables-save.txt")] recording: PathBuf,
-) {
-    let mut recording = Recording::read(&recording);
+#[test]
+fn a_client_stays_with_its_endpoint() {
+    each_file(&["tests/golden/affinity-*/v*-iptables/iptables-save.txt"], assert_client_stays);
+}
+
+fn assert_client_stays(recording: &Path) {
+    let mut recording = Recording::read(recording);
     let cluster = recording.cluster.clone();
     let promises = Promises::of(&cluster).unwrap();
     let cluster_ips: Vec<IpAddr> = cluster.services.iter().flat_map(|service| service.cluster_ips.clone()).collect();

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rstest::rstest;
 use svclab_rules::cluster::{Cluster, DetectLocal, Family, Node, ObjectName, Pod, ProxyMode};
@@ -16,6 +16,8 @@ use svclab_rules::walk::{
     Assumptions, Branch, Effect, Environment, Hook, HookVerdict, Interface, Packet, RejectResponse, Share, Tracking,
     Transport,
 };
+
+use crate::each_file::each_file;
 
 /// The first node of a recording: its tables, and who asks it.
 struct Walked {
@@ -236,25 +238,27 @@ fn assert_kept(walked: &Walked) {
     assert!(kept > 0 || asked.is_empty(), "nothing was looked at, of {} questions", asked.len());
 }
 
-#[rstest]
-fn recorded_tables_keep_what_is_promised(#[files("tests/golden/*/v1.30-nftables/nft-ruleset.txt")] recording: PathBuf) {
-    assert_kept(&Walked::recorded(&recording));
+/// The tables of all clusters.
+const TABLES: [&str; 1] = ["tests/golden/*/v1.30-nftables/nft-ruleset.txt"];
+
+#[test]
+fn recorded_tables_keep_what_is_promised() {
+    each_file(&TABLES, |recording| assert_kept(&Walked::recorded(recording)));
 }
 
 #[rstest]
-fn generated_tables_keep_what_is_promised(
-    #[files("tests/golden/*/v1.30-nftables/nft-ruleset.txt")] recording: PathBuf,
-    #[values("1.33", "1.37")] version: &str,
-) {
-    assert_kept(&Walked::generated(&recording, version));
+fn generated_tables_keep_what_is_promised(#[values("1.33", "1.37")] version: &str) {
+    each_file(&TABLES, |recording| assert_kept(&Walked::generated(recording, version)));
 }
 
 #[rstest]
-fn a_client_stays_with_its_endpoint(
-    #[files("tests/golden/affinity-*/v1.30-nftables/nft-ruleset.txt")] recording: PathBuf,
-    #[values("1.30", "1.37")] version: &str,
-) {
-    let mut walked = Walked::generated(&recording, version);
+fn a_client_stays_with_its_endpoint(#[values("1.30", "1.37")] version: &str) {
+    each_file(&["tests/golden/affinity-*/v1.30-nftables/nft-ruleset.txt"], |recording| {
+        assert_client_stays(&mut Walked::generated(recording, version));
+    });
+}
+
+fn assert_client_stays(walked: &mut Walked) {
     let service = walked.cluster.services.iter().find(|service| service.affinity_seconds.is_some()).unwrap();
     let (seconds, to) = (service.affinity_seconds.unwrap(), service.cluster_ips[0]);
     let transport = Transport::opening(service.ports[0].protocol, 40_000, service.ports[0].port);

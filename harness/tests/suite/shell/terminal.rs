@@ -67,9 +67,9 @@ impl Terminal {
     fn starting((master, slave): (OwnedFd, OwnedFd), state: &Path, command_line: &[&str]) -> Self {
         let own = || Stdio::from(slave.try_clone().expect("a descriptor"));
         // Makes it the terminal of a session of its own in which Ctrl-C ends programs, as a terminal emulator does: what a shell starts in the
-        // background ignores SIGINT, and so do the tests in it.
+        // background ignores SIGINT, what `nohup` starts SIGHUP, and so do the tests in it.
         let mut command = Command::new("env");
-        command.args(["--default-signal=INT,QUIT,TSTP", "setsid", "--ctty"]).args(command_line);
+        command.args(["--default-signal=INT,QUIT,TSTP,HUP", "setsid", "--ctty"]).args(command_line);
         command.env("XDG_STATE_HOME", state).env("TERM", "xterm").stdin(own()).stdout(own()).stderr(own());
         let shell = command.spawn().expect("env of coreutils starts");
         let keys = File::from(master.try_clone().expect("a descriptor"));

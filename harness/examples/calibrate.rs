@@ -149,7 +149,7 @@ fn counts(
     let documents: Vec<Document> = documents.into_iter().map(|document| biased(document, bias)).collect();
     let lived = testing::in_lab(&scenario, &documents, Backend::System, |lab| {
         let probe = probe(&scenario);
-        let mut one = || of_endpoints(count(lab, &probe).unwrap_or_else(|error| panic!("{error}")));
+        let mut one = || endpoint_counts(count(lab, &probe).unwrap_or_else(|error| panic!("{error}")));
         (0..rounds).map(|_| one()).collect()
     });
     lived.unwrap_or_else(|error| panic!("{error}"))
@@ -172,7 +172,7 @@ fn probe(scenario: &Scenario) -> Probe {
 }
 
 /// The flows of each endpoint: all that were sent.
-fn of_endpoints(tally: Tally) -> Vec<u64> {
+fn endpoint_counts(tally: Tally) -> Vec<u64> {
     let counts: Vec<u64> = tally.delivered.values().copied().collect();
     assert_eq!((counts.len(), counts.iter().sum::<u64>()), (SHARES.len(), tally.sent), "{tally:?}");
     counts

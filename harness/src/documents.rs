@@ -84,7 +84,7 @@ pub(crate) fn keep_counters(documents: &[Document], address: IpAddr) -> bool {
 }
 
 /// The other rules of a node.
-fn of_node<'s>(scenario: &'s Scenario, node: &Node) -> impl Iterator<Item = &'s OtherRules> {
+fn other_rules<'s>(scenario: &'s Scenario, node: &Node) -> impl Iterator<Item = &'s OtherRules> {
     let place = Place::Node(node.name.clone());
     scenario.rules.iter().filter(move |rules| rules.place == place)
 }
@@ -93,7 +93,7 @@ fn of_node<'s>(scenario: &'s Scenario, node: &Node) -> impl Iterator<Item = &'s 
 /// others are installed last.
 fn with_other_tables(scenario: &Scenario, node: &Node, mut documents: Vec<Document>) -> Vec<Document> {
     let Some(family) = documents.first().map(|document| document.family) else { return documents };
-    for OtherRules { rules, install, .. } in of_node(scenario, node).filter(|rules| rules.is_other_tables()) {
+    for OtherRules { rules, install, .. } in other_rules(scenario, node).filter(|rules| rules.is_other_tables()) {
         let at = if *install == Install::After { 0 } else { documents.len() };
         documents.insert(at, document(node, family, Arc::clone(rules)));
     }
@@ -112,7 +112,7 @@ fn node_documents(
     written: impl Fn(&Node, Family) -> Result<Rules, Unsupported>,
 ) -> Result<Vec<Document>, Unsupported> {
     let is_merged = |rules: &&OtherRules| rules.family == family && !rules.is_other_tables();
-    let other: Vec<&OtherRules> = of_node(scenario, node).filter(is_merged).collect();
+    let other: Vec<&OtherRules> = other_rules(scenario, node).filter(is_merged).collect();
     if let Some(instead) = other.iter().find(|rules| rules.install == Install::Instead) {
         return Ok(vec![document(node, family, Arc::clone(&instead.rules))]);
     }

@@ -29,7 +29,7 @@ impl Implementation {
     }
 
     /// The implementation of the system's `iptables-restore`; `None` if there is none.
-    pub(crate) fn of_system() -> Option<Self> {
+    pub(crate) fn installed() -> Option<Self> {
         Iptables::of(Backend::System).map(|iptables| iptables.backend)
     }
 }

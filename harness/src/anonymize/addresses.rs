@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     fn made(seed: &str) -> Addresses {
-        Addresses::with_key(Key::of_seed(seed))
+        Addresses::with_key(Key::from_seed(seed))
     }
 
     fn common(one: IpAddr, other: IpAddr) -> u32 {

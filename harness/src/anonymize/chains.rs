@@ -61,14 +61,14 @@ impl Chains {
         let mut origins: HashMap<String, ServicePort> = HashMap::new();
         for name in service_ports(texts, evidence) {
             for protocol in Protocol::ALL {
-                let hash = ChainHash::of_service_port(&name, protocol).to_string();
+                let hash = ChainHash::for_service_port(&name, protocol).to_string();
                 if wanted.contains(hash.as_str()) {
                     origins.insert(hash, ServicePort { name: name.clone(), protocol });
                 }
             }
         }
         for (hash, ServicePort { name, protocol }) in &origins {
-            let new = ChainHash::of_service_port(&names.text(name), *protocol);
+            let new = ChainHash::for_service_port(&names.text(name), *protocol);
             chains.0.insert(hash.clone(), new.to_string());
         }
         for rules in evidence.iter().flat_map(node_rules) {
@@ -102,9 +102,9 @@ impl Chains {
             });
             for target in targets.collect::<BTreeSet<_>>() {
                 for ServicePort { name, protocol } in &candidates {
-                    if ChainHash::of_endpoint(name, *protocol, &target.to_string()).to_string() == hash {
+                    if ChainHash::for_endpoint(name, *protocol, &target.to_string()).to_string() == hash {
                         let new = SocketAddr::new(names.address(target.ip()), target.port());
-                        let new = ChainHash::of_endpoint(&names.text(name), *protocol, &new.to_string());
+                        let new = ChainHash::for_endpoint(&names.text(name), *protocol, &new.to_string());
                         self.0.insert(hash.clone(), new.to_string());
                     }
                 }

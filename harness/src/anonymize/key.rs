@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 pub(super) struct Key([u8; 32]);
 
 impl Key {
-    pub(super) fn of_seed(seed: &str) -> Self {
+    pub(super) fn from_seed(seed: &str) -> Self {
         Self(Sha256::digest(seed).into())
     }
 

@@ -69,7 +69,7 @@ pub fn anonymize(path: &Path, seed: Option<&str>) -> Result<Anonymized, SourceEr
 
 /// The same of texts.
 pub fn anonymize_texts(texts: &[Text], seed: Option<&str>) -> Anonymized {
-    let key = seed.map_or_else(Key::random, Key::of_seed);
+    let key = seed.map_or_else(Key::random, Key::from_seed);
     let mut scan = Scan::new(key, texts);
     let before: Vec<Evidence> = texts.iter().map(|text| read(&text.text)).collect();
     let chains = Chains::of(texts, &before, &mut scan);

@@ -125,7 +125,7 @@ fn equal_things_stay_equal() {
         manifest["metadata"]["namespace"].as_str().expect("a name"),
         manifest["metadata"]["name"].as_str().expect("a name")
     );
-    let hash = svclab_rules::iptables::ChainHash::of_service_port(&name, svclab_rules::cluster::Protocol::Tcp);
+    let hash = svclab_rules::iptables::ChainHash::for_service_port(&name, svclab_rules::cluster::Protocol::Tcp);
     let text = &new.texts[0].text;
     assert!(text.contains(&format!("-d {ip}/32 -p tcp -m comment --comment \"{name} cluster IP\"")), "{text}");
     assert!(text.contains(&format!("-j KUBE-SVC-{hash}")), "{text}");
@@ -165,7 +165,7 @@ fn rules_do_what_they_did_and_their_hashes_verify(#[case] name: &str) {
 fn another_outcome_is_noticed() {
     let texts = [Text { name: None, text: golden("two-namespaces/v1.30-iptables/iptables-save.txt") }];
     let before = [read(&texts[0].text)];
-    let mut scan = Scan::new(Key::of_seed("test"), &texts);
+    let mut scan = Scan::new(Key::from_seed("test"), &texts);
     let mut new = texts.clone();
     new[0].text = scan.replace(&texts[0].text);
     let proof = verification::prove(&before, &[read(&new[0].text)], &new, &mut scan);

@@ -157,7 +157,7 @@ fn renumbered(scenario: &Scenario, addresses: &mut Addresses, rules: &Rules) -> 
     all.into_iter().for_each(|ip| *ip = addresses.replace(*ip));
     networks.into_iter().for_each(|network| *network = addresses.replace_network(*network));
     for own in &mut new.rules {
-        own.rules = Arc::new(rules.clone().of_family(own.family));
+        own.rules = Arc::new(rules.clone().for_family(own.family));
     }
     new
 }

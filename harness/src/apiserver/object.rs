@@ -162,7 +162,7 @@ mod tests {
         );
         let stored = Stored { content, version: 9, generation: 1, uid: "u".into(), created: "then".into() };
         let mut text = Vec::new();
-        stored.write(Endpoint::of_object(&object).unwrap().served, 12, &mut text);
+        stored.write(Endpoint::from_object(&object).unwrap().served, 12, &mut text);
         let mut expected = object;
         expected["metadata"]["resourceVersion"] = "12".into();
         expected["metadata"]["creationTimestamp"] = "then".into();

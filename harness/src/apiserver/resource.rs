@@ -172,12 +172,12 @@ impl Endpoint {
     }
 
     /// The resource that a path names.
-    pub(super) fn of_path(group: &str, version: &str, plural: &str) -> Option<Self> {
+    pub(super) fn from_path(group: &str, version: &str, plural: &str) -> Option<Self> {
         Self::all().find(|end| end.is(group, version) && end.resource().plural == plural)
     }
 
     /// The resource of an object, by its `apiVersion` and `kind`.
-    pub(super) fn of_object(object: &Value) -> Option<Self> {
+    pub(super) fn from_object(object: &Value) -> Option<Self> {
         let kind = object.get("kind")?.as_str()?;
         let (group, version) = match object.get("apiVersion")?.as_str()?.split_once('/') {
             Some(parts) => parts,

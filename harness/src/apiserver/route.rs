@@ -47,7 +47,7 @@ pub(super) struct Target<'a> {
 impl Target<'_> {
     /// The resource, if it is served.
     pub(super) fn endpoint(self) -> Option<Endpoint> {
-        Endpoint::of_path(self.group, self.version, self.plural)
+        Endpoint::from_path(self.group, self.version, self.plural)
     }
 }
 

@@ -124,7 +124,7 @@ impl Store {
     /// The newest version, and a resource's objects in a namespace (all for an empty one) then.
     pub(super) fn objects(&self, index: Index, namespace: &str) -> (u64, Vec<Arc<Stored>>) {
         let inner = self.lock();
-        (inner.version, of_namespace(&inner.objects[index], namespace))
+        (inner.version, objects_in(&inner.objects[index], namespace))
     }
 
     /// The same as it was at a version.
@@ -138,7 +138,7 @@ impl Store {
                 None => objects.remove(&change.key),
             };
         }
-        Ok(of_namespace(&objects, namespace))
+        Ok(objects_in(&objects, namespace))
     }
 
     /// The newest version, and the changes of a resource after a version.
@@ -165,7 +165,7 @@ impl Store {
     }
 }
 
-fn of_namespace(objects: &Objects, namespace: &str) -> Vec<Arc<Stored>> {
+fn objects_in(objects: &Objects, namespace: &str) -> Vec<Arc<Stored>> {
     let inside = |key: &Key| namespace.is_empty() || key.namespace == namespace;
     objects.iter().filter(|(key, _)| inside(key)).map(|(_, stored)| Arc::clone(stored)).collect()
 }

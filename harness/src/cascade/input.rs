@@ -20,7 +20,7 @@ use crate::text::printable;
 ///
 /// Evidence without rules that share connections out.
 pub fn read(evidence: &Evidence, file: &Path) -> Result<Report, Diagnostics> {
-    let report = of_evidence(evidence, file);
+    let report = evidence_report(evidence, file);
     // Of rules that the kernel rejects, the cause is what there is to say.
     let is_rejected = report.frame_defects.iter().any(|defect| matches!(defect, FrameDefect::Rejected { .. }));
     if is_rejected || !report.cascades.is_empty() {
@@ -33,7 +33,7 @@ pub fn read(evidence: &Evidence, file: &Path) -> Result<Report, Diagnostics> {
         .map(|unread| mistake(&place(unread.file.as_deref()), (unread.line, 1), &unread.reason, UNREAD))
         .collect();
     match node_rules(evidence).first() {
-        None if evidence.of_iptables_nft().is_some() => {
+        None if evidence.iptables_nft_piece().is_some() => {
             let [message, help] = OF_IPTABLES_NFT;
             errors.insert(0, mistake(file, (1, 1), message, help));
         }
@@ -54,7 +54,7 @@ const SERVICES: &str =
     "Services are in the table `nat`, in chains KUBE-SVC-...; in nft's table kube-proxy, in chains service-...";
 
 /// The cascades of all rules in evidence.
-fn of_evidence(evidence: &Evidence, file: &Path) -> Report {
+fn evidence_report(evidence: &Evidence, file: &Path) -> Report {
     let nodes = node_rules(evidence);
     let mut report = Report {
         source: String::new(),
@@ -122,7 +122,7 @@ fn notes(node: &NodeRules) -> Vec<String> {
 /// # Errors
 ///
 /// Where rules cannot be written, or other rules cannot be read.
-pub fn of_scenario(scenario: &Scenario, state: &Cluster, node: &Node) -> Result<Report, Unsupported> {
+pub fn scenario_report(scenario: &Scenario, state: &Cluster, node: &Node) -> Result<Report, Unsupported> {
     let netns = format!("node/{}", node.name);
     let mut all = Shares::default();
     for document in documents::generate(scenario, state)?.into_iter().filter(|document| document.netns == netns) {

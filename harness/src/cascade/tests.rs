@@ -288,7 +288,7 @@ const WITHOUT_FIRST: &str = "-A KUBE-SVC-A -m comment --comment \"default/web\" 
     -A KUBE-SEP-C -p tcp -m comment --comment \"default/web\" -m tcp -j DNAT --to-destination 10.0.0.3:80\n";
 
 #[test]
-fn of_some_lines_no_more_is_claimed_than_they_show() {
+fn some_lines_claim_no_more_than_they_show() {
     let page = console::render(&report(WITHOUT_FIRST), Settings::default());
     assert!(page.ends_with("1 cascade, 2 endpoints; shares are even as far as these lines go\n"), "{page}");
     assert!(

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use super::Exit;
 use super::console::Console;
 use super::failure::Failure;
-use super::inputs::{Input, InputArgs, input, of_objects};
+use super::inputs::{Input, InputArgs, input, scenario_from_objects};
 use super::kernels::{KernelArgs, environment, goal};
 use super::lab_args::{BackendArgs, trouble};
 use super::numbers::index;
@@ -100,9 +100,9 @@ fn report(args: &Args, console: &Console) -> Result<(Report, Option<Home>), Fail
     match input(&args.path)? {
         (file, Input::Scenario(text)) => {
             let scenario = scenario::parse_with(&text, &file, &args.inputs.reach().reader(&file), Tests::Optional)?;
-            of_scenario(args, &scenario, console)
+            scenario_report(args, &scenario, console)
         }
-        (file, Input::Objects(text)) => of_scenario(args, &of_objects(&text, &file, console)?, console),
+        (file, Input::Objects(text)) => scenario_report(args, &scenario_from_objects(&text, &file, console)?, console),
         (file, Input::Evidence(evidence)) => infer(args, &evidence, &file).map(|report| (report, None)),
     }
 }
@@ -127,14 +127,14 @@ fn infer(args: &Args, evidence: &Evidence, file: &Path) -> Result<Report, Failur
     chosen(cascade::input::read(evidence, file)?, args)
 }
 
-fn of_scenario(args: &Args, scenario: &Scenario, console: &Console) -> Result<(Report, Option<Home>), Failure> {
+fn scenario_report(args: &Args, scenario: &Scenario, console: &Console) -> Result<(Report, Option<Home>), Failure> {
     let states = scenario.states().count();
     let state = scenario.states().nth(args.step).ok_or_else(|| {
         let (message, help) = step_out_of_range(args.step, states - 1);
         Failure::new(message, help)
     })?;
     let node = node(args.node.as_deref(), state, console)?;
-    let report = cascade::input::of_scenario(scenario, state, node).map_err(|error| impossible(&error))?;
+    let report = cascade::input::scenario_report(scenario, state, node).map_err(|error| impossible(&error))?;
     if report.cascades.is_empty() {
         let message = format!("the rules of node {} have no service with endpoints", node.name);
         return Err(Failure::new(message, "Choose another `--node` or `--step`, or give a service endpoints."));

@@ -60,15 +60,15 @@ pub(super) fn destinations() -> ArgValueCompleter {
 
 /// The labs of running shells.
 pub(super) fn labs() -> ArgValueCompleter {
-    of_running(|_| Vec::new())
+    complete_running_labs(|_| Vec::new())
 }
 
 /// The labs of running shells, and what a line may start with in them: places and commands.
 pub(super) fn labs_and_places() -> ArgValueCompleter {
-    of_running(Running::first_words)
+    complete_running_labs(Running::first_words)
 }
 
-fn of_running(also: fn(&Running) -> Vec<String>) -> ArgValueCompleter {
+fn complete_running_labs(also: fn(&Running) -> Vec<String>) -> ArgValueCompleter {
     ArgValueCompleter::new(move |current: &OsStr| {
         let is_bash = env::var_os(OF_BASH).is_some();
         let names = |one: &Running| also(one).into_iter().chain([one.lab.clone()]).collect::<Vec<_>>();

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use super::console::Console;
 use super::failure::Failure;
-use super::inputs::{InputArgs, load_all, of_rules};
+use super::inputs::{InputArgs, load_all, scenarios_from_rules};
 use super::kernels::{KERNEL, KernelArgs, environment};
 use super::lab_args::{BackendArgs, ClassArgs, prepare, trouble};
 use super::release::{Proxy, proxy, with_proxy};
@@ -166,7 +166,7 @@ fn each_release(
 /// The clusters of the inputs. Two inputs with rules show one cluster.
 fn load_both(args: &Args, console: &Console) -> Result<(Scenario, Option<Scenario>), Failure> {
     let Some(after) = &args.after_path else { return Ok((load(&args.before_path, args, console)?, None)) };
-    if let Some(both) = of_rules([&args.before_path, after], console) {
+    if let Some(both) = scenarios_from_rules([&args.before_path, after], console) {
         args.kernels.only_with_scenarios()?;
         let [before, after] = both?;
         return Ok((before, Some(after)));

@@ -55,12 +55,12 @@ pub(super) fn input(path: &Path) -> Result<(PathBuf, Input), Diagnostics> {
     }
     let (file, text) = text_of(path);
     let text = text.map_err(|error| unreadable(&file, &error))?;
-    let input = of_text(text);
+    let input = classify(text);
     Ok((file, input))
 }
 
 /// What a text is.
-fn of_text(text: String) -> Input {
+fn classify(text: String) -> Input {
     if is_scenario(&text) {
         return Input::Scenario(text);
     }
@@ -172,7 +172,7 @@ fn read(path: &Path, reach: Reach) -> Option<(PathBuf, Result<Assumed, Diagnosti
 }
 
 /// The scenario around objects. What was assumed is reported.
-pub(super) fn of_objects(text: &str, file: &Path, console: &Console) -> Result<Scenario, Diagnostics> {
+pub(super) fn scenario_from_objects(text: &str, file: &Path, console: &Console) -> Result<Scenario, Diagnostics> {
     let assumed = infer::from_objects(text, file).map(with_own_text)?;
     report_assumptions(file, &assumed.assumptions, console);
     Ok(assumed.scenario)
@@ -186,7 +186,7 @@ fn with_own_text(assumed: Assumed) -> Assumed {
 }
 
 /// The scenarios of two inputs with rules, of one cluster; `None` where an input is something else. What was assumed is reported.
-pub(super) fn of_rules(paths: [&PathBuf; 2], console: &Console) -> Option<Result<[Scenario; 2], Failure>> {
+pub(super) fn scenarios_from_rules(paths: [&PathBuf; 2], console: &Console) -> Option<Result<[Scenario; 2], Failure>> {
     if paths.iter().any(|path| path.as_os_str() == "-" || path.is_dir() && !is_collection(path)) {
         return None;
     }

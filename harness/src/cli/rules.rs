@@ -14,7 +14,7 @@ use svclab_rules::ruleset::Rules;
 
 use super::console::Console;
 use super::failure::Failure;
-use super::inputs::{InputArgs, of_objects};
+use super::inputs::{InputArgs, scenario_from_objects};
 use super::lab_args::BackendArgs;
 use super::proxies::{KUBE_PROXY, ProxyArgs, not_applicable};
 use super::{Exit, text_of, warn};
@@ -169,7 +169,7 @@ fn differ(
     let diff = found.diff(&written);
     let exit = show_diff(&diff, console);
     if args.release.is_none() && !console.quiet {
-        let likelier = diff::likelier(&diff, &found, |version| input.of_release(version).write(node, family).ok());
+        let likelier = diff::likelier(&diff, &found, |version| input.with_release(version).write(node, family).ok());
         likelier.iter().for_each(|hint| console.inform(format!("help: {hint}")));
     }
     Ok(exit)
@@ -283,7 +283,7 @@ impl Input {
 
     /// Objects as people write them, with what a cluster allocates for them, as all commands assume it.
     fn allocated(text: &str, path: &Path, args: &Args, proxy: ProxyConfig, console: &Console) -> Result<Self, Failure> {
-        let mut cluster = of_objects(text, path, console)?.cluster;
+        let mut cluster = scenario_from_objects(text, path, console)?.cluster;
         let given = args.proxy_config.is_some().then(|| proxy.cluster_cidrs.clone());
         let cluster_cidrs = given.unwrap_or_else(|| std::mem::take(&mut cluster.proxy.cluster_cidrs));
         cluster.proxy = ProxyConfig { cluster_cidrs, ..proxy };
@@ -298,7 +298,7 @@ impl Input {
     }
 
     /// The same with another release of kube-proxy.
-    fn of_release(&self, version: Profile) -> Self {
+    fn with_release(&self, version: Profile) -> Self {
         let mut other = self.clone();
         let proxy = match &mut other {
             Self::Objects(cluster) => &mut cluster.proxy,
@@ -316,7 +316,7 @@ impl Input {
         };
         let rules = match self {
             Self::Objects(_) => Rules::generate(cluster, node, family).map_err(|error| impossible(&error))?,
-            Self::Scenario(scenario) => of_scenario(scenario, node, family)?,
+            Self::Scenario(scenario) => scenario_rules(scenario, node, family)?,
         };
         Ok(Written::new(rules, family, cluster, node))
     }
@@ -340,17 +340,17 @@ pub(super) fn impossible(error: &dyn Error) -> Failure {
 }
 
 /// The rules that a lab installs on a node of a scenario.
-fn of_scenario(scenario: &Scenario, node: &Node, family: Family) -> Result<Rules, Failure> {
+fn scenario_rules(scenario: &Scenario, node: &Node, family: Family) -> Result<Rules, Failure> {
     if node.internal_ip(family).is_none() {
         let message = format!("node {} has no {family} address, so a lab installs no {family} rules there", node.name);
         return Err(Failure::new(message, "Choose the other `--family`, or give the node such an address."));
     }
     let documents = documents::generate(scenario, &scenario.cluster).map_err(|error| impossible(&error))?;
-    Ok(of_documents(&documents, node, family, scenario.cluster.proxy.mode))
+    Ok(document_rules(&documents, node, family, scenario.cluster.proxy.mode))
 }
 
 /// The rules of a node and family among documents. Other rules in the other language, alongside kube-proxy's, are left out.
-fn of_documents(documents: &[Document], node: &Node, family: Family, mode: ProxyMode) -> Rules {
+fn document_rules(documents: &[Document], node: &Node, family: Family, mode: ProxyMode) -> Rules {
     let netns = format!("node/{}", node.name);
     let is_meant = |one: &&Document| one.netns == netns && one.family == family && !one.is_other_tables();
     let of_node = documents.iter().filter(is_meant).max_by_key(|document| document.rules.mode() == mode);

@@ -176,7 +176,7 @@ fn shell_of_failure(report: &RunReport, scenarios: &[Scenario], args: &Args, con
     let Some((scenario, test, step)) = report.scenarios.iter().find_map(of_test) else { return Ok(()) };
     let after = if step == 0 { String::new() } else { format!(", after {} of the cluster", counted(step, "change")) };
     console.complain(format!("a shell in the lab of the failed test{after}: {test}"));
-    let opened = super::shell::of_scenario(scenario, args.inputs.reach(), step, args.labs.backend, console);
+    let opened = super::shell::open_scenario(scenario, args.inputs.reach(), step, args.labs.backend, console);
     opened.map(drop).map_err(|failure| failure.report(console))
 }
 

@@ -124,7 +124,7 @@ fn name_of(path: &Path) -> String {
 const LONGEST_NAME: usize = 40;
 
 /// Opens a shell for a scenario that was read before, in the state after so many changes by its steps.
-pub(super) fn of_scenario(
+pub(super) fn open_scenario(
     scenario: &Scenario,
     reach: Reach,
     step: usize,

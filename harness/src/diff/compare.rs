@@ -48,7 +48,7 @@ pub(super) fn compare(sides: [&Side<'_>; 2], networks: [&Network<'_>; 2], most: 
     let keys: HashMap<String, &Senders> = others.iter().map(|other| (other.key(networks[1]), other)).collect();
     let pairs = own.iter().filter_map(|own| Some([own, *keys.get(&own.key(networks[0]))?]));
     let pairs: Vec<[&Senders; 2]> = pairs.collect();
-    let parts = in_parallel(&pairs, None, |senders| comparing.of_senders(*senders), &|_| ());
+    let parts = in_parallel(&pairs, None, |senders| comparing.compare_senders(*senders), &|_| ());
     let not_compared = names[0].symmetric_difference(&names[1]).cloned().collect();
     Ok(parts.into_iter().fold(Compared { not_compared, ..Compared::default() }, Compared::and))
 }
@@ -84,7 +84,7 @@ struct Comparing<'x, 'a> {
 }
 
 impl Comparing<'_, '_> {
-    fn of_senders(&self, senders: [&Senders; 2]) -> Compared {
+    fn compare_senders(&self, senders: [&Senders; 2]) -> Compared {
         let mut compared = Compared::default();
         let [own, other] = [0, 1].map(|at| senders[at].packets(self.networks[at]));
         let region = Field::ALL.into_iter().fold(own, |region, field| region.among(field, &other[field]));
@@ -100,8 +100,8 @@ impl Comparing<'_, '_> {
                 let region = class.region.with(Field::Source, Intervals::one(source));
                 let packet = Packet { source: address_from_bits(source, packet.family()), ..packet };
                 let narrowing = Narrowing::of(region.clone(), &packet);
-                let found =
-                    [0, 1].map(|at| sets[at].as_ref()?.of_source(self.networks[at], senders[at], &packet, &narrowing));
+                let found = [0, 1]
+                    .map(|at| sets[at].as_ref()?.predict_source(self.networks[at], senders[at], &packet, &narrowing));
                 classes.add(narrowing.take_rest());
                 self.put(senders, &narrowing.region(), packet, &found, &mut compared);
             }

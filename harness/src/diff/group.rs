@@ -248,7 +248,7 @@ impl Example {
     /// Why a lab cannot.
     pub(super) fn sendable(&self) -> Result<(Protocol, Option<TcpFlags>), &'static str> {
         let Rank { is_odd, is_outside, has_other_port, is_segment, .. } = self.rank;
-        match Protocol::of_number(self.packet.transport.protocol()) {
+        match Protocol::from_number(self.packet.transport.protocol()) {
             None => Err("labs send TCP, UDP and SCTP alone"),
             Some(_) if is_odd && is_segment => Err("processes send only segments that open a connection"),
             Some(_) if is_odd => Err("labs send nothing to port 0"),

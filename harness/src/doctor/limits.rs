@@ -38,7 +38,7 @@ pub(super) fn examine(can_build: bool, rootless: bool) -> Vec<Check> {
     if can_build {
         checks.push(rps_mask(&rps_mask_of_a_lab()));
     }
-    if can_build && rootless && Implementation::of_system() == Some(Implementation::Nft) {
+    if can_build && rootless && Implementation::installed() == Some(Implementation::Nft) {
         checks.push(large_rule_sets());
     }
     checks

@@ -10,15 +10,15 @@ use crate::text::printable;
 /// Looks for every program and its version.
 pub(super) fn examine() -> Vec<Check> {
     let restore =
-        |backend: Backend| Family::ALL.map(|family| backend.program(ProxyMode::Iptables, family)).map(of_program);
+        |backend: Backend| Family::ALL.map(|family| backend.program(ProxyMode::Iptables, family)).map(check_program);
     let [ipv4, ipv6] = restore(Backend::System);
     let ipv6 = if has_ipv6() { ipv6 } else { ipv6.optional() };
-    let mut checks = vec![ipv4, ipv6, of_program("conntrack")];
+    let mut checks = vec![ipv4, ipv6, check_program("conntrack")];
     if !programs::end_with_this_process() {
-        checks.push(of_program(programs::KEEPER));
+        checks.push(check_program(programs::KEEPER));
     }
-    checks.push(of_program("nft").optional());
-    let other = match Implementation::of_system() {
+    checks.push(check_program("nft").optional());
+    let other = match Implementation::installed() {
         Some(Implementation::Legacy) => Backend::Nft,
         _ => Backend::Legacy,
     };
@@ -26,7 +26,7 @@ pub(super) fn examine() -> Vec<Check> {
     checks
 }
 
-fn of_program(program: &str) -> Check {
+fn check_program(program: &str) -> Check {
     let Some(file) = programs::find(program) else {
         return Check::lacking(program, "not installed", INSTALL);
     };
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn a_missing_program_is_lacking_with_a_fix() {
-        let check = of_program("svclab-knows-no-such-program");
+        let check = check_program("svclab-knows-no-such-program");
         assert_eq!(check, Check::lacking("svclab-knows-no-such-program", "not installed", INSTALL));
     }
 }

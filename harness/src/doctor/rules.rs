@@ -109,7 +109,7 @@ pub(super) fn examine() -> Vec<Check> {
 
 /// The ways that this machine has programs for, the system's own first.
 fn ways() -> Vec<Way> {
-    let Some(system) = Implementation::of_system() else { return Vec::new() };
+    let Some(system) = Implementation::installed() else { return Vec::new() };
     let other = match system {
         Implementation::Nft => (Backend::Legacy, Implementation::Legacy),
         Implementation::Legacy => (Backend::Nft, Implementation::Nft),

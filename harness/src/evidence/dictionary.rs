@@ -117,7 +117,7 @@ static NAMES: LazyLock<HashMap<ChainHash, (String, Protocol)>> = LazyLock::new(|
                 // Up to 1.18 an unnamed port's name ended in a colon.
                 let older = port.is_empty().then(|| format!("{name}:"));
                 for hashed in older.iter().chain([&name]) {
-                    names.insert(ChainHash::of_service_port(hashed, protocol), (name.clone(), protocol));
+                    names.insert(ChainHash::for_service_port(hashed, protocol), (name.clone(), protocol));
                 }
             }
         }

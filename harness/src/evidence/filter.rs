@@ -25,7 +25,7 @@ const PASSING: [&str; 10] = ["cat", "less", "more", "tee", "nl", "column", "tac"
 impl Command {
     /// What the programs behind it, or it itself where it is a `grep`, leave of the rules.
     pub(super) fn filter(&self) -> Filter {
-        let mut filters = commands(&self.text).into_iter().map(|programs| of_pipe(&programs));
+        let mut filters = commands(&self.text).into_iter().map(|programs| pipe_filter(&programs));
         let first = filters.next().unwrap_or_default();
         if filters.all(|next| next == first) {
             first
@@ -35,17 +35,21 @@ impl Command {
     }
 }
 
-fn of_pipe(programs: &[Vec<String>]) -> Filter {
-    programs.iter().enumerate().fold(Filter::None, |filter, (at, words)| match (filter, of_program(at == 0, words)) {
-        (filter, Filter::None) => filter,
-        (Filter::None, next) => next,
-        (Filter::Lines(one), Filter::Lines(other)) => Filter::Lines(one.and(other)),
-        (unknown @ Filter::Unknown(_), _) | (_, unknown @ Filter::Unknown(_)) => unknown,
-        (Filter::End, _) | (_, Filter::End) => Filter::Unknown("`head` and another program choose lines".to_owned()),
+fn pipe_filter(programs: &[Vec<String>]) -> Filter {
+    programs.iter().enumerate().fold(Filter::None, |filter, (at, words)| {
+        match (filter, program_filter(at == 0, words)) {
+            (filter, Filter::None) => filter,
+            (Filter::None, next) => next,
+            (Filter::Lines(one), Filter::Lines(other)) => Filter::Lines(one.and(other)),
+            (unknown @ Filter::Unknown(_), _) | (_, unknown @ Filter::Unknown(_)) => unknown,
+            (Filter::End, _) | (_, Filter::End) => {
+                Filter::Unknown("`head` and another program choose lines".to_owned())
+            }
+        }
     })
 }
 
-fn of_program(is_first: bool, words: &[String]) -> Filter {
+fn program_filter(is_first: bool, words: &[String]) -> Filter {
     let mut words = words.iter().skip_while(|word| *word == "sudo" || word.contains('='));
     let program = words.next().map_or("", |program| program.rsplit('/').next().unwrap_or(program));
     let arguments: Vec<String> = words.take_while(|word| !is_redirection(word)).cloned().collect();
@@ -54,9 +58,9 @@ fn of_program(is_first: bool, words: &[String]) -> Filter {
         Err(why) => Filter::Unknown(format!("`{program}` {}", why.words())),
     };
     match program {
-        "grep" | "egrep" | "fgrep" | "zgrep" | "rg" => chosen(Patterns::of_grep(program, &arguments)),
-        "awk" | "gawk" | "mawk" => chosen(Patterns::of_awk(&arguments)),
-        "sed" => chosen(Patterns::of_sed(&arguments)),
+        "grep" | "egrep" | "fgrep" | "zgrep" | "rg" => chosen(Patterns::from_grep(program, &arguments)),
+        "awk" | "gawk" | "mawk" => chosen(Patterns::from_awk(&arguments)),
+        "sed" => chosen(Patterns::from_sed(&arguments)),
         "head" => Filter::End,
         _ if is_first || PASSING.contains(&program) => Filter::None,
         _ => Filter::Unknown(format!("it is not known which lines `{program}` shows")),
@@ -178,7 +182,7 @@ mod tests {
 
     fn lines(arguments: &[&str]) -> Filter {
         let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
-        Filter::Lines(Patterns::of_grep("grep", &arguments).unwrap())
+        Filter::Lines(Patterns::from_grep("grep", &arguments).unwrap())
     }
 
     impl Filter {

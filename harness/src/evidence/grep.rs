@@ -57,7 +57,7 @@ impl Patterns {
     }
 
     /// What `grep` shows when it is called with these arguments, or why that is not known by its lines alone.
-    pub(super) fn of_grep(program: &str, arguments: &[String]) -> Result<Self, Unknown> {
+    pub(super) fn from_grep(program: &str, arguments: &[String]) -> Result<Self, Unknown> {
         let mut call = Call::of(program);
         let mut rest = arguments.iter();
         while let Some(word) = rest.next() {
@@ -86,7 +86,7 @@ impl Patterns {
     }
 
     /// `awk '/pattern/'`
-    pub(super) fn of_awk(arguments: &[String]) -> Result<Self, Unknown> {
+    pub(super) fn from_awk(arguments: &[String]) -> Result<Self, Unknown> {
         let [program] = arguments else { return Err(Unknown::NotLines) };
         let program = program.trim();
         let program =
@@ -95,7 +95,7 @@ impl Patterns {
     }
 
     /// `sed -n '/pattern/p'`
-    pub(super) fn of_sed(arguments: &[String]) -> Result<Self, Unknown> {
+    pub(super) fn from_sed(arguments: &[String]) -> Result<Self, Unknown> {
         let program = match arguments {
             [option, program] if option == "-n" => program.strip_suffix('p'),
             _ => None,
@@ -349,7 +349,7 @@ mod tests {
     #[case::long_context(&["--context", "2", "web"], "web", true)]
     fn lines_are_chosen_as_grep_does(#[case] arguments: &[&str], #[case] line: &str, #[case] is_shown: bool) {
         let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
-        let patterns = Patterns::of_grep("grep", &arguments).expect("patterns");
+        let patterns = Patterns::from_grep("grep", &arguments).expect("patterns");
         assert_eq!(patterns.shows(line), is_shown);
     }
 
@@ -363,12 +363,12 @@ mod tests {
     #[case::too_large_letters(&["-iE", r"(\w{100}|.{100}){100}"], Unknown::TooLarge)]
     fn what_does_not_depend_on_the_line_alone_is_unknown(#[case] arguments: &[&str], #[case] why: Unknown) {
         let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
-        assert_eq!(Patterns::of_grep("grep", &arguments), Err(why));
+        assert_eq!(Patterns::from_grep("grep", &arguments), Err(why));
     }
 
     #[test]
     fn patterns_that_are_too_long_are_unknown() {
-        let of = |words: &[String]| Patterns::of_grep("grep", words);
+        let of = |words: &[String]| Patterns::from_grep("grep", words);
         let long = "x".repeat(MAX_LETTERS);
         assert!(of(std::slice::from_ref(&long)).is_ok());
         assert_eq!(of(&[format!("{long}x")]), Err(Unknown::TooLarge));
@@ -379,7 +379,7 @@ mod tests {
     fn a_chain_is_whole_whose_name_is_chosen() {
         let of = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            Patterns::of_grep("grep", &words).expect("patterns")
+            Patterns::from_grep("grep", &words).expect("patterns")
         };
         assert!(of(&["-E", "KUBE-(SVC|SEP)-"]).shows_all("-A KUBE-SVC-X "));
         assert!(!of(&["-E", "KUBE-(SVC|SEP)-"]).shows_all("-A KUBE-EXT-X "));

@@ -252,7 +252,7 @@ impl Evidence {
     }
 
     /// The piece with tables of iptables-nft, where nft shows them.
-    pub(crate) fn of_iptables_nft(&self) -> Option<&Piece> {
+    pub(crate) fn iptables_nft_piece(&self) -> Option<&Piece> {
         let is_own = |piece: &&Piece| match &piece.contents {
             Contents::Nftables { rules, .. } => rules
                 .others

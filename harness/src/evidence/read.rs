@@ -23,7 +23,7 @@ pub fn read(text: &str) -> Evidence {
     let mut lines = lines(text);
     peel(&mut lines);
     let lines = split(lines);
-    let releases = releases::of_text(text);
+    let releases = releases::find(text);
     let mut reader = Reader {
         evidence: Evidence { releases, ..Evidence::default() },
         source: None,

@@ -15,7 +15,7 @@ const BEFORE: [&str; 6] = [
 ];
 
 /// The releases that lines name.
-pub(super) fn of_text(text: &str) -> Vec<Release> {
+pub(super) fn find(text: &str) -> Vec<Release> {
     let of_line = |(line, text): (usize, &str)| {
         let version = version_in(text)?;
         Some(Release { file: None, line, version, node: None })

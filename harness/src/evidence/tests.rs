@@ -391,7 +391,7 @@ fn a_prompt_with_options_of_grep_is_no_rule() {
 )]
 fn rules_of_iptables_nft_are_not_those_of_kube_proxy(#[case] text: &str) {
     let evidence = read(text);
-    assert!(evidence.of_iptables_nft().is_some());
+    assert!(evidence.iptables_nft_piece().is_some());
     assert_eq!(node_rules(&evidence), []);
     let found: Vec<&str> = crate::lint::lint(&evidence).iter().map(|finding| finding.id).collect();
     assert_eq!(found, ["rules-not-read"]);

@@ -37,7 +37,7 @@ pub(super) fn join(first: &str, following: &[&str]) -> Option<(usize, String)> {
 
 /// Whether a rule may get better by what follows it: it is not the best already, and what cannot be read of it is not far before its end.
 pub(super) fn is_open(text: &str) -> bool {
-    let Some(rest) = of_rule(text).map(|(_, rest)| rest) else { return weighed(text) != BEST };
+    let Some(rest) = split_rule(text).map(|(_, rest)| rest) else { return weighed(text) != BEST };
     let Err(error) = parsed(rest) else { return weighed(text) != BEST };
     let words = rest.split(' ').rev().take(MAX_WORDS);
     let end: usize = words.map(|word| word.chars().count() + 1).sum();
@@ -108,7 +108,7 @@ pub(super) enum Quality {
 
 /// See [`Quality`].
 pub(super) fn quality(text: &str) -> Quality {
-    let Some((chain, rest)) = of_rule(text) else { return Quality::Broken };
+    let Some((chain, rest)) = split_rule(text) else { return Quality::Broken };
     let Ok(rule) = parsed(rest) else { return Quality::Broken };
     let next = rule.next_chain().map(|next| &**next);
     if rule.target.is_none() || !is_sound(chain) || next.is_some_and(|next| !is_sound(next)) {
@@ -118,7 +118,7 @@ pub(super) fn quality(text: &str) -> Quality {
 }
 
 /// The chain of a rule, and what follows it.
-fn of_rule(text: &str) -> Option<(&str, &str)> {
+fn split_rule(text: &str) -> Option<(&str, &str)> {
     let text = text.trim_start();
     let text = text.strip_prefix('[').and_then(|rest| rest.split_once("] ")).map_or(text, |(_, rest)| rest);
     text.strip_prefix("-A ").map(|rest| rest.split_once(' ').unwrap_or((rest, "")))
@@ -157,12 +157,12 @@ fn is_verified(chain: &str, rule: &Rule) -> bool {
         (ChainKind::Endpoint.hash(chain), &rule.target)
     {
         let to = std::net::SocketAddr::new(*address, ports.first).to_string();
-        return Protocol::ALL.into_iter().any(|protocol| ChainHash::of_endpoint(service, protocol, &to) == hash);
+        return Protocol::ALL.into_iter().any(|protocol| ChainHash::for_endpoint(service, protocol, &to) == hash);
     }
     let next = rule.next_chain().map(|next| &**next).unwrap_or_default();
     let hash = [next, chain].into_iter().find_map(|name| ChainKind::Service.hash(name));
     hash.is_some_and(|hash| {
-        Protocol::ALL.into_iter().any(|protocol| ChainHash::of_service_port(service, protocol) == hash)
+        Protocol::ALL.into_iter().any(|protocol| ChainHash::for_service_port(service, protocol) == hash)
     })
 }
 

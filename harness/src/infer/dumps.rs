@@ -72,7 +72,7 @@ pub(super) fn dumps(
     let counts_empty = !objects.services.is_empty();
     let mut dumps: Vec<Dump> = Vec::new();
     let mut places = Vec::new();
-    let (mut sets, others) = of_one_backend(node_rules(evidence));
+    let (mut sets, others) = split_by_backend(node_rules(evidence));
     let unshown: Vec<Unshown> = sets.iter_mut().flat_map(unshown::add).collect();
     notes.extend(unshown::words(&unshown));
     let all = sets.clone();
@@ -104,7 +104,7 @@ pub(super) fn dumps(
         renamed.extend(meant(&mut dump.inferred, &pods));
         dump.renamed = changed;
         dump.parts.iter_mut().for_each(|part| unshown::remove(&unshown, part));
-        dump.renamed.extend(unshown.iter().filter_map(|one| Renamed::of_endpoint(&dump.inferred, one)));
+        dump.renamed.extend(unshown.iter().filter_map(|one| Renamed::for_endpoint(&dump.inferred, one)));
     }
     notes.extend(renamed);
     let known: Vec<String> = node_names(objects);
@@ -156,7 +156,7 @@ fn meant(inferred: &mut Inferred, pods: &BTreeSet<IpAddr>) -> Vec<String> {
 }
 
 /// The rule sets of which each machine has only those of one implementation of iptables, that with the most service ports; and the others.
-fn of_one_backend(sets: Vec<NodeRules>) -> (Vec<NodeRules>, Vec<NodeRules>) {
+fn split_by_backend(sets: Vec<NodeRules>) -> (Vec<NodeRules>, Vec<NodeRules>) {
     let folder = |set: &NodeRules| {
         set.file.as_deref().and_then(|file| file.rsplit_once('/')).map(|(folder, _)| folder.to_owned())
     };

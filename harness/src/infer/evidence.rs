@@ -35,7 +35,7 @@ pub fn from_evidence(evidence: &Evidence, path: &Path, given: &[NodeFile]) -> Re
     let [(dumps, _)] = &sides;
     notes.extend(settings(evidence, dumps, &mut assumed));
     notes.extend(connections(evidence, &assumed.scenario));
-    if let Some(piece) = evidence.of_iptables_nft().filter(|_| !has_rules) {
+    if let Some(piece) = evidence.iptables_nft_piece().filter(|_| !has_rules) {
         let file = piece.file.as_ref().map(|file| format!("{} ", one_line(file))).unwrap_or_default();
         // The rules are what a verification is about.
         let words = format!(
@@ -151,8 +151,8 @@ fn nothing(evidence: &Evidence, path: &Path) -> Diagnostics {
             let message = "the text shows neither rules nor Kubernetes objects";
             errors.push(Diagnostic::new(Span::start_of(path), message, help));
         }
-        None if evidence.of_iptables_nft().is_some() => {
-            let piece = evidence.of_iptables_nft().unwrap_or(&evidence.pieces[0]);
+        None if evidence.iptables_nft_piece().is_some() => {
+            let piece = evidence.iptables_nft_piece().unwrap_or(&evidence.pieces[0]);
             let [message, help] = OF_IPTABLES_NFT;
             errors.push(Diagnostic::new(place(piece.first, piece.file.as_deref()), message, help));
             return Diagnostics { errors, sources: BTreeMap::new() };

@@ -13,7 +13,7 @@ use crate::evidence::service_of_hash;
 /// Whether the hash in the names of a port's chains is that of its name.
 fn is_verified(port: &InferredPort) -> bool {
     let names = port.hashed_names();
-    port.hash.is_none_or(|hash| names.iter().any(|name| ChainHash::of_service_port(name, port.protocol) == hash))
+    port.hash.is_none_or(|hash| names.iter().any(|name| ChainHash::for_service_port(name, port.protocol) == hash))
 }
 
 /// Names the Services of ports: as the object with their cluster IP, else by the hash of their chains where it is a usual one and not that of the
@@ -67,17 +67,17 @@ impl Renamed {
     fn of(port: &InferredPort, before: String) -> Option<Self> {
         let now = port.full_name();
         let hash = port.hash.filter(|_| !is_verified(port));
-        let written = port.hashed_names().into_iter().map(|name| ChainHash::of_service_port(&name, port.protocol));
+        let written = port.hashed_names().into_iter().map(|name| ChainHash::for_service_port(&name, port.protocol));
         let hashes = hash.map(|own| written.map(|hash| (hash, own)).collect()).unwrap_or_default();
         let names = (now != before).then_some((now, before));
         (names.is_some() || hash.is_some()).then_some(Self { names, hashes })
     }
 
     /// The chain of an endpoint whose address is made up, so that its name is not the hash of it.
-    pub(super) fn of_endpoint(inferred: &Inferred, endpoint: &Unshown) -> Option<Self> {
+    pub(super) fn for_endpoint(inferred: &Inferred, endpoint: &Unshown) -> Option<Self> {
         let port = inferred.ports.iter().find(|port| port.hash == Some(endpoint.service))?;
         let to = endpoint.address.to_string();
-        let written = port.hashed_names().into_iter().map(|name| ChainHash::of_endpoint(&name, port.protocol, &to));
+        let written = port.hashed_names().into_iter().map(|name| ChainHash::for_endpoint(&name, port.protocol, &to));
         Some(Self { names: None, hashes: written.map(|hash| (hash, endpoint.own)).collect() })
     }
 }

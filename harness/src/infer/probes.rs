@@ -28,7 +28,7 @@ pub fn tests(scenario: &Scenario, nodes: &[String]) -> (Vec<PlannedTest>, usize)
     for service in scenario.cluster.services.iter().filter(|service| service.skipped().is_none()) {
         for port in &service.ports {
             let of_port: Vec<PlannedTest> =
-                nodes.iter().flat_map(|node| planner.of_port(service, port, node)).collect();
+                nodes.iter().flat_map(|node| planner.plan_port(service, port, node)).collect();
             if all.len() + of_port.len() > MAX {
                 left_out += of_port.len();
             } else {
@@ -71,7 +71,7 @@ impl<'a> Planner<'a> {
         Self { scenario, promises, clients, outside, owners }
     }
 
-    fn of_port(&self, service: &Service, port: &ServicePort, node: &str) -> Vec<PlannedTest> {
+    fn plan_port(&self, service: &Service, port: &ServicePort, node: &str) -> Vec<PlannedTest> {
         let name = format!("{}:{}", short_name(&service.name), port.port);
         let aim = |kind: &str, address: IpAddr, via: Option<&str>| {
             let via_words = via.map(|node| format!("@{node}")).unwrap_or_default();

@@ -111,7 +111,7 @@ impl Entry {
         let tuple = |kind, addresses, port| socket_address(message.attribute(kind)?, addresses, port);
         let layer_4 = attribute(message.attribute(ORIGINAL)?, LAYER_4)?;
         let flow = Flow {
-            protocol: Protocol::of_number(*attribute(layer_4, NUMBER)?.first()?)?,
+            protocol: Protocol::from_number(*attribute(layer_4, NUMBER)?.first()?)?,
             original_destination: tuple(ORIGINAL, DESTINATIONS, DESTINATION_PORT)?,
             reply_source: tuple(REPLY, SOURCES, SOURCE_PORT)?,
         };

@@ -181,7 +181,7 @@ mod tests {
     }
 
     fn percent(number: u32) -> Percentage {
-        Percentage::of_millionths(number * 10_000).unwrap()
+        Percentage::from_millionths(number * 10_000).unwrap()
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
 
 /// Tables of iptables-nft in nft's text, where nothing else shows their rules.
 fn not_read(view: &View<'_>) -> Option<Finding> {
-    let piece = view.evidence.of_iptables_nft().filter(|_| view.nodes.is_empty())?;
+    let piece = view.evidence.iptables_nft_piece().filter(|_| view.nodes.is_empty())?;
     let place = Place { file: piece.file.clone(), line: piece.first };
     let effect =
         "unknown: none of these rules is judged, since nft leaves out what it does not know of iptables' matches";

@@ -13,16 +13,16 @@ use super::view::{Tables, View};
 use crate::evidence::{Format, NodeRules};
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
-    let of_iptables = view.tables().flat_map(of_tables);
-    let of_nftables = view.nodes.iter().flat_map(of_nftables);
+    let of_iptables = view.tables().flat_map(find_in_iptables);
+    let of_nftables = view.nodes.iter().flat_map(find_in_nftables);
     of_iptables.chain(of_nftables).chain(view.nodes.iter().filter_map(cut)).collect()
 }
 
 /// What the kernel rejects in kube-proxy's tables of nftables: jumps to chains that are not there, first of all.
-fn of_nftables(node: &NodeRules) -> Vec<Finding> {
+fn find_in_nftables(node: &NodeRules) -> Vec<Finding> {
     let Some(parsed) = node.rules.nftables().filter(|_| node.is_whole()) else { return Vec::new() };
     let of_family =
-        |family: Family| compile(&[&node.rules.clone().of_family(family)], family).err().unwrap_or_default();
+        |family: Family| compile(&[&node.rules.clone().for_family(family)], family).err().unwrap_or_default();
     let errors = parsed.rules.tables.iter().flat_map(|table| of_family(table.family));
     let mut reported = HashSet::new();
     let errors = errors.map(|error| error.to_string()).filter(|words| words.contains("does not exist"));
@@ -38,7 +38,7 @@ fn of_nftables(node: &NodeRules) -> Vec<Finding> {
             words,
             "nft rejects the whole transaction: no Service can be updated on this node",
         )
-        .of_mode(ProxyMode::Nftables)
+        .with_mode(ProxyMode::Nftables)
     };
     errors.filter(|words| reported.insert(words.clone())).take(MAX).map(finding).collect()
 }
@@ -57,7 +57,7 @@ fn cut(node: &NodeRules) -> Option<Finding> {
     Some(Finding::new("cut-off", place, message, effect))
 }
 
-fn of_tables(tables: Tables<'_>) -> Vec<Finding> {
+fn find_in_iptables(tables: Tables<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let is_whole = |table: TableName| tables.node.coverage.has_table(table.as_str());
     for table in tables.parsed.rules.tables.iter().filter(|table| is_whole(table.name)) {

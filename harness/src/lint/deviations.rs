@@ -89,7 +89,7 @@ fn finding(deviation: &Deviation) -> Finding {
         Difference::Unexpected(_) => Severity::Info,
         _ => Severity::Warning,
     };
-    Finding::new("deviation", place, message, effect(deviation)).graded(severity).of_mode(deviation.mode)
+    Finding::new("deviation", place, message, effect(deviation)).graded(severity).with_mode(deviation.mode)
 }
 
 /// What it does to which traffic.

@@ -47,8 +47,8 @@ impl Finding {
         Self { severity, ..self }
     }
 
-    /// The same, in rules of a mode.
-    pub(super) fn of_mode(self, mode: ProxyMode) -> Self {
+    /// Sets the mode of the rules that the finding is about.
+    pub(super) fn with_mode(self, mode: ProxyMode) -> Self {
         Self { mode, ..self }
     }
 

@@ -63,8 +63,8 @@ impl<'n> PortLines<'n> {
         Self(lines)
     }
 
-    /// That of a service port.
-    pub(super) fn of_port(&self, port: &InferredPort) -> Option<usize> {
+    /// The line of a service port.
+    pub(super) fn line_of_port(&self, port: &InferredPort) -> Option<usize> {
         let hash = port.hash.map(|hash| hash.to_string());
         let by_hash = hash.as_deref().and_then(|hash| self.0.get(&PortKey::Hash(hash)));
         let name = format!("{}/{}/", port.service, port.protocol.as_str());

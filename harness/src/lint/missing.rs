@@ -31,7 +31,7 @@ fn finding(view: &View<'_>, deviation: &Deviation) -> Option<Finding> {
     let (severity, effect) = effect(view, fact)?;
     let place = Place { file: deviation.file.clone(), line: deviation.line };
     let message = format!("{service}: {fact} is missing: the text would show it if the node had it");
-    Some(Finding::new("missing-rule", place, message, effect).graded(severity).of_mode(deviation.mode))
+    Some(Finding::new("missing-rule", place, message, effect).graded(severity).with_mode(deviation.mode))
 }
 
 /// The severity of a missing fact and its effect on traffic; `None` if the fact depends on settings or endpoints that are assumed.

@@ -10,10 +10,10 @@ use super::view::{Tables, View};
 use crate::evidence::service_of_hash;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
-    view.tables().flat_map(of_tables).collect()
+    view.tables().flat_map(find_in_iptables).collect()
 }
 
-fn of_tables(tables: Tables<'_>) -> Vec<Finding> {
+fn find_in_iptables(tables: Tables<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut known: HashSet<(&str, &str)> = HashSet::new();
     for placed in tables.rules() {
@@ -73,7 +73,7 @@ fn endpoints(tables: Tables<'_>) -> Vec<Finding> {
         let Some(service) = verified else { continue };
         let to = std::net::SocketAddr::new(address, ports.first).to_string();
         let of =
-            |name: &str| Protocol::ALL.into_iter().any(|protocol| ChainHash::of_endpoint(name, protocol, &to) == hash);
+            |name: &str| Protocol::ALL.into_iter().any(|protocol| ChainHash::for_endpoint(name, protocol, &to) == hash);
         if of(service) || of(&format!("{service}:")) {
             continue;
         }
@@ -95,6 +95,6 @@ fn hash_of(chain: &str) -> Option<ChainHash> {
 
 /// Whether a hash is that of a service port. Up to 1.18 an unnamed port's name ended in a colon.
 fn is_verified(service: &str, hash: ChainHash) -> bool {
-    let of = |name: &str| Protocol::ALL.into_iter().any(|protocol| ChainHash::of_service_port(name, protocol) == hash);
+    let of = |name: &str| Protocol::ALL.into_iter().any(|protocol| ChainHash::for_service_port(name, protocol) == hash);
     of(service) || of(&format!("{service}:"))
 }

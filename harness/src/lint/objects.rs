@@ -19,7 +19,7 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     for (node, ports) in view.nodes.iter().zip(&view.ports) {
         let lines = PortLines::of(node);
         for port in ports {
-            let line = lines.of_port(port).unwrap_or(node.first);
+            let line = lines.line_of_port(port).unwrap_or(node.first);
             let place = Place { file: node.file.clone(), line };
             found.extend(compared(port, &ready, &place, shows_endpoints(node, port)));
             found.extend(ranges(port, &services, &place, node.has_translations()));
@@ -42,7 +42,7 @@ fn ready(view: &View<'_>) -> BTreeMap<String, (BTreeSet<IpAddr>, BTreeSet<u16>)>
         format!("{}/{name}", object["metadata"]["namespace"].as_str().unwrap_or("default"))
     };
     for kind in ["Endpoints", "EndpointSlice", "Service"] {
-        for (_, object) in view.of_kind(kind) {
+        for (_, object) in view.objects_of_kind(kind) {
             let own = object["metadata"]["name"].as_str().unwrap_or_default();
             let name = match kind {
                 "EndpointSlice" => object["metadata"]["labels"]["kubernetes.io/service-name"].as_str().unwrap_or(own),
@@ -137,7 +137,7 @@ fn compared(
 
 /// The Services by namespace and name.
 fn services<'v>(view: &'v View<'_>) -> HashMap<(&'v str, &'v str), &'v Value> {
-    let named = view.of_kind("Service").filter_map(|(_, object)| {
+    let named = view.objects_of_kind("Service").filter_map(|(_, object)| {
         let metadata = &object["metadata"];
         Some(((metadata["namespace"].as_str().unwrap_or("default"), metadata["name"].as_str()?), object))
     });
@@ -165,12 +165,12 @@ fn ranges(
 /// External IPs that are a node's.
 fn external_ips(view: &View<'_>) -> Vec<Finding> {
     let of_nodes: BTreeSet<&str> = view
-        .of_kind("Node")
+        .objects_of_kind("Node")
         .flat_map(|(_, node)| node["status"]["addresses"].as_array().into_iter().flatten())
         .filter_map(|address| address["address"].as_str())
         .collect();
     let mut found = Vec::new();
-    for (place, service) in view.of_kind("Service") {
+    for (place, service) in view.objects_of_kind("Service") {
         let external = service["spec"]["externalIPs"].as_array().into_iter().flatten().filter_map(Value::as_str);
         for ip in external.filter(|ip| of_nodes.contains(ip)) {
             let name = service["metadata"]["name"].as_str().unwrap_or_default();

@@ -13,10 +13,10 @@ use super::view::{Tables, View};
 use crate::evidence::NodeRules;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
-    view.nodes.iter().flat_map(of_node).collect()
+    view.nodes.iter().flat_map(find_on_node).collect()
 }
 
-fn of_node(node: &NodeRules) -> Vec<Finding> {
+fn find_on_node(node: &NodeRules) -> Vec<Finding> {
     let found = shares(&node.rules, &node.coverage);
     let tables = match &node.rules {
         Rules::Iptables(parsed) => Some(Tables { node, parsed }),
@@ -69,12 +69,12 @@ fn of_node(node: &NodeRules) -> Vec<Finding> {
                 let at = chain.as_ref().map(|chain| place(table, chain, rule.unwrap_or(1)));
                 let at = at.unwrap_or(Place { file: node.file.clone(), line: node.first });
                 let id = if *is_loop { "chain-loop" } else { "rejected-rule" };
-                all.push(Finding::new(id, at, why.clone(), of_rejection(node)));
+                all.push(Finding::new(id, at, why.clone(), rejection_effect(node)));
             }
             _ => {}
         }
     }
-    all.into_iter().map(|finding| finding.of_mode(mode)).collect()
+    all.into_iter().map(|finding| finding.with_mode(mode)).collect()
 }
 
 /// The table of iptables with this name; in nftables chains are found without it.
@@ -83,7 +83,7 @@ fn table_named(name: &str) -> TableName {
 }
 
 /// What follows from a rule that the kernel rejects.
-fn of_rejection(node: &NodeRules) -> &'static str {
+fn rejection_effect(node: &NodeRules) -> &'static str {
     match node.rules {
         Rules::Iptables(_) => "the kernel rejects the whole table: kube-proxy cannot update any Service on this node",
         _ => "nft rejects the whole transaction: no Service can be updated on this node",

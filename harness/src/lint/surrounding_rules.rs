@@ -269,7 +269,8 @@ fn release(view: &View<'_>) -> Option<Finding> {
         ChainKind::Service.is_of(&placed.chain.name) && to_mark && is_portal
     };
     let minor = |version: &str| version.strip_prefix("v1.")?.split('.').next()?.parse::<u32>().ok();
-    let versions = view.of_kind("Node").filter_map(|(_, node)| node["status"]["nodeInfo"]["kubeletVersion"].as_str());
+    let versions =
+        view.objects_of_kind("Node").filter_map(|(_, node)| node["status"]["nodeInfo"]["kubeletVersion"].as_str());
     let newest = versions.filter_map(|version| Some((minor(version)?, version))).max()?;
     let (tables, placed) = view.tables().find_map(|tables| Some((tables, tables.rules().find(&marks)?)))?;
     (newest.0 < 22).then(|| {

@@ -13,8 +13,8 @@ use crate::evidence::NodeRules;
 use crate::text::{counted, shortened};
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
-    let of_iptables = view.tables().flat_map(of_tables);
-    of_iptables.chain(view.nodes.iter().flat_map(of_nftables)).collect()
+    let of_iptables = view.tables().flat_map(find_in_iptables);
+    of_iptables.chain(view.nodes.iter().flat_map(find_in_nftables)).collect()
 }
 
 /// The most findings of one rule set.
@@ -53,17 +53,17 @@ impl Unmodelled {
     }
 }
 
-fn of_tables(tables: Tables<'_>) -> Vec<Finding> {
+fn find_in_iptables(tables: Tables<'_>) -> Vec<Finding> {
     let mut found = Unmodelled::default();
     for placed in tables.rules().filter(|placed| is_own_chain(&placed.chain.name)) {
-        for what in of_rule(placed.rule) {
+        for what in iptables_parts(placed.rule) {
             found.add(what, || tables.place(placed.line), &placed.chain.name);
         }
     }
     found.findings().collect()
 }
 
-fn of_rule(rule: &Rule) -> impl Iterator<Item = String> {
+fn iptables_parts(rule: &Rule) -> impl Iterator<Item = String> {
     let matches = rule.matches.iter().filter_map(|one| match one {
         Match::Other(other) if !KNOWN.contains(&&*other.name) => Some(format!("the match `{}`", other.name)),
         // In IPVS mode kube-proxy's own sets have its prefix.
@@ -74,7 +74,7 @@ fn of_rule(rule: &Rule) -> impl Iterator<Item = String> {
     matches.chain(target.map(|name| format!("the target `{name}`")))
 }
 
-fn of_nftables(node: &NodeRules) -> Vec<Finding> {
+fn find_in_nftables(node: &NodeRules) -> Vec<Finding> {
     let Rules::Nftables(parsed) = &node.rules else { return Vec::new() };
     let mut found = Unmodelled::default();
     for (at_table, table) in parsed.rules.tables.iter().enumerate() {
@@ -84,7 +84,7 @@ fn of_nftables(node: &NodeRules) -> Vec<Finding> {
                     let line = parsed.lines.rule(at_table, at_chain, at).unwrap_or(node.first);
                     Place { file: node.file.clone(), line }
                 };
-                for what in of_nft_rule(rule) {
+                for what in nftables_parts(rule) {
                     found.add(what, place, &chain.name);
                 }
             }
@@ -93,7 +93,7 @@ fn of_nftables(node: &NodeRules) -> Vec<Finding> {
     found.findings().collect()
 }
 
-fn of_nft_rule(rule: &nftables::Rule) -> impl Iterator<Item = String> {
+fn nftables_parts(rule: &nftables::Rule) -> impl Iterator<Item = String> {
     let conditions = rule.conditions.iter().filter_map(|condition| match condition {
         Condition::Other(text) => Some(text),
         _ => None,

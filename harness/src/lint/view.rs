@@ -56,7 +56,7 @@ impl<'e> View<'e> {
     }
 
     /// The objects of a kind.
-    pub(super) fn of_kind<'s>(&'s self, kind: &'s str) -> impl Iterator<Item = (&'s Place, &'e Value)> + 's {
+    pub(super) fn objects_of_kind<'s>(&'s self, kind: &'s str) -> impl Iterator<Item = (&'s Place, &'e Value)> + 's {
         self.objects.iter().filter(move |(_, object)| object["kind"] == kind).map(|(place, object)| (place, *object))
     }
 }

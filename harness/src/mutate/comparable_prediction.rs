@@ -16,7 +16,7 @@ pub(super) struct ComparablePrediction(BTreeMap<String, Share>);
 
 impl ComparablePrediction {
     /// Returns the outcomes of a flow in a network, worded without their reasons.
-    pub(super) fn of_flow(network: &Network<'_>, flow: &NewFlow) -> Self {
+    pub(super) fn predict_flow(network: &Network<'_>, flow: &NewFlow) -> Self {
         network.predict(flow).map(|prediction| Self::of(&prediction, &outcome_words)).unwrap_or_default()
     }
 

@@ -40,7 +40,7 @@ pub(super) fn trials(scenario: &Scenario, options: &Options) -> Result<Tried, Ru
     let goal = Goal { relative_bias: SHARE_OFF_BY, ..Goal::default() };
     with_lab(&prepared.topology, &prepared.documents, options.backend, |lab| {
         let session = Session::open(scenario, lab, prepared.documents.clone(), goal)?;
-        let of = |flow: NewFlow| ComparablePrediction::of_flow(&unmodified.context.network, &flow);
+        let of = |flow: NewFlow| ComparablePrediction::predict_flow(&unmodified.context.network, &flow);
         let mut trial = Trial {
             scenario,
             prepared: &prepared,
@@ -131,7 +131,7 @@ impl Trial<'_, '_, '_> {
         let differing = comparison.differing(self.known, &mutated);
         let network = &mutant.context.network;
         let changes_tests =
-            self.tested.iter().any(|(flow, before)| ComparablePrediction::of_flow(network, flow) != *before);
+            self.tested.iter().any(|(flow, before)| ComparablePrediction::predict_flow(network, flow) != *before);
         let (mut fate, mut tests_fail) = (Fate::Equivalent, false);
         if !differing.is_empty() || changes_tests {
             match self.install(candidate.document, mutated) {
@@ -202,9 +202,9 @@ impl Trial<'_, '_, '_> {
             let flow = flow_of_test(probe);
             // Of a segment that opens no connection nothing is predicted.
             probe.tcp_flags.is_some()
-                || tested
-                    .iter()
-                    .any(|(known, before)| *known == flow && ComparablePrediction::of_flow(mutant, &flow) != *before)
+                || tested.iter().any(|(known, before)| {
+                    *known == flow && ComparablePrediction::predict_flow(mutant, &flow) != *before
+                })
         };
         let is_chosen = |test: &Test| {
             let has_probe = test.steps.iter().any(|step| matches!(step, Step::Probe(probe, _) if matters(probe)));

@@ -217,7 +217,7 @@ impl<'a> Network<'a> {
     /// Takes a packet from its sender to wherever it ends, and what comes back.
     fn follow(&self, sender: Sender, via: Option<NetnsId>, packet: Packet, given: Circumstances<'_>) -> Prediction {
         let Circumstances { chosen, memory, narrowing, connections, apart, is_invalid: _, shape } = given;
-        let mut state = PacketState::new(packet).of_shape(shape);
+        let mut state = PacketState::new(packet).with_shape(shape);
         let budget = Budget::default();
         state.known.extend_from_slice(connections.unwrap_or_default());
         state.is_later = connections.is_some();

@@ -126,7 +126,7 @@ impl PacketState {
     }
 
     /// The same of a packet that its sender sends in this shape.
-    pub(super) fn of_shape(self, shape: Shape) -> Self {
+    pub(super) fn with_shape(self, shape: Shape) -> Self {
         let size = shape.size.unwrap_or(0);
         let largest = shape.largest_fragment(self.packet.destination).unwrap_or(size);
         Self { extent: Extent { size, largest, may_fragment: shape.may_fragment }, ..self }

@@ -48,7 +48,7 @@ impl PredictedBranch {
     }
 
     /// The same branch of another source's packet, which is handled alike.
-    pub(super) fn of_another(&self, from: IpAddr, to: IpAddr) -> Self {
+    pub(super) fn with_source(&self, from: IpAddr, to: IpAddr) -> Self {
         let mut own = self.clone();
         if let PredictedOutcome::Delivered { source, .. } = &mut own.outcome
             && source.ip() == from

@@ -112,7 +112,7 @@ impl Senders {
     pub(crate) fn packets(&self, network: &Network<'_>) -> Region {
         let nodes = network.topology.node_addresses();
         let nodes = || nodes.values().flatten().map(|address| (address_bits(*address), address_bits(*address)));
-        let to = unicast(self.family).without(&of_the_network(network));
+        let to = unicast(self.family).without(&network_addresses(network));
         let mut region = Region::all(self.family).with(Field::Destination, to);
         if self.via.is_some() {
             // What is for a node's own address goes there.
@@ -136,7 +136,7 @@ impl Senders {
                 let services = services.map(|address| (address_bits(*address), address_bits(*address)));
                 let loopback = super::set_queries::loopback(self.family);
                 let taken: Intervals = nodes().chain(pods.ranges().iter().copied()).chain(services).collect();
-                let own = of_the_network(network);
+                let own = network_addresses(network);
                 region.with(Field::Source, unicast(self.family).without(&taken).without(&loopback).without(&own))
             }
             Way::Process(..) => region,
@@ -205,7 +205,7 @@ impl Network<'_> {
     }
 
     /// The same, where sources may be set apart: those of which another thing becomes in one branch of chance alone. They stay in the set,
-    /// and [`SetTraversal::of_source`] has the outcome of each.
+    /// and [`SetTraversal::predict_source`] has the outcome of each.
     pub(crate) fn predict_apart(
         &self,
         senders: &Senders,
@@ -318,7 +318,7 @@ pub(crate) struct SetTraversal {
 impl SetTraversal {
     /// The outcome of the packet of a source that was set apart: where it was, it is followed on its own; in all other branches it is handled as
     /// the packet of the set.
-    pub(crate) fn of_source(
+    pub(crate) fn predict_source(
         &self,
         network: &Network<'_>,
         senders: &Senders,
@@ -361,7 +361,7 @@ impl SetTraversal {
     pub(crate) fn whole(&self, source: IpAddr, own: Vec<PredictedBranch>) -> Prediction {
         let number = address_bits(source);
         let alike = self.prediction.branches.iter().filter(|branch| !branch.is_apart(number));
-        let alike = alike.map(|branch| branch.of_another(self.packet.source, source));
+        let alike = alike.map(|branch| branch.with_source(self.packet.source, source));
         self.part(source, alike.chain(own).collect())
     }
 }
@@ -442,7 +442,7 @@ impl<'n, 'a> Places<'n, 'a> {
 
 /// The addresses of what joins the machines of a lab: its router, nodes' ends of links to pods, and pods that are routers. What their
 /// kernels do is no cluster's.
-fn of_the_network(network: &Network<'_>) -> Intervals {
+fn network_addresses(network: &Network<'_>) -> Intervals {
     let named = network.cluster.nodes.iter().flat_map(|node| node.addresses());
     let named: std::collections::HashSet<IpAddr> = named.collect();
     let kernels = network.topology.namespaces.iter();

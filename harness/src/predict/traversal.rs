@@ -37,7 +37,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
 
     /// That of a reply to it, or of a rejection.
     pub(super) fn back(network: &'n Network<'a>, origin: Origin<'n>) -> Self {
-        let narrowing = origin.narrowing.map(Narrowing::of_replies);
+        let narrowing = origin.narrowing.map(Narrowing::for_replies);
         Self { is_answer: true, narrowing, ..Self::there(network, origin) }
     }
 

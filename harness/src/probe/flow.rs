@@ -127,11 +127,11 @@ impl Prober<'_> {
                 Some(flags) => wire::segment(&flow, tag, flags),
                 None => Packet {
                     may_fragment: wanted.shape.may_fragment,
-                    ..wire::probe(&flow, tag).of_size(wanted.shape.size.unwrap_or(0))
+                    ..wire::probe(&flow, tag).with_size(wanted.shape.size.unwrap_or(0))
                 },
             };
             self.put(netns, &packet, via, wanted.shape.largest_fragment(to.ip()))?;
-            let watch = Watch::new(flow, tag, self.lab.name_of(netns), via).of_segment(wanted.segment);
+            let watch = Watch::new(flow, tag, self.lab.name_of(netns), via).with_segment(wanted.segment);
             return Ok(One { sender, watch, started: None });
         }
         self.listen_in(sender.netns(), protocol)?;

@@ -46,8 +46,8 @@ impl Watch {
         }
     }
 
-    /// The same of a flow whose packet is a segment with these flags.
-    pub(super) fn of_segment(self, segment: Option<TcpFlags>) -> Self {
+    /// Sets the TCP flags of the segment that the flow sends.
+    pub(super) fn with_segment(self, segment: Option<TcpFlags>) -> Self {
         Self { segment, ..self }
     }
 

@@ -100,7 +100,7 @@ impl OnNode {
     pub(super) fn read(&self, lab: &Lab, mode: ProxyMode) -> Result<Vec<Rules>, ProxyError> {
         let read = |family: &Family| {
             let parsed = Rules::parse(mode, *family, &lab.saved(self.netns, mode, *family)?);
-            parsed.map(|rules| rules.of_family(*family).without_runtime_state()).map_err(|errors| {
+            parsed.map(|rules| rules.for_family(*family).without_runtime_state()).map_err(|errors| {
                 let ((line, _), message) = errors.first().map(|error| error.in_text()).unwrap_or_default();
                 ProxyError::Unreadable { program: self.named(), line, message }
             })

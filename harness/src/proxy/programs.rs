@@ -71,7 +71,7 @@ impl Programs {
     /// # Errors
     ///
     /// If there is none.
-    pub fn of_node(&self, scenario: &Scenario, node: &str) -> Result<Self, NotApplicable> {
+    pub fn for_node(&self, scenario: &Scenario, node: &str) -> Result<Self, NotApplicable> {
         let program = self.of(scenario, node)?.clone();
         Ok(Self { default: Some(program), named: BTreeMap::new(), limit: self.limit })
     }
@@ -121,7 +121,7 @@ impl Programs {
         let programs = nodes.iter().map(|node| self.of(scenario, &node.name)).collect::<Result<Vec<_>, _>>()?;
         let releases: Vec<Option<&str>> = programs.iter().map(|program| program.release()).collect();
         releases.iter().flatten().try_for_each(|release| applies(scenario, release))?;
-        Ok(of_releases(scenario, &releases))
+        Ok(with_releases(scenario, &releases))
     }
 }
 
@@ -172,7 +172,7 @@ fn reconfigured<'s>(first: &'s Cluster, state: &Cluster) -> Option<&'s str> {
 
 /// A scenario with other releases of kube-proxy in all of its states: by node, as its first state lists them. A program without
 /// a release is taken for one of the scenario's, which then stays that of the cluster.
-fn of_releases(scenario: &Scenario, releases: &[Option<&str>]) -> Scenario {
+fn with_releases(scenario: &Scenario, releases: &[Option<&str>]) -> Scenario {
     let mut scenario = scenario.clone();
     let mut first = scenario.cluster.clone();
     if let Some(all) = releases.iter().copied().collect::<Option<Vec<&str>>>()

@@ -327,7 +327,7 @@ pub(crate) const NOT_RUN: &str = "not run, because the lab failed";
 
 impl Trouble {
     /// The error of a test that was not run because of this error of its lab.
-    pub(crate) fn of_what_follows(&self) -> Self {
+    pub(crate) fn for_test_not_run(&self) -> Self {
         let message = NOT_RUN.to_owned();
         Self { cause: self.cause, message, help: None, span: None }
     }
@@ -336,7 +336,7 @@ impl Trouble {
 impl TestReport {
     /// The report of a test whose lab failed before it.
     pub(crate) fn not_carried_out(test: &Test, lab: &Trouble) -> Self {
-        Self { error: Some(lab.of_what_follows()), ..Self::of(test) }
+        Self { error: Some(lab.for_test_not_run()), ..Self::of(test) }
     }
 
     /// The report of a test before it is carried out.
@@ -385,7 +385,7 @@ impl TestReport {
 impl ScenarioReport {
     /// Whether the only error of a test is that its lab failed.
     pub(crate) fn is_explained_by_lab(&self, test: &TestReport) -> bool {
-        self.error.as_ref().is_some_and(|lab| test.error.as_ref() == Some(&lab.of_what_follows()))
+        self.error.as_ref().is_some_and(|lab| test.error.as_ref() == Some(&lab.for_test_not_run()))
     }
 
     /// Whether none of its tests reports its error.

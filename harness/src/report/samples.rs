@@ -261,7 +261,7 @@ pub(crate) fn failing() -> RunReport {
 /// The report of a lab that fails.
 pub(crate) fn without_a_lab() -> RunReport {
     let lab = trouble("iptables-restore is not installed", "Install it.", None);
-    let missed = |name| TestReport { error: Some(lab.of_what_follows()), ..test(name, 5, 0, Vec::new()) };
+    let missed = |name| TestReport { error: Some(lab.for_test_not_run()), ..test(name, 5, 0, Vec::new()) };
     let tests = vec![missed("one"), missed("two")];
     let report = ScenarioReport { error: Some(lab.clone()), ..scenario(tests) };
     RunReport { scenarios: vec![report], duration: ms(9), ..RunReport::default() }

@@ -49,7 +49,7 @@ pub fn annotations(results: &Results, folders: &Folders) -> String {
             }
         }
         if suite.error.is_some() || suite.is_wrong_by_itself() {
-            text += &of_suite(suite, folders);
+            text += &suite_annotation(suite, folders);
         }
     }
     let seconds = results.seconds.and_then(|seconds| std::time::Duration::try_from_secs_f64(seconds).ok());
@@ -95,7 +95,7 @@ fn flaky(suite: &Suite, case: &Case, folders: &Folders) -> String {
     annotation("warning", case.at.as_ref().unwrap_or(&start), &title, &words, folders)
 }
 
-fn of_suite(suite: &Suite, folders: &Folders) -> String {
+fn suite_annotation(suite: &Suite, folders: &Folders) -> String {
     let start = start_of(suite);
     let at = suite.error.as_ref().and_then(|error| error.at.as_ref()).unwrap_or(&start);
     let words = suite.error.as_ref().map_or_else(|| "no tests".to_owned(), problem);

@@ -277,7 +277,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             self.prober.limit(attempt.timeout);
             let (begin, mut probes) = (Instant::now(), Vec::new());
             let error = match &broken {
-                Some(trouble) => Some(trouble.of_what_follows()),
+                Some(trouble) => Some(trouble.for_test_not_run()),
                 None => {
                     let (error, breaks) = self.test(test, is_chosen, &mut probes);
                     broken = breaks;

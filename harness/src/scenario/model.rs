@@ -45,7 +45,7 @@ const TABLES_LEFT_OUT: &str = "other tables are not installed, `install: before`
 
 impl Note {
     /// That tables of nftables alongside kube-proxy's are not installed; `None` if there are none.
-    pub(crate) fn of_left_out_tables(parsed: &nftables::Parsed, span: Span) -> Option<Self> {
+    pub(crate) fn tables_not_installed(parsed: &nftables::Parsed, span: Span) -> Option<Self> {
         let table = |one: &OtherTable| format!("{} {} (rules: {})", one.family, one.name, one.rules);
         let others: Vec<String> = parsed.others.iter().map(table).collect();
         let message = format!("{TABLES_LEFT_OUT}{}", others.join(", "));

@@ -93,7 +93,7 @@ impl<'c, 'a> Sources<'c, 'a> {
     /// The disagreement between the sources and what it is about; `None` where all agree.
     pub(crate) fn disagreement(&self) -> Option<(Disagreement, String)> {
         let Some(seen) = &self.seen else {
-            return self.prediction.as_ref().and_then(|prediction| self.of_prediction(prediction));
+            return self.prediction.as_ref().and_then(|prediction| self.prediction_disagreement(prediction));
         };
         let keeps = self.admits(seen);
         let Some(prediction) = &self.prediction else {
@@ -130,7 +130,7 @@ impl<'c, 'a> Sources<'c, 'a> {
     }
 
     /// Whether the prediction alone keeps the promise.
-    fn of_prediction(&self, prediction: &Prediction) -> Option<(Disagreement, String)> {
+    fn prediction_disagreement(&self, prediction: &Prediction) -> Option<(Disagreement, String)> {
         if self.promise.outcome == PromisedOutcome::NotPromised || self.is_of_others(prediction) {
             return None;
         }

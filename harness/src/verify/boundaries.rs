@@ -72,10 +72,10 @@ impl Boundaries {
         [&mut boundaries.ports, &mut boundaries.node_ports].into_iter().for_each(Ports::sort);
         let loopback = [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()];
         let nodes: Vec<IpAddr> = cluster.nodes.iter().flat_map(Node::addresses).chain(loopback).collect();
-        boundaries.nodes = Family::ALL.map(|family| of_family(&nodes, family));
+        boundaries.nodes = Family::ALL.map(|family| family_keys(&nodes, family));
         let sets = sets(cluster);
         boundaries.sets = Family::ALL.map(|family| {
-            let own = sets.iter().map(|addresses| of_family(addresses, family).into_iter().collect::<Intervals>());
+            let own = sets.iter().map(|addresses| family_keys(addresses, family).into_iter().collect::<Intervals>());
             own.filter(|addresses| !addresses.is_empty()).collect()
         });
         let pod_ranges = cluster.nodes.iter().flat_map(|node| &node.pod_cidrs);
@@ -143,7 +143,7 @@ impl Frontends {
     /// Makes the keys of the addresses.
     fn sort(&mut self) {
         let all: Vec<IpAddr> = self.services.keys().copied().collect();
-        self.addresses = Family::ALL.map(|family| of_family(&all, family));
+        self.addresses = Family::ALL.map(|family| family_keys(&all, family));
     }
 }
 
@@ -164,7 +164,7 @@ fn sets(cluster: &Cluster) -> Vec<Vec<IpAddr>> {
     sets
 }
 
-fn of_family(addresses: &[IpAddr], family: Family) -> Keys {
+fn family_keys(addresses: &[IpAddr], family: Family) -> Keys {
     keys(addresses.iter().filter(|address| Family::of(**address) == family).map(|address| address_bits(*address)))
 }
 

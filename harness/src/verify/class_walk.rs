@@ -359,7 +359,7 @@ fn regions(all: &Region) -> Vec<Region> {
 
 /// The question that a packet puts to the promise.
 fn question(network: &Network<'_>, senders: &Senders, packet: &Packet) -> Option<Question> {
-    let protocol = Protocol::of_number(packet.transport.protocol())?;
+    let protocol = Protocol::from_number(packet.transport.protocol())?;
     let (_, port) = packet.transport.ports()?;
     let from = match senders.vantage(packet)? {
         Vantage::Pod(name) => VantagePoint::Pod(name.clone()),

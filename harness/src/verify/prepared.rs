@@ -35,7 +35,7 @@ impl<'a> Prepared<'a> {
     }
 
     /// The same with documents that another program has written.
-    pub(crate) fn of_program(
+    pub(crate) fn with_documents(
         scenario: &'a Scenario,
         documents: Vec<Document>,
         backend: Backend,

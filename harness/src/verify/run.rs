@@ -47,7 +47,7 @@ pub(super) fn run(scenario: &Scenario, options: &Options) -> Result<Verification
     // Only where they run can be asked what they write.
     with_lab(&topology::plan(scenario), &[], backend, |lab| {
         let (_running, documents, _) = Proxies::install(lab, scenario, programs)?;
-        let prepared = Prepared::of_program(scenario, documents, backend)?;
+        let prepared = Prepared::with_documents(scenario, documents, backend)?;
         verified(scenario, options, &prepared, |sending| sending(lab))
     })?
 }

@@ -158,7 +158,7 @@ fn transport(number: u8, bytes: &[u8], ipv4: bool, depth: u8) -> Transport {
 }
 
 fn ports_alone(number: u8, bytes: &[u8]) -> Option<Transport> {
-    let protocol = Protocol::of_number(number)?;
+    let protocol = Protocol::from_number(number)?;
     let &[a, b, c, d] = bytes.first_chunk()?;
     let (source_port, destination_port) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
     Some(Transport::Truncated { protocol, source_port, destination_port })

@@ -166,7 +166,7 @@ mod tests {
     ) {
         let (size, mtu, number) = sizes;
         let flow = Flow::udp(from.parse().unwrap(), to.parse().unwrap());
-        let whole = probe(&flow, Tag::new(7)).of_size(size);
+        let whole = probe(&flow, Tag::new(7)).with_size(size);
         let mut parts = split(whole.encode().unwrap(), mtu, 77);
         assert_eq!(parts.len(), usize::from(number));
         assert!(parts.iter().all(|part| part.len() <= usize::from(mtu)));
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn a_fragment_belongs_to_the_packet_of_its_first() {
         let flow = Flow::udp("10.0.0.1:1".parse().unwrap(), "10.0.0.2:2".parse().unwrap());
-        let whole = probe(&flow, Tag::new(9)).of_size(3000);
+        let whole = probe(&flow, Tag::new(9)).with_size(3000);
         let parts: Vec<Packet> =
             split(whole.encode().unwrap(), 1400, 5).iter().map(|part| Packet::decode(part).unwrap()).collect();
         let mut keys = FragmentKeys::default();

@@ -76,7 +76,7 @@ pub(crate) fn probe(flow: &Flow, tag: Tag) -> Packet {
 impl Packet {
     /// The same datagram with so many zeros behind its payload that the whole IP packet has this size, in bytes. What is no datagram, or
     /// larger already, stays as it is.
-    pub(crate) fn of_size(mut self, size: u16) -> Self {
+    pub(crate) fn with_size(mut self, size: u16) -> Self {
         const UDP: usize = 8;
         let ip = if self.source.is_ipv4() { 20 } else { 40 };
         if let Transport::Udp(udp) = &mut self.transport {

@@ -129,7 +129,7 @@ fn a_change_is_attributed_to_its_release() {
 }
 
 /// The result in JSON for the cluster that shows what releases change.
-fn of_showcase(arguments: &[&str]) -> Value {
+fn showcase_diff(arguments: &[&str]) -> Value {
     let showcase = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/manifests/showcase.yaml");
     let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
     let output = command.args(["diff", showcase, "--format", "json"]).args(arguments).output().expect("svclab starts");
@@ -141,7 +141,7 @@ fn of_showcase(arguments: &[&str]) -> Value {
 /// internalTrafficPolicy counts from 1.22 on; 1.24 and 1.25 change once more what becomes of packets that it loses.
 #[test]
 fn a_change_is_attributed_to_the_first_release_that_brings_it() {
-    let found = of_showcase(&["--before", "1.21", "--after", "1.30"]);
+    let found = showcase_diff(&["--before", "1.21", "--after", "1.30"]);
     let changes = found["changes"].as_array().expect("changes");
     let of_policy: Vec<&Value> = changes
         .iter()
@@ -160,7 +160,7 @@ fn a_change_is_attributed_to_the_first_release_that_brings_it() {
 /// A row says that packets are lost, and counts those alone; clients come before what only processes of nodes do.
 #[test]
 fn changes_are_in_the_order_of_who_loses_what() {
-    let found = of_showcase(&["--before", "1.27", "--after", "1.33:nftables"]);
+    let found = showcase_diff(&["--before", "1.27", "--after", "1.33:nftables"]);
     let changes = found["changes"].as_array().expect("changes");
     assert_eq!(changes[0]["id"], "nftables-node-ports-at-primary-address", "{found}");
     let outcomes = changes.iter().map(|change| &change["outcomes"][0]);

@@ -10,7 +10,7 @@ fn svclab(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_svclab")).args(arguments).output().expect("svclab starts")
 }
 
-fn of_repository(path: &str) -> PathBuf {
+fn repository_path(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }
 
@@ -23,7 +23,7 @@ fn of_repository(path: &str) -> PathBuf {
 #[case::policy("scenarios/bugs/39823-forward-policy-drop.yaml", "by the policy of FORWARD in table filter")]
 #[case::nftables("scenarios/bugs/122614-source-ranges-after-dnat.yaml", "delivered elsewhere")]
 fn bugs_stay_what_they_are(#[case] path: &str, #[case] what: &str) {
-    let output = svclab(&["dump", "minimize", &of_repository(path).to_string_lossy()]);
+    let output = svclab(&["dump", "minimize", &repository_path(path).to_string_lossy()]);
     let messages = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(0), "{messages}");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -74,7 +74,7 @@ fn what_does_not_fail_is_reported() {
         "dump",
         "minimize",
         "--no-lab",
-        &of_repository("scenarios/seeds/001-kind-clusterip.yaml").to_string_lossy(),
+        &repository_path("scenarios/seeds/001-kind-clusterip.yaml").to_string_lossy(),
     ]);
     let messages = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(1), b"".as_slice()), "{messages}");

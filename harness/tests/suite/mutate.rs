@@ -47,7 +47,7 @@ fn verify_detects_every_mutant(#[case] file: &str) {
 #[case::bridge("config-local-bridge/v1.30-iptables/iptables-save.txt")]
 #[case::nftables("both-policies-local/v1.30-nftables/nft-ruleset.txt")]
 #[case::both_families("dual-stack-loadbalancer/v1.30-nftables/nft-ruleset.txt")]
-fn of_saved_rules_verify_detects_every_mutant(#[case] file: &str) {
+fn verify_detects_every_mutant_of_saved_rules(#[case] file: &str) {
     testing::privileged(|| {
         let file = Path::new("../rules/tests/golden").join(file);
         let text = input::read_file(&file).unwrap_or_else(|error| panic!("{error}"));

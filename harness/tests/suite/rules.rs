@@ -78,11 +78,11 @@ fn recorded(cluster: &Path, version: &str, mode: &str) -> Cluster {
 }
 
 #[test]
-fn of_plain_objects_they_are_the_generators() {
-    each_file(&["../rules/tests/golden/*/cluster.yaml"], assert_they_are_the_generators);
+fn plain_objects_give_the_generators_rules() {
+    each_file(&["../rules/tests/golden/*/cluster.yaml"], assert_generators_rules);
 }
 
-fn assert_they_are_the_generators(path: &Path) {
+fn assert_generators_rules(path: &Path) {
     let config = path.with_file_name("proxy-config.yaml");
     let [objects, config] = [path, &config].map(|path| path.to_str().expect("UTF-8"));
     let cases = [
@@ -108,7 +108,7 @@ fn assert_they_are_the_generators(path: &Path) {
 }
 
 #[test]
-fn of_a_scenario_they_are_what_a_lab_installs() {
+fn a_scenario_gives_the_rules_that_a_lab_installs() {
     let scenario = scenario::load(Path::new(SEED)).expect("a sound scenario");
     let node = &scenario.cluster.nodes[1].name;
     let documents = documents::generate(&scenario, &scenario.cluster).expect("rules");
@@ -147,7 +147,7 @@ fn what_is_wrong_is_reported(#[case] arguments: &[&str], #[case] message: &str) 
 /// A cluster's own configuration says which addresses are pods'.
 #[test]
 fn what_plain_objects_leave_open_is_noted() {
-    let output = of_objects(&format!("{NODE}---\n{SERVICE}"), &[]);
+    let output = rules_of_objects(&format!("{NODE}---\n{SERVICE}"), &[]);
     let notes: Vec<&str> = stderr(&output).lines().collect();
     let [no_cidr] = notes[..] else { panic!("{notes:?}") };
     assert!(no_cidr.starts_with("note: clusterCIDR 10.244.0.0/16 is assumed"), "{no_cidr}");
@@ -172,7 +172,7 @@ fn what_a_cluster_adds_to_objects_is_assumed(
     let whole = format!("{NODE}---\n{SERVICE}---\n{SLICE}");
     let objects = whole.replacen(left_out, instead, 1);
     assert_ne!(objects, whole);
-    let output = of_objects(&objects, &["-v"]);
+    let output = rules_of_objects(&objects, &["-v"]);
     assert!(stdout(&output).contains(rule), "{}", stdout(&output));
     assert!(stderr(&output).contains(&format!("assumed: {assumption}")), "{}", stderr(&output));
 }
@@ -186,7 +186,7 @@ const SLICE: &str = "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n\
                      addressType: IPv4\nports: [{port: 8080}]\nendpoints: [{addresses: [10.244.0.7]}]\n";
 
 /// The rules of objects, which are written without an error; with `--quiet`, in silence.
-fn of_objects(objects: &str, options: &[&str]) -> Output {
+fn rules_of_objects(objects: &str, options: &[&str]) -> Output {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("objects.yaml");
     std::fs::write(&file, objects).expect("a file");

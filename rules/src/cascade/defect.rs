@@ -276,7 +276,7 @@ impl fmt::Display for Kind {
                 write!(f, "{endpoint} has a chain, {chain}, but no rule leads there: it gets nothing")
             }
             Self::Affinity(defect) => defect.fmt(f),
-            Self::FallsThrough { share } => write!(f, "{} reach no endpoint", of_new(*share)),
+            Self::FallsThrough { share } => write!(f, "{} reach no endpoint", new_connections(*share)),
             Self::PortWithoutProtocol { chain } => no_protocol(f, chain.as_deref()),
         }
     }
@@ -318,7 +318,7 @@ fn no_protocol(f: &mut fmt::Formatter<'_>, chain: Option<&str>) -> fmt::Result {
 }
 
 /// `1/2 of new connections`, `all new connections`.
-fn of_new(share: Share) -> String {
+fn new_connections(share: Share) -> String {
     if share == Share::ONE { "all new connections".to_owned() } else { format!("{share} of new connections") }
 }
 
@@ -388,5 +388,5 @@ fn escapes(f: &mut fmt::Formatter<'_>, fate: &Fate, within: Option<&str>, share:
         Fate::Handed(chain) => format!("go on with {chain}, another group of endpoints,"),
         other => other.to_string(),
     };
-    write!(f, "{} {becomes}{within} and reach no endpoint of this chain", of_new(share))
+    write!(f, "{} {becomes}{within} and reach no endpoint of this chain", new_connections(share))
 }

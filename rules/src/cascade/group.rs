@@ -18,14 +18,14 @@ pub(super) struct Walk<'a, 'b, C, R> {
 impl<'b, C, R: Reading<'b>> Walk<'_, 'b, C, R> {
     /// Whether a chain is another group's, and is not looked into.
     pub(super) fn is_group(&self, chain: u32) -> bool {
-        self.reading.naming().of_group(self.program.chain_name(chain)).is_some()
+        self.reading.naming().service_port_part(self.program.chain_name(chain)).is_some()
     }
 
     /// Whether that group is one of the same service.
     pub(super) fn is_kin(&self, chain: u32) -> bool {
         let naming = self.reading.naming();
-        let own = naming.of_group(self.group.chain);
-        own.is_some() && own == naming.of_group(self.program.chain_name(chain))
+        let own = naming.service_port_part(self.group.chain);
+        own.is_some() && own == naming.service_port_part(self.program.chain_name(chain))
     }
 
     /// The chance that is written at a rule, for one of several choices; `None` if the rule leads clients to an endpoint again.

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::chains::Frontend;
 use crate::cluster::{Family, Protocol};
-use crate::walk::{Edges, Environment, Interface, Packet, Transport, of_bits};
+use crate::walk::{Edges, Environment, Interface, Packet, Transport, address_from_bits};
 
 /// Packets that are tried at most.
 const MAX: usize = 256;
@@ -48,12 +48,13 @@ pub(super) fn packets(family: Family, protocol: Protocol, frontends: &[Frontend]
     if targets.is_empty() {
         targets.push((protocol.number(), client, 80));
         let (_, address, port) = targets[0];
-        targets.extend(edges.destinations.iter().map(|bits| (protocol.number(), of_bits(*bits, family), port)));
+        targets
+            .extend(edges.destinations.iter().map(|bits| (protocol.number(), address_from_bits(*bits, family), port)));
         targets.extend(edges.destination_ports.iter().map(|port| (protocol.number(), address, *port)));
     }
     let node_port = frontends.iter().find(|frontend| frontend.address.is_none());
     if let Some(frontend) = node_port {
-        let of = |bits: &u128| (frontend.protocol.number(), of_bits(*bits, family), frontend.port);
+        let of = |bits: &u128| (frontend.protocol.number(), address_from_bits(*bits, family), frontend.port);
         targets.extend(edges.destinations.iter().map(of));
     }
     let asks_target = !edges.destinations.is_empty()
@@ -64,7 +65,7 @@ pub(super) fn packets(family: Family, protocol: Protocol, frontends: &[Frontend]
         targets.truncate(1);
     }
     let local = edges.local_source.then_some(own);
-    let sources = edges.sources.iter().map(|bits| of_bits(*bits, family));
+    let sources = edges.sources.iter().map(|bits| address_from_bits(*bits, family));
     let sources: Vec<IpAddr> = std::iter::once(client).chain(local).chain(sources).collect();
     let ports: Vec<u16> = std::iter::once(SOURCE_PORT).chain(edges.source_ports.iter().copied()).collect();
     let inputs: Vec<Option<Interface>> =
@@ -95,7 +96,7 @@ pub(super) fn packets(family: Family, protocol: Protocol, frontends: &[Frontend]
 }
 
 fn opening(number: u8, source: u16, destination: u16) -> Transport {
-    Protocol::of_number(number)
+    Protocol::from_number(number)
         .map_or(Transport::Other(number), |protocol| Transport::opening(protocol, source, destination))
 }
 
@@ -119,7 +120,7 @@ pub(super) fn difference(packet: &Packet, main: &Packet) -> String {
     }
     let target = |packet: &Packet| (packet.transport.protocol(), packet.destination, packet.tuple().destination_port);
     if target(packet) != target(main) {
-        let name = Protocol::of_number(own.protocol);
+        let name = Protocol::from_number(own.protocol);
         let name = name.map_or("another protocol", |name| name.as_str());
         words.push(format!("by {name} to {}", std::net::SocketAddr::new(own.destination, own.destination_port)));
     }

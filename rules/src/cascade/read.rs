@@ -33,7 +33,7 @@ pub fn cascades_with_coverage(rules: &RuleSet, coverage: &Coverage) -> Vec<Casca
     let Some(nat) = rules.table(TableName::Nat) else { return Vec::new() };
     let is_whole = |chain: &str| coverage.has_chain(TableName::Nat.as_str(), chain);
     let nat = completed(nat, &is_whole);
-    let program = iptables::evaluate::Program::of_chains(&nat, rules.family);
+    let program = iptables::evaluate::Program::compile_chains(&nat, rules.family);
     let mut cascades = all(&chains::iptables::Table::new(&nat, rules.family), &program, &is_whole);
     orphans(nat.chains.as_slice(), &is_whole, &mut cascades);
     cascades
@@ -89,13 +89,13 @@ fn rejections(rules: &Rules) -> Vec<FrameDefect> {
             })
             .collect(),
         Rules::Nftables(parsed) => {
-            parsed.rules.tables.iter().flat_map(nftables::evaluate::rejections).map(of_nft).collect()
+            parsed.rules.tables.iter().flat_map(nftables::evaluate::rejections).map(rejected_by_nft).collect()
         }
         Rules::OtherTables(_) => Vec::new(),
     }
 }
 
-fn of_nft(error: nftables::evaluate::CompileError) -> FrameDefect {
+fn rejected_by_nft(error: nftables::evaluate::CompileError) -> FrameDefect {
     use nftables::evaluate::{CompileErrorKind, Part};
     let (chain, rule) = match &error.part {
         Part::Chain(chain) => (Some(chain), None),
@@ -131,7 +131,7 @@ pub(crate) fn numgens_of(table: &nftables::Table, coverage: &Coverage) -> Vec<Ca
     }
     let shown = known.chains.len();
     let table = chains::nftables::completed(&known);
-    let program = nftables::evaluate::Program::of_chains(&table);
+    let program = nftables::evaluate::Program::compile_chains(&table);
     all(&chains::nftables::Table::new(&table, shown), &program, &is_whole)
 }
 

@@ -300,7 +300,7 @@ fn lots_that_are_not_understood_are_no_even_shares() {
     "-m statistic --mode random --probability 0.33333333349 -j KUBE-SEP-A\n-m statistic --mode random --probability 0.5 -j KUBE-SEP-B\n-j KUBE-SEP-C",
     "rule 2: the same as rule 1; the chain has this rule 2 times, which give 10.244.1.2:80 55.555556 % of all"
 )]
-fn of_a_rule_and_its_double_only_the_double_is_wrong(#[case] first: &str, #[case] rest: &str, #[case] expected: &str) {
+fn only_the_copy_of_a_doubled_rule_is_wrong(#[case] first: &str, #[case] rest: &str, #[case] expected: &str) {
     let rules = format!("-m statistic --mode random --probability 0.33333333349 -j KUBE-SEP-{first}\n{rest}");
     let said: Vec<String> = one(&rules).defects.iter().map(ToString::to_string).collect();
     assert_eq!(said, [expected]);

@@ -43,16 +43,16 @@ impl Naming {
     }
 
     /// The service port's part of a group's name, which all groups of that port have in common.
-    pub(crate) fn of_group<'n>(&self, chain: &'n str) -> Option<&'n str> {
+    pub(crate) fn service_port_part<'n>(&self, chain: &'n str) -> Option<&'n str> {
         self.of(chain).filter(|(kind, _)| matches!(kind, Kind::Group(_))).map(|(_, base)| base)
     }
 
     /// The endpoint's part of the name of its chain.
-    pub(crate) fn of_endpoint<'n>(&self, chain: &'n str) -> Option<&'n str> {
+    pub(crate) fn endpoint_part<'n>(&self, chain: &'n str) -> Option<&'n str> {
         self.of(chain).filter(|(kind, _)| *kind == Kind::Endpoint).map(|(_, base)| base)
     }
 
     pub(crate) fn is_endpoint(&self, chain: &str) -> bool {
-        self.of_endpoint(chain).is_some()
+        self.endpoint_part(chain).is_some()
     }
 }

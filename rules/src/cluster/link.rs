@@ -61,7 +61,7 @@ pub struct Percentage(u32);
 
 impl Percentage {
     /// So many millionths; `None` for more than all.
-    pub fn of_millionths(millionths: u32) -> Option<Self> {
+    pub fn from_millionths(millionths: u32) -> Option<Self> {
         (millionths <= 1_000_000).then_some(Self(millionths))
     }
 

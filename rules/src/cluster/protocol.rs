@@ -22,7 +22,7 @@ impl Protocol {
     pub const ALL: [Self; 3] = [Self::Tcp, Self::Udp, Self::Sctp];
 
     /// The protocol of a number in an IP header.
-    pub fn of_number(number: u8) -> Option<Self> {
+    pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|protocol| protocol.number() == number)
     }
 
@@ -112,7 +112,7 @@ impl ProtocolNumber {
 
     /// The protocol, if a Service port can have it.
     pub fn transport(self) -> Option<Protocol> {
-        Protocol::of_number(self.0)
+        Protocol::from_number(self.0)
     }
 }
 

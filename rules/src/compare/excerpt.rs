@@ -31,14 +31,14 @@ pub struct Completed {
 pub fn completed(shown: &Rules, coverage: &Coverage, written: Rules) -> Completed {
     let mut completed = Completed { rules: shown.clone(), tables: Vec::new(), chains: 0, partial: Vec::new() };
     match (&mut completed.rules, written) {
-        (Rules::Iptables(_), Rules::Iptables(written)) => of_iptables(&mut completed, coverage, written.rules),
-        (Rules::Nftables(_), Rules::Nftables(written)) => of_nftables(&mut completed, coverage, written.rules),
+        (Rules::Iptables(_), Rules::Iptables(written)) => complete_iptables(&mut completed, coverage, written.rules),
+        (Rules::Nftables(_), Rules::Nftables(written)) => complete_nftables(&mut completed, coverage, written.rules),
         _ => {}
     }
     completed
 }
 
-fn of_iptables(completed: &mut Completed, coverage: &Coverage, written: RuleSet) {
+fn complete_iptables(completed: &mut Completed, coverage: &Coverage, written: RuleSet) {
     let Rules::Iptables(own) = &mut completed.rules else { return };
     let family = own.rules.family;
     let mut added: BTreeSet<(TableName, String)> = BTreeSet::new();
@@ -209,7 +209,7 @@ fn slot(rule: &Rule) -> Option<String> {
     }
 }
 
-fn of_nftables(completed: &mut Completed, coverage: &Coverage, written: nftables::Ruleset) {
+fn complete_nftables(completed: &mut Completed, coverage: &Coverage, written: nftables::Ruleset) {
     let Rules::Nftables(parsed) = &mut completed.rules else { return };
     let mut is_changed = false;
     for table in written.tables {

@@ -30,7 +30,7 @@ impl<'c> LeftOut<'c> {
     /// Of a table that is shown, by what kube-proxy writes into it.
     pub(super) fn of(shown: &Table, coverage: &'c Coverage, written: &Table, family: Family) -> Self {
         let leads = |chain: &&Chain| {
-            let is_group = NAMING.of_group(&chain.name).is_some();
+            let is_group = NAMING.service_port_part(&chain.name).is_some();
             let leads = |rule: &Rule| if is_group { is_share(rule) } else { rule.target.is_some() && !marks(rule) };
             chain.rules.iter().any(|rule| is_readable(rule) && leads(rule))
         };

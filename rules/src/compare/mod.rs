@@ -111,7 +111,7 @@ mod sealed {
 
 impl sealed::Rules for RuleSet {
     fn findings(&self, found: &Self, scope: Scope) -> Vec<Finding> {
-        of_iptables([self, found].map(|rules| iptables::Source { rules, lines: None }), scope)
+        compare_iptables([self, found].map(|rules| iptables::Source { rules, lines: None }), scope)
     }
 
     fn others(&self, found: &Self) -> Others {
@@ -122,7 +122,7 @@ impl sealed::Rules for RuleSet {
 impl sealed::Rules for crate::iptables::Parsed {
     fn findings(&self, found: &Self, scope: Scope) -> Vec<Finding> {
         let sources = [self, found].map(|parsed| iptables::Source { rules: &parsed.rules, lines: Some(&parsed.lines) });
-        of_iptables(sources, scope)
+        compare_iptables(sources, scope)
     }
 
     fn others(&self, found: &Self) -> Others {
@@ -132,7 +132,7 @@ impl sealed::Rules for crate::iptables::Parsed {
 
 impl sealed::Rules for Ruleset {
     fn findings(&self, found: &Self, scope: Scope) -> Vec<Finding> {
-        of_nftables([self, found].map(|rules| nftables::Source { rules, lines: None }), scope)
+        compare_nftables([self, found].map(|rules| nftables::Source { rules, lines: None }), scope)
     }
 
     fn others(&self, _: &Self) -> Others {
@@ -143,7 +143,7 @@ impl sealed::Rules for Ruleset {
 impl sealed::Rules for crate::nftables::Parsed {
     fn findings(&self, found: &Self, scope: Scope) -> Vec<Finding> {
         let sources = [self, found].map(|parsed| nftables::Source { rules: &parsed.rules, lines: Some(&parsed.lines) });
-        of_nftables(sources, scope)
+        compare_nftables(sources, scope)
     }
 
     fn others(&self, found: &Self) -> Others {
@@ -172,7 +172,7 @@ impl sealed::Rules for crate::ruleset::Rules {
 }
 
 /// A table that is missing is one finding; the others are compared without it.
-fn of_iptables([expected, found]: [iptables::Source<'_>; 2], scope: Scope) -> Vec<Finding> {
+fn compare_iptables([expected, found]: [iptables::Source<'_>; 2], scope: Scope) -> Vec<Finding> {
     let own = (scope == Scope::Own).then(|| Own::of(expected.rules));
     let own = own.as_ref();
     let has = |rules: &RuleSet, name: TableName| {
@@ -196,7 +196,7 @@ fn of_iptables([expected, found]: [iptables::Source<'_>; 2], scope: Scope) -> Ve
 }
 
 /// Tables are compared each with that of its family.
-fn of_nftables([expected, found]: [nftables::Source<'_>; 2], scope: Scope) -> Vec<Finding> {
+fn compare_nftables([expected, found]: [nftables::Source<'_>; 2], scope: Scope) -> Vec<Finding> {
     let mut findings = Vec::new();
     for family in Family::ALL {
         let name = crate::coverage::nft_table(family);

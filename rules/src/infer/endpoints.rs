@@ -65,7 +65,7 @@ impl Shown {
 
 fn is_of(hash: ChainHash, names: &[String], protocol: Protocol, to: SocketAddr) -> bool {
     let to = to.to_string();
-    names.iter().any(|name| ChainHash::of_endpoint(name, protocol, &to) == hash)
+    names.iter().any(|name| ChainHash::for_endpoint(name, protocol, &to) == hash)
 }
 
 /// The most endpoints whose port is looked for by its hash.
@@ -82,7 +82,7 @@ pub(super) fn endpoints<'a>(reading: &impl Reading<'a>) -> Vec<Endpoints<'a>> {
         let mut endpoint = |lead: &Lead<'a>| match lead.to {
             To::Chain(chain) => {
                 let known = reading.endpoint(chain);
-                let hash = reading.naming().of_endpoint(chain).and_then(ChainHash::parse);
+                let hash = reading.naming().endpoint_part(chain).and_then(ChainHash::parse);
                 let to = known.as_ref().and_then(|known| known.destination).or(lead.named);
                 let to = to.or_else(|| reading.named_endpoint(chain));
                 let masqueraded = known.and_then(|known| known.masqueraded?.only());

@@ -279,7 +279,7 @@ impl<'a> Reader<'a> {
 
 /// The protocol that a service's chains are named for; TCP where the name is not the one that was hashed.
 fn protocol_by_hash(name: &str, hash: ChainHash) -> Protocol {
-    let is_hashed = |protocol: &Protocol| ChainHash::of_service_port(name, *protocol) == hash;
+    let is_hashed = |protocol: &Protocol| ChainHash::for_service_port(name, *protocol) == hash;
     [Protocol::Tcp, Protocol::Udp, Protocol::Sctp].into_iter().find(is_hashed).unwrap_or(Protocol::Tcp)
 }
 

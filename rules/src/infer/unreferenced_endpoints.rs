@@ -36,14 +36,14 @@ pub(super) fn orphans(nat: &Table) -> Vec<Orphan> {
 fn orphan(chain: &Chain) -> Option<Orphan> {
     let endpoint = chain.rules.iter().find_map(destination)?;
     let service = chain.rules.iter().find_map(service_in)?;
-    let hash = NAMING.of_endpoint(&chain.name).and_then(ChainHash::parse)?;
+    let hash = NAMING.endpoint_part(&chain.name).and_then(ChainHash::parse)?;
     // Up to 1.18 the name of an unnamed port ended in a colon.
     let names = [service.to_owned(), format!("{service}:")];
     let protocols = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
     let mut readings = names.iter().flat_map(|name| protocols.map(|protocol| (name, protocol)));
     let text = endpoint.to_string();
-    let (name, protocol) = readings.find(|(name, protocol)| ChainHash::of_endpoint(name, *protocol, &text) == hash)?;
-    let port = ChainHash::of_service_port(name, protocol);
+    let (name, protocol) = readings.find(|(name, protocol)| ChainHash::for_endpoint(name, *protocol, &text) == hash)?;
+    let port = ChainHash::for_service_port(name, protocol);
     Some(Orphan { port, name: service.to_owned(), protocol, endpoint })
 }
 

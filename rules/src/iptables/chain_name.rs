@@ -69,12 +69,12 @@ pub struct ChainHash([u8; 16]);
 
 impl ChainHash {
     /// The hash of a service port, which kube-proxy calls `namespace/name:port`.
-    pub fn of_service_port(name: &str, protocol: Protocol) -> Self {
+    pub fn for_service_port(name: &str, protocol: Protocol) -> Self {
         Self::of(&[name, protocol.as_str()])
     }
 
     /// The hash of an endpoint, as `10.244.1.2:8080` or `[fd00::2]:8080`, of a service port.
-    pub fn of_endpoint(name: &str, protocol: Protocol, endpoint: &str) -> Self {
+    pub fn for_endpoint(name: &str, protocol: Protocol, endpoint: &str) -> Self {
         Self::of(&[name, protocol.as_str(), endpoint])
     }
 
@@ -125,7 +125,7 @@ mod tests {
     #[case::unnamed_port("default/nginx", Protocol::Tcp, "KUBE-SVC-2CMXP7HKUVJN7L6M")]
     #[case::dns("kube-system/kube-dns:dns", Protocol::Udp, "KUBE-SVC-TCOU7JCQXEZGVUNU")]
     fn service_ports(#[case] name: &str, #[case] protocol: Protocol, #[case] chain: &str) {
-        assert_eq!(&*ChainHash::of_service_port(name, protocol).chain(ChainKind::Service), chain);
+        assert_eq!(&*ChainHash::for_service_port(name, protocol).chain(ChainKind::Service), chain);
     }
 
     #[rstest]
@@ -133,6 +133,6 @@ mod tests {
     #[case("traefik-ns/traefik:keycloak", "10.42.2.245:8087", "KUBE-SEP-AFDBSPUPSG7DXKN6")]
     #[case("default/sleep:tcp-80-80-8r4el", "10.123.32.5:80", "KUBE-SEP-GZIIAEF444AZU3YY")]
     fn endpoints(#[case] name: &str, #[case] endpoint: &str, #[case] chain: &str) {
-        assert_eq!(&*ChainHash::of_endpoint(name, Protocol::Tcp, endpoint).chain(ChainKind::Endpoint), chain);
+        assert_eq!(&*ChainHash::for_endpoint(name, Protocol::Tcp, endpoint).chain(ChainKind::Endpoint), chain);
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn changes(rules: &Ruleset) -> Vec<Change> {
         };
         for (set_at, set) in table.sets.iter().enumerate() {
             for (at, element) in set.elements.iter().enumerate() {
-                changes.extend(of_element(table, set, element).into_iter().map(|(operator, edit)| Change {
+                changes.extend(element_mutations(table, set, element).into_iter().map(|(operator, edit)| Change {
                     operator,
                     place: place(Holder::Set, &set.name, at),
                     was: print_element(element),
@@ -32,7 +32,7 @@ pub(super) fn changes(rules: &Ruleset) -> Vec<Change> {
         for (chain_at, chain) in table.chains.iter().enumerate() {
             for (at, rule) in chain.rules.iter().enumerate() {
                 let words = |rule: &Rule| print_rule(rule, table.family);
-                changes.extend(of_rule(table, &chain.rules[at..]).into_iter().map(|(operator, edit)| Change {
+                changes.extend(rule_mutations(table, &chain.rules[at..]).into_iter().map(|(operator, edit)| Change {
                     operator,
                     place: place(Holder::Chain, &chain.name, at),
                     was: words(rule),
@@ -46,7 +46,7 @@ pub(super) fn changes(rules: &Ruleset) -> Vec<Change> {
 }
 
 /// Returns all mutations of an element.
-fn of_element(table: &Table, set: &Set, element: &Element) -> Vec<(Operator, Edit<Element>)> {
+fn element_mutations(table: &Table, set: &Set, element: &Element) -> Vec<(Operator, Edit<Element>)> {
     let mut edits = vec![(Operator::DroppedElement, Edit::Remove)];
     let mut replace = |operator, other: Element| edits.push((operator, Edit::Replace(Box::new(other))));
     for (at, part) in element.key.iter().enumerate() {
@@ -69,7 +69,7 @@ fn of_element(table: &Table, set: &Set, element: &Element) -> Vec<(Operator, Edi
 }
 
 /// Returns all mutations of the first of several consecutive rules.
-fn of_rule(table: &Table, rules: &[Rule]) -> Vec<(Operator, Edit<Rule>)> {
+fn rule_mutations(table: &Table, rules: &[Rule]) -> Vec<(Operator, Edit<Rule>)> {
     let Some(rule) = rules.first() else { return Vec::new() };
     let mut edits = vec![(removal(rule), Edit::Remove)];
     if rules.get(1).is_some_and(|next| next != rule) {

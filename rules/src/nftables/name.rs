@@ -32,8 +32,8 @@ impl From<String> for Name {
 }
 
 impl Name {
-    /// The name of `@name`.
-    pub(super) fn of_reference(word: &str) -> Option<Self> {
+    /// Parses a reference to a set or map: `@name`.
+    pub(super) fn from_reference(word: &str) -> Option<Self> {
         word.strip_prefix('@').map(Self::from)
     }
 }
@@ -61,12 +61,12 @@ impl NameBase {
     const LONGEST: usize = 240;
 
     /// The base for a service port.
-    pub(super) fn of_service_port(view: &ServicePortView<'_>) -> Self {
+    pub(super) fn for_service_port(view: &ServicePortView<'_>) -> Self {
         Self::of(&service_port(view))
     }
 
     /// The base for an endpoint of a service port. Colons of addresses become dots, because names have none.
-    pub(super) fn of_endpoint(view: &ServicePortView<'_>, endpoint: SocketAddr) -> Self {
+    pub(super) fn for_endpoint(view: &ServicePortView<'_>, endpoint: SocketAddr) -> Self {
         let address = endpoint.ip().to_string().replace(':', ".");
         Self::of(&format!("{}__{address}/{}", service_port(view), endpoint.port()))
     }

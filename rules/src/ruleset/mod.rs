@@ -82,9 +82,9 @@ impl Rules {
         }
     }
 
-    /// These rules as they are for one family: of kube-proxy's tables, only that of the family.
+    /// These rules without those of the other family: of kube-proxy's nftables tables, only the one of this family is kept.
     #[must_use]
-    pub fn of_family(self, family: Family) -> Self {
+    pub fn for_family(self, family: Family) -> Self {
         match self {
             Self::Nftables(parsed) => {
                 let tables = parsed.rules.tables.into_iter().filter(|table| table.family == family);

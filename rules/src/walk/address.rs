@@ -13,7 +13,7 @@ pub fn bits(address: IpAddr) -> u128 {
 }
 
 /// The address of a number; bits that IPv4 has no room for are dropped.
-pub fn of_bits(bits: u128, family: Family) -> IpAddr {
+pub fn address_from_bits(bits: u128, family: Family) -> IpAddr {
     match family {
         Family::Ipv4 => Ipv4Addr::from_bits(bits as u32).into(),
         Family::Ipv6 => Ipv6Addr::from_bits(bits).into(),
@@ -22,5 +22,5 @@ pub fn of_bits(bits: u128, family: Family) -> IpAddr {
 
 /// An address under a mask of its family.
 pub(super) fn masked(address: IpAddr, mask: IpAddr) -> IpAddr {
-    of_bits(bits(address) & bits(mask), Family::of(address))
+    address_from_bits(bits(address) & bits(mask), Family::of(address))
 }

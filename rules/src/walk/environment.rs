@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ipnet::IpNet;
 use rustc_hash::FxHashMap;
 
-use super::address::{bits, masked, of_bits};
+use super::address::{address_from_bits, bits, masked};
 use super::interface::Interface;
 use super::intervals::Intervals;
 use crate::cluster::{Family, Kernel};
@@ -100,7 +100,7 @@ impl AddressTable {
     /// The addresses of a family for which the table holds something: `answer` may look addresses up in the table alone.
     pub fn alike(&self, family: Family, answer: impl Fn(IpAddr, &Self) -> bool) -> Intervals {
         let edges = self.edges();
-        let holds = |number: u128| answer(of_bits(number, family), self);
+        let holds = |number: u128| answer(address_from_bits(number, family), self);
         let own = Intervals::alike(&edges, family, 0, holds);
         let all = Intervals::between(0, u128::MAX >> (128 - u32::from(family.bits())));
         if holds(0) { own } else { all.without(&own) }

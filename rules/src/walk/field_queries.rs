@@ -89,7 +89,9 @@ impl<T: Trace> Walker<T> {
         let address = if field == Field::Source { self.packet.source } else { self.packet.destination };
         let family = self.packet.family();
         self.trace.asked(field, bits(address), || {
-            Intervals::alike(&edges(), family, bits(address), |number| answer(super::address::of_bits(number, family)))
+            Intervals::alike(&edges(), family, bits(address), |number| {
+                answer(super::address::address_from_bits(number, family))
+            })
         });
     }
 }

@@ -50,8 +50,8 @@ mod translation;
 mod tuple;
 mod walker;
 
-pub use address::{bits as address_bits, of_bits as address_from_bits};
-pub(crate) use address::{bits, of_bits};
+pub(crate) use address::bits;
+pub use address::{address_from_bits, bits as address_bits};
 pub use alongside::Alongside;
 pub(crate) use alongside::Start;
 pub use branch::{Assumptions, Branch, By, Effect, Effects, HookVerdict, RejectResponse, Unknown};

@@ -74,7 +74,7 @@ impl Narrowing {
 
     /// The same for replies to the packet.
     #[must_use]
-    pub fn of_replies(&self) -> Self {
+    pub fn for_replies(&self) -> Self {
         Self { shared: Rc::clone(&self.shared), is_reply: true }
     }
 

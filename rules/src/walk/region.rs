@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Index;
 use std::sync::Arc;
 
-use super::address::of_bits;
+use super::address::address_from_bits;
 use super::field::Field;
 use super::intervals::Intervals;
 use super::packet::{Packet, Transport};
@@ -82,7 +82,11 @@ impl Region {
             (58, Family::Ipv6) => Transport::Icmp { v6: true, kind, code, id: source_port },
             (other, _) => Transport::Other(other),
         };
-        Some(Packet::new(of_bits(source?, self.family), of_bits(destination?, self.family), transport))
+        Some(Packet::new(
+            address_from_bits(source?, self.family),
+            address_from_bits(destination?, self.family),
+            transport,
+        ))
     }
 }
 
@@ -164,7 +168,7 @@ impl Region {
 
     fn words(&self, field: Field, (first, last): (u128, u128)) -> String {
         let one = |number: u128| match field {
-            Field::Source | Field::Destination => of_bits(number, self.family).to_string(),
+            Field::Source | Field::Destination => address_from_bits(number, self.family).to_string(),
             Field::Protocol => match number {
                 6 => "tcp".to_owned(),
                 17 => "udp".to_owned(),

@@ -168,7 +168,7 @@ fn assert_every_deleted_element_and_rule_is_found(recording: &Path, version: &st
             let rule = changed.tables[0].chains[chain].rules.remove(at);
             let name = &table.chains[chain].name;
             let shown = nftables::print_rule(&rule, family);
-            only_reported(&compare(&whole, &changed), &[of_chain(name)], &format!("{shown} of {name}"));
+            only_reported(&compare(&whole, &changed), &[subject_of_chain(name)], &format!("{shown} of {name}"));
         }
     }
 }
@@ -184,7 +184,7 @@ fn only_reported(findings: &[Finding], names: &[String], deleted: &str) {
 }
 
 /// `default/web` of `service-6QGVAGZA-default/web/tcp/http`; other chains' own names.
-fn of_chain(chain: &str) -> String {
+fn subject_of_chain(chain: &str) -> String {
     let mut parts = chain.split('/');
     match (parts.next().and_then(|part| part.split_once('-')?.1.split_once('-')), parts.next()) {
         (Some((_, namespace)), Some(name)) => format!("service {namespace}/{name}"),
@@ -195,7 +195,7 @@ fn of_chain(chain: &str) -> String {
 /// What an element is about: a service, or the address that is in its key.
 fn names_of_element(set: &str, element: &Element) -> Vec<String> {
     let of_verdict = match &element.verdict {
-        Some(Verdict::Goto(chain)) if chain.contains('/') => Some(of_chain(chain)),
+        Some(Verdict::Goto(chain)) if chain.contains('/') => Some(subject_of_chain(chain)),
         _ => None,
     };
     let service = of_verdict

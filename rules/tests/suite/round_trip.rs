@@ -69,7 +69,7 @@ fn states() -> impl Strategy<Value = States> {
         .prop_map(|which| which.into_iter().fold(States::default(), |all, at| all.and(States::NAMES[at].1)))
 }
 
-fn of_ports() -> impl Strategy<Value = Match> {
+fn transport_match() -> impl Strategy<Value = Match> {
     let flags = (0_u8..64, 0_u8..64).prop_map(|(mask, set)| TcpFlags { mask, set });
     (protocol(), option::of(negatable(ports())), option::of(negatable(ports())), option::of(negatable(flags))).prop_map(
         |(protocol, source, destination, flags)| {
@@ -139,7 +139,7 @@ fn condition(family: Family) -> BoxedStrategy<Match> {
         "\\PC{0,40}".prop_map(|text| Match::Comment(text.into())),
         "[a-zA-Z0-9_-]{0,12}".prop_map(|text| Match::Comment(text.into())),
         "[a-z_]{1,20}".prop_map(|name| Match::Nfacct(name.into())),
-        of_ports(),
+        transport_match(),
         negatable(masked()).prop_map(Match::Mark),
         negatable(masked()).prop_map(Match::Connmark),
         (any::<bool>(), negatable(states())).prop_map(|(old_name, states)| Match::State { old_name, states }),

@@ -4,7 +4,7 @@ use svclab::evidence::{node_rules, read};
 use svclab::lint::lint;
 use svclab_rules_fuzz::{Target, corpus};
 
-use super::of_repository;
+use super::repository_path;
 
 /// The target.
 pub const TARGET: Target = Target { name: "evidence", corpus, check };
@@ -18,7 +18,7 @@ const OTHERS: [&str; 4] = [
 ];
 
 fn corpus() -> Vec<Vec<u8>> {
-    let folders = [of_repository("rules/tests/golden"), of_repository("harness/fuzz/regressions/evidence")];
+    let folders = [repository_path("rules/tests/golden"), repository_path("harness/fuzz/regressions/evidence")];
     let mut all = corpus::files(
         &folders.each_ref().map(AsRef::as_ref),
         &["v1.30-iptables/iptables-save.txt", "v1.30-nftables/nft-ruleset.txt", "cluster.yaml", ".dump.txt"],

@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 use svclab::scenario::cluster;
 use svclab_rules_fuzz::{Target, corpus};
 
-use super::{are_shown, of_repository};
+use super::{are_shown, repository_path};
 
 /// The target.
 pub const TARGET: Target = Target { name: "manifests", corpus, check };
 
 fn corpus() -> Vec<Vec<u8>> {
     let folders = [
-        of_repository("rules/tests/golden"),
-        of_repository("scenarios/kubernetes-objects/manifests"),
-        of_repository("harness/fuzz/regressions/manifests"),
+        repository_path("rules/tests/golden"),
+        repository_path("scenarios/kubernetes-objects/manifests"),
+        repository_path("harness/fuzz/regressions/manifests"),
     ];
     corpus::files(&folders.each_ref().map(AsRef::as_ref), &["cluster.yaml", "web.yaml", "manifest.yaml"])
 }

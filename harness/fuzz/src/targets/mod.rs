@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use svclab::input::Diagnostics;
 
 /// A folder of the repository.
-fn of_repository(folder: &str) -> PathBuf {
+fn repository_path(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder)
 }
 

@@ -6,13 +6,13 @@ use svclab::evidence::read;
 use svclab::infer::from_evidence;
 use svclab_rules_fuzz::{Target, corpus};
 
-use super::{are_shown, of_repository};
+use super::{are_shown, repository_path};
 
 /// The target.
 pub const TARGET: Target = Target { name: "saved_rules", corpus, check };
 
 fn corpus() -> Vec<Vec<u8>> {
-    let folders = [of_repository("rules/tests/golden"), of_repository("harness/fuzz/regressions/saved_rules")];
+    let folders = [repository_path("rules/tests/golden"), repository_path("harness/fuzz/regressions/saved_rules")];
     let rules = corpus::files(
         &folders.each_ref().map(AsRef::as_ref),
         &["v1.30-iptables/iptables-save.txt", "nft-ruleset.txt", ".rules"],

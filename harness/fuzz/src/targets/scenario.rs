@@ -8,13 +8,13 @@ use svclab::infer::{AdHocProbe, AdHocScenario};
 use svclab::scenario::{Step, parse};
 use svclab_rules_fuzz::{Target, corpus};
 
-use super::{are_shown, of_repository};
+use super::{are_shown, repository_path};
 
 /// The target.
 pub const TARGET: Target = Target { name: "scenario", corpus, check };
 
 fn corpus() -> Vec<Vec<u8>> {
-    let folders = [of_repository("scenarios"), of_repository("harness/fuzz/regressions/scenario")];
+    let folders = [repository_path("scenarios"), repository_path("harness/fuzz/regressions/scenario")];
     corpus::files(&folders.each_ref().map(AsRef::as_ref), &[".yaml"])
 }
 

@@ -18,7 +18,7 @@ const SKIP_MIRROR: &str = "endpointslice.kubernetes.io/skip-mirror";
 pub(super) fn add_namespaces(all: &mut Vec<(Endpoint, Value)>) {
     let mut names: BTreeSet<&str> = ["default", "kube-node-lease", "kube-public", "kube-system"].into();
     names.extend(all.iter().filter(|(end, _)| end.resource().namespaced).map(|(_, object)| namespace_of(object)));
-    for object in of_kind(all, "Namespace") {
+    for object in objects_of_kind(all, "Namespace") {
         names.remove(text_at(object, "/metadata/name"));
     }
     let namespace = |name| {
@@ -31,28 +31,28 @@ pub(super) fn add_namespaces(all: &mut Vec<(Endpoint, Value)>) {
         })
     };
     let added: Vec<Value> = names.into_iter().map(namespace).collect();
-    all.extend(added.into_iter().filter_map(|object| Some((Endpoint::of_object(&object)?, object))));
+    all.extend(added.into_iter().filter_map(|object| Some((Endpoint::from_object(&object)?, object))));
 }
 
 /// What is kept of the Endpoints of all services that have slices.
 pub(super) fn endpoints<T>(all: &[(Endpoint, Value)], keep: impl Fn(Endpoint, Value) -> T) -> Vec<T> {
     let families: BTreeMap<Key, &str> =
-        of_kind(all, "Service").map(|object| (key_of(object), family(object))).collect();
+        objects_of_kind(all, "Service").map(|object| (key_of(object), family(object))).collect();
     let made = slices_by_service(all).into_iter().filter_map(|(service, slices)| {
         let family = families.get(&service).copied().unwrap_or_else(|| text_at(slices[0], "/addressType"));
         let object = endpoints_of(&service, family, &slices);
-        Some(keep(Endpoint::of_object(&object)?, object))
+        Some(keep(Endpoint::from_object(&object)?, object))
     });
     made.collect()
 }
 
-fn of_kind<'a>(all: &'a [(Endpoint, Value)], kind: &'a str) -> impl Iterator<Item = &'a Value> {
+fn objects_of_kind<'a>(all: &'a [(Endpoint, Value)], kind: &'a str) -> impl Iterator<Item = &'a Value> {
     all.iter().filter(move |(end, _)| is_kind(*end, kind)).map(|(_, object)| object)
 }
 
 fn slices_by_service(all: &[(Endpoint, Value)]) -> BTreeMap<Key, Vec<&Value>> {
     let mut slices: BTreeMap<Key, Vec<&Value>> = BTreeMap::new();
-    for slice in of_kind(all, "EndpointSlice") {
+    for slice in objects_of_kind(all, "EndpointSlice") {
         let labels = slice.pointer("/metadata/labels");
         let service = labels.and_then(|labels| labels.get(SERVICE_NAME)?.as_str()).filter(|name| !name.is_empty());
         if let Some(service) = service {

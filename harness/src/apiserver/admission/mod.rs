@@ -21,7 +21,7 @@ use super::status::Rejection;
 ///
 /// A rejection for each object that the API server would not store.
 pub(super) fn admit(objects: Vec<Value>, node_ports: &RangeInclusive<u16>) -> Result<Vec<Content>, Vec<Rejection>> {
-    let served = |object| Endpoint::of_object(&object).and_then(|end| Some((end, stored_form(end, object)?)));
+    let served = |object| Endpoint::from_object(&object).and_then(|end| Some((end, stored_form(end, object)?)));
     let mut all: Vec<(Endpoint, Value)> = objects.into_iter().filter_map(served).collect();
     controllers::add_namespaces(&mut all);
     all.iter_mut().for_each(|(end, object)| defaults::fill(*end, object));

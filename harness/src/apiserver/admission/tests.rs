@@ -15,7 +15,7 @@ fn stored(objects: Value) -> Vec<Value> {
     contents.iter().map(whole).collect()
 }
 
-fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
+fn objects_of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
     objects.iter().filter(|object| object["kind"] == kind).collect()
 }
 
@@ -28,7 +28,7 @@ fn a_service_gets_the_defaults_of_the_api() {
     let spec = json!({"clusterIP": "10.96.0.10", "ports": [{"port": 80}], "sessionAffinity": "ClientIP"});
     let objects = stored(json!([service("web", spec)]));
     assert_eq!(
-        of_kind(&objects, "Service")[0]["spec"],
+        objects_of_kind(&objects, "Service")[0]["spec"],
         json!({
             "type": "ClusterIP", "clusterIP": "10.96.0.10", "clusterIPs": ["10.96.0.10"],
             "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack", "internalTrafficPolicy": "Cluster",
@@ -36,16 +36,16 @@ fn a_service_gets_the_defaults_of_the_api() {
             "ports": [{"port": 80, "protocol": "TCP", "targetPort": 80}],
         })
     );
-    assert_eq!(of_kind(&objects, "Service")[0]["status"], json!({"loadBalancer": {}}));
+    assert_eq!(objects_of_kind(&objects, "Service")[0]["status"], json!({"loadBalancer": {}}));
     let namespaces: Vec<&Value> =
-        of_kind(&objects, "Namespace").iter().map(|object| &object["metadata"]["name"]).collect();
+        objects_of_kind(&objects, "Namespace").iter().map(|object| &object["metadata"]["name"]).collect();
     assert_eq!(namespaces, ["default", "kube-node-lease", "kube-public", "kube-system"]);
 }
 
 #[test]
 fn both_families_of_a_service_are_required() {
     let spec = json!({"clusterIPs": ["fd00::10", "10.96.0.10"], "ports": [{"port": 80}]});
-    let spec = of_kind(&stored(json!([service("web", spec)])), "Service")[0]["spec"].clone();
+    let spec = objects_of_kind(&stored(json!([service("web", spec)])), "Service")[0]["spec"].clone();
     assert_eq!(spec["clusterIP"], "fd00::10");
     assert_eq!((&spec["ipFamilies"], &spec["ipFamilyPolicy"]), (&json!(["IPv6", "IPv4"]), &json!("RequireDualStack")));
 }
@@ -93,7 +93,7 @@ fn endpoints_are_made_of_slices() {
     ]);
     let objects = stored(json!([slice("web-1", first), slice("web-2", second)]));
     assert_eq!(
-        of_kind(&objects, "Endpoints")[0]["subsets"],
+        objects_of_kind(&objects, "Endpoints")[0]["subsets"],
         json!([{
             "addresses": [{"ip": "10.0.0.2", "nodeName": "a"}],
             "notReadyAddresses": [{"ip": "10.0.0.1"}],
@@ -107,11 +107,11 @@ fn a_range_of_a_node_is_in_both_fields() {
     let node =
         json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "a"}, "spec": {"podCIDR": "10.244.0.0/24"}});
     let spec = json!({"podCIDR": "10.244.0.0/24", "podCIDRs": ["10.244.0.0/24"]});
-    assert_eq!(of_kind(&stored(json!([node])), "Node")[0]["spec"], spec);
+    assert_eq!(objects_of_kind(&stored(json!([node])), "Node")[0]["spec"], spec);
 }
 
 #[test]
 fn kinds_that_are_not_served_are_left_out() {
     let deployment = json!({"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "web"}});
-    assert!(of_kind(&stored(json!([deployment])), "Deployment").is_empty());
+    assert!(objects_of_kind(&stored(json!([deployment])), "Deployment").is_empty());
 }

@@ -51,7 +51,7 @@ fn inputs(args: &Args) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// The node of a file: pieces of the only file do not name it.
-fn of_input(node: &NodeFile, inputs: &[PathBuf]) -> NodeFile {
+fn node_of_input(node: &NodeFile, inputs: &[PathBuf]) -> NodeFile {
     let is_only =
         matches!(inputs, [only] if only.is_file() && !is_archive(only) && only.as_os_str() == node.file.as_str());
     NodeFile { file: if is_only { String::new() } else { node.file.clone() }, ..node.clone() }
@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let inputs = inputs(args)?;
     super::keeps_inputs(&args.output, &inputs)?;
     let (path, evidence) = evidence(&inputs)?;
-    let nodes: Vec<NodeFile> = args.node.iter().map(|node| of_input(node, &inputs)).collect();
+    let nodes: Vec<NodeFile> = args.node.iter().map(|node| node_of_input(node, &inputs)).collect();
     if evidence.pieces.is_empty() {
         return Err(super::unrecognised(&evidence));
     }

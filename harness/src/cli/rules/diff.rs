@@ -98,7 +98,7 @@ impl Diff {
 
 impl Found<'_> {
     /// The rules that a program has written.
-    pub(super) fn of_program(program: &str, rules: Rules) -> Self {
+    pub(super) fn from_program(program: &str, rules: Rules) -> Self {
         Self { file: PathBuf::from(program), rules: Cow::Owned(rules), coverage: Coverage::all(), is_part: false }
     }
 
@@ -206,7 +206,7 @@ impl Saved {
         let mut errors = Vec::new();
         let other = self.sets.iter().min_by_key(|set| set.rules.mode() != mode);
         if let Some(set) = other {
-            let (message, help) = match of_other_mode(set.rules.mode(), mode) {
+            let (message, help) = match other_mode_error(set.rules.mode(), mode) {
                 Some((message, help)) => (message.to_owned(), help),
                 None => {
                     let help = match family {
@@ -218,7 +218,7 @@ impl Saved {
             };
             errors.push(mistake(&place(set.file()), (set.line(), 1), &message, help));
         } else if let Some((line, (message, help))) =
-            self.first.and_then(|(own, line)| Some((line, of_other_mode(own, mode)?)))
+            self.first.and_then(|(own, line)| Some((line, other_mode_error(own, mode)?)))
         {
             errors.push(mistake(&self.file, (line, 1), message, help));
         } else if self.unread.is_empty() {
@@ -253,7 +253,7 @@ fn mode_of(format: Format) -> Option<ProxyMode> {
 }
 
 /// The error of rules of one mode where those of another are asked for.
-fn of_other_mode(own: ProxyMode, wanted: ProxyMode) -> Option<(&'static str, &'static str)> {
+fn other_mode_error(own: ProxyMode, wanted: ProxyMode) -> Option<(&'static str, &'static str)> {
     match (own, wanted) {
         (ProxyMode::Nftables, ProxyMode::Iptables) => Some((
             "these are nftables rules",

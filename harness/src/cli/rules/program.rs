@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use svclab_rules::cluster::Family;
 
 use super::diff::Found;
-use super::{Args, Input, of_documents, show_all, warn_without_nfacct};
+use super::{Args, Input, document_rules, show_all, warn_without_nfacct};
 use crate::cli::Exit;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
@@ -28,7 +28,7 @@ pub(super) fn rules(
         Input::Scenario(scenario) => (*scenario, true),
     };
     // Other nodes may have programs of other releases.
-    let program = programs.of_node(&whole, node).map_err(|why| not_applicable(&why))?;
+    let program = programs.for_node(&whole, node).map_err(|why| not_applicable(&why))?;
     let alone = Scenario { programs: BTreeMap::new(), ..whole };
     let scenario = fit(Some(&program), &alone).map_err(|why| not_applicable(&why))?.into_owned();
     let Some(machine) = scenario.cluster.node(node) else { return Ok(Exit::Held) };
@@ -40,7 +40,7 @@ pub(super) fn rules(
     prepare(console)?;
     let documents = program_rules(&scenario, node, &program, args.backend.into());
     let documents = documents.map_err(|failed| Failure::from(trouble(&failed, console)))?;
-    let read = |family: Family| of_documents(&documents, machine, family, scenario.cluster.proxy.mode);
+    let read = |family: Family| document_rules(&documents, machine, family, scenario.cluster.proxy.mode);
     if args.diff.is_none() {
         families.iter().for_each(|family| console.text(read(*family).print()));
         return Ok(Exit::Held);
@@ -51,7 +51,7 @@ pub(super) fn rules(
     };
     let compare = |family: &Family| {
         let written = input.write(node, *family)?;
-        Ok(Found::of_program(&program.to_string(), read(*family)).diff(&written))
+        Ok(Found::from_program(&program.to_string(), read(*family)).diff(&written))
     };
     let diffs = families.iter().map(compare).collect::<Result<Vec<_>, Failure>>()?;
     Ok(show_all(&diffs, console))

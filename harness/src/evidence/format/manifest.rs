@@ -20,7 +20,7 @@ pub(super) fn knows(line: &str) -> bool {
 pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
     let first = lines.first()?.text.trim();
     if first.starts_with(['{', '[']) {
-        return of_json(lines, first);
+        return json_block(lines, first);
     }
     let is_start = first.starts_with("apiVersion:")
         || first.starts_with("- apiVersion:")
@@ -28,10 +28,10 @@ pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
             && lines.iter().skip(1).take(6).any(|line| line.text.trim_start().starts_with("apiVersion:")))
         || (first.starts_with("kind:")
             && lines.iter().take(40).any(|line| line.text.trim_start().starts_with("apiVersion:")));
-    if is_start { of_yaml(lines) } else { None }
+    if is_start { yaml_block(lines) } else { None }
 }
 
-fn of_yaml(lines: &[Line<'_>]) -> Option<Block> {
+fn yaml_block(lines: &[Line<'_>]) -> Option<Block> {
     let indent = indent(&lines[0].text);
     let is_own = |line: &Line<'_>| {
         let text = line.text.trim_end();
@@ -95,7 +95,7 @@ fn flatten(value: Value, objects: &mut Vec<Value>) -> Vec<String> {
     Vec::new()
 }
 
-fn of_json(lines: &[Line<'_>], first: &str) -> Option<Block> {
+fn json_block(lines: &[Line<'_>], first: &str) -> Option<Block> {
     // A sentence in brackets, or a prompt, is not the start of a document.
     let is_start = matches!(first, "{" | "[" | "[{")
         || first.starts_with("{\"")
@@ -114,7 +114,7 @@ fn of_json(lines: &[Line<'_>], first: &str) -> Option<Block> {
         Err(_) => return None,
     };
     if value.get("nftables").is_some() {
-        return Some(match nft::of_json(&text) {
+        return Some(match nft::read_json(&text) {
             Ok((contents, _)) => Block::new(Format::NftJson, length, contents),
             Err(error) => {
                 Block { unread: vec![(0, error)], ..Block::new(Format::NftJson, length, Contents::Entries(0)) }

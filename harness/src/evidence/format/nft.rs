@@ -276,7 +276,7 @@ fn count(rules: &Parsed) -> usize {
 }
 
 /// All tables, as whole ones.
-fn of_tables(rules: &Parsed) -> Coverage {
+fn whole_tables(rules: &Parsed) -> Coverage {
     let mut coverage = Coverage::default();
     for table in &rules.rules.tables {
         let name = nft_table(table.family);
@@ -300,10 +300,10 @@ fn limit(rules: &Parsed, coverage: &mut Coverage) {
 }
 
 /// What `nft -j list ruleset` prints.
-pub(super) fn of_json(text: &str) -> Result<(Contents, usize), String> {
+pub(super) fn read_json(text: &str) -> Result<(Contents, usize), String> {
     let rules = nftables::parse(text).map_err(|errors| errors.first().map(ToString::to_string).unwrap_or_default())?;
     let count = count(&rules);
-    let coverage = of_tables(&rules);
+    let coverage = whole_tables(&rules);
     Ok((Contents::Nftables { rules, count, coverage }, count))
 }
 
@@ -315,6 +315,6 @@ pub(in super::super) fn whole(text: &str) -> Option<Contents> {
     }
     let rules = nftables::parse(text).ok()?;
     let count = count(&rules);
-    let coverage = of_tables(&rules);
+    let coverage = whole_tables(&rules);
     Some(Contents::Nftables { rules, count, coverage })
 }

@@ -76,7 +76,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     let has_table = logical.iter().any(|(_, text)| text.trim_start().starts_with('*'));
     let logical = if has_table { logical } else { shown_once(logical) };
     let table = if is_listed && !has_table { table.or_else(|| table_of(&logical)) } else { table };
-    let excerpt = of_family(&logical, table);
+    let excerpt = parse_likelier_family(&logical, table);
     let mut block_unread = unread;
     let position = |number: usize| {
         let at = lines[..taken].partition_point(|line| line.number < number);
@@ -281,7 +281,7 @@ fn table_of(lines: &[(usize, Cow<'_, str>)]) -> Option<TableName> {
 }
 
 /// The rules as those of the family in which more of them can be read.
-fn of_family(lines: &[(usize, Cow<'_, str>)], table: Option<TableName>) -> Excerpt {
+fn parse_likelier_family(lines: &[(usize, Cow<'_, str>)], table: Option<TableName>) -> Excerpt {
     let of = |family| parse_excerpt(lines.iter().map(|(number, text)| (*number, text.as_ref())), family, table);
     let first = of(Family::Ipv4);
     if first.unread.is_empty() {

@@ -127,7 +127,8 @@ impl Dump {
                 Some(rules) => vec![rules.family],
                 None => {
                     let has_some = |family: &Family| {
-                        self.inferred.ports.is_empty() || !part.rules.clone().of_family(*family).show().ports.is_empty()
+                        self.inferred.ports.is_empty()
+                            || !part.rules.clone().for_family(*family).show().ports.is_empty()
                     };
                     Family::ALL.into_iter().filter(has_some).collect()
                 }

@@ -29,7 +29,7 @@ pub(super) fn rules(
 ) -> Vec<(Family, Rules)> {
     let mut all = Vec::new();
     for (family, part) in dump.families() {
-        let shown = part.rules.clone().of_family(family);
+        let shown = part.rules.clone().for_family(family);
         let shown = around(dump, (cluster, made_up), part, shown, family, (changes, deviations));
         let fitted = match shown {
             Rules::Iptables(mut parsed) => {

@@ -110,9 +110,9 @@ fn installed(
         for (family, rules) in
             install::rules(dump, &scenario.cluster, made_up, (&mut changes, &mut deviations, &mut ignored_rules))
         {
-            let left_out = rules.nftables().and_then(|parsed| Note::of_left_out_tables(parsed, origin.clone()));
+            let left_out = rules.nftables().and_then(|parsed| Note::tables_not_installed(parsed, origin.clone()));
             let of_all =
-                dump.parts.iter().find_map(|part| Note::of_left_out_tables(part.rules.nftables()?, origin.clone()));
+                dump.parts.iter().find_map(|part| Note::tables_not_installed(part.rules.nftables()?, origin.clone()));
             if let Some(note) = left_out.or(of_all).filter(|note| !scenario.notes.contains(note)) {
                 changes.push(note.message.clone());
                 scenario.notes.push(note);

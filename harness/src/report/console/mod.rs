@@ -52,7 +52,7 @@ pub fn scenario(report: &ScenarioReport, settings: Settings) -> String {
                 ),
             );
         }
-        probe::of_test(&mut page, if test.is_flaky() { test.earlier.last().unwrap_or(test) } else { test });
+        probe::add_test(&mut page, if test.is_flaky() { test.earlier.last().unwrap_or(test) } else { test });
         if let Some(error) = trouble(test).filter(|_| !report.is_explained_by_lab(test)) {
             show_trouble(&mut page, &error);
         }
@@ -90,7 +90,7 @@ fn syncs(page: &mut Page, report: &ScenarioReport) {
 pub fn test(report: &TestReport, settings: Settings) -> String {
     let mut page = Page::new(settings);
     outcome(&mut page, report, report.name.chars().count().min(WIDEST_NAME));
-    probe::of_test(&mut page, report);
+    probe::add_test(&mut page, report);
     trouble(report).iter().for_each(|error| show_trouble(&mut page, error));
     page.finish()
 }

@@ -8,7 +8,7 @@ use crate::report::{Diagnosis, KernelMatch, ProbeReport, TestReport};
 use crate::text::{counted, shortened};
 
 /// Adds the probes of a test: those that failed in full, of the others what was measured.
-pub(super) fn of_test(page: &mut Page, test: &TestReport) {
+pub(super) fn add_test(page: &mut Page, test: &TestReport) {
     let has_figures = |probe: &&ProbeReport| probe.judgment.held && !probe.judgment.shown.is_empty();
     let are_several = test.probes.iter().filter(has_figures).count() > 1;
     for probe in &test.probes {

@@ -71,7 +71,7 @@ impl Lookup<'_, '_> {
             self.doubt_names(&pods, findings);
         }
         pods.into_iter()
-            .flat_map(|pod| self.of_pod(&pod.value, &RawEndpoint::default(), self.service.at, findings))
+            .flat_map(|pod| self.pod_members(&pod.value, &RawEndpoint::default(), self.service.at, findings))
             .collect()
     }
 
@@ -123,7 +123,7 @@ impl Lookup<'_, '_> {
             }
         }
         if let Some(family) = raw.address_type.map(Family::from) {
-            of_family(family, raw, at, findings);
+            check_families(family, raw, at, findings);
             members.retain(|member| member.endpoint.addresses.first().copied().map(Family::of) == Some(family));
         }
         if let Some(ports) = &raw.ports {
@@ -160,11 +160,11 @@ impl Lookup<'_, '_> {
         if pods.is_empty() {
             self.objects.missing_pod(&wanted, at, findings);
         }
-        pods.into_iter().flat_map(|pod| self.of_pod(&pod.value, own, at, findings)).collect()
+        pods.into_iter().flat_map(|pod| self.pod_members(&pod.value, own, at, findings)).collect()
     }
 
     /// The endpoints of a pod, one for each family that the Service has.
-    fn of_pod(&self, state: &PodState, own: &RawEndpoint, at: At<'_>, findings: &mut Findings) -> Vec<Member> {
+    fn pod_members(&self, state: &PodState, own: &RawEndpoint, at: At<'_>, findings: &mut Findings) -> Vec<Member> {
         let families = self.families();
         let ports = target_ports(&self.service.value, Some(&state.pod));
         let implied = RawConditions {
@@ -245,7 +245,7 @@ impl Lookup<'_, '_> {
 }
 
 /// Checks that the addresses of an entry are of its `addressType`. A pod has an endpoint for its address of this family alone.
-fn of_family(family: Family, raw: &RawEndpoints, at: At<'_>, findings: &mut Findings) {
+fn check_families(family: Family, raw: &RawEndpoints, at: At<'_>, findings: &mut Findings) {
     let written = |list: &[String], at: At<'_>, findings: &mut Findings| {
         for (index, text) in list.iter().enumerate() {
             if text.trim().parse::<IpAddr>().is_ok_and(|ip| Family::of(ip) != family) {

@@ -42,7 +42,7 @@ impl Written<'_> {
     pub(crate) fn into_rules(self) -> OtherRules {
         let Self { place, family, origin, install, parsed, .. } = self;
         let rules = parsed.unwrap_or_else(|_| RuleSet::new(family).into());
-        OtherRules { place, family, rules: Arc::new(rules.of_family(family)), origin, install }
+        OtherRules { place, family, rules: Arc::new(rules.for_family(family)), origin, install }
     }
 
     /// Whether they are tables of nftables alongside kube-proxy's rules.

@@ -117,7 +117,7 @@ impl Scene<'_, '_> {
             return None;
         }
         let ports = service_ports(service, port, at, findings)?;
-        Some(Ends::of_service(service, &addresses, &ports, ports.first()?.port))
+        Some(Ends::for_service(service, &addresses, &ports, ports.first()?.port))
     }
 
     fn node_port(
@@ -143,12 +143,12 @@ impl Scene<'_, '_> {
         let families = || service.cluster_ips.iter().copied().map(Family::of);
         if via == "localhost" {
             let addresses: Vec<IpAddr> = families().map(loopback).collect();
-            let ends = Ends::of_service(service, &addresses, &ports, number);
+            let ends = Ends::for_service(service, &addresses, &ports, number);
             return Some(Ends { loopback: true, ..ends });
         }
         let node = self.node(via, at, findings)?;
         let addresses: Vec<IpAddr> = families().filter_map(|family| node.internal_ip(family)).collect();
-        Some(Ends::of_service(service, &addresses, &ports, number))
+        Some(Ends::for_service(service, &addresses, &ports, number))
     }
 
     fn pod_ends(&self, name: &str, port: &str, at: At<'_>, findings: &mut Findings) -> Option<Ends> {
@@ -207,7 +207,7 @@ impl Ends {
         }
     }
 
-    fn of_service(service: &Service, addresses: &[IpAddr], ports: &[&ServicePort], number: u16) -> Self {
+    fn for_service(service: &Service, addresses: &[IpAddr], ports: &[&ServicePort], number: u16) -> Self {
         Self {
             protocols: ports.iter().map(|port| port.protocol).collect(),
             service: ports.first().map(|port| (service.name.clone(), (*port).clone())),

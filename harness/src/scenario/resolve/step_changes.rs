@@ -30,7 +30,7 @@ pub(super) struct Changes<'a>(pub(super) Vec<RawChange<'a>>);
 type Named = OneOrMany<String>;
 
 impl<'a> Changes<'a> {
-    pub(super) fn of_step(RawStep { apply, restart, stop, start, link, down, up, .. }: &'a RawStep) -> Self {
+    pub(super) fn from_step(RawStep { apply, restart, stop, start, link, down, up, .. }: &'a RawStep) -> Self {
         Self::of(
             apply.as_ref(),
             [restart, stop, start].map(Option::as_ref),
@@ -39,7 +39,7 @@ impl<'a> Changes<'a> {
         )
     }
 
-    pub(super) fn of_during(RawDuring { apply, restart, stop, start, link, down, up, .. }: &'a RawDuring) -> Self {
+    pub(super) fn from_during(RawDuring { apply, restart, stop, start, link, down, up, .. }: &'a RawDuring) -> Self {
         Self::of(
             apply.as_ref(),
             [restart, stop, start].map(Option::as_ref),
@@ -74,7 +74,7 @@ impl<'a> State<'a> {
     ) -> Option<Change> {
         match own {
             OwnChange::Apply(raw) => Some(self.apply(raw, at, stage, findings)),
-            OwnChange::Step(raw) => match Changes::of_step(raw).0.as_slice() {
+            OwnChange::Step(raw) => match Changes::from_step(raw).0.as_slice() {
                 [change] => self.change(change, at, stage, findings),
                 _ => None,
             },

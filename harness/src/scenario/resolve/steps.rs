@@ -149,7 +149,7 @@ impl<'a> Run<'_, '_, 'a> {
 
     fn step(&mut self, raw: &'a RawStep, at: At<'a>) {
         let RawStep { during, wait, probe, expect, .. } = raw;
-        let changes = Changes::of_step(raw);
+        let changes = Changes::from_step(raw);
         match (changes.0.as_slice(), probe, during, wait) {
             ([change], None, None, None) => {
                 let change = self.change(change, at);
@@ -169,7 +169,7 @@ impl<'a> Run<'_, '_, 'a> {
     fn during(&mut self, raw: &'a RawDuring, expect: Option<&RawExpect>, step: At<'a>) {
         let at = step.field("during");
         let before = self.now.cluster.clone();
-        let changes = Changes::of_during(raw);
+        let changes = Changes::from_during(raw);
         let change = match changes.0.as_slice() {
             [change] => self.change(change, at),
             [] if self.has_no_value(at) => None,

@@ -78,7 +78,7 @@ fn diff(engine: &Engine<'_>, nodes: &[&Node]) -> Result<Printed, Printed> {
                 let message = format!("the rules of {} cannot be read: {message}\n  {rule}", document.netns);
                 Printed::wrong(message, "Remove the rule that svclab does not know.")
             })?;
-            let found = found.of_family(document.family).without_runtime_state();
+            let found = found.for_family(document.family).without_runtime_state();
             let Comparison { own, in_others, .. } = compare_nodes(&*document.rules, &found);
             let all: Vec<String> = own.iter().chain(&in_others).map(|finding| format!("  {finding}\n")).collect();
             if !all.is_empty() {

@@ -121,7 +121,7 @@ fn conditions(dice: &mut Dice, words: &Vocabulary<'_>, chain: &str, protocol: &s
     }
     if !protocol.is_empty() {
         all.push(format!("-p {protocol}"));
-        all.extend(of_protocol(dice, words, protocol));
+        all.extend(protocol_match(dice, words, protocol));
     } else if dice.one_in(6) {
         all.push(format!("! -p {}", dice.pick(&["tcp", "udp", "sctp"])));
     }
@@ -151,7 +151,7 @@ fn extension(condition: &str) -> Option<&str> {
     Some(name.strip_prefix("conn").filter(|name| *name == "mark").unwrap_or(name))
 }
 
-fn of_protocol(dice: &mut Dice, words: &Vocabulary<'_>, protocol: &str) -> Option<String> {
+fn protocol_match(dice: &mut Dice, words: &Vocabulary<'_>, protocol: &str) -> Option<String> {
     match protocol {
         "icmp" => return Some(format!("-m icmp {}--icmp-type {}", not(dice), dice.pick(&["3", "3/3", "3/10", "8"]))),
         "ipv6-icmp" => return Some(format!("-m icmp6 {}--icmpv6-type {}", not(dice), dice.pick(&["1", "1/4", "128"]))),

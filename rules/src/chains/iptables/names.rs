@@ -103,7 +103,7 @@ impl Known<'_> {
             return Some((hash, name));
         }
         let known = self.first(|names| names.hashes.get(name?).copied());
-        let hash = known.or_else(|| Some(ChainHash::of_service_port(name?, transport(rule)?)))?;
+        let hash = known.or_else(|| Some(ChainHash::for_service_port(name?, transport(rule)?)))?;
         transport(rule).map(|_| (hash, name))
     }
 }

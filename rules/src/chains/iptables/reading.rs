@@ -64,7 +64,7 @@ impl<'a> Reading<'a> for Table<'a> {
     }
 
     fn groups(&self) -> Vec<&'a str> {
-        let is_group = |chain: &&Chain| NAMING.of_group(&chain.name).is_some() || translates_by_chance(chain);
+        let is_group = |chain: &&Chain| NAMING.service_port_part(&chain.name).is_some() || translates_by_chance(chain);
         self.table.chains.iter().filter(is_group).map(|chain| &*chain.name).collect()
     }
 
@@ -134,8 +134,8 @@ impl<'a> Reading<'a> for Table<'a> {
                 return Some(Mismatch { named: named.to_string(), by: "the comment of the rule that leads there" });
             }
             let (service, protocol) = verified.as_ref()?;
-            let hash = ChainHash::parse(NAMING.of_endpoint(endpoint.chain)?)?;
-            let of = |to: SocketAddr| ChainHash::of_endpoint(service, *protocol, &to.to_string());
+            let hash = ChainHash::parse(NAMING.endpoint_part(endpoint.chain)?)?;
+            let of = |to: SocketAddr| ChainHash::for_endpoint(service, *protocol, &to.to_string());
             let all = || endpoints.iter().filter_map(|(_, own)| own.destination).map(|to| (of(to), to)).collect();
             if of(to) == hash {
                 return None;
@@ -169,10 +169,10 @@ fn translates_by_chance(chain: &Chain) -> bool {
 /// The name of a service port as it is hashed, and the protocol, of which the name of a group's chain is the hash. Up to 1.19
 /// an unnamed port's name ends in a colon.
 fn verified(chain: &str, service: &str) -> Option<(String, Protocol)> {
-    let hash = NAMING.of_group(chain).and_then(ChainHash::parse)?;
+    let hash = NAMING.service_port_part(chain).and_then(ChainHash::parse)?;
     let names = [service.to_owned(), format!("{service}:")];
     names.into_iter().find_map(|name| {
-        let is = |protocol: &Protocol| ChainHash::of_service_port(&name, *protocol) == hash;
+        let is = |protocol: &Protocol| ChainHash::for_service_port(&name, *protocol) == hash;
         let protocol = Protocol::ALL.into_iter().find(is)?;
         Some((name, protocol))
     })

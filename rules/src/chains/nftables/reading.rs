@@ -90,7 +90,7 @@ impl<'a> Reading<'a> for Table<'a> {
     }
 
     fn groups(&self) -> Vec<&'a str> {
-        self.shown.iter().map(|chain| &*chain.name).filter(|name| NAMING.of_group(name).is_some()).collect()
+        self.shown.iter().map(|chain| &*chain.name).filter(|name| NAMING.service_port_part(name).is_some()).collect()
     }
 
     fn group(&self, chain: &str) -> Option<Group<'a>> {
@@ -160,7 +160,7 @@ impl<'a> Reading<'a> for Table<'a> {
             if named != written(endpoint.destination?) {
                 return Some(Mismatch { named: named.to_owned(), by: "its name" });
             }
-            let group = NAMING.of_group(group.chain)?.split_once('-')?.1;
+            let group = NAMING.service_port_part(group.chain)?.split_once('-')?.1;
             let is_other = service != group && !group.ends_with("...");
             is_other.then(|| Mismatch { named: format!("an endpoint of {service}"), by: "its name" })
         };
@@ -198,7 +198,7 @@ fn dnat(statement: &Statement) -> Option<SocketAddr> {
 /// The service port and the endpoint in the name of a chain: `default/web/tcp/http` and `10.244.1.10/8080` of
 /// `endpoint-FLXOMXXM-default/web/tcp/http__10.244.1.10/8080`. Nothing if the name was cut.
 fn named_endpoint(chain: &str) -> Option<(&str, &str)> {
-    let base = NAMING.of_endpoint(chain)?.split_once('-')?.1;
+    let base = NAMING.endpoint_part(chain)?.split_once('-')?.1;
     base.rsplit_once("__").filter(|_| !chain.ends_with("..."))
 }
 
@@ -216,7 +216,7 @@ fn read(text: &str) -> Option<SocketAddr> {
 
 /// The service port and protocol in the name of a chain: `default/web:http` and TCP of `service-XXXXXXXX-default/web/tcp/http`.
 fn named(chain: &str) -> (Cow<'_, str>, Option<Protocol>) {
-    let base = NAMING.of_group(chain);
+    let base = NAMING.service_port_part(chain);
     let protocol = base.and_then(|base| super::protocol_of(base).parse().ok());
     match (base, protocol) {
         (Some(base), Some(protocol)) => (Cow::Owned(name_of(base)), Some(protocol)),

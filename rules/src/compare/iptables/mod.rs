@@ -86,7 +86,7 @@ impl Said<ChainHash> for Reading<'_> {
         for piece in self.services.get(key)? {
             match *piece {
                 Piece::Chain(Kind::Endpoint, of) => self.endpoint(&mut service, of),
-                Piece::Chain(kind, of) => self.of_service(&mut service, kind, of),
+                Piece::Chain(kind, of) => self.read_service_chain(&mut service, kind, of),
                 Piece::Listed(of, number) => self.listed(&mut service, of, number),
             }
         }
@@ -98,7 +98,7 @@ impl Said<ChainHash> for Reading<'_> {
     }
 
     fn part(&self, subject: &Subject) -> Option<Cow<'_, Part>> {
-        self.parts.get(subject).map(|of| Cow::Owned(self.of_none(*of)))
+        self.parts.get(subject).map(|of| Cow::Owned(self.unowned_rules(*of)))
     }
 }
 
@@ -171,7 +171,7 @@ impl<'a> Reading<'a> {
     }
 
     /// What is left of a chain without the rules of services.
-    fn of_none(&self, of: ChainOf<'a>) -> Part {
+    fn unowned_rules(&self, of: ChainOf<'a>) -> Part {
         let mut part = Part::default();
         for (rule, text, line) in self.rules(of) {
             if self.owner(of, rule).is_some() {
@@ -200,7 +200,7 @@ impl<'a> Reading<'a> {
     }
 
     /// `KUBE-SVC`, `KUBE-SVL`, `KUBE-XLB`, `KUBE-EXT` or `KUBE-FW`.
-    fn of_service(&self, service: &mut Service, kind: Kind, of: ChainOf<'a>) {
+    fn read_service_chain(&self, service: &mut Service, kind: Kind, of: ChainOf<'a>) {
         service.facts.entry(Fact::Chain(of.chain.name.to_string())).or_default();
         let mut rest = 1.0;
         for (rule, text, line) in self.rules(of) {

@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
                 Some(service) => self.endpoint(&service, position, chain),
                 None => self.other(position, chain),
             },
-            Some((kind, service)) => self.of_service(kind, service, position, chain),
+            Some((kind, service)) => self.read_service_chain(kind, service, position, chain),
             None => self.other(position, chain),
         }
     }
@@ -154,7 +154,7 @@ impl<'a> Reader<'a> {
     }
 
     /// `service-`, `local-`, `external-` or `firewall-`.
-    fn of_service(&mut self, kind: Kind, service: &str, position: usize, chain: &Chain) {
+    fn read_service_chain(&mut self, kind: Kind, service: &str, position: usize, chain: &Chain) {
         let line = self.of.lines.and_then(|lines| lines.chain(self.of.position, position));
         let base = chain.base.map(|_| kind_of_chain(chain)).unwrap_or_default();
         self.model.record(service.to_owned(), Fact::Chain(chain.name.to_string()), base, line);

@@ -34,7 +34,7 @@ impl Program {
 
     /// Compiles the chains of a table, so that each can be entered, even if the table is incomplete. The result of a rule that jumps to
     /// a missing chain is unknown.
-    pub(crate) fn of_chains(table: &iptables::Table, family: Family) -> Self {
+    pub(crate) fn compile_chains(table: &iptables::Table, family: Family) -> Self {
         let mut program = Self::empty(family, Code::default());
         program.add_table(table);
         program

@@ -39,7 +39,7 @@ impl Generator<'_> {
     pub(super) fn endpoint_hashes(&self, port: &PortContext<'_>) -> Vec<ChainHash> {
         let protocol = port.view.port.protocol;
         let endpoints = port.view.endpoints.iter();
-        endpoints.map(|endpoint| ChainHash::of_endpoint(&port.name, protocol, &endpoint.text)).collect()
+        endpoints.map(|endpoint| ChainHash::for_endpoint(&port.name, protocol, &endpoint.text)).collect()
     }
 
     /// Rules that send a known client to the endpoint it had before.

@@ -137,7 +137,7 @@ impl<'a> Generator<'a> {
             let port = PortContext {
                 view,
                 selected: view.select(self.cluster, self.node, self.profile),
-                hash: ChainHash::of_service_port(&name, view.port.protocol),
+                hash: ChainHash::for_service_port(&name, view.port.protocol),
                 name: name.into(),
             };
             if self.profile.external_chains() {

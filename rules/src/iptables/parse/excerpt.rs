@@ -140,7 +140,7 @@ impl<'a> Reader<'a> {
             return Err(Fault::new(start, "the chain is missing"));
         }
         let table = self.heading.or(self.table);
-        let table = table.unwrap_or_else(|| if is_rule { tables::of_line(chain, text) } else { tables::usual(chain) });
+        let table = table.unwrap_or_else(|| if is_rule { tables::by_line(chain, text) } else { tables::usual(chain) });
         self.enter(table);
         self.declared(chain)?;
         let read = self.document.line(number, line);

@@ -44,7 +44,7 @@ pub(super) fn usual(chain: &str) -> TableName {
 }
 
 /// The table of a rule by its chain and the name of its target, where a kernel or kube-proxy has such a rule in one alone.
-pub(super) fn of_target(chain: &str, target: &str) -> Option<TableName> {
+pub(super) fn by_target(chain: &str, target: &str) -> Option<TableName> {
     match (chain, target) {
         (_, "DNAT" | "SNAT" | "MASQUERADE" | "REDIRECT") => Some(TableName::Nat),
         (_, "REJECT") | ("KUBE-SERVICES" | "KUBE-NODEPORTS", "DROP" | "ACCEPT") => Some(TableName::Filter),
@@ -53,9 +53,9 @@ pub(super) fn of_target(chain: &str, target: &str) -> Option<TableName> {
 }
 
 /// The table of a rule, by its line.
-pub(super) fn of_line(chain: &str, line: &str) -> TableName {
+pub(super) fn by_line(chain: &str, line: &str) -> TableName {
     let target = target_of(line).unwrap_or_default();
-    of_target(chain, target).unwrap_or_else(|| match (chain, target) {
+    by_target(chain, target).unwrap_or_else(|| match (chain, target) {
         ("OUTPUT", "KUBE-SERVICES") if line.contains("--ctstate NEW") => TableName::Filter,
         ("OUTPUT", "KUBE-SERVICES" | "DOCKER") => TableName::Nat,
         _ => usual(chain),

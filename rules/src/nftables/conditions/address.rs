@@ -33,7 +33,7 @@ pub(super) fn parse(side: Side, line: &mut Line<'_, '_>) -> Option<Condition> {
         Addresses::Ranges(line.several(|word| AddressRange::parse(word.text))?)
     } else {
         let word = line.next();
-        match (Name::of_reference(word), word.parse::<IpAddr>(), word.parse::<IpNet>()) {
+        match (Name::from_reference(word), word.parse::<IpAddr>(), word.parse::<IpNet>()) {
             (Some(set), ..) => Addresses::Set(set),
             (None, Ok(address), _) => Addresses::One(address),
             (None, Err(_), Ok(prefix)) => Addresses::Prefix(prefix.trunc()),

@@ -117,7 +117,7 @@ fn parse_keyed(line: &mut Line<'_, '_>) -> Option<Condition> {
     match *key.as_slice() {
         [LookupKey::Address(side)] => address::parse(side, line),
         [LookupKey::Protocol] => protocols::parse(line),
-        _ => Some(Condition::InSet(key, Name::of_reference(line.next())?)),
+        _ => Some(Condition::InSet(key, Name::from_reference(line.next())?)),
     }
 }
 
@@ -153,7 +153,7 @@ impl Condition {
     pub(crate) fn as_protocol(&self) -> Option<Protocol> {
         match self {
             Self::Protocols(Protocols { negated: false, numbers }) if numbers.len() == 1 => {
-                Protocol::of_number(numbers[0])
+                Protocol::from_number(numbers[0])
             }
             _ => None,
         }

@@ -26,13 +26,13 @@ pub(super) fn parse(line: &mut Line<'_, '_>) -> Option<Condition> {
 impl Protocols {
     pub(super) fn print(&self, out: &mut String) {
         out.extend(["meta l4proto ", not(self.negated)]);
-        let word = |number: u8| Protocol::of_number(number).map_or_else(|| number.to_string(), |one| one.to_string());
+        let word = |number: u8| Protocol::from_number(number).map_or_else(|| number.to_string(), |one| one.to_string());
         one_or_braces(out, &self.numbers, |out, number| out.push_str(&word(*number)));
     }
 
     pub(super) fn explain(&self) -> String {
         let name = |number: &u8| {
-            Protocol::of_number(*number).map_or_else(|| format!("protocol {number}"), |one| one.to_string())
+            Protocol::from_number(*number).map_or_else(|| format!("protocol {number}"), |one| one.to_string())
         };
         format!("{}{}", explain_not(self.negated), one_of(&self.numbers, name))
     }

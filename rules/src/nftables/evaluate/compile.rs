@@ -38,7 +38,7 @@ impl Program {
     }
 
     /// Makes the chains of a table ready for being entered anywhere. All chains that it names are there, and all sets but maps.
-    pub(crate) fn of_chains(table: &Table) -> Self {
+    pub(crate) fn compile_chains(table: &Table) -> Self {
         let mut program = Self::empty(table.family, Code::default());
         program.add_table(table);
         program

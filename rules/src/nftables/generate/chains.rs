@@ -153,7 +153,7 @@ struct EndpointNames(Vec<NameBase>);
 
 impl EndpointNames {
     fn of(view: &ServicePortView<'_>) -> Self {
-        Self(view.endpoints.iter().map(|endpoint| NameBase::of_endpoint(view, endpoint.address)).collect())
+        Self(view.endpoints.iter().map(|endpoint| NameBase::for_endpoint(view, endpoint.address)).collect())
     }
 
     fn chain(&self, index: usize) -> Name {

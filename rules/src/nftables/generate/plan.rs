@@ -22,7 +22,7 @@ pub(super) struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     pub(super) fn new(view: &'a ServicePortView<'a>, selected: Selected, profile: Profile) -> Self {
-        let base = NameBase::of_service_port(view);
+        let base = NameBase::for_service_port(view);
         let serves = |local: bool| selected.any && !(local && selected.local.is_empty());
         Self {
             name: view.name(profile),

@@ -102,12 +102,12 @@ pub(super) fn parse(line: &mut Line<'_, '_>) -> Option<Statement> {
 fn parse_lookup(line: &mut Line<'_, '_>) -> Option<Statement> {
     let key = LookupKey::parse(line)?;
     line.take("vmap").then_some(())?;
-    Some(Statement::Lookup(key, Name::of_reference(line.next())?))
+    Some(Statement::Lookup(key, Name::from_reference(line.next())?))
 }
 
 /// Behind `update`: `@set { ip saddr }`.
 fn parse_update(line: &mut Line<'_, '_>) -> Option<Statement> {
-    let set = Name::of_reference(line.next())?;
+    let set = Name::from_reference(line.next())?;
     let words = [line.next(), line.next(), line.next(), line.next()];
     let ["{", "ip" | "ip6", side, "}"] = words else { return None };
     Some(Statement::Remember(Side::parse(side)?, set))

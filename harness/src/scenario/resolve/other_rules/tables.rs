@@ -75,7 +75,7 @@ fn untranslatable(written: &Written<'_>, parsed: &Parsed, findings: &mut Finding
 
 /// Notes tables that are not installed.
 fn left_out(written: &Written<'_>, parsed: &Parsed, findings: &mut Findings) {
-    if let Some(note) = Note::of_left_out_tables(parsed, written.origin.clone()) {
+    if let Some(note) = Note::tables_not_installed(parsed, written.origin.clone()) {
         findings.doubt(written.at, note.message);
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn of(rule: &Rule) -> Option<String> {
     }
     if let Some(Target::Dnat(Nat { addresses: Some((address, _)), ports: Some(ports), .. })) = &rule.target {
         let to = SocketAddr::new(*address, ports.first).to_string();
-        let hash = ChainHash::of_endpoint(name?, protocol(rule)?, &to);
+        let hash = ChainHash::for_endpoint(name?, protocol(rule)?, &to);
         return Some(format!("{}{hash}", ChainKind::Endpoint.prefix()));
     }
     let next = rule.next_chain()?;

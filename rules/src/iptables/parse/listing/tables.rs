@@ -78,7 +78,7 @@ fn candidates(shown: &Shown) -> Candidates {
         TableName::ALL.into_iter().filter(|table| table.builtin_chains().contains(&name)).collect();
     let mut all = if builtin.is_empty() { TableName::ALL.to_vec() } else { builtin };
     let mut targets = shown.chain.rules.iter().filter_map(|rule| rule.target.as_ref());
-    let kept = known::alone(name).or_else(|| targets.find_map(|target| known::of_target(name, target.name())));
+    let kept = known::alone(name).or_else(|| targets.find_map(|target| known::by_target(name, target.name())));
     if let Some(table) = kept {
         all.retain(|own| *own == table);
     }

@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
             let empty = Table { family, name, comment: None, sets: Vec::new(), chains: Vec::new() };
             let (table, lines) = self.table(empty, within)?;
             for family in families {
-                self.parsed.rules.tables.push(of_family(&table, *family));
+                self.parsed.rules.tables.push(table_for_family(&table, *family));
                 self.parsed.lines.0.push(lines.clone());
             }
         }
@@ -349,7 +349,7 @@ impl<'a> Reader<'a> {
 }
 
 /// A table for packets of one family: rules for the other family keep only that condition.
-fn of_family(table: &Table, family: Family) -> Table {
+fn table_for_family(table: &Table, family: Family) -> Table {
     let mut table = Table { family, ..table.clone() };
     for rule in table.chains.iter_mut().flat_map(|chain| &mut chain.rules) {
         let other = |condition: &Condition| matches!(condition, Condition::Family(asked) if *asked != family);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nix::net::if_::if_indextoname;
 
-use super::door::Door;
+use super::namespaces::PlaceNamespaces;
 use super::reply::Printed;
 use crate::lab::Channel;
 use crate::observation::{Capture, Direction};
@@ -50,7 +50,7 @@ pub fn end_capture() -> bool {
     CAPTURE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| (now != NONE).then_some(TO_END)).is_ok()
 }
 
-impl Door {
+impl PlaceNamespaces {
     /// Prints the packets at all interfaces, until [`end_capture`] or until it has seen enough; writes them to a file, if there is one. Returns what to
     /// print at the end.
     pub fn capture(
@@ -59,7 +59,7 @@ impl Door {
         (file, count): (Option<&PathBuf>, Option<u64>),
         print: &mut (dyn FnMut(String) + Send),
     ) -> Printed {
-        let captured = self.inside(|| self.packets(file.is_some(), count, print));
+        let captured = self.run_inside(|| self.packets(file.is_some(), count, print));
         let written = captured.and_then(|(seen, frames)| {
             if let Some(file) = file {
                 output::replace(file, &pcapng::render(&frames).map_err(io::Error::other)?)?;

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-use super::door::Door;
+use super::namespaces::PlaceNamespaces;
 use super::reply::Printed;
 use crate::text::reason;
 
@@ -17,14 +17,14 @@ const NOT_CONNECTED: u8 = 7;
 /// That of `curl --fail` where the server reports an error.
 const FAILED: u8 = 22;
 
-impl Door {
+impl PlaceNamespaces {
     /// Gets a page inside.
     pub fn get(&self, url: &str) -> Printed {
         let Some(page) = Page::of(url) else {
             let help = "Write it as `http://NAME:PORT/PATH`; only NAME must be there.";
             return Printed::wrong(format_args!("`{url}` is no URL of HTTP"), help);
         };
-        match self.inside(|| page.get()) {
+        match self.run_inside(|| page.get()) {
             Ok(response) => {
                 let Response { status, body } = Response::of(&response);
                 let text = if body.is_empty() || body.ends_with('\n') { body.to_owned() } else { format!("{body}\n") };

@@ -7,7 +7,7 @@ use clap::{CommandFactory, Parser};
 
 use super::commands::Command;
 use super::names::{is_place, suggested};
-use super::reply::{Errand, Printed};
+use super::reply::{PlaceTask, Printed};
 use crate::input::did_you_mean;
 use crate::page::Settings;
 use crate::text::shortened;
@@ -30,7 +30,7 @@ pub(super) enum Line {
     /// Nothing, or a comment.
     Empty,
     /// Something to do in a place.
-    In(String, Errand),
+    In(String, PlaceTask),
     /// A command about the lab as a whole.
     Lab(Command),
     /// The front end is to end.
@@ -101,16 +101,16 @@ pub(super) fn line(words: &[String], settings: &Settings, places: &[String]) -> 
             let help = format!("Add its command: `{first} ip address`, or `{first} sh` for a shell there.");
             return Err(Printed::wrong(format_args!("no program to run in {first}"), &help));
         }
-        let errand = match program.as_slice() {
-            [get, url] if get == "get" => Errand::Get(url.clone()),
-            _ => Errand::Run(program),
+        let task = match program.as_slice() {
+            [get, url] if get == "get" => PlaceTask::Get(url.clone()),
+            _ => PlaceTask::Run(program),
         };
-        return Ok(Line::In(first.clone(), errand));
+        return Ok(Line::In(first.clone(), task));
     }
     match Typed::try_parse_from(words) {
         Ok(Typed { command: Word::Lab(command) }) => Ok(Line::Lab(command)),
         Ok(Typed { command: Word::Capture(Capture { place, write, count }) }) => {
-            Ok(Line::In(place, Errand::Capture { file: write, count }))
+            Ok(Line::In(place, PlaceTask::Capture { file: write, count }))
         }
         Ok(Typed { command: Word::Exit }) => Ok(Line::Exit),
         Err(error) if error.kind() == ErrorKind::InvalidSubcommand && first != "help" => {

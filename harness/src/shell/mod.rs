@@ -3,8 +3,8 @@
 //! 1. [`read`]: an input → a [`Subject`], the scenario in the state that the shell starts with;
 //! 2. `open` builds its lab and hands a [`Shell`] to a front end: a prompt, standard input, or a socket for other terminals;
 //! 3. `line`: what was typed → a command. One that is about the lab as a whole (`commands`, one a file) is carried out by the `engine` in the lab's
-//!    thread, one after the other. What runs in a single place, real programs above all, is an [`Errand`]: the front end carries it out
-//!    through a [`Door`], in a process of its own, on its own terminal.
+//!    thread, one after the other. What runs in a single place, real programs above all, is a [`PlaceTask`]: the front end carries it out
+//!    through [`PlaceNamespaces`], in a process of its own, on its own terminal.
 //!
 //! Pods have a stack of their own (`topology::with_stacks`), `echo` serves their ports, and `hosts` names services. `init` is the first process of the
 //! lab's PID namespace, with which every program ends.
@@ -12,7 +12,6 @@
 mod capture;
 mod commands;
 mod completion;
-mod door;
 mod echo;
 mod engine;
 mod get;
@@ -20,6 +19,7 @@ mod hosts;
 mod init;
 mod line;
 mod names;
+mod namespaces;
 mod open;
 mod places;
 mod program;
@@ -28,12 +28,12 @@ mod socket;
 mod subject;
 
 pub use capture::{Capturing, end_capture};
-pub use door::Door;
 pub use init::serve as serve_init;
 pub use line::{file_to_read, is_command};
 pub use names::is_place;
+pub use namespaces::PlaceNamespaces;
 pub use open::{Shell, open};
 pub use program::Input;
-pub use reply::{Access, Completion, Errand, Printed, Reply, View};
+pub use reply::{Access, Completion, PlaceTask, Printed, Reply, View};
 pub use socket::{Remote, Running, Socket, running};
 pub use subject::{Subject, read};

@@ -31,17 +31,17 @@ pub struct Shell {
 
 /// Something for the lab's thread.
 enum Order {
-    CarryOut(Box<Command>, View, Sender<Printed>),
+    Execute(Box<Command>, View, Sender<Printed>),
     End,
 }
 
 impl Access for Shell {
-    fn carry_out(&self, words: &[String], view: &View) -> Reply {
+    fn execute(&self, words: &[String], view: &View) -> Reply {
         match line(words, &view.settings, &self.places.names()) {
             Ok(Line::Empty) => Reply::Printed(Printed::default()),
             Ok(Line::Exit) => Reply::Exit,
-            Ok(Line::In(place, errand)) => match self.places.door(&place) {
-                Ok(door) => Reply::Errand(Box::new(door), errand),
+            Ok(Line::In(place, task)) => match self.places.open_place(&place) {
+                Ok(namespaces) => Reply::PlaceTask(Box::new(namespaces), task),
                 Err(printed) => Reply::Printed(printed),
             },
             Ok(Line::Lab(command)) => {
@@ -66,10 +66,10 @@ impl Shell {
         &self.scenario
     }
 
-    /// Has a command carried out; `None` if the lab is gone.
+    /// Executes a command in the lab's thread; `None` if the lab has ended.
     fn order(&self, command: Command, view: &View) -> Option<Printed> {
         let (reply, replied) = mpsc::channel();
-        self.orders.send(Order::CarryOut(Box::new(command), view.clone(), reply)).ok()?;
+        self.orders.send(Order::Execute(Box::new(command), view.clone(), reply)).ok()?;
         replied.recv().ok()
     }
 }
@@ -131,9 +131,9 @@ fn serve(
     if ready.send(places).is_err() {
         return Ok(());
     }
-    while let Ok(Order::CarryOut(command, view, reply)) = ordered.recv() {
+    while let Ok(Order::Execute(command, view, reply)) = ordered.recv() {
         // One that has stopped waiting does not need it.
-        let _ = reply.send(command.carry_out(&mut engine, &view));
+        let _ = reply.send(command.execute(&mut engine, &view));
     }
     Ok(())
 }

@@ -6,9 +6,9 @@ use std::sync::{Mutex, PoisonError};
 
 use svclab_rules::cluster::Cluster;
 
-use super::door::Door;
 use super::hosts;
 use super::names::{Names, normalized, suggested};
+use super::namespaces::PlaceNamespaces;
 use super::reply::Printed;
 use crate::lab::{Entrance, Lab, LabError};
 use crate::scenario::Scenario;
@@ -103,13 +103,13 @@ impl Places {
         function(&self.names.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The door of a place.
-    pub(super) fn door(&self, name: &str) -> Result<Door, Printed> {
+    /// Duplicates the namespaces of a place.
+    pub(super) fn open_place(&self, name: &str) -> Result<PlaceNamespaces, Printed> {
         let name = normalized(name);
         let names = self.names();
         if let Some(place) = self.all.get(&name).filter(|_| names.contains(&name)) {
-            let door = Door::open(&name, &place.entrance, &self.pids, hosts::file(&place.namespace));
-            return door.map_err(|error| {
+            let namespaces = PlaceNamespaces::open(&name, &place.entrance, &self.pids, hosts::file(&place.namespace));
+            return namespaces.map_err(|error| {
                 let message = format!("{name} cannot be entered: {}", reason(error));
                 Printed::wrong(message, "Allow more open files (`ulimit -n`).")
             });

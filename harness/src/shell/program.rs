@@ -11,7 +11,7 @@ use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
 
-use super::door::Door;
+use super::namespaces::PlaceNamespaces;
 use super::reply::Printed;
 use crate::lab::programs::{self, KEEPER};
 use crate::text::reason;
@@ -35,7 +35,7 @@ const ONCE_IN_FOREGROUND: &str = "[ \"$PPID\" = 0 ] && kill -STOP $$ && exec \"$
 /// What shells end with where there is no such program.
 const NOT_FOUND: u8 = 127;
 
-impl Door {
+impl PlaceNamespaces {
     /// Runs a program inside, with svclab's output and terminal, until it ends; returns its exit code, or 128 and the number of the signal that
     /// ended it. It ends with the calling thread, and with the lab. Ctrl-Z stops it and svclab, or calls `stays`, and nothing is stopped.
     ///
@@ -55,7 +55,7 @@ impl Door {
         if input == Input::Nothing {
             command.stdin(Stdio::null());
         }
-        let ended = self.inside(|| follow(&mut command, gets_terminal, stays));
+        let ended = self.run_inside(|| follow(&mut command, gets_terminal, stays));
         ended.map_err(|error| Printed {
             errors: format!("{program} cannot be run in {}: {}\n", self.name(), reason(error)),
             code: NOT_FOUND - 1,

@@ -5,22 +5,22 @@ use std::path::PathBuf;
 use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 
-use super::door::Door;
+use super::namespaces::PlaceNamespaces;
 use crate::infer::is_typed;
 use crate::input::{Diagnostic, Diagnostics};
 use crate::page::Settings;
 use crate::report::{Cause, Trouble};
 use crate::run::RunError;
 
-/// What a front end has a lab do.
+/// The commands of a lab, for a front end.
 pub trait Access: Send + Sync {
-    /// Carries out a line's words, and waits for the result.
-    fn carry_out(&self, words: &[String], view: &View) -> Reply;
+    /// Executes a line's words, and waits for the result.
+    fn execute(&self, words: &[String], view: &View) -> Reply;
 
     /// What the word at the end of a line may become.
     fn complete(&self, line: &str) -> Completion;
 
-    /// Lets the command that is under way in the lab end early.
+    /// Ends the command that runs in the lab early.
     fn interrupt(&self);
 }
 
@@ -54,7 +54,7 @@ pub enum Reply {
     /// It was carried out.
     Printed(Printed),
     /// The front end is to do something in a place of the lab.
-    Errand(Box<Door>, Errand),
+    PlaceTask(Box<PlaceNamespaces>, PlaceTask),
     /// The front end is to end.
     Exit,
     /// The lab has ended, and with it the front end.
@@ -76,7 +76,7 @@ pub struct Printed {
 
 /// Something to do in a place of the lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Errand {
+pub enum PlaceTask {
     /// Run a program with its arguments.
     Run(Vec<String>),
     /// Get a page by HTTP, as curl does.

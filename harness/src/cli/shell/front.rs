@@ -9,7 +9,7 @@ use super::super::{Exit, diagnostics};
 use super::operator::operator;
 use svclab::input::{read_argument, unreadable};
 use svclab::output;
-use svclab::shell::{Access, Capturing, Door, Errand, Input, Printed, Reply, View, file_to_read};
+use svclab::shell::{Access, Capturing, Input, PlaceNamespaces, PlaceTask, Printed, Reply, View, file_to_read};
 use svclab::text::{grouped, printable, reason};
 
 /// A front end of a shell.
@@ -92,28 +92,29 @@ impl Front<'_> {
             Err(exit) => return End::Of(exit),
         };
         let view = View { settings: self.console.settings(), folder: env::current_dir().unwrap_or_default(), file };
-        match self.access.carry_out(words, &view) {
+        match self.access.execute(words, &view) {
             Reply::Exit => End::Shell(Exit::Held),
             Reply::Gone(printed) => End::Shell(self.show(&printed)),
             Reply::Printed(printed) => End::Of(self.show(&printed)),
-            Reply::Errand(door, errand) => End::Of(match errand {
-                Errand::Run(program) => self.program(&door, &program, input),
-                Errand::Get(url) => self.show(&door.get(&url)),
-                Errand::Capture { file, count } => {
+            Reply::PlaceTask(namespaces, task) => End::Of(match task {
+                PlaceTask::Run(program) => self.program(&namespaces, &program, input),
+                PlaceTask::Get(url) => self.show(&namespaces.get(&url)),
+                PlaceTask::Capture { file, count } => {
                     let under_way = Capturing::begin();
-                    self.console.complain(format!("capturing in {}; Ctrl-C ends", door.name()));
+                    self.console.complain(format!("capturing in {}; Ctrl-C ends", namespaces.name()));
                     let file = file.map(|file| view.folder.join(file));
                     self.show(
-                        &door.capture(under_way, (file.as_ref(), count), &mut |line| self.console.text(line + "\n")),
+                        &namespaces
+                            .capture(under_way, (file.as_ref(), count), &mut |line| self.console.text(line + "\n")),
                     )
                 }
             }),
         }
     }
 
-    fn program(&self, door: &Door, program: &[String], input: Input) -> Exit {
+    fn program(&self, namespaces: &PlaceNamespaces, program: &[String], input: Input) -> Exit {
         let stays: &(dyn Fn() + Sync) = &say_not_stopped;
-        match door.run(program, input, self.has_lab.then_some(stays)) {
+        match namespaces.run(program, input, self.has_lab.then_some(stays)) {
             Ok(code) => {
                 if self.has_lines && ![0, INTERRUPTED].contains(&code) {
                     self.console.complain(format!("exit code {code}"));

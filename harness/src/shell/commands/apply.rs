@@ -30,7 +30,7 @@ impl Apply {
         self.file.clone().or_else(|| self.filename.clone()).unwrap_or_default()
     }
 
-    pub(super) fn carry_out(self, engine: &mut Engine<'_>, view: &View) -> Result<Printed, Printed> {
+    pub(super) fn execute(self, engine: &mut Engine<'_>, view: &View) -> Result<Printed, Printed> {
         let file = view.folder.join(self.file());
         let text = view.file.clone().unwrap_or_default();
         let named = if self.file().as_os_str() == "-" { STANDARD_INPUT.into() } else { self.file() };

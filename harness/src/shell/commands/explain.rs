@@ -47,7 +47,7 @@ enum Format {
 }
 
 impl Explain {
-    pub(super) fn carry_out(self, engine: &mut Engine<'_>, view: &View) -> Result<Printed, Printed> {
+    pub(super) fn execute(self, engine: &mut Engine<'_>, view: &View) -> Result<Printed, Printed> {
         let Self { flow, live, format, write, .. } = self;
         let from = self.from.or(self.from_option).unwrap_or_default();
         let to = self.to.or(self.to_option).unwrap_or_default();

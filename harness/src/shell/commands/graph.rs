@@ -53,7 +53,7 @@ impl Format {
 }
 
 impl Graph {
-    pub(super) fn carry_out(self, engine: &mut Engine<'_>, _: &View) -> Result<Printed, Printed> {
+    pub(super) fn execute(self, engine: &mut Engine<'_>, _: &View) -> Result<Printed, Printed> {
         let format = match (self.format, &self.write) {
             (Some(format), _) => format,
             (None, None) => Format::Mermaid,

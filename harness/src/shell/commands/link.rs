@@ -74,7 +74,7 @@ const USUAL: [(&str, &str); 7] = [
 ];
 
 impl Link {
-    pub(super) fn carry_out(self, engine: &mut Engine<'_>, _: &View) -> Result<Printed, Printed> {
+    pub(super) fn execute(self, engine: &mut Engine<'_>, _: &View) -> Result<Printed, Printed> {
         let Some(place) = &self.place else { return Ok(Printed::text(listed(engine))) };
         let Some((kind, name)) = place.split_once('/').filter(|_| is_place(place)) else {
             return Err(no_machine(place, &engine.places()));

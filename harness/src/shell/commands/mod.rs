@@ -38,21 +38,21 @@ pub(super) enum Command {
 
 impl Command {
     /// Carries out the command; an error is what it prints, too.
-    pub(super) fn carry_out(self, engine: &mut Engine<'_>, view: &View) -> Printed {
+    pub(super) fn execute(self, engine: &mut Engine<'_>, view: &View) -> Printed {
         let result = match self {
-            Self::Show(show) => show.carry_out(engine, view),
-            Self::Probe(probe) => probe.carry_out(engine, view),
-            Self::Explain(explain) => explain.carry_out(engine, view),
-            Self::Graph(graph) => graph.carry_out(engine, view),
-            Self::Apply(apply) => apply.carry_out(engine, view),
-            Self::Link(link) => link.carry_out(engine, view),
-            Self::Down(down) => down.carry_out(engine, view),
-            Self::Up(up) => up.carry_out(engine, view),
-            Self::Stop(stop) => stop.carry_out(engine, view),
-            Self::Start(start) => start.carry_out(engine, view),
-            Self::Restart(restart) => restart.carry_out(engine, view),
-            Self::Rules(rules) => rules.carry_out(engine, view),
-            Self::Test(test) => test.carry_out(engine, view),
+            Self::Show(show) => show.execute(engine, view),
+            Self::Probe(probe) => probe.execute(engine, view),
+            Self::Explain(explain) => explain.execute(engine, view),
+            Self::Graph(graph) => graph.execute(engine, view),
+            Self::Apply(apply) => apply.execute(engine, view),
+            Self::Link(link) => link.execute(engine, view),
+            Self::Down(down) => down.execute(engine, view),
+            Self::Up(up) => up.execute(engine, view),
+            Self::Stop(stop) => stop.execute(engine, view),
+            Self::Start(start) => start.execute(engine, view),
+            Self::Restart(restart) => restart.execute(engine, view),
+            Self::Rules(rules) => rules.execute(engine, view),
+            Self::Test(test) => test.execute(engine, view),
         };
         result.unwrap_or_else(|failed| failed)
     }

@@ -29,13 +29,13 @@ struct Nodes {
 }
 
 impl Down {
-    pub(super) fn carry_out(self, engine: &mut Engine<'_>, _: &View) -> Result<Printed, Printed> {
+    pub(super) fn execute(self, engine: &mut Engine<'_>, _: &View) -> Result<Printed, Printed> {
         self.nodes.become_so("down", "off", engine)
     }
 }
 
 impl Up {
-    pub(super) fn carry_out(self, engine: &mut Engine<'_>, _: &View) -> Result<Printed, Printed> {
+    pub(super) fn execute(self, engine: &mut Engine<'_>, _: &View) -> Result<Printed, Printed> {
         self.nodes.become_so("up", "on", engine)
     }
 }

@@ -23,7 +23,7 @@ pub(in crate::shell) struct Probe {
 }
 
 impl Probe {
-    pub(super) fn carry_out(self, engine: &mut Engine<'_>, view: &View) -> Result<Printed, Printed> {
+    pub(super) fn execute(self, engine: &mut Engine<'_>, view: &View) -> Result<Printed, Printed> {
         let Self { from, to, flow } = self;
         let probes = engine.subject.with_probe(flow.probe(from, to, 0))?.probes;
         let sent = engine.in_session(|session| {

@@ -33,19 +33,19 @@ struct Proxies {
 }
 
 impl Stop {
-    pub(super) fn carry_out(self, engine: &mut Engine<'_>, _: &View) -> Result<Printed, Printed> {
+    pub(super) fn execute(self, engine: &mut Engine<'_>, _: &View) -> Result<Printed, Printed> {
         self.proxies.change("stop", "stopped", engine)
     }
 }
 
 impl Start {
-    pub(super) fn carry_out(self, engine: &mut Engine<'_>, _: &View) -> Result<Printed, Printed> {
+    pub(super) fn execute(self, engine: &mut Engine<'_>, _: &View) -> Result<Printed, Printed> {
         self.proxies.change("start", "started", engine)
     }
 }
 
 impl Restart {
-    pub(super) fn carry_out(self, engine: &mut Engine<'_>, _: &View) -> Result<Printed, Printed> {
+    pub(super) fn execute(self, engine: &mut Engine<'_>, _: &View) -> Result<Printed, Printed> {
         self.proxies.change("restart", "restarted", engine)
     }
 }

@@ -21,7 +21,7 @@ pub(in crate::shell) struct Rules {
 }
 
 impl Rules {
-    pub(super) fn carry_out(self, engine: &mut Engine<'_>, _: &View) -> Result<Printed, Printed> {
+    pub(super) fn execute(self, engine: &mut Engine<'_>, _: &View) -> Result<Printed, Printed> {
         let (is_diff, nodes) = match self.words.split_first() {
             Some((first, rest)) if first == "diff" => (true, rest),
             _ => (false, self.words.as_slice()),

@@ -16,7 +16,7 @@ use crate::shell::reply::{Printed, View};
 pub(in crate::shell) struct Show;
 
 impl Show {
-    pub(super) fn carry_out(self, engine: &Engine<'_>, view: &View) -> Result<Printed, Printed> {
+    pub(super) fn execute(self, engine: &Engine<'_>, view: &View) -> Result<Printed, Printed> {
         let (scenario, cluster) = (engine.scenario(), engine.cluster());
         let mut page = Page::new(view.settings);
         let proxy = &cluster.proxy;

@@ -23,7 +23,7 @@ pub(in crate::shell) struct Test {
 }
 
 impl Test {
-    pub(super) fn carry_out(self, engine: &mut Engine<'_>, view: &View) -> Result<Printed, Printed> {
+    pub(super) fn execute(self, engine: &mut Engine<'_>, view: &View) -> Result<Printed, Printed> {
         let begin = Instant::now();
         let selection = Selection { filter: self.name.clone(), ..Selection::default() };
         let scenario = engine.scenario();

@@ -1,4 +1,4 @@
-//! How a front end gets into a place of a lab.
+//! The namespaces of a place in a lab, and how a front end enters them.
 
 use std::fs::File;
 use std::io;
@@ -16,45 +16,45 @@ use crate::lab::Entrance;
 
 /// The namespaces of a place in a lab, held open, and what is mounted there.
 #[derive(Debug)]
-pub struct Door {
-    pub(super) inside: Inside,
+pub struct PlaceNamespaces {
+    pub(super) place: PlaceInfo,
     mounts: OwnedFd,
     net: OwnedFd,
     pids: OwnedFd,
 }
 
-/// What a place has, but for descriptors.
+/// What a front end needs to know of a place besides its namespaces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Inside {
+pub(super) struct PlaceInfo {
     /// The place: `pod/client`.
     pub(super) name: String,
     /// Names of services, in the lab's mount namespace.
     pub(super) hosts: PathBuf,
 }
 
-impl Door {
-    /// Opens the door of a place.
+impl PlaceNamespaces {
+    /// Duplicates the descriptors of a place's namespaces.
     ///
     /// # Errors
     ///
     /// If no descriptor is free.
     pub(super) fn open(name: &str, entrance: &Entrance, pids: &OwnedFd, hosts: PathBuf) -> io::Result<Self> {
         Ok(Self {
-            inside: Inside { name: name.to_owned(), hosts },
+            place: PlaceInfo { name: name.to_owned(), hosts },
             mounts: entrance.mounts.try_clone()?,
             net: entrance.net.try_clone()?,
             pids: pids.try_clone()?,
         })
     }
 
-    /// The door with descriptors that were passed, in the order of [`Self::descriptors`].
+    /// Makes it from descriptors that were passed over a socket, in the order of [`Self::descriptors`].
     ///
     /// # Errors
     ///
     /// If there are others.
-    pub(super) fn of(inside: Inside, descriptors: Vec<OwnedFd>) -> io::Result<Self> {
+    pub(super) fn from_descriptors(place: PlaceInfo, descriptors: Vec<OwnedFd>) -> io::Result<Self> {
         let [mounts, net, pids] = <[OwnedFd; 3]>::try_from(descriptors).map_err(|_| io::ErrorKind::UnexpectedEof)?;
-        Ok(Self { inside, mounts, net, pids })
+        Ok(Self { place, mounts, net, pids })
     }
 
     /// The descriptors of its namespaces.
@@ -64,15 +64,15 @@ impl Door {
 
     /// The place: `pod/client`.
     pub fn name(&self) -> &str {
-        &self.inside.name
+        &self.place.name
     }
 
-    /// Moves the calling thread inside: what it does is done in the place, and the processes that it starts end with the lab. It keeps the
-    /// working folder, and cannot start threads any more. Its process must be in the lab's user namespace.
+    /// Moves the calling thread into the namespaces; processes that it starts end with the lab. The thread keeps its
+    /// working directory, and cannot start threads any more. Its process must be in the lab's user namespace.
     ///
     /// # Errors
     ///
-    /// If the kernel does not let it in: the lab may be gone.
+    /// If the kernel does not let it enter: the lab may have ended.
     fn enter(&self) -> io::Result<()> {
         let folder = env::current_dir();
         unshare(CloneFlags::CLONE_FS)?;
@@ -81,16 +81,16 @@ impl Door {
         self.mount_names()?;
         setns(self.net.as_fd(), CloneFlags::CLONE_NEWNET)?;
         setns(self.pids.as_fd(), CloneFlags::CLONE_NEWPID)?;
-        // A folder below /run is not there.
+        // The lab has a /run of its own, so a directory below the host's does not exist.
         folder.and_then(env::set_current_dir).or_else(|_| env::set_current_dir("/"))
     }
 
-    /// Does something inside, in a thread of its own, since one that is inside cannot get out.
+    /// Calls a function inside, in a thread of its own, since a thread cannot leave again.
     ///
     /// # Errors
     ///
     /// As [`Self::enter`], and those of the function.
-    pub(super) fn inside<T: Send>(&self, function: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    pub(super) fn run_inside<T: Send>(&self, function: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         let inside = || self.enter().and_then(|()| function());
         thread::scope(|scope| {
             let thread = thread::Builder::new().name("inside".to_owned()).spawn_scoped(scope, inside)?;
@@ -98,9 +98,9 @@ impl Door {
         })
     }
 
-    /// Puts the names of services in the place of the host's.
+    /// Mounts the lab's service names over the host's files.
     fn mount_names(&self) -> io::Result<()> {
-        for (own, of_host) in [(self.inside.hosts.as_path(), "/etc/hosts"), (Path::new(RESOLVER), "/etc/resolv.conf")] {
+        for (own, of_host) in [(self.place.hosts.as_path(), "/etc/hosts"), (Path::new(RESOLVER), "/etc/resolv.conf")] {
             // A host without the file has no names to hide; a link into /run leads nowhere here.
             if let Ok(file) = fs::canonicalize(of_host) {
                 mount(Some(own), &file, None::<&str>, MsFlags::MS_BIND, None::<&str>)?;
@@ -114,7 +114,7 @@ impl Door {
 ///
 /// # Errors
 ///
-/// If the kernel does not let it in: the namespace is another user's.
+/// If the kernel does not let it enter: the namespace belongs to another user.
 pub(super) fn join_user_namespace(namespace: OwnedFd) -> io::Result<()> {
     let namespace = File::from(namespace);
     let id = |file: &File| file.metadata().map(|file| (file.dev(), file.ino()));

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::complete;
 use super::console::Console;
+use super::format::Format;
 use super::inputs::InputArgs;
-use super::lab_args::Format;
 use super::{Exit, Read, diagnostics, read, warn};
 use svclab::Backend;
 use svclab::Goal;

@@ -2,7 +2,7 @@
 
 use super::Exit;
 use super::console::Console;
-use super::dump::Format;
+use super::format::Format;
 use super::kernels::{KernelArgs, environment};
 use super::lab_args::trouble;
 use svclab::Backend;

@@ -9,7 +9,7 @@ mod show;
 
 use std::path::{Path, PathBuf};
 
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
 use serde::Serialize;
 
 use super::Exit;
@@ -35,15 +35,6 @@ enum Command {
     Minimize(minimize::Args),
     Anonymize(anonymize::Args),
     Collect(collect::Args),
-}
-
-/// How a result about an input is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
-    /// A page for a terminal.
-    Text,
-    /// One JSON object.
-    Json,
 }
 
 /// Runs the command.

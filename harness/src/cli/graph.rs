@@ -3,7 +3,6 @@
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
 use svclab_rules::cluster::Cluster;
 
 use super::Exit;
@@ -15,7 +14,7 @@ use super::inputs::{InputArgs, load_all};
 use super::lab_args::trouble;
 use super::numbers::{count, index};
 use svclab::explain;
-use svclab::graph::{self, Graph};
+use svclab::graph::{Format, Graph};
 use svclab::infer::FlowArgs;
 use svclab::scenario::{Scenario, step_out_of_range};
 use svclab::text::counted;
@@ -48,25 +47,11 @@ pub(crate) struct Args {
     format: Format,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// A picture.
-    Svg,
-    /// A graph for Graphviz.
-    Dot,
-    /// A flowchart, for Markdown on GitHub.
-    Mermaid,
-}
-
 /// Runs the command.
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     match graph(args, console) {
         Ok(graph) => {
-            console.text(match args.format {
-                Format::Svg => graph::svg(&graph),
-                Format::Dot => graph::dot(&graph),
-                Format::Mermaid => graph::mermaid(&graph),
-            });
+            console.text(args.format.render(&graph));
             Exit::Held
         }
         Err(failure) => failure.report(console),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use super::console::Console;
+use super::format::Format;
 use super::inputs::{InputArgs, load_all};
 use super::numbers::count;
 use super::reports::{ReportArgs, Reports};
@@ -79,15 +80,6 @@ impl SubjectArgs {
     pub(super) fn backend(&self) -> Backend {
         self.labs.backend.into()
     }
-}
-
-/// How a result about several scenarios is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
-    /// A page for each scenario as soon as it is finished.
-    Text,
-    /// One document for all scenarios at the end.
-    Json,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

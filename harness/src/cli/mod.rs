@@ -14,6 +14,7 @@ mod dump;
 mod duration;
 mod explain;
 mod failure;
+mod format;
 mod graph;
 mod inputs;
 mod interrupt;

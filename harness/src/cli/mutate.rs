@@ -4,8 +4,9 @@ use std::num::NonZeroUsize;
 
 use super::Exit;
 use super::console::Console;
+use super::format::Format;
 use super::kernels::{KernelArgs, environment};
-use super::lab_args::{Format, SubjectArgs, end};
+use super::lab_args::{SubjectArgs, end};
 use super::numbers::{count, seed};
 use svclab::mutate::{Mutants, Options, Style, json, mutate, page, summary};
 use svclab::worker::Kind;

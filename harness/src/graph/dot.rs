@@ -10,7 +10,7 @@ use crate::text::one_line;
 pub(super) const MAX_EDGES: usize = 12;
 
 /// The graph for `dot`.
-pub fn dot(graph: &Graph) -> String {
+pub(super) fn dot(graph: &Graph) -> String {
     let mut text = String::from(
         "digraph svclab {\n  graph [rankdir=LR, fontname=\"Helvetica\", labelloc=t, ranksep=0.7, compound=true]\n  \
          node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"Helvetica\", fontsize=11]\n  \

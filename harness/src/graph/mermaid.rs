@@ -8,7 +8,7 @@ use crate::explain::OutcomeKind;
 use crate::text::markup;
 
 /// The graph as a flowchart, which GitHub and others draw.
-pub fn mermaid(graph: &Graph) -> String {
+pub(super) fn mermaid(graph: &Graph) -> String {
     let mut chart = Chart::default();
     let mut title = vec![graph.title.clone(), graph.subtitle.clone()];
     title.extend(graph.left_out.iter().map(|words| format!("not drawn: {words}")));

@@ -3,16 +3,15 @@
 //! [`Graph::of`] takes a scenario in one of its states, and an [`Explanation`](crate::explain::Explanation) for the flow. A graph is plain values, in `model`:
 //!
 //! - `plan`: machines and services; `flow`: the path of a flow, from place to place;
-//! - `svg`, `dot`, `mermaid`: a renderer each. None of them decides what is shown.
+//! - `svg`, `dot`, `mermaid`: a renderer each, chosen by a [`Format`]. None of them decides what is shown.
 
 mod dot;
 mod flow;
+mod format;
 mod mermaid;
 mod model;
 mod plan;
 mod svg;
 
-pub use dot::dot;
-pub use mermaid::mermaid;
+pub use format::Format;
 pub use model::Graph;
-pub use svg::svg;

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
 
-use super::{Format, evidence};
+use super::evidence;
 use crate::cli::Exit;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
+use crate::cli::format::Format;
 use svclab::lint::{CATALOG, Finding, Severity, json, lint, render};
 
 /// Find what is wrong in rules, and in the objects, connections and settings that accompany them.

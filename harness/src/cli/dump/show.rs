@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::{Format, evidence};
+use super::evidence;
 use crate::cli::Exit;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
+use crate::cli::format::Format;
 use svclab::evidence::{json, render};
 
 /// Show which pieces an input has: the format and lines of each, how lines were repaired, and all lines that were not read.

@@ -15,7 +15,7 @@ use wires::{Point, Wire, Wires};
 const NUMBER: f64 = 8.0;
 
 /// The graph as a picture.
-pub fn svg(graph: &Graph) -> String {
+pub(super) fn svg(graph: &Graph) -> String {
     let layout = Layout::of(graph);
     let mut picture = Picture { canvas: Canvas::default(), graph, layout: &layout };
     picture.head();

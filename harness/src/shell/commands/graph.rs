@@ -1,11 +1,9 @@
 //! `graph`: the cluster as a picture, with the path of a flow.
 
-use std::path::{Path, PathBuf};
-
-use clap::ValueEnum;
+use std::path::PathBuf;
 
 use super::flow::Flow;
-use crate::graph;
+use crate::graph::{self, Format};
 use crate::shell::engine::Engine;
 use crate::shell::reply::{Printed, View};
 use crate::text::printable;
@@ -31,33 +29,12 @@ pub(in crate::shell) struct Graph {
     write: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// A picture.
-    Svg,
-    /// A graph for Graphviz.
-    Dot,
-    /// A flowchart, for Markdown on GitHub.
-    Mermaid,
-}
-
-impl Format {
-    fn of(file: &Path) -> Option<Self> {
-        match file.extension()?.to_str()? {
-            "svg" => Some(Self::Svg),
-            "dot" | "gv" => Some(Self::Dot),
-            "mmd" | "mermaid" => Some(Self::Mermaid),
-            _ => None,
-        }
-    }
-}
-
 impl Graph {
     pub(super) fn execute(self, engine: &mut Engine<'_>, _: &View) -> Result<Printed, Printed> {
         let format = match (self.format, &self.write) {
             (Some(format), _) => format,
             (None, None) => Format::Mermaid,
-            (None, Some(file)) => Format::of(file).ok_or_else(|| {
+            (None, Some(file)) => Format::from_extension(file).ok_or_else(|| {
                 let help = "End its name in `.svg`, `.dot` or `.mmd`, or add `--format`.";
                 Printed::wrong(format_args!("`{}` does not say its format", printable(file)), help)
             })?,
@@ -70,11 +47,6 @@ impl Graph {
             }
             _ => graph::Graph::of(engine.scenario(), engine.cluster(), None),
         };
-        let text = match format {
-            Format::Svg => graph::svg(&graph),
-            Format::Dot => graph::dot(&graph),
-            Format::Mermaid => graph::mermaid(&graph),
-        };
-        Ok(Printed { text, file: self.write, ..Printed::default() })
+        Ok(Printed { text: format.render(&graph), file: self.write, ..Printed::default() })
     }
 }

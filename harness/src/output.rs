@@ -1,4 +1,4 @@
-//! Where a document is written: standard output, a file that is replaced as a whole, or what is there already and is no file.
+//! Where a document is written: standard output, a file that is replaced as a whole, or what is there already and is not a file.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
@@ -79,7 +79,7 @@ pub enum Place {
 const LINKS: usize = 40;
 
 impl Place {
-    /// Follows a name's links one by one. One in `/proc` is no path that could be replaced: it leads to what a process has open.
+    /// Follows a name's links one by one. One in `/proc` is not a path that could be replaced: it leads to what a process has open.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! How fast exact shares are read from the rules of a service with 10,000 endpoints.
 //!
 //! `cargo bench -p svclab-rules --bench cascade`
-#![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark is no library")]
+#![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark is not a library")]
 
 use std::net::Ipv4Addr;
 

@@ -2,7 +2,7 @@
 //! iteration is a partition of all packets.
 //!
 //! `cargo bench -p svclab-rules --bench classes`
-#![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark is no library")]
+#![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark is not a library")]
 
 mod clusters;
 

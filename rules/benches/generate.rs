@@ -1,7 +1,7 @@
 //! How long rules take: from a cluster to text, and from text back. Cost should grow with the number of services.
 //!
 //! `cargo bench -p svclab-rules`
-#![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark is no library")]
+#![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark is not a library")]
 
 mod clusters;
 

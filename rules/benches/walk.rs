@@ -2,7 +2,7 @@
 //! iteration is one flow.
 //!
 //! `cargo bench -p svclab-rules --bench walk`
-#![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark is no library")]
+#![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark is not a library")]
 
 mod clusters;
 

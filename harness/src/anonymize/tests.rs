@@ -62,7 +62,7 @@ fn a_hash_by_itself_is_that_of_the_chain(#[case] text: &str, #[case] is_kept: bo
     assert_eq!((text.contains(hash), new.proof.left.len()), (is_kept, 0), "{:?}", new.proof.left);
 }
 
-/// The range for documentation is kept: its groups are no words that are left, also where such a word was replaced.
+/// The range for documentation is kept: its groups are not words that are left, also where such a word was replaced.
 #[rstest]
 #[case::behind("2001:db8::1 db8")]
 #[case::prefix("2001:db8:: db8")]

@@ -85,7 +85,7 @@ fn left(texts: &[Text], scan: &Scan) -> Vec<String> {
         let old_address = |run: &&str| addresses_in(run).any(is_old);
         left.extend(runs().filter(old_address).take(MAX_LEFT).map(str::to_owned));
         let place = |part: &str| part.as_ptr() as usize;
-        // Groups of new addresses are no words: `db8` of the range for documentation, which is kept.
+        // Groups of new addresses are not words: `db8` of the range for documentation, which is kept.
         let ipv6: Vec<&str> = runs().filter(|run| addresses_in(run).any(|ip| ip.is_ipv6())).collect();
         let is_group = |word: &str| {
             let behind = ipv6.partition_point(|run| place(run) <= place(word));

@@ -125,6 +125,6 @@ async fn converse(api: Arc<Api>, activity: Arc<Activity>, stream: TcpStream) {
     });
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(IDLE).max_buf_size(HEAD);
-    // A client that goes away is no error of the server.
+    // A client that goes away is not an error of the server.
     _ = server.serve_connection(TokioIo::new(stream), respond).await;
 }

@@ -14,7 +14,7 @@ use crate::input::{Form, limits};
 use crate::scenario::{Diagnostic, Diagnostics, Scenario, Span};
 use crate::text::printable;
 
-/// The cascades of rules that are no scenario, in whatever way they are quoted. The file is what messages call it.
+/// The cascades of rules that are not a scenario, in whatever way they are quoted. The file is what messages call it.
 ///
 /// # Errors
 ///

@@ -130,7 +130,7 @@ fn quoted(name: &str) -> String {
 fn scenarios() -> Vec<Scenario> {
     let words = env::args_os().skip_while(|word| word != "--").skip(1).map(PathBuf::from);
     let paths: Vec<PathBuf> = words.filter(|path| path.exists()).collect();
-    // One path is what it is: a word that is no input is none of the others' fault.
+    // One path is what it is: a word that is not an input does not affect the others.
     let found = paths.iter().filter_map(|path| input::find(std::slice::from_ref(path)).ok());
     let files = found.flat_map(|found| found.files).filter(|file| file.is_file()).take(MAX_FILES);
     files.filter_map(|file| scenario_in(&file)).collect()

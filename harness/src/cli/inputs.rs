@@ -29,7 +29,7 @@ impl InputArgs {
 
 /// What a path holds, by its content.
 pub(super) enum Input {
-    /// A scenario, or what is no input at all, whose errors say so.
+    /// A scenario, or what is not an input at all, whose errors say so.
     Scenario(String),
     /// Kubernetes objects.
     Objects(String),

@@ -92,7 +92,7 @@ fn commands(text: &str) -> Vec<Vec<Vec<String>>> {
                 quote = Some(letter);
                 word.get_or_insert_default();
             }
-            // `2>&1` is no end.
+            // `2>&1` is not an end.
             ('&', None) if word.as_ref().is_some_and(|word| word.ends_with('>')) => {
                 word.get_or_insert_default().push('&')
             }

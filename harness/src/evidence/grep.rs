@@ -193,7 +193,7 @@ struct Call {
     options: Options,
     /// The patterns of `-e`.
     patterns: Vec<String>,
-    /// What is no option: the pattern where there is no `-e`, and files.
+    /// What is not an option: the pattern where there is no `-e`, and files.
     operands: Vec<String>,
 }
 

@@ -17,7 +17,7 @@ use crate::text::counted;
 pub struct Evidence {
     /// The pieces, in their order.
     pub pieces: Vec<Piece>,
-    /// Lines that are no evidence: sentences, commands, what encloses code.
+    /// Lines that are not evidence: sentences, commands, what encloses code.
     pub prose: Vec<Stretch>,
     /// Lines that look like evidence, or stand in it, and could not be read.
     pub unread: Vec<Unread>,

@@ -258,7 +258,7 @@ fn noise_is_accounted_for() {
     assert_eq!(unaccounted(&text, &evidence), Vec::<usize>::new());
 }
 
-/// The end of a table alone is no rule set of a node beside the one that is shown.
+/// The end of a table alone is not a rule set of a node beside the one that is shown.
 #[test]
 fn a_piece_without_a_table_is_no_rule_set() {
     let evidence = read("COMMIT\nchain t {\n\ty2:");
@@ -301,7 +301,7 @@ fn names_of_nft(evidence: &Evidence) -> Vec<String> {
         .collect()
 }
 
-/// A prompt ends the output before it: it is no statement of the chain that is cut there.
+/// A prompt ends the output before it: it is not a statement of the chain that is cut there.
 #[test]
 fn a_prompt_within_a_chain_is_no_rule() {
     let cut = OF_NFT.find("\t\tnumgen").unwrap();
@@ -370,7 +370,7 @@ fn what_an_unknown_filter_hides_is_said(#[case] filter: &str, #[case] why: &str)
     assert_eq!(read(&format!("$ kubectl get pods | {filter}\nNo resources found\n")).unread, []);
 }
 
-/// A prompt in brackets is no counter before a rule.
+/// A prompt in brackets is not a counter before a rule.
 #[test]
 fn a_prompt_with_options_of_grep_is_no_rule() {
     let evidence = read(&format!("[root@node-1 ~]# iptables-save | grep -A 5 nginx\n{SAVED}"));
@@ -412,7 +412,7 @@ fn many_broken_sets_leave_the_rest_of_their_table() {
     assert_eq!(evidence.rules(), 3);
 }
 
-/// A line of a chain that is no rule is listed, however many there are, and costs no other rule.
+/// A line of a chain that is not a rule is listed, however many there are, and costs no other rule.
 #[test]
 fn lines_between_rules_of_nft_that_are_none_are_listed() {
     let noise = ["x=1 y=2 z", "<3>eth0: link-down", "ip daddr 10.96.120.7 tcp dport 8zz0 drop", "ct state new zz drop"];

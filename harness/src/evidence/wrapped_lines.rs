@@ -9,7 +9,7 @@ pub(super) const MAX_LINES: usize = 4;
 /// Joins a rule with lines that follow it, if the result is more of a rule than the first line alone. Returns the number of lines
 /// that were joined and the result.
 pub(super) fn join(first: &str, following: &[&str]) -> Option<(usize, String)> {
-    // What jumps nowhere is no whole rule, however it is joined.
+    // What jumps nowhere is not a whole rule, however it is joined.
     if !std::iter::once(first).chain(following.iter().copied()).any(|text| text.contains('j') || text.contains('g')) {
         return None;
     }

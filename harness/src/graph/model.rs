@@ -58,7 +58,7 @@ pub(super) struct Service {
     pub(super) lines: Vec<String>,
     /// The number of its endpoints.
     pub(super) endpoints: usize,
-    /// Those that are no pod that is shown, in words.
+    /// Those that are not pod that is shown, in words.
     pub(super) elsewhere: Vec<String>,
 }
 
@@ -166,7 +166,7 @@ impl Graph {
 }
 
 impl Service {
-    /// Its endpoints in a line: how many, and those that are no pod that is shown.
+    /// Its endpoints in a line: how many, and those that are not a pod that is shown.
     pub(super) fn endpoint_words(&self) -> String {
         let count = crate::text::counted(self.endpoints, "endpoint");
         if self.elsewhere.is_empty() { count } else { format!("{count}; {}", self.elsewhere.join(", ")) }

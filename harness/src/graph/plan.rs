@@ -14,7 +14,7 @@ use crate::explain::Explanation;
 use crate::scenario::{CniKind, Host, Overlay, Place, Scenario, link_words, pod_label, short_name};
 use crate::text::{counted, path_text};
 
-/// What a picture has room for: nodes, pods of all nodes together, outside hosts, services, endpoints of a service that are no pods.
+/// What a picture has room for: nodes, pods of all nodes together, outside hosts, services, endpoints of a service that are not pods.
 const NODES: usize = 100;
 const PODS: usize = 400;
 const HOSTS: usize = 40;
@@ -231,7 +231,7 @@ fn texts(addresses: &[IpAddr]) -> Vec<String> {
     addresses.iter().map(ToString::to_string).collect()
 }
 
-/// An endpoint that is no pod: `192.0.2.1`, `192.0.2.1 (not ready)`.
+/// An endpoint that is not a pod: `192.0.2.1`, `192.0.2.1 (not ready)`.
 fn endpoint_words(endpoint: &Endpoint) -> String {
     let addresses = texts(&endpoint.addresses).join(" ");
     if endpoint.ready { addresses } else { format!("{addresses} (not ready)") }

@@ -234,7 +234,7 @@ fn judge_reached(expected: String, targets: &[Target], tally: &Tally, findings: 
     }
 }
 
-/// Equal shares alone are no balance: round robin has them too, and so does a choice by source port.
+/// Equal shares alone are not a balance: round robin has them too, and so does a choice by source port.
 fn judge_independence(tally: &Tally, endpoints: usize, rate: FalseAlarmRate, findings: &mut Findings) {
     let tests = tally.independence(endpoints);
     let found = tests.iter().filter_map(|(on, test)| Some((on, test.filter(|test| !test.held(rate))?)));

@@ -78,7 +78,7 @@ impl Connections {
         Ok(listed.into_iter().filter_map(Entry::read).collect())
     }
 
-    /// Deletes an entry. That it is gone already is no error.
+    /// Deletes an entry. That it is gone already is not an error.
     fn delete(&self, entry: &Entry) -> Result<(), LabError> {
         match self.socket.request(DELETE, entry.message.family, 0, &entry.key()) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),

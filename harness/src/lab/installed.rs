@@ -77,7 +77,7 @@ impl<'a> Chains<'a> {
         chains
     }
 
-    /// The first thing that others lack, with its table. One line may stand for several rules, so more of them are no fault.
+    /// The first thing that others lack, with its table. One line may stand for several rules, so more of them are not an error.
     fn first_missing(&self, listed: &Self) -> Option<(String, String)> {
         self.0.iter().find_map(|(place @ (table, name), wanted)| {
             let found = listed.0.get(place);

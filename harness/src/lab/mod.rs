@@ -316,7 +316,7 @@ impl Lab {
     /// # Errors
     ///
     /// If the program is missing or rejects its arguments, or the lab has no such namespace. That there was nothing to
-    /// delete is no error.
+    /// delete is not an error.
     pub(crate) fn conntrack(&self, netns: &str, calls: &[Vec<String>]) -> Result<(), LabError> {
         conntrack::call_each(namespaces::find(&self.namespaces, netns)?, calls)
     }

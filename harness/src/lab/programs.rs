@@ -65,7 +65,7 @@ const ELF_HEADER: usize = 20;
 ///
 /// # Errors
 ///
-/// The kernel's reason; that it is no regular file, before a pipe is waited for.
+/// The kernel's reason; that it is not a regular file, before a pipe is waited for.
 pub(crate) fn executable(file: &Path) -> io::Result<()> {
     let kind = file.metadata()?;
     if kind.is_dir() {
@@ -385,7 +385,7 @@ mod tests {
         let file = env::temp_dir().join(format!("svclab-no-program-{}-{}", content.len(), std::process::id()));
         std::fs::write(&file, content).expect("a file");
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).expect("its own file");
-        let error = executable(&file).expect_err("it is no program");
+        let error = executable(&file).expect_err("it is not a program");
         assert_eq!(error.raw_os_error(), Some(nix::libc::ENOEXEC), "{error}");
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).expect("its own file");
         assert_eq!(executable(&file).expect_err("no one may").kind(), io::ErrorKind::PermissionDenied);

@@ -30,7 +30,7 @@ pub(crate) fn has_ipv6() -> bool {
 /// # Errors
 ///
 /// The first setting that the kernel rejects or does not know. Where it lacks a part that svclab only meant to keep quiet,
-/// nothing is to be set and that is no error.
+/// nothing is to be set and that is not an error.
 pub(super) fn write(netns: &Netns, stage: Stage, ipv6: bool) -> Result<(), LabError> {
     for sysctl in netns.sysctls.iter().filter(|sysctl| netns.is_of_interface(sysctl) == (stage == Stage::Up)) {
         let written = path(&sysctl.name).and_then(|path| fs::write(path, &sysctl.value));

@@ -77,7 +77,7 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// If the port is taken or no socket can be had. A kernel that will not send (no route, a DROP in OUTPUT) is no error
+    /// If the port is taken or no socket can be had. A kernel that will not send (no route, a DROP in OUTPUT) is not an error
     /// here but part of the answer.
     pub(super) fn start(
         self,

@@ -13,7 +13,7 @@ use super::process;
 use crate::lab::programs::{self, OutputError};
 use crate::text::{path_text, printable, shell_word, shortened};
 
-/// What a program that is no kube-proxy is given: the words of its command line that stand for files and names.
+/// What a program that is not a kube-proxy is given: the words of its command line that stand for files and names.
 const PLACEHOLDERS: [&str; 3] = ["{kubeconfig}", "{config}", "{node}"];
 
 /// A program that writes a node's rules from Kubernetes' API.
@@ -126,7 +126,7 @@ impl Program {
     }
 }
 
-/// A lower-case word in braces that is no placeholder, such as one that is misspelt; other braces are the program's.
+/// A lower-case word in braces that is not a placeholder, such as one that is misspelt; other braces are the program's.
 fn unknown_placeholder(word: &str) -> Option<&str> {
     let (_, rest) = word.split_once('{')?;
     let (name, after) = rest.split_once('}')?;

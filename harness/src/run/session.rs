@@ -421,7 +421,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         let mut probes: Vec<&mut ProbeReport> = reports.iter_mut().flat_map(|test| &mut test.probes).collect();
         for failed in std::mem::take(&mut self.failed) {
             let Some(report) = probes.get_mut(failed.position) else { continue };
-            // The probe has failed already: a missing diagnosis is no failure of the lab.
+            // The probe has failed already: a missing diagnosis is not a failure of the lab.
             if let Ok((diagnosis, rules)) = self.diagnosis(&failed, &report.observation) {
                 (report.diagnosis, report.rules) = (Some(diagnosis), rules);
             }

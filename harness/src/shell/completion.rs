@@ -68,7 +68,7 @@ fn candidates(before: &[&str], current: &str, names: &Names) -> Completion {
     if let Some(option) = rest.last().and_then(|last| option(last)) {
         return values(names, option);
     }
-    // An option and its value are no positional arguments.
+    // An option and its value are not positional arguments.
     let mut position = 0;
     let mut is_value = false;
     for word in rest {

@@ -84,7 +84,7 @@ impl Echo {
     /// If a port cannot be listened on.
     pub(super) fn serve(&mut self, lab: &Lab, cluster: &Cluster, which: Ports) -> Result<(), LabError> {
         let wanted: HashMap<Port, String> = wanted(lab.topology(), cluster, which).into_iter().collect();
-        // A pod goes on serving when it is no endpoint any more.
+        // A pod goes on serving when it is not an endpoint any more.
         let serving: HashSet<NetnsId> = pods(lab.topology(), cluster).map(|(netns, _)| netns).collect();
         let stays = |port: &Port| wanted.contains_key(port) || serving.contains(&port.0);
         let closed = self.open.extract_if(|port, _| !stays(port));
@@ -161,7 +161,7 @@ async fn accept(listener: TcpListener, me: Arc<Me>) {
                 let text = me.says(client) + &head(&request);
                 async { Ok::<_, Infallible>(Response::new(text)) }
             });
-            // A client that goes away is no error of the server.
+            // A client that goes away is not an error of the server.
             _ = http1::Builder::new().serve_connection(TokioIo::new(stream), respond).await;
         });
         while connections.try_join_next().is_some() {}

@@ -12,7 +12,7 @@ use crate::input::did_you_mean;
 use crate::page::Settings;
 use crate::text::shortened;
 
-/// What clap says of `help`: commands are no subcommands here.
+/// What clap says of `help`: commands are not subcommands here.
 const OF_HELP: &str = "Print this message or the help of the given subcommand(s)";
 
 const PROGRAMS: &str = "\
@@ -86,7 +86,7 @@ pub fn is_command(word: &str) -> bool {
 ///
 /// # Errors
 ///
-/// What is wrong with them; help, too, is no command.
+/// What is wrong with them; help, too, is not a command.
 pub(super) fn line(words: &[String], settings: &Settings, places: &[String]) -> Result<Line, Printed> {
     let Some(first) = words.first().filter(|first| !first.starts_with('#')) else { return Ok(Line::Empty) };
     if let [help, place, ..] = words
@@ -188,7 +188,7 @@ mod tests {
     #[case("link --loss", "a value is required for '--loss <PERCENT>'")]
     fn what_is_wrong_is_said(#[case] typed: &str, #[case] expected: &str) {
         let printed =
-            line(&words(typed), &Settings::default(), &["pod/client".to_owned()]).expect_err("it is no command");
+            line(&words(typed), &Settings::default(), &["pod/client".to_owned()]).expect_err("it is not a command");
         assert!(printed.errors.contains(expected) && printed.code == 2, "{printed:?}");
     }
 }

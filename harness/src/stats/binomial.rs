@@ -44,7 +44,7 @@ pub(super) fn solve(mut low: f64, mut high: f64, condition: impl Fn(f64) -> bool
 
 /// The probability of this count or a smaller one.
 pub(super) fn lower_tail(flows: u64, count: u64, share: f64) -> f64 {
-    // What is no success is a failure: the same tail, seen from the other end.
+    // What is not a success is a failure: the same tail, seen from the other end.
     if count >= flows { 1.0 } else { upper_tail(flows, flows - count, 1.0 - share) }
 }
 

@@ -128,7 +128,7 @@ pub(crate) enum StatsError {
 /// How far the sum of shares may be from 1 by rounding.
 const ROUNDING: f64 = 1e-6;
 
-/// Rejects shares that are no distribution.
+/// Rejects shares that are not a distribution.
 pub(super) fn check_shares(shares: &[f64]) -> Result<(), StatsError> {
     if let Some(share) = shares.iter().find(|share| !(0.0..=1.0).contains(*share)) {
         return Err(StatsError::Share(*share));
@@ -137,7 +137,7 @@ pub(super) fn check_shares(shares: &[f64]) -> Result<(), StatsError> {
     if (sum - 1.0).abs() > ROUNDING { Err(StatsError::Sum(sum)) } else { Ok(()) }
 }
 
-/// Rejects counts that do not go with shares, shares that are no distribution, and counts of nothing.
+/// Rejects counts that do not go with shares, shares that are not a distribution, and counts of nothing.
 pub(super) fn check_counts(counts: &[u64], shares: &[f64]) -> Result<(), StatsError> {
     if counts.len() != shares.len() {
         return Err(StatsError::Lengths { counts: counts.len(), shares: shares.len() });
@@ -158,7 +158,7 @@ pub(super) fn possible(shares: &[f64]) -> usize {
 ///
 /// # Errors
 ///
-/// Where lists differ in length, shares are no distribution, or nothing was counted.
+/// Where lists differ in length, shares are not a distribution, or nothing was counted.
 pub(crate) fn fit(counts: &[u64], shares: &[f64], rate: FalseAlarmRate) -> Result<Fit, StatsError> {
     check_counts(counts, shares)?;
     let flows: u64 = counts.iter().sum();

@@ -41,7 +41,7 @@ pub(crate) fn flows_to_meet_all(endpoints: usize) -> u64 {
 ///
 /// # Errors
 ///
-/// Where shares are no distribution, or bias or power lie outside of their ranges.
+/// Where shares are not a distribution, or bias or power lie outside of their ranges.
 pub(crate) fn sample_size(shares: &[f64], goal: &Goal) -> Result<u64, StatsError> {
     check(shares, goal.power)?;
     if goal.relative_bias.is_nan() || goal.relative_bias <= 0.0 {

@@ -12,7 +12,7 @@ use super::{
     Echo, Fragment, Frame, Icmp, IcmpError, Mac, Packet, Tcp, TcpFlags, TcpOptions, Transport, Udp, Vxlan, sctp,
 };
 
-/// Why bytes are no packet.
+/// Why bytes are not a packet.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum DecodeError {

@@ -326,7 +326,7 @@ impl Packet {
         content.unwrap_or(Content::Other)
     }
 
-    /// The packet as far as its first fragment shows it; `None` for other fragments, and for what is no fragment.
+    /// The packet as far as its first fragment shows it; `None` for other fragments, and for what is not a fragment.
     pub(crate) fn begun(&self) -> Option<Self> {
         let Transport::Fragment(Fragment { first: Some(first), .. }) = &self.transport else { return None };
         Some(Self { transport: Transport::clone(first), ..self.clone() })

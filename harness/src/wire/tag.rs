@@ -46,7 +46,7 @@ impl Tag {
         (self.0 >> 31) as u32
     }
 
-    /// The tag of two words; `None` if the first is no key.
+    /// The tag of two words; `None` if the first is not a key.
     pub(crate) const fn from_words(key: u32, rest: u32) -> Option<Self> {
         if key & KEY_BIT == 0 { None } else { Some(Self((rest as u64) << 31 | (key & !KEY_BIT) as u64)) }
     }

@@ -124,7 +124,7 @@ impl Api<'_> {
     }
 }
 
-/// The name of a public item that is no re-export.
+/// The name of a public item that is not a re-export.
 fn name_of(item: &Item) -> Option<String> {
     let (visibility, name) = match item {
         Item::Const(item) => (&item.vis, &item.ident),

@@ -157,7 +157,7 @@ fn comparable(text: &str) -> String {
 /// The targets of a page's links to files, and their anchors.
 fn links(page: &Path) -> Vec<(String, String)> {
     let text = fs::read_to_string(page).expect("a page");
-    // What stands in code is no link.
+    // What stands in code is not a link.
     let prose: String = text.split("```").step_by(2).collect();
     let prose: String = prose.split('`').step_by(2).collect();
     let part = |link: &regex::Captures<'_>, number| link.get(number).map_or("", |part| part.as_str()).to_owned();

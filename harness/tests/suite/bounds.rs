@@ -160,7 +160,7 @@ fn random_marks(chains: &[&str]) -> String {
     )
 }
 
-/// Issue 10, number 22: it ends, and what was not followed is unknown, which is no agreement.
+/// Issue 10, number 22: it ends, and what was not followed is unknown, which does not count as agreement.
 #[rstest]
 #[case::verify(&["verify", "--no-lab"], 1, "too many random branches")]
 #[case::verify_in_a_lab(&["verify"], 1, "too many random branches")]

@@ -86,7 +86,7 @@ fn the_documented_differences_of_nftables_mode_are_found(#[case] before: &str, #
     let notes: Vec<&Value> = found["notes"].as_array().unwrap().iter().collect();
     let codes: Vec<&str> = notes.iter().map(|note| note["code"].as_str().unwrap()).collect();
     assert_eq!(codes, ["rules", "sysctls", "firewall"]);
-    // A firewall that no node has is no change of this cluster.
+    // A firewall that no node has is not a change of this cluster.
     assert_eq!(notes[2]["known"]["code"], "nftables-no-firewall-holes");
     assert!(notes[1]["details"][0].as_str().unwrap().starts_with("net.ipv4.conf.all.route_localnet: before "));
 }

@@ -266,7 +266,7 @@ fn files_outside_of_the_repository_are_not_read(#[case] field: &str) {
     fs::remove_dir_all(folder).expect("it is ours");
 }
 
-/// What is no YAML and no rules is rejected without a word of it, wherever it lies.
+/// What is neither YAML nor rules is rejected without a word of it, wherever it lies.
 #[rstest]
 #[case::manifest("manifests: [../objects/key]", &[])]
 #[case::rules("rules: {n: {install: instead, file: ../objects/key}}", &[])]

@@ -161,7 +161,7 @@ fn a_program_that_is_asked_for_its_release_cannot_write() {
     assert_ne!(fs::read_to_string("/proc/sys/kernel/hostname").expect("a name").trim(), "was-here");
 }
 
-/// What is no regular file is not opened: a pipe would be waited for.
+/// What is not a regular file is not opened: a pipe would be waited for.
 #[test]
 fn a_pipe_or_a_folder_is_no_program() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -197,7 +197,7 @@ fn rules_of_objects(objects: &str, options: &[&str]) -> Output {
     output
 }
 
-/// What a real kube-proxy wrote is no difference, in a file as on standard input.
+/// What a real kube-proxy wrote is not a difference, in a file as on standard input.
 #[rstest]
 #[case::ipv4("iptables", "iptables-save.txt", "ipv4")]
 #[case::ipv6("iptables", "ip6tables-save.txt", "ipv6")]

@@ -93,7 +93,7 @@ fn the_limit_of_classes_is_reported() {
     assert!(words.contains("incomplete: at least ") && words.contains("(--max-classes reached)"), "{text}");
 }
 
-/// What messages call standard input is no file.
+/// What messages call standard input is not a file.
 #[test]
 fn the_command_of_a_finding_names_standard_input() {
     let sound = scenario(3, 1, "");

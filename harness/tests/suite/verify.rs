@@ -140,7 +140,7 @@ fn unknown_matches_are_no_agreement(#[case] condition: &str, #[case] expected: D
     });
 }
 
-/// A packet that leaves the node and is lost is no packet that the node drops.
+/// A packet that leaves the node and is lost is not a packet that the node drops.
 #[test]
 fn a_missing_drop_is_no_agreement() {
     testing::privileged(|| {

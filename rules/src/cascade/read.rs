@@ -234,7 +234,7 @@ fn orphans(chains: &[Chain], is_whole: IsWhole<'_>, cascades: &mut [Cascade]) {
         let is_of_all =
             |cascade: &Cascade| NAMING.of(&cascade.chain).is_some_and(|(kind, _)| kind == Role::Group(Policy::Cluster));
         let mut own: Vec<&mut Cascade> = cascades.iter_mut().filter(|cascade| cascade.service == service).collect();
-        // The chain of all endpoints may be cut so that it is no cascade.
+        // The chain of all endpoints may be cut so that it is not a cascade.
         let of_all = |cascade: &Cascade| NAMING.of(&cascade.chain).map(|(_, base)| format!("KUBE-SVC-{base}"));
         let is_known =
             |cascade: &Cascade| is_whole(&cascade.chain) && of_all(cascade).is_none_or(|chain| is_whole(&chain));

@@ -184,7 +184,7 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
     /// Notes what depends on more than chance.
     pub(super) fn conditional(&mut self, cases: &[Case]) {
         for case in cases {
-            // What a chain does that is not shown is no difference.
+            // What a chain does that is not shown is not a difference.
             if let [(Fate::Unknown(why), share)] = case.fates.as_slice() {
                 self.unknown.push(Unknown { rule: case.rule, share: Some(*share), why: why.clone() });
                 continue;

@@ -24,7 +24,7 @@ pub enum Chance {
         /// How many packets a turn has, at least 2.
         every: u32,
     },
-    /// By something of the packet, which is no chance.
+    /// By something of the packet, which is not random.
     Condition,
 }
 

@@ -24,7 +24,7 @@ impl Kernel {
     /// The kernel that says so of itself, by `uname -r` (`6.1.0-50-cloud-amd64`) and `uname -v` (`#1 SMP Debian 6.1.176-1`): the
     /// release of a distribution need not have the version of the sources that it was built from, which then stands in the latter, or
     /// in what else is known of the build (Ubuntu: `/proc/version_signature`).
-    /// One whose release is no version decides as [`default`](Self::default).
+    /// One whose release is not a version decides as [`default`](Self::default).
     pub fn of(release: &str, build: &str) -> Self {
         let Some(version) = version(release) else { return Self::default() };
         let is_later = |found: &Version| (found.0, found.1) == (version.0, version.1) && *found > version;

@@ -198,7 +198,7 @@ fn start(line: &str) -> String {
     line[..end.or(line.find(" -j ")).unwrap_or(line.len())].to_owned()
 }
 
-/// Among how many endpoints connections are shared out, by rules of which some may be hidden; `None` where these are no shares that kube-proxy
+/// Among how many endpoints connections are shared out, by rules of which some may be hidden; `None` where these are not shares that kube-proxy
 /// writes: 1/n, 1/(n-1) and so on, at last all.
 fn shared_by(shares: &[&Rule]) -> Option<usize> {
     let count = |rule: &&Rule| match probability(rule) {

@@ -76,7 +76,7 @@ fn line(part: &str) -> &'static str {
     RULES.split_inclusive('\n').find(|line| line.starts_with("-A") && line.contains(part)).unwrap()
 }
 
-/// What counts with nfacct does nothing to a packet: its presence is no difference, but where it leads elsewhere.
+/// What counts with nfacct does nothing to a packet: its presence is not a difference, but where it leads elsewhere.
 #[rstest]
 #[case::on_loopback("-A KUBE-NODEPORTS -d 127.0.0.0/8 -p tcp -m comment --comment \"default/web:http\" -m tcp --dport 30080 -m nfacct --nfacct-name  localhost_nps_accepted_pkts -j KUBE-EXT-CDGGSHYLG3RE2FKL", &[])]
 #[case::another_port("-A KUBE-NODEPORTS -d 127.0.0.0/8 -p tcp -m comment --comment \"default/web:http\" -m tcp --dport 30081 -m nfacct --nfacct-name  localhost_nps_accepted_pkts -j KUBE-EXT-CDGGSHYLG3RE2FKL", &["30081"])]

@@ -17,7 +17,7 @@ pub struct Profile {
     pub(super) patch: Option<u8>,
 }
 
-/// A version that is no kube-proxy release, or none that is known.
+/// A version that is not a kube-proxy release, or none that is known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown kube-proxy version `{0}`: known are 1.{first} to 1.{last}", first = KNOWN.start(), last = KNOWN.end())]
 pub struct UnknownVersion(pub String);

@@ -81,7 +81,7 @@ impl Share {
         let excess = need(a).max(need(b)).saturating_sub(127);
         let before = a.roundings.max(b.roundings);
         let lost = |x: Self| u32::from(x.loses_at(shift - excess));
-        // An error is relative: that of a sum is no greater than that of its parts, but for what is cut off here.
+        // An error is relative: that of a sum is not greater than that of its parts, but for what is cut off here.
         let roundings = before.saturating_add(lost(a) + lost(b));
         let (a, b) = (a.at(shift - excess), b.at(shift - excess));
         Self { numerator: a.numerator + b.numerator, roundings, ..a }.reduced()
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn many_divisors_lose_127_bits_down_at_most() {
-        // 1/3 * 1/5 * ... is no number with a divisor of 64 bits soon.
+        // 1/3 * 1/5 * ... is not a number with a divisor of 64 bits soon.
         let numbers = (3..200).step_by(2);
         let share = numbers.clone().fold(Share::ONE, |share, n| share.times(1, n));
         let expected = numbers.fold(1.0, |product, n| product / n as f64);

@@ -154,7 +154,7 @@ fn a_missing_jump_of_nftables_is_the_cause(#[case] chain: &str, #[case] to: &str
     assert_eq!(differences, [format!("chain {chain} of ip kube-proxy: rule `jump {to}` is missing: {effect}")]);
 }
 
-/// Another chain between a built-in chain and kube-proxy's is no missing jump, and a table without built-in chains is a part.
+/// Another chain between a built-in chain and kube-proxy's is not a missing jump, and a table without built-in chains is a part.
 #[test]
 fn what_leads_to_services_through_other_chains_is_no_missing_jump() {
     let jump = line(THREE, "-A PREROUTING");

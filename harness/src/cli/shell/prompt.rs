@@ -71,7 +71,7 @@ pub(super) fn prompt(front: &Front<'_>) -> Exit {
                     if lines.len() > 1 {
                         front.console.text(format!("{PROMPT}{}\n", harmless(line, false)));
                     }
-                    // Two shells append to one file, each its own lines; a history that cannot be kept is no reason to stop.
+                    // Two shells append to one file, each its own lines; a history that cannot be kept is not a reason to stop.
                     let _ = editor.add_history_entry(*line);
                     history.iter().for_each(|history| _ = editor.append_history(history));
                     match front.line(line, Input::Same) {

@@ -10,7 +10,7 @@ use super::object_shape::misshapen;
 use super::{Block, Context, command, nft};
 use crate::yaml;
 
-/// Lines that are looked at before what starts with a brace is no JSON.
+/// Lines that are looked at before what starts with a brace is not JSON.
 const LONGEST_OPEN: usize = 400_000;
 
 pub(super) fn knows(line: &str) -> bool {

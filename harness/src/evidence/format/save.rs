@@ -95,7 +95,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
         block_unread.push((position(error.line), error.message.clone()));
     }
     let Excerpt { parsed, rules: count, mut coverage, is_cut, .. } = excerpt;
-    // Of rules that were picked, the last one is no end.
+    // Of rules that were picked, the last one is not an end.
     let cut = cut.or(last.filter(|_| is_cut && matches!(filter, Filter::None | Filter::End)));
     if let Some(line) = cut.filter(|line| !mends.iter().any(|(known, _)| known == line)) {
         mends.push((line, RepairSet::default().with(Repair::Cut)));

@@ -149,7 +149,7 @@ impl Dump {
         self.parts.iter().map(of_part).collect()
     }
 
-    /// The differences from the rules that are expected. What the text does not show is no difference.
+    /// The differences from the rules that are expected. What the text does not show is not a difference.
     pub(in crate::infer) fn differences(&self, expected: &[Option<Rules>]) -> Vec<Finding> {
         let of_part = |(part, expected): (&NodeRules, &Option<Rules>)| {
             let Some(expected) = expected else { return Vec::new() };

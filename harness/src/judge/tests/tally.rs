@@ -151,7 +151,7 @@ fn flows_that_are_dealt_out_in_turn_are_no_balance() {
     tally.ports.add(1, one, 500);
     tally.ports.add(1, two, 500);
     let even = balanced(Balance::Even, [1, 2]);
-    // One row of neighbours is no evidence.
+    // One row of neighbours does not suffice.
     assert!(judge(&probe(), &even, &Observation::Tally(tally.clone()), &context()).held);
     tally.neighbours.add(two, one, 1_000);
     let judgment = judge(&probe(), &even, &Observation::Tally(tally.clone()), &context());
@@ -171,7 +171,7 @@ fn a_count_that_ended_early_is_judged_by_what_holds_at_any_time() {
     assert!(judgment.held && judgment.shown[0].ends_with("which were enough"), "{judgment:?}");
 }
 
-/// That rules have counted the same is shown; that they have not is no difference from what was expected: see
+/// That rules have counted the same is shown; that they have not is not a difference from what was expected: see
 /// `Prober::cross_checked`.
 #[test]
 fn what_rules_counted_is_shown_where_it_agrees() {

@@ -13,7 +13,7 @@ fn nft() -> String {
     golden("small-cluster/v1.36-nftables/nft-ruleset.txt")
 }
 
-/// What the lines of nft that a filter leaves do not show is no failure.
+/// What the lines of nft that a filter leaves do not show is not a failure.
 #[rstest]
 fn what_a_filter_of_nft_hides_is_no_failure(
     #[values(
@@ -30,7 +30,7 @@ fn what_a_filter_of_nft_hides_is_no_failure(
     let text = format!("$ nft list ruleset | {filter}\n{}", filtered(filter, &nft()));
     let assumed = imported(&text);
     assert_eq!(failures(&assumed), Vec::<String>::new(), "{}", assumed.assumptions.join("\n"));
-    // What is not read is said, and is no defect.
+    // What is not read is said, and is not a defect.
     let bad: Vec<String> = grave(&text).into_iter().filter(|words| !words.starts_with("rules-not-read")).collect();
     assert_eq!(bad, Vec::<String>::new());
 }

@@ -78,7 +78,7 @@ fn a_line_that_fails_is_named() {
     assert_eq!(errors.matches("in line").count(), 3, "{errors}");
 }
 
-/// A file that is no text for people is not repeated in errors.
+/// A file that is not text is not repeated in errors.
 #[test]
 fn a_long_line_is_shortened() {
     let output = typed(Path::new(SCENARIO), &"a".repeat(3_000_000));

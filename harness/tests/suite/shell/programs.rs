@@ -59,7 +59,7 @@ fn a_host_network_pod_serves_real_clients_between_probes() {
     assert_eq!(said.matches("pod/exporter at 172.18.0.3:9100, client ").count(), 2, "{said}");
 }
 
-/// A pod serves on a Service's targetPort, whether its containers declare it or not; a name that none declares is no port.
+/// A pod serves on a Service's targetPort, whether its containers declare it or not; a name that none declares is not a port.
 #[test]
 fn pods_serve_on_target_ports() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -263,7 +263,7 @@ fn a_capture_ends_alone() {
     shell.wait_for("1 test: 1 ok");
 }
 
-/// The tests that are not carried out are no errors.
+/// The tests that are not carried out are not errors.
 #[test]
 fn ctrl_c_ends_all_tests() {
     let state = tempfile::tempdir().expect("a folder");

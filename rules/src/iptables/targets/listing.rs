@@ -23,7 +23,7 @@ pub(in crate::iptables) struct Listed {
 }
 
 impl Listed {
-    /// Reads the target's options at the start of some words. Returns the number of words; none if they are no options.
+    /// Reads the target's options at the start of some words. Returns the number of words; none if they are not options.
     pub(in crate::iptables) fn read(&mut self, name: Option<&str>, words: &[&str]) -> Option<usize> {
         match (name, words) {
             (_, ["[goto]", ..]) => {

@@ -1,6 +1,6 @@
 //! Which words nft could have printed in a rule, understood or not.
 //!
-//! A rule with an expression that is not modelled is kept as text. Text that is no rule must not be: it came between the rules by
+//! A rule with an expression that is not modelled is kept as text. Text that is not a rule must not be: it came between the rules by
 //! accident, or is what is left of one.
 
 use std::net::Ipv4Addr;

@@ -80,7 +80,7 @@ fn random_marks_in_every_table_end_soon() {
     assert!(branches <= 1_000 && unknown > 0.0, "{branches}, {unknown}");
 }
 
-/// A cascade is no doubling, also for packets that chance has marked before, and where chance drops some of them behind it.
+/// A cascade is not a doubling, also for packets that chance has marked before, and where chance drops some of them behind it.
 #[rstest]
 #[case::alone(0, "", 1_000)]
 #[case::marked(1, "", 2_000)]

@@ -66,7 +66,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// A page for a person; --quiet leaves out the glossary.
+    /// A page for a terminal; --quiet leaves out the glossary.
     Text,
     /// All paths; if there are thousands, most have only their outcome.
     Json,

@@ -21,7 +21,7 @@ use svclab::text::counted;
 
 /// Draw the nodes, pods, services and addresses of a cluster, and the path of a flow.
 ///
-/// Nothing is sent: the path is that which the rules give. Needs no privileges.
+/// Nothing is sent: the path is predicted from the rules. Needs no privileges.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A scenario, Kubernetes objects, or a dump (rules, an issue, a folder or an archive); `-` for standard input.

@@ -13,7 +13,7 @@ use svclab::text::{counted, printable, reason};
 /// Print the manual page of svclab, or write those of all commands into a folder.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The folder; it is made where it is missing [default: print svclab.1]
+    /// The folder, created if it does not exist [default: print svclab.1]
     folder: Option<PathBuf>,
 }
 

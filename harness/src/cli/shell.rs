@@ -29,7 +29,7 @@ use svclab::text::{one_line, reason, shortened};
 
 /// Build a lab that stays up, and type commands: programs in pods and on nodes, probes, changes.
 ///
-/// Pods have an address in their kernel, and serve their ports by HTTP: `pod/client curl http://nginx`. `help` lists the commands. Without a terminal, commands are read
+/// Pods have network stacks of their own and serve their ports by HTTP: `pod/client curl http://nginx`. `help` lists the commands. Without a terminal, commands are read
 /// from standard input, and the exit code is that of the last one.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     /// The name by which `svclab attach` and `svclab exec` find this lab [default: the file's]
     #[arg(long, value_name = "NAME", value_parser = lab_name)]
     name: Option<String>,
-    /// Carry out this command alone, and exit with its code.
+    /// Run only this command, and exit with its code.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }

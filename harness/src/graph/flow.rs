@@ -6,7 +6,7 @@ use super::model::{Flow, Graph, Outcome, Place, Step, Way};
 use crate::explain::{Explanation, HookVisit, OutcomeKind, Path, Proportion};
 use crate::text::counted;
 
-/// The number of outcomes that are told apart at most.
+/// The most outcomes that are distinguished.
 const OUTCOMES: usize = 32;
 
 /// What a machine does whose hooks change nothing.

@@ -30,7 +30,7 @@ impl RuleSet {
         self.tables.iter().find(|table| table.name == name)
     }
 
-    /// The table of this name, made where it is missing.
+    /// The table of this name, created if it does not exist.
     pub fn table_mut(&mut self, name: TableName) -> &mut Table {
         let index = self.tables.iter().position(|table| table.name == name).unwrap_or_else(|| {
             self.tables.push(Table { name, chains: Vec::new() });

@@ -33,7 +33,7 @@ fn is_unset(value: Option<&Value>) -> bool {
     }
 }
 
-/// The object in a field, made where it is missing.
+/// The object in a field, created if it does not exist.
 fn inside<'a>(object: &'a mut Map<String, Value>, name: &str) -> Option<&'a mut Map<String, Value>> {
     default(object, name, Map::new());
     object.get_mut(name)?.as_object_mut()

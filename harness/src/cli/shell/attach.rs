@@ -14,7 +14,7 @@ use nix::sys::signal::Signal;
 use svclab::shell::{Access, Remote, Running, end_capture, running};
 use svclab::text::{counted, reason};
 
-/// Open another terminal of a running `svclab shell`: the same commands, in the same lab.
+/// Attach this terminal to a running `svclab shell`: the same commands, in the same lab.
 ///
 /// Only shells of the same user are found. `exit` and Ctrl-D leave this terminal; the lab stays. Without a terminal, commands are read from standard input.
 #[derive(Debug, clap::Args)]

@@ -7,11 +7,11 @@ use super::attach::connect;
 use super::front::Front;
 use svclab::shell::{is_command, is_place};
 
-/// Carry out one command in the lab of a running `svclab shell`, and exit with its code.
+/// Run one command in the lab of a running `svclab shell`, and exit with its code.
 ///
 /// `svclab exec pod/client curl -s http://nginx` runs a program in a place: `pod/NAME`, `node/NAME` or `host/NAME`. Without a place, COMMAND is one of the
 /// shell: `svclab exec show`. LAB is the name of the lab or the number of its process, where several run. `--` may stand before COMMAND, and does
-/// where LAB is called as a command is; options of svclab stand before all of these.
+/// where LAB has the name of a command; options of svclab stand before all of these.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The lab, the place, and the program with its arguments or a command of the shell.

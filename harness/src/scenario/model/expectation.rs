@@ -34,7 +34,7 @@ pub enum ExpectedOutcome {
     SameAsBefore,
     /// The sender receives a rejection (REJECT).
     Rejected(RejectKind),
-    /// It is larger than the MTU of a link that it comes to, and the sender is told so.
+    /// It is larger than the MTU of a link that it comes to, and the sender gets an ICMP error.
     TooBig(TooBig),
     /// It is not delivered, and the sender receives nothing.
     Dropped(DropPlace),

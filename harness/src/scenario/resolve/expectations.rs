@@ -280,7 +280,7 @@ fn too_big(raw: &RawTooBig, at: At<'_>, kind: ProbeKind, scene: &Scene<'_, '_>, 
             _ => match text.parse() {
                 Ok(address) => vec![address],
                 Err(_) => {
-                    let message = format!("`{text}` is no one that a packet comes from");
+                    let message = format!("`{text}` is not a valid sender of ICMP errors");
                     findings.wrong(at, message, "Use `node/NAME`, `vip` or an address.");
                     return None;
                 }

@@ -60,7 +60,7 @@ fn parsed(text: &str, at: At<'_>, findings: &mut Findings) -> Option<Percentage>
     let part = millionths(text).and_then(Percentage::from_millionths);
     if part.is_none() {
         let help = "Use a percentage from `0%` to `100%`, with at most four digits behind the point.";
-        findings.wrong(at, format!("`{text}` is not a part of packets"), help);
+        findings.wrong(at, format!("`{text}` is not a percentage of packets"), help);
     }
     part
 }

@@ -30,7 +30,7 @@ pub(crate) fn change(
         let at = at.item(index);
         if !RawLink::PROPERTIES.iter().any(|field| at.has(field)) {
             let help = format!("Add at least one of {}.", listed(&RawLink::PROPERTIES));
-            findings.missing(at, "nothing of this link changes", help);
+            findings.missing(at, "the link has no change", help);
         }
         for owner in owners(raw, at, scene, findings) {
             if let LinkOwner::Node(node) = &owner
@@ -120,7 +120,7 @@ fn owners(raw: &RawLink, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findi
         }
         _ => {
             let help = format!("Use exactly one of {}.", listed(&RawLink::OWNERS));
-            findings.missing(at, "it is not clear whose link this is", help);
+            findings.missing(at, "the link needs exactly one owner", help);
             Vec::new()
         }
     }

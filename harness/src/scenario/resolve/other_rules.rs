@@ -219,6 +219,7 @@ pub(crate) fn programs(all: &[Written<'_>], cluster: &Cluster, findings: &mut Fi
 fn verb(kind: &CompileErrorKind) -> String {
     match kind {
         CompileErrorKind::Misplaced { target, place } => format!("has target {target}, which is not valid {place}"),
+        CompileErrorKind::Loop(_) => format!("closes a {kind}"),
         other => other.to_string(),
     }
 }

@@ -67,10 +67,10 @@ fn check_fragments(fragments: u16, raw: &RawProbe, at: At<'_>, findings: &mut Fi
         findings.wrong(at.field("fragments"), message, format!("Use a number from 2 to {MOST}, or omit it."));
     }
     if raw.size.is_none() {
-        findings.wrong(at.field("fragments").key(), "fragments of a packet without a `size`", "Set `size`.");
+        findings.wrong(at.field("fragments").key(), "`fragments` needs a `size`", "Set `size`.");
     }
     if raw.dont_fragment == Some(true) {
-        let message = "a packet cannot be in fragments and have the flag DF";
+        let message = "a fragmented packet cannot have the flag DF";
         findings.wrong(at.field("dontFragment").key(), message, "Omit `dontFragment` or `fragments`.");
     }
 }

@@ -221,7 +221,7 @@ impl<'a> Run<'_, '_, 'a> {
         } else if power.contains(&action) {
             format!("Write `{action}: node/NAME`.")
         } else {
-            "Write whose link it is, and how it is, for example `link: {node: NAME, state: down}`.".to_owned()
+            "Name the link and its new state, for example `link: {node: NAME, state: down}`.".to_owned()
         };
         self.findings.wrong(at.field(action).key(), format!("`{action}` has no value"), help);
         true
@@ -295,7 +295,7 @@ impl<'a> Run<'_, '_, 'a> {
         for aimed in aimed {
             let expectation = expectation(expect, at.field("expect"), &aimed, &scene, self.findings);
             if is_first && expectation.outcome == Some(ExpectedOutcome::SameAsBefore) {
-                let message = "no probe of a single flow comes before this one in its test";
+                let message = "this test has no earlier probe of a single flow";
                 let help = "Make both steps of one test, or name the destination.";
                 self.findings.wrong(at.field("expect").field("delivered"), message, help);
             }

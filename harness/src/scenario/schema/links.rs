@@ -56,6 +56,6 @@ impl RawLink {
 pub(crate) enum RawLinkState {
     /// It passes packets.
     Up,
-    /// It has no carrier: what is sent is lost, and no one is told.
+    /// It has no carrier: packets are lost without an error.
     Down,
 }

@@ -10,7 +10,7 @@ use crate::text::printable;
 
 /// Draw nodes, pods, services and addresses as they are now, and the path of a flow.
 ///
-/// Nothing is sent: the path is that which the rules give. `graph` prints a flowchart of Mermaid; `graph --write FILE.svg` writes a picture.
+/// Nothing is sent: the path is predicted from the rules. `graph` prints a flowchart of Mermaid; `graph --write FILE.svg` writes a picture.
 #[derive(Debug, clap::Args)]
 pub(in crate::shell) struct Graph {
     /// Draw the path of a flow from this sender: `pod/NAME`, `node/NAME`, `localhost@NODE` or `host/NAME`.

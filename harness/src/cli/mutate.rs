@@ -8,7 +8,7 @@ use super::format::Format;
 use super::kernels::{KernelArgs, environment};
 use super::lab_args::{SubjectArgs, end};
 use super::numbers::{count, seed};
-use svclab::mutate::{Mutants, Options, Style, json, mutate, page, summary};
+use svclab::mutate::{Detail, Mutants, Options, json, mutate, page, summary};
 use svclab::worker::Kind;
 
 /// Mutate a scenario's rules, one change at a time, and report whether its tests and `svclab verify` detect it.
@@ -45,11 +45,11 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         seed: args.seed,
         worker: Some(home.clone()),
     };
-    let style = Style { all_missed: args.missed, sample: options.sample };
+    let detail = Detail { all_missed: args.missed, sample: options.sample };
     let settings = console.settings();
     let finished = |mutants: &Mutants| {
         if format == Format::Text && !(console.quiet && mutants.holds()) {
-            console.text(page(mutants, style, settings));
+            console.text(page(mutants, detail, settings));
         }
     };
     let all = mutate(&scenarios, &options, &finished);

@@ -266,8 +266,8 @@ impl Again {
 }
 
 impl<'a> Live<'a> {
-    fn of(seen: &'a live_result::Sent) -> Self {
-        let live_result::Sent { seen: [before, after], is_predicted, alike } = seen;
+    fn of(seen: &'a live_result::KernelOutcomes) -> Self {
+        let live_result::KernelOutcomes { seen: [before, after], is_predicted, alike } = seen;
         Self { before, after, is_predicted: *is_predicted == [true; 2], no_difference_reason: *alike }
     }
 }

@@ -10,7 +10,7 @@ use svclab_rules::cluster::Protocol;
 use super::Diff;
 use super::fate::Aspect;
 use super::group::Example;
-use super::live_result::{Live, Sent};
+use super::live_result::{KernelOutcomes, Live};
 use super::merge::Change;
 use super::side::Side;
 use super::target::Target;
@@ -61,7 +61,7 @@ pub fn live(
         let change = &mut diff.changes[*number];
         let alike = was.is_like(&is).then(|| why_alike(change));
         let seen = [was.to_string(), is.to_string()];
-        change.live = Some(Live::Sent(Sent { seen, is_predicted: [was_predicted, is_predicted], alike }));
+        change.live = Some(Live::Sent(KernelOutcomes { seen, is_predicted: [was_predicted, is_predicted], alike }));
     }
     Ok(())
 }

@@ -4,14 +4,14 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Live {
     /// It was sent on both sides.
-    Sent(Sent),
+    Sent(KernelOutcomes),
     /// It was not, and why.
     NotSent(&'static str),
 }
 
 /// What the kernel did with a packet, before and after.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sent {
+pub struct KernelOutcomes {
     /// What was observed on each side, in words.
     pub seen: [String; 2],
     /// Whether that is what the rules are predicted to do.

@@ -41,7 +41,7 @@ pub(crate) use image::image;
 pub use json::{json, steps_json};
 pub use known_differences::Known;
 pub use live::{live, serve};
-pub use live_result::{Live, Sent};
+pub use live_result::{KernelOutcomes, Live};
 pub use markdown::{markdown, matrix};
 pub use merge::{Change, OutcomeChange};
 pub use notes::Note;

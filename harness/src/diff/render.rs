@@ -2,7 +2,7 @@
 
 use super::merge::{Change, Gravity, OutcomeChange};
 use super::notes::Note;
-use super::{Diff, Example, Live, Sent};
+use super::{Diff, Example, KernelOutcomes, Live};
 use crate::page::{BAD, FAINT, GOOD, MARKED, Page, Settings};
 use crate::scenario::VantageKind;
 use crate::text::{counted, grouped};
@@ -102,7 +102,7 @@ fn show(page: &mut Page, change: &Change) {
 }
 
 fn show_live(page: &mut Page, live: &Live) {
-    let Sent { seen, is_predicted, alike } = match live {
+    let KernelOutcomes { seen, is_predicted, alike } = match live {
         Live::Sent(sent) => sent,
         Live::NotSent(why) => return line(page, "kernel", format!("not sent: {why}")),
     };

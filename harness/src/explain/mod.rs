@@ -81,7 +81,7 @@ pub fn explain_live(
     backend: Backend,
     worker: Option<&Home>,
 ) -> Result<Explanation, Trouble> {
-    let Sent { flow, traced, counts } = match worker {
+    let TracedProbe { flow, traced, counts } = match worker {
         Some(home) => {
             let order = Order { scenario: Texts::of(&ad_hoc.scenario), probe: Cow::Borrowed(&ad_hoc.asked), backend };
             let sent = Slot::new(home, Kind::Explain).ask(&order, &Arc::default());
@@ -155,7 +155,7 @@ pub(crate) fn explain_in(
 
 /// A probe that was sent.
 #[derive(Serialize, Deserialize)]
-struct Sent {
+struct TracedProbe {
     flow: FlowObservation,
     traced: Vec<Traced>,
     /// Whether kube-proxy counts with nfacct on the lab's kernel.
@@ -163,13 +163,13 @@ struct Sent {
 }
 
 /// Sends a probe in a lab of this process.
-fn sent(ad_hoc: &AdHocScenario, backend: Backend) -> Result<Sent, Trouble> {
+fn sent(ad_hoc: &AdHocScenario, backend: Backend) -> Result<TracedProbe, Trouble> {
     let sent = || {
         let counts = lab::counts(&ad_hoc.cluster.proxy, backend);
         let documents = generate_counting(&ad_hoc.scenario, &ad_hoc.cluster, counts)?;
         let topology = topology::plan_at(&ad_hoc.scenario, &ad_hoc.cluster);
         let sent = with_lab(&topology, &documents, backend, |lab| send(lab, &ad_hoc.cluster, &ad_hoc.probes[0]))?;
-        sent.map(|(flow, traced)| Sent { flow, traced, counts })
+        sent.map(|(flow, traced)| TracedProbe { flow, traced, counts })
     };
     sent().map_err(RunError::into_trouble)
 }

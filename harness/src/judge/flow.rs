@@ -130,11 +130,11 @@ fn judge_fragments(expected: u16, seen: &FlowObservation, findings: &mut Finding
     match &seen.outcome {
         ObservedOutcome::Delivered(Delivery { fragments: Some(fragments), .. }) if *fragments == expected => {}
         ObservedOutcome::Delivered(Delivery { fragments: Some(fragments), .. }) => {
-            let reason = "it was split otherwise on its path";
+            let reason = "it was fragmented differently";
             findings.differ(Field::Fragments, words, fragments_words(*fragments), reason);
         }
         ObservedOutcome::Delivered(Delivery { fragments: None, at, .. }) => {
-            let reason = "a node's kernel puts fragments together before svclab sees them";
+            let reason = "a node's kernel reassembles fragments before svclab sees them";
             findings.differ(Field::Fragments, words, format!("received by {at}"), reason);
         }
         _ => findings.differ(Field::Fragments, words, "nothing", "it was not delivered"),

@@ -34,7 +34,7 @@ use crate::worker::{self, Home, Kind, Slot, Texts};
 
 pub use json::json;
 pub use mutant::{Baseline, Fate, Mutant, Mutants, Tried};
-pub use render::{Style, page, summary};
+pub use render::{Detail, page, summary};
 
 /// Options of [`mutate`].
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

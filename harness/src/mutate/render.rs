@@ -9,7 +9,7 @@ use crate::text::{counted, printable};
 
 /// The level of detail of the page.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Style {
+pub struct Detail {
     /// List all mutants that the tests missed, not only the first of each kind.
     pub all_missed: bool,
     /// The number of mutants that were asked for.
@@ -74,15 +74,15 @@ const COLUMNS: [Column; 7] = [
 
 /// Renders the results of a scenario's mutants: a row for each kind of mutation, the failures without one, the mutants that the tests
 /// missed, and those that survived.
-pub fn page(mutants: &Mutants, style: Style, settings: Settings) -> String {
+pub fn page(mutants: &Mutants, detail: Detail, settings: Settings) -> String {
     let mut page = Page::new(settings);
     page.line(0, format!("{}  {}", mutants.name, printable(&mutants.file)));
     match &mutants.result {
         Ok(tried) => {
             write_table(&mut page, tried);
-            write_sample(&mut page, tried, style.sample);
+            write_sample(&mut page, tried, detail.sample);
             write_baseline(&mut page, &tried.baseline);
-            write_missed(&mut page, tried, style);
+            write_missed(&mut page, tried, detail);
             let survived = tried.mutants.iter().filter(|mutant| mutant.result == Fate::Survived);
             survived.for_each(|mutant| write_mutant(&mut page, "survived", mutant));
             page.line(2, format!("{:.1} s", mutants.duration.as_secs_f64()));
@@ -174,7 +174,7 @@ fn write_baseline(page: &mut Page, baseline: &Baseline) {
 }
 
 /// Writes the mutants that verify detects and the tests do not, by kind.
-fn write_missed(page: &mut Page, tried: &Tried, style: Style) {
+fn write_missed(page: &mut Page, tried: &Tried, detail: Detail) {
     if tried.baseline.tests == 0 {
         return page.line(2, "the scenario has no tests");
     }
@@ -182,7 +182,7 @@ fn write_missed(page: &mut Page, tried: &Tried, style: Style) {
     for mutant in tried.mutants.iter().filter(|mutant| mutant.is_missed()) {
         kinds.entry(&mutant.operator).or_default().push(mutant);
     }
-    let most = if style.all_missed { usize::MAX } else { OF_A_KIND };
+    let most = if detail.all_missed { usize::MAX } else { OF_A_KIND };
     kinds
         .values()
         .flat_map(|of_kind| of_kind.iter().take(most))

@@ -17,7 +17,7 @@ use crate::predict::{Network, NewFlow, PredictedBranch, PredictedOutcome, Predic
 pub(crate) struct Sources<'c, 'a> {
     context: &'c Context<'a>,
     flow: Flow<'c>,
-    sent: Sent<'c>,
+    sent: FlowOrClass<'c>,
     pub(crate) promise: Promise,
     pub(crate) prediction: Option<Prediction>,
     /// What was observed, where a packet was sent.
@@ -26,15 +26,15 @@ pub(crate) struct Sources<'c, 'a> {
     is_part: bool,
 }
 
-/// What is sent.
+/// A flow, or the packet of a class.
 #[derive(Clone, Copy)]
-enum Sent<'c> {
+enum FlowOrClass<'c> {
     Flow(&'c NewFlow),
     /// A packet that represents others of the same senders.
     Packet(&'c Senders, Packet),
 }
 
-impl Sent<'_> {
+impl FlowOrClass<'_> {
     fn predict(self, network: &Network<'_>) -> Option<Prediction> {
         match self {
             Self::Flow(flow) => network.predict(flow),
@@ -57,7 +57,7 @@ impl<'c, 'a> Sources<'c, 'a> {
         let (promise, prediction) = (context.promise(question), context.network.predict(sent));
         let mut seen = FlowOutcome::observed(observed);
         prediction.iter().flat_map(|prediction| &prediction.branches).for_each(|branch| seen.explain(&branch.outcome));
-        Self { context, flow, sent: Sent::Flow(sent), promise, prediction, seen: Some(seen), is_part: false }
+        Self { context, flow, sent: FlowOrClass::Flow(sent), promise, prediction, seen: Some(seen), is_part: false }
     }
 
     /// What is promised and predicted of a packet that senders may send.
@@ -68,7 +68,7 @@ impl<'c, 'a> Sources<'c, 'a> {
         (promise, prediction): (Promise, Prediction),
     ) -> Self {
         let flow = Flow { question, source: packet.source };
-        let sent = Sent::Packet(senders, packet);
+        let sent = FlowOrClass::Packet(senders, packet);
         Self { context, flow, sent, promise, prediction: Some(prediction), seen: None, is_part: false }
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rstest::rstest;
 use serde_json::Value;
-use svclab::mutate::{Fate, Options, Style, json, mutate, page, summary};
+use svclab::mutate::{Fate, Options, Detail, json, mutate, page, summary};
 use svclab::page::Settings;
 use svclab::verify::verify;
 use svclab::{infer, input, scenario, testing};
@@ -25,7 +25,7 @@ fn verify_detects_every_mutant(#[case] file: &str) {
             scenario::load(&Path::new("../scenarios").join(file)).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let options = Options { sample: Some(24), seed: 4, ..Options::default() };
         let all = mutate(std::slice::from_ref(&scenario), &options, &|_| {});
-        let table = page(&all[0], Style::default(), Settings::default());
+        let table = page(&all[0], Detail::default(), Settings::default());
         assert!(all[0].holds(), "{table}");
         let mutants = &all[0].result.as_ref().unwrap_or_else(|_| panic!("{table}")).mutants;
         assert!((20..=24).contains(&mutants.len()), "mutants that the kernel rejects are left out:\n{table}");
@@ -59,7 +59,7 @@ fn verify_detects_every_mutant_of_saved_rules(#[case] file: &str) {
         let verified = verify(scenarios, &options, &|_| {});
         assert!(verified[0].holds(&options), "{verified:#?}");
         let all = mutate(scenarios, &Options { sample: Some(16), seed: 2, ..Options::default() }, &|_| {});
-        let table = page(&all[0], Style::default(), Settings::default());
+        let table = page(&all[0], Detail::default(), Settings::default());
         assert!(all[0].holds(), "{table}");
         let mutants = &all[0].result.as_ref().unwrap_or_else(|_| panic!("{table}")).mutants;
         assert!(mutants.iter().all(|mutant| mutant.netns == "node/node-1"), "{table}");
@@ -85,7 +85,7 @@ fn a_test_that_fails_on_unmodified_rules_kills_no_mutant() {
         let scenario = scenario::parse(TESTS, Path::new("tests.yaml"), &input::read_file);
         let scenarios = [scenario.unwrap_or_else(|mistakes| panic!("{mistakes}"))];
         let all = mutate(&scenarios, &Options::default(), &|_| {});
-        let text = page(&all[0], Style { all_missed: true, sample: Some(1_000) }, Settings::default());
+        let text = page(&all[0], Detail { all_missed: true, sample: Some(1_000) }, Settings::default());
         let tried = all[0].result.as_ref().unwrap_or_else(|_| panic!("{text}"));
         assert_eq!(
             (tried.baseline.tests, tried.baseline.failing_tests.as_slice()),
@@ -100,7 +100,7 @@ fn a_test_that_fails_on_unmodified_rules_kills_no_mutant() {
         assert_eq!(text.matches("  missed: ").count(), missed.len(), "{text}");
         assert!(missed.iter().all(|mutant| mutant.example.is_some()), "{text}");
         assert!(
-            page(&all[0], Style::default(), Settings::default())
+            page(&all[0], Detail::default(), Settings::default())
                 .contains("more that the tests missed; use --missed to list all"),
             "{text}"
         );

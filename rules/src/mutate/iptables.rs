@@ -185,18 +185,7 @@ impl Replacements<'_> {
 /// Returns the match with its negation removed.
 fn without_negation(found: &Match) -> Option<Match> {
     let mut other = found.clone();
-    let negated = match &mut other {
-        Match::Mark(mark) | Match::Connmark(mark) => &mut mark.negated,
-        Match::State { states, .. } => &mut states.negated,
-        Match::Set(set) => &mut set.negated,
-        Match::Multiport(ports) => &mut ports.ports.negated,
-        Match::AddressType(types) => match (&mut types.source, &mut types.destination) {
-            (Some(side), _) | (None, Some(side)) => &mut side.negated,
-            (None, None) => return None,
-        },
-        _ => return None,
-    };
-    std::mem::replace(negated, false).then_some(other)
+    std::mem::take(other.negation()?).then_some(other)
 }
 
 /// Returns the next port or ports; the previous ones at the end of the range.

@@ -206,6 +206,20 @@ fn listed_word<'a>(words: &[&'a str]) -> Option<(bool, &'a str, usize)> {
 }
 
 impl Match {
+    /// Whether it is negated, where it compares one thing only.
+    pub(crate) fn negation(&mut self) -> Option<&mut bool> {
+        match self {
+            Self::Mark(mark) | Self::Connmark(mark) => Some(&mut mark.negated),
+            Self::State { states, .. } => Some(&mut states.negated),
+            Self::Set(set) => Some(&mut set.negated),
+            Self::Multiport(ports) => Some(&mut ports.ports.negated),
+            Self::AddressType(AddressType { source: Some(side), .. } | AddressType { destination: Some(side), .. }) => {
+                Some(&mut side.negated)
+            }
+            _ => None,
+        }
+    }
+
     /// Whether it holds for every packet: a comment, or a counter.
     pub fn always_holds(&self) -> bool {
         matches!(self, Self::Comment(_) | Self::Nfacct(_))

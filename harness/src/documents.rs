@@ -51,7 +51,7 @@ pub fn generate(scenario: &Scenario, cluster: &Cluster) -> Result<Vec<Document>,
     assemble(scenario, cluster, |node, family| Rules::generate(cluster, node, family))
 }
 
-/// The same with what a node's kube-proxy has written in place of what is generated.
+/// Generates documents, with the rules that a node's kube-proxy has written in place of generated ones.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Where a document is written: standard output, a file that is replaced as a whole, or what is there already and is not a file.
+//! Where a document is written: standard output, a file that is replaced as a whole, or what exists already and is not a file.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
@@ -111,7 +111,7 @@ impl Place {
     }
 }
 
-/// Puts a file with these bytes in the place of the one that is there. Whoever reads it finds the old bytes or the new ones, and nothing in
+/// Puts a file with these bytes in place of the one that is there. Whoever reads it finds the old bytes or the new ones, and nothing in
 /// between; a link that lies there is replaced, not followed.
 ///
 /// # Errors

@@ -56,7 +56,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// These settings for a terminal with so many columns, if there is one.
+    /// These settings for a terminal with this many columns, if there is one.
     pub fn fitting(self, columns: Option<usize>) -> Self {
         Self { width: columns.unwrap_or(WIDEST).clamp(NARROWEST, WIDEST), ..self }
     }
@@ -193,7 +193,7 @@ impl Page {
         styled_alone(&lines).iter().for_each(|line| self.push(line));
     }
 
-    /// The lines of a text, which leave so many columns free at their ends.
+    /// The lines of a text, which leave this many columns free at their ends.
     fn wrapped(&self, first: &str, hang: usize, text: &str, free: usize) -> Vec<String> {
         let width = self.settings.width;
         // Text that starts far to the right still gets half of the width.

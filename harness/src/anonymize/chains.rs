@@ -42,7 +42,7 @@ fn hash_of(chain: &str) -> Option<&str> {
 }
 
 impl Chains {
-    /// Those whose origin the texts show.
+    /// The hashes whose origin the texts show.
     pub(super) fn of(texts: &[Text], evidence: &[Evidence], names: &mut dyn Rename) -> Self {
         let mut chains = Self::default();
         let mut wanted: HashSet<&str> = HashSet::new();

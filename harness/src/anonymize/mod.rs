@@ -67,7 +67,7 @@ pub fn anonymize(path: &Path, seed: Option<&str>) -> Result<Anonymized, SourceEr
     Ok(Anonymized { left_out, ..anonymize_texts(&texts, seed) })
 }
 
-/// The same of texts.
+/// Replaces identifying names and addresses in texts.
 pub fn anonymize_texts(texts: &[Text], seed: Option<&str>) -> Anonymized {
     let key = seed.map_or_else(Key::random, Key::from_seed);
     let mut scan = Scan::new(key, texts);

@@ -41,7 +41,7 @@ pub enum Behaviour {
         /// Whether there are more.
         is_cut: bool,
     },
-    /// Of this packet something else becomes.
+    /// This packet is handled differently.
     Differs(String),
     /// Nothing was compared, for this reason.
     NotCompared(String),

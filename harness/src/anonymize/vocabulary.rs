@@ -18,7 +18,7 @@ static WORDS: LazyLock<[HashSet<&str>; 2]> = LazyLock::new(|| {
 const UNITS: [&str; 20] =
     ["s", "m", "h", "d", "y", "ms", "us", "ns", "k", "g", "t", "ki", "mi", "gi", "kb", "mb", "gb", "th", "st", "nd"];
 
-/// The most digits behind a word, as in `eth0`, `v1`, `node12`.
+/// The most digits after a word, as in `eth0`, `v1`, `node12`.
 const MAX_DIGITS: usize = 5;
 
 /// Whether a run of letters and digits cannot identify anyone, not even as a part of a name: each of its words is technical.

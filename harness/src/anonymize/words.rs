@@ -1,15 +1,15 @@
-//! Other words for words, one for one.
+//! Replacements for words, one for each.
 
 use std::collections::{HashMap, HashSet};
 
 use super::key::Key;
 use super::vocabulary::{is_known, is_plain};
 
-/// Words in small letters with those that replace them.
+/// Replacements by word, in lower case.
 pub(super) struct Words {
     key: Key,
     new: HashMap<String, String>,
-    /// Words that must not be made up: those of the input, and those that are made up already.
+    /// Words that must not be made up: words of the input, and earlier replacements.
     taken: HashSet<String>,
 }
 
@@ -17,12 +17,12 @@ pub(super) struct Words {
 const ATTEMPTS: u32 = 64;
 
 impl Words {
-    /// With the words of an input, which none is replaced by.
+    /// Starts from the words of an input, which are not used as replacements.
     pub(super) fn new(key: Key, taken: HashSet<String>) -> Self {
         Self { key, new: HashMap::new(), taken }
     }
 
-    /// The word in place of another: as long, with letters where that has letters, small and capital ones as there.
+    /// The replacement for a word: of the same length, with letters and capitals in the same positions.
     pub(super) fn replace(&mut self, word: &str) -> String {
         let lower = word.to_lowercase();
         if !self.new.contains_key(&lower) {

@@ -1,4 +1,4 @@
-//! Lists.
+//! Responses to list requests.
 
 use std::iter;
 use std::sync::Arc;

@@ -115,7 +115,7 @@ impl Query {
     }
 }
 
-/// Whether a request to create or change an object is carried out.
+/// Whether a request to create or change an object is executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     Stored,

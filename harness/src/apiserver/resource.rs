@@ -156,7 +156,7 @@ pub(super) static RESOURCES: [Resource; 7] = [
 /// The index of a resource in [`RESOURCES`].
 pub(super) type Index = usize;
 
-/// A resource, and the group version through which it is spoken of.
+/// A resource in one group version.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Endpoint {
     /// Where the resource is in the table.

@@ -53,7 +53,7 @@ pub(super) enum Unknown {
 }
 
 impl Store {
-    /// An empty store that remembers so many changes.
+    /// An empty store that remembers this many changes.
     pub(super) fn new(history: usize) -> Self {
         Self { inner: Mutex::default(), newest: watch::Sender::new(0), history }
     }
@@ -127,7 +127,7 @@ impl Store {
         (inner.version, objects_in(&inner.objects[index], namespace))
     }
 
-    /// The same as it was at a version.
+    /// The same at an earlier version.
     pub(super) fn objects_at(&self, index: Index, namespace: &str, version: u64) -> Result<Vec<Arc<Stored>>, Unknown> {
         let inner = self.lock();
         inner.knows(version)?;

@@ -20,7 +20,7 @@ pub(crate) fn look_at_standard_output() {
 ///
 /// # Errors
 ///
-/// As writing to a closed descriptor has it (`EBADF`).
+/// The error of writing to a closed descriptor (`EBADF`).
 pub(super) fn arrived(written: io::Result<()>) -> io::Result<()> {
     if IS_CLOSED.load(Ordering::Relaxed) { written.and(Err(Errno::EBADF.into())) } else { written }
 }

@@ -83,7 +83,7 @@ fn only(path: &Path, args: &Args, console: &Console) -> Result<Scenario, Failure
     }
 }
 
-/// The cluster after so many changes.
+/// The cluster after this many changes.
 fn state(scenario: &Scenario, step: usize) -> Result<&Cluster, Failure> {
     scenario.states().nth(step).ok_or_else(|| {
         let (message, help) = step_out_of_range(step, scenario.states().count() - 1);

@@ -114,7 +114,7 @@ mod tests {
     use svclab::input::Span;
     use svclab::report::{Cause, TestReport, Trouble};
 
-    /// A kernel on which so many tests end with an error.
+    /// A kernel on which this many tests end with an error.
     fn on(release: &str, tests: usize) -> OnKernel {
         let file = PathBuf::from("a.yaml");
         let test = |index: usize| TestReport {

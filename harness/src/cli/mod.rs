@@ -74,7 +74,7 @@ pub(crate) enum Exit {
     Internal,
     /// Standard output was closed early: 128 and the number of SIGPIPE, as shells count it.
     Unread,
-    /// That of a program in a lab.
+    /// The exit code of a program in a lab.
     Program(u8),
 }
 
@@ -92,7 +92,7 @@ impl Exit {
         }
     }
 
-    /// The same; where all held, the exit for reports that could not be written.
+    /// The exit of a run; if everything held, that of reports that could not be written.
     fn with_reports(self, written: Result<(), Self>) -> Self {
         match self {
             Self::Held => written.err().unwrap_or(Self::Held),

@@ -203,7 +203,7 @@ struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// Reads the arguments: `--diff` takes no file where a program writes the rules, so what stands behind it is the path.
+    /// Reads the arguments: `--diff` takes no file where a program writes the rules, so what follows it is the path.
     fn of(args: &'a Args, has_program: bool) -> Result<Self, Failure> {
         let saved = args.diff.as_ref().map(Option::as_deref);
         match (args.path.as_deref(), saved, has_program) {
@@ -297,7 +297,7 @@ impl Input {
         }
     }
 
-    /// The same with another release of kube-proxy.
+    /// Sets the release of kube-proxy.
     fn with_release(&self, version: Profile) -> Self {
         let mut other = self.clone();
         let proxy = match &mut other {

@@ -18,7 +18,7 @@ const MAX: usize = 10_000;
 pub(super) struct Shard {
     /// Which part, from 1.
     number: usize,
-    /// Of how many.
+    /// The number of shards.
     of: usize,
 }
 
@@ -46,7 +46,7 @@ impl Shard {
         self.number
     }
 
-    /// Of how many.
+    /// The number of shards.
     pub(super) fn of(self) -> usize {
         self.of
     }

@@ -96,7 +96,7 @@ fn open(subject: Subject, options: &Options<'_>, console: &Console) -> Result<Ex
 /// The shell that Ctrl-C is for: its signal comes to a thread that is started before the lab.
 static SHELL: OnceLock<Shell> = OnceLock::new();
 
-/// Ctrl-C interrupts the command that is under way, not the shell, which it ends only while the lab is being built. Ctrl-Z does not stop it: its
+/// Ctrl-C interrupts the command that is running, not the shell, which it ends only while the lab is being built. Ctrl-Z does not stop it: its
 /// servers and other terminals would hang.
 fn keys_of_terminal(console: &Console) -> Result<(), Exit> {
     let pressed = |key| match key {
@@ -123,7 +123,7 @@ fn name_of(path: &Path) -> String {
 /// The longest name of a lab.
 const LONGEST_NAME: usize = 40;
 
-/// Opens a shell for a scenario that was read before, in the state after so many changes by its steps.
+/// Opens a shell for a scenario that was read before, in the state after this many changes by its steps.
 pub(super) fn open_scenario(
     scenario: &Scenario,
     reach: Reach,

@@ -48,9 +48,9 @@ pub(crate) enum Fate {
     GoesOn,
     /// A client's later connection goes to any endpoint.
     Anywhere,
-    /// A client's later connection goes to the endpoint of the first for so many seconds.
+    /// A client's later connection goes to the endpoint of the first for this many seconds.
     Returns(u32),
-    /// The same, for longer than so many seconds.
+    /// The same for a longer time.
     ReturnsForMoreThan(u32),
 }
 
@@ -369,7 +369,7 @@ pub(crate) struct Contrast {
 }
 
 impl Contrast {
-    /// Of fates that differ.
+    /// The details in which two fates differ.
     pub(super) fn between(was: impl Into<Fates>, is: impl Into<Fates>) -> Self {
         Self { was: was.into(), is: is.into(), aspects: BTreeSet::new() }
     }

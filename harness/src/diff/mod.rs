@@ -234,7 +234,7 @@ fn ignored_rules(sides: [&Scenario; 2]) -> Vec<String> {
     all
 }
 
-/// The same work for both sides, at the same time.
+/// Does the same work for both sides in parallel.
 fn both<T: Copy + Sync, R: Send>(sides: [T; 2], work: impl Fn(T) -> R + Sync) -> [R; 2] {
     let mut done = in_parallel(&sides, None, |side| work(*side), &|_| ()).into_iter();
     sides.map(|side| done.next().unwrap_or_else(|| work(side)))

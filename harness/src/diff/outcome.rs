@@ -15,7 +15,7 @@ pub(super) fn is_alike(found: [&Option<Prediction>; 2], packet: &Packet) -> bool
     is_alike_under(found, packet, &|address| address)
 }
 
-/// The same where other addresses stand on the second side for those of the first.
+/// Compares outcomes whose addresses differ by a mapping.
 pub(super) fn is_alike_under(
     found: [&Option<Prediction>; 2],
     packet: &Packet,

@@ -70,7 +70,7 @@ impl Examination {
         self.count(Status::Lacking) == 0
     }
 
-    /// The same examination with only the checks of what is not there.
+    /// The examination with only the checks that did not succeed.
     pub fn faults(&self) -> Self {
         let of_group = |group: &Group| {
             let checks: Vec<Check> = group.checks.iter().filter(|check| check.status != Status::Ok).cloned().collect();
@@ -94,7 +94,7 @@ impl Check {
         Self { name: name.into(), status: Status::Lacking, found: found.into(), fix: Some(fix.into()) }
     }
 
-    /// The same check of something that few scenarios need.
+    /// Marks a check of something that few scenarios need.
     fn optional(mut self) -> Self {
         if self.status == Status::Lacking {
             self.status = Status::Degraded;

@@ -11,9 +11,9 @@ pub(super) enum Filter {
     /// All.
     #[default]
     None,
-    /// Those up to some line.
+    /// The lines up to some line.
     End,
-    /// Those that patterns choose.
+    /// The lines that patterns select.
     Lines(Patterns),
     /// Any, for this reason.
     Unknown(String),

@@ -116,7 +116,7 @@ pub(crate) enum Contents {
     Addresses(Vec<IpAddr>, usize),
     /// Settings of the kernel.
     Settings(Vec<(String, String)>),
-    /// So many entries, of which no more is used.
+    /// This many entries, of which no more is used.
     Entries(usize),
 }
 

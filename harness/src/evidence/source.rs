@@ -270,7 +270,7 @@ impl Collected<'_, '_> {
         Ok(())
     }
 
-    /// Counts a file of so many bytes.
+    /// Counts a file of this many bytes.
     fn count(&mut self, bytes: u64) -> Result<(), String> {
         self.bytes = self.bytes.saturating_add(bytes);
         self.files += 1;

@@ -56,7 +56,7 @@ fn heading(words: &[&str]) -> Option<(usize, usize)> {
     (is_start && length >= 3 && has_column()).then_some((length, length - pairs))
 }
 
-/// How many words a row has: what stands in brackets, or behind a `+`, belongs to the word before.
+/// How many words a row has: text in brackets, or after a `+`, belongs to the word before.
 fn row(words: &[&str], columns: usize) -> usize {
     let (mut at, mut taken) = (0, 0);
     while at < words.len() {

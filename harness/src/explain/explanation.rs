@@ -29,7 +29,7 @@ pub(super) fn packet(probe: &Probe, source: Option<SocketAddr>) -> FirstPacket {
     }
 }
 
-/// The nodes whose kube-proxy is stopped after so many changes.
+/// The nodes whose kube-proxy is stopped after this many changes.
 pub(super) fn stopped(scenario: &Scenario, step: usize) -> Vec<StoppedProxy> {
     let states: Vec<&Cluster> = scenario.states().take(step + 1).collect();
     let since = |node: &String| {

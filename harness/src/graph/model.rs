@@ -93,7 +93,7 @@ pub(super) struct Flow {
     pub(super) outcomes: Vec<Outcome>,
     /// The places of the packet, linked ones one after the other.
     pub(super) there: Vec<Place>,
-    /// Those of the reply, or of the rejection.
+    /// The hops of the reply, or of the rejection.
     pub(super) back: Vec<Place>,
     /// What happens on the way, in order.
     pub(super) steps: Vec<Step>,

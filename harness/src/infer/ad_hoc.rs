@@ -116,7 +116,7 @@ pub(crate) enum AdHocChange {
 }
 
 impl AdHocChange {
-    /// The file, or what stands for one in errors.
+    /// The file, or what names one in errors.
     pub(crate) fn file(&self) -> &Path {
         match self {
             Self::Apply { file, .. } => file,

@@ -18,7 +18,7 @@ pub struct FlowArgs {
 }
 
 impl FlowArgs {
-    /// The probe of such a flow after so many changes of the cluster.
+    /// The probe of such a flow after this many changes of the cluster.
     pub fn probe(self, from: impl Into<String>, to: impl Into<String>, step: usize) -> AdHocProbe {
         let Self { protocol, family, source_port } = self;
         AdHocProbe { from: from.into(), to: to.into(), protocol, family, source_port, step }

@@ -44,7 +44,7 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Those of a program with so many bytes of input.
+    /// The limits of a program with this many bytes of input.
     pub(super) fn of(input: &[u8]) -> Self {
         let time = TIME + Duration::from_secs(input.len() as u64 / BYTES_PER_SECOND);
         Self { time, result: RESULT, messages: MESSAGES }

@@ -59,7 +59,7 @@ pub(crate) fn nothing() -> [SockFilter; 1] {
     [return_bytes(0)]
 }
 
-/// The instruction that ends a filter: so many bytes of the packet are passed.
+/// The instruction that ends a filter: this many bytes of the packet are passed.
 fn return_bytes(count: u32) -> SockFilter {
     const RETURN: u16 = 0x06;
     SockFilter::new(RETURN, 0, 0, count)

@@ -178,7 +178,7 @@ pub(super) async fn wait_until_lost(netlink: &mut Netlink, indices: &[u32]) -> R
     wait_until_up(netlink, indices, 0, "lose their carrier").await
 }
 
-/// Waits until so many of some interfaces are up.
+/// Waits until this many of some interfaces are up.
 async fn wait_until_up(netlink: &mut Netlink, indices: &[u32], number: usize, event: &str) -> Result<(), LabError> {
     const PATIENCE: Duration = Duration::from_secs(10);
     let begin = Instant::now();

@@ -108,7 +108,7 @@ impl Socket {
     }
 }
 
-/// Requests of nftables that are carried out together or not at all.
+/// Requests of nftables that are executed together or not at all.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Batch(Vec<u8>);
 

@@ -44,7 +44,7 @@ pub(crate) fn search_path(first: &Path) -> OsString {
     env::join_paths(iter::once(first.to_owned()).chain(folders())).unwrap_or_default()
 }
 
-/// The same for a program that is needed.
+/// Finds a program; an error if it does not exist.
 fn located(program: &str) -> Result<PathBuf, LabError> {
     let file = find(program).ok_or_else(|| LabError::Missing {
         program: program.to_owned(),
@@ -250,7 +250,7 @@ pub(super) fn failed(namespace: &Namespace, program: &str, message: &dyn std::fm
     LabError::Program { program: program.to_owned(), netns: namespace.name().to_owned(), message: message.to_string() }
 }
 
-/// How many calls are carried out at the same time for each CPU. A program that edits rules or connections mostly waits
+/// How many calls are run at the same time for each CPU. A program that edits rules or connections mostly waits
 /// for the kernel.
 const CALLS_PER_CPU: usize = 8;
 
@@ -258,7 +258,7 @@ const CALLS_PER_CPU: usize = 8;
 ///
 /// # Errors
 ///
-/// The first of theirs; the other calls are carried out all the same.
+/// The first of theirs; the other calls are run all the same.
 pub(super) fn at_once<C>(calls: impl IntoIterator<Item = C>) -> Result<(), LabError>
 where
     C: FnOnce() -> Result<(), LabError> + Send,
@@ -271,7 +271,7 @@ where
 ///
 /// # Errors
 ///
-/// That of `meanwhile`, else the first of the calls'; the others are carried out all the same. [`LabError::Thread`] before
+/// That of `meanwhile`, else the first of the calls'; the others are run all the same. [`LabError::Thread`] before
 /// anything is done, if not one thread can be had.
 pub(super) fn during<C, T>(
     meanwhile: impl FnOnce() -> Result<T, LabError>,

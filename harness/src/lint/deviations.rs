@@ -17,7 +17,7 @@ pub(super) const MAX_RULES: usize = 20_000;
 /// The deviations in rules of no Service from which on rules are taken as shortened by hand, or as those of a program that is not modelled.
 const MAX_OF_FRAME: usize = 8;
 
-/// That there are too many rules to compare.
+/// The finding that there are too many rules to compare.
 pub(super) fn not_compared(view: &View<'_>) -> Option<Finding> {
     let node = view.nodes.first()?;
     let place = Place { file: node.file.clone(), line: node.first };

@@ -42,7 +42,7 @@ impl Finding {
         Self { id, severity, place, message: message.into(), effect: effect.into(), mode: ProxyMode::Iptables }
     }
 
-    /// The same, of another severity.
+    /// Sets the severity.
     pub(super) fn graded(self, severity: Severity) -> Self {
         Self { severity, ..self }
     }

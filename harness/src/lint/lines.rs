@@ -38,7 +38,7 @@ enum PortKey<'n> {
 }
 
 impl<'n> PortLines<'n> {
-    /// Those of a node.
+    /// The lines of a node.
     pub(super) fn of(node: &'n NodeRules) -> Self {
         let lines = match &node.rules {
             Rules::Iptables(parsed) => {

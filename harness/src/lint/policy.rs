@@ -1,4 +1,4 @@
-//! Services without endpoints: their rejection, and what stands before it.
+//! Services without endpoints: their rejection, and what precedes it.
 
 use svclab_rules::iptables::{Rule, TableName, Target};
 

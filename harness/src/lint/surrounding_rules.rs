@@ -1,4 +1,4 @@
-//! Rules around those of Services: what stands before them, and the marks and masquerading that they depend on.
+//! Rules around those of Services: what precedes them, and the marks and masquerading that they depend on.
 
 use std::collections::HashSet;
 

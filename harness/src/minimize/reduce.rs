@@ -48,7 +48,7 @@ impl Reducing<'_, '_> {
         is_taken
     }
 
-    /// The same with the cluster alone changed.
+    /// Tries a scenario of which only the cluster is changed.
     fn change(&mut self, change: impl FnOnce(&mut Cluster)) -> bool {
         let mut cluster = self.left.cluster.clone();
         change(&mut cluster);

@@ -11,19 +11,19 @@ use super::mutant::{Fate, Mutant};
 pub(super) struct Counts {
     /// All mutants.
     pub(super) mutants: usize,
-    /// Those for which no flow differs.
+    /// Mutants for which no flow differs.
     pub(super) equivalent: usize,
-    /// Those for which a test of the scenario fails.
+    /// Mutants for which a test of the scenario fails.
     pub(super) killed_by_tests: usize,
-    /// Those for which `verify` fails.
+    /// Mutants for which `verify` fails.
     pub(super) killed_by_verify: usize,
-    /// Those for which `verify` fails, and no test does.
+    /// Mutants for which `verify` fails, and no test does.
     pub(super) missed_by_tests: usize,
-    /// Those for which `verify` fails only without the mutation.
+    /// Mutants for which `verify` fails only without the mutation.
     pub(super) failing_before: usize,
-    /// Those for which flows differ only in what the Service API does not specify.
+    /// Mutants for which flows differ only in what the Service API does not specify.
     pub(super) unspecified: usize,
-    /// Those for which flows differ, and `verify` passes.
+    /// Mutants for which flows differ, and `verify` passes.
     pub(super) survived: usize,
 }
 

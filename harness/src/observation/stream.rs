@@ -1,4 +1,4 @@
-//! Flows that are sent at a rate while the cluster changes, and what becomes of them.
+//! Flows that are sent at a rate while the cluster changes, and what happens to them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -76,7 +76,7 @@ pub struct TimelineRow {
     pub counts: Vec<u32>,
 }
 
-/// What becomes of a flow.
+/// What happens to a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Fate {
     /// An endpoint answered.

@@ -68,7 +68,7 @@ impl fmt::Display for Disagreement {
 }
 
 impl Translations {
-    /// A rule of a namespace has translated so many connections more.
+    /// A rule of a namespace has translated this many connections more.
     pub fn add(&mut self, place: &str, to: impl Into<Destinations>, connections: u64) {
         let to = to.into();
         *self.by_place.entry(place.to_owned()).or_default() += connections;

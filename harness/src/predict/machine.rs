@@ -89,7 +89,7 @@ impl Machine {
         Ok(machine)
     }
 
-    /// The same machine by another plan that differs only in its settings.
+    /// The machine in a plan that differs only in its settings.
     pub(super) fn with_settings_of(&self, netns: &Netns, topology: &Topology) -> Self {
         let settings = OfInterface::all(netns);
         let alike = Alike::of(netns, topology, &settings);

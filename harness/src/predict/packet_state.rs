@@ -55,7 +55,7 @@ pub(super) struct PacketState {
 pub(super) struct Remembered(pub(super) Vec<(NetnsId, Effect)>);
 
 impl Remembered {
-    /// The same with what a hook of a namespace adds.
+    /// Adds what a hook of a namespace adds.
     pub(super) fn and(mut self, netns: NetnsId, effects: Effects) -> Self {
         self.0.extend(effects.into_iter().map(|effect| (netns, effect)));
         self
@@ -65,7 +65,7 @@ impl Remembered {
 /// How large a packet is, with its IP header; 0 for one that every link takes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Extent {
-    /// As its receiver sees it.
+    /// The packet as its receiver sees it.
     pub(super) size: u16,
     /// The largest of the fragments that it is in.
     pub(super) largest: u16,
@@ -97,7 +97,7 @@ impl Carried {
 pub(super) struct Trail(Option<Arc<(Arc<Stage>, Trail)>>);
 
 impl Trail {
-    /// The same with one more hook.
+    /// Appends a hook.
     pub(super) fn and(self, stage: Stage) -> Self {
         Self(Some(Arc::new((Arc::new(stage), self))))
     }
@@ -125,7 +125,7 @@ impl PacketState {
         }
     }
 
-    /// The same of a packet that its sender sends in this shape.
+    /// Sets the size and fragments of the packet.
     pub(super) fn with_shape(self, shape: Shape) -> Self {
         let size = shape.size.unwrap_or(0);
         let largest = shape.largest_fragment(self.packet.destination).unwrap_or(size);
@@ -166,7 +166,7 @@ impl PacketState {
         }
     }
 
-    /// The same where a reply or a rejection of it has ended as well.
+    /// Adds the end of its reply or rejection.
     pub(super) fn branch_with(&self, returned: &End, outcome: PredictedOutcome) -> PredictedBranch {
         let share = self.share.within(returned.state.share);
         PredictedBranch { share, back: returned.state.stages(), ..self.branch(outcome) }
@@ -340,7 +340,7 @@ impl Budget {
         None
     }
 
-    /// At a hook chance has left so many branches open, the first of them by this rule.
+    /// At a hook chance has left this many branches open, the first of them by this rule.
     pub(super) fn split(&self, state: &PacketState, branches: usize, rule: Option<RuleOf>) {
         let more = self.more.get().map_or(MAX_MORE, |more| more.saturating_sub(branches - 1));
         self.more.set(Some(more));

@@ -47,7 +47,7 @@ impl PredictedBranch {
         self.apart.iter().any(|apart| apart.has(source))
     }
 
-    /// The same branch of another source's packet, which is handled alike.
+    /// The branch for another source's packet, which is handled in the same way.
     pub(super) fn with_source(&self, from: IpAddr, to: IpAddr) -> Self {
         let mut own = self.clone();
         if let PredictedOutcome::Delivered { source, .. } = &mut own.outcome

@@ -35,7 +35,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
         Self { network, origin, narrowing: origin.narrowing.cloned(), is_answer: false, ends: Vec::with_capacity(1) }
     }
 
-    /// That of a reply to it, or of a rejection.
+    /// The traversal of a reply to it, or of a rejection.
     pub(super) fn back(network: &'n Network<'a>, origin: Origin<'n>) -> Self {
         let narrowing = origin.narrowing.map(Narrowing::for_replies);
         Self { is_answer: true, narrowing, ..Self::there(network, origin) }
@@ -89,7 +89,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
         self.send_by(netns, out, state);
     }
 
-    /// The same by a way that was found for it.
+    /// Sends it by a route that was looked up for it.
     pub(super) fn send_by(&mut self, netns: NetnsId, out: Result<Out, Cause>, mut state: PacketState) {
         let machine = self.machine(netns);
         let out = match out {

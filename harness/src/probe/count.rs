@@ -29,7 +29,7 @@ const NOWHERE: (SocketAddr, IpAddr) = {
 };
 
 impl Count {
-    /// Nothing has been counted; windows have at most so many flows.
+    /// Nothing has been counted; windows have at most this many flows.
     pub(super) fn new(room: u64) -> Self {
         let room = usize::try_from(room).unwrap_or_default();
         Self {
@@ -64,7 +64,7 @@ impl Count {
         flows.filter(|((times, _), _)| **times == 0).map(|((_, port), tag)| (*port, Tag::new(tag))).collect()
     }
 
-    /// So many flows of the window are sent again.
+    /// This many flows of the window are sent again.
     pub(super) fn repeat(&mut self, flows: u64) {
         self.tally.resent += flows;
     }

@@ -41,7 +41,7 @@ pub(super) fn until_nothing_is_held(
     until_nothing_is_held_by(&mut (), |()| held(), |()| pass_and_look())
 }
 
-/// The same of something that both functions use.
+/// Waits, with a value that both functions use.
 pub(super) fn until_nothing_is_held_by<T>(
     all: &mut T,
     mut held: impl FnMut(&mut T) -> Result<Option<u64>, ProbeError>,

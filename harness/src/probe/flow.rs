@@ -275,7 +275,7 @@ mod tests {
     /// How many flows loop at the same time.
     const FLOWS: usize = 32;
 
-    /// Follows many flows that loop between router and node, with so many bytes of room for what each tap sees.
+    /// Follows many flows that loop between router and node, with this many bytes of room for what each tap sees.
     fn loops(room: usize) -> Result<Vec<ObservedOutcome>, ProbeError> {
         let path = Path::new("../scenarios/bugs/felix-2690-unserved-port.yaml");
         let scenario = scenario::load(path).unwrap_or_else(|mistakes| panic!("{mistakes}"));

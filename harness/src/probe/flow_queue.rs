@@ -35,7 +35,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// So many flows for so many workers, at least one.
+    /// A number of flows for a number of workers, at least one.
     pub(super) fn new(first_tag: u64, flows: u64, workers: usize, collided_before: u64) -> Self {
         let none = || AtomicU64::new(0);
         Self {
@@ -52,12 +52,12 @@ impl Work {
         }
     }
 
-    /// The same, with progress reported.
+    /// Also reports progress.
     pub(super) fn reporting_to(self, counting: &Arc<Counting>) -> Self {
         Self { counting: Some(Arc::clone(counting)), ..self }
     }
 
-    /// The same, for a limited time.
+    /// Also limits the time.
     pub(super) fn within(self, limit: Option<Limit>) -> Self {
         Self { limit, ..self }
     }

@@ -68,7 +68,7 @@ impl Watch {
         self.path.push((passing.time, passing.packet.clone(), sighting));
     }
 
-    /// A packet was delivered, in so many fragments; `None` where a kernel put it together.
+    /// A packet was delivered, in this many fragments; `None` where a kernel reassembled it.
     pub(super) fn came_out(&mut self, at: &str, packet: &Packet, fragments: Option<u16>) {
         let Some(flow) = packet.flow().filter(|_| self.is_probe(packet) && !self.is_repetition(packet)) else { return };
         self.deliveries.push(Delivery {

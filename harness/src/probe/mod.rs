@@ -144,20 +144,20 @@ impl Default for Used {
 /// How often a pause looks whether it is over.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Whether what is under way is to end.
+/// Whether what is running is to end.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Lets the probe that is under way, and all later ones, end early; or ends that.
+/// Makes the probe that is running and all later ones end early, or lets them run again.
 pub(crate) fn interrupt(on: bool) {
     INTERRUPTED.store(on, Ordering::Relaxed);
 }
 
-/// Whether what is under way is to end early.
+/// Whether what is running is to end early.
 pub(crate) fn is_interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
-/// The same, for what looks again and again.
+/// The flag of an interruption, for code that polls it.
 pub(crate) fn interruption() -> &'static AtomicBool {
     &INTERRUPTED
 }
@@ -170,7 +170,7 @@ pub(super) struct Limit {
 }
 
 impl Limit {
-    /// Fails when the time is over, or a person has interrupted what is under way.
+    /// Fails when the time is over, or a person has interrupted what is running.
     pub(super) fn check(limit: Option<Self>) -> Result<(), ProbeError> {
         if is_interrupted() {
             return Err(ProbeError::Interrupted);
@@ -192,7 +192,7 @@ impl<'lab> Prober<'lab> {
         Self::resume(lab, cluster, Used::default())
     }
 
-    /// The same after another one in this lab.
+    /// Creates a prober after another one in this lab.
     ///
     /// # Errors
     ///
@@ -382,7 +382,7 @@ impl<'lab> Prober<'lab> {
     }
 
     /// Puts a packet on the wire of a pod or an outside host; `via` hands it to that node whatever routes say. It is split for the
-    /// MTU of the link, as a kernel splits a datagram, or into fragments of at most so many bytes. Where the link is down, there is no wire to put
+    /// MTU of the link, as a kernel splits a datagram, or into fragments of at most this many bytes. Where the link is down, there is no wire to put
     /// it on.
     fn put(
         &mut self,

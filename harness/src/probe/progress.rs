@@ -20,7 +20,7 @@ impl Progress {
         self.change(|sums| (sums.counted, sums.wanted))
     }
 
-    /// A count begins, of so many flows at most.
+    /// A count begins, of this many flows at most.
     pub(crate) fn begin(self: &Arc<Self>, flows: u64) -> Arc<Counting> {
         self.change(|sums| {
             sums.under_way += 1;
@@ -48,13 +48,13 @@ pub(crate) struct Counting {
 }
 
 impl Counting {
-    /// So many flows more are wanted.
+    /// This many flows more are wanted.
     pub(crate) fn expect(&self, flows: u64) {
         self.wanted.fetch_add(flows, Ordering::Relaxed);
         self.of.change(|sums| sums.wanted += flows);
     }
 
-    /// So many flows more were counted.
+    /// This many flows more were counted.
     pub(crate) fn counted(&self, flows: u64) {
         self.counted.fetch_add(flows, Ordering::Relaxed);
         self.of.change(|sums| sums.counted += flows);

@@ -65,7 +65,7 @@ struct Streaming {
     next: Vec<Instant>,
     starts: Vec<Start>,
     followed: Followed,
-    /// Those for which a process holds a socket.
+    /// Ports for which a process holds a socket.
     open: Vec<usize>,
 }
 
@@ -81,7 +81,7 @@ impl Prober<'_> {
         stream: &Stream<'_>,
         change: &mut dyn FnMut(&mut Lab) -> Result<ChangeProgress, E>,
     ) -> Result<Vec<Vec<StreamedFlow>>, E> {
-        // So many flows are only counted.
+        // This many flows are only counted.
         let record = self.record.take();
         let streamed = self.restoring_raw_listeners(|prober| prober.send_stream(stream, change));
         self.record = record;

@@ -37,7 +37,7 @@ pub(super) struct Passing<'a> {
 }
 
 impl Passing<'_> {
-    /// As a file keeps it.
+    /// The frame as a capture file has it.
     pub(super) fn capture(&self) -> Capture {
         Capture {
             comment: None,

@@ -179,7 +179,7 @@ impl From<io::Error> for StartError {
 }
 
 impl StartError {
-    /// The same as the error of a program on a node.
+    /// Makes it the error of a program on a node.
     pub(super) fn of(self, program: &impl ToString, node: &str) -> ProxyError {
         match self {
             Self::Lab(error) => ProxyError::Lab(error),

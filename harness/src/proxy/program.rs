@@ -34,9 +34,9 @@ pub(super) struct Files {
 /// How a program is started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Launch {
-    /// As a kube-proxy is, with `--config`.
+    /// Started like a kube-proxy, with `--config`.
     KubeProxy(PathBuf),
-    /// With these words, in which `{kubeconfig}`, `{config}` and `{node}` are replaced.
+    /// Started with these words, in which `{kubeconfig}`, `{config}` and `{node}` are replaced.
     Command(Vec<String>),
 }
 

@@ -17,9 +17,9 @@ use crate::scenario::{Install, Place, Releases, Scenario};
 /// The programs of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Programs {
-    /// That of nodes for which the scenario names none.
+    /// The program of nodes for which the scenario names none.
     default: Option<Program>,
-    /// Those that scenarios may name.
+    /// Programs that scenarios may name.
     named: BTreeMap<String, Program>,
     /// The time that a program may take to write its rules.
     limit: Duration,
@@ -81,7 +81,7 @@ impl Programs {
         self.default.iter().chain(self.named.values()).all(|program| program.release().is_some())
     }
 
-    /// The same, but none may take longer than a test may.
+    /// Limits each program to the time of a test.
     pub(crate) fn within(self, limit: Option<Duration>) -> Self {
         Self { limit: limit.map_or(self.limit, |limit| limit.min(self.limit)), ..self }
     }
@@ -129,7 +129,7 @@ impl Programs {
 ///
 /// # Errors
 ///
-/// The reason why it cannot be carried out by them: also that there are none, where the scenario names some.
+/// The reason why it cannot be run by them: also that there are none, where the scenario names some.
 pub fn fit<'s>(programs: Option<&Programs>, scenario: &'s Scenario) -> Result<Cow<'s, Scenario>, NotApplicable> {
     match (programs, scenario.programs.first_key_value()) {
         (Some(programs), _) => programs.fit(scenario).map(Cow::Owned),
@@ -138,7 +138,7 @@ pub fn fit<'s>(programs: Option<&Programs>, scenario: &'s Scenario) -> Result<Co
     }
 }
 
-/// Scenarios as they are for programs, or without any; and those that cannot be carried out so, with the reason.
+/// Scenarios that can be run by the programs, or without any; and those that cannot be run by them, with the reason.
 pub fn partition<'s>(
     programs: Option<&Programs>,
     scenarios: &'s [Scenario],

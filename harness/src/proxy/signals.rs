@@ -92,7 +92,7 @@ impl Signals {
         earlier.ended.unwrap_or_default() + self.times.iter().filter(is_new).count() as u64
     }
 
-    /// Whether so many syncs have ended.
+    /// Whether this many syncs have ended.
     pub(super) fn have_ended(&self, number: u64) -> bool {
         self.ended.is_none_or(|ended| ended >= number)
     }

@@ -60,7 +60,7 @@ pub(super) struct Wait {
 pub(super) enum Look {
     /// It is not synced yet.
     NotYet,
-    /// It keeps failing: so many times.
+    /// It keeps failing: this many times.
     Failing(u64),
     /// It is synced.
     Synced(Synced),
@@ -196,7 +196,7 @@ impl Unready {
 mod tests {
     use super::*;
 
-    /// What a kube-proxy says whose last sync wrote its rules at a time, after so many syncs have ended.
+    /// What a kube-proxy says whose last sync wrote its rules at a time, after this many syncs have ended.
     fn signals(synced: f64, ended: u64) -> Signals {
         let mut said = Signals::read(&format!(
             "kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds 0\n\

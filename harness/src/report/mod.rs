@@ -284,7 +284,7 @@ pub struct Counts {
     pub scenarios: usize,
     /// Tests that passed.
     pub ok: usize,
-    /// Those of the passed tests that did not pass at first.
+    /// Tests that passed, but not at their first attempt.
     pub flaky: usize,
     /// Tests that failed.
     pub failed: usize,
@@ -339,7 +339,7 @@ impl TestReport {
         Self { error: Some(lab.for_test_not_run()), ..Self::of(test) }
     }
 
-    /// The report of a test before it is carried out.
+    /// The report of a test before it is run.
     pub(crate) fn of(test: &Test) -> Self {
         Self {
             name: test.name.clone(),

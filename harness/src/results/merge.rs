@@ -104,7 +104,7 @@ fn list(all: &[usize]) -> String {
 pub struct Merged {
     /// The JSON document.
     pub json: Value,
-    /// The same, read.
+    /// The documents, read.
     pub results: Results,
 }
 

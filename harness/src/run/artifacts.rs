@@ -42,7 +42,7 @@ pub(super) struct Folder<'a> {
     pub(super) programs: Option<&'a Programs>,
     /// What the names of its folders end with: repetition and retry.
     pub(super) suffix: &'a str,
-    /// That of the lab, where it was not this process's.
+    /// The environment of the lab, if it was not that of this process.
     pub(super) environment: Option<&'a Environment>,
 }
 

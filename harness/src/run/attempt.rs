@@ -18,7 +18,7 @@ use crate::report::{Status, SyncTime, TestReport, Trouble};
 use crate::scenario::{Flows, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal};
 
-/// What is carried out in a lab, and what is kept of it.
+/// What is run in a lab, and what is kept of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Attempt {
     /// The tests; of the others only the changes that later ones build on.
@@ -52,7 +52,7 @@ impl Attempt {
         }
     }
 
-    /// The same for some of the tests.
+    /// The attempt with only some of the tests.
     pub(super) fn only(&self, tests: Vec<String>, suffix: String) -> Self {
         Self { selection: Selection { only: Some(tests), ..self.selection.clone() }, suffix, ..self.clone() }
     }
@@ -115,7 +115,7 @@ pub(super) struct Assignment<'a> {
 }
 
 impl Assignment<'_> {
-    /// The same for another attempt at the scenario.
+    /// The assignment for another attempt at the scenario.
     pub(super) fn with<'a>(&'a mut self, attempt: &'a Attempt) -> Assignment<'a> {
         Assignment { scenario: self.scenario, attempt, progress: self.progress, supervisor: self.supervisor }
     }

@@ -24,7 +24,7 @@ impl<'o> Carrier<'o> {
         Self { slot: home.map(|home| Slot::new(home, Kind::Run)), environment: home.and_then(Home::environment) }
     }
 
-    /// Carries out an attempt. Where a worker dies of a test, that test has an error, and those after it are carried out in another
+    /// Carries out an attempt. Where a worker dies of a test, that test has an error, and those after it are run in another
     /// worker.
     pub(super) fn carry_out(&mut self, mut assigned: Assignment<'_>) -> (Vec<TestReport>, Option<Trouble>) {
         let Some(slot) = &mut self.slot else {
@@ -72,7 +72,7 @@ fn written(
     (tests, error.or_else(|| written.err().map(RunError::into_trouble)))
 }
 
-/// The tests of a worker that has died; the last is the one that was under way, if any was.
+/// The tests of a worker that has died; the last is the one that was running, if any was.
 fn results(died: Died, scenario: &Scenario) -> (Vec<TestReport>, Trouble) {
     let Died { mut ended, under_way, trouble } = died;
     let test = under_way.and_then(|(name, begin)| {

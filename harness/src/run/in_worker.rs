@@ -43,7 +43,7 @@ enum Answer {
 pub(super) struct Died {
     /// The tests that had ended, without the diagnoses of those that failed.
     pub(super) ended: Vec<TestReport>,
-    /// The test that was under way, and since when.
+    /// The test that was running, and since when.
     pub(super) under_way: Option<(String, Instant)>,
     /// How it ended.
     pub(super) trouble: Trouble,

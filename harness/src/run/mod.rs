@@ -48,7 +48,7 @@ use schedule::{Scheduled, schedule};
 pub struct Options {
     /// How many labs run at the same time; `None` stands for one per CPU.
     pub jobs: Option<NonZeroUsize>,
-    /// The tests that are carried out; of the others only the changes that later ones build on.
+    /// The tests that are run; of the others only the changes that later ones build on.
     pub selection: Selection,
     /// How often each scenario is run, each time in a lab of its own; 0 is once.
     pub repeat: u32,
@@ -61,7 +61,7 @@ pub struct Options {
     /// Start no further test after the first that does not pass.
     pub fail_fast: bool,
     /// Where workers are that have labs, one for each of `jobs`: machines with a kernel, or processes of svclab, which [`serve`]s with the arguments
-    /// [`WORKER`](crate::worker::WORKER) and `run`. Then the death of a lab's process is the failure of the test that was under way, and
+    /// [`WORKER`](crate::worker::WORKER) and `run`. Then the death of a lab's process is the failure of the test that was running, and
     /// one that does not respond, or far exceeds `timeout`, is killed. It reads the texts in [`Scenario::inputs`] again, so scenarios
     /// must be as they were read. `None` for threads of this process.
     pub worker: Option<Home>,
@@ -80,7 +80,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Whether any test of a scenario is carried out.
+    /// Whether any test of a scenario is run.
     pub fn runs(&self, scenario: &Scenario) -> bool {
         self.selection.of(scenario).next().is_some()
     }

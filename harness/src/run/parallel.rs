@@ -20,7 +20,7 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(
     in_parallel_with(items, jobs, || (), |(), item| work(item), finished)
 }
 
-/// The same, if each thread has something of its own, made by `start`.
+/// Like [`in_parallel`], with a value for each thread, made by `start`.
 pub(crate) fn in_parallel_with<T: Sync, S, R: Send>(
     items: &[T],
     jobs: Option<NonZeroUsize>,
@@ -52,9 +52,9 @@ pub(crate) fn in_parallel_with<T: Sync, S, R: Send>(
 
 /// Results, sorted as they become ready.
 struct InOrder<R> {
-    /// Those without a gap.
+    /// Results in order, without a gap.
     done: Vec<R>,
-    /// Those before which others are missing, by index.
+    /// Results after a gap, by index.
     waiting: BTreeMap<usize, R>,
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::scenario::{InvalidTag, Scenario, Tag, Test};
 
-/// Which tests are carried out: those that meet every condition. By default all.
+/// Which tests are run: those that meet every condition. By default all.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Selection {
     /// The test's name contains this text.
@@ -37,7 +37,7 @@ impl FromStr for TagCondition {
 }
 
 impl Selection {
-    /// Whether a test is carried out.
+    /// Whether a test is run.
     pub fn chooses(&self, test: &Test) -> bool {
         let is_named = self.only.as_ref().is_none_or(|names| names.contains(&test.name));
         let contains = self.filter.as_ref().is_none_or(|text| test.name.contains(text.as_str()));
@@ -46,7 +46,7 @@ impl Selection {
         is_named && contains && !unwanted.iter().any(has) && (wanted.is_empty() || wanted.iter().any(has))
     }
 
-    /// The tests of a scenario that are carried out, in order.
+    /// The tests of a scenario that are run, in order.
     pub fn of<'s>(&self, scenario: &'s Scenario) -> impl Iterator<Item = &'s Test> {
         scenario.tests.iter().filter(|test| self.chooses(test))
     }

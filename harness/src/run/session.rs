@@ -221,7 +221,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         Ok(reports)
     }
 
-    /// The names of the tests that do not hold, or that cannot be carried out, of those that are chosen: all, or the first. Tests are
+    /// The names of the tests that do not hold, or that cannot be run, of those that are chosen: all, or the first. Tests are
     /// carried out in the scenario's first state, as far as the first change of objects.
     ///
     /// # Errors
@@ -263,7 +263,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
     }
 
     /// Carries out the tests that are chosen; of the others before them only the changes, which later tests build on.
-    /// Nothing is carried out after what breaks the lab.
+    /// Nothing is run after what breaks the lab.
     fn tests(&mut self, attempt: &Attempt, supervisor: &mut dyn Supervisor, reports: &mut Vec<TestReport>) {
         let tests = &self.scenario.tests;
         let is_chosen = |test: &Test| attempt.selection.chooses(test);

@@ -125,9 +125,9 @@ pub enum Releases {
     /// All.
     #[default]
     All,
-    /// That of its cluster, with all patches where it names none.
+    /// The release of its cluster; with all patch releases if it names none.
     Only,
-    /// That of its cluster, and those after it.
+    /// The release of its cluster, and later ones.
     From,
 }
 

@@ -155,7 +155,7 @@ fn reject_whole_objects(at: At<'_>, findings: &mut Findings) -> bool {
     findings.errors.len() > known
 }
 
-/// Reports a file of Kubernetes objects in the place of a scenario.
+/// Reports a file of Kubernetes objects in place of a scenario.
 fn reject_objects(documents: &[Arc<Node>], path: &Path, findings: &mut Findings) -> bool {
     let Some(first) = documents.first() else { return false };
     let (Some(_), Some(kind)) = (first.get("apiVersion"), first.get("kind")) else { return false };

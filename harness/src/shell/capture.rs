@@ -21,18 +21,18 @@ const SNAP: usize = 65_536;
 /// Bytes of frames that are kept for a file at most.
 const MOST: usize = 256 << 20;
 
-/// What becomes of the capture of this process: a front end has one at a time.
+/// What happens to the capture of this process: a front end has one at a time.
 static CAPTURE: AtomicU8 = AtomicU8::new(NONE);
 const NONE: u8 = 0;
 const UNDER_WAY: u8 = 1;
 const TO_END: u8 = 2;
 
-/// A capture that is under way, or is to be.
+/// A capture that is running or about to start.
 #[derive(Debug)]
 pub struct Capturing(());
 
 impl Capturing {
-    /// From now on [`end_capture`] is for this one.
+    /// Makes this the capture that [`end_capture`] ends.
     pub fn begin() -> Self {
         CAPTURE.store(UNDER_WAY, Ordering::Relaxed);
         Self(())

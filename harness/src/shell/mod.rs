@@ -2,7 +2,7 @@
 //!
 //! 1. [`read`]: an input → a [`Subject`], the scenario in the state that the shell starts with;
 //! 2. `open` builds its lab and hands a [`Shell`] to a front end: a prompt, standard input, or a socket for other terminals;
-//! 3. `line`: what was typed → a command. One that is about the lab as a whole (`commands`, one a file) is carried out by the `engine` in the lab's
+//! 3. `line`: what was typed → a command. One that is about the lab as a whole (`commands`, one a file) is run by the `engine` in the lab's
 //!    thread, one after the other. What runs in a single place, real programs above all, is a [`PlaceTask`]: the front end carries it out
 //!    through [`PlaceNamespaces`], in a process of its own, on its own terminal.
 //!

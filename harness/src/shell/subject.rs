@@ -28,7 +28,7 @@ pub struct Subject {
     reach: Reach,
 }
 
-/// Reads the text of a scenario or of Kubernetes objects, in the state after so many changes by the scenario's steps.
+/// Reads the text of a scenario or of Kubernetes objects, in the state after this many changes by the scenario's steps.
 ///
 /// # Errors
 ///

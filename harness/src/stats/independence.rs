@@ -45,7 +45,7 @@ impl Independence {
 }
 
 impl<R: Ord + Copy, C: Ord + Copy> Contingency<R, C> {
-    /// A pair was seen so many times more.
+    /// A pair was seen this many times more.
     pub(crate) fn add(&mut self, row: R, column: C, times: u64) {
         if times > 0 {
             *self.counts.entry((row, column)).or_default() += times;

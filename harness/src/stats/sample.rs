@@ -13,7 +13,7 @@ const MAX_FLOWS: u64 = 1_000_000_000_000;
 /// false-alarm rate; not shared by the tests of a run, for then a scenario would need more flows beside others than alone.
 const BY_CHANCE: f64 = 1e-9;
 
-/// The number of flows that show whether a client stays with one of so many even endpoints, because by chance they meet at one
+/// The number of flows that show whether a client stays with one of this many even endpoints, because by chance they meet at one
 /// rarely enough: the least n with k · k^-n ≤ 1e-9. Where the number of endpoints is not known it is taken to be two, the worst
 /// case; if there is only one, nothing can be tested, and one flow is as good as many.
 pub(crate) fn flows_to_distinguish(endpoints: usize) -> u64 {
@@ -24,7 +24,7 @@ pub(crate) fn flows_to_distinguish(endpoints: usize) -> u64 {
     }
 }
 
-/// The number of flows of which each of so many even endpoints gets one, but for chances as rare as those of [`flows_to_distinguish`]: the
+/// The number of flows of which each of this many even endpoints gets one, but for chances as rare as those of [`flows_to_distinguish`]: the
 /// least n with k · (1 - 1/k)^n ≤ 1e-9.
 pub(crate) fn flows_to_meet_all(endpoints: usize) -> u64 {
     match endpoints {

@@ -36,7 +36,7 @@ impl Draws {
         counts
     }
 
-    /// How many of so many tests fail.
+    /// How many of a number of tests fail.
     fn failures(&mut self, tests: u64, flows: u64, real: &[f64], stated: &[f64], rate: FalseAlarmRate) -> u64 {
         (0..tests).filter(|_| !fit(&self.counts(flows, real), stated, rate).unwrap().held).count() as u64
     }

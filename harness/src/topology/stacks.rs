@@ -6,7 +6,7 @@ use super::pod::{neighbours_on_link, stack};
 use super::{ETH0, Role, Topology};
 
 /// Gives pods and outside hosts addresses, routes and neighbours in their own kernel, in addition to what svclab sends and answers on
-/// their wire. While a probe is under way their kernels must be silent: see [`Lab::silence`](crate::lab::Lab::silence).
+/// their wire. While a probe is running their kernels must be silent: see [`Lab::silence`](crate::lab::Lab::silence).
 pub(crate) fn with_stacks(mut topology: Topology) -> Topology {
     topology.has_stacks = true;
     let mut on_bridges = Vec::new();

@@ -1,4 +1,4 @@
-//! Which packet a trace is about.
+//! The packet that a trace belongs to.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ pub(crate) enum Passage {
     Back,
 }
 
-/// The packet of a trace: its protocol, and the first bytes behind the IP header.
+/// The packet of a trace: its protocol, and the first bytes after the IP header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Header {
     protocol: u8,
@@ -23,7 +23,7 @@ const RST: u8 = 0x04;
 const ACK: u8 = 0x10;
 
 impl Header {
-    /// Reads an IP packet that may be cut behind its first bytes.
+    /// Reads an IP packet that may be cut after its first bytes.
     pub(super) fn read(packet: &[u8]) -> Option<Self> {
         let length = match packet.first()? >> 4 {
             4 => usize::from(packet[0] & 0x0f) * 4,

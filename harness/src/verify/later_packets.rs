@@ -31,7 +31,7 @@ pub(crate) struct Later {
     pub(crate) fault: Option<String>,
 }
 
-/// Whether it cannot be determined what becomes of a packet or of the reply to it.
+/// Whether it cannot be determined what happens to a packet or to the reply to it.
 fn is_unknown(branch: &PredictedBranch) -> bool {
     matches!(
         branch.outcome,
@@ -187,7 +187,7 @@ impl Behind<'_, '_> {
         Some(Packet { source: address_from_bits(other, self.packet.family()), ..self.packet })
     }
 
-    /// Where a client's connection may go so many seconds after first ones.
+    /// Where a client's connection may go this many seconds after first ones.
     fn destinations(&self, packet: &Packet, first: &[&PredictedBranch], age: u32) -> Vec<SocketAddr> {
         let mut memory = Memory::new();
         for (netns, effect) in first.iter().flat_map(|first| &first.remembered) {

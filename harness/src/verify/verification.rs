@@ -74,7 +74,7 @@ impl SenderKind {
         }
     }
 
-    /// So many of them, in words: `12 pods`.
+    /// This many of them, in words: `12 pods`.
     pub(super) fn counted(self, number: usize) -> String {
         match self {
             Self::Pod => counted(number, "pod"),

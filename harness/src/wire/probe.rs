@@ -74,7 +74,7 @@ pub(crate) fn probe(flow: &Flow, tag: Tag) -> Packet {
 }
 
 impl Packet {
-    /// The same datagram with so many zeros behind its payload that the whole IP packet has this size, in bytes. What is not a datagram, or
+    /// The same datagram with so many zeros after its payload that the whole IP packet has this size, in bytes. What is not a datagram, or
     /// larger already, stays as it is.
     pub(crate) fn with_size(mut self, size: u16) -> Self {
         const UDP: usize = 8;

@@ -25,7 +25,7 @@ fn start(objects: Vec<Value>) -> (ApiServer, SocketAddr) {
     start_with(Settings::default(), objects)
 }
 
-/// A server that remembers only so many changes.
+/// A server that remembers only this many changes.
 fn start_with_history(history: usize, objects: Vec<Value>) -> (ApiServer, SocketAddr) {
     start_with(Settings { history, ..Settings::default() }, objects)
 }

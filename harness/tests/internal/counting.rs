@@ -123,7 +123,7 @@ fn flows_that_find_no_port_are_lost_although_they_are_sent_again() {
         in_a_lab(&scenario, |lab| {
             let mut prober = Prober::new(lab, &scenario.cluster).expect("sockets");
             let tally = count(&mut prober, &probe(&scenario, 1_000), 1_000);
-            // Each of the three endpoints can be reached from so many ports at the same time.
+            // Each of the three endpoints can be reached from this many ports at the same time.
             assert_eq!(tally.delivered.values().sum::<u64>(), 3 * PORTS, "{tally:?}");
             assert_eq!((tally.lost, tally.resent), (1_000 - 3 * PORTS, 1_000 - 3 * PORTS), "{tally:?}");
         });

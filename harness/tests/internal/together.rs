@@ -11,7 +11,7 @@ use crate::scenario::{self, Expectation, ExpectedOutcome, Flows, Probe, Scenario
 use crate::{documents, testing, topology};
 use rstest::rstest;
 
-/// How often each probe is sent: more flows than are under way at a time.
+/// How often each probe is sent: more flows than are in flight at a time.
 const TIMES: usize = 20;
 
 #[rstest]
@@ -48,7 +48,7 @@ fn first_steps(scenario: &Scenario) -> Vec<(Probe, Expectation)> {
         Step::Change(_) | Step::During(_) | Step::Wait(_) => None,
     });
     let says = |expectation: &Expectation| expectation.outcome.is_some() || expectation.reply.is_some();
-    // What becomes of these depends on the probe before.
+    // What happens to these depends on the probe before.
     let alone = |(probe, expectation): &(&Probe, &Expectation)| {
         probe.tcp_flags.is_none() && expectation.outcome != Some(ExpectedOutcome::SameAsBefore)
     };

@@ -138,7 +138,7 @@ fn showcase_diff(arguments: &[&str]) -> Value {
     written["result"].clone()
 }
 
-/// internalTrafficPolicy counts from 1.22 on; 1.24 and 1.25 change once more what becomes of packets that it loses.
+/// internalTrafficPolicy counts from 1.22 on; 1.24 and 1.25 change once more what happens to packets that it loses.
 #[test]
 fn a_change_is_attributed_to_the_first_release_that_brings_it() {
     let found = showcase_diff(&["--before", "1.21", "--after", "1.30"]);

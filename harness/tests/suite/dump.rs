@@ -161,7 +161,7 @@ fn zip(entries: &[(&str, u32, &[u8])]) -> Vec<u8> {
         writer.write_all(bytes).expect("bytes");
     }
     let mut bytes = writer.finish().expect("an archive").into_inner();
-    // The writer makes files only: the mode stands in each entry of the list, in the upper half of 4 bytes, 38 behind its mark.
+    // The writer makes files only: the mode stands in each entry of the list, in the upper half of 4 bytes, 38 after its mark.
     let mut at = 0;
     for (_, mode, _) in entries {
         at += bytes[at..].windows(4).position(|four| four == b"PK\x01\x02").expect("an entry") + 4;

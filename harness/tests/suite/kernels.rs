@@ -1,4 +1,4 @@
-//! Machines with another kernel, as far as that needs no kernel: a program in the place of qemu plays how one ends.
+//! Machines with another kernel, as far as that needs no kernel: a program in place of qemu plays how one ends.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -37,7 +37,7 @@ done
 /// The longest wait for what a test waits for: many times what it takes.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A kernel that is found, and what is in the place of qemu.
+/// A kernel that is found, and what is in place of qemu.
 struct Machine {
     folder: TempDir,
 }
@@ -67,7 +67,7 @@ impl Machine {
         command
     }
 
-    /// svclab with the scenario, where the program is in the place of qemu.
+    /// svclab with the scenario, where the program is in place of qemu.
     fn svclab(&self, name: &str) -> Command {
         let path = std::env::var("PATH").unwrap_or_default();
         let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));

@@ -255,7 +255,7 @@ fn signals_once(service: &str, signal: Signal, temporary: &Path) -> String {
     )
 }
 
-/// The death of a lab's process is the error of the test that was under way; the others go on, and so do other scenarios. While a lab is
+/// The death of a lab's process is the error of the test that was running; the others go on, and so do other scenarios. While a lab is
 /// built, no test is.
 #[rstest]
 #[case::killed("second", Signal::SIGKILL, "environment", &["ok", "error", "ok"])]

@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use rstest::rstest;
 use serde_json::Value;
 
-/// Endpoints of one service on a node, and so many other pods.
+/// Endpoints of one service on a node, and this many other pods.
 fn scenario(endpoints: usize, others: usize, rules: &str) -> String {
     let web: Vec<String> = (0..endpoints).map(|number| format!("web{number}")).collect();
     let others = (0..others).map(|number| format!("client{number}"));

@@ -76,7 +76,7 @@ impl Drop for Watching {
     }
 }
 
-/// Puts a file in the place of another, as editors do.
+/// Puts a file in place of another, as editors do.
 fn replace(file: &Path, text: &str) {
     let new = file.with_extension("new");
     fs::write(&new, text).expect("a file");

@@ -8,7 +8,7 @@ use crate::chains::{FIVE_DIGITS, TEN_DIGITS, is_even};
 use crate::iptables::Probability;
 use crate::walk::Share;
 
-/// What is wrong with the chances of steps, of so many different endpoints. Where an endpoint has several rules, and the others are right
+/// What is wrong with the chances of steps, of this many different endpoints. Where an endpoint has several rules, and the others are right
 /// without one of them, that one is the stray, which is another defect.
 pub(super) fn check(steps: &[Step], endpoints: usize) -> Vec<Defect> {
     if steps.len() > endpoints {

@@ -28,7 +28,7 @@ pub fn cascades(rules: &RuleSet) -> Vec<Cascade> {
     cascades_with_coverage(rules, &Coverage::all())
 }
 
-/// The same of rules that may be a part of a whole.
+/// Reads rules that may be an excerpt.
 pub fn cascades_with_coverage(rules: &RuleSet, coverage: &Coverage) -> Vec<Cascade> {
     let Some(nat) = rules.table(TableName::Nat) else { return Vec::new() };
     let is_whole = |chain: &str| coverage.has_chain(TableName::Nat.as_str(), chain);
@@ -116,7 +116,7 @@ pub fn numgens(table: &nftables::Table) -> Vec<Cascade> {
     numgens_of(table, &Coverage::all())
 }
 
-/// The same of a table that may be a part of a whole.
+/// Reads a table that may be an excerpt.
 pub(crate) fn numgens_of(table: &nftables::Table, coverage: &Coverage) -> Vec<Cascade> {
     let is_whole = |chain: &str| coverage.has_chain(nft_table(table.family), chain);
     let translates =

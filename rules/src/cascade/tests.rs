@@ -156,7 +156,7 @@ fn clients_with_an_endpoint_of_their_own_are_no_part_of_the_shares() {
     assert_eq!(cascade.steps[0].rule, 4);
 }
 
-/// As many endpoints, with probabilities of so many digits.
+/// As many endpoints, with probabilities of this many digits.
 fn many(count: u32, digits: usize) -> Cascade {
     let mut text = String::from("*nat\n:KUBE-SVC-FOO - [0:0]\n");
     for number in 0..count {
@@ -248,7 +248,7 @@ fn ten_thousand_endpoints_share_evenly() {
     assert!(cascade.largest_deviation() < 1e-4, "{}", cascade.largest_deviation());
 }
 
-/// kube-proxy's table for a service of so many endpoints.
+/// kube-proxy's table for a service of this many endpoints.
 fn table(rules: &str) -> Vec<Cascade> {
     let head = r#"{"nftables": [{"table": {"family": "ip", "name": "kube-proxy"}},
         {"map": {"family": "ip", "table": "kube-proxy", "name": "service-ips", "type": ["ipv4_addr", "inet_proto", "inet_service"],

@@ -2,7 +2,7 @@
 
 use crate::iptables::Probability;
 
-/// Digits behind the point with which releases from 1.17 on write a probability.
+/// Digits after the point with which releases from 1.17 on write a probability.
 pub(crate) const TEN_DIGITS: usize = 10;
 /// The digits of releases up to 1.16: `%0.5f`.
 pub(crate) const FIVE_DIGITS: usize = 5;
@@ -12,7 +12,7 @@ pub(crate) const FIVE_DIGITS: usize = 5;
 const ROUNDED: u32 = 1;
 
 /// Whether a threshold is that of one in so many endpoints that are to come, its own included, if the probability is
-/// written with so many digits.
+/// written with this many digits.
 pub(crate) fn is_even(threshold: u32, to_come: usize, digits: usize) -> bool {
     let even = format!("{:.digits$}", 1.0 / to_come as f64).parse().ok().and_then(Probability::from_number);
     even.is_some_and(|even| threshold.abs_diff(even.threshold()) <= ROUNDED)

@@ -107,14 +107,14 @@ pub(crate) struct Endpoint<'a> {
 /// Whose packets an endpoint's chain marks for masquerading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Masqueraded {
-    /// Those of one source.
+    /// Packets of one source.
     Only(IpAddr),
-    /// Those of all sources but one.
+    /// Packets of all sources but one.
     AllBut(IpAddr),
 }
 
 impl Masqueraded {
-    /// Those of a source, or, negated, of all others.
+    /// Packets of a source, or, if negated, of all others.
     pub(crate) fn of(negated: bool, source: IpAddr) -> Self {
         if negated { Self::AllBut(source) } else { Self::Only(source) }
     }

@@ -37,7 +37,7 @@ impl fmt::Display for Policy {
 pub(crate) struct Naming(pub(super) &'static [(&'static str, Kind)]);
 
 impl Naming {
-    /// What a chain is for, and its name behind the prefix.
+    /// What a chain is for, and its name after the prefix.
     pub(crate) fn of<'n>(&self, chain: &'n str) -> Option<(Kind, &'n str)> {
         self.0.iter().find_map(|(prefix, kind)| Some((*kind, chain.strip_prefix(prefix)?)))
     }

@@ -34,7 +34,7 @@ pub struct Link {
     pub state: LinkState,
     /// The largest IP packet that passes, in bytes; `None` for 1500.
     pub mtu: Option<u16>,
-    /// What becomes of packets, in each direction.
+    /// What happens to packets, in each direction.
     pub impairment: Impairment,
 }
 
@@ -60,7 +60,7 @@ pub struct Impairment {
 pub struct Percentage(u32);
 
 impl Percentage {
-    /// So many millionths; `None` for more than all.
+    /// This many millionths; `None` for more than all.
     pub fn from_millionths(millionths: u32) -> Option<Self> {
         (millionths <= 1_000_000).then_some(Self(millionths))
     }

@@ -61,10 +61,10 @@ impl Default for ProxyConfig {
 /// Whose clean-up of connections follows a change of objects: see [`crate::conntrack`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ConntrackCleanup {
-    /// That of the release that writes the rules.
+    /// The cleanup of the release that writes the rules.
     #[default]
     SameAsVersion,
-    /// That of another release, as `1.31`.
+    /// The cleanup of another release, such as `1.31`.
     Of(String),
     /// None: connections outlive what they were made for, as where kube-proxy does not find the `conntrack` program.
     Off,

@@ -141,7 +141,7 @@ pub enum ExternalTrafficPolicy {
     /// All of them; the source is masqueraded.
     #[default]
     Cluster,
-    /// Those on the node that the packet came to; the source is kept.
+    /// Endpoints on the node that the packet came to; the source is kept.
     Local,
 }
 
@@ -151,6 +151,6 @@ pub enum InternalTrafficPolicy {
     /// All of them.
     #[default]
     Cluster,
-    /// Those on the client's own node.
+    /// Endpoints on the client's own node.
     Local,
 }

@@ -136,7 +136,7 @@ fn merge(own: &mut iptables::Parsed, at: (usize, usize), written: Chain, is_cut:
     let (by_text, by_slot) = (place(&|rule| Some(essence(rule))), place(&slot));
     let mut anchors: Vec<Option<usize>> =
         written.rules.iter().map(|rule| by_text.get(&essence(rule)).copied()).collect();
-    // A rule that is shown as it is written does not stand in the place of another one.
+    // A rule that is shown as it is written does not stand in place of another one.
     let taken: HashSet<usize> = anchors.iter().flatten().copied().collect();
     for (anchor, rule) in anchors.iter_mut().zip(&written.rules).filter(|(anchor, _)| anchor.is_none()) {
         *anchor = slot(rule).and_then(|slot| by_slot.get(&slot)).copied().filter(|at| !taken.contains(at));
@@ -194,7 +194,7 @@ fn gap(written: &[Rule], anchors: &[Option<usize>], at: usize, shown: usize) -> 
     after.or(before.map(|before| before + 1)).or_else(last).unwrap_or_else(others)
 }
 
-/// What a rule of kube-proxy is for, so that one that differs in something else stands in the place of that which kube-proxy writes.
+/// What a rule of kube-proxy is for, so that one that differs in something else stands in place of the one that kube-proxy writes.
 fn slot(rule: &Rule) -> Option<String> {
     if !is_readable(rule) {
         return None;
@@ -316,7 +316,7 @@ impl Anchors {
     }
 }
 
-/// What a rule of nftables asks and does, apart from values: one that differs in a value stands in the place of that which kube-proxy writes.
+/// What a rule of nftables asks and does, apart from values: one that differs in a value stands in place of the one that kube-proxy writes.
 fn shape(rule: &nftables::Rule) -> (Vec<Discriminant<Condition>>, Vec<Discriminant<Statement>>) {
     (rule.conditions.iter().map(discriminant).collect(), rule.statements.iter().map(discriminant).collect())
 }

@@ -59,7 +59,7 @@ pub enum Difference {
         /// How it is.
         found: String,
     },
-    /// The same rules are there several times.
+    /// Rules are repeated.
     Repeated {
         /// What they say.
         fact: Fact,
@@ -99,13 +99,13 @@ pub enum Fact {
     Endpoint(Policy, String),
     /// How much of the traffic an endpoint gets.
     Share(Policy, String),
-    /// That clients come back to an endpoint.
+    /// The rule that returns clients to their endpoint.
     Affinity(Policy, String),
     /// Masquerading of what an endpoint sends to its own service.
     Hairpin(String),
     /// The translation of addresses to an endpoint's.
     Translation(String),
-    /// That an endpoint notes its clients.
+    /// The rule with which an endpoint records its clients.
     Memory(String),
     /// The set in which an endpoint's clients are noted.
     Clients(String),

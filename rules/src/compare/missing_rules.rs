@@ -88,7 +88,7 @@ impl<'c> LeftOut<'c> {
         }
     }
 
-    /// By the pattern that chose the lines: what it shows is missing, unless it stands behind the last line or leads to a placeholder.
+    /// By the pattern that chose the lines: what it shows is missing, unless it follows the last line or leads to a placeholder.
     ///
     /// `grep shop/web` shows `-A KUBE-SVC-X --comment "shop/web -> 10.244.1.5:80" -j KUBE-SEP-Y`, so without this line the rule is missing.
     fn is_missing_by_pattern(&self, chain: &str, rule: &Rule) -> bool {

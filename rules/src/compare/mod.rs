@@ -94,7 +94,7 @@ mod sealed {
     pub enum Scope {
         /// All.
         All,
-        /// Those of kube-proxy.
+        /// The rules of kube-proxy.
         Own,
     }
 

@@ -122,7 +122,7 @@ pub(super) struct Shares {
 pub(super) enum Chance {
     /// For so many of the 2^31 draws that come to it.
     Threshold(u32),
-    /// As often as every other.
+    /// As often as every other endpoint.
     Even,
 }
 

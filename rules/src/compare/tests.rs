@@ -172,7 +172,7 @@ fn endpoint_chain(number: usize) -> String {
     format!("KUBE-SEP-{letters}")
 }
 
-/// A service with so many endpoints, with probabilities of so many digits.
+/// A service with this many endpoints, with probabilities of this many digits.
 fn many(endpoints: usize, digits: usize) -> String {
     let mut text = "*nat\n:KUBE-SVC-CDGGSHYLG3RE2FKL - [0:0]\n".to_owned();
     let chains = (0..endpoints).map(endpoint_chain).collect::<Vec<_>>();

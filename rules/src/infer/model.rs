@@ -64,7 +64,7 @@ pub struct InferredPort {
     pub source_ranges: Vec<IpNet>,
     /// The endpoints of traffic with policy Cluster.
     pub endpoints: BTreeSet<SocketAddr>,
-    /// Those of traffic with policy Local: they are on the rules' own node.
+    /// Endpoints for traffic with policy Local: they are on the rules' own node.
     pub local: BTreeSet<SocketAddr>,
     /// Whether cluster IPs have policy Local.
     pub is_internal_local: bool,
@@ -207,9 +207,9 @@ impl InferredProxy {
 pub(super) enum Marked<'a> {
     /// All are.
     Always,
-    /// Those from outside of a range.
+    /// Packets from outside of a range.
     Outside(IpNet),
-    /// Those that come by another interface.
+    /// Packets that arrive on another interface.
     NotBy(&'a str),
 }
 

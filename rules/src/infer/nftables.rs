@@ -73,7 +73,7 @@ struct Reader<'a> {
     /// The keys of addresses before which sources are checked.
     checked: BTreeSet<Vec<Key>>,
     family: Family,
-    /// By the part behind the prefix in the names of their chains.
+    /// By the part after the prefix in the names of their chains.
     ports: BTreeMap<String, InferredPort>,
     /// Which packets to an address are marked.
     marked: Vec<(IpAddr, Marked<'a>)>,

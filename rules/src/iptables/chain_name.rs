@@ -46,7 +46,7 @@ impl ChainKind {
         }
     }
 
-    /// The kind of a chain with this name, and the name behind the prefix: a [`ChainHash`], unless the name was cut or
+    /// The kind of a chain with this name, and the name after the prefix: a [`ChainHash`], unless the name was cut or
     /// made by someone else.
     pub fn of(chain: &str) -> Option<(Self, &str)> {
         Self::ALL.into_iter().find_map(|kind| Some((kind, chain.strip_prefix(kind.prefix())?)))
@@ -63,7 +63,7 @@ impl ChainKind {
     }
 }
 
-/// The part of a chain's name behind the prefix.
+/// The part of a chain's name after the prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ChainHash([u8; 16]);
 

@@ -173,7 +173,7 @@ impl Masked {
 /// Addresses that `-s` and `-d` compare with.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Network {
-    /// A prefix, without bits behind its length.
+    /// A prefix, without bits after its length.
     Prefix(IpNet),
     /// An address under a mask that is not a prefix length.
     Masked(Box<(IpAddr, IpAddr)>),
@@ -185,7 +185,7 @@ impl Network {
         Self::Prefix(IpNet::from(address))
     }
 
-    /// A range; bits behind its length are dropped, as iptables does.
+    /// A range; bits after its length are dropped, as iptables does.
     pub fn range(range: IpNet) -> Self {
         Self::Prefix(range.trunc())
     }

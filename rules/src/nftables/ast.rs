@@ -178,7 +178,7 @@ pub struct BaseChain {
     pub drops: bool,
 }
 
-/// A rule: if all conditions hold, its statements are carried out in order.
+/// A rule: if all conditions hold, its statements are run in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rule {
     /// The conditions, in order.

@@ -109,7 +109,7 @@ impl Side {
         }
     }
 
-    /// That address as a number.
+    /// The field of the address.
     pub(super) fn field(self) -> Field {
         match self {
             Self::Source => Field::Source,
@@ -117,7 +117,7 @@ impl Side {
         }
     }
 
-    /// That address of a packet.
+    /// The address of a packet.
     pub(crate) fn of(self, packet: &Packet) -> IpAddr {
         match self {
             Self::Source => packet.source,

@@ -52,7 +52,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// The part of a name behind its prefix: eight characters of a hash, and what was hashed, cut off at 240 characters.
+/// The part of a name after its prefix: eight characters of a hash, and what was hashed, cut off at 240 characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NameBase(String);
 
@@ -92,7 +92,7 @@ pub fn name_hash(text: &str) -> String {
     BASE32.encode(&Sha256::digest(text)[..5])
 }
 
-/// The part behind the prefix in the names of a service port's chains, of the port's name as in comments
+/// The part after the prefix in the names of a service port's chains, of the port's name as in comments
 /// (`ns1/svc1:p80`, without the colon where a port has no name).
 pub(crate) fn base_of_comment(comment: &str, protocol: Protocol) -> String {
     let (service, port) = comment.split_once(':').unwrap_or((comment, ""));

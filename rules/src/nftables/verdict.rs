@@ -52,7 +52,7 @@ impl<C> Verdict<C> {
         }
     }
 
-    /// The same with other chains.
+    /// Maps the chains.
     pub(super) fn map<D>(&self, chain: impl FnOnce(&C) -> D) -> Verdict<D> {
         match self {
             Self::Accept => Verdict::Accept,

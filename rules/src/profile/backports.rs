@@ -7,7 +7,7 @@ pub(super) type Backport = (u8, u8);
 pub(super) const DROPS_EXTERNAL_LOCALNET: [Backport; 3] = [(16, 11), (17, 7), (18, 4)];
 /// `KUBE-POSTROUTING` takes the mark away before it masquerades.
 pub(super) const CLEARS_MARK: [Backport; 3] = [(16, 13), (17, 9), (18, 6)];
-/// nftables filters stand behind the translation.
+/// nftables filters follow the translation.
 pub(super) const FILTERS_TRANSLATED: [Backport; 1] = [(33, 6)];
 /// nftables compares interfaces by name.
 pub(super) const INTERFACE_BY_NAME: [Backport; 2] = [(33, 6), (34, 2)];

@@ -16,7 +16,7 @@ impl Profile {
         self.minor >= 24
     }
 
-    /// Digits of a probability behind the point: 5 up to 1.16, then 10.
+    /// Digits of a probability after the point: 5 up to 1.16, then 10.
     pub fn probability_digits(self) -> usize {
         if self.minor <= 16 { 5 } else { 10 }
     }
@@ -162,7 +162,7 @@ impl Profile {
         self.minor >= 25
     }
 
-    /// A last rule in `KUBE-FW` says what will become of other traffic (from 1.27).
+    /// A last rule in `KUBE-FW` says what will happen to other traffic (from 1.27).
     pub(crate) fn firewall_placeholder(self) -> bool {
         self.minor >= 27
     }

@@ -61,7 +61,7 @@ impl<'a> Candidates<'a> {
         repeated.filter(|address| self.all.iter().any(|one| one.address == *address && one.is_ready())).any(is_hidden)
     }
 
-    /// Those that serve with policy Cluster: all that are ready, or by topology those that are meant for the node.
+    /// Endpoints for policy Cluster: all that are ready, or by topology those that are meant for the node.
     ///
     /// ServiceSpec `internalTrafficPolicy` and `externalTrafficPolicy`.
     pub(super) fn anywhere(
@@ -79,7 +79,7 @@ impl<'a> Candidates<'a> {
         self.terminating(|_| true, because)
     }
 
-    /// Those that serve with policy Local: all on the node that are ready. Topology does not count.
+    /// Endpoints for policy Local: all on the node that are ready. Topology does not count.
     ///
     /// KEP-2433, "Interoperability": traffic policies come before topology.
     pub(super) fn on_node(&self, node: &Node, because: &mut Vec<Clause>) -> Vec<Candidate<'a>> {
@@ -92,7 +92,7 @@ impl<'a> Candidates<'a> {
         self.terminating(|candidate| candidate.is_on(node), because)
     }
 
-    /// Those that are used if none is ready in the scope of the policy: the ones that terminate and still serve.
+    /// Endpoints that are used if none is ready in the scope of the policy: the ones that terminate and still serve.
     ///
     /// KEP-1669, "kube-proxy".
     fn terminating(&self, in_scope: impl Fn(&Candidate<'_>) -> bool, because: &mut Vec<Clause>) -> Vec<Candidate<'a>> {

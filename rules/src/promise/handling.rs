@@ -16,6 +16,6 @@ pub(super) struct Handling<'s, 'a> {
     pub(super) node: &'a Node,
     /// The service port, and which of its addresses is asked.
     pub(super) claim: Claim<'a>,
-    /// That address.
+    /// This address.
     pub(super) to: SocketAddr,
 }

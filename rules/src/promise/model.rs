@@ -7,7 +7,7 @@ use super::clause::Clause;
 use super::known_bug::KnownBug;
 use crate::cluster::ObjectName;
 
-/// What must become of a connection.
+/// What must happen to a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Promise {
     /// The outcome of its packets.

@@ -13,7 +13,7 @@ enum Chosen<'a> {
     All,
     /// The node's primary address.
     Primary,
-    /// Those in these ranges.
+    /// Addresses in these ranges.
     Ranges(Vec<&'a IpNet>),
 }
 

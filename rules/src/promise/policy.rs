@@ -15,9 +15,9 @@ use crate::profile::Profile;
 /// Which endpoints traffic may go to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// Those on any node.
+    /// Endpoints on any node.
     Anywhere,
-    /// Those on the node that treats the packet.
+    /// Endpoints on the node that handles the packet.
     OnNode,
 }
 

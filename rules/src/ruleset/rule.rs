@@ -87,7 +87,7 @@ impl Rule<'_> {
         }
     }
 
-    /// The rule as its language writes it: one of nftables behind the name of its chain, as iptables has it by itself.
+    /// The rule as its language writes it: one of nftables after the name of its chain, as iptables has it by itself.
     pub fn print(self, family: Family, chain: &str) -> String {
         let text = match self {
             Self::Iptables { rule, .. } => iptables::print_rule(family, chain, rule),

@@ -16,7 +16,7 @@ pub(crate) type EndpointText = ArrayString<47>;
 pub(crate) struct EndpointView<'a> {
     /// Address and port.
     pub(crate) address: SocketAddr,
-    /// The same as text.
+    /// The address as text.
     pub(crate) text: EndpointText,
     /// Whether it is on the proxy's own node.
     pub(crate) local: bool,

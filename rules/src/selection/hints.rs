@@ -10,9 +10,9 @@ use crate::profile::Profile;
 pub(super) enum Topology<'a> {
     /// All: hints are off, or some ready endpoint has none, or none is for this node.
     Everywhere,
-    /// Those for this zone.
+    /// Endpoints for this zone.
     Zone(&'a str),
-    /// Those for this node.
+    /// Endpoints for this node.
     Node(&'a str),
 }
 

@@ -12,7 +12,7 @@ use crate::profile::Profile;
 pub(crate) enum NodePortAddresses {
     /// All addresses of the node.
     All,
-    /// Those in one of these ranges.
+    /// Addresses in one of these ranges.
     In(Vec<IpNet>),
 }
 

@@ -9,9 +9,9 @@ use crate::profile::Profile;
 /// The endpoints that serve a service port, as positions in its list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Selected {
-    /// Those for traffic with policy Cluster.
+    /// Endpoints for traffic with policy Cluster.
     pub(crate) cluster: Vec<usize>,
-    /// Those for traffic with policy Local.
+    /// Endpoints for traffic with policy Local.
     pub(crate) local: Vec<usize>,
     /// Whether any node could serve; without, traffic is rejected.
     pub(crate) any: bool,

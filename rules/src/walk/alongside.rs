@@ -28,7 +28,7 @@ impl<A> Program<A> {
         Start { rule: self.len() as u32, chain: self.spans.len() as u32 }
     }
 
-    /// Both programs as one machine has them. The second's rules and chains are numbered from [`Self::end`] on; so many of its chains
+    /// Both programs as one machine has them. The second's rules and chains are numbered from [`Self::end`] on; this many of its chains
     /// that hooks have were there before the first's. Of chains at the same priority, the kernel evaluates the one created last first.
     pub(crate) fn beside<B>(self, second: Program<B>, older: usize) -> Program<Alongside<A, B>> {
         let border = self.len() as u32;

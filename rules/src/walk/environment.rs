@@ -35,7 +35,7 @@ pub struct AddressTable {
 }
 
 impl Default for AddressTable {
-    /// Those of `lo`: `127.0.0.0/8` and `::1`.
+    /// The addresses of `lo`: `127.0.0.0/8` and `::1`.
     fn default() -> Self {
         let mut table =
             Self { hosts: FxHashMap::default(), ranges: Vec::new(), broadcasts: Vec::new(), assigned: Vec::new() };
@@ -150,7 +150,7 @@ pub struct RecentEntry {
 }
 
 impl RecentLists {
-    /// Notes a packet of an address, so many seconds ago.
+    /// Notes a packet of an address, this many seconds ago.
     pub fn note(&mut self, list: &str, address: IpAddr, age: u32) {
         self.0.entry(list.into()).or_default().entry(bits(address)).or_default().ages.push(age);
     }

@@ -57,7 +57,7 @@ impl Field {
         }
     }
 
-    /// The same number of a reply.
+    /// The corresponding field of a reply.
     #[must_use]
     pub(crate) fn turned(self) -> Self {
         match self {

@@ -48,7 +48,7 @@ pub(crate) struct Edges {
     pub(crate) outputs: BTreeSet<u128>,
     /// Whether a condition tests if the source is the machine's own.
     pub(crate) local_source: bool,
-    /// The same of the destination.
+    /// Whether a condition tests if the destination is the machine's own.
     pub(crate) local_destination: bool,
     /// Marks of packets. Where there are any, what rules set of them matters too.
     pub(crate) marks: BTreeSet<u32>,
@@ -90,7 +90,7 @@ impl Edges {
         if source { &mut self.sources } else { &mut self.destinations }
     }
 
-    /// Those for ports.
+    /// The sets of values for ports of one side.
     pub(crate) fn ports_of(&mut self, source: bool) -> &mut BTreeSet<u16> {
         if source { &mut self.source_ports } else { &mut self.destination_ports }
     }
@@ -101,7 +101,7 @@ pub(crate) struct Scan {
     pub(crate) edges: Edges,
     /// How many there are, those that only set marks included.
     pub(crate) rules: usize,
-    /// Those that depend on earlier packets or connections.
+    /// The conditions that depend on earlier packets or connections.
     pub(crate) history: Vec<u32>,
 }
 

@@ -92,7 +92,7 @@ pub(crate) fn reached(leads: &[Vec<Lead>], hooks: &[(Hook, usize)]) -> Vec<Hooks
 pub(crate) struct Hooks(u8);
 
 impl Hooks {
-    /// Those that are not among these.
+    /// Chains that are not among these.
     pub(crate) fn without(self, hooks: &[Hook]) -> impl Iterator<Item = Hook> {
         Hook::ALL.into_iter().filter(move |hook| self.has(*hook) && !hooks.contains(hook))
     }

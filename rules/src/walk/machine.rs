@@ -38,7 +38,7 @@ impl<C: Code> Program<C> {
         self.walk_with(Arrival { environment, hook, packet, tracking }, NoTrace)
     }
 
-    /// The same with a trace: [`Path`] for the matched rules, [`Narrowed`] for the packets that take the same branches.
+    /// Walks with a trace: [`Path`] for the matched rules, [`Narrowed`] for the packets that take the same branches.
     ///
     /// [`Path`]: super::trace::Path
     /// [`Narrowed`]: super::narrowing::Narrowed

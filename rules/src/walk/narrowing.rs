@@ -72,7 +72,7 @@ impl Narrowing {
         Self { shared: Rc::new(RefCell::new(shared)), is_reply: false }
     }
 
-    /// The same for replies to the packet.
+    /// The narrowing for replies to the packet.
     #[must_use]
     pub fn for_replies(&self) -> Self {
         Self { shared: Rc::clone(&self.shared), is_reply: true }
@@ -290,7 +290,7 @@ impl Narrowed {
         Self { narrowing: narrowing.cloned(), ..Self::default() }
     }
 
-    /// The same rules, matched by another set.
+    /// The rules, matched by another set.
     #[must_use]
     pub fn with(&self, narrowing: Option<&Narrowing>) -> Self {
         Self { path: self.path.clone(), ..Self::by(narrowing) }

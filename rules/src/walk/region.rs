@@ -30,7 +30,7 @@ impl Region {
         self.family
     }
 
-    /// Those of its packets that have certain numbers in a field.
+    /// Its packets that have certain numbers in a field.
     #[must_use]
     pub fn with(&self, field: Field, numbers: Intervals) -> Self {
         let mut region = self.clone();
@@ -38,7 +38,7 @@ impl Region {
         region
     }
 
-    /// Those of its packets of which a field is among some numbers.
+    /// Its packets with a field among some numbers.
     #[must_use]
     pub fn among(&self, field: Field, numbers: &Intervals) -> Self {
         self.with(field, self[field].and(numbers))

@@ -3,7 +3,7 @@
 /// The packets of a set that a branch handles differently from its witness, by their sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Apart {
-    /// Those from one address, as a number.
+    /// Packets from one address, as a number.
     One(u128),
     /// All but those from the witness' address.
     Others,

@@ -45,7 +45,7 @@ impl Share {
         product.reduced()
     }
 
-    /// This share of that one: both happen, and neither depends on the other.
+    /// The product: the probability that two independent choices both happen.
     #[must_use]
     pub fn within(self, whole: Self) -> Self {
         if self.numerator == 0 || whole.numerator == 0 {
@@ -68,7 +68,7 @@ impl Share {
         Self { numerator, divisor: a.divisor * b.divisor, shift: a.shift + b.shift - excess, roundings }.reduced()
     }
 
-    /// Both together; at most 1.
+    /// The sum; at most 1.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         if self.numerator == 0 || other.numerator == 0 {
@@ -92,7 +92,7 @@ impl Share {
         self.roundings == 0
     }
 
-    /// By how much the true value may be larger, as a number.
+    /// The upper bound of the rounding error.
     pub fn error(self) -> f64 {
         self.to_f64() * f64::from(self.roundings) * 2_f64.powi(-126)
     }
@@ -163,7 +163,7 @@ impl Share {
         Self { numerator: (high << more) | (low / odd), shift, roundings, ..self }
     }
 
-    /// Both with one divisor.
+    /// Brings both to one divisor.
     fn alike(a: Self, b: Self) -> (Self, Self) {
         if a.divisor == b.divisor {
             return (a, b);
@@ -184,7 +184,7 @@ impl Share {
         Self { divisor: 1, ..if self.divisor == 1 { self } else { self.quotient(self.divisor) } }
     }
 
-    /// The same at another shift, rounded down where that is smaller.
+    /// The share at another shift, rounded down if that is smaller.
     fn at(self, shift: u32) -> Self {
         if shift >= self.shift {
             return Self { numerator: self.numerator << (shift - self.shift), shift, ..self };

@@ -362,7 +362,7 @@ fn chains_that_lead_to_each_other_by_chance_are_bounded() {
     assert_ne!(cascade.assessment(), Assessment::Even);
 }
 
-/// As many rules that decide by chance, before the endpoints, would be so many branches of a single packet.
+/// As many rules that decide by chance, before the endpoints, would be this many branches of a single packet.
 #[test]
 fn rules_that_decide_by_chance_do_not_double_the_work() {
     let half = format!("{SVC}-m statistic --mode random --probability 0.5 -j BACK\n");

@@ -11,7 +11,7 @@ use svclab_rules::nftables::{self, Element, Key, Ruleset, Verdict};
 
 use crate::each_file::each_file;
 
-/// At most so many rules of a recording are changed in other ways than being deleted, spread over all of it.
+/// At most this many rules of a recording are changed in other ways than being deleted, spread over all of it.
 const CHANGED: usize = 40;
 
 /// A protocol that no rule of kube-proxy's is about.
@@ -41,7 +41,7 @@ fn cluster_of(recording: &Path) -> Cluster {
     crate::golden_support::load(&folder.join("cluster.yaml"), crate::golden_support::recordings::version(minor))
 }
 
-/// At most so many rules of a recording are deleted, one at a time: all of them but in clusters of 1,000 endpoints, whose
+/// At most this many rules of a recording are deleted, one at a time: all of them but in clusters of 1,000 endpoints, whose
 /// rules are much alike.
 const DELETED: usize = 400;
 

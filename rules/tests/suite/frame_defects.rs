@@ -16,7 +16,7 @@ fn line<'t>(text: &'t str, part: &str) -> &'t str {
     text.split_inclusive('\n').find(|line| line.contains(part)).unwrap_or_else(|| panic!("there is no {part:?}"))
 }
 
-/// The text with a line so many times.
+/// The text with a line this many times.
 fn repeated(text: &str, part: &str, times: usize) -> String {
     let line = line(text, part);
     text.replacen(line, &line.repeat(times), 1)

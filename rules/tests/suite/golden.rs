@@ -28,7 +28,7 @@ impl Tally {
         }
     }
 
-    /// There are recordings of exactly so many clusters, and exactly so many documents, which are all equal.
+    /// There are recordings of exactly this many clusters, and exactly this many documents, which are all equal.
     fn assert_equal(&self, clusters: usize, documents: usize) {
         let Self { equal, different, .. } = self;
         assert!(different.is_empty(), "{} of {documents} differ\n{}", different.len(), different.join("\n"));

@@ -27,7 +27,7 @@ struct Recording {
     environment: Environment,
 }
 
-/// What becomes of a packet on a node that it comes to.
+/// What happens to a packet on a node that it comes to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fate {
     /// An endpoint gets it, with the node as its source or not.
@@ -102,7 +102,7 @@ impl Recording {
         branches.iter().flat_map(|branch| self.behind_prerouting(&packet, branch)).collect()
     }
 
-    /// Holds what becomes of a connection against what is promised. False where nothing definite is: nothing at all, or
+    /// Holds what happens to a connection against what is promised. False where nothing definite is: nothing at all, or
     /// the release is known not to keep it.
     fn keeps(&self, promise: &Promise, question: &Question) -> bool {
         let what = format!("{question:?}: {promise:?}");

@@ -26,7 +26,7 @@ struct Walked {
     environment: Environment,
 }
 
-/// What becomes of a packet on a node that it comes to.
+/// What happens to a packet on a node that it comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fate {
     /// An endpoint gets it, with the node as its source or not.

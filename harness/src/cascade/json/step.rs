@@ -48,7 +48,7 @@ enum Chance {
     Always(Drawn),
     /// nft's `numgen random`.
     Numgen(Drawn),
-    /// iptables' `statistic --mode nth`: some of so many packets, in turn.
+    /// iptables' `statistic --mode nth`: some of `n` packets, in turn.
     Nth(Turn),
     /// Those that fulfil a condition of the packet; the share is that of the connections that all shares are of.
     Condition,
@@ -59,7 +59,7 @@ enum Chance {
 struct Turn {
     /// The number of packets taken.
     part: u32,
-    /// Of every so many packets.
+    /// Of every `n` packets.
     every: u32,
 }
 

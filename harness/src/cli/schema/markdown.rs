@@ -23,7 +23,7 @@ struct Page<'a> {
     schema: &'a Value,
     /// The definitions that have a section.
     known: Vec<String>,
-    /// Those whose section is not written yet.
+    /// Types whose section is not written yet.
     waiting: VecDeque<String>,
 }
 

@@ -42,7 +42,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
     Ok(prompt::prompt(&front))
 }
 
-/// Connects to a shell; on a terminal, Ctrl-C is for what is under way there. To be called while there is one thread, since the lab may be in a
+/// Connects to a shell; on a terminal, Ctrl-C is for what is running there. To be called while there is one thread, since the lab may be in a
 /// user namespace.
 pub(super) fn connect(lab: Option<&str>, console: &Console) -> Result<(Arc<Remote>, Running), Failure> {
     let (remote, of) = find(lab)?;

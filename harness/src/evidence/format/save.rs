@@ -298,7 +298,7 @@ pub(in super::super) fn whole(text: &str) -> Option<Contents> {
     if !rest.starts_with(['#', '*']) || !text.contains("COMMIT") || !text.contains("\n:") {
         return None;
     }
-    // A prompt of root looks like a comment; a filter behind its command may have left rules out.
+    // A prompt of root looks like a comment; a filter after its command may have left rules out.
     if rest.lines().take(MAX_BETWEEN).any(|line| command(line.trim()).is_some()) {
         return None;
     }

@@ -164,7 +164,7 @@ fn is_row(text: &str, kind: Kind, columns: usize) -> bool {
         && heading(text.trim()).is_none()
 }
 
-/// The words of a row: what stands in brackets, or behind a `+`, belongs to the word before.
+/// The words of a row: text in brackets, or after a `+`, belongs to the word before.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut rest = text.split_whitespace().peekable();

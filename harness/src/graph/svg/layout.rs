@@ -200,7 +200,7 @@ impl Layout {
     }
 }
 
-/// The height of a box with so many lines.
+/// The height of a box with this many lines.
 fn text_height(lines: usize) -> f64 {
     lines as f64 * LINE + 12.0
 }

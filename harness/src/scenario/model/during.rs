@@ -19,7 +19,7 @@ pub struct During {
     pub before: Duration,
     /// How long they are sent from the change on.
     pub after: Duration,
-    /// What must become of the flows of each probe.
+    /// What must happen to the flows of each probe.
     pub expectation: DuringExpectation,
 }
 
@@ -37,7 +37,7 @@ pub struct DuringProbe {
     pub service: Option<(ObjectName, ServicePort)>,
 }
 
-/// What must become of flows during a change. Every field that is `Some` must hold.
+/// What must happen to flows during a change. Every field that is `Some` must hold.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DuringExpectation {
     /// Flows that get neither an answer nor a rejection.

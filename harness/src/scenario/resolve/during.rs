@@ -1,4 +1,4 @@
-//! Flows during a change: their rate and time, and what must become of them.
+//! Flows during a change: their rate and time, and what must happen to them.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(crate) struct Timing {
     pub(crate) after: Duration,
 }
 
-/// The rate and the times, for so many probes.
+/// The rate and the times, for this many probes.
 pub(crate) fn timing(raw: &RawDuring, probes: usize, at: At<'_>, findings: &mut Findings) -> Timing {
     let rate = raw.rate.as_ref().map_or(Some(PER_SECOND), |raw| rate(raw, at.field("rate"), findings));
     let mut time = |raw: Option<&RawTime>, field: &str, (default, longest): (Duration, Duration)| {
@@ -101,7 +101,7 @@ pub(crate) fn check_together(resolved: &ResolvedProbe, scene: &Scene<'_, '_>, at
     }
 }
 
-/// What must become of the flows of each probe.
+/// What must happen to the flows of each probe.
 pub(crate) fn expectation(
     raw: &RawExpect,
     has_services: bool,

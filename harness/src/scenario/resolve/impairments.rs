@@ -9,7 +9,7 @@ use super::times;
 use crate::scenario::schema::{RawLink, RawTime};
 use crate::yaml::At;
 
-/// The longest delay: a probe waits for packets that are under way.
+/// The longest delay: a probe waits for packets in flight.
 const LONGEST: Duration = Duration::from_secs(5);
 /// The lowest rate: a small packet takes a tenth of a second.
 const LOWEST_RATE: u64 = 8_000;

@@ -17,7 +17,7 @@ pub(crate) struct ServiceList<'a> {
 }
 
 impl<'a> ServiceList<'a> {
-    /// Adds a Service, or puts it in the place of the one that has its name.
+    /// Adds a Service, or puts it in place of the one that has its name.
     pub(super) fn put(&mut self, service: Located<'a, core::Service>) {
         let name = object_name(&service.value);
         match self.places.get(&name) {

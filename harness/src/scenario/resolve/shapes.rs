@@ -15,7 +15,7 @@ pub(crate) const USUAL_MTU: u16 = 1500;
 const LARGEST: u16 = 65_000;
 /// The most fragments.
 const MOST: u16 = 64;
-/// What a probe's datagram has behind its IP header: that of UDP, a mark and a tag.
+/// What a probe's datagram has after its IP header: that of UDP, a mark and a tag.
 const SMALLEST_CONTENT: u16 = 8 + 16;
 
 /// The shape of a probe's datagrams over a protocol, and whether a kernel makes them.

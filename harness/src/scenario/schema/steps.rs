@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer};
 use super::{OneOrMany, RawEndpoints, RawFamily, RawLink, RawNode, RawPod, RawService, RawTime};
 pub(crate) use during::{RawBounds, RawDuring, RawRange, RawRate};
 
-/// Something that is tried: a probe with what must become of it, or a sequence of steps.
+/// Something that is tried: a probe with what must happen to it, or a sequence of steps.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawTest {
@@ -31,7 +31,7 @@ pub(crate) struct RawTest {
 }
 
 /// A step: objects that change, kube-proxies that are restarted, stopped or started, links that change, nodes that are turned off or on, a
-/// probe with what must become of it, flows during a change, or a pause.
+/// probe with what must happen to it, flows during a change, or a pause.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawStep {
@@ -52,7 +52,7 @@ pub(crate) struct RawStep {
     pub(crate) down: Option<OneOrMany<String>>,
     /// Nodes that are turned on again, as `node/NAME`: they have forgotten all connections and clients, and their kube-proxies start.
     pub(crate) up: Option<OneOrMany<String>>,
-    /// A change during which flows are sent at a rate; the step reports what becomes of them.
+    /// A change during which flows are sent at a rate; the step reports what happens to them.
     pub(crate) during: Option<RawDuring>,
     /// A pause, so that kernel state ages: a number of seconds or milliseconds, as `2s` or `500ms`; at
     /// most `60s`.

@@ -39,7 +39,7 @@ enum State {
     Up,
 }
 
-/// What becomes of packets, in each direction, as a scenario writes it.
+/// What happens to packets, in each direction, as a scenario writes it.
 #[derive(Debug, clap::Args)]
 struct Impairments {
     /// The part of packets that is lost in each direction: `10%`.

@@ -44,7 +44,7 @@ pub(crate) struct Contradiction {
     pub(crate) observed: String,
 }
 
-/// Sends one flow of each probe in a scenario's first state with these rules, many at the same time, and compares what becomes of
+/// Sends one flow of each probe in a scenario's first state with these rules, many at the same time, and compares what happens to
 /// each with its prediction: verdict, who gets it, both addresses and the destination's port, and the answer.
 ///
 /// # Errors

@@ -122,7 +122,7 @@ fn compare(case: &Case, dice: &mut Dice, most: usize, sum: &mut Sum) -> Result<(
 /// The outcome of a packet where none is known.
 const UNKNOWN: &str = "unknown";
 
-/// What becomes of one packet alone, as it is sent; `None` where no sender can send it.
+/// What happens to one packet alone, as it is sent; `None` where no sender can send it.
 fn alone(network: &Network<'_>, senders: &Senders, packet: &Packet) -> Option<(Packet, Prediction)> {
     let is_own = senders.are_pods() && packet.source == packet.destination;
     network.predict_set(senders, packet, None, None).filter(|_| !is_own)
@@ -141,7 +141,7 @@ fn loses_replies(prediction: &Prediction) -> bool {
     })
 }
 
-/// What becomes of a packet, by shares. What is the packet's own is worded so, as it differs within a class.
+/// What happens to a packet, by shares. What is the packet's own is worded so, as it differs within a class.
 fn fates(prediction: &Prediction, packet: &Packet, with_replies: bool) -> BTreeMap<String, Share> {
     let mut fates = BTreeMap::new();
     for branch in &prediction.branches {

@@ -35,7 +35,7 @@ pub(super) fn started(kernel: &str) -> Home {
     Home::boot(vm, Kind::Run, Backend::System).unwrap_or_else(|trouble| panic!("{}", trouble.message))
 }
 
-/// What becomes of cases in a machine.
+/// What happens to cases in a machine.
 pub(super) fn outcomes(home: &Home, orders: impl Iterator<Item = Order>) -> impl Iterator<Item = Outcome> {
     let mut slot = Slot::new(home, Kind::Run);
     orders.map(move |order| {

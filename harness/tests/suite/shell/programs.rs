@@ -37,7 +37,7 @@ fn a_server_names_its_client(#[case] place: &str, #[case] address: &str, #[case]
     assert!(first.contains(address) && first.ends_with(name), "{said}");
 }
 
-/// Probes and real connections in one lab: kernels of pods are silent only while a probe is under way.
+/// Probes and real connections in one lab: kernels of pods are silent only while a probe is running.
 #[test]
 fn probes_and_programs_do_not_disturb_each_other() {
     let one = "pod/client get nginx\nprobe pod/client service/nginx:80\nprobe node/cluster-worker service/nginx:80\n";

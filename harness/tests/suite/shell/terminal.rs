@@ -246,7 +246,7 @@ fn waiting(folder: &Path, tests: &[&str], time: &str) -> String {
     file.to_string_lossy().into_owned()
 }
 
-/// Ctrl-C in one terminal is not for what another has under way.
+/// Ctrl-C in one terminal is not for what another has running.
 #[test]
 fn a_capture_ends_alone() {
     let state = tempfile::tempdir().expect("a folder");

@@ -10,10 +10,10 @@ use crate::nftables::{
     Chain, Element, Key, LONGEST_COMMENT, Statement, Table, Verdict, base_of_comment, base_of_endpoint, comment_of_base,
 };
 
-/// The key of a service port: the part behind the prefix in the names of their chains.
+/// The key of a service port: the part after the prefix in the names of their chains.
 pub(crate) type ServiceKey = String;
 
-/// What a chain is for, and its name behind the prefix. Other chains of kube-proxy's have no hash there.
+/// What a chain is for, and its name after the prefix. Other chains of kube-proxy's have no hash there.
 pub(crate) fn kind_of(chain: &str) -> Option<(Kind, &str)> {
     let (kind, base) = NAMING.of(chain)?;
     is_base(base).then_some((kind, base))

@@ -27,7 +27,7 @@ pub(crate) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// A [`completed`] table, of whose chains so many are in the text.
+    /// A [`completed`] table, of whose chains this many are in the text.
     pub(crate) fn new(table: &'a nftables::Table, shown: usize) -> Self {
         let (shown, missing) = table.chains.split_at(shown);
         let mut routes = Routes::default();
@@ -250,7 +250,7 @@ pub(crate) fn completed(table: &nftables::Table) -> Cow<'_, nftables::Table> {
     Cow::Owned(whole)
 }
 
-/// A chain in the place of one that the text does not have. Of the one that only marks packets it is known what it does.
+/// A chain in place of one that the text does not have. Of the one that only marks packets it is known what it does.
 fn stub(name: &Name) -> Chain {
     let mut chain = Chain::regular(name.clone());
     if **name != *super::rule::MASQUERADE {

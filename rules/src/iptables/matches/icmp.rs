@@ -33,7 +33,7 @@ const ICMP: [(&str, u8, Option<u8>); 13] = [
     ("parameter-problem", 12, None),
 ];
 
-/// The same of `ip6tables`.
+/// The types of `ip6tables`.
 const ICMP6: [(&str, u8, Option<u8>); 13] = [
     ("destination-unreachable", 1, None),
     ("no-route", 1, Some(0)),

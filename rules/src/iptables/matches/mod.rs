@@ -100,9 +100,9 @@ pub(super) enum Condition {
     Conntrack(Box<conntrack::Conntrack>),
     /// The types of the packet's addresses.
     AddressType(Box<addrtype::AddressTypes>),
-    /// Holds for so many of the 2^31 draws.
+    /// Holds for this many of the 2^31 draws.
     Random(u32),
-    /// Holds for so many packets out of so many.
+    /// Holds for `part` of `every` packets.
     Nth { part: u32, every: u32 },
     /// A limit that is assumed not to be reached.
     Limit,

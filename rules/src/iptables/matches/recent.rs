@@ -18,7 +18,7 @@ pub struct Recent {
     pub seconds: Option<u32>,
     /// `--reap`: forget older entries.
     pub reap: bool,
-    /// `--hitcount`: at least so many entries.
+    /// `--hitcount`: at least this many entries.
     pub hit_count: Option<u32>,
     /// `--rttl`: the TTL must be the same.
     pub same_ttl: bool,

@@ -25,11 +25,11 @@ pub enum Statistic {
 #[derive(Debug, Clone, Copy)]
 pub struct Probability {
     threshold: u32,
-    /// The digits behind the point as a text had them, and how many: 33 and 2 for `0.33`.
+    /// The digits after the point as a text had them, and how many: 33 and 2 for `0.33`.
     written: Option<(u64, u8)>,
 }
 
-/// Most digits behind the point that are kept as they were written.
+/// Most digits after the point that are kept as they were written.
 const MAX_DIGITS: usize = 18;
 
 impl Probability {
@@ -50,7 +50,7 @@ impl Probability {
         Some(Self { threshold: (number * f64::from(Self::ONE)).round() as u32, written: None })
     }
 
-    /// The same of a number's text.
+    /// The threshold of a number's text.
     pub(crate) fn from_text(text: &str) -> Option<Self> {
         let probability = Self::from_number(text.parse().ok()?)?;
         let digits = text.strip_prefix("0.").filter(|digits| (1..=MAX_DIGITS).contains(&digits.len()));

@@ -14,7 +14,7 @@ use crate::coverage::Coverage;
 /// What lines show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt {
-    /// The rules. In the place of one that cannot be read stands one with the match `unread`, which is not modelled.
+    /// The rules. In place of one that cannot be read stands one with the match `unread`, which is not modelled.
     pub parsed: Parsed,
     /// How many rules were read.
     pub rules: usize,

@@ -30,7 +30,7 @@ pub struct Listing {
     pub rules: RuleSet,
     /// The line of every rule.
     pub lines: SourceLines,
-    /// The digits behind the point of the shortest probability whose threshold does not follow from them; `None` where all do.
+    /// The digits after the point of the shortest probability whose threshold does not follow from them; `None` where all do.
     pub rounded_digits: Option<usize>,
     /// The line, from 1, of the first row that ends before its rule does, as where a terminal or a copy cut it off.
     pub cut: Option<usize>,

@@ -101,7 +101,7 @@ impl Parsed {
 /// Reads a document.
 ///
 /// Rules stay in the order of their chain. A match or target that is not modelled is kept as text
-/// ([`super::Match::Other`], [`super::Target::Other`]). What `iptables-restore` understands as commands is carried out:
+/// ([`super::Match::Other`], [`super::Target::Other`]). What `iptables-restore` understands as commands is run:
 /// `-A`, `-I`, `-N`, `-P`, `-F`, `-X`.
 ///
 /// # Errors

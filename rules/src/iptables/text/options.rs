@@ -20,7 +20,7 @@ pub(in crate::iptables) struct Given {
     pub(in crate::iptables) negated: bool,
     /// The position of its name among the words; arguments follow.
     pub(in crate::iptables) name: usize,
-    /// The position behind its last argument.
+    /// The position after its last argument.
     pub(in crate::iptables) end: usize,
 }
 
@@ -63,7 +63,7 @@ impl<'a> Opt<'a> {
         read(text).ok_or_else(|| self.fault(&format!("`{text}` is not a valid {what}")))
     }
 
-    /// The same, with the `!` before the option.
+    /// The value of an option, and whether a `!` precedes the option.
     pub(in crate::iptables) fn negatable<T>(
         &self,
         what: &str,

@@ -66,7 +66,7 @@ pub enum CompileErrorKind {
         set: Name,
         /// The types of the key that a packet makes.
         made: String,
-        /// Those of the set.
+        /// The types of the key of the set.
         wanted: String,
     },
     /// Jumps form a loop.

@@ -36,7 +36,7 @@ impl Rule {
         self.when(Condition::Address { side, negated: false, value: Addresses::Set(set.clone()) })
     }
 
-    /// Of this protocol.
+    /// Sets the protocol.
     pub(super) fn of(self, protocol: Protocol) -> Self {
         self.when(Condition::protocol(protocol))
     }

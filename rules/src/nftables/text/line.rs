@@ -47,7 +47,7 @@ impl<'w, 'a> Line<'w, 'a> {
         is
     }
 
-    /// Takes so many words; none if there are fewer.
+    /// Takes this many words; none if there are fewer.
     pub(in crate::nftables) fn skip(&mut self, words: usize) -> Option<()> {
         self.at += words;
         (self.at <= self.words.len()).then_some(())

@@ -19,7 +19,7 @@ pub(in crate::nftables) struct Word<'a> {
     pub(in crate::nftables) kind: Kind,
     /// Its text, without quotes.
     pub(in crate::nftables) text: &'a str,
-    /// The byte where it starts, and that behind its end.
+    /// The byte where it starts, and that after its end.
     pub(in crate::nftables) start: usize,
     pub(in crate::nftables) end: usize,
     /// The line, from 1.
@@ -125,7 +125,7 @@ impl<'a> Words<'a> {
             _ => {
                 let ends = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'{' | b'}' | b',' | b';' | b'"');
                 let length = bytes[start..].iter().position(ends).unwrap_or(bytes.len() - start);
-                // A line that goes on may do so right behind a word.
+                // A line that goes on may do so right after a word.
                 let is_continued = continuation(&bytes[start + length - 1..]).is_some();
                 let length = length - usize::from(is_continued);
                 word(Kind::Plain, start + length)

@@ -55,7 +55,7 @@ fn marks(count: usize) -> String {
     (0..count).map(|bit| format!("{HALF} -j MARK --or-mark {:#x}\n", 1_u32 << bit)).collect()
 }
 
-/// A cascade of so many endpoints: each is a branch.
+/// A cascade of this many endpoints: each is a branch.
 fn cascade(endpoints: usize) -> String {
     (1..endpoints).map(|_| format!("{HALF} -j ACCEPT\n")).chain(["-A FORWARD -j DROP\n".to_owned()]).collect()
 }

@@ -15,13 +15,13 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Those of a heading's words.
+    /// The columns of a heading.
     pub(super) fn of(words: &[&str]) -> Self {
         let has = |name| words.contains(&name);
         Self { numbers: has("num"), counters: has("pkts"), interfaces: has("in") }
     }
 
-    /// Those of a row without a heading, by its words.
+    /// The columns of a row without a heading, by its words.
     pub(super) fn guessed(words: &[&str]) -> Option<Self> {
         let all = [(false, false), (false, true), (true, false), (true, true)];
         let columns = all.map(|(numbers, counters)| Self { numbers, counters, interfaces: counters });

@@ -1,4 +1,4 @@
-//! The words of a row behind its columns: matches, options of the target, and what is not understood.
+//! The words of a row after its columns: matches, options of the target, and what is not understood.
 
 use super::LISTED;
 use crate::iptables::ast::Rule;
@@ -7,7 +7,7 @@ use crate::iptables::targets::Listed;
 use crate::iptables::text::values;
 use crate::iptables::values::Negatable;
 
-/// Digits behind the point from which a threshold of 31 bits follows.
+/// Digits after the point from which a threshold of 31 bits follows.
 const EXACT_DIGITS: usize = 10;
 
 /// Whether words that were not understood are the beginning of what would be.

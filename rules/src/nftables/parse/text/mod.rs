@@ -199,7 +199,7 @@ impl<'a> Reader<'a> {
         Ok((table, lines))
     }
 
-    /// The flags of a table, behind the word at a byte.
+    /// The flags of a table, after the word at a byte.
     fn flags(&mut self, at: usize) -> Result<(), Fault> {
         let mut flags = Vec::new();
         self.rest_of_line(&mut flags)?;

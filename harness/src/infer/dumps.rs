@@ -107,6 +107,13 @@ pub(super) fn dumps(
         dump.renamed.extend(unshown.iter().filter_map(|one| Renamed::for_endpoint(&dump.inferred, one)));
     }
     notes.extend(renamed);
+    notes.extend(name_nodes(&mut dumps, &places, evidence, objects));
+    dumps
+}
+
+/// Names the nodes of dumps that have none yet, and says of each dump which rules are those of its node.
+fn name_nodes(dumps: &mut [Dump], places: &[String], evidence: &Evidence, objects: &Objects) -> Vec<String> {
+    let mut notes = Vec::new();
     let known: Vec<String> = node_names(objects);
     let is_alone = dumps.len() == 1;
     for at in 0..dumps.len() {
@@ -130,7 +137,7 @@ pub(super) fn dumps(
         let parts: Vec<String> = dumps[at].parts.iter().map(NodeRules::place).collect();
         notes.push(format!("the rules of node {} are those from {}", dumps[at].node, parts.join("; ")));
     }
-    dumps
+    notes
 }
 
 /// Takes an endpoint's other address where that is a pod's and the one that its chain translates to is not. Returns what was changed.

@@ -223,45 +223,8 @@ fn complete_nftables(completed: &mut Completed, coverage: &Coverage, written: nf
             parsed.rules.tables.push(table);
             continue;
         };
-        // The addresses of services that nothing else shows are left out with these.
-        let lists_services = ["service-ips", "no-endpoint-services"].iter().all(|map| coverage.has_chain(name, map));
-        if let Some(known) = own.sets.iter_mut().find(|set| &*set.name == "cluster-ips").filter(|_| !lists_services) {
-            let written = table.set("cluster-ips").map(|set| set.elements.as_slice()).unwrap_or_default();
-            known.elements.retain(|one| written.iter().any(|other| other.key == one.key));
-        }
-        for chain in table.chains {
-            match own.chains.iter_mut().find(|known| known.name == chain.name) {
-                None => {
-                    completed.chains += 1;
-                    own.chains.push(chain);
-                }
-                Some(known) if !coverage.has_chain(name, &chain.name) => {
-                    known.base = known.base.or(chain.base);
-                    if fill(&mut known.rules, chain.rules, table.family) {
-                        completed.partial.push((name.to_owned(), known.name.to_string()));
-                    }
-                }
-                Some(_) => {}
-            }
-        }
-        for set in table.sets {
-            match own.sets.iter_mut().find(|known| known.name == set.name) {
-                None => {
-                    completed.chains += 1;
-                    own.sets.push(set);
-                }
-                Some(known) if !coverage.has_chain(name, &set.name) => {
-                    let keys: HashSet<Vec<Key>> = known.elements.iter().map(|one| one.key.clone()).collect();
-                    let is_new = |one: &nftables::Element| !keys.contains(&one.key);
-                    let new: Vec<_> = set.elements.into_iter().filter(is_new).collect();
-                    if !new.is_empty() {
-                        completed.partial.push((name.to_owned(), known.name.to_string()));
-                    }
-                    known.elements.extend(new);
-                }
-                Some(_) => {}
-            }
-        }
+        let counts = (&mut completed.chains, &mut completed.partial);
+        complete_table(own, table, coverage, counts);
     }
     for table in parsed.rules.tables.iter_mut().filter(|table| !coverage.has_table(nft_table(table.family))) {
         table.add_missing();
@@ -270,6 +233,59 @@ fn complete_nftables(completed: &mut Completed, coverage: &Coverage, written: nf
     if is_changed {
         *parsed = std::mem::take(&mut parsed.rules).into();
     }
+}
+
+/// Adds what a table of nftables lacks. Counts the chains and sets that are new, and lists those to which something is added.
+fn complete_table(
+    own: &mut nftables::Table,
+    written: nftables::Table,
+    coverage: &Coverage,
+    (added, partial): (&mut usize, &mut Vec<(String, String)>),
+) {
+    let name = nft_table(written.family);
+    // The addresses of services that nothing else shows are left out with these.
+    let lists_services = ["service-ips", "no-endpoint-services"].iter().all(|map| coverage.has_chain(name, map));
+    if let Some(known) = own.sets.iter_mut().find(|set| &*set.name == "cluster-ips").filter(|_| !lists_services) {
+        let listed = written.set("cluster-ips").map(|set| set.elements.as_slice()).unwrap_or_default();
+        known.elements.retain(|one| listed.iter().any(|other| other.key == one.key));
+    }
+    for chain in written.chains {
+        match own.chains.iter_mut().find(|known| known.name == chain.name) {
+            None => {
+                *added += 1;
+                own.chains.push(chain);
+            }
+            Some(known) if !coverage.has_chain(name, &chain.name) => {
+                known.base = known.base.or(chain.base);
+                if fill(&mut known.rules, chain.rules, written.family) {
+                    partial.push((name.to_owned(), known.name.to_string()));
+                }
+            }
+            Some(_) => {}
+        }
+    }
+    for set in written.sets {
+        match own.sets.iter_mut().find(|known| known.name == set.name) {
+            None => {
+                *added += 1;
+                own.sets.push(set);
+            }
+            Some(known) if !coverage.has_chain(name, &set.name) => {
+                if add_elements(known, set.elements) {
+                    partial.push((name.to_owned(), known.name.to_string()));
+                }
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// Adds the elements that a set lacks. Returns whether there are any.
+fn add_elements(shown: &mut nftables::Set, written: Vec<nftables::Element>) -> bool {
+    let keys: HashSet<Vec<Key>> = shown.elements.iter().map(|one| one.key.clone()).collect();
+    let before = shown.elements.len();
+    shown.elements.extend(written.into_iter().filter(|one| !keys.contains(&one.key)));
+    shown.elements.len() > before
 }
 
 /// Adds the rules that a chain of nftables lacks, where kube-proxy writes them. Returns whether there are any.

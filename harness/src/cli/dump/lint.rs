@@ -10,6 +10,8 @@ use crate::cli::Exit;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use crate::cli::format::Format;
+use svclab::Backend;
+use svclab::environment::Environment;
 use svclab::lint::{CATALOG, Finding, Severity, json, lint, render};
 
 /// Find what is wrong in rules, and in the objects, connections and settings that accompany them.
@@ -65,7 +67,10 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let (rules, unread) = (evidence.rules(), evidence.unread.len());
     match args.format {
         Format::Text => console.text(render(&path, rules, unread, &findings, console.settings())),
-        Format::Json => super::print(&json::Document::of(&path, rules, unread, &findings), console)?,
+        Format::Json => {
+            let document = json::Document::of(&path, rules, unread, &findings);
+            console.json("dump-lint", &Environment::of(Backend::System), document)?;
+        }
     }
     Ok(if findings.iter().any(|finding| args.fail_on.fails(finding)) { Exit::Failed } else { Exit::Held })
 }

@@ -144,7 +144,7 @@ fn counts(
     mut count: impl FnMut(&mut Lab<'_>, &Probe) -> Result<Tally, Trouble> + Send,
 ) -> Vec<Vec<u64>> {
     let scenario = scenario::parse(SCENARIO, Path::new("calibration.yaml"), &|_| Err(io::ErrorKind::NotFound.into()))
-        .unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        .unwrap_or_else(|errors| panic!("{errors}"));
     let documents = documents::generate(&scenario, &scenario.cluster).unwrap_or_else(|error| panic!("{error}"));
     let documents: Vec<Document> = documents.into_iter().map(|document| biased(document, bias)).collect();
     let lived = testing::in_lab(&scenario, &documents, Backend::System, |lab| {

@@ -71,7 +71,7 @@ pub fn privileged(body: impl FnOnce()) {
 /// With every error of the scenario, with what the environment lacks, or with every difference.
 pub fn assert_holds(path: impl AsRef<Path>, backend: Backend) {
     let path = path.as_ref();
-    let scenario = scenario::load(path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let scenario = scenario::load(path).unwrap_or_else(|errors| panic!("{errors}"));
     privileged(|| assert_scenario_holds(&scenario, backend));
 }
 

@@ -11,7 +11,7 @@ use super::Report;
 use crate::documents;
 use crate::evidence::{Evidence, Format, NodeRules, OF_IPTABLES_NFT, Unread, node_rules, not_judged};
 use crate::input::{Form, limits};
-use crate::scenario::{Diagnostic, Diagnostics, Scenario, Span};
+use crate::scenario::{Diagnostic, Diagnostics, Scenario};
 use crate::text::printable;
 
 /// The cascades of rules that are not a scenario, in whatever way they are quoted. The file is what messages call it.
@@ -30,18 +30,18 @@ pub fn read(evidence: &Evidence, file: &Path) -> Result<Report, Diagnostics> {
     let mut errors: Vec<Diagnostic> = evidence
         .unread
         .iter()
-        .map(|unread| mistake(&place(unread.file.as_deref()), (unread.line, 1), &unread.reason, UNREAD))
+        .map(|unread| Diagnostic::at(&place(unread.file.as_deref()), (unread.line, 1), &unread.reason, UNREAD))
         .collect();
     match node_rules(evidence).first() {
         None if evidence.iptables_nft_piece().is_some() => {
             let [message, help] = OF_IPTABLES_NFT;
-            errors.insert(0, mistake(file, (1, 1), message, help));
+            errors.insert(0, Diagnostic::at(file, (1, 1), message, help));
         }
         Some(set) if errors.is_empty() => {
             let message = format!("no chain of {} load-balances connections", set.format.words());
-            errors.push(mistake(&place(set.file.as_deref()), (set.first, 1), &message, SERVICES));
+            errors.push(Diagnostic::at(&place(set.file.as_deref()), (set.first, 1), &message, SERVICES));
         }
-        None if errors.is_empty() => errors.push(mistake(file, (1, 1), "unrecognised rule format", FORMS)),
+        None if errors.is_empty() => errors.push(Diagnostic::at(file, (1, 1), "unrecognised rule format", FORMS)),
         _ => {}
     }
     errors.truncate(limits::ERRORS);
@@ -142,9 +142,4 @@ pub fn scenario_report(scenario: &Scenario, state: &Cluster, node: &Node) -> Res
         cascades,
         samples: Vec::new(),
     })
-}
-
-fn mistake(file: &Path, (line, column): (usize, usize), message: &str, help: &str) -> Diagnostic {
-    let span = Span { file: file.to_owned(), line, column };
-    Diagnostic { span, length: 1, message: message.to_owned(), help: Some(help.to_owned()), also: None }
 }

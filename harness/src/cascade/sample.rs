@@ -165,7 +165,7 @@ mod tests {
             -A WEB -p tcp -m statistic --mode random --probability 0.5 -j DNAT --to-destination 10.0.0.2:80\n\
             -A WEB -p tcp -j DNAT --to-destination 10.0.0.3:80\nCOMMIT\n";
         read(&crate::evidence::read(text), Path::new("rules"))
-            .unwrap_or_else(|mistakes| panic!("{:?}", mistakes.errors))
+            .unwrap_or_else(|found| panic!("{:?}", found.errors))
             .cascades
             .remove(0)
     }

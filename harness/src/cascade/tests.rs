@@ -35,7 +35,7 @@ fn quiet() -> Settings {
 }
 
 fn report(text: &str) -> Report {
-    read(&evidence::read(text), Path::new("rules.txt")).unwrap_or_else(|mistakes| panic!("{:?}", mistakes.errors))
+    read(&evidence::read(text), Path::new("rules.txt")).unwrap_or_else(|found| panic!("{:?}", found.errors))
 }
 
 #[test]
@@ -190,8 +190,8 @@ fn rules_that_a_page_shows_again_are_read_once() {
 #[case::whole("*nat\n:KUBE-SVC-FOO - [0:0]\n-A KUBE-SVC-FOO --sport\nCOMMIT\n", 3)]
 #[case::none("*nat\nCOMMIT\n", 1)]
 fn a_mistake_has_its_line(#[case] text: &str, #[case] line: usize) {
-    let mistakes = read(&evidence::read(text), Path::new("rules.txt")).unwrap_err();
-    assert_eq!(mistakes.errors[0].span.line, line, "{:?}", mistakes.errors);
+    let errors = read(&evidence::read(text), Path::new("rules.txt")).unwrap_err();
+    assert_eq!(errors.errors[0].span.line, line, "{:?}", errors.errors);
 }
 
 /// One line that cannot be read leaves the others, and shares that may depend on it are unknown.

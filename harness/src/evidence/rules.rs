@@ -122,7 +122,7 @@ pub fn node_rules(evidence: &Evidence) -> Vec<NodeRules> {
     all
 }
 
-/// The rule sets without a Service that a text has beside one of the same kind with Services. What they do to these is not known.
+/// The rule sets without a Service that a text has in addition to one of the same kind with Services. What they do to these is not known.
 pub(crate) fn others(sets: &[NodeRules]) -> Vec<&NodeRules> {
     let has_ports: Vec<bool> = sets.iter().map(|set| !set.rules.show().ports.is_empty()).collect();
     let is_other = |at: usize| {

@@ -49,7 +49,7 @@ struct Planner<'a> {
 }
 
 /// A destination in words, with its address and the node that packets are handed to.
-struct Aim {
+struct Target {
     to: String,
     address: IpAddr,
     port: u16,
@@ -73,10 +73,10 @@ impl<'a> Planner<'a> {
 
     fn plan_port(&self, service: &Service, port: &ServicePort, node: &str) -> Vec<PlannedTest> {
         let name = format!("{}:{}", short_name(&service.name), port.port);
-        let aim = |kind: &str, address: IpAddr, via: Option<&str>| {
+        let target = |kind: &str, address: IpAddr, via: Option<&str>| {
             let via_words = via.map(|node| format!("@{node}")).unwrap_or_default();
             let to = format!("{kind}/{name}{via_words}");
-            Aim { to, address, port: port.port, via: via.map(str::to_owned) }
+            Target { to, address, port: port.port, via: via.map(str::to_owned) }
         };
         let Some(own) = self.scenario.cluster.node(node) else { return Vec::new() };
         let mut tests = Vec::new();
@@ -87,28 +87,28 @@ impl<'a> Planner<'a> {
                     service,
                     port,
                     (pod_label(&client.name), &client.ips, from),
-                    aim("service", *ip, None),
+                    target("service", *ip, None),
                 ));
             }
             let from = VantagePoint::Node(node.to_owned());
             let ips = &own.internal_ips;
-            tests.extend(self.test(service, port, (format!("node/{node}"), ips, from), aim("service", *ip, None)));
+            tests.extend(self.test(service, port, (format!("node/{node}"), ips, from), target("service", *ip, None)));
         }
         let host = self.outside;
-        let mut add = |aim: Aim| {
+        let mut add = |target: Target| {
             let Some(host) = host else { return };
-            let Some(ip) = host.ips.iter().copied().find(|ip| Family::of(*ip) == Family::of(aim.address)) else {
+            let Some(ip) = host.ips.iter().copied().find(|ip| Family::of(*ip) == Family::of(target.address)) else {
                 return;
             };
             let from = (format!("host/{}", host.name), &host.ips, VantagePoint::Outside(ip));
-            tests.extend(self.test(service, port, from, aim));
+            tests.extend(self.test(service, port, from, target));
         };
         if let Some(number) = port.node_port {
             let firsts = Family::ALL.into_iter().filter_map(|family| own.internal_ip(family));
-            firsts.for_each(|ip| add(Aim { port: number, via: None, ..aim("nodeport", ip, Some(node)) }));
+            firsts.for_each(|ip| add(Target { port: number, via: None, ..target("nodeport", ip, Some(node)) }));
         }
-        service.load_balancer.iter().for_each(|ingress| add(aim("loadbalancer", ingress.ip, Some(node))));
-        service.external_ips.iter().for_each(|ip| add(aim("externalip", *ip, Some(node))));
+        service.load_balancer.iter().for_each(|ingress| add(target("loadbalancer", ingress.ip, Some(node))));
+        service.external_ips.iter().for_each(|ip| add(target("externalip", *ip, Some(node))));
         // Several addresses of a kind and family have one name, which means the first.
         let mut names = HashSet::new();
         tests.retain(|test| names.insert(test.name.clone()));
@@ -122,14 +122,14 @@ impl<'a> Planner<'a> {
         service: &Service,
         port: &ServicePort,
         (from, ips, vantage): (String, &Vec<IpAddr>, VantagePoint),
-        aim: Aim,
+        target: Target,
     ) -> Vec<PlannedTest> {
-        let family = Family::of(aim.address);
+        let family = Family::of(target.address);
         if !ips.iter().any(|ip| Family::of(*ip) == family) {
             return Vec::new();
         }
-        let to = SocketAddr::new(aim.address, aim.port);
-        let question = Question { from: vantage, to, protocol: port.protocol, via: aim.via };
+        let to = SocketAddr::new(target.address, target.port);
+        let question = Question { from: vantage, to, protocol: port.protocol, via: target.via };
         let promise = self.promises.about(&question);
         let is_node = matches!(question.from, VantagePoint::Node(_));
         let twice = service.ports.iter().filter(|other| other.port == port.port).count() > 1;
@@ -143,9 +143,9 @@ impl<'a> Planner<'a> {
         let test = |(outcome, flows)| {
             let reply = if is_only || flows > 1 { "" } else { ", reply" };
             PlannedTest {
-                name: format!("{from} to {}{words}{reply}", aim.to),
+                name: format!("{from} to {}{words}{reply}", target.to),
                 from: from.clone(),
-                to: aim.to.clone(),
+                to: target.to.clone(),
                 protocol,
                 family: only,
                 flows,

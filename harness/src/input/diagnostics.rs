@@ -75,6 +75,16 @@ pub struct Diagnostics {
 }
 
 impl Diagnostic {
+    /// An error at a line and column of a file, both from 1, with its fix.
+    pub fn at(
+        file: &Path,
+        (line, column): (usize, usize),
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        Self::new(Span { file: file.to_owned(), line, column }, message, help)
+    }
+
     /// An error at one character.
     pub fn new(span: Span, message: impl Into<String>, help: impl Into<String>) -> Self {
         Self { span, length: 1, message: message.into(), help: Some(help.into()), also: None }

@@ -133,7 +133,7 @@ mod tests {
     #[case::of_one_that_does_not("1.24-source-ranges", false)]
     fn a_lab_counts_where_release_and_kernel_do(#[case] name: &str, #[case] would: bool) {
         let path = format!("../scenarios/releases/{name}.yaml");
-        let scenario = scenario::load(Path::new(&path)).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let scenario = scenario::load(Path::new(&path)).unwrap_or_else(|errors| panic!("{errors}"));
         for backend in [Backend::Nft, Backend::Legacy] {
             let documents = generate_for_lab(&scenario, &scenario.cluster, backend).unwrap();
             let counts = documents.iter().any(|document| !named(&document.rules).is_empty());

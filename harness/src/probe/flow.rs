@@ -278,7 +278,7 @@ mod tests {
     /// Follows many flows that loop between router and node, with this many bytes of room for what each tap sees.
     fn loops(room: usize) -> Result<Vec<ObservedOutcome>, ProbeError> {
         let path = Path::new("../scenarios/bugs/felix-2690-unserved-port.yaml");
-        let scenario = scenario::load(path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let scenario = scenario::load(path).unwrap_or_else(|errors| panic!("{errors}"));
         let documents = documents::generate(&scenario, &scenario.cluster).unwrap();
         let probes = vec![circling(&scenario); FLOWS];
         with_lab(&topology::plan(&scenario), &documents, Backend::System, |lab| {
@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn flows_are_answered_when_source_ports_run_out() {
         let path = Path::new("../scenarios/seeds/001-kind-clusterip.yaml");
-        let scenario = scenario::load(path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let scenario = scenario::load(path).unwrap_or_else(|errors| panic!("{errors}"));
         let documents = documents::generate(&scenario, &scenario.cluster).unwrap();
         let Step::Probe(probe, _) = &scenario.tests[0].steps[0] else { panic!("it begins with a probe") };
         let probes = vec![Probe { source_port: None, ..(**probe).clone() }; 3 * TOGETHER];

@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn an_ended_flow_is_not_retransmitted_although_a_child_process_holds_its_socket() {
         let path = Path::new("../scenarios/seeds/001-kind-clusterip.yaml");
-        let scenario = scenario::load(path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let scenario = scenario::load(path).unwrap_or_else(|errors| panic!("{errors}"));
         let documents = documents::generate(&scenario, &scenario.cluster).unwrap();
         testing::privileged(|| {
             with_lab(&topology::plan(&scenario), &documents, Backend::System, |lab| {

@@ -10,7 +10,7 @@ use super::rate::{FalseAlarmRate, Goal};
 const MAX_FLOWS: u64 = 1_000_000_000_000;
 
 /// How often flows of a client may meet at one endpoint by chance. So rarely that a thousand tests of affinity stay within a run's
-/// false-alarm rate; not shared by the tests of a run, for then a scenario would need more flows beside others than alone.
+/// false-alarm rate; not shared by the tests of a run, for then a scenario would need more flows together with others than alone.
 const BY_CHANCE: f64 = 1e-9;
 
 /// The number of flows that show whether a client stays with one of this many even endpoints, because by chance they meet at one

@@ -40,7 +40,7 @@ tests:
 
 fn read(text: &str) -> Scenario {
     scenario::parse(text, Path::new("counting.yaml"), &|_| Err(io::ErrorKind::NotFound.into()))
-        .unwrap_or_else(|mistakes| panic!("{mistakes}"))
+        .unwrap_or_else(|errors| panic!("{errors}"))
 }
 
 fn probe(scenario: &Scenario, flows: u64) -> Probe {

@@ -136,7 +136,7 @@ fn authors_and_documents_agree(
     #[exclude("/(invalid|manifests|other-rules)/")]
     scenario: PathBuf,
 ) {
-    let scenario = scenario::load(&scenario).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let scenario = scenario::load(&scenario).unwrap_or_else(|errors| panic!("{errors}"));
     if !scenario.rules.is_empty() {
         return;
     }

@@ -22,7 +22,7 @@ fn as_alone(
     path: PathBuf,
 ) {
     testing::privileged(|| {
-        let scenario = scenario::load(&path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let scenario = scenario::load(&path).unwrap_or_else(|errors| panic!("{errors}"));
         let steps = first_steps(&scenario);
         assert!(!steps.is_empty(), "there is nothing to look at before the first change");
         let probes: Vec<Probe> = steps.iter().map(|(probe, _)| probe.clone()).collect();

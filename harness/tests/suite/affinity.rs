@@ -39,7 +39,7 @@ tests:
         );
     }
     scenario::parse(&text, Path::new("affinity.yaml"), &|_| Err(io::ErrorKind::NotFound.into()))
-        .unwrap_or_else(|mistakes| panic!("{mistakes}"))
+        .unwrap_or_else(|errors| panic!("{errors}"))
 }
 
 fn probes(scenario: &Scenario) -> Vec<Probe> {

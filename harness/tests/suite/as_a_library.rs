@@ -33,7 +33,7 @@ hosts:
 fn scenario(tests: &str) -> Scenario {
     let no_files = |path: &Path| Err(std::io::Error::other(format!("{} is not read", path.display())));
     scenario::parse(&format!("{CLUSTER}{tests}"), Path::new("inline.yaml"), &no_files)
-        .unwrap_or_else(|mistakes| panic!("{mistakes}"))
+        .unwrap_or_else(|errors| panic!("{errors}"))
 }
 
 /// A table of cases: each is a lab of its own, and the report of a failure is the panic's message.

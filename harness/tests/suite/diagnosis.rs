@@ -15,7 +15,7 @@ use svclab::testing;
 const SCREEN: usize = 40;
 
 fn load(file: &str) -> Scenario {
-    scenario::load(&Path::new("../scenarios").join(file)).unwrap_or_else(|mistakes| panic!("{mistakes}"))
+    scenario::load(&Path::new("../scenarios").join(file)).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
 /// Turns the expectation of a test's probe round, so that it fails.
@@ -175,5 +175,5 @@ fn diagnoses(report: &RunReport) -> Vec<&Diagnosis> {
 
 fn parsed(text: &str) -> Scenario {
     scenario::parse(text, Path::new("diagnosis.yaml"), &|_| Err(io::ErrorKind::NotFound.into()))
-        .unwrap_or_else(|mistakes| panic!("{mistakes}"))
+        .unwrap_or_else(|errors| panic!("{errors}"))
 }

@@ -16,7 +16,7 @@ fn probe(from: &str, to: &str) -> AdHocProbe {
 
 fn explained(file: &str, probe: &AdHocProbe) -> Explanation {
     let path = Path::new("../scenarios").join(file);
-    let ad_hoc = load_with_ad_hoc_probe(&path, probe).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let ad_hoc = load_with_ad_hoc_probe(&path, probe).unwrap_or_else(|errors| panic!("{errors}"));
     explain(&ad_hoc, probe.step, 1).expect("rules that can be walked")
 }
 
@@ -204,8 +204,8 @@ fn the_kernel_goes_the_predicted_way_through_nftables(#[case] file: &str, #[case
 #[case::own_closed_port("distribution/three.yaml", "node/worker", "172.18.0.2:9999")]
 #[case::closed_port("distribution/three.yaml", "pod/client", "172.18.0.2:9999")]
 #[case::udp("distribution/seven.yaml", "pod/client", "service/web:quic")]
-#[case::beside_nftables("other-rules/beside-nftables.yaml", "pod/client", "service/web:80")]
-#[case::policy_beside_nftables("other-rules/beside-nftables.yaml", "pod/client3", "service/web:80")]
+#[case::beside_nftables("other-rules/alongside-nftables.yaml", "pod/client", "service/web:80")]
+#[case::policy_beside_nftables("other-rules/alongside-nftables.yaml", "pod/client3", "service/web:80")]
 #[case::bridge_and_tunnel("seeds/002-k3s-klipper-lb.yaml", "pod/client", "service/traefik-ns/traefik:80")]
 fn the_kernel_goes_the_predicted_way(
     #[case] file: &str,
@@ -219,7 +219,7 @@ fn the_kernel_goes_the_predicted_way(
 fn goes_the_predicted_way(file: &str, probe: &AdHocProbe, backend: Backend) {
     testing::privileged(|| {
         let path = Path::new("../scenarios").join(file);
-        let ad_hoc = load_with_ad_hoc_probe(&path, probe).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let ad_hoc = load_with_ad_hoc_probe(&path, probe).unwrap_or_else(|errors| panic!("{errors}"));
         let explanation = explain_live(&ad_hoc, 0, backend, None).unwrap_or_else(|error| panic!("{error}"));
         let page = page(&explanation, Settings::default(), 1);
         let kernel = explanation.kernel.as_ref().expect("a packet was sent");

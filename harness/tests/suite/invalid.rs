@@ -18,7 +18,7 @@ fn is_rejected(#[files("../scenarios/invalid/*.yaml")] scenario: PathBuf) {
         .output()
         .expect("svclab starts");
     assert_eq!(output.status.code(), Some(2), "a mistake ends with exit code 2");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "mistakes go to standard error");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "errors go to standard error");
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path(root.join("scenarios/invalid/messages"));
     settings.set_prepend_module_to_snapshot(false);

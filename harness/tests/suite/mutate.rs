@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rstest::rstest;
 use serde_json::Value;
-use svclab::mutate::{Fate, Options, Detail, json, mutate, page, summary};
+use svclab::mutate::{Detail, Fate, Options, json, mutate, page, summary};
 use svclab::page::Settings;
 use svclab::verify::verify;
 use svclab::{infer, input, scenario, testing};
@@ -22,7 +22,7 @@ use svclab::{infer, input, scenario, testing};
 fn verify_detects_every_mutant(#[case] file: &str) {
     testing::privileged(|| {
         let scenario =
-            scenario::load(&Path::new("../scenarios").join(file)).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+            scenario::load(&Path::new("../scenarios").join(file)).unwrap_or_else(|errors| panic!("{errors}"));
         let options = Options { sample: Some(24), seed: 4, ..Options::default() };
         let all = mutate(std::slice::from_ref(&scenario), &options, &|_| {});
         let table = page(&all[0], Detail::default(), Settings::default());
@@ -52,7 +52,7 @@ fn verify_detects_every_mutant_of_saved_rules(#[case] file: &str) {
         let file = Path::new("../rules/tests/golden").join(file);
         let text = input::read_file(&file).unwrap_or_else(|error| panic!("{error}"));
         let scenario = infer::from_evidence(&svclab::evidence::read(&text), &file, &[])
-            .unwrap_or_else(|mistakes| panic!("{mistakes}"))
+            .unwrap_or_else(|errors| panic!("{errors}"))
             .scenario;
         let scenarios = std::slice::from_ref(&scenario);
         let options = svclab::verify::Options::default();
@@ -83,7 +83,7 @@ tests:
 fn a_test_that_fails_on_unmodified_rules_kills_no_mutant() {
     testing::privileged(|| {
         let scenario = scenario::parse(TESTS, Path::new("tests.yaml"), &input::read_file);
-        let scenarios = [scenario.unwrap_or_else(|mistakes| panic!("{mistakes}"))];
+        let scenarios = [scenario.unwrap_or_else(|errors| panic!("{errors}"))];
         let all = mutate(&scenarios, &Options::default(), &|_| {});
         let text = page(&all[0], Detail { all_missed: true, sample: Some(1_000) }, Settings::default());
         let tried = all[0].result.as_ref().unwrap_or_else(|_| panic!("{text}"));

@@ -8,7 +8,7 @@ use svclab::{Backend, testing};
 
 fn scenario(text: &str) -> Scenario {
     let no_files = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
-    scenario::parse(text, Path::new("inline.yaml"), &no_files).unwrap_or_else(|mistakes| panic!("{mistakes}"))
+    scenario::parse(text, Path::new("inline.yaml"), &no_files).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
 /// A kernel switches the queue of a veth on a moment after its other end is up, and drops what is sent until then.

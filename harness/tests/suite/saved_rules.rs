@@ -26,7 +26,7 @@ fn from_rules(text: &str, file: &Path) -> Result<infer::Assumed, input::Diagnost
 /// What is assumed of a file.
 fn assumed(file: &Path) -> Result<Vec<String>, String> {
     let text = input::read_file(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    from_rules(&text, file).map(|assumed| assumed.assumptions).map_err(|mistakes| mistakes.to_string())
+    from_rules(&text, file).map(|assumed| assumed.assumptions).map_err(|errors| errors.to_string())
 }
 
 /// The clusters without a Service that rules are written for.
@@ -95,9 +95,9 @@ fn assert_same_rules_are_written(file: &Path) {
             let is_same = printed.iter().any(|words| words.contains("which generates the same rules"));
             assert_eq!(is_same, !is_unreported, "{printed:#?}");
         }
-        Err(mistakes) => {
-            assert!(mistakes.contains("no rules for a Service found"), "{mistakes}");
-            assert!(is_without_services, "{}: {mistakes}", file.display());
+        Err(errors) => {
+            assert!(errors.contains("no rules for a Service found"), "{errors}");
+            assert!(is_without_services, "{}: {errors}", file.display());
         }
     }
 }
@@ -125,8 +125,8 @@ fn assert_same_rules_are_written(file: &Path) {
 #[case::nothing("Dear maintainers,\nplease find attached", "neither rules nor Kubernetes objects", "iptables-save")]
 fn what_shows_no_service_is_rejected(#[case] text: &str, #[case] message: &str, #[case] help: &str) {
     let rejected = from_rules(text, Path::new("rules.txt")).map(|assumed| assumed.assumptions);
-    let mistakes = rejected.map_err(|mistakes| mistakes.to_string()).expect_err("nothing can be assumed");
-    assert!(mistakes.contains("rules.txt:") && mistakes.contains(message) && mistakes.contains(help), "{mistakes}");
+    let errors = rejected.map_err(|errors| errors.to_string()).expect_err("nothing can be assumed");
+    assert!(errors.contains("rules.txt:") && errors.contains(message) && errors.contains(help), "{errors}");
 }
 
 /// The command says what it assumes before it says what came of it.
@@ -154,7 +154,7 @@ fn a_file_of_rules_is_verified_by_itself() {
 fn an_unmodified_recording_is_found_in_order(#[case] recording: &str) {
     let file = Path::new("../rules/tests/golden").join(recording).join("nft-ruleset.txt");
     let text = input::read_file(&file).unwrap();
-    let assumed = from_rules(&text, &file).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let assumed = from_rules(&text, &file).unwrap_or_else(|errors| panic!("{errors}"));
     testing::privileged(|| {
         let options = Options::default();
         let verified = verify(&[assumed.scenario], &options, &|_| {}).remove(0);
@@ -334,7 +334,7 @@ proptest! {
     fn a_lab_is_assumed_around_the_rules_of_any_cluster(draft in draft()) {
         let text = draft.saved();
         let assumed = from_rules(&text, Path::new("rules.txt"));
-        prop_assert!(assumed.is_ok(), "{}\n{text}", assumed.err().map(|mistakes| mistakes.to_string()).unwrap_or_default());
+        prop_assert!(assumed.is_ok(), "{}\n{text}", assumed.err().map(|errors| errors.to_string()).unwrap_or_default());
     }
 }
 
@@ -345,7 +345,7 @@ fn pods_on_both_sides_of_the_usual_range_of_services() {
     let endpoints = vec![vec![(0, [1, 7], 0), (1, [2, 7], 0), (2, [3, 7], 0)]];
     let (family, mode) = (Family::Ipv4, ProxyMode::Iptables);
     let draft = Draft { family, mode, services: [172, 18], pods, nodes: 1, detect: 3, is_local: false, endpoints };
-    let assumed = from_rules(&draft.saved(), Path::new("rules.txt")).map_err(|mistakes| mistakes.to_string());
+    let assumed = from_rules(&draft.saved(), Path::new("rules.txt")).map_err(|errors| errors.to_string());
     let cluster = assumed.expect("a scenario").scenario.cluster;
     let used = cluster
         .nodes

@@ -114,9 +114,9 @@ fn what_is_written_is_as_its_schema_says(#[case] of: &str, #[case] arguments: &[
         _ => String::from_utf8(output.stdout).expect("text"),
     };
     let written: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
-    let mistakes: Vec<String> =
+    let errors: Vec<String> =
         schema.iter_errors(&written).map(|error| format!("{}: {error}", error.instance_path())).collect();
-    assert_eq!(mistakes, [""; 0]);
+    assert_eq!(errors, [""; 0]);
     // A schema that lets everything pass would be of no use.
     let mut other = written.as_object().expect("an object").clone();
     other.insert("schemaVersion".to_owned(), Value::from("1"));

@@ -20,7 +20,7 @@ use crate::each_file::each_file;
 /// Scenarios with a fault: file, who must disagree with whom, and words of what is found. Each entry must be found, and nothing
 /// else.
 const FAULTS: &[(&str, Disagreement, &str)] = &[
-    ("bugs/109811-legacy-beside-nft.yaml", Rules, "delivered to an address that is not a ready endpoint"),
+    ("bugs/109811-legacy-alongside-nft.yaml", Rules, "delivered to an address that is not a ready endpoint"),
     ("bugs/112292-family-without-rules.yaml", Rules, "no host has the address"),
     ("bugs/113659-mark-bits.yaml", Rules, "delivered with the wrong source"),
     (
@@ -59,8 +59,8 @@ const FAULTS: &[(&str, Disagreement, &str)] = &[
     ("distribution/forgotten-probability.yaml", Rules, "delivered with the source preserved"),
     ("distribution/forgotten-probability.yaml", Rules, "no host has the address"),
     ("distribution/forgotten-probability.yaml", Rules, "finds INVALID is not dropped"),
-    ("other-rules/beside-nftables.yaml", Rules, "dropped on node/worker3: by the policy of FORWARD"),
-    ("other-rules/beside-nftables.yaml", Rules, "delivered to an address that is not a ready endpoint"),
+    ("other-rules/alongside-nftables.yaml", Rules, "dropped on node/worker3: by the policy of FORWARD"),
+    ("other-rules/alongside-nftables.yaml", Rules, "delivered to an address that is not a ready endpoint"),
     ("other-rules/drop-mark.yaml", Rules, "--mark 0x8000/0x8000 -j DROP"),
     ("other-rules/indented-and-wrapped.yaml", Rules, "rejected on node/worker2 (TCP reset): by table guard"),
     ("other-rules/indented-and-wrapped.yaml", Rules, "the reply is lost on node/worker2: by table guard"),
@@ -68,8 +68,8 @@ const FAULTS: &[(&str, Disagreement, &str)] = &[
     ("other-rules/nftables-firewall.yaml", Rules, "dropped on node/worker: by the policy of forward in table filter"),
     ("other-rules/nftables-firewall.yaml", Rules, "forward meta nfproto ipv4 ip saddr 192.0.2.0/24 drop"),
     ("other-rules/notrack.yaml", Rules, "no host has the address"),
-    ("other-rules/tables-beside.yaml", Rules, "rejected on node/worker3 (TCP reset): by table guard"),
-    ("other-rules/tables-beside.yaml", Rules, "delivered to an address that is not a ready endpoint"),
+    ("other-rules/tables-alongside.yaml", Rules, "rejected on node/worker3 (TCP reset): by table guard"),
+    ("other-rules/tables-alongside.yaml", Rules, "delivered to an address that is not a ready endpoint"),
     ("masquerade/cni-egress.yaml", Rules, "delivered with the wrong source"),
     ("masquerade/cni-egress.yaml", Rules, "has no local endpoints"),
     // klipper-lb's pods are between a service and its clients, which no promise covers.
@@ -88,7 +88,7 @@ fn sources_agree(
     path: PathBuf,
 ) {
     testing::privileged(|| {
-        let scenario = scenario::load(&path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let scenario = scenario::load(&path).unwrap_or_else(|errors| panic!("{errors}"));
         let options = Options::default();
         let verified = verify(std::slice::from_ref(&scenario), &options, &|_| {}).remove(0);
         let page = page(&verified, &options, Settings::default());
@@ -208,7 +208,7 @@ endpoints:
 #[test]
 fn plain_objects_are_verified_with_what_they_lack_assumed() {
     let path = Path::new("objects.yaml");
-    let assumed = infer::from_objects(OBJECTS, path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let assumed = infer::from_objects(OBJECTS, path).unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!(
         assumed.assumptions,
         [
@@ -245,7 +245,7 @@ fn endpoints_that_cannot_be_pods_do_not_widen_the_range_of_pods(
         status: {addresses: [{type: InternalIP, address: 192.168.10.11}]}\n";
     let objects = OBJECTS.replace("{addresses: [10.42.2.7]}", &format!("{{addresses: [{address}]{node_name}}}"));
     let text = format!("{node}---\n{objects}");
-    let assumed = infer::from_objects(&text, Path::new("objects.yaml")).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let assumed = infer::from_objects(&text, Path::new("objects.yaml")).unwrap_or_else(|errors| panic!("{errors}"));
     assert!(assumed.assumptions.iter().any(|line| line.starts_with(printed)), "{:#?}", assumed.assumptions);
     let ranges: Vec<String> = assumed.scenario.cluster.proxy.cluster_cidrs.iter().map(ToString::to_string).collect();
     assert_eq!(ranges, ["10.42.0.0/16"]);
@@ -287,7 +287,7 @@ fn a_service_without_endpoints_is_reported() {
 #[test]
 fn errors_of_plain_objects_are_reported_in_their_file() {
     let text = OBJECTS.replace("nodePort: 30080", "nodePort: 80");
-    let mistakes = infer::from_objects(&text, Path::new("objects.yaml")).unwrap_err();
-    assert_eq!(mistakes.errors.len(), 1, "{mistakes}");
-    assert_eq!((mistakes.errors[0].span.file.to_str(), mistakes.errors[0].span.line), (Some("objects.yaml"), 4));
+    let errors = infer::from_objects(&text, Path::new("objects.yaml")).unwrap_err();
+    assert_eq!(errors.errors.len(), 1, "{errors}");
+    assert_eq!((errors.errors[0].span.file.to_str(), errors.errors[0].span.line), (Some("objects.yaml"), 4));
 }

@@ -30,7 +30,7 @@ impl<A> Program<A> {
 
     /// Both programs as one machine has them. The second's rules and chains are numbered from [`Self::end`] on; this many of its chains
     /// that hooks have were there before the first's. Of chains at the same priority, the kernel evaluates the one created last first.
-    pub(crate) fn beside<B>(self, second: Program<B>, older: usize) -> Program<Alongside<A, B>> {
+    pub(crate) fn alongside<B>(self, second: Program<B>, older: usize) -> Program<Alongside<A, B>> {
         let border = self.len() as u32;
         let (older, younger) = second.hooked.split_at(older.min(second.hooked.len()));
         let hooked = [older, &self.hooked, younger].concat();

@@ -13,7 +13,7 @@ use super::Written;
 use crate::cli::failure::Failure;
 use crate::cli::inputs::evidence_of;
 use svclab::evidence::{Format, NodeRules, Unread, node_rules, not_judged};
-use svclab::input::{Diagnostic, Diagnostics, Span};
+use svclab::input::{Diagnostic, Diagnostics};
 use svclab::text::{counted, printable};
 
 /// The rules of a file.
@@ -216,11 +216,11 @@ impl Saved {
                     (format!("there are no {family} rules, only those of the other family"), help)
                 }
             };
-            errors.push(mistake(&place(set.file()), (set.line(), 1), &message, help));
+            errors.push(Diagnostic::at(&place(set.file()), (set.line(), 1), &message, help));
         } else if let Some((line, (message, help))) =
             self.first.and_then(|(own, line)| Some((line, other_mode_error(own, mode)?)))
         {
-            errors.push(mistake(&self.file, (line, 1), message, help));
+            errors.push(Diagnostic::at(&self.file, (line, 1), message, help));
         } else if self.unread.is_empty() {
             let help = match mode {
                 ProxyMode::Iptables => {
@@ -229,12 +229,12 @@ impl Saved {
                 }
                 ProxyMode::Nftables => "Save the rules with `nft list ruleset`, as root.",
             };
-            errors.push(mistake(&self.file, (1, 1), "the file contains no rules", help));
+            errors.push(Diagnostic::at(&self.file, (1, 1), "the file contains no rules", help));
         }
         let unread = self.unread.iter().filter(|_| other.is_none()).take(MAX_UNREAD);
         errors.extend(unread.map(|unread| {
             let help = "Paste it as iptables-save or nft prints it; `svclab dump show` lists what was read.";
-            mistake(&place(unread.file.as_deref()), (unread.line, 1), &unread.reason, help)
+            Diagnostic::at(&place(unread.file.as_deref()), (unread.line, 1), &unread.reason, help)
         }));
         Diagnostics { errors, ..Diagnostics::default() }
     }
@@ -281,9 +281,4 @@ fn families(set: &NodeRules) -> Vec<Family> {
     }
     let tables = set.rules.nftables().into_iter().flat_map(|parsed| &parsed.rules.tables);
     tables.map(|table| table.family).collect()
-}
-
-fn mistake(file: &Path, (line, column): (usize, usize), message: &str, help: &str) -> Diagnostic {
-    let span = Span { file: file.to_owned(), line, column };
-    Diagnostic::new(span, message, help)
 }

@@ -1,4 +1,4 @@
-//! A change that is made step by step while flows are sent: whatever takes long runs beside the thread that sends.
+//! A change that is made step by step while flows are sent: what takes long runs in another thread than the one that sends.
 
 use std::mem;
 use std::panic::resume_unwind;

@@ -47,7 +47,7 @@ pub enum ExpectedOutcome {
 pub struct TooBig {
     /// The MTU that it reports, in bytes.
     pub mtu: Option<u16>,
-    /// Who it comes from in the sender's eyes, in the author's words, and the addresses that this one has.
+    /// The source of the message as the sender sees it, as written, and the addresses that this means.
     pub from: Option<(String, Vec<IpAddr>)>,
 }
 

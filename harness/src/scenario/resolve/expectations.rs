@@ -51,32 +51,32 @@ struct ProbeKind {
 pub(crate) fn expectation(
     raw: &RawExpect,
     at: At<'_>,
-    aimed: &ResolvedProbe,
+    resolved: &ResolvedProbe,
     scene: &Scene<'_, '_>,
     findings: &mut Findings,
 ) -> Expectation {
-    let family = Family::of(aimed.probe.to.address);
-    let kind = ProbeKind { family, protocol: Some(aimed.probe.protocol), to: Some(aimed.probe.to.address) };
+    let family = Family::of(resolved.probe.to.address);
+    let kind = ProbeKind { family, protocol: Some(resolved.probe.protocol), to: Some(resolved.probe.to.address) };
     contradictions(raw, at, findings);
     if raw.lost.is_none() {
         links::check_certain(scene.now.1, at, findings);
     }
-    many_flows(raw, at, aimed.probe.flows, findings);
+    many_flows(raw, at, resolved.probe.flows, findings);
     let mut outcome = outcome(raw, at, kind, scene, findings);
     let balance = match &raw.balance {
         Some(RawBalance::Word(word)) if word == PROMISED => {
-            promised(&aimed.probe, at.field("balance"), scene, findings)
+            promised(&resolved.probe, at.field("balance"), scene, findings)
         }
         _ => balance(raw, at, kind, scene, findings),
     };
     if balance.is_some() && outcome.is_none() {
         outcome = Some(ExpectedOutcome::Delivered(match &balance {
             Some(Balance::Shares(shares)) => shares.iter().map(|(target, _)| target.clone()).collect(),
-            _ => endpoints(aimed, family, at, scene, findings),
+            _ => endpoints(resolved, family, at, scene, findings),
         }));
     }
-    enough_for_affinity(outcome.as_ref(), at, aimed.probe.flows, findings);
-    enough_for_all(balance.as_ref(), outcome.as_ref(), at, aimed.probe.flows, findings);
+    enough_for_affinity(outcome.as_ref(), at, resolved.probe.flows, findings);
+    enough_for_all(balance.as_ref(), outcome.as_ref(), at, resolved.probe.flows, findings);
     Expectation {
         outcome,
         source: raw.source.as_deref().and_then(|text| source(text, at.field("source"), findings)),
@@ -385,13 +385,13 @@ fn balance(
 
 /// The ready endpoints of the Service port that a probe is sent to: among these an even balance is expected.
 fn endpoints(
-    aimed: &ResolvedProbe,
+    resolved: &ResolvedProbe,
     family: Family,
     at: At<'_>,
     scene: &Scene<'_, '_>,
     findings: &mut Findings,
 ) -> Vec<Target> {
-    let Some((service, port)) = &aimed.service else {
+    let Some((service, port)) = &resolved.service else {
         let error = at.field("balance").error("the destinations to balance over are unknown");
         findings.add(error.help("List them in `delivered: [...]`, or give each a share."));
         return Vec::new();

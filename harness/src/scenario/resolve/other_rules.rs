@@ -201,8 +201,8 @@ pub(crate) fn programs(all: &[Written<'_>], cluster: &Cluster, findings: &mut Fi
         let Some(merged) = merged else { continue };
         let errors = Program::compile(&merged).err().unwrap_or_default();
         let found = errors.iter().filter_map(|error| Some((line(error, &merged, own)?, &error.kind)));
-        for (line, mistake) in found.take(limits::ERRORS) {
-            let help = match mistake {
+        for (line, error_kind) in found.take(limits::ERRORS) {
+            let help = match error_kind {
                 // The first depends on the kind of iptables; the second is of no use, but can be loaded.
                 CompileErrorKind::TooDeep | CompileErrorKind::NoHook => continue,
                 CompileErrorKind::MissingChain(name) => {
@@ -210,7 +210,7 @@ pub(crate) fn programs(all: &[Written<'_>], cluster: &Cluster, findings: &mut Fi
                 }
                 _ => "The kernel rejects this: iptables-restore would load nothing.".to_owned(),
             };
-            findings.add(written.error(line, 1, format!("this rule {}", verb(mistake))).help(help));
+            findings.add(written.error(line, 1, format!("this rule {}", verb(error_kind))).help(help));
         }
     }
 }

@@ -45,7 +45,7 @@ pub(crate) fn tests<'a>(
     let mut tests = Vec::new();
     let mut now = State { objects: stage.objects.clone(), cluster: stage.cluster.clone(), former: Vec::new() };
     let mut extra = ExtraProbe::default();
-    extra.aim(stage, &now, findings);
+    extra.resolve(stage, &now, findings);
     for (index, raw) in raw.iter().enumerate() {
         let at = at.item(index);
         if !names.insert(&raw.name) {
@@ -58,14 +58,14 @@ pub(crate) fn tests<'a>(
         let tags = tags(&raw.tags, at.field("tags"), run.findings);
         tests.push(Test { name, span: at.span(), tags, steps: run.steps });
     }
-    let ExtraProbe { applied, aimed, .. } = extra;
+    let ExtraProbe { applied, resolved, .. } = extra;
     // Steps with errors are not counted, and have errors of their own.
-    if let (Some(wanted), None, true) = (stage.extra, &aimed, findings.errors.is_empty()) {
+    if let (Some(wanted), None, true) = (stage.extra, &resolved, findings.errors.is_empty()) {
         let (message, help) = step_out_of_range(wanted.step, applied);
         let length = wanted.step.to_string().len();
         findings.add(Diagnostic { length, ..Diagnostic::new(wanted.step_at.clone(), message, help) });
     }
-    (tests, aimed)
+    (tests, resolved)
 }
 
 /// What is wrong with `--step` where a scenario has fewer changes, and the fix.
@@ -92,21 +92,21 @@ struct ExtraProbe {
     objects: usize,
     /// Whether there were too many.
     is_too_large: bool,
-    aimed: Option<ResolvedProbe>,
+    resolved: Option<ResolvedProbe>,
 }
 
 impl ExtraProbe {
     /// Resolves the extra probe where its turn is now.
-    fn aim<'a>(&mut self, stage: &Stage<'_, 'a>, now: &State<'a>, findings: &mut Findings) {
+    fn resolve<'a>(&mut self, stage: &Stage<'_, 'a>, now: &State<'a>, findings: &mut Findings) {
         let Some(extra) = stage.extra.filter(|extra| extra.step == self.applied) else { return };
         let mut then = Cow::Borrowed(now);
         let mut last = None;
         for (raw, at) in extra.changes {
             last = then.to_mut().own_change(*raw, *at, stage, findings);
         }
-        let aimed = extra.probe.map(|(raw, at)| probes(raw, at, &stage.scene(&then), findings));
-        let probes = aimed.into_iter().flatten().map(|aimed| aimed.probe).collect();
-        self.aimed = Some(ResolvedProbe { cluster: then.cluster.clone(), change: last, probes });
+        let resolved = extra.probe.map(|(raw, at)| probes(raw, at, &stage.scene(&then), findings));
+        let probes = resolved.into_iter().flatten().map(|resolved| resolved.probe).collect();
+        self.resolved = Some(ResolvedProbe { cluster: then.cluster.clone(), change: last, probes });
     }
 }
 
@@ -181,31 +181,31 @@ impl<'a> Run<'_, '_, 'a> {
             }
         };
         let scene = self.stage.scene(self.now);
-        let mut aimed = Vec::new();
+        let mut all = Vec::new();
         for (index, raw) in raw.probe.0.iter().enumerate() {
             let at = at.field("probe").item(index);
             during::check_repeatable(raw, at, self.findings);
             let resolved = probes(raw, at, &scene, self.findings);
             resolved.iter().for_each(|one| during::check_together(one, &scene, at, self.findings));
             resolved.iter().for_each(|one| check_is_on(&one.probe.from, &before, at, self.findings));
-            aimed.extend(resolved);
+            all.extend(resolved);
         }
         if raw.probe.0.is_empty() && !at.field("probe").is_pruned() {
             self.findings.wrong(at.field("probe"), "`during` has no probe", "Add a probe, or use a step of its own.");
         }
-        let has_services = aimed.iter().all(|one| one.service.is_some());
-        let timing = during::timing(raw, aimed.len(), at, self.findings);
+        let has_services = all.iter().all(|one| one.service.is_some());
+        let timing = during::timing(raw, all.len(), at, self.findings);
         let expectation = expect
             .map(|expect| during::expectation(expect, has_services, step.field("expect"), self.findings))
             .unwrap_or_default();
         let Some(change) = change else { return };
         if expectation.followed_within.is_some() {
             let at = step.field("expect").field("followedWithin");
-            aimed.iter().for_each(|one| promised::check_follows(&one.probe, &before, at, &scene, self.findings));
+            all.iter().for_each(|one| promised::check_follows(&one.probe, &before, at, &scene, self.findings));
         }
         let probe = |super::probes::ResolvedProbe { probe, service }| DuringProbe { probe, service };
         let during::Timing { rate, before, after } = timing;
-        let probes = aimed.into_iter().map(probe).collect();
+        let probes = all.into_iter().map(probe).collect();
         self.steps.push(Step::During(Box::new(During { change, probes, rate, before, after, expectation })));
     }
 
@@ -234,7 +234,7 @@ impl<'a> Run<'_, '_, 'a> {
         }
         let change = self.now.change(change, at, self.stage, self.findings)?;
         self.extra.applied += 1;
-        self.extra.aim(self.stage, self.now, self.findings);
+        self.extra.resolve(self.stage, self.now, self.findings);
         Some(change)
     }
 
@@ -274,7 +274,7 @@ impl<'a> Run<'_, '_, 'a> {
 
     fn probe(&mut self, raw: &RawProbe, expect: Option<&RawExpect>, at: At<'a>) {
         let scene = self.stage.scene(self.now);
-        let aimed = probes(raw, at.field("probe"), &scene, self.findings);
+        let resolved = probes(raw, at.field("probe"), &scene, self.findings);
         let Some(expect) = expect else {
             let help = "Add `expect:` with one of `delivered`, `rejected` or `dropped`.";
             if !at.is_pruned() {
@@ -282,7 +282,7 @@ impl<'a> Run<'_, '_, 'a> {
             }
             return;
         };
-        if aimed.is_empty() {
+        if resolved.is_empty() {
             expectations::words(expect, at.field("expect"), &scene, self.findings);
             // Fallback: every known reason has its own error.
             if self.findings.errors.is_empty() {
@@ -292,14 +292,14 @@ impl<'a> Run<'_, '_, 'a> {
         }
         let is_followed = |step: &Step| matches!(step, Step::Probe(probe, _) if probe.flows == Flows::Exactly(1));
         let is_first = !self.steps.iter().any(is_followed);
-        for aimed in aimed {
-            let expectation = expectation(expect, at.field("expect"), &aimed, &scene, self.findings);
+        for resolved in resolved {
+            let expectation = expectation(expect, at.field("expect"), &resolved, &scene, self.findings);
             if is_first && expectation.outcome == Some(ExpectedOutcome::SameAsBefore) {
                 let message = "this test has no earlier probe of a single flow";
                 let help = "Make both steps of one test, or name the destination.";
                 self.findings.wrong(at.field("expect").field("delivered"), message, help);
             }
-            self.steps.push(Step::Probe(Box::new(aimed.probe), expectation));
+            self.steps.push(Step::Probe(Box::new(resolved.probe), expectation));
         }
     }
 }

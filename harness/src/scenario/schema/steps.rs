@@ -316,7 +316,7 @@ pub(crate) enum RawTooBig {
 pub(crate) struct RawTooBigMessage {
     /// The MTU that it reports.
     pub(crate) mtu: Option<u16>,
-    /// Who it comes from in the sender's eyes: `node/NAME`, `vip` (the address that the probe was sent to) or an address.
+    /// The source of the message as the sender sees it: `node/NAME`, `vip` (the address that the probe was sent to) or an address.
     pub(crate) from: Option<String>,
 }
 

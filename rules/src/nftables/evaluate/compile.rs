@@ -34,7 +34,7 @@ impl Program {
         let program = Self::compile_from(rules, others.family(), others.end())?;
         let older = rules.tables.iter().take(older).filter(|table| table.family == program.family);
         let hooked = older.flat_map(|table| &table.chains).filter(|chain| chain.base.is_some()).count();
-        Ok(others.beside(program, hooked))
+        Ok(others.alongside(program, hooked))
     }
 
     /// Makes the chains of a table ready for being entered anywhere. All chains that it names are there, and all sets but maps.

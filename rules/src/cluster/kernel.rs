@@ -32,7 +32,7 @@ impl Kernel {
         Self { version, has_sctp: false }
     }
 
-    /// The same kernel if it handles SCTP itself, which most do as a module: from the first SCTP socket of any process on.
+    /// Sets whether the kernel handles SCTP itself. Most do so as a module, once any process has opened an SCTP socket.
     #[must_use]
     pub fn with_sctp(self, has_sctp: bool) -> Self {
         Self { has_sctp, ..self }

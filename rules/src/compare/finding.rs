@@ -13,7 +13,7 @@ pub struct Finding {
     pub subject: Subject,
     /// What is different.
     pub difference: Difference,
-    /// The line where it stands in the text that was found, from 1. What is missing stands nowhere.
+    /// The line in the text that was found, from 1; `None` for what is missing.
     pub line: Option<usize>,
 }
 
@@ -48,7 +48,7 @@ pub enum Subject {
 pub enum Difference {
     /// It should be there and is not.
     Missing(Fact),
-    /// It is there and should not.
+    /// It exists but should not.
     Unexpected(Fact),
     /// It is there, in another way.
     Changed {
@@ -68,7 +68,7 @@ pub enum Difference {
         /// How often they should be there.
         expected: usize,
     },
-    /// The rules of this chain stand in another order.
+    /// The rules of this chain are in another order.
     Reordered(String),
 }
 

@@ -36,8 +36,8 @@ use crate::cluster::Family;
 use crate::iptables::{RuleSet, TableName};
 use crate::nftables::Ruleset;
 
-/// What is different in the rules that were found from those that should be there, sorted by service; nothing where
-/// both do the same.
+/// The differences between the rules that were found and the expected ones, sorted by service; empty if both do
+/// the same.
 ///
 /// ```
 /// use svclab_rules::cluster::Family;
@@ -55,18 +55,18 @@ pub fn compare<R: Rules>(expected: &R, found: &R) -> Vec<Finding> {
     expected.findings(found, Scope::All)
 }
 
-/// What is different, kube-proxy's own rules apart from those of others on the same machine.
+/// The differences, with kube-proxy's own rules separate from those of other programs on the same machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Comparison {
     /// The differences in what is kube-proxy's.
     pub own: Vec<Finding>,
-    /// Those in what is not, where it can be compared: in tables of iptables, which all programs share.
+    /// The differences in other rules, where they can be compared: in tables of iptables, which all programs share.
     pub in_others: Vec<Finding>,
     /// How much of the rules that were found is not kube-proxy's.
     pub others: Others,
 }
 
-/// The same for rules of a machine on which others write too: of iptables, what is known to be theirs is separate; of
+/// Compares rules of a machine on which other programs write too: in iptables, rules known to be theirs are separate; in
 /// nftables, tables of other families than the expected ones are left out.
 pub fn compare_nodes<R: Rules>(expected: &R, found: &R) -> Comparison {
     let own = expected.findings(found, Scope::Own);

@@ -9,9 +9,9 @@ use crate::iptables::{Chain, Rule, RuleSet, TableName};
 pub struct Others {
     /// How many rules.
     pub rules: usize,
-    /// In how many chains of iptables they stand, built-in ones among them.
+    /// The number of iptables chains that have them, including built-in ones.
     pub chains: usize,
-    /// In how many tables of nftables they stand.
+    /// The number of nftables tables that have them.
     pub tables: usize,
 }
 

@@ -66,7 +66,7 @@ fn release(proxy: &ProxyConfig) -> Option<&str> {
     }
 }
 
-/// What must be said alongside the results of [`cleanup`]: for a release whose own clean-up is not known, that they are
+/// A caveat for the results of [`cleanup`]: for a release whose own clean-up is not known, that they are
 /// those of another one.
 pub fn note(proxy: &ProxyConfig) -> Option<String> {
     let profile: Profile = release(proxy)?.parse().ok()?;

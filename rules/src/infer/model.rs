@@ -42,7 +42,7 @@ impl Inferred {
 /// What rules show of a service port.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct InferredPort {
-    /// The service; if no rule names it, one with the hash of its chains for a name.
+    /// The service; if no rule names it, its name is the hash of its chains.
     pub service: ObjectName,
     /// The port's name; empty if it has none.
     pub name: String,
@@ -70,7 +70,7 @@ pub struct InferredPort {
     pub is_internal_local: bool,
     /// Whether other addresses have policy Local.
     pub is_external_local: bool,
-    /// Whether traffic is dropped because the endpoints that there are, are on other nodes.
+    /// Whether traffic is dropped because all endpoints are on other nodes.
     pub has_endpoints_elsewhere: bool,
     /// Whether rules translate its connections, but none shows where to.
     pub has_unshown_endpoints: bool,
@@ -82,7 +82,7 @@ pub struct InferredPort {
     pub affinity: Option<u32>,
     /// The hash in the names of its chains, in iptables mode.
     pub hash: Option<ChainHash>,
-    /// Endpoints of which comment or masquerading say another address, each with that.
+    /// Endpoints whose comment or masquerade rule names another address, each with that address.
     pub also: Vec<(SocketAddr, SocketAddr)>,
 }
 

@@ -13,7 +13,7 @@ use crate::cluster::{Family, ProtocolNumber};
 /// All tables of one family.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleSet {
-    /// The family; iptables and ip6tables are apart from each other.
+    /// The family; iptables and ip6tables are separate.
     pub family: Family,
     /// The tables, each at most once.
     pub tables: Vec<Table>,

@@ -6,7 +6,7 @@ use crate::cluster::ProxyConfig;
 
 /// The nftables mode.
 impl Profile {
-    /// The mode is modelled (from 1.30). It is there as an alpha feature in 1.29, with another layout.
+    /// The mode is modelled (from 1.30). In 1.29 it is an alpha feature with another layout.
     pub fn nftables(self) -> bool {
         self.minor >= 30
     }

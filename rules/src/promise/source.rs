@@ -14,7 +14,7 @@ use crate::profile::Profile;
 /// What a node does to the source of a connection that it treats, before it is known which endpoint is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Masquerade {
-    /// It becomes an address of the node.
+    /// It is replaced by an address of the node.
     Yes,
     /// It stays.
     No,

@@ -168,7 +168,7 @@ impl Rules {
         self.iptables().is_some_and(of_iptables) || self.nftables().is_some_and(of_nftables)
     }
 
-    /// Whether a kernel accepts those of a family.
+    /// Whether a kernel accepts the rules of a family.
     pub fn is_sound(&self, family: Family) -> bool {
         compile(&[self], family).is_ok()
     }

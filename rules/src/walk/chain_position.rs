@@ -131,9 +131,9 @@ pub(crate) struct Pass<'a, T> {
 /// How the numbers that a kernel draws fall to choices that are meant to be equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Draws {
-    /// To all alike.
+    /// Every choice is equally likely.
     Alike,
-    /// As 32 random bits, multiplied and cut, have it (`reciprocal_scale`): some choices have one draw of 2^32 more.
+    /// As `reciprocal_scale` maps 32 random bits: some choices have one draw of 2^32 more.
     Counted,
 }
 

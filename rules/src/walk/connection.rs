@@ -16,9 +16,9 @@ use super::tuple::Tuple;
 /// An entry of the connection table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Connection {
-    /// What the first packet had when it came.
+    /// The tuple of the first packet, as it arrived.
     pub original: Tuple,
-    /// What replies have when they come.
+    /// The tuple of replies, as they arrive.
     pub reply: Tuple,
     /// Whether it is settled where the connection goes: the nat rules of PREROUTING or OUTPUT are not evaluated again.
     pub destination_settled: bool,
@@ -89,7 +89,7 @@ impl Connection {
 /// Which way a packet goes in its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// As the first packet did.
+    /// The direction of the first packet.
     Original,
     /// The other way.
     Reply,

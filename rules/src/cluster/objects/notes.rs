@@ -26,7 +26,7 @@ impl fmt::Display for Note {
     }
 }
 
-/// What became of a sound object.
+/// The result of reading a valid object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reading<T> {
     /// It is a fact now.

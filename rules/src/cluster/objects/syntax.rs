@@ -10,9 +10,9 @@ pub const NODE_PORTS: RangeInclusive<u16> = 30000..=32767;
 pub(super) enum Syntax {
     /// Lower-case letters, digits and `-`; starts with a letter; at most 63 characters. Services.
     Dns1035Label,
-    /// The same, but may start with a digit. Namespaces and the ports of services.
+    /// A label that may also start with a digit: namespaces, and ports of services.
     Dns1123Label,
-    /// Such labels joined with dots, at most 253 characters. Nodes, pods, slices.
+    /// Labels joined with dots, at most 253 characters: nodes, pods, slices.
     Dns1123Subdomain,
     /// Lower-case letters, digits and single `-`, at least one letter, at most 15 characters. Container ports.
     PortName,

@@ -16,7 +16,7 @@ pub struct CompileError {
     pub family: Family,
     /// The table.
     pub table: Name,
-    /// What of it.
+    /// The part of the table.
     pub part: Part,
     /// What is wrong.
     pub kind: CompileErrorKind,

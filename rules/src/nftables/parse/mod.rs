@@ -56,7 +56,7 @@ struct Lines {
 }
 
 impl Parsed {
-    /// The same, read from a text that has this many lines before.
+    /// Shifts all lines, for a text that follows this many others.
     pub fn behind(mut self, lines: usize) -> Self {
         for of_table in &mut self.lines.0 {
             for (first, others) in of_table.sets.iter_mut().chain(&mut of_table.chains) {

@@ -118,7 +118,7 @@ fn part(line: &mut Line<'_, '_>) -> Option<Part> {
 pub(super) enum Within {
     /// One family's.
     OneFamily,
-    /// Those of `inet`, which packets of both families meet.
+    /// Tables of `inet`, which packets of both families traverse.
     BothFamilies,
 }
 

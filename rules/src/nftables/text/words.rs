@@ -5,7 +5,7 @@
 pub(in crate::nftables) enum Kind {
     /// A name, a number, an address, an operator.
     Plain,
-    /// What stood between quotes.
+    /// The text between quotes.
     Quoted,
     /// `{`, `}`, `,` or `;`.
     Sign,

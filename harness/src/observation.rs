@@ -237,7 +237,7 @@ impl Tally {
     }
 }
 
-/// That nothing was found which the endpoint of a flow depends on: see [`Tally::independence`].
+/// The statement that no dependence of a flow's endpoint was found: see [`Tally::independence`].
 pub(crate) const INDEPENDENT: &str =
     "the endpoint of a flow depends neither on the previous flow nor on the source port";
 

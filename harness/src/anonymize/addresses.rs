@@ -46,7 +46,7 @@ struct Range {
 }
 
 impl Addresses {
-    /// With a key for which no address, and no network, is one of the input again.
+    /// Chooses a key for which no address or network of the input occurs in the result.
     pub(super) fn new(mut key: Key, known: &HashSet<IpAddr>, networks: &HashSet<IpNet>) -> Self {
         /// How many keys are tried: in a small range, all addresses may be taken.
         const KEYS: usize = 200;

@@ -21,7 +21,7 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    /// For texts, of which no word and no address appears again.
+    /// Creates a scan of texts, none of whose words and addresses is used as a replacement.
     pub(super) fn new(key: Key, texts: &[Text]) -> Self {
         let (mut words, mut addresses, mut networks) = (HashSet::new(), HashSet::new(), HashSet::new());
         for text in texts.iter().flat_map(|text| text.name.iter().chain([&text.text])) {

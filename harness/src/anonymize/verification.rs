@@ -22,7 +22,7 @@ use crate::scenario::{Cni, CniKind, Scenario};
 pub struct Proof {
     /// How many pieces are read as before: the same format, lines, rules and objects.
     pub pieces: usize,
-    /// Where other pieces start, which are not: `rules.txt:12`, `line 12`.
+    /// Where pieces start that differ: `rules.txt:12`, `line 12`.
     pub unlike: Vec<String>,
     /// Words and addresses of the original that are in the result. None, unless svclab has a defect.
     pub left: Vec<String>,

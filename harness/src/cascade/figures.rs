@@ -61,7 +61,7 @@ pub(super) fn affinity(cascade: &Cascade) -> &'static str {
     }
 }
 
-/// Where connections are sent to, that come to a cascade; some of them.
+/// Some of the destinations whose connections reach a cascade.
 pub(super) fn frontends(cascade: &Cascade) -> String {
     const LISTED: usize = 4;
     let mut listed: Vec<String> = cascade.frontends.iter().take(LISTED).map(ToString::to_string).collect();

@@ -63,7 +63,7 @@ fn share_a_node(sides: [&Side<'_>; 2]) -> bool {
 }
 
 impl Compared {
-    /// With what was found of other senders.
+    /// Adds the results of other senders.
     fn and(mut self, other: Self) -> Self {
         self.groups.merge(other.groups);
         self.classes += other.classes;

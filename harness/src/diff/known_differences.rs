@@ -66,13 +66,13 @@ const REJECTED_LOCALLY: Known = Known {
            such packets leave the node",
     document: KEP,
 };
-/// Of packets in the state INVALID.
+/// The known difference of packets in the state INVALID.
 pub(super) const INVALID: Known = Known {
     code: "nftables-invalid-packets",
     what: "nftables mode does not drop invalid packets: it has no workaround for the conntrack bug of kernels before 6.1",
     document: MIGRATING,
 };
-/// Of packets that a firewall of the node would drop.
+/// The known difference of packets that a firewall of the node would drop.
 pub(super) const FIREWALL: Known = Known {
     code: "nftables-no-firewall-holes",
     what: "nftables mode does not bypass a node's firewall: what a firewall drops stays dropped",

@@ -24,7 +24,7 @@ pub struct Graph {
 /// A machine with addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Machine {
-    /// As probes name it: `node/worker`, `pod/web`, `host/laptop`.
+    /// The name that probes have for it: `node/worker`, `pod/web`, `host/laptop`.
     pub(super) name: String,
     /// Its addresses, and what else there is to know of it, a line each.
     pub(super) lines: Vec<String>,
@@ -58,7 +58,7 @@ pub(super) struct Service {
     pub(super) lines: Vec<String>,
     /// The number of its endpoints.
     pub(super) endpoints: usize,
-    /// Those that are not pod that is shown, in words.
+    /// Endpoints that are not a pod of the picture, in words.
     pub(super) elsewhere: Vec<String>,
 }
 
@@ -104,7 +104,7 @@ pub(super) struct Flow {
 pub(super) struct Outcome {
     /// The share of flows, if there are several outcomes.
     pub(super) share: Option<String>,
-    /// The same, rounded to fit into a pod's box.
+    /// The share, rounded to fit into a pod's box.
     pub(super) rounded: Option<String>,
     /// In words.
     pub(super) words: String,
@@ -166,7 +166,7 @@ impl Graph {
 }
 
 impl Service {
-    /// Its endpoints in a line: how many, and those that are not a pod that is shown.
+    /// Its endpoints in a line: how many, and those that are not a pod of the picture.
     pub(super) fn endpoint_words(&self) -> String {
         let count = crate::text::counted(self.endpoints, "endpoint");
         if self.elsewhere.is_empty() { count } else { format!("{count}; {}", self.elsewhere.join(", ")) }

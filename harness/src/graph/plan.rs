@@ -192,7 +192,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// At most so many of a list, those that must be shown before others, in their order; and how many are left out.
+/// The first `most` of a list in their order, starting with those that must be shown, and how many are left out.
 fn first<T>(all: Vec<T>, most: usize, must: impl Fn(&T) -> bool) -> (Vec<T>, usize) {
     let left_out = all.len().saturating_sub(most);
     if left_out == 0 {

@@ -22,7 +22,7 @@ use crate::yaml::{At, Decoded, Node, decode};
 pub struct AdHocProbe {
     /// The sender: `pod/NAME`, `node/NAME`, `localhost@NODE` or `host/NAME`.
     pub from: String,
-    /// To where: `service/NAME:PORT` and all else that a probe may say.
+    /// The destination, as a probe writes it: `service/NAME:PORT`, ...
     pub to: String,
     /// The protocol, if the destination does not determine it.
     pub protocol: Option<String>,
@@ -65,7 +65,7 @@ pub fn load_with_ad_hoc_probe(path: &Path, probe: &AdHocProbe) -> Result<AdHocSc
     with_ad_hoc_probe(&text, path, probe, Reach::default())
 }
 
-/// The same for the text of a file of that name, which may name others within a reach.
+/// Reads a scenario from the text of a file, which may name other files within a reach.
 ///
 /// # Errors
 ///
@@ -79,7 +79,7 @@ pub fn with_ad_hoc_probe(
     with_files(text, path, probe, &reach.reader(path))
 }
 
-/// The same, if other files are read with `reader`.
+/// Like [`with_ad_hoc_probe`], with other files read by `reader`.
 ///
 /// # Errors
 ///

@@ -93,7 +93,7 @@ fn is_own(comment: &str, service: &str) -> bool {
     named.split('/').count() != 2 || named == service
 }
 
-/// The same of the name of a chain: `service-ULMVA6XW-ns1/svc1/tcp/p80`.
+/// Whether the name of a chain is about a service, or about none: `service-ULMVA6XW-ns1/svc1/tcp/p80`.
 fn chain_is_own(name: &str, service: &str) -> bool {
     let mut parts = name.splitn(3, '-');
     match (parts.next(), parts.next(), parts.next()) {

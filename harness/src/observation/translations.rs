@@ -12,9 +12,9 @@ use crate::text::grouped;
 /// Connections that rules have translated, by their own counters.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Translations {
-    /// To each destination that a rule has for itself.
+    /// Translations to destinations with a rule of their own.
     exact: BTreeMap<SocketAddr, u64>,
-    /// By rules with several destinations, which a counter does not distinguish.
+    /// Translations by rules with several destinations, which a counter does not distinguish.
     shared: BTreeMap<Destinations, u64>,
     /// In each namespace.
     by_place: BTreeMap<String, u64>,
@@ -93,7 +93,7 @@ impl Translations {
         }
     }
 
-    /// The same, but for one destination.
+    /// Removes one destination.
     #[must_use]
     pub fn without(mut self, destination: SocketAddr) -> Self {
         self.exact.remove(&destination);

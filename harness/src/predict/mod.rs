@@ -68,7 +68,7 @@ pub(crate) struct NewFlow {
     pub from: Vantage,
     /// The port that it sends from.
     pub source_port: u16,
-    /// To where.
+    /// The destination.
     pub to: SocketAddr,
     /// The protocol.
     pub protocol: Protocol,
@@ -184,7 +184,7 @@ impl<'a> Network<'a> {
         Ok(Self { topology: Cow::Borrowed(topology), cluster, machines, by_mac, near })
     }
 
-    /// The same rules with the settings and bridges that Kubernetes expects: see [`Topology::with_default_settings`].
+    /// The network with the settings and bridges that Kubernetes expects: see [`Topology::with_default_settings`].
     pub(crate) fn with_default_settings(&self) -> Self {
         let topology = self.topology.with_default_settings();
         let machines = self.machines.iter().zip(&topology.namespaces);
@@ -200,7 +200,7 @@ impl<'a> Network<'a> {
     }
 
     #[cfg(test)]
-    /// The same where it is known which source ports namespaces chose when rules left that to chance.
+    /// Predicts a flow whose source ports are known, where rules leave them to chance.
     pub(crate) fn predict_where(&self, sent: &NewFlow, chosen: &HashMap<NetnsId, u16>) -> Option<Prediction> {
         self.predict_given(sent, Some(chosen))
     }

@@ -13,7 +13,7 @@ use crate::documents::Document;
 /// Rules, and the program that they make.
 pub(super) struct Rules {
     family: Family,
-    /// In the order in which they are installed.
+    /// The rules, in the order in which they are installed.
     installed: Vec<Arc<ruleset::Rules>>,
     /// The chains of each, found when the first rule is looked up.
     indexes: OnceLock<Vec<ChainIndex>>,

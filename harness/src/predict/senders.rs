@@ -30,7 +30,7 @@ pub(crate) struct Senders {
     /// The positions of members by their sources.
     by_source: HashMap<IpAddr, usize>,
     way: Way,
-    /// By which interfaces of their node packets come in, and their sources.
+    /// The interfaces of their node on which packets arrive, and their sources.
     inputs: Arc<[(u128, u128)]>,
 }
 
@@ -47,11 +47,11 @@ struct Member {
 /// How packets are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Way {
-    /// By pods, on the interfaces that lead to this namespace.
+    /// Pods, on the interfaces that lead to this namespace.
     Pods(NetnsId),
-    /// By hosts on the underlay, at whatever addresses.
+    /// Hosts on the underlay, with any address.
     Outside,
-    /// By a process, from an address that its kernel chooses, or from the loopback address.
+    /// A process, with an address that its kernel chooses, or with the loopback address.
     Process(NetnsId, bool),
 }
 

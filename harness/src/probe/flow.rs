@@ -225,7 +225,7 @@ impl Prober<'_> {
 }
 
 impl Followed {
-    /// For so many flows that their paths would take too much room.
+    /// Keeps no paths, for flows so many that these would take too much room.
     pub(super) fn without_paths() -> Self {
         Self { is_without_paths: true, ..Self::default() }
     }

@@ -17,7 +17,7 @@ pub(super) struct Ports {
 }
 
 impl Ports {
-    /// All but those that processes listen on.
+    /// All ports but those that processes listen on.
     pub(super) fn besides(listened_on: impl IntoIterator<Item = u16>) -> Self {
         Self { left: PORTS, taken: listened_on.into_iter().collect() }
     }

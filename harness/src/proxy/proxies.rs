@@ -38,7 +38,7 @@ pub(crate) struct Proxies {
 
 /// A change that programs are following.
 pub(crate) struct Begun {
-    /// For each node.
+    /// The change of each node.
     changes: Vec<Change>,
     has_started: bool,
 }

@@ -16,7 +16,7 @@ use crate::apiserver::ClientActivity;
 pub(super) const LOOK: Duration = Duration::from_millis(25);
 /// How long nothing may change until a kube-proxy counts as synced: what it was sent, it queues within milliseconds.
 const QUIET: Duration = Duration::from_millis(100);
-/// The same for a program without signals of its own, whose rules alone show what it does.
+/// How long the rules of a program without signals must not change.
 const QUIET_WITHOUT_SIGNALS: Duration = Duration::from_secs(1);
 /// How long a sync is waited for that a change of rules needs, by the generator. A program that writes none then is taken as it is.
 const EXPECTED: Duration = Duration::from_secs(5);

@@ -57,11 +57,11 @@ impl Rect {
 
 /// A node's boxes.
 pub(super) struct NodeRects {
-    /// All of it.
+    /// The whole.
     pub(super) card: Rect,
     /// Its own box.
     pub(super) head: Rect,
-    /// Those of its pods.
+    /// The boxes of its pods.
     pub(super) pods: Vec<Rect>,
 }
 

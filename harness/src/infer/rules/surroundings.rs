@@ -40,7 +40,7 @@ impl Machine {
 /// The nodes around rules.
 #[derive(Debug, Clone)]
 pub(super) struct Surroundings {
-    /// Those of the rules come first.
+    /// The machines; those of the rules come first.
     pub(super) machines: Vec<Machine>,
     /// Made-up endpoints on other nodes, by family, of services of which no other is known.
     pub(super) elsewhere: BTreeMap<Family, IpAddr>,

@@ -1,15 +1,16 @@
 //! Reports for tests: a run that passes, one that fails, and their parts.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use svclab_rules::cluster::{ObjectName, Protocol};
 
 use super::*;
 use crate::judge::{Context, expected_parts, judge};
-use crate::observation::{Delivery, Direction, FlowObservation, ObservedOutcome, Sighting, Tally};
+use crate::observation::{Delivery, Direction, FlowObservation, Observation, ObservedOutcome, Sighting, Tally};
 use crate::scenario::{
     Balance, Destination, Expectation, ExpectedOutcome, Flows, Probe, RejectKind, ReplyExpectation, Shape,
-    SourceExpectation, Target, Vantage,
+    SourceExpectation, Span, Target, Vantage,
 };
 use crate::wire::Rejection;
 

@@ -4,7 +4,8 @@ use svclab_rules::cluster::Family;
 use svclab_rules::ruleset::Rule;
 use svclab_rules::walk::{Evaluated, Transport};
 
-use super::{Passage, TraceSource, Traced, TracedWhat};
+use super::event::{TraceSource, Traced, TracedWhat};
+use super::headers::Passage;
 use crate::predict::{MatchedRule, Network, PredictedBranch, Stage};
 use crate::sources::FlowOutcome;
 use crate::topology::NetnsId;

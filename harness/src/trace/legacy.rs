@@ -2,8 +2,8 @@
 
 use std::io;
 
+use super::event::{Event, TraceSource, TracedWhat};
 use super::headers::Header;
-use super::{Event, TraceSource, TracedWhat};
 use crate::lab::netfilter::{Message, Socket, encode};
 
 /// NFNL_SUBSYS_ULOG with NFULNL_MSG_PACKET, NFULNL_MSG_CONFIG (`linux/netfilter/nfnetlink_log.h`).

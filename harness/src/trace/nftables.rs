@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::io;
 
+use super::event::{Event, TraceSource, TracedWhat};
 use super::headers::Header;
-use super::{Event, TraceSource, TracedWhat};
 use crate::lab::netfilter::{Message, Socket, encode};
 
 /// NFNLGRP_NFTRACE, as a bit.

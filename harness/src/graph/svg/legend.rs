@@ -2,7 +2,7 @@
 
 use super::super::model::{Flow, Graph};
 use super::layout::{LINE, Layout, MARGIN};
-use super::{NUMBER, numbered};
+use super::step_number::{NUMBER, numbered};
 use crate::explain::OutcomeKind;
 use crate::svg::{Canvas, Text, width_of, wrapped};
 

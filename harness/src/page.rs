@@ -114,7 +114,7 @@ impl Page {
         self.wrap(&" ".repeat(indent), indent + HANG, &text.to_string());
     }
 
-    /// Adds a label and a text behind it; if the text is wrapped, the rest is aligned with its start.
+    /// Adds a label and a text after it; if the text is wrapped, the rest is aligned with its start.
     pub(crate) fn labelled(&mut self, indent: usize, label: impl Display, text: impl Display) {
         let label = format!("{:indent$}{label}", "");
         self.wrap(&label, display_width(&label), &text.to_string());
@@ -155,7 +155,7 @@ impl Page {
         self.labelled(indent, format!("{}  ", row.first().map_or("", String::as_str)), cells.join(", "));
     }
 
-    /// Adds a shell command behind a label: where it is wrapped, lines end with a backslash, so that it can still be copied.
+    /// Adds a shell command after a label: where it is wrapped, lines end with a backslash, so that it can still be copied.
     pub(crate) fn command(&mut self, indent: usize, label: &str, command: &str) {
         let hang = indent + display_width(label);
         let label = format!("{:indent$}{}", "", self.paint(FAINT, label));

@@ -64,7 +64,7 @@ impl Scan {
         [self.words.count(), self.addresses.count()]
     }
 
-    /// Blanks behind what has grown are taken away, down to one, so that columns stay columns.
+    /// Blanks after a word that has grown are taken away, down to one, so that columns stay columns.
     fn replace_line(&mut self, line: &str, out: &mut String) {
         let (mut done, mut grown) = (0, 0isize);
         for Found { at, token } in tokens(line) {

@@ -8,7 +8,7 @@ use super::vocabulary::{is_known, is_plain};
 /// How interfaces of pods start, whose names go on with a hash of the pod's.
 const INTERFACES: [&str; 8] = ["cali", "veth", "lxc", "azv", "gke", "eni", "tap", "ovs"];
 
-/// More than an address has, with a port and marks behind it: what goes on is none, and is not looked at from each of its parts once more.
+/// More than an address has, with a port and marks after it: what goes on is none, and is not looked at from each of its parts once more.
 const LONGEST_IPV4: usize = 24;
 const LONGEST_IPV6: usize = 64;
 
@@ -173,7 +173,7 @@ fn grouped(text: &str, marks: &[u8], lengths: &[usize]) -> Option<(usize, Token)
     is_end.then_some((at, Token::Digits))
 }
 
-/// `KUBE-SVC-2CMXP7HKUVJN7L6M`; the part of `service-ULMVA6XW-ns1/svc1/tcp/p80` behind the first hyphen.
+/// `KUBE-SVC-2CMXP7HKUVJN7L6M`; the part of `service-ULMVA6XW-ns1/svc1/tcp/p80` after the first hyphen.
 fn chain(text: &str, before: Option<char>) -> Option<(usize, Token)> {
     let is_base32 = |part: &str| part.bytes().all(|byte| matches!(byte, b'A'..=b'Z' | b'2'..=b'7'));
     if let Some(rest) = text.strip_prefix("KUBE-") {

@@ -81,7 +81,7 @@ pub(super) fn punctuation(line: &str) -> impl Iterator<Item = (usize, char)> {
         .map(|(at, letter, _)| (at, letter))
 }
 
-/// The number of braces that are open behind the lines followed so far.
+/// The number of braces that are open after the lines so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Depth(usize);
 

@@ -55,7 +55,7 @@ const LONGEST: usize = 8_000;
 /// The longest prompt with its mark, in bytes.
 const LONGEST_PROMPT: usize = 100;
 
-/// The command of a line: behind a prompt, or with arguments as the whole line.
+/// The command of a line: after a prompt, or with arguments as the whole line.
 pub(super) fn command(line: &str) -> Option<Command> {
     let text = line.trim();
     let is_long = text.len() > LONGEST;
@@ -111,7 +111,7 @@ pub(super) fn command(line: &str) -> Option<Command> {
     is_command.then(|| Command { text: rest.to_owned(), host })
 }
 
-/// The text behind a shell's prompt: `$ `, `# `, `root@node:~# `, `[root@node ~]# `, `/ # `, `>> `.
+/// The text after a shell's prompt: `$ `, `# `, `root@node:~# `, `[root@node ~]# `, `/ # `, `>> `.
 fn behind_prompt(text: &str) -> Option<&str> {
     for mark in ["$ ", "# ", "% ", ">> ", "> ", "❯ ", "➜ "] {
         let start = &text[..text.floor_char_boundary(LONGEST_PROMPT)];

@@ -1,4 +1,4 @@
-//! What programs behind a `|` leave of the rules that a command prints.
+//! What programs after a `|` leave of the rules that a command prints.
 
 use svclab_rules::coverage::Coverage;
 
@@ -23,7 +23,7 @@ pub(super) enum Filter {
 const PASSING: [&str; 10] = ["cat", "less", "more", "tee", "nl", "column", "tac", "sudo", "expand", "batcat"];
 
 impl Command {
-    /// What the programs behind it, or it itself where it is a `grep`, leave of the rules.
+    /// What the programs after it, or it itself where it is a `grep`, leave of the rules.
     pub(super) fn filter(&self) -> Filter {
         let mut filters = commands(&self.text).into_iter().map(|programs| pipe_filter(&programs));
         let first = filters.next().unwrap_or_default();

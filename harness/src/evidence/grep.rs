@@ -11,7 +11,7 @@ const MAX_LETTERS: usize = 2000;
 /// The most memory of a compiled pattern, in bytes.
 const MAX_MEMORY: usize = 1 << 20;
 
-/// Patterns one behind the other, each of which lets some lines pass.
+/// Patterns one after the other, each of which lets some lines pass.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Patterns(Vec<Pattern>);
 
@@ -123,7 +123,7 @@ pub(super) enum Unknown {
 }
 
 impl Unknown {
-    /// In words, behind the program's name.
+    /// In words, to follow the program's name.
     pub(super) fn words(self) -> &'static str {
         match self {
             Self::Invalid => "has a pattern that is not a valid regular expression",

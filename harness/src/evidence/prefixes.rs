@@ -110,7 +110,7 @@ fn peel_run(lines: &mut [Line<'_>], mend: Repair, layer: for<'a> fn(&'a str) -> 
     true
 }
 
-/// The text behind a mark, and behind one blank after it.
+/// The text after a mark, and after one blank that follows it.
 fn behind<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
     let rest = line.strip_prefix(mark)?;
     Some(rest.strip_prefix(' ').unwrap_or(rest))

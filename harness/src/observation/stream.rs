@@ -207,7 +207,7 @@ impl StreamContext {
         flow.at >= 0.0 && destination(&flow.seen).is_some_and(|(_, at)| !endpoints.contains(&at))
     }
 
-    /// The rows of answered flows by endpoint, those of endpoints that are gone behind the others, then all other flows.
+    /// The rows of answered flows by endpoint, those of endpoints that are gone after the others, then all other flows.
     fn timeline(&self, flows: &[StreamedFlow]) -> Vec<TimelineRow> {
         let mut rows: BTreeMap<(Fate, String), Vec<u32>> = BTreeMap::new();
         let whole = (self.time.0 + self.time.1).as_secs_f64().max(f64::MIN_POSITIVE);

@@ -306,7 +306,7 @@ impl Origin<'_> {
 /// loop that decides at random in each round, whose paths would double each time.
 const MAX: usize = 1 << 17;
 
-/// How many branches more there may be by choices of chance behind the first one: a service's endpoints are chosen at one hook, and where
+/// How many branches more there may be by choices of chance after the first one: a service's endpoints are chosen at one hook, and where
 /// each of thousands of branches is dropped at random as well, or its reply, that is one more for each. Where all hooks decide at random,
 /// branches are multiplied with each hook, those of the reply with those of the packet.
 const MAX_MORE: usize = 1 << 12;

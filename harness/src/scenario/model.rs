@@ -40,7 +40,7 @@ pub struct Note {
     pub is_warning: bool,
 }
 
-/// The start of the note of tables that are not installed; which these are comes behind it, with commas between them.
+/// The start of the note of tables that are not installed; their names follow, with commas between them.
 const TABLES_LEFT_OUT: &str = "other tables are not installed, `install: before` adds them: ";
 
 impl Note {

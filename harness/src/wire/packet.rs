@@ -59,7 +59,7 @@ pub(crate) enum Transport {
     Icmp(Icmp),
     /// A UDP datagram to a VXLAN port that holds a frame.
     Vxlan(Vxlan),
-    /// The beginning of a TCP, UDP or SCTP header, cut off behind the ports: what an ICMP error may quote.
+    /// The beginning of a TCP, UDP or SCTP header, cut off after the ports: what an ICMP error may quote.
     Truncated {
         /// The protocol.
         protocol: Protocol,

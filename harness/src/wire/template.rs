@@ -15,7 +15,7 @@ pub(crate) struct Template {
     /// The packet with zeros for source address, source port, tag and checksums.
     bytes: [u8; Self::MAX_LEN],
     len: usize,
-    /// Where the IP header begins: 14 behind an Ethernet header, else 0.
+    /// Where the IP header begins: 14 after an Ethernet header, else 0.
     ip: usize,
     /// Where the transport header begins.
     transport: usize,

@@ -37,7 +37,7 @@ impl<'a> Lines<'a> {
         line.checked_sub(1).and_then(|at| self.all.get(at)).map_or("", |line| line.text)
     }
 
-    /// The place of what begins at a line and a column of YAML's, from 1 and from 0; behind the last line it is the next one.
+    /// The place of what begins at a line and a column of YAML's, from 1 and from 0; after the last line it is the next one.
     pub(super) fn mark(&self, line: usize, column: usize, length: usize) -> Mark {
         let (number, before) = match line.checked_sub(1).and_then(|at| self.all.get(at)) {
             Some(line) => (line.number, line.before),

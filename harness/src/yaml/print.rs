@@ -111,7 +111,7 @@ impl Item {
     }
 }
 
-/// Writes a value behind `used` characters of a line: on this line where it fits, else below.
+/// Writes a value after `used` characters of a line: on this line where it fits, else below.
 fn value(item: &Item, indent: usize, used: usize, out: &mut String) {
     let is_scalar = matches!(item, Item::Bare(_) | Item::Text(_) | Item::Lines(_));
     let is_short = |text: &String| is_scalar || indent + used + text.len() < WIDTH;
@@ -148,7 +148,7 @@ fn block(item: &Item, indent: usize, out: &mut String) {
     }
 }
 
-/// Writes a list's map over several lines, the first one behind the hyphen.
+/// Writes a list's map over several lines, the first one after the hyphen.
 fn entry(fields: &Fields, indent: usize, out: &mut String) {
     for (at, (name, item)) in fields.iter().enumerate() {
         let name = quoted(name);

@@ -17,7 +17,7 @@ pub struct Frontend {
     pub protocol: Protocol,
 }
 
-/// `10.96.0.10:80`, `[fd00::10]:80`, `node port 30080`; with `#`, the protocol behind it: `10.96.0.10:80/tcp`.
+/// `10.96.0.10:80`, `[fd00::10]:80`, `node port 30080`; with `#`, the protocol after it: `10.96.0.10:80/tcp`.
 impl fmt::Display for Frontend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.address {

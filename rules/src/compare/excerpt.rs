@@ -158,7 +158,7 @@ fn merge(own: &mut iptables::Parsed, at: (usize, usize), written: Chain, is_cut:
     is_changed
 }
 
-/// The rules that stand before each of those that are shown, and behind the last one.
+/// The rules that stand before each of those that are shown, and after the last one.
 struct Gaps(Vec<Vec<Rule>>);
 
 impl Gaps {
@@ -183,7 +183,7 @@ impl Gaps {
 }
 
 /// Before which of the shown rules one stands that only kube-proxy writes: next to the other rule of the same frontend, whatever order the
-/// frontends have; else behind all rules that kube-proxy writes before it. `anchors` are the places of written rules among those that are shown.
+/// frontends have; else after all rules that kube-proxy writes before it. `anchors` are the places of written rules among those that are shown.
 fn gap(written: &[Rule], anchors: &[Option<usize>], at: usize, shown: usize) -> usize {
     let is_same = |other: usize| frontend(&written[at]).is_some_and(|own| frontend(&written[other]) == Some(own));
     let after = (at + 1..written.len()).take_while(|other| is_same(*other)).find_map(|other| anchors[other]);

@@ -57,7 +57,7 @@ impl<'c> LeftOut<'c> {
         left_out
     }
 
-    /// The last chain that is shown, if several rules of chains behind it would be shown: the kernel lists chains by name.
+    /// The last chain that is shown, if several rules of chains after it would be shown: the kernel lists chains by name.
     fn last_before_cut(&self, shown: &Table, written: &Table) -> Option<String> {
         let has_rules = |chain: &&Chain| !chain.rules.is_empty() && !self.is_builtin(&chain.name);
         let last = shown.chains.iter().filter(has_rules).map(|chain| chain.name.to_string()).max()?;

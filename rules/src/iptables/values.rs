@@ -92,7 +92,7 @@ impl fmt::Display for ChainName {
 /// A condition, or with `!` its opposite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Negatable<T> {
-    /// True behind a `!`.
+    /// True after a `!`.
     pub negated: bool,
     /// The condition.
     pub value: T,

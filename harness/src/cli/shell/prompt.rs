@@ -98,7 +98,7 @@ fn history() -> Option<PathBuf> {
     fs::metadata(&history).map_or(true, |found| found.is_file()).then_some(history)
 }
 
-/// Ctrl-C ends the line, which is thrown away then. What is typed behind it stays, as it would not with an interruption of the editor.
+/// Ctrl-C ends the line, which is thrown away then. What is typed after it stays, as it would not with an interruption of the editor.
 struct ClearsLine(Arc<AtomicBool>);
 
 impl ConditionalEventHandler for ClearsLine {

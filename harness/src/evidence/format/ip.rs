@@ -57,7 +57,7 @@ fn is_rule(line: &str) -> bool {
         && (rest.trim_start().starts_with("from ") || rest.trim_start().starts_with("not from "))
 }
 
-/// The addresses behind `inet` and `inet6`, but for those that every machine has.
+/// The addresses after `inet` and `inet6`, but for those that every machine has.
 pub(super) fn addresses(lines: &[Line<'_>]) -> Vec<IpAddr> {
     let words = lines.iter().flat_map(|line| line.text.split_whitespace().zip(line.text.split_whitespace().skip(1)));
     let of_pair = |(word, next): (&str, &str)| {

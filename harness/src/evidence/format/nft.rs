@@ -102,7 +102,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     Some(Block { format: Format::Nft, taken, contents, unread, mends })
 }
 
-/// What programs behind the command leave. The lines of a chain do not name it, so words choose among them as anything else does.
+/// What programs after the command leave. The lines of a chain do not name it, so words choose among them as anything else does.
 fn filter(context: &Context) -> Filter {
     match context.command.as_ref().map(Command::filter).unwrap_or_default() {
         Filter::Lines(_) => Filter::Unknown("the rules of a chain do not name it".to_owned()),
@@ -132,7 +132,7 @@ fn end_of(lines: &[Line<'_>], is_headless: bool, headless: &[usize]) -> Option<u
     None
 }
 
-/// How many lines of a block without its end belong to it: up to a blank line behind which nothing is indented, or a command.
+/// How many lines of a block without its end belong to it: up to a blank line after which nothing is indented, or a command.
 fn cut_end(lines: &[Line<'_>], headless: &[usize]) -> usize {
     let is_over = |(at, line): &(usize, &Line<'_>)| {
         let is_of_table =

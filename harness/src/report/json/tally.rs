@@ -97,7 +97,7 @@ impl<'a> From<&'a Shares> for Fit<'a> {
     }
 }
 
-/// A number with six digits: those behind them differ between machines.
+/// A number with six digits: further ones differ between machines.
 fn rounded(number: f64) -> f64 {
     format!("{number:.5e}").parse().unwrap_or(number)
 }

@@ -94,7 +94,7 @@ impl Index {
         }
     }
 
-    /// The first rule at or behind a position that a packet can match.
+    /// The first rule at or after a position that a packet can match.
     pub(super) fn next_for<T: Trace>(&self, from: u32, walker: &Walker<T>) -> Option<u32> {
         let destination = bits(walker.packet.destination);
         let transport = walker.packet.transport;
@@ -112,7 +112,7 @@ impl Index {
         self.next(from, destination, transport.protocol(), port)
     }
 
-    /// The first rule at or behind a position that can match a packet.
+    /// The first rule at or after a position that can match a packet.
     fn next(&self, from: u32, destination: u128, protocol: u8, port: Option<u16>) -> Option<u32> {
         let by_address = self.by_address.get(&destination);
         let by_port = port.filter(|_| !self.by_port.is_empty()).and_then(|port| self.by_port.get(&(protocol, port)));

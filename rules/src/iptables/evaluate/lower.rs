@@ -6,7 +6,7 @@ use crate::iptables::{Negatable, Rule};
 
 /// The conditions of a rule, in an order that gives the same result as the rule's own.
 ///
-/// The kernel stops at the first condition that does not hold. Conditions that chance decides are moved behind those
+/// The kernel stops at the first condition that does not hold. Conditions that chance decides are moved after those
 /// that only look, so that a packet's path is not split before it must be; conditions with effects are never passed.
 pub(super) fn conditions(rule: &Rule, family: Family, out: &mut Vec<Condition>) {
     let start = out.len();

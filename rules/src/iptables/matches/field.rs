@@ -96,7 +96,7 @@ impl Field {
     }
 }
 
-/// A name, and how many of its lowest bits do not count: the `+` at the end and all behind it.
+/// A name, and how many of its lowest bits do not count: the `+` at the end and all that follows.
 pub(super) fn name_bits(name: &str) -> (u8, u128) {
     let Some(start) = name.strip_suffix('+') else { return (0, Interface::number_of_text(name)) };
     (128 - 8 * start.len().min(16) as u8, Interface::number_of_text(start))

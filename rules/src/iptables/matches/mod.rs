@@ -131,13 +131,13 @@ type Listed = Option<(Match, usize)>;
 /// How an extension is read.
 #[derive(Debug)]
 pub(super) struct Extension {
-    /// The name behind `-m`.
+    /// The name after `-m`.
     pub(super) name: &'static str,
     /// Its options that are modelled.
     options: &'static [&'static str],
     /// Reads these options.
     parse: fn(&Options<'_>) -> Parsed,
-    /// Reads what `iptables -L` prints for it at the start of some words (one at least), behind a `!` if the flag is set.
+    /// Reads what `iptables -L` prints for it at the start of some words (one at least), after a `!` if the flag is set.
     parse_listed: fn(&[&str], bool) -> Listed,
 }
 
@@ -188,7 +188,7 @@ pub(super) fn parse_listed(words: &[&str]) -> Listed {
     Some((found, before + length))
 }
 
-/// Whether a `!` comes first, and the words behind it.
+/// Whether a `!` comes first, and the words after it.
 fn listed_negation<'w, 'a>(words: &'w [&'a str]) -> (bool, &'w [&'a str]) {
     match words {
         ["!", rest @ ..] => (true, rest),

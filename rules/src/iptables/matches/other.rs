@@ -9,7 +9,7 @@ use crate::iptables::text::{Printer, kept_options};
 /// Text of an extension that is not modelled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Other {
-    /// The name behind `-m` or `-j`.
+    /// The name after `-m` or `-j`.
     pub name: Box<str>,
     /// Its options as they were written, without blanks around them; may be empty.
     pub text: Box<str>,

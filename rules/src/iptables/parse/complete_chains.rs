@@ -15,7 +15,7 @@ pub(super) struct Trail {
     tables: Vec<Seen>,
     /// The table of the last line, and what it was.
     last: Option<(usize, Event)>,
-    /// Whether lines were left out behind the last one.
+    /// Whether lines were left out after the last one.
     is_gap: bool,
 }
 
@@ -235,7 +235,7 @@ impl Seen {
         at
     }
 
-    /// Whether chains behind the last one with rules are used and have none: `iptables -S` has no line that ends a table.
+    /// Whether chains after the last one with rules are used and have none: `iptables -S` has no line that ends a table.
     fn ends_early(&self) -> bool {
         let behind = self.chains.iter().rev().take_while(|chain| !chain.has_rules);
         behind.filter(|chain| chain.is_declared).any(|chain| chain.is_used)

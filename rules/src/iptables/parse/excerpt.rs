@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A command of iptables behind counters; `-N`, `-P` and `-A` are what `iptables -S` shows.
+    /// A command of iptables after counters; `-N`, `-P` and `-A` are what `iptables -S` shows.
     fn command(&mut self, number: usize, line: &'a str, start: usize, text: &str) -> Result<(), Fault> {
         let mut words = text.split_whitespace();
         let (command, chain) = (words.next().unwrap_or_default(), words.next().unwrap_or_default().trim_matches('"'));

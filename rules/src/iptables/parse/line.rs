@@ -135,7 +135,7 @@ impl<'a> RuleReader<'a> {
         }
     }
 
-    /// The owner of an option: the target behind `-j`, else the last match that has it, else the last match. A protocol
+    /// The owner of an option: the target after `-j`, else the last match that has it, else the last match. A protocol
     /// brings its match along, as `-p tcp --dport 80` does.
     fn owner(&mut self, name: &str, column: usize, behind_target: bool, rule: &Rule) -> Result<Owner, Fault> {
         if behind_target {

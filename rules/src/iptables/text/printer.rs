@@ -18,7 +18,7 @@ impl Printer {
         self.text.push_str(text);
     }
 
-    /// An option's name with its leading blank, behind a `!` where it is negated.
+    /// An option's name with its leading blank, after a `!` where it is negated.
     pub(in crate::iptables) fn option(&mut self, name: &str, negated: bool) {
         if negated {
             self.push(" !");

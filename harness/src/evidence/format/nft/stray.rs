@@ -124,7 +124,7 @@ fn indentation(line: &Line<'_>) -> usize {
     line.text.len() - line.text.trim_start().len()
 }
 
-/// The lines behind headings of chains that may be of other chains: where no line closes one, lines were picked, and only what is in the name of
+/// The lines after headings of chains that may be of other chains: where no line closes one, lines were picked, and only what is in the name of
 /// a chain says that a line is of it. One that leads to the chain itself is of another one.
 pub(super) fn astray(block: &[Line<'_>]) -> Vec<(usize, &'static str)> {
     if block.iter().any(|line| line.text.trim() == "}") {

@@ -72,7 +72,7 @@ fn random_marks_end_soon(#[case] count: usize, #[case] most: usize, #[case] is_k
     assert_eq!(unknown == 0.0, is_known, "{unknown}");
 }
 
-/// Also where they are behind each other in all chains of a hook.
+/// Also where they are one after the other in all chains of a hook.
 #[test]
 fn random_marks_in_every_table_end_soon() {
     let tables = ["mangle", "filter", "security"].map(|table| format!("*{table}\n{}COMMIT\n", marks(31)));
@@ -80,7 +80,7 @@ fn random_marks_in_every_table_end_soon() {
     assert!(branches <= 1_000 && unknown > 0.0, "{branches}, {unknown}");
 }
 
-/// A cascade is not a doubling, also for packets that chance has marked before, and where chance drops some of them behind it.
+/// A cascade is not a doubling, also for packets that chance has marked before, and where chance drops some of them after it.
 #[rstest]
 #[case::alone(0, "", 1_000)]
 #[case::marked(1, "", 2_000)]

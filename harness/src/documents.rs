@@ -40,7 +40,7 @@ impl Document {
 
 /// Writes the documents of all namespaces for a state of a scenario's cluster.
 ///
-/// A node has a document for each family of its addresses; where other rules of iptables stand alongside generated ones of
+/// A node has a document for each family of its addresses; where other rules of iptables are alongside generated ones of
 /// nftables, two, and one more for each text of other tables of nftables. They come in the order in which they are to be
 /// installed: of chains at the same priority the kernel asks those first that came last.
 ///

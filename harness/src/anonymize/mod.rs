@@ -2,7 +2,7 @@
 //!
 //! A text stays a text of the same formats, line by line:
 //!
-//! - `vocabulary`: words that cannot identify anyone; every other word is replaced, wherever it stands, by one of the same length (`words`);
+//! - `vocabulary`: words that cannot identify anyone; every other word is replaced, wherever it is, by one of the same length (`words`);
 //! - `addresses`: addresses keep their prefixes in common, their families, and what is special about them;
 //! - `chains`: the hashes in names of chains become those of the new names and endpoints;
 //! - `token`: the parts of a text that may be identifying; `scan`: the text with others in their place;

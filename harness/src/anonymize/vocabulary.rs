@@ -58,7 +58,7 @@ pub(super) fn is_known(part: &str) -> bool {
     })
 }
 
-/// Whether a word cannot identify anyone where it stands alone in a sentence.
+/// Whether a word cannot identify anyone where it is alone in a sentence.
 pub(super) fn is_plain(word: &str) -> bool {
     WORDS[1].contains(word.to_ascii_lowercase().as_str())
 }

@@ -11,7 +11,7 @@ pub(super) struct Line<'t> {
     pub(super) number: usize,
     /// What is read of it.
     pub(super) text: Cow<'t, str>,
-    /// The line as it stands in the text.
+    /// The line as it is in the text.
     pub(super) raw: &'t str,
     pub(super) mends: RepairSet,
 }

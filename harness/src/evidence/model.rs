@@ -19,7 +19,7 @@ pub struct Evidence {
     pub pieces: Vec<Piece>,
     /// Lines that are not evidence: sentences, commands, what encloses code.
     pub prose: Vec<Stretch>,
-    /// Lines that look like evidence, or stand in it, and could not be read.
+    /// Lines that look like evidence, or are in it, and could not be read.
     pub unread: Vec<Unread>,
     /// Releases of Kubernetes that lines name.
     pub(crate) releases: Vec<Release>,

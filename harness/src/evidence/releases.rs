@@ -4,7 +4,7 @@ use svclab_rules::profile::Profile;
 
 use super::model::{Contents, Evidence, Release};
 
-/// What stands before the release of a server, in small letters.
+/// What comes before the release of a server, in small letters.
 const BEFORE: [&str; 6] = [
     "server version:",
     "kubernetes version:",

@@ -52,7 +52,7 @@ impl NodeRules {
         self.rules.mode() == other.rules.mode() && family(self) == family(other)
     }
 
-    /// Where they stand, in words.
+    /// Their place, in words.
     pub(crate) fn place(&self) -> String {
         let file = self.file.as_ref().map(|file| format!("{} ", one_line(file))).unwrap_or_default();
         format!("{file}line {}, {}", self.first, self.backend.unwrap_or(self.format.words()))

@@ -332,7 +332,7 @@ fn a_broken_set_leaves_the_rest_of_its_table(#[case] sound: &str, #[case] broken
     assert_eq!(unaccounted(&text, &evidence), Vec::<usize>::new());
 }
 
-/// Lines of rules are those of the text, wherever the table stands in it.
+/// Lines of rules are those of the text, wherever the table is in it.
 #[test]
 fn rules_of_nft_have_the_lines_of_the_text() {
     let line_of = |text: &str| {

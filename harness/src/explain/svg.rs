@@ -154,7 +154,7 @@ impl Picture {
 
     fn path(&mut self, explanation: &Explanation, path: &Path) {
         let top = self.y;
-        // Lanes are as long as what stands in them, and lie behind it.
+        // Lanes are as long as their contents, and drawn behind them.
         let head = std::mem::take(&mut self.canvas);
         self.y += 34.0;
         let packet = &explanation.packet;

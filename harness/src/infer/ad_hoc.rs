@@ -51,7 +51,7 @@ pub struct AdHocScenario {
 
 /// The file name of an [`AdHocProbe`] in errors.
 const ARGUMENTS: &str = "the command line";
-/// What stands before the number of the step there.
+/// What comes before the number of the step there.
 const STEP: &str = "step: ";
 
 /// Reads a scenario as [`load`](crate::scenario::load) does, or makes one of plain objects as [`from_objects`](super::from_objects), and what a probe in its

@@ -197,7 +197,7 @@ const SETTINGS: [(&str, u32); 9] = [
     ("net.netfilter.nf_conntrack_udp_timeout_stream", 86400),
 ];
 
-/// Takes over kernel settings of the node whose file, or whose only rules, they stand with.
+/// Takes over kernel settings of the node whose file, or whose only rules, they are with.
 fn settings(evidence: &Evidence, dumps: &[Dump], assumed: &mut Assumed) -> Option<String> {
     let mut left_out = 0_usize;
     for piece in &evidence.pieces {

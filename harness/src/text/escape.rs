@@ -69,7 +69,7 @@ pub(crate) fn json_escaped(text: String) -> String {
     escaped
 }
 
-/// Control characters, those that let letters appear in another order than they stand in or end a line, and the numbers that will
+/// Control characters, those that let letters appear in another order than they are in or end a line, and the numbers that will
 /// never be letters, which XML cannot hold.
 pub fn is_obeyed(letter: char) -> bool {
     let never = u32::from(letter) & 0xfffe == 0xfffe || matches!(letter, '\u{fdd0}'..='\u{fdef}');

@@ -152,7 +152,7 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
 
     fn fall(&mut self, rule: usize, within: Option<String>, fate: Fate, share: Share) {
         let alike = |other: &&mut Fallen| other.rule == rule && other.within == within && other.fate == fate;
-        // Parts come in the order of rules, so that those of one rule stand near to each other.
+        // Parts come in the order of rules, so that those of one rule are close to each other.
         match self.fallen.iter_mut().rev().take(8).find(alike) {
             Some(other) => other.share = other.share.plus(share),
             None => self.fallen.push(Fallen { rule, within, fate, share }),

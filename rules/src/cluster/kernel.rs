@@ -22,7 +22,7 @@ impl Default for Kernel {
 
 impl Kernel {
     /// The kernel that says so of itself, by `uname -r` (`6.1.0-50-cloud-amd64`) and `uname -v` (`#1 SMP Debian 6.1.176-1`): the
-    /// release of a distribution need not have the version of the sources that it was built from, which then stands in the latter, or
+    /// release of a distribution need not have the version of the sources that it was built from, which then is in the latter, or
     /// in what else is known of the build (Ubuntu: `/proc/version_signature`).
     /// One whose release is not a version decides as [`default`](Self::default).
     pub fn of(release: &str, build: &str) -> Self {

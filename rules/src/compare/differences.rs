@@ -189,12 +189,12 @@ fn rules(expected: &[(Fact, Line)], found: &[(Fact, Line)]) -> Vec<At> {
     differences
 }
 
-/// Whether what two chains have in common stands in another order.
+/// Whether what two chains have in common is in another order.
 fn reordered(expected: &[Place], found: &[Place]) -> bool {
     common(expected, found) != common(found, expected)
 }
 
-/// What stands in another chain too: facts where they come first, stretches where they are.
+/// What is in another chain too: facts where they come first, stretches where they are.
 fn common<'a>(places: &'a [Place], others: &'a [Place]) -> Vec<&'a Place> {
     let mut left: HashSet<&Place> = others.iter().collect();
     let mut common: Vec<&Place> = Vec::new();

@@ -158,7 +158,7 @@ fn merge(own: &mut iptables::Parsed, at: (usize, usize), written: Chain, is_cut:
     is_changed
 }
 
-/// The rules that stand before each of those that are shown, and after the last one.
+/// The rules that come before each of those that are shown, and after the last one.
 struct Gaps(Vec<Vec<Rule>>);
 
 impl Gaps {

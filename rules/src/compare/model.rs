@@ -95,7 +95,7 @@ impl Service {
 pub(super) struct Rules {
     /// Their texts, without what means nothing to a packet.
     pub(super) texts: Vec<String>,
-    /// Where the first of them stands.
+    /// The place of the first of them.
     pub(super) line: Line,
 }
 
@@ -113,7 +113,7 @@ pub(super) struct Group {
 pub(super) struct Shares {
     /// The shares of the rules that lead to it, in order.
     pub(super) each: Vec<f64>,
-    /// Where the first of these rules stands.
+    /// The place of the first of these rules.
     pub(super) line: Line,
 }
 
@@ -209,7 +209,7 @@ impl Group {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Order {
     pub(super) places: Vec<Place>,
-    /// Where the first of them stands.
+    /// The place of the first of them.
     pub(super) line: Line,
 }
 

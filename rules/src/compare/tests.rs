@@ -57,7 +57,7 @@ fn read(text: &str) -> RuleSet {
     parse(text, Family::Ipv4).unwrap().rules
 }
 
-/// The findings where some lines are others, given as pairs of what a line contains and what stands there instead.
+/// The findings where some lines are others, given as pairs of what a line contains and what replaces it.
 fn findings(edits: &[(&str, &str)]) -> Vec<String> {
     let mut text = RULES.to_owned();
     for (old, new) in edits {

@@ -56,7 +56,7 @@ impl Deletion {
 /// - An endpoint that was ready is gone, is not ready any more, or moved to or from this node: its entries at all
 ///   addresses and the node port of its service.
 ///
-/// Each call stands here once. kube-proxy's order is random within each of these groups, which follow each other in this
+/// Each call is listed once. kube-proxy's order is random within each of these groups, which follow each other in this
 /// order.
 pub(super) fn deletions(old: &Cluster, new: &Cluster, node: &Node, profile: Profile) -> Vec<Deletion> {
     let mut deletions = Deletions::default();
@@ -116,7 +116,7 @@ struct Change<'a> {
 }
 
 impl<'a> Change<'a> {
-    /// Compares with the endpoints that stood in the slices before, whether or not there was a service for them.
+    /// Compares with the endpoints in the slices before, whether or not there was a service for them.
     fn of(view: &'a ServicePortView<'a>, old: &Slices<'_>, node: &Node, profile: Profile) -> Self {
         let before = old.endpoints(&view.service.name, view.port, node, profile);
         let state = |endpoint: &EndpointView<'_>| (endpoint.address, endpoint.local, endpoint.endpoint.ready);

@@ -7,7 +7,7 @@ use crate::cluster::ProxyConfig;
 /// Which endpoints serve.
 impl Profile {
     /// Endpoints are listed by address, as their Endpoints object has them (up to 1.18); from EndpointSlices, they are
-    /// sorted with their port, so that `10.0.0.10:80` stands behind `10.0.0.100:80`.
+    /// sorted with their port, so that `10.0.0.10:80` comes after `10.0.0.100:80`.
     pub(crate) fn sorts_endpoints_by_address(self) -> bool {
         self.minor <= 18
     }

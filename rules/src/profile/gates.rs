@@ -2,7 +2,7 @@
 //!
 //! The `featureGates` of a KubeProxyConfiguration may be any of Kubernetes'. Listed here are those that kube-proxy's own
 //! code asks for (`pkg/features/kube_features.go`, `pkg/proxy`, `cmd/kube-proxy`), and a few of all components that
-//! stand in its configuration as well.
+//! are in its configuration as well.
 
 use std::fmt;
 

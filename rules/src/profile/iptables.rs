@@ -92,7 +92,7 @@ impl Profile {
     }
 
     /// FORWARD jumps to `KUBE-EXTERNAL-SERVICES`, where the rejects of load-balancer addresses stand (from 1.18; the
-    /// recordings of 1.18 have it, although it came with 1.20). Before, they stand in `KUBE-SERVICES`.
+    /// recordings of 1.18 have it, although it came with 1.20). Before, they are in `KUBE-SERVICES`.
     pub(crate) fn forward_visits_external_services(self) -> bool {
         self.minor >= 18
     }
@@ -123,7 +123,7 @@ impl Profile {
         self.minor >= 24
     }
 
-    /// Rules that mark for masquerading stand in the service's own chain (from 1.22); before, in `KUBE-SERVICES` and
+    /// Rules that mark for masquerading are in the service's own chain (from 1.22); before, in `KUBE-SERVICES` and
     /// `KUBE-NODEPORTS`.
     pub(crate) fn marks_in_service_chain(self) -> bool {
         self.minor >= 22

@@ -16,8 +16,8 @@ impl Profile {
         self.minor <= 30
     }
 
-    /// Checks for endpoints and for unused ports of cluster IPs stand at the priority of filters, where destinations are
-    /// translated already (from 1.34, 1.33.6); before, those for endpoints stand before the translation, so that the
+    /// Checks for endpoints and for unused ports of cluster IPs are at the priority of filters, where destinations are
+    /// translated already (from 1.34, 1.33.6); before, those for endpoints come before the translation, so that the
     /// node's own packets never get to the short-circuit path of policy Local.
     pub(crate) fn nftables_filters_translated(self) -> bool {
         self.minor >= 34 || self.has_backport(&backports::FILTERS_TRANSLATED)
@@ -52,7 +52,7 @@ impl Profile {
     }
 
     /// Rules set the mark for masquerading themselves, with one rule for all cluster IPs, and connections of endpoints to
-    /// themselves stand in a set (from 1.36); before, there is a chain `mark-for-masquerade` to jump to.
+    /// themselves are in a set (from 1.36); before, there is a chain `mark-for-masquerade` to jump to.
     pub(crate) fn nftables_marks_inline(self) -> bool {
         self.minor >= 36
     }

@@ -60,7 +60,7 @@ impl<'a> Listed<'a> {
 }
 
 /// The endpoints of a service port, from all slices of its service: each address and port once, sorted by their text
-/// (so that `10.0.0.10` stands before `10.0.0.9`).
+/// (so that `10.0.0.10` comes before `10.0.0.9`).
 ///
 /// Where several entries have an address, a local one wins, or from 1.36 on one that is not terminating; then one that is
 /// ready, then the first by the slice's name. (kube-proxy has no order there but the first.)

@@ -23,7 +23,7 @@ use super::line::Line;
 use super::model::{Contents, Format};
 use super::repairs::RepairSet;
 
-/// What stands before a block.
+/// What comes before a block.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Context {
     /// The command whose output it may be.

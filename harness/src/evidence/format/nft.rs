@@ -118,7 +118,7 @@ fn end_of(lines: &[Line<'_>], is_headless: bool, headless: &[usize]) -> Option<u
         if at > 0 && (line.is_fence() || is_table(text) || command(text).is_some()) {
             return None;
         }
-        // A chain or set stands in no other one: that one has lost its end.
+        // A chain or set is in no other one: that one has lost its end.
         if at > 0 && is_part(text) {
             if is_headless {
                 return Some(at);

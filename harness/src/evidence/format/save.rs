@@ -234,7 +234,7 @@ fn common(lines: &[(usize, Cow<'_, str>)]) -> Option<Patterns> {
 /// Shorter words are in many lines by chance.
 const FEWEST_COMMON_LETTERS: usize = 3;
 
-/// The lines without those that a page shows once more: in a table all rules of a chain stand together, so a rule that stands there
+/// The lines without those that a page shows once more: in a table all rules of a chain are together, so a rule that stands there
 /// again after rules of other chains is the same one, not a copy.
 fn shown_once<'l>(lines: Vec<(usize, Cow<'l, str>)>) -> Vec<(usize, Cow<'l, str>)> {
     let chain = |text: &str| text.split_whitespace().skip_while(|word| *word != "-A").nth(1).map(str::to_owned);
@@ -253,7 +253,7 @@ fn shown_once<'l>(lines: Vec<(usize, Cow<'l, str>)>) -> Vec<(usize, Cow<'l, str>
     lines.into_iter().filter(|(_, text)| is_new(text)).collect()
 }
 
-/// How many lines of something else stand here between rules; `None` where no rule follows.
+/// How many lines of something else are between rules; `None` where no rule follows.
 fn between(lines: &[Line<'_>]) -> Option<usize> {
     let is_prose = |text: &str| text.split_whitespace().count() > 2 && is_sentence(text);
     let is_end = |line: &Line<'_>| {

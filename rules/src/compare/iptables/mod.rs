@@ -16,7 +16,7 @@ use crate::iptables::{self, ChainHash, Policy, Rule, RuleSet, SourceLines, Table
 /// Chains in which rules of services stand, in whatever order of services.
 const LISTS: [&str; 4] = ["KUBE-SERVICES", "KUBE-NODEPORTS", "KUBE-EXTERNAL-SERVICES", "KUBE-PROXY-FIREWALL"];
 
-/// Rules, and where they stood, if that is known.
+/// Rules, and where they were found, if that is known.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Source<'a> {
     pub(super) rules: &'a RuleSet,

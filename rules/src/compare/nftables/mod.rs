@@ -16,14 +16,14 @@ use crate::nftables::{
     Chain, Datatype, Element, Key, Rule, Ruleset, Set, SetKind, SourceLines, Table, print_key, print_verdict,
 };
 
-/// Rules, and where they stood, if that is known.
+/// Rules, and where they were found, if that is known.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Source<'a> {
     pub(super) rules: &'a Ruleset,
     pub(super) lines: Option<&'a SourceLines>,
 }
 
-/// A table, and where it stands.
+/// A table, and where it is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TableOf<'a> {
     position: usize,

@@ -15,7 +15,7 @@ use super::{Generator, PortContext};
 struct Plan {
     service_chain: ChainName,
     local_chain: ChainName,
-    /// Rules of the service's own chain that stand before the balancing.
+    /// Rules of the service's own chain that come before the balancing.
     marks: Vec<Rule>,
 }
 

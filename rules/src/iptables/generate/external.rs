@@ -1,7 +1,7 @@
 //! The rules of a service port from 1.24 on: chains by traffic policy.
 //!
 //! `KUBE-SVC` holds the endpoints for policy Cluster, `KUBE-SVL` those for policy Local; `KUBE-EXT` is where traffic
-//! from outside arrives, `KUBE-FW` stands before it where a load balancer has source ranges.
+//! from outside arrives, `KUBE-FW` comes before it where a load balancer has source ranges.
 
 use super::super::ast::{Chain, Rule};
 use super::super::chain_name::ChainKind;

@@ -46,7 +46,7 @@ impl ParseError {
     }
 }
 
-/// A rule set, and where its rules stood.
+/// A rule set, and where its rules were found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parsed {
     /// The rules.

@@ -108,7 +108,7 @@ fn field<'w, 'a>(words: &'w [Word<'a>]) -> Option<(Option<Named>, &'w [Word<'a>]
         ["meta" | "ct", "mark", ..] | ["ct", "label", ..] | ["rt", "classid", ..] => (Named::Number, 2),
         ["meta", "rtclassid" | "iifgroup" | "oifgroup", ..] => (Named::Number, 2),
         ["mark" | "rtclassid" | "iifgroup" | "oifgroup", ..] => (Named::Number, 1),
-        // The words of another one are as many as stand before the next dot, or what all but a few have.
+        // The words of another one are as many as come before the next dot, or what all but a few have.
         _ => {
             let dot = texts.iter().position(|text| *text == ".");
             let length = dot.unwrap_or(2).min(words.len());

@@ -106,7 +106,7 @@ pub(super) fn headless(lines: &[Line<'_>]) -> Vec<usize> {
     found
 }
 
-/// What may stand in a table by itself.
+/// What may occur in a table by itself.
 fn is_of_table(text: &str) -> bool {
     text.is_empty() || is_part(text) || ["comment ", "flags ", "#"].iter().any(|start| text.starts_with(start))
 }

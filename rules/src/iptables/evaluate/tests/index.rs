@@ -13,7 +13,7 @@ struct Draft {
     wide: bool,
     port: Option<(u16, bool, bool)>,
     chance: bool,
-    /// A match with an effect, or one that only looks, and whether it stands before the port.
+    /// A match with an effect, or one that only looks, and whether it comes before the port.
     recent: Option<(&'static str, bool)>,
     limit: bool,
     target: u8,

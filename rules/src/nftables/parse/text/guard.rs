@@ -24,7 +24,7 @@ pub(super) fn check(text: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Looks through a line. `has_cgroups` says whether a quoted text may be the path of a control group: in a set it stands
+/// Looks through a line. `has_cgroups` says whether a quoted text may be the path of a control group: in a set it is
 /// in another line than the word that says so.
 fn in_line(line: &str, has_cgroups: bool) -> Result<(), Fault> {
     if let Some((at, letter)) = line.char_indices().find(|(_, letter)| letter.is_control() && *letter != '\t') {

@@ -13,8 +13,8 @@ pub(crate) struct ClientActivity {
 }
 
 impl ClientActivity {
-    /// Without the resources that were not watched again since an earlier time: whoever watched them then may be gone, which a server notices
-    /// a moment later.
+    /// Removes the resources that were not watched anew since an earlier time: their earlier watchers may be gone, which a server notices
+    /// only a moment later.
     pub(crate) fn since(mut self, earlier: &Self) -> Self {
         self.resources.retain(|name, now| earlier.resources.get(name).is_none_or(|then| now.watches > then.watches));
         self

@@ -192,7 +192,7 @@ impl PacketState {
         matches!(self.tracking, Tracking::Tracked(Tracked { attached: true, .. }))
     }
 
-    /// Enters its connection in a machine's table, as it leaves the machine's rules behind.
+    /// Enters its connection in a machine's table, after the machine's last hook.
     pub(super) fn enter_in_table(&mut self, netns: NetnsId) {
         if self.quoted.is_some() {
             // What the error quotes is translated back along with it.
@@ -275,7 +275,7 @@ pub(super) struct Origin<'b> {
 /// The outcomes of sources that are handled differently in one branch.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) enum SetApart<'b> {
-    /// They are left for later.
+    /// They are left for another walk.
     #[default]
     No,
     /// They are set apart, and noted here.
@@ -301,23 +301,23 @@ impl Origin<'_> {
     }
 }
 
-/// What all branches of a packet and of its replies may cost together. A hook costs one, and one more for each router that the branch
-/// has passed, since the path so far is kept: this allows for the paths to thousands of endpoints, or for some thousand hooks of a
-/// loop that decides at random in each round, whose paths would double each time.
+/// The maximum cost of all branches of a packet and its replies together. A hook costs one, plus one for each router that the branch
+/// has passed, since the path so far is kept. This suffices for the paths to thousands of endpoints, or for some thousand hooks of a
+/// loop with a random decision in each round, which doubles the paths each time.
 const MAX: usize = 1 << 17;
 
-/// How many branches more there may be by choices of chance after the first one: a service's endpoints are chosen at one hook, and where
-/// each of thousands of branches is dropped at random as well, or its reply, that is one more for each. Where all hooks decide at random,
-/// branches are multiplied with each hook, those of the reply with those of the packet.
+/// The maximum number of branches that random choices after the first one may add. A service's endpoint is chosen at one hook; if each of
+/// thousands of branches, or its reply, may also be dropped at random, that adds one for each. If all hooks choose at random, each
+/// multiplies the branches.
 const MAX_MORE: usize = 1 << 12;
 
 /// How much more of a flow is followed.
 #[derive(Debug)]
 pub(super) struct Budget {
     left: Cell<usize>,
-    /// How many branches more there may be; unlimited before chance has decided.
+    /// How many branches may be added; unlimited before the first random choice.
     more: Cell<Option<usize>>,
-    /// The rule by which chance decided last.
+    /// The last rule that chose at random.
     chance: Cell<Option<RuleOf>>,
 }
 
@@ -331,7 +331,8 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// A branch comes to a hook. Where there were too many, the rule by which chance decided last: without one there is an end.
+    /// Charges for a hook of a branch. If the budget is used up, returns the last rule that chose at random, because of which the outcome
+    /// is unknown.
     pub(super) fn spend(&self, state: &PacketState) -> Option<RuleOf> {
         if self.left.get() == 0 {
             return self.chance.get();
@@ -340,7 +341,7 @@ impl Budget {
         None
     }
 
-    /// At a hook chance has left this many branches open, the first of them by this rule.
+    /// Charges for a random choice that leaves this many branches, the first of them by this rule.
     pub(super) fn split(&self, state: &PacketState, branches: usize, rule: Option<RuleOf>) {
         let more = self.more.get().map_or(MAX_MORE, |more| more.saturating_sub(branches - 1));
         self.more.set(Some(more));

@@ -58,7 +58,7 @@ pub(crate) fn probes(raw: &RawProbe, at: At<'_>, scene: &Scene<'_, '_>, findings
     chosen.into_iter().map(resolved).collect()
 }
 
-/// The addresses that both ends have a family for.
+/// The destination addresses in families that the sender has as well.
 fn choose(raw: &RawProbe, sources: &[Family], to: &Ends, at: At<'_>, findings: &mut Findings) -> Vec<SocketAddr> {
     let wanted = |address: &&SocketAddr| raw.family.is_none_or(|wanted| family(wanted) == Family::of(address.ip()));
     let common = |address: &&SocketAddr| sources.contains(&Family::of(address.ip()));
@@ -185,7 +185,7 @@ fn check_loopback(from: &Vantage, to: &Ends, scene: &Scene<'_, '_>, at: At<'_>, 
     }
 }
 
-/// Only from outside can a packet come to a node that routes would not have led it to.
+/// Only an outside host can send a packet to another node than the one that routes lead to.
 fn check_handed(from: &Vantage, to: &Ends, at: At<'_>, findings: &mut Findings) {
     if let Some(node) = to.via.as_ref().filter(|_| !matches!(from, Vantage::Host(_))) {
         let message = format!("`@{node}` is only valid for probes from an outside host");

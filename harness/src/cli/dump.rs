@@ -10,6 +10,7 @@ mod show;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use serde::Serialize;
 
 use super::Exit;
 use super::console::Console;
@@ -17,7 +18,7 @@ use super::failure::Failure;
 use super::inputs::evidence_of;
 use svclab::evidence::Evidence;
 use svclab::output::{Destination, Place};
-use svclab::text::{counted, one_line, printable, reason};
+use svclab::text::{counted, json, one_line, printable, reason};
 
 /// Work with dumps: rules, listings and logs of a node, in files, folders, archives or a whole issue in Markdown.
 #[derive(Debug, clap::Args)]
@@ -102,4 +103,14 @@ fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         let message = format!("cannot write {}: {}", printable(path), reason(&error));
         Failure::unwritten(message, "Name a file in a folder that exists and that you may write to.")
     })
+}
+
+/// Prints a document as JSON.
+fn print(document: &impl Serialize, console: &Console) -> Result<(), Failure> {
+    let text = json(document).map_err(|error| {
+        console.complain(format!("the result cannot be written as JSON: {error}"));
+        Exit::Internal
+    })?;
+    console.text(text);
+    Ok(())
 }

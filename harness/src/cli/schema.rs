@@ -67,8 +67,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
         Kind::Diff => written::<diff::json::Document<'_>>("diff"),
         Kind::DiffReleases => written::<diff::json::Steps<'_>>("diff --each-release"),
         Kind::Cascade => written::<cascade::json::Document<'_>>("cascade"),
-        Kind::DumpShow => written::<evidence::json::Document<'_>>("dump show"),
-        Kind::DumpLint => written::<lint::json::Document<'_>>("dump lint"),
+        Kind::DumpShow => plain::<evidence::json::Document<'_>>("dump show"),
+        Kind::DumpLint => plain::<lint::json::Document<'_>>("dump lint"),
     };
     match args.format {
         Format::Json => console.text(format_args!("{schema:#}\n")),
@@ -80,8 +80,13 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 /// The schema (draft 2020-12) of a command's JSON output: its result in the envelope. Fields may be added to both, so others are
 /// allowed.
 fn written<T: JsonSchema>(command: &str) -> Value {
+    plain::<Envelope<'_, T>>(command)
+}
+
+/// The schema of JSON output that depends on no environment.
+fn plain<T: JsonSchema>(command: &str) -> Value {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
-    let mut schema = generator.into_root_schema_for::<Envelope<'_, T>>();
+    let mut schema = generator.into_root_schema_for::<T>();
     schema.insert("title".to_owned(), format!("JSON output of svclab {command}").into());
     schema.to_value()
 }

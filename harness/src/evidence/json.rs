@@ -9,12 +9,32 @@ use super::model::{Evidence, Piece};
 use super::repairs::RepairCount;
 use crate::text::path_text;
 
-/// The pieces of an input.
+/// What results about an input start with.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Head {
+    /// The version of this format: 1. With the same number fields may be added; none is renamed, removed or changed in type or meaning.
+    schema_version: u32,
+    /// The command: `dump-show` or `dump-lint`.
+    command: &'static str,
+    /// The version of svclab.
+    svclab_version: &'static str,
+    /// The input, as the user named it.
+    source: String,
+}
+
+impl Head {
+    pub(crate) fn new(command: &'static str, path: &Path) -> Self {
+        Self { schema_version: 1, command, svclab_version: env!("CARGO_PKG_VERSION"), source: path_text(path) }
+    }
+}
+
+/// The pieces of an input. They follow from the input alone, so no machine is described as in the results of other commands.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Document<'a> {
-    /// The input, as the user named it.
-    source: String,
+    #[serde(flatten)]
+    head: Head,
     /// The pieces, in their order.
     pieces: Vec<PieceOf<'a>>,
     /// How many rules all pieces have.
@@ -97,7 +117,7 @@ impl<'a> Document<'a> {
             last_line: prose.last,
         });
         Self {
-            source: path_text(path),
+            head: Head::new("dump-show", path),
             pieces: evidence.pieces.iter().map(PieceOf::of).collect(),
             rules: evidence.rules(),
             objects: evidence.objects(),

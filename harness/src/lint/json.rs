@@ -8,14 +8,14 @@ use serde::Serialize;
 
 use super::finding;
 use super::severity::Severity;
-use crate::text::path_text;
+use crate::evidence::json::Head;
 
 /// What is wrong in an input.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Document<'a> {
-    /// The input, as the user named it.
-    source: String,
+    #[serde(flatten)]
+    head: Head,
     /// How many rules were read.
     rules: usize,
     /// How many lines could not be read; `svclab dump show` lists them.
@@ -70,6 +70,6 @@ impl<'a> Document<'a> {
                 ask: finding.ask(),
             }
         });
-        Self { source: path_text(path), rules, unread, findings: findings.collect() }
+        Self { head: Head::new("dump-lint", path), rules, unread, findings: findings.collect() }
     }
 }

@@ -90,7 +90,7 @@ fn a_node_is_collected_and_read_again_without_secrets() {
     let shown: Value =
         serde_json::from_slice(&svclab(&["dump", "show", &file, "--format", "json"]).stdout).expect("JSON");
     let piece = |end: &str| {
-        let mut pieces = shown["result"]["pieces"].as_array().expect("a list").iter();
+        let mut pieces = shown["pieces"].as_array().expect("a list").iter();
         pieces.find(|piece| piece["file"].as_str().is_some_and(|file| file.ends_with(end))).cloned().unwrap_or_default()
     };
     let rules = RULES.lines().filter(|line| line.starts_with("-A ")).count();

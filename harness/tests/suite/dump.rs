@@ -43,15 +43,12 @@ fn an_issue_is_shown_with_what_was_not_read() {
     let output = svclab(&["dump", "show", &written(folder.path(), "issue.md", ISSUE.as_bytes()), "--format", "json"]);
     assert_eq!(output.status.code(), Some(0));
     let shown: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let pieces = shown["result"]["pieces"].as_array().expect("pieces");
+    let pieces = shown["pieces"].as_array().expect("pieces");
     let of =
         |at: usize| (pieces[at]["format"].as_str(), pieces[at]["firstLine"].as_u64(), pieces[at]["lastLine"].as_u64());
     assert_eq!((of(0), of(1)), ((Some("iptables-save"), Some(4), Some(6)), (Some("kubectl-get"), Some(9), Some(11))));
-    assert_eq!((shown["result"]["rules"].as_u64(), shown["result"]["objects"].as_u64()), (Some(3), Some(1)));
-    assert_eq!(
-        (shown["result"]["unread"][0]["line"].as_u64(), shown["result"]["unread"][0]["text"].as_str()),
-        (Some(11), Some("a b %"))
-    );
+    assert_eq!((shown["rules"].as_u64(), shown["objects"].as_u64()), (Some(3), Some(1)));
+    assert_eq!((shown["unread"][0]["line"].as_u64(), shown["unread"][0]["text"].as_str()), (Some(11), Some("a b %")));
 }
 
 #[test]
@@ -60,8 +57,8 @@ fn findings_decide_the_exit_status() {
     let file = written(folder.path(), "issue.md", ISSUE.as_bytes());
     let output = svclab(&["dump", "lint", &file, "--format", "json"]);
     let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!((output.status.code(), found["result"]["findings"][0]["id"].as_str()), (Some(1), Some("dnat-protocol")));
-    assert_eq!(found["result"]["findings"][0]["place"]["line"], 6);
+    assert_eq!((output.status.code(), found["findings"][0]["id"].as_str()), (Some(1), Some("dnat-protocol")));
+    assert_eq!(found["findings"][0]["place"]["line"], 6);
     assert_eq!(svclab(&["dump", "lint", &file, "--allow", "dnat-protocol"]).status.code(), Some(0));
     assert_eq!(svclab(&["dump", "lint", &file, "--fail-on", "never"]).status.code(), Some(0));
     assert_eq!(svclab(&["dump", "lint", &file, "--allow", "dnat"]).status.code(), Some(2));
@@ -118,13 +115,13 @@ fn archives_and_folders_are_read_file_by_file() {
     let file = written(folder.path(), "logs.tar.gz", &archive(&entries));
     let shown: Value =
         serde_json::from_slice(&svclab(&["dump", "show", &file, "--format", "json"]).stdout).expect("JSON");
-    assert_eq!(shown["result"]["pieces"][0]["file"], "networking/iptablessave");
-    assert!(shown["result"]["unread"].as_array().expect("a list").iter().any(|unread| unread["file"] == "binary"));
+    assert_eq!(shown["pieces"][0]["file"], "networking/iptablessave");
+    assert!(shown["unread"].as_array().expect("a list").iter().any(|unread| unread["file"] == "binary"));
     let whole = folder.path().to_string_lossy().into_owned();
     written(folder.path(), "issue.md", ISSUE.as_bytes());
     let shown: Value =
         serde_json::from_slice(&svclab(&["dump", "show", &whole, "--format", "json"]).stdout).expect("JSON");
-    assert_eq!(shown["result"]["pieces"][0]["file"], "issue.md");
+    assert_eq!(shown["pieces"][0]["file"], "issue.md");
 }
 
 #[rstest]
@@ -179,11 +176,8 @@ fn zip_archives_are_read_file_by_file() {
     let bytes = zip(&[("node/iptables.txt", 0o100_644, ISSUE.as_bytes()), ("binary", 0, &[0, 1, 2])]);
     let output = svclab(&["dump", "show", &written(folder.path(), "logs.zip", &bytes), "--format", "json"]);
     let shown: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!(
-        (shown["result"]["pieces"][0]["file"].as_str(), shown["result"]["rules"].as_u64()),
-        (Some("node/iptables.txt"), Some(3))
-    );
-    assert!(shown["result"]["unread"].as_array().expect("a list").iter().any(|unread| unread["file"] == "binary"));
+    assert_eq!((shown["pieces"][0]["file"].as_str(), shown["rules"].as_u64()), (Some("node/iptables.txt"), Some(3)));
+    assert!(shown["unread"].as_array().expect("a list").iter().any(|unread| unread["file"] == "binary"));
 }
 
 #[rstest]

@@ -10,8 +10,6 @@ use crate::cli::Exit;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use crate::cli::format::Format;
-use svclab::Backend;
-use svclab::environment::Environment;
 use svclab::lint::{CATALOG, Finding, Severity, json, lint, render};
 
 /// Find what is wrong in rules, and in the objects, connections and settings that accompany them.
@@ -67,10 +65,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let (rules, unread) = (evidence.rules(), evidence.unread.len());
     match args.format {
         Format::Text => console.text(render(&path, rules, unread, &findings, console.settings())),
-        Format::Json => {
-            let document = json::Document::of(&path, rules, unread, &findings);
-            console.json("dump-lint", &Environment::of(Backend::System), document)?;
-        }
+        Format::Json => super::print(&json::Document::of(&path, rules, unread, &findings), console)?,
     }
     Ok(if findings.iter().any(|finding| args.fail_on.fails(finding)) { Exit::Failed } else { Exit::Held })
 }

@@ -7,8 +7,6 @@ use crate::cli::Exit;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use crate::cli::format::Format;
-use svclab::Backend;
-use svclab::environment::Environment;
 use svclab::evidence::{json, render};
 
 /// Show which pieces an input has: the format and lines of each, how lines were repaired, and all lines that were not read.
@@ -28,10 +26,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let (path, evidence) = evidence(std::slice::from_ref(&args.input))?;
     match args.format {
         Format::Text => console.text(render(&path, &evidence, console.settings())),
-        Format::Json => {
-            let document = json::Document::of(&path, &evidence);
-            console.json("dump-show", &Environment::of(Backend::System), document)?;
-        }
+        Format::Json => super::print(&json::Document::of(&path, &evidence), console)?,
     }
     if evidence.pieces.is_empty() {
         return Err(super::unrecognised(&evidence));

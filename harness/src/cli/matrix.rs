@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Exit;
 use super::console::Console;
-use svclab::explain::{Explanation, Kernel};
+use svclab::explain::{Explanation, KernelRun};
 use svclab::report::{RunReport, ScenarioReport, Status, console};
 use svclab::text::path_text;
 
@@ -37,9 +37,9 @@ pub(super) fn show(all: &[OnKernel], console: &Console) {
 
 /// Shows what several kernels did with one packet: first whether that differs.
 pub(super) fn explained(all: &[(String, Explanation)]) -> String {
-    let kernels: Vec<(&str, &Kernel)> =
+    let kernels: Vec<(&str, &KernelRun)> =
         all.iter().filter_map(|(release, one)| one.kernel.as_ref().map(|kernel| (release.as_str(), kernel))).collect();
-    let is_alike = |(_, one): &(&str, &Kernel)| {
+    let is_alike = |(_, one): &(&str, &KernelRun)| {
         let (_, first) = kernels[0];
         (&one.observed, one.matched, &one.divergence) == (&first.observed, first.matched, &first.divergence)
     };
@@ -53,7 +53,7 @@ pub(super) fn explained(all: &[(String, Explanation)]) -> String {
         format!("{count} kernels do different things with the packet:\n")
     };
     let width = kernels.iter().map(|(release, _)| release.len()).max().unwrap_or_default();
-    let of_kernel = |(release, kernel): &(&str, &Kernel)| {
+    let of_kernel = |(release, kernel): &(&str, &KernelRun)| {
         let (observed, matched) = (&kernel.observed, kernel.matched);
         let agrees = if kernel.agrees() { "as predicted" } else { "not as predicted" };
         format!("  {release:width$}  {observed}; {matched} rules matched, {agrees}\n")

@@ -9,7 +9,7 @@ use svclab_rules::walk::{Assumptions, Direction, Hook, Packet, Share, State, Tra
 
 use super::call_tree::{CallTree, call_tree};
 use super::model::{
-    Change, Divergence, ExplainedPromise, FirstPacket, HookVisit, Kernel, OutcomeKind, Path, Proportion, Reason,
+    Change, Divergence, ExplainedPromise, FirstPacket, HookVisit, KernelRun, OutcomeKind, Path, Proportion, Reason,
     StoppedProxy,
 };
 use crate::observation::FlowObservation;
@@ -45,7 +45,7 @@ pub(super) fn kernel(
     traced: &[Traced],
     branches: Option<&[PredictedBranch]>,
     nearest: Option<&(usize, Comparison)>,
-) -> Kernel {
+) -> KernelRun {
     let seen = FlowOutcome::observed(flow);
     let is_it =
         |branch: &PredictedBranch| FlowOutcome::predicted(&branch.outcome).is_some_and(|one| one.is_like(&seen));
@@ -58,7 +58,7 @@ pub(super) fn kernel(
         predicted: difference.predicted.clone(),
         kernel: difference.kernel.clone(),
     };
-    Kernel {
+    KernelRun {
         observed: seen.to_string(),
         predicted: branches.map(|branches| branches.iter().any(is_it)),
         path: nearest.map(|(path, _)| path + 1),

@@ -43,7 +43,7 @@ use crate::worker::{self, Home, Kind, Slot, Texts, WorkerError, misread, not_app
 
 pub use mermaid::mermaid;
 pub use model::{
-    Change, Divergence, ExplainedPromise, Explanation, FirstPacket, HookVisit, Kernel, Matched, OutcomeKind, Path,
+    Change, Divergence, ExplainedPromise, Explanation, FirstPacket, HookVisit, KernelRun, Matched, OutcomeKind, Path,
     Proportion, Reason, RuleVisit, StoppedProxy,
 };
 pub use svg::svg;

@@ -30,7 +30,7 @@ pub struct Explanation {
     /// The possible paths of the packet, one for each outcome of random choices.
     pub paths: Vec<Path>,
     /// What the kernel did with a real packet; `null` if none was sent.
-    pub kernel: Option<Kernel>,
+    pub kernel: Option<KernelRun>,
     /// Other address families that both ends have: `ipv4`, `ipv6`.
     pub families: Vec<&'static str>,
 }
@@ -66,7 +66,7 @@ impl fmt::Display for StoppedProxy {
 /// What the kernel did with a real packet, compared with the prediction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Kernel {
+pub struct KernelRun {
     /// The observed outcome, in words.
     pub observed: String,
     /// Whether the outcome is one of those predicted; `null` if there is no prediction.
@@ -95,7 +95,7 @@ pub struct Divergence {
     pub kernel: String,
 }
 
-impl Kernel {
+impl KernelRun {
     /// Whether the kernel did what is predicted, if anything is.
     pub fn agrees(&self) -> bool {
         self.predicted != Some(false) && self.divergence.is_none()

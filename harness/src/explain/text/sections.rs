@@ -2,7 +2,7 @@
 
 use super::glossary;
 use crate::explain::model::{
-    Change, Divergence, Explanation, HookVisit, Kernel, Matched, OutcomeKind, Path, RuleVisit,
+    Change, Divergence, Explanation, HookVisit, KernelRun, Matched, OutcomeKind, Path, RuleVisit,
 };
 use crate::page::{BAD, FAINT, GOOD, MARKED, Page, STRONG, Settings};
 use crate::text::{counted, shortened};
@@ -90,8 +90,8 @@ fn paths(page: &mut Page, paths: &[Path], chosen: usize) {
 }
 
 /// What the kernel did.
-fn kernel(page: &mut Page, kernel: &Kernel) {
-    let Kernel { observed, predicted, as_predicted, matched, divergence, .. } = kernel;
+fn kernel(page: &mut Page, kernel: &KernelRun) {
+    let KernelRun { observed, predicted, as_predicted, matched, divergence, .. } = kernel;
     let indent = OBSERVED.len();
     page.gap();
     let odd = if *predicted == Some(false) { page.paint(BAD, "  which is not predicted") } else { String::new() };

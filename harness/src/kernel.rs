@@ -6,6 +6,9 @@ use std::path::Path;
 use nix::sys::utsname::uname;
 use svclab_rules::cluster::Kernel;
 
+/// Connections that a kernel should remember (`nf_conntrack_max`): many are under way when balance is measured.
+pub(crate) const CONNECTIONS: u64 = 262_144;
+
 /// What a kernel that handles SCTP has.
 const SCTP: &str = "/proc/net/sctp";
 /// Where Ubuntu's kernels name the version of their sources: `Ubuntu 5.15.0-122.132-generic 5.15.163`.

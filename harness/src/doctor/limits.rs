@@ -6,6 +6,7 @@ use svclab_rules::cluster::Family;
 
 use super::{Check, read, read_number, rules};
 use crate::environment::Implementation;
+use crate::kernel::CONNECTIONS;
 use crate::lab::{Backend, with_lab};
 use crate::probe::FLUSH_EVERY;
 use crate::topology::{Netns, Role, Topology, UNDERLAY};
@@ -82,7 +83,7 @@ fn connections(most: Option<u64>) -> Check {
         // Entries that were flushed are freed a moment later, so that as many again may be there.
         Some(most) if most < 2 * FLUSH_EVERY => {
             let found = format!("{most}; {FLUSH_EVERY} flows are in flight when balance is measured");
-            let fix = "Allow more: `sudo sysctl -w net.netfilter.nf_conntrack_max=262144`.";
+            let fix = format!("Allow more: `sudo sysctl -w net.netfilter.{NAME}={CONNECTIONS}`.");
             Check::lacking(NAME, found, fix)
         }
         most => Check::ok(NAME, shown(most)),
@@ -180,7 +181,7 @@ mod tests {
         Status::Lacking,
         "8192; 16384 flows are in flight when balance is measured"
     )]
-    #[case::default_table(connections(Some(262_144)), Status::Ok, "262144")]
+    #[case::default_table(connections(Some(CONNECTIONS)), Status::Ok, "262144")]
     #[case::no_table(connections(None), Status::Ok, "not limited")]
     #[case::small_buffer(
         receive_buffer(Some(4_096)),

@@ -8,7 +8,7 @@ use std::iter;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
@@ -147,6 +147,19 @@ pub(crate) fn command(program: &str) -> Result<Command, LabError> {
     command.args(["--pdeathsig", "KILL", "--", SHELL, "-c", IF_ALIVE]);
     command.arg(std::process::id().to_string()).arg(located(program)?);
     Ok(command)
+}
+
+/// Starts a program, with the ends of the pipes that are its standard input and output.
+///
+/// # Errors
+///
+/// Those of starting it.
+pub(crate) fn with_pipes(command: &mut Command) -> io::Result<(Child, ChildStdin, ChildStdout)> {
+    let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    match (process.stdin.take(), process.stdout.take()) {
+        (Some(input), Some(output)) => Ok((process, input, output)),
+        _ => Err(io::ErrorKind::BrokenPipe.into()),
+    }
 }
 
 /// What a shell ends with where the kernel does not execute a program, or there is none.

@@ -8,14 +8,13 @@ use std::path::{Component, Path, PathBuf};
 use tar::EntryType;
 
 use super::VmError;
+use super::compression::{invalid, plain};
 use super::tree::{Entry, Tree};
+use super::xz::LIMIT;
 use crate::text::printable;
 
 /// Files and links of an archive by their absolute paths.
 pub(super) type Files = BTreeMap<PathBuf, Entry>;
-
-/// The most bytes that an archive may unpack to.
-const LIMIT: u64 = 2 << 30;
 
 /// The files of a package: an archive of `ar` with a compressed one of `tar` (`deb(5)`).
 ///
@@ -27,41 +26,17 @@ pub(super) fn package(file: &Path) -> Result<Tree, VmError> {
     let read = || -> io::Result<Files> {
         let mut members = ar::Archive::new(BufReader::new(File::open(file)?));
         while let Some(member) = members.next_entry() {
-            let member = member?;
+            let mut member = member?;
             let name = String::from_utf8_lossy(member.header().identifier()).into_owned();
             if name.starts_with("data.tar") {
-                return unpack(plain(member)?);
+                let mut bytes = Vec::new();
+                member.read_to_end(&mut bytes)?;
+                return unpack(plain(&bytes)?);
             }
         }
         Err(io::Error::new(io::ErrorKind::InvalidData, "it has no data.tar"))
     };
     Ok(Tree::Archive { files: read().map_err(unreadable)?, from: file.to_owned() })
-}
-
-/// What the start of a file shows about its compression.
-const GZIP: &[u8] = b"\x1f\x8b";
-const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
-const XZ: &[u8] = b"\xfd7zXZ";
-const BZIP2: &[u8] = b"BZh";
-
-/// A reader without the compression.
-pub(super) fn plain<'r>(mut bytes: impl Read + 'r) -> io::Result<Box<dyn Read + 'r>> {
-    let mut start = Vec::new();
-    bytes.by_ref().take(XZ.len() as u64).read_to_end(&mut start)?;
-    let is = |magic| start.starts_with(magic);
-    let (gzip, zstd, xz, bzip2) = (is(GZIP), is(ZSTD), is(XZ), is(BZIP2));
-    let bytes = io::Cursor::new(start).chain(bytes);
-    Ok(match () {
-        () if gzip => Box::new(flate2::read::MultiGzDecoder::new(bytes)),
-        () if zstd => Box::new(ruzstd::decoding::StreamingDecoder::new(bytes).map_err(io::Error::other)?),
-        () if xz => Box::new(lzma_rust2::XzReader::new(bytes, true)),
-        () if bzip2 => return Err(invalid("it is compressed by bzip2, which svclab does not read".to_owned())),
-        () => Box::new(bytes),
-    })
-}
-
-pub(super) fn invalid(what: String) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
 /// The regular files and links of an archive of `tar`.

@@ -10,24 +10,7 @@ use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use super::VmError;
-
-/// What a machine starts from.
-#[derive(Debug)]
-pub(super) struct Boot {
-    /// The kernel's image.
-    pub(super) image: File,
-    /// The initial file system.
-    pub(super) initramfs: File,
-    /// The kernel's release.
-    pub(super) release: String,
-}
-
-/// What a machine starts from, in memory.
-pub(super) struct Made {
-    pub(super) image: Vec<u8>,
-    pub(super) initramfs: Vec<u8>,
-    pub(super) release: String,
-}
+use super::boot::{Boot, Made};
 
 /// How many machines the cache keeps: those that were used last.
 const KEPT: usize = 8;

@@ -1,10 +1,15 @@
 //! What ELF files say of themselves: programs and libraries of what they need, kernel modules of what they are.
 
+use std::io::{self, Read};
+use std::ops::Range;
 use std::path::PathBuf;
 
-use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, FileHeader64, PT_INTERP};
+use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_STRSZ, DT_STRTAB, FileHeader64, PT_INTERP};
+use object::read::StringTable;
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSection, read};
+
+use super::architecture::LOADER;
 
 /// What a program or library needs to be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -17,7 +22,7 @@ pub(super) struct Needs {
     pub(super) folders: Vec<String>,
 }
 
-/// What a file needs; nothing where it is no 64-bit ELF file.
+/// What a file needs, as its loader reads it: by segments. Nothing where it is no 64-bit ELF file.
 pub(super) fn needs(bytes: &[u8]) -> Needs {
     read_needs(bytes).unwrap_or_default()
 }
@@ -25,18 +30,20 @@ pub(super) fn needs(bytes: &[u8]) -> Needs {
 fn read_needs(bytes: &[u8]) -> read::Result<Needs> {
     let header = FileHeader64::<Endianness>::parse(bytes)?;
     let endian = header.endian()?;
+    let segments = header.program_headers(endian, bytes)?;
     let mut needs = Needs::default();
-    for segment in header.program_headers(endian, bytes)? {
+    for segment in segments {
         if segment.p_type(endian) == PT_INTERP
             && let Ok(name) = segment.data(endian, bytes)
         {
             let name = String::from_utf8_lossy(name);
             needs.interpreter = Some(PathBuf::from(name.trim_end_matches('\0')));
         }
-    }
-    let sections = header.sections(endian, bytes)?;
-    if let Some((entries, strings)) = sections.dynamic(endian, bytes)? {
-        let strings = sections.strings(endian, bytes, strings)?;
+        let entries = segment.dynamic(endian, bytes)?.unwrap_or_default();
+        let value = |tag| entries.iter().find(|entry| entry.tag(endian) == tag).map(|entry| entry.val(endian));
+        let (Some(at), Some(size)) = (value(DT_STRTAB), value(DT_STRSZ)) else { continue };
+        let strings = segments.iter().find_map(|segment| segment.data_range(endian, bytes, at, size).ok().flatten());
+        let strings = StringTable::new(strings.unwrap_or_default(), 0, size);
         for entry in entries {
             let text = || entry.string(endian, strings).map(|name| String::from_utf8_lossy(name).into_owned());
             match entry.tag(endian) {
@@ -49,16 +56,28 @@ fn read_needs(bytes: &[u8]) -> read::Result<Needs> {
     Ok(needs)
 }
 
+/// The bytes in which headers of segments are: linkers write them behind the file's header.
+const HEADERS: u64 = 64 << 10;
 /// The fields of an ELF header for sections: where they are; how many, and which of them has their names (`elf(5)`).
-const SECTIONS: [std::ops::Range<usize>; 2] = [0x28..0x30, 0x3c..0x40];
+const SECTIONS: [Range<usize>; 2] = [0x28..0x30, 0x3c..0x40];
 
-/// A program or library without what only debuggers read: no section is loaded that is not part of a segment, and sections are last.
-pub(super) fn stripped(mut bytes: Vec<u8>) -> Vec<u8> {
-    if let Ok(Some(end)) = end_of_segments(&bytes) {
-        bytes.truncate(end);
-        SECTIONS.into_iter().for_each(|field| bytes[field].fill(0));
-    }
-    bytes
+/// What a kernel and a loader read of a program or library, without what only debuggers do: no section is loaded that is not part of a
+/// segment, and sections are last. The whole of any other file.
+///
+/// # Errors
+///
+/// Those of reading it.
+pub(super) fn loaded(mut file: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.by_ref().take(HEADERS).read_to_end(&mut bytes)?;
+    let Ok(Some(end)) = end_of_segments(&bytes) else {
+        file.read_to_end(&mut bytes)?;
+        return Ok(bytes);
+    };
+    file.take(end.saturating_sub(bytes.len()) as u64).read_to_end(&mut bytes)?;
+    bytes.truncate(end);
+    SECTIONS.into_iter().for_each(|field| bytes[field].fill(0));
+    Ok(bytes)
 }
 
 /// Where the last segment of a program or library ends in its file; nothing where it is neither.
@@ -74,8 +93,8 @@ fn end_of_segments(bytes: &[u8]) -> read::Result<Option<usize>> {
 
 /// Files of the GNU C library: they work with one another only if they are of one release.
 const GLIBC: [&str; 10] = [
-    "ld-linux-x86-64.so.2",
-    "libc.so.6",
+    LOADER,
+    LIBC,
     "libm.so.6",
     "libpthread.so.0",
     "libdl.so.2",
@@ -150,12 +169,20 @@ mod tests {
     #[test]
     fn sections_are_left_out_and_segments_stay() {
         let own = std::fs::read("/proc/self/exe").expect("a running program is a file");
-        let small = stripped(own.clone());
+        let small = loaded(&own[..]).expect("memory");
         assert!(small.len() < own.len(), "{} of {}", small.len(), own.len());
         assert_eq!(segments(&small), segments(&own));
-        assert_eq!(stripped(small.clone()), small);
-        let module = b"no ELF file".to_vec();
-        assert_eq!(stripped(module.clone()), module);
+        assert_eq!(needs(&small), needs(&own));
+        assert_eq!(loaded(&small[..]).expect("memory"), small);
+    }
+
+    #[test]
+    fn what_is_no_program_is_read_whole() {
+        let text = vec![b'x'; HEADERS as usize + 1];
+        assert_eq!(loaded(&text[..]).expect("memory"), text);
+        // A file that is cut off has what is left of it.
+        let own = std::fs::read("/proc/self/exe").expect("a running program is a file");
+        assert_eq!(loaded(&own[..100]).expect("memory").len(), 100);
     }
 
     #[test]

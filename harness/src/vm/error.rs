@@ -1,8 +1,10 @@
 //! Why there is no machine with a kernel.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 
+use super::architecture;
 use crate::report::{Cause, Trouble};
 use crate::text::{printable, reason};
 
@@ -32,14 +34,12 @@ pub enum VmError {
         what: &'static str,
     },
     /// A kernel is for another architecture.
-    #[error("{} is a kernel for {found}, and this machine is {own}", printable(.file))]
+    #[error("{} is a kernel for {found}, and this machine is {}", printable(.file), architecture::NAME)]
     OtherArchitecture {
         /// The kernel.
         file: PathBuf,
         /// Its architecture.
-        found: String,
-        /// That of this machine.
-        own: &'static str,
+        found: &'static str,
     },
     /// Kernels can be started on some architectures only.
     #[error("svclab cannot start a kernel on {0}")]
@@ -68,6 +68,22 @@ pub enum VmError {
         /// What is wrong.
         source: io::Error,
     },
+    /// A module of the kernel cannot be read.
+    #[error("{}: {}", printable(.file), reason(.source))]
+    BrokenModule {
+        /// Where it is: in a folder, or in a package.
+        file: PathBuf,
+        /// What is wrong.
+        source: io::Error,
+    },
+    /// svclab's own program, or one of netfilter's, cannot be read.
+    #[error("{}: {}", printable(.file), reason(.source))]
+    UnreadableProgram {
+        /// The program, or a library of it.
+        file: PathBuf,
+        /// What is wrong.
+        source: io::Error,
+    },
     /// A program is missing.
     #[error("{program} is not in {}", printable(.place))]
     NoProgram {
@@ -90,14 +106,18 @@ pub enum VmError {
     #[error("the initial file system of the machine cannot be written: {}", reason(.0))]
     NotWritten(io::Error),
     /// There is no qemu.
-    #[error("{0} is not installed")]
-    NoQemu(&'static str),
+    #[error("{} is not installed", architecture::QEMU)]
+    NoQemu,
+    /// qemu cannot be started.
+    #[error("{} cannot be started: {}", architecture::QEMU, reason(.0))]
+    NotStarted(io::Error),
 }
 
 impl VmError {
     /// A sentence that names the fix.
-    pub fn help(&self) -> &'static str {
-        match self {
+    pub fn help(&self) -> Cow<'static, str> {
+        Cow::from(match self {
+            Self::Lacking { modules, .. } => return Cow::from(build_with(modules)),
             Self::NoKernel(_) => {
                 "Name a vmlinuz, a folder with one, a kernel package (.deb), or a version below /lib/modules."
             }
@@ -105,31 +125,41 @@ impl VmError {
             Self::SeveralImages { .. } => "Name one of them.",
             Self::NotAnImage { .. } => "Name a vmlinuz (bzImage), as distributions install it in /boot.",
             Self::OtherArchitecture { .. } => "Name a kernel for this architecture: only its programs are there.",
-            Self::UnsupportedHost(_) => "Use --kernel on x86_64.",
+            Self::UnsupportedHost(_) => return Cow::from(format!("Use --kernel on {}.", architecture::NAME)),
             Self::NoModules { .. } => {
                 "Put them beside the kernel as lib/modules/VERSION. Ubuntu has them in a package of its own: `apt-get download linux-modules-VERSION`, into the folder of the first."
             }
-            Self::Lacking { .. } => {
-                "Choose a kernel that is built with them (`CONFIG_VETH=m`), or add its package of modules."
-            }
             Self::Unreadable { .. } => "Name a file that can be read, and is whole.",
+            Self::BrokenModule { .. } => "Unpack or install the kernel's package again: the module is damaged.",
+            Self::UnreadableProgram { .. } => "Allow reading it, or name another --userland.",
             Self::NoProgram { .. } => "Install iptables, nftables and conntrack there, or name another --userland.",
             Self::NoLibrary { .. } => "Install the library there, or name another --userland.",
             Self::NotWritten(_) => "Make room in the cache folder (~/.cache, or XDG_CACHE_HOME).",
-            Self::NoQemu(_) => "Install it: `apt-get install qemu-system-x86` (Fedora: qemu-system-x86-core).",
-        }
+            Self::NoQemu => "Install it: `apt-get install qemu-system-x86` (Fedora: qemu-system-x86-core).",
+            Self::NotStarted(_) => "Allow more processes (`ulimit -u`), and room for its log in TMPDIR (/tmp).",
+        })
     }
 
     fn cause(&self) -> Cause {
         match self {
-            Self::NoQemu(_) | Self::NotWritten(_) | Self::UnsupportedHost(_) => Cause::Environment,
+            Self::NoQemu | Self::NotStarted(_) | Self::NotWritten(_) | Self::UnsupportedHost(_) => Cause::Environment,
             _ => Cause::Input,
         }
     }
 }
 
+/// What is proposed where modules are missing: the options that build them are named like them, but for one.
+fn build_with(modules: &[&str]) -> String {
+    let option = |module: &&str| match *module {
+        "br_netfilter" => "CONFIG_BRIDGE_NETFILTER".to_owned(),
+        name => format!("CONFIG_{}", name.to_uppercase()),
+    };
+    let options: Vec<String> = modules.iter().map(option).collect();
+    format!("Choose a kernel that is built with {}, or add its package of modules.", options.join(", "))
+}
+
 impl From<VmError> for Trouble {
     fn from(error: VmError) -> Self {
-        Self { cause: error.cause(), message: error.to_string(), help: Some(error.help().to_owned()), span: None }
+        Self { cause: error.cause(), message: error.to_string(), help: Some(error.help().into_owned()), span: None }
     }
 }

@@ -14,6 +14,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::reboot::{RebootMode, reboot};
 use nix::unistd::{dup2_stdin, dup2_stdout, getpid};
 
+use crate::kernel::CONNECTIONS;
 use crate::text::reason;
 
 /// The name of the virtio port that is the way to svclab.
@@ -36,8 +37,8 @@ const PORT_LIMIT: Duration = Duration::from_secs(30);
 /// The time between two looks.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Connections that the kernel may remember: as many as `svclab doctor` asks for.
-const CONNECTIONS: (&str, &str) = ("/proc/sys/net/netfilter/nf_conntrack_max", "262144");
+/// The setting that limits how many connections the kernel remembers.
+const LIMIT_OF_CONNECTIONS: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
 
 /// Whether this process is the first of a machine's kernel.
 pub fn is_guest() -> bool {
@@ -72,9 +73,8 @@ fn try_to_enter() -> Result<(), String> {
             .map_err(|error| format!("mounting {kind} on {folder}: {}", reason(error)))?;
     }
     load_modules()?;
-    let (file, value) = CONNECTIONS;
     // A kernel without connection tracking fails where that is needed, with a better message.
-    let _ = fs::write(file, value);
+    let _ = fs::write(LIMIT_OF_CONNECTIONS, CONNECTIONS.to_string());
     let port = port().map_err(|error| format!("opening the virtio port: {}", reason(error)))?;
     dup2_stdin(&port).and_then(|()| dup2_stdout(&port)).map_err(reason)
 }

@@ -16,7 +16,7 @@ const DEVICE: u32 = 0o020_000;
 const CONSOLE: (&str, u32, u32) = ("/dev/console", 5, 1);
 
 /// Files by their absolute paths.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Initramfs {
     entries: BTreeMap<PathBuf, Node>,
 }
@@ -26,9 +26,18 @@ enum Node {
     Folder,
     File(Vec<u8>, u32),
     Link(PathBuf),
+    Device { major: u32, minor: u32 },
 }
 
 impl Initramfs {
+    /// A file system that has the console alone.
+    pub(super) fn new() -> Self {
+        let (console, major, minor) = CONSOLE;
+        let mut files = Self { entries: BTreeMap::new() };
+        files.add(Path::new(console), Node::Device { major, minor });
+        files
+    }
+
     /// Adds a file; one that is at its place already stays.
     pub(super) fn file(&mut self, path: &Path, bytes: Vec<u8>, is_executable: bool) {
         let mode = if is_executable { 0o755 } else { 0o644 };
@@ -59,17 +68,17 @@ impl Initramfs {
     /// If a file is larger than the format can have it: 4 GiB.
     pub(super) fn pack(&self) -> io::Result<Vec<u8>> {
         let mut archive = Vec::new();
-        let paths = self.entries.iter().map(|(path, node)| (path.as_path(), Some(node)));
-        let (console, major, minor) = CONSOLE;
-        for (number, (path, node)) in paths.chain([(Path::new(console), None)]).enumerate() {
+        for (number, (path, node)) in self.entries.iter().enumerate() {
             let name = path.strip_prefix("/").unwrap_or(path).to_string_lossy();
             // Files with one inode number would be hard links.
             let builder = Builder::new(&name).ino(number as u32 + 1).nlink(1);
             let (builder, bytes): (Builder, &[u8]) = match node {
-                Some(Node::Folder) => (builder.mode(FOLDER | 0o755), &[]),
-                Some(Node::File(bytes, mode)) => (builder.mode(FILE | mode), bytes),
-                Some(Node::Link(target)) => (builder.mode(LINK | 0o777), target.as_os_str().as_encoded_bytes()),
-                None => (builder.mode(DEVICE | 0o600).rdev_major(major).rdev_minor(minor), &[]),
+                Node::Folder => (builder.mode(FOLDER | 0o755), &[]),
+                Node::File(bytes, mode) => (builder.mode(FILE | mode), bytes),
+                Node::Link(target) => (builder.mode(LINK | 0o777), target.as_os_str().as_encoded_bytes()),
+                Node::Device { major, minor } => {
+                    (builder.mode(DEVICE | 0o600).rdev_major(*major).rdev_minor(*minor), &[])
+                }
             };
             let size = u32::try_from(bytes.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
             let mut writer = builder.write(&mut archive, size);
@@ -80,38 +89,52 @@ impl Initramfs {
     }
 }
 
+/// What archives have, for tests.
 #[cfg(test)]
-mod tests {
+pub(super) mod listing {
     use std::io::Read;
 
+    /// An entry: its path, its mode, and its content or target.
+    pub(in super::super) type Listed = (String, u32, Vec<u8>);
+
+    /// The entries of an archive.
+    pub(in super::super) fn entries(mut archive: &[u8]) -> Vec<Listed> {
+        let mut entries = Vec::new();
+        loop {
+            let mut reader = cpio::newc::Reader::new(archive).expect("an entry");
+            if reader.entry().is_trailer() {
+                return entries;
+            }
+            let mut bytes = Vec::new();
+            reader.read_to_end(&mut bytes).expect("its bytes");
+            entries.push((reader.entry().name().to_owned(), reader.entry().mode(), bytes));
+            archive = reader.finish().expect("padding");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
     use super::*;
 
     #[test]
     fn an_archive_has_folders_before_what_is_in_them() {
-        let mut files = Initramfs::default();
+        let mut files = Initramfs::new();
         files.link(Path::new("/usr/bin/sh"), Path::new("dash"));
         files.file(Path::new("/usr/bin/dash"), b"#!".to_vec(), true);
         files.file(Path::new("/usr/bin/dash"), b"another".to_vec(), false);
         let packed = files.pack().expect("small files");
-        let (mut rest, mut seen) = (&packed[..], Vec::new());
-        loop {
-            let mut entry = cpio::newc::Reader::new(rest).expect("an entry");
-            if entry.entry().is_trailer() {
-                break;
-            }
-            let mut bytes = String::new();
-            entry.read_to_string(&mut bytes).expect("its bytes");
-            let found = entry.entry();
-            seen.push((found.name().to_owned(), found.mode(), bytes));
-            rest = entry.finish().expect("padding");
-        }
         let expected = [
+            ("dev", 0o040_755, ""),
+            ("dev/console", 0o020_600, ""),
             ("usr", 0o040_755, ""),
             ("usr/bin", 0o040_755, ""),
             ("usr/bin/dash", 0o100_755, "#!"),
             ("usr/bin/sh", 0o120_777, "dash"),
-            ("dev/console", 0o020_600, ""),
         ];
-        assert_eq!(seen, expected.map(|(name, mode, bytes)| (name.to_owned(), mode, bytes.to_owned())));
+        assert_eq!(
+            listing::entries(&packed),
+            expected.map(|(name, mode, bytes)| (name.to_owned(), mode, bytes.into()))
+        );
     }
 }

@@ -4,31 +4,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use super::VmError;
+use super::compression::{invalid, plain};
 use super::elf;
 use super::tree::Tree;
-use crate::text::printable;
-
-/// Modules without which there is no lab.
-pub(super) const NEEDED: [&str; 6] = ["veth", "bridge", "br_netfilter", "nf_conntrack", "nf_nat", "vxlan"];
 
 /// Modules without which the machine cannot talk to svclab.
-pub(super) const CHANNEL: [&str; 2] = ["virtio_pci", "virtio_console"];
+const CHANNEL: [&str; 2] = ["virtio_pci", "virtio_console"];
 
-/// All that are loaded where the kernel has them; a name that ends with `*` stands for all that start with it. Connection-tracking
+/// Modules without which there is no lab.
+const NEEDED: [&str; 6] = ["veth", "bridge", "br_netfilter", "vxlan", "nf_conntrack", "nf_nat"];
+
+/// Those that are loaded where the kernel has them; a name that ends with `*` stands for all that start with it. Connection-tracking
 /// helpers of protocols are not among them: no scenario has such a connection. Nor is `sctp`, as on a node where no process has opened
 /// such a socket: in a lab a process speaks SCTP by a raw socket, and the kernel would reply to the same packets.
-const LOADED: &[&str] = &[
-    "virtio_pci",
-    "virtio_console",
-    "veth",
-    "bridge",
-    "br_netfilter",
-    "vxlan",
+const IF_THERE: &[&str] = &[
     "dummy",
     "ipv6",
-    "nf_conntrack",
     "nf_conntrack_netlink",
-    "nf_nat",
     "nf_tables",
     "nfnetlink",
     "nfnetlink_acct",
@@ -55,6 +48,11 @@ const LOADED: &[&str] = &[
     "sch_netem",
     "sch_tbf",
 ];
+
+/// All that are loaded, in the order in which they are looked for: first what tells svclab that another one fails.
+fn loaded() -> impl Iterator<Item = &'static str> {
+    CHANNEL.iter().chain(&NEEDED).chain(IF_THERE).copied()
+}
 
 /// The folders of modules that these are in, below `kernel/`, and those that have what they need.
 const FOLDERS: [&str; 8] =
@@ -103,9 +101,9 @@ impl<'t> Modules<'t> {
     }
 
     /// What changes with the modules.
-    pub(super) fn fingerprints(&self) -> impl Iterator<Item = String> {
+    pub(super) fn fingerprints(&self) -> Vec<String> {
         let list = self.builtin.is_some().then(|| self.tree.fingerprint(&self.folder.join(BUILTIN)));
-        self.files.values().map(|path| self.tree.fingerprint(path)).chain(list)
+        self.files.values().map(|path| self.tree.fingerprint(path)).chain(list).collect()
     }
 
     /// The modules that labs need, each behind those that it depends on; those of the channel first.
@@ -113,12 +111,12 @@ impl<'t> Modules<'t> {
     /// # Errors
     ///
     /// If one cannot be read.
-    pub(super) fn closure(&self) -> io::Result<Vec<Module>> {
+    pub(super) fn closure(&self) -> Result<Vec<Module>, VmError> {
         let mut closure = Closure { modules: self, read: BTreeSet::new(), loaded: Vec::new() };
-        for wanted in LOADED {
+        for wanted in loaded() {
             let is_wanted = |name: &str| match wanted.strip_suffix('*') {
                 Some(start) => name.starts_with(start),
-                None => name == *wanted,
+                None => name == wanted,
             };
             for name in self.files.keys().filter(|name| is_wanted(name)) {
                 closure.add(name)?;
@@ -127,15 +125,19 @@ impl<'t> Modules<'t> {
         Ok(closure.loaded)
     }
 
-    fn module(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+    fn module(&self, name: &str) -> Result<Option<Vec<u8>>, VmError> {
         let Some(path) = self.files.get(name) else { return Ok(None) };
-        let named = |error: io::Error| {
-            io::Error::new(
-                error.kind(),
-                format!("{}: {error}", printable(path.strip_prefix(&self.folder).unwrap_or(path))),
-            )
+        let read = || -> io::Result<Vec<u8>> {
+            let mut module = Vec::new();
+            plain(&self.tree.read(path)?)?.read_to_end(&mut module)?;
+            Ok(module)
         };
-        self.tree.read(path).and_then(|bytes| plain(path, bytes)).map(Some).map_err(named)
+        let broken = |source| VmError::BrokenModule { file: self.tree.place_of(path), source };
+        let module = read().map_err(broken)?;
+        if !module.starts_with(b"\x7fELF") {
+            return Err(broken(invalid("it is no ELF file".to_owned())));
+        }
+        Ok(Some(module))
     }
 }
 
@@ -148,7 +150,7 @@ struct Closure<'m, 't> {
 }
 
 impl Closure<'_, '_> {
-    fn add(&mut self, name: &str) -> io::Result<()> {
+    fn add(&mut self, name: &str) -> Result<(), VmError> {
         if !self.read.insert(name.to_owned()) {
             return Ok(());
         }
@@ -184,20 +186,6 @@ fn name(path: &Path) -> Option<String> {
     let file = path.file_name()?.to_str()?;
     let start = file.split(".ko").next()?;
     (start.len() < file.len()).then(|| start.replace('-', "_"))
-}
-
-/// A module's bytes without the compression that its name shows.
-fn plain(path: &Path, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
-    let mut plain = Vec::new();
-    match path.extension().and_then(|extension| extension.to_str()) {
-        Some("xz") => lzma_rust2::XzReader::new(&bytes[..], false).read_to_end(&mut plain)?,
-        Some("zst") => {
-            ruzstd::decoding::StreamingDecoder::new(&bytes[..]).map_err(io::Error::other)?.read_to_end(&mut plain)?
-        }
-        Some("gz") => flate2::read::MultiGzDecoder::new(&bytes[..]).read_to_end(&mut plain)?,
-        _ => return Ok(bytes),
-    };
-    Ok(plain)
 }
 
 #[cfg(test)]
@@ -279,7 +267,7 @@ mod tests {
         let builtin = b"kernel/drivers/net/veth.ko\nkernel/drivers/virtio/virtio_pci.ko\n".to_vec();
         let tree = tree(&[("modules.builtin", builtin), ("kernel/net/bridge/bridge.ko", module(""))]);
         let lacking = Modules::of(&tree, Path::new(FOLDER)).lacking();
-        assert_eq!(lacking, ["virtio_console", "br_netfilter", "nf_conntrack", "nf_nat", "vxlan"]);
+        assert_eq!(lacking, ["virtio_console", "br_netfilter", "vxlan", "nf_conntrack", "nf_nat"]);
         let unknown = Tree::Archive { files: BTreeMap::new(), from: PathBuf::new() };
         assert_eq!(Modules::of(&unknown, Path::new(FOLDER)).lacking(), [""; 0]);
     }
@@ -288,6 +276,6 @@ mod tests {
     fn a_broken_module_is_named() {
         let tree = tree(&[("kernel/drivers/net/veth.ko.xz", b"no xz".to_vec())]);
         let error = Modules::of(&tree, Path::new(FOLDER)).closure().expect_err("it is broken").to_string();
-        assert!(error.starts_with("kernel/drivers/net/veth.ko.xz: "), "{error}");
+        assert_eq!(error, "kernel.deb/lib/modules/6.1.0/kernel/drivers/net/veth.ko.xz: it is no ELF file");
     }
 }

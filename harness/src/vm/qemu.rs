@@ -2,18 +2,17 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::cache::Boot;
+use super::VmError;
+use super::architecture::{LIBRARIES, QEMU};
+use super::boot::Boot;
 use super::guest::PORT;
 use super::log::Log;
-use super::userland::{LIBRARIES, PROGRAMS};
-use crate::lab::{LabError, programs};
-
-/// The program.
-pub(super) const QEMU: &str = "qemu-system-x86_64";
+use super::userland::PROGRAMS;
+use crate::lab::programs;
 
 /// What executes a machine's instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,9 +40,14 @@ pub struct Size {
 
 /// A machine that runs.
 #[derive(Debug)]
-pub(super) struct Machine {
-    pub(super) process: Child,
-    pub(super) log: Log,
+pub(crate) struct Started {
+    /// Its qemu.
+    pub(crate) process: Child,
+    /// The ends of its virtio port.
+    pub(crate) input: ChildStdin,
+    pub(crate) output: ChildStdout,
+    /// What its kernel logs.
+    pub(crate) log: Log,
 }
 
 /// Starts a machine that does what the arguments say; it ends with the calling thread.
@@ -51,9 +55,9 @@ pub(super) struct Machine {
 /// # Errors
 ///
 /// If it cannot be started.
-pub(super) fn start(boot: &Boot, size: Size, accelerator: Accelerator, arguments: &[&str]) -> io::Result<Machine> {
-    let log = Log::new()?;
-    let mut command = programs::command(QEMU).map_err(|error: LabError| io::Error::other(error.to_string()))?;
+pub(super) fn start(boot: &Boot, size: Size, accelerator: Accelerator, arguments: &[&str]) -> Result<Started, VmError> {
+    let log = Log::new().map_err(VmError::NotStarted)?;
+    let mut command = programs::command(QEMU).map_err(|error| VmError::NotStarted(io::Error::other(error)))?;
     command.args([
         "-nodefaults",
         "-no-user-config",
@@ -77,12 +81,10 @@ pub(super) fn start(boot: &Boot, size: Size, accelerator: Accelerator, arguments
     command.args(["-serial", &format!("file:{}", of_this_process(log.console().as_raw_fd()))]);
     command.args(["-chardev", "stdio,id=worker,signal=off", "-device", "virtio-serial-pci"]);
     command.args(["-device", &format!("virtserialport,chardev=worker,name={PORT}")]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log.messages()?);
-    Ok(Machine { process: spawn(command)?, log })
-}
-
-fn spawn(mut command: Command) -> io::Result<Child> {
-    programs::on_all_cpus(|| command.spawn())
+    command.stderr(log.messages().map_err(VmError::NotStarted)?);
+    let started = programs::on_all_cpus(|| programs::with_pipes(&mut command));
+    let (process, input, output) = started.map_err(VmError::NotStarted)?;
+    Ok(Started { process, input, output, log })
 }
 
 /// Starts a machine on the processor if that works, which only a trial shows, and else emulated; says which it is.
@@ -90,18 +92,26 @@ fn spawn(mut command: Command) -> io::Result<Child> {
 /// # Errors
 ///
 /// If it cannot be started.
-pub(super) fn try_to_start(boot: &Boot, size: Size, arguments: &[&str]) -> io::Result<(Machine, Accelerator)> {
+pub(super) fn try_to_start(boot: &Boot, size: Size, arguments: &[&str]) -> Result<(Started, Accelerator), VmError> {
     let mut tried = start(boot, size, Accelerator::Kvm, arguments)?;
+    if has_started(&mut tried).map_err(VmError::NotStarted)? {
+        return Ok((tried, Accelerator::Kvm));
+    }
+    let _ = tried.process.kill();
+    tried.process.wait().map_err(VmError::NotStarted)?;
+    Ok((start(boot, size, Accelerator::Emulation, arguments)?, Accelerator::Emulation))
+}
+
+/// Whether a machine's kernel writes to its console in time.
+fn has_started(machine: &mut Started) -> io::Result<bool> {
     let begin = Instant::now();
-    while tried.process.try_wait()?.is_none() && begin.elapsed() < FIRST_SIGN {
-        if tried.log.has_started() {
-            return Ok((tried, Accelerator::Kvm));
+    while machine.process.try_wait()?.is_none() && begin.elapsed() < FIRST_SIGN {
+        if machine.log.has_started() {
+            return Ok(true);
         }
         thread::sleep(LOOK);
     }
-    tried.process.kill()?;
-    tried.process.wait()?;
-    Ok((start(boot, size, Accelerator::Emulation, arguments)?, Accelerator::Emulation))
+    Ok(false)
 }
 
 /// The name under which other processes open a file that this one has open.

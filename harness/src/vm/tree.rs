@@ -1,8 +1,9 @@
 //! Files below a root: a folder of this machine, or what an archive has.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Cursor, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -54,7 +55,7 @@ pub(super) struct Found {
 }
 
 /// The most links that are followed, as the kernel has it (`MAXSYMLINKS`).
-const LINKS: usize = 40;
+pub(super) const LINKS: usize = 40;
 
 impl Tree {
     /// The tree of the host itself.
@@ -79,6 +80,11 @@ impl Tree {
             Self::Folder(root) => root,
             Self::Archive { from, .. } => from,
         }
+    }
+
+    /// Where a file is, for messages.
+    pub(super) fn place_of(&self, path: &Path) -> PathBuf {
+        on_host(self.place(), path)
     }
 
     /// The regular file that a path leads to, if there is one.
@@ -139,13 +145,25 @@ impl Tree {
     /// # Errors
     ///
     /// Those of the system, and `NotFound`.
-    pub(super) fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+    pub(super) fn read(&self, path: &Path) -> io::Result<Cow<'_, [u8]>> {
         match self {
-            Self::Folder(root) => fs::read(on_host(root, path)),
+            Self::Folder(root) => fs::read(on_host(root, path)).map(Cow::from),
             Self::Archive { files, .. } => match files.get(path) {
-                Some(Entry::File { bytes, .. }) => Ok(bytes.clone()),
+                Some(Entry::File { bytes, .. }) => Ok(Cow::from(bytes)),
                 _ => Err(io::ErrorKind::NotFound.into()),
             },
+        }
+    }
+
+    /// A reader of a regular file, by its path without links.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system, and `NotFound`.
+    pub(super) fn open(&self, path: &Path) -> io::Result<Box<dyn Read + '_>> {
+        match self {
+            Self::Folder(root) => File::open(on_host(root, path)).map(|file| Box::new(file) as _),
+            Self::Archive { .. } => self.read(path).map(|bytes| Box::new(Cursor::new(bytes)) as _),
         }
     }
 
@@ -204,6 +222,18 @@ fn on_host(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
+/// A path from the root, in which `..` leads to the folder above; nothing is above the root.
+pub(super) fn without_steps_upwards(path: &Path) -> PathBuf {
+    parts(path).iter().fold(PathBuf::from("/"), |mut at, part| {
+        if part == Path::new("..") {
+            _ = at.pop()
+        } else {
+            at.push(part)
+        }
+        at
+    })
+}
+
 /// The names in a path, and its steps upwards.
 fn parts(path: &Path) -> Vec<PathBuf> {
     let of = |part: Component<'_>| match part {
@@ -239,7 +269,7 @@ mod tests {
         assert_eq!(found.path, Path::new("/usr/sbin/iptables-nft"));
         let links: Vec<_> = found.links.iter().map(|(link, _)| link.display().to_string()).collect();
         assert_eq!(links, ["/sbin", "/usr/sbin/iptables", "/etc/alternatives/iptables"]);
-        assert_eq!(tree.read(&found.path).expect("a file"), b"nft");
+        assert_eq!(tree.read(&found.path).expect("a file").as_ref(), b"nft");
     }
 
     #[test]

@@ -1,46 +1,77 @@
 //! The programs of a machine, with all that they load: svclab itself, and what it calls.
 
-use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use svclab_rules::cluster::{Family, ProxyMode};
 
 use super::VmError;
+use super::architecture::{EXTENSIONS, LIBRARIES};
+use super::container::image;
 use super::elf;
+use super::gathered::Gathered;
 use super::initramfs::Initramfs;
-use super::tree::{Found, Tree};
+use super::tree::{Found, Tree, fingerprint};
 use crate::lab::Backend;
 
 /// Folders of programs, in the order in which they are searched.
 pub(super) const PROGRAMS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-
-/// Folders in which libraries are looked for, as the loaders of glibc and musl do without settings.
-pub(super) const LIBRARIES: [&str; 8] = [
-    "/lib/x86_64-linux-gnu",
-    "/usr/lib/x86_64-linux-gnu",
-    "/lib64",
-    "/usr/lib64",
-    "/lib",
-    "/usr/lib",
-    "/usr/local/lib",
-    "/usr/local/lib/x86_64-linux-gnu",
-];
-
-/// Folders of the extensions that iptables loads.
-const EXTENSIONS: [&str; 5] = [
-    "/usr/lib/x86_64-linux-gnu/xtables",
-    "/usr/lib64/xtables",
-    "/usr/lib/xtables",
-    "/usr/local/lib/xtables",
-    "/lib/xtables",
-];
 
 /// Files that programs read.
 const SETTINGS: [&str; 4] = ["/etc/protocols", "/etc/services", "/etc/nsswitch.conf", "/etc/iproute2/rt_tables"];
 
 /// Where svclab is in a machine: the kernel starts it as the first process.
 const INIT: &str = "/init";
+
+/// Where the programs of netfilter are from.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// A folder: of this machine, or one that is laid out like a root.
+    Folder(Tree),
+    /// The image of a container, which is read when it is needed.
+    Image(PathBuf),
+}
+
+impl Source {
+    /// What is asked for, or this machine.
+    ///
+    /// # Errors
+    ///
+    /// If it is not there.
+    pub(super) fn find(userland: Option<&Path>) -> Result<Self, VmError> {
+        let Some(path) = userland else { return Ok(Self::Folder(Tree::host())) };
+        let found = path.metadata().map_err(|source| VmError::Unreadable { file: path.to_owned(), source })?;
+        Ok(if found.is_dir() { Self::Folder(Tree::Folder(path.to_owned())) } else { Self::Image(path.to_owned()) })
+    }
+
+    /// What changes with the files that are taken.
+    pub(super) fn fingerprints(&self) -> Vec<String> {
+        let mut all = match self {
+            Self::Image(file) => vec![fingerprint(file)],
+            Self::Folder(tree) => {
+                let programs = wanted().into_iter().filter_map(|program| program_in(tree, program.name));
+                let programs = programs.map(|found| found.path).chain(extensions(tree));
+                // Libraries are found while they are gathered. A folder changes when one in it is replaced.
+                let others = LIBRARIES.iter().chain(&SETTINGS).map(PathBuf::from);
+                programs.chain(others).map(|path| tree.fingerprint(&path)).collect()
+            }
+        };
+        // svclab's own libraries are this machine's.
+        all.extend(LIBRARIES.iter().map(|folder| fingerprint(Path::new(folder))));
+        all
+    }
+
+    /// The files of it.
+    ///
+    /// # Errors
+    ///
+    /// If an image cannot be read as one.
+    pub(super) fn tree(self) -> Result<Tree, VmError> {
+        match self {
+            Self::Folder(tree) => Ok(tree),
+            Self::Image(file) => image(&file),
+        }
+    }
+}
 
 /// Programs from a tree.
 pub(super) struct Userland<'t> {
@@ -53,70 +84,67 @@ pub(super) struct Userland<'t> {
 /// A program that a lab calls.
 struct Program {
     name: &'static str,
+    /// That of iptables-nft which does the same, for the programs that may be a [`WRAPPER`].
+    of_nft: Option<&'static str>,
     /// Whether labs cannot do without it.
     is_needed: bool,
 }
 
 fn wanted() -> Vec<Program> {
     let backends = [Backend::System, Backend::Nft, Backend::Legacy];
-    let restoring = backends.into_iter().flat_map(|backend| {
+    let calls = |backend: Backend, family| [backend.program(ProxyMode::Iptables, family), backend.saver(family)];
+    let of_iptables = backends.into_iter().flat_map(|backend| {
         Family::ALL.into_iter().flat_map(move |family| {
-            let is_needed = backend == Backend::System;
-            [backend.program(ProxyMode::Iptables, family), backend.saver(family)]
-                .map(|name| Program { name, is_needed })
+            let is_system = backend == Backend::System;
+            let by_nft = calls(Backend::Nft, family).map(|name| is_system.then_some(name));
+            calls(backend, family).into_iter().zip(by_nft).map(move |(name, of_nft)| Program {
+                name,
+                of_nft,
+                is_needed: is_system,
+            })
         })
     });
-    let others = ["nft", "conntrack"].map(|name| Program { name, is_needed: true });
+    let others = ["nft", "conntrack"].map(|name| Program { name, of_nft: None, is_needed: true });
     // It shows the state of a lab whose test failed.
-    restoring.chain(others).chain([Program { name: "ip", is_needed: false }]).collect()
+    of_iptables.chain(others).chain([Program { name: "ip", of_nft: None, is_needed: false }]).collect()
 }
 
 /// What images of kube-proxy have in the place of iptables' programs: it chooses an implementation when it is called first, by the
 /// rules of the node, and puts links in its own place. Where there are no rules, that is iptables-nft, whose links are made here.
 const WRAPPER: &str = "iptables-wrapper";
-impl Userland<'_> {
-    /// What changes with the files of a folder that are taken.
-    pub(super) fn fingerprints(&self) -> Vec<String> {
-        let programs = wanted().into_iter().filter_map(|program| self.program(program.name));
-        let mut all: Vec<String> = programs.map(|found| self.tree.fingerprint(&found.path)).collect();
-        all.extend(self.extensions().iter().map(|path| self.tree.fingerprint(path)));
-        // Libraries are found while they are gathered. A folder changes when one in it is replaced.
-        let trees = [self.tree, &Tree::host()];
-        all.extend(trees.iter().flat_map(|tree| LIBRARIES.map(|folder| tree.fingerprint(Path::new(folder)))));
-        all
-    }
+/// Where these links are: before all others.
+const FIRST_IN_PATH: &str = PROGRAMS[0];
 
+impl Userland<'_> {
     /// Puts the programs in an initial file system.
     ///
     /// # Errors
     ///
     /// If one that is needed, or a library of it, is missing.
     pub(super) fn add_to(&self, files: &mut Initramfs) -> Result<(), VmError> {
-        let host = Tree::host();
-        let mut gathered = Gathered { tree: &host, glibc: self.newest_glibc(&host), files, seen: BTreeSet::new() };
-        // Its file may have been replaced since it was started.
-        let bytes =
-            fs::read(self.svclab).map_err(|source| VmError::Unreadable { file: self.svclab.to_owned(), source })?;
-        gathered.libraries(self.svclab, &bytes)?;
-        gathered.files.file(Path::new(INIT), elf::stripped(bytes), true);
-        gathered.tree = self.tree;
-        for Program { name, is_needed } in wanted() {
-            match self.program(name) {
-                Some(found) if found.path.ends_with(WRAPPER) => {
-                    let of_nft = name.replacen("tables-", "tables-nft-", 1);
-                    let chosen = self.program(&of_nft).ok_or_else(|| missing(&of_nft, self.tree))?;
-                    gathered.add(&chosen)?;
-                    gathered.files.link(&Path::new(PROGRAMS[0]).join(name), &chosen.path);
+        let (host, tree) = (Tree::host(), self.tree);
+        let mut gathered = Gathered::new(files, self.newest_glibc(&host));
+        // Its file may have been replaced since it was started: this is a path to the one that runs.
+        gathered.add_as(Path::new(INIT), &host, self.svclab)?;
+        for Program { name, of_nft, is_needed } in wanted() {
+            let found = match program_in(tree, name) {
+                Some(found) => found,
+                None if is_needed => return Err(missing(name, tree)),
+                None => continue,
+            };
+            match of_nft.filter(|_| found.path.ends_with(WRAPPER)) {
+                Some(of_nft) => {
+                    let chosen = program_in(tree, of_nft).ok_or_else(|| missing(of_nft, tree))?;
+                    gathered.add(tree, &chosen)?;
+                    gathered.link(&Path::new(FIRST_IN_PATH).join(name), &chosen.path);
                 }
-                Some(found) => gathered.add(&found)?,
-                None if is_needed => return Err(missing(name, self.tree)),
-                None => {}
+                None => gathered.add(tree, &found)?,
             }
         }
-        let settings = SETTINGS.iter().filter_map(|path| self.tree.find(Path::new(path)));
-        let extensions = self.extensions();
-        let extensions = extensions.iter().filter_map(|path| self.tree.find(path));
-        settings.chain(extensions).try_for_each(|found| gathered.add(&found))
+        let settings = SETTINGS.iter().filter_map(|path| tree.find(Path::new(path)));
+        let extensions = extensions(tree);
+        let extensions = extensions.iter().filter_map(|path| tree.find(path));
+        settings.chain(extensions).try_for_each(|found| gathered.add(tree, &found))
     }
 
     /// The tree that has the newest GNU C library: programs also work with a newer one than that of their own tree, and there can be
@@ -131,91 +159,73 @@ impl Userland<'_> {
         };
         if release(self.tree) > release(host) { self.tree } else { host }
     }
+}
 
-    fn program(&self, name: &str) -> Option<Found> {
-        PROGRAMS.iter().find_map(|folder| self.tree.find(&Path::new(folder).join(name)))
-    }
+fn program_in(tree: &Tree, name: &str) -> Option<Found> {
+    PROGRAMS.iter().find_map(|folder| tree.find(&Path::new(folder).join(name)))
+}
 
-    fn extensions(&self) -> Vec<PathBuf> {
-        let all = EXTENSIONS.iter().flat_map(|folder| self.tree.below(Path::new(folder)));
-        all.filter(|path| path.extension().is_some_and(|ending| ending == "so")).collect()
-    }
+fn extensions(tree: &Tree) -> Vec<PathBuf> {
+    let all = EXTENSIONS.iter().flat_map(|folder| tree.below(Path::new(folder)));
+    all.filter(|path| path.extension().is_some_and(|ending| ending == "so")).collect()
 }
 
 fn missing(program: &str, tree: &Tree) -> VmError {
     VmError::NoProgram { program: program.to_owned(), place: tree.place().to_owned() }
 }
 
-/// Files that are gathered with the libraries that they need.
-struct Gathered<'g> {
-    /// Where files are from.
-    tree: &'g Tree,
-    /// Where those of the GNU C library are from.
-    glibc: &'g Tree,
-    files: &'g mut Initramfs,
-    /// Those that are in, or about to be.
-    seen: BTreeSet<PathBuf>,
-}
-
-impl Gathered<'_> {
-    /// Adds a file, the links that lead to it, and what it needs.
-    fn add(&mut self, found: &Found) -> Result<(), VmError> {
-        found.links.iter().for_each(|(link, target)| self.files.link(link, target));
-        if !self.seen.insert(found.path.clone()) {
-            return Ok(());
-        }
-        let bytes = self.read(&found.path)?;
-        self.libraries(&found.path, &bytes)?;
-        self.files.file(&found.path, elf::stripped(bytes), self.tree.is_executable(&found.path));
-        Ok(())
-    }
-
-    fn libraries(&mut self, of: &Path, bytes: &[u8]) -> Result<(), VmError> {
-        let needs = elf::needs(bytes);
-        let origin = of.parent().unwrap_or(Path::new("/"));
-        let own: Vec<String> =
-            needs.folders.iter().map(|folder| folder.replace("$ORIGIN", &origin.to_string_lossy())).collect();
-        let interpreter = needs.interpreter.map(|path| path.to_string_lossy().into_owned());
-        for library in interpreter.iter().chain(&needs.libraries) {
-            let of_glibc = Path::new(library).file_name().is_some_and(|name| elf::is_of_glibc(&name.to_string_lossy()));
-            let tree = if of_glibc { self.glibc } else { self.tree };
-            // The interpreter has a path of its own.
-            let folders = own.iter().map(String::as_str).chain(LIBRARIES);
-            let found = folders.into_iter().find_map(|folder| tree.find(&Path::new(folder).join(library)));
-            let lacks =
-                || VmError::NoLibrary { of: of.to_owned(), library: library.clone(), place: tree.place().to_owned() };
-            let found = found.ok_or_else(lacks)?;
-            let tree = std::mem::replace(&mut self.tree, tree);
-            let added = self.add(&found);
-            self.tree = tree;
-            added?;
-        }
-        Ok(())
-    }
-
-    fn read(&self, path: &Path) -> Result<Vec<u8>, VmError> {
-        self.tree.read(path).map_err(|source| VmError::Unreadable { file: path.to_owned(), source })
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::initramfs::listing::entries;
+    use super::super::tree::Entry;
     use super::*;
 
     /// The programs of this machine, with the libraries that they need and the extensions of iptables.
     #[test]
     fn programs_bring_what_they_load() {
-        let mut files = Initramfs::default();
+        let mut files = Initramfs::new();
         let host = Tree::host();
-        let userland = Userland { tree: &host, svclab: Path::new("/proc/self/exe") };
-        userland.add_to(&mut files).expect("what labs need is installed");
-        let packed = files.pack().expect("files");
-        let has = |name: &str| packed.windows(name.len()).any(|bytes| bytes == name.as_bytes());
-        for name in ["init", "iptables-restore", "sbin/nft", "conntrack", "libxt_comment.so", "libmnl.so.0"] {
-            assert!(has(name), "{name} is missing");
+        Userland { tree: &host, svclab: Path::new("/proc/self/exe") }.add_to(&mut files).expect("they are installed");
+        let entries = entries(&files.pack().expect("files"));
+        let has = |name: &str, mode: u32| {
+            entries.iter().any(|(path, found, _)| Path::new(path).ends_with(name) && *found == mode)
+        };
+        let (program, library, link) = (0o100_755, 0o100_644, 0o120_777);
+        assert!(entries.iter().any(|(path, mode, _)| path == "init" && *mode == program));
+        for (name, mode) in
+            [("nft", program), ("conntrack", program), ("libxt_comment.so", library), ("libmnl.so.0", link)]
+        {
+            assert!(has(name, mode), "{name} is missing");
         }
-        let shown = userland.fingerprints();
-        assert!(shown.len() > 50 && shown.iter().any(|one| one.contains("libxt_comment.so")), "{shown:?}");
+        for name in ["iptables-restore", "ip6tables-save", "iptables-nft-restore", "ip6tables-legacy-save"] {
+            assert!(has(name, link) || has(name, program), "{name} is missing");
+        }
+        let shown = Source::find(None).expect("this machine").fingerprints();
+        for name in ["/nft ", "/libxt_comment.so ", "/etc/protocols "] {
+            assert!(shown.iter().any(|one| one.contains(name)), "{name}: {shown:?}");
+        }
+    }
+
+    /// An image of kube-proxy calls iptables by a script that is not in a machine.
+    #[test]
+    fn the_wrapper_of_an_image_leads_to_iptables_nft() {
+        let entry = |bytes: &str| Entry::File { bytes: bytes.into(), is_executable: true };
+        let mut all: BTreeMap<PathBuf, Entry> = BTreeMap::new();
+        for name in ["iptables-restore", "iptables-save", "ip6tables-restore", "ip6tables-save"] {
+            all.insert(Path::new("/usr/sbin").join(name), Entry::Link(WRAPPER.into()));
+            all.insert(Path::new("/usr/sbin").join(name.replacen('-', "-nft-", 1)), entry(name));
+        }
+        all.insert(Path::new("/usr/sbin").join(WRAPPER), entry("#!/bin/sh"));
+        all.extend(["nft", "conntrack"].map(|name| (Path::new("/usr/sbin").join(name), entry(name))));
+        let tree = Tree::Archive { files: all, from: PathBuf::from("image.tar") };
+        let mut files = Initramfs::new();
+        Userland { tree: &tree, svclab: Path::new("/proc/self/exe") }.add_to(&mut files).expect("all are there");
+        let entries = entries(&files.pack().expect("files"));
+        let link = entries.iter().find(|(path, ..)| path == "usr/local/sbin/ip6tables-save").expect("a link");
+        assert_eq!((link.1, link.2.as_slice()), (0o120_777, b"/usr/sbin/ip6tables-nft-save".as_slice()));
+        assert!(entries.iter().all(|(path, ..)| !path.ends_with(WRAPPER)));
     }
 
     #[test]
@@ -223,7 +233,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let tree = Tree::Folder(folder.path().to_owned());
         let userland = Userland { tree: &tree, svclab: Path::new("/proc/self/exe") };
-        let error = userland.add_to(&mut Initramfs::default()).expect_err("it is empty").to_string();
+        let error = userland.add_to(&mut Initramfs::new()).expect_err("it is empty").to_string();
         assert_eq!(error, format!("iptables-restore is not in {}", folder.path().display()));
     }
 }

@@ -9,7 +9,7 @@ use std::os::unix::process::ExitStatusExt;
 use super::timeouts::Late;
 use crate::report::{Cause, Trouble};
 use crate::text::reason;
-use crate::vm::{Ending, EndingCause};
+use crate::vm::{Ending, VmError};
 
 /// Why a worker has not done what it was to do.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +17,9 @@ pub(crate) enum WorkerError {
     /// It cannot be started.
     #[error("starting a worker process: {}", reason(.0))]
     NotStarted(io::Error),
+    /// The machine that it is to be in cannot be started.
+    #[error(transparent)]
+    NoMachine(#[from] VmError),
     /// It has ended by itself, or something else ended it.
     #[error("the worker process of this lab {how}")]
     Died {
@@ -55,11 +58,12 @@ impl WorkerError {
         let message = self.to_string();
         let (cause, help) = match self {
             Self::Unable(trouble) => return *trouble,
+            Self::NoMachine(error) => return error.into(),
             Self::NotStarted(_) => {
                 (Cause::Environment, "Allow more processes (`ulimit -u`, or the container's limit).")
             }
             Self::Died { signal, .. } => death_cause(signal),
-            Self::Machine(ending) => machine_cause(&ending.cause),
+            Self::Machine(ending) => ending.cause.trouble(),
             Self::Late(Late::Silent(_)) => (
                 Cause::Environment,
                 "Look for what stopped it: a SIGSTOP, a frozen cgroup, or a machine without free memory or CPU time.",
@@ -71,36 +75,6 @@ impl WorkerError {
         };
         Trouble { cause, message, help: Some(help.to_owned()), span: None }
     }
-}
-
-/// The cause of the end of a worker's machine, and the fix.
-fn machine_cause(ended: &EndingCause) -> (Cause, &'static str) {
-    let help = match ended {
-        EndingCause::Killed(_) => {
-            return (
-                Cause::Internal,
-                "This is a bug in svclab: please report it with the scenario and the kernel's log.",
-            );
-        }
-        EndingCause::Warning(_) | EndingCause::Oops(_) | EndingCause::Panic(_) => {
-            "Report it to whoever built the kernel, with the scenario; on another kernel the same scenario may pass."
-        }
-        EndingCause::Hang(_) | EndingCause::Silent(_) => {
-            "Run it again with fewer machines at the same time (`--jobs 1`). If the kernel hangs again, report it to whoever built it."
-        }
-        EndingCause::OutOfMemory => "Give its machine more memory: `--kernel-memory 1024`.",
-        EndingCause::NoInit => "Choose a kernel that is built with CONFIG_BLK_DEV_INITRD and CONFIG_BINFMT_ELF.",
-        EndingCause::NotReady(_) => {
-            "Choose a kernel with CONFIG_DEVTMPFS, CONFIG_VIRTIO_CONSOLE and netfilter, whose modules belong to it."
-        }
-        EndingCause::Qemu(_) => "Look at what qemu says; a newer qemu, or less memory (`--kernel-memory`), may help.",
-        EndingCause::QemuKilled(_) => {
-            "Run it again: something outside of svclab has ended qemu. Look in `dmesg` for \"Out of memory\"."
-        }
-        EndingCause::NotStarted => "Compare the kernel image with the one that its package has: it may be damaged.",
-        EndingCause::Unknown => "Run it again; if it ends again, report it with the kernel's package.",
-    };
-    (Cause::Environment, help)
 }
 
 /// The cause of a worker's death, and the fix. svclab itself never sends signals that a person or the kernel sends to end a process.

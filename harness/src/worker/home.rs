@@ -1,6 +1,5 @@
 //! Where workers are: processes of this machine, or machines with a kernel of their own.
 
-use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,8 +19,8 @@ use crate::vm::Vm;
 pub enum Home {
     /// Processes of this machine, of a program: svclab, which serves with the argument [`WORKER`](super::WORKER) and a [`Kind`].
     Process(PathBuf),
-    /// Machines with this kernel, in which svclab is the first process.
-    Kernel(Arc<Kernel>),
+    /// Machines with a kernel, in which svclab is the first process.
+    Machines(Arc<Machines>),
 }
 
 impl Home {
@@ -32,19 +31,18 @@ impl Home {
     ///
     /// If no machine can be started, or it is not ready in time.
     pub fn boot(vm: Vm, kind: Kind, backend: Backend) -> Result<Self, Trouble> {
-        let mut worker =
-            Worker::in_machine(&vm, kind).map_err(|error| WorkerError::NotStarted(error).into_trouble())?;
+        let mut worker = Worker::in_machine(&vm, kind).map_err(WorkerError::into_trouble)?;
         let asked = Asked::<()>::Environment(backend);
         let said = worker.ask(&asked, &Arc::default(), |(), _| Ok(None::<()>));
         let (environment, judging) = said.map_err(WorkerError::into_trouble)?;
-        Ok(Self::Kernel(Arc::new(Kernel { vm, environment, judging, idle: Mutex::new(Some((kind, worker))) })))
+        Ok(Self::Machines(Arc::new(Machines { vm, environment, judging, idle: Mutex::new(Some((kind, worker))) })))
     }
 
     /// Starts a worker; it ends with the calling thread.
-    pub(super) fn worker(&self, kind: Kind) -> io::Result<Worker> {
+    pub(super) fn worker(&self, kind: Kind) -> Result<Worker, WorkerError> {
         match self {
             Self::Process(program) => Worker::process(program, kind),
-            Self::Kernel(kernel) => kernel.worker(kind),
+            Self::Machines(machines) => machines.worker(kind),
         }
     }
 
@@ -52,7 +50,7 @@ impl Home {
     pub fn environment(&self) -> Option<&Environment> {
         match self {
             Self::Process(_) => None,
-            Self::Kernel(kernel) => Some(&kernel.environment),
+            Self::Machines(machines) => Some(&machines.environment),
         }
     }
 
@@ -60,14 +58,14 @@ impl Home {
     pub fn kernel(&self) -> Option<cluster::Kernel> {
         match self {
             Self::Process(_) => None,
-            Self::Kernel(kernel) => Some(kernel.judging),
+            Self::Machines(machines) => Some(machines.judging),
         }
     }
 }
 
-/// A kernel that runs in machines.
+/// Machines with one kernel.
 #[derive(Debug)]
-pub struct Kernel {
+pub struct Machines {
     vm: Vm,
     environment: Environment,
     /// How it decides where kernels differ.
@@ -76,14 +74,14 @@ pub struct Kernel {
     idle: Mutex<Option<(Kind, Worker)>>,
 }
 
-impl Kernel {
-    /// What its machines start from.
+impl Machines {
+    /// What they start from.
     pub fn vm(&self) -> &Vm {
         &self.vm
     }
 
     /// A worker of a kind in a machine that runs already, or that is started.
-    fn worker(&self, kind: Kind) -> io::Result<Worker> {
+    fn worker(&self, kind: Kind) -> Result<Worker, WorkerError> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take_if(|(own, _)| *own == kind);
         idle.map_or_else(|| Worker::in_machine(&self.vm, kind), |(_, worker)| Ok(worker))
     }

@@ -23,7 +23,7 @@ mod timeouts;
 
 pub(crate) use error::WorkerError;
 pub(crate) use frame::{read as read_frame, write as write_frame};
-pub use home::{Home, Kernel};
+pub use home::{Home, Machines};
 pub(crate) use scenario_texts::{Texts, misread, not_applicable};
 pub(crate) use serve::{Command, serve};
 pub(crate) use slot::Slot;

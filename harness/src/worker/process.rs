@@ -4,7 +4,7 @@ use std::io;
 use std::mem;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use super::frame::{read, write};
 use super::message::Message;
 use super::timeouts::{BOOT, Late, Patience, Patient, SILENCE, unblock};
 use super::{Kind, WORKER};
+use crate::lab::programs;
 use crate::probe::Progress;
 use crate::vm::{Log, Started, Vm};
 
@@ -33,25 +34,21 @@ pub(super) struct Worker {
 
 impl Worker {
     /// Starts a machine with a worker; it ends with the calling thread.
-    pub(super) fn in_machine(vm: &Vm, kind: Kind) -> io::Result<Self> {
+    pub(super) fn in_machine(vm: &Vm, kind: Kind) -> Result<Self, WorkerError> {
         let Started { process, input, output, log } = vm.start(&[WORKER, kind.as_str()])?;
         Self { process, input, output, log: Some(log), silence: BOOT }.unblocked()
     }
 
     /// Starts a worker as a process of this machine; it ends with the calling thread.
-    pub(super) fn process(program: &Path, kind: Kind) -> io::Result<Self> {
+    pub(super) fn process(program: &Path, kind: Kind) -> Result<Self, WorkerError> {
         let mut command = Command::new(program);
-        command.arg0("svclab").args([WORKER, kind.as_str()]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = command.spawn()?;
-        let (Some(input), Some(output)) = (process.stdin.take(), process.stdout.take()) else {
-            return Err(io::ErrorKind::BrokenPipe.into());
-        };
+        command.arg0("svclab").args([WORKER, kind.as_str()]);
+        let (process, input, output) = programs::with_pipes(&mut command).map_err(WorkerError::NotStarted)?;
         Self { process, input, output, log: None, silence: SILENCE }.unblocked()
     }
 
-    fn unblocked(self) -> io::Result<Self> {
-        unblock(&self.input)?;
-        unblock(&self.output)?;
+    fn unblocked(self) -> Result<Self, WorkerError> {
+        unblock(&self.input).and_then(|()| unblock(&self.output)).map_err(WorkerError::NotStarted)?;
         Ok(self)
     }
 

@@ -50,8 +50,7 @@ impl<'p> Slot<'p> {
         progress: &Arc<Progress>,
         happens: impl FnMut(E, &mut Patience) -> io::Result<Option<A>>,
     ) -> Result<R, WorkerError> {
-        let running = self.running.take().map_or_else(|| self.home.worker(self.kind), Ok);
-        let mut worker = running.map_err(WorkerError::NotStarted)?;
+        let mut worker = self.running.take().map_or_else(|| self.home.worker(self.kind), Ok)?;
         let result = worker.ask(&Asked::Order(order), progress, happens);
         if matches!(result, Ok(_) | Err(WorkerError::Unable(_))) {
             self.running = Some(worker);

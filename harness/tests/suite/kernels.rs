@@ -156,6 +156,15 @@ fn without_qemu_its_package_is_named() {
 }
 
 #[test]
+fn a_machine_that_cannot_be_started_is_no_worker_that_cannot() {
+    let output = Machine::new("").command().env("TMPDIR", "/nonexistent").output().expect("svclab starts");
+    let error = error(&output);
+    assert!(error.starts_with("qemu-system-x86_64 cannot be started: "), "{error}");
+    assert!(error.contains("help: Allow more processes (`ulimit -u`), and room for its log in TMPDIR"), "{error}");
+    assert_eq!(output.status.code(), Some(3), "{error}");
+}
+
+#[test]
 fn a_module_that_labs_need_is_named() {
     let machine = Machine::new("");
     let builtin: String =
@@ -164,6 +173,7 @@ fn a_module_that_labs_need_is_named() {
     let output = machine.command().output().expect("svclab starts");
     let error = error(&output);
     assert!(error.starts_with("kernel 9.9.9 lacks veth: built neither into it nor as a module\n"), "{error}");
+    assert!(error.contains("help: Choose a kernel that is built with CONFIG_VETH, or add its package"), "{error}");
     assert_eq!(output.status.code(), Some(2));
 }
 

@@ -1,15 +1,18 @@
 //! Images of containers as trees: what `docker save` writes, an image layout of OCI in an archive, or an archive of a root.
 
-use std::fs::File;
-use std::io::{self, BufReader};
-use std::path::{Component, Path, PathBuf};
+use std::borrow::Cow;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::VmError;
-use super::archive::{Files, invalid, plain, unpack};
-use super::tree::{Entry, Tree};
+use super::architecture;
+use super::archive::{Files, unpack};
+use super::compression::{invalid, plain};
+use super::tree::{Entry, LINKS, Tree, without_steps_upwards};
 use crate::text::printable;
 
 /// What `docker save` writes about an image, in `manifest.json`.
@@ -44,7 +47,9 @@ struct Platform {
 impl Descriptor {
     /// Whether it may be for this machine: what is for none (`unknown`) attests something about an image.
     fn is_for_this_machine(&self) -> bool {
-        self.platform.as_ref().is_none_or(|platform| platform.architecture == "amd64" && platform.os == "linux")
+        self.platform
+            .as_ref()
+            .is_none_or(|platform| platform.architecture == architecture::OF_CONTAINERS && platform.os == "linux")
     }
 
     /// Where the file is: `/blobs/sha256/HASH`.
@@ -60,44 +65,44 @@ const DEPTH: usize = 4;
 const WHITEOUT: &str = ".wh.";
 const OPAQUE: &str = ".wh..wh..opq";
 
-/// The most links that are followed, as the kernel has it (`MAXSYMLINKS`).
-const LINKS: usize = 40;
-
 /// The files of an image.
 ///
 /// # Errors
 ///
 /// If it cannot be read as one.
 pub(super) fn image(file: &Path) -> Result<Tree, VmError> {
-    let read = || root(&unpack(plain(BufReader::new(File::open(file)?))?)?);
-    let files = read().map_err(|source| VmError::Unreadable { file: file.to_owned(), source })?;
-    Ok(Tree::Archive { files, from: file.to_owned() })
+    let read = || {
+        let files = unpack(plain(&fs::read(file)?)?)?;
+        root(Tree::Archive { files, from: file.to_owned() })
+    };
+    read().map_err(|source| VmError::Unreadable { file: file.to_owned(), source })
 }
 
 /// What a container of an image sees; an archive that is no image is a root itself.
-fn root(files: &Files) -> io::Result<Files> {
-    let layers = if files.contains_key(Path::new("/manifest.json")) {
-        let mut saved: Vec<Saved> = json(files, Path::new("/manifest.json"))?;
+fn root(archive: Tree) -> io::Result<Tree> {
+    let has = |place: &str| archive.find(Path::new(place)).is_some();
+    let layers = if has("/manifest.json") {
+        let mut saved: Vec<Saved> = json(&archive, Path::new("/manifest.json"))?;
         let (Some(image), true) = (saved.pop(), saved.is_empty()) else {
             return Err(invalid("it does not have exactly one image".to_owned()));
         };
         image.layers.iter().map(|layer| Path::new("/").join(layer)).collect()
-    } else if files.contains_key(Path::new("/index.json")) {
-        layers_of_layout(files)?
+    } else if has("/index.json") {
+        layers_of_layout(&archive)?
     } else {
-        return Ok(files.clone());
+        return Ok(archive);
     };
-    let mut root = Files::new();
+    let mut files = Files::new();
     for layer in layers {
-        put(&mut root, unpack(plain(content(files, &layer)?)?)?)?;
+        put(&mut files, unpack(plain(&content(&archive, &layer)?)?)?)?;
     }
-    Ok(root)
+    Ok(Tree::Archive { files, from: archive.place().to_owned() })
 }
 
-fn layers_of_layout(files: &Files) -> io::Result<Vec<PathBuf>> {
+fn layers_of_layout(archive: &Tree) -> io::Result<Vec<PathBuf>> {
     let mut place = PathBuf::from("/index.json");
     for _ in 0..DEPTH {
-        let mut listing: Listing = json(files, &place)?;
+        let mut listing: Listing = json(archive, &place)?;
         if !listing.layers.is_empty() {
             return Ok(listing.layers.iter().map(Descriptor::place).collect());
         }
@@ -110,32 +115,14 @@ fn layers_of_layout(files: &Files) -> io::Result<Vec<PathBuf>> {
     Err(invalid("its indexes do not lead to an image".to_owned()))
 }
 
-fn content<'f>(files: &'f Files, place: &Path) -> io::Result<&'f [u8]> {
-    // Equal layers are links to one of them.
-    let linked = match files.get(place) {
-        Some(Entry::Link(target)) => &within(&place.with_file_name(target)),
-        _ => place,
-    };
-    match files.get(linked) {
-        Some(Entry::File { bytes, .. }) => Ok(bytes),
-        _ => Err(invalid(format!("it lacks {}", printable(place)))),
-    }
+/// The content of a file; equal layers are links to one of them.
+fn content<'t>(archive: &'t Tree, place: &Path) -> io::Result<Cow<'t, [u8]>> {
+    let found = archive.find(place).ok_or_else(|| invalid(format!("it lacks {}", printable(place))))?;
+    archive.read(&found.path)
 }
 
-/// A path without its steps upwards.
-fn within(path: &Path) -> PathBuf {
-    let mut within = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => _ = within.pop(),
-            part => within.push(part),
-        }
-    }
-    within
-}
-
-fn json<T: DeserializeOwned>(files: &Files, place: &Path) -> io::Result<T> {
-    serde_json::from_slice(content(files, place)?).map_err(|error| invalid(format!("{}: {error}", printable(place))))
+fn json<T: DeserializeOwned>(archive: &Tree, place: &Path) -> io::Result<T> {
+    serde_json::from_slice(&content(archive, place)?).map_err(|error| invalid(format!("{}: {error}", printable(place))))
 }
 
 /// Puts a layer on those below it.
@@ -183,7 +170,7 @@ fn through_links(root: &Files, path: &Path) -> io::Result<PathBuf> {
         });
         let Some((link, target)) = link else { return Ok(path) };
         let rest = path.strip_prefix(&link).unwrap_or(&path).to_owned();
-        path = within(&link.with_file_name(target).join(rest));
+        path = without_steps_upwards(&link.with_file_name(target).join(rest));
     }
     Err(invalid(format!("its links do not lead to {}", printable(&path))))
 }
@@ -222,7 +209,10 @@ mod tests {
 
     /// The files of an image, with their contents.
     fn seen(bytes: &[u8]) -> Result<Vec<(String, String)>, String> {
-        let files = unpack(bytes).and_then(|files| root(&files)).map_err(|error| error.to_string())?;
+        let tree = |files| root(Tree::Archive { files, from: PathBuf::from("image.tar") });
+        let Tree::Archive { files, .. } = unpack(bytes).and_then(tree).map_err(|error| error.to_string())? else {
+            panic!("an archive is no folder");
+        };
         let text = |entry| match entry {
             Entry::File { bytes, .. } => String::from_utf8_lossy(&bytes).into_owned(),
             Entry::Link(target) => format!("->{}", target.display()),

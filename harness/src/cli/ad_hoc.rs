@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use super::console::Console;
-use super::inputs::{InputText, input, report_assumptions};
+use super::inputs::{Connections, InputText, input, report_assumptions};
 use super::{Exit, diagnostics};
 use svclab::explain::Explanation;
 use svclab::infer::{AdHocProbe, AdHocScenario, with_ad_hoc_probe};
@@ -13,9 +13,15 @@ use svclab::run::SCENARIO;
 use svclab::text::counted;
 
 /// Reads an input and the probe in it, and reports what was assumed, or what is wrong.
-pub(super) fn ad_hoc(path: &Path, probe: &AdHocProbe, reach: Reach, console: &Console) -> Result<AdHocScenario, Exit> {
+pub(super) fn ad_hoc(
+    path: &Path,
+    probe: &AdHocProbe,
+    reach: Reach,
+    connections: Connections,
+    console: &Console,
+) -> Result<AdHocScenario, Exit> {
     let read = input(&scenario_of(path)).and_then(|(path, input)| {
-        let InputText { text, assumptions, ignored_rules } = input.into_text(&path)?;
+        let InputText { text, assumptions, ignored_rules } = input.into_text(&path, connections)?;
         let mut ad_hoc = with_ad_hoc_probe(&text, &path, probe, reach)?;
         ad_hoc.scenario.ignored_rules = ignored_rules;
         ad_hoc.assumptions.splice(0..0, assumptions);

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use super::console::Console;
 use super::failure::Failure;
-use super::inputs::{InputArgs, load_all, scenarios_from_rules};
+use super::inputs::{Connections, InputArgs, load_all, scenarios_from_rules};
 use super::kernels::{KERNEL, KernelArgs, environment};
 use super::lab_args::{BackendArgs, ClassArgs, prepare, trouble};
 use super::release::{Proxy, proxy, with_proxy};
@@ -176,7 +176,7 @@ fn load_both(args: &Args, console: &Console) -> Result<(Scenario, Option<Scenari
 
 /// The only scenario of a path.
 fn load(path: &PathBuf, args: &Args, console: &Console) -> Result<Scenario, Failure> {
-    let mut all = load_all(std::slice::from_ref(path), args.inputs.reach(), console)?;
+    let mut all = load_all(std::slice::from_ref(path), args.inputs.reach(), Connections::LeftOut, console)?;
     match (all.pop(), all.len()) {
         (Some(scenario), 0) => Ok(scenario),
         (_, more) => {

@@ -10,7 +10,7 @@ use super::ad_hoc::{ad_hoc, check_path};
 use super::complete;
 use super::console::Console;
 use super::failure::Failure;
-use super::inputs::InputArgs;
+use super::inputs::{ConnectionArgs, InputArgs};
 use super::kernels::{KernelArgs, environment, say_how_fast};
 use super::lab_args::{BackendArgs, prepare, trouble, wait_for_signals};
 use super::matrix;
@@ -40,6 +40,8 @@ pub(crate) struct Args {
     to: String,
     #[command(flatten)]
     flow: FlowArgs,
+    #[command(flatten)]
+    connections: ConnectionArgs,
     /// Explain the rules of another kube-proxy than the input names, at the start: `1.27:iptables`, `1.27` or `nftables`.
     #[arg(long, value_name = "RELEASE[:MODE]", value_parser = proxy, conflicts_with = "step", conflicts_with_all = PROGRAMS)]
     release: Option<Proxy>,
@@ -83,7 +85,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let probe = args.flow.clone().probe(&args.from, &args.to, args.step);
-    let ad_hoc = ad_hoc(&args.scenario, &probe, args.inputs.reach(), console)?;
+    let ad_hoc = ad_hoc(&args.scenario, &probe, args.inputs.reach(), args.connections.into(), console)?;
     let chosen = with_proxy(ad_hoc.scenario, args.release, None, "--release", console);
     let scenario = chosen.map_err(|failure| failure.report(console))?;
     let cluster = if args.release.is_some() { scenario.cluster.clone() } else { ad_hoc.cluster };

@@ -10,7 +10,7 @@ use super::ad_hoc::{ad_hoc, check_path, scenario_of};
 use super::complete;
 use super::console::Console;
 use super::failure::Failure;
-use super::inputs::{InputArgs, load_all};
+use super::inputs::{Connections, InputArgs, load_all};
 use super::lab_args::trouble;
 use super::numbers::{count, index};
 use svclab::explain;
@@ -64,7 +64,7 @@ fn graph(args: &Args, console: &Console) -> Result<Graph, Failure> {
         return Ok(Graph::of(&scenario, state(&scenario, args.step)?, None));
     };
     let probe = args.flow.clone().probe(from, to, args.step);
-    let ad_hoc = ad_hoc(&args.input, &probe, args.inputs.reach(), console)?;
+    let ad_hoc = ad_hoc(&args.input, &probe, args.inputs.reach(), Connections::LeftOut, console)?;
     let number = args.path.get();
     let explanation = explain::explain(&ad_hoc, args.step, number).map_err(|failed| trouble(&failed, console))?;
     check_path(args.path, &explanation, console)?;
@@ -73,7 +73,7 @@ fn graph(args: &Args, console: &Console) -> Result<Graph, Failure> {
 
 /// The one scenario of an input.
 fn only(path: &Path, args: &Args, console: &Console) -> Result<Scenario, Failure> {
-    let mut scenarios = load_all(&[scenario_of(path)], args.inputs.reach(), console)?;
+    let mut scenarios = load_all(&[scenario_of(path)], args.inputs.reach(), Connections::LeftOut, console)?;
     match (scenarios.pop(), scenarios.len()) {
         (Some(scenario), 0) => Ok(scenario),
         (_, others) => {

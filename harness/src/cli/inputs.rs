@@ -94,11 +94,11 @@ fn is_collection(path: &Path) -> bool {
 
 impl Input {
     /// The text that is read as a scenario or as objects. Of evidence it is the scenario made of it.
-    pub(super) fn into_text(self, file: &Path) -> Result<InputText, Diagnostics> {
+    pub(super) fn into_text(self, file: &Path, connections: Connections) -> Result<InputText, Diagnostics> {
         match self {
             Self::Scenario(text) | Self::Objects(text) => Ok(InputText { text, ..InputText::default() }),
             Self::Evidence(evidence) => {
-                let Assumed { scenario, assumptions, .. } = infer::from_evidence(&evidence, file, &[])?;
+                let Assumed { scenario, assumptions, .. } = from_evidence(&evidence, file, connections)?;
                 let text = print(&scenario, &[], &[]);
                 Ok(InputText { text, assumptions, ignored_rules: scenario.ignored_rules })
             }
@@ -106,10 +106,45 @@ impl Input {
     }
 }
 
+/// What becomes of the connections that a dump shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Connections {
+    LeftOut,
+    Restored,
+}
+
+/// The option that has connections restored.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(super) struct ConnectionArgs {
+    /// Restore the connections to Services that a dump shows (`conntrack -L`) in the tables of its nodes.
+    #[arg(long)]
+    connections: bool,
+}
+
+impl From<ConnectionArgs> for Connections {
+    fn from(args: ConnectionArgs) -> Self {
+        if args.connections { Self::Restored } else { Self::LeftOut }
+    }
+}
+
+/// The scenario made of evidence.
+fn from_evidence(evidence: &Evidence, file: &Path, connections: Connections) -> Result<Assumed, Diagnostics> {
+    let mut assumed = infer::from_evidence(evidence, file, &[])?;
+    if connections == Connections::Restored {
+        infer::restore_connections(evidence, &mut assumed);
+    }
+    Ok(assumed)
+}
+
 /// Loads scenarios, and files, folders and archives of anything else that are named themselves; `-` is standard input. All errors are printed before
 /// anything is done, and so are the assumptions for inputs that are not scenarios.
-pub(super) fn load_all(paths: &[PathBuf], reach: Reach, console: &Console) -> Result<Vec<Scenario>, Exit> {
-    let read: Vec<_> = paths.iter().map(|path| read(path, reach)).collect();
+pub(super) fn load_all(
+    paths: &[PathBuf],
+    reach: Reach,
+    connections: Connections,
+    console: &Console,
+) -> Result<Vec<Scenario>, Exit> {
+    let read: Vec<_> = paths.iter().map(|path| read(path, reach, connections)).collect();
     let others = paths.iter().zip(&read).filter(|(_, read)| read.is_none());
     let others: Vec<PathBuf> = others.map(|(path, _)| path.clone()).collect();
     let mut scenarios = if others.is_empty() { Ok(Vec::new()) } else { load(&others, reach, Tests::Optional, console) };
@@ -144,7 +179,7 @@ pub(super) fn report_assumptions(file: &Path, assumptions: &[String], console: &
 }
 
 /// The scenario made of an input, and the input's name in messages; `None` for scenario files and folders of them, which `load` reads.
-fn read(path: &Path, reach: Reach) -> Option<(PathBuf, Result<Assumed, Diagnostics>)> {
+fn read(path: &Path, reach: Reach, connections: Connections) -> Option<(PathBuf, Result<Assumed, Diagnostics>)> {
     if path.is_dir() && !is_collection(path) {
         return None;
     }
@@ -166,7 +201,7 @@ fn read(path: &Path, reach: Reach) -> Option<(PathBuf, Result<Assumed, Diagnosti
             })
         }
         Input::Objects(text) => infer::from_objects(&text, &file).map(with_own_text),
-        Input::Evidence(evidence) => infer::from_evidence(&evidence, &file, &[]).map(with_own_text),
+        Input::Evidence(evidence) => from_evidence(&evidence, &file, connections).map(with_own_text),
     };
     Some((file, assumed))
 }

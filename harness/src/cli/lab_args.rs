@@ -7,7 +7,7 @@ use clap::ValueEnum;
 
 use super::console::Console;
 use super::format::Format;
-use super::inputs::{InputArgs, load_all};
+use super::inputs::{Connections, InputArgs, load_all};
 use super::numbers::count;
 use super::reports::{ReportArgs, Reports};
 use super::{Exit, interrupt};
@@ -70,8 +70,8 @@ pub(super) struct SubjectArgs {
 
 impl SubjectArgs {
     /// Reads the inputs, and opens the reports, which overwrite none of them.
-    pub(super) fn open(&self, console: &Console) -> Result<(Vec<Scenario>, Reports), Exit> {
-        let scenarios = load_all(&self.paths, self.inputs.reach(), console)?;
+    pub(super) fn open(&self, connections: Connections, console: &Console) -> Result<(Vec<Scenario>, Reports), Exit> {
+        let scenarios = load_all(&self.paths, self.inputs.reach(), connections, console)?;
         let reports = Reports::of(&self.reports, &scenarios, console)?;
         Ok((scenarios, reports))
     }

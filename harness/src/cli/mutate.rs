@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use super::Exit;
 use super::console::Console;
 use super::format::Format;
+use super::inputs::Connections;
 use super::kernels::{KernelArgs, environment};
 use super::lab_args::{SubjectArgs, end};
 use super::numbers::{count, seed};
@@ -35,7 +36,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 }
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
-    let (scenarios, reports) = args.subject.open(console)?;
+    let (scenarios, reports) = args.subject.open(Connections::LeftOut, console)?;
     let (backend, format) = (args.subject.backend(), args.subject.format);
     let home = args.kernels.home(Kind::Mutate, backend, console)?;
     let options = Options {

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use super::console::Console;
 use super::failure::Failure;
-use super::inputs::{InputArgs, InputText, input, report_assumptions};
+use super::inputs::{Connections, InputArgs, InputText, input, report_assumptions};
 use super::lab_args::{BackendArgs, prepare, trouble};
 use super::proxies::not_applicable;
 use super::{Exit, interrupt, warn};
@@ -140,7 +140,7 @@ pub(super) fn open_scenario(
 /// What the shell is about.
 fn subject(args: &Args, console: &Console) -> Result<Subject, Failure> {
     let (path, input) = input(&args.path)?;
-    let InputText { text, assumptions, ignored_rules } = input.into_text(&path)?;
+    let InputText { text, assumptions, ignored_rules } = input.into_text(&path, Connections::LeftOut)?;
     let mut subject = shell::read(text, path.clone(), args.inputs.reach(), args.step)?;
     subject.scenario.ignored_rules = ignored_rules;
     warn(&subject.scenario.notes, console);

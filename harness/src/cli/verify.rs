@@ -6,6 +6,7 @@ use super::Exit;
 use super::console::Console;
 use super::failure::Failure;
 use super::format::Format;
+use super::inputs::ConnectionArgs;
 use super::kernels::{KERNEL, KernelArgs, environment};
 use super::lab_args::{ClassArgs, SubjectArgs, end};
 use super::progress::Bars;
@@ -32,6 +33,8 @@ pub(crate) struct Args {
     /// Compare what is promised with what the rules do, without sending packets: needs no privileges.
     #[arg(long, conflicts_with_all = PROGRAMS, conflicts_with = KERNEL)]
     no_lab: bool,
+    #[command(flatten)]
+    connections: ConnectionArgs,
     /// Send the packet of each class N times.
     #[arg(long, value_name = "N", conflicts_with = "no_lab")]
     repeat: Option<NonZeroUsize>,
@@ -56,7 +59,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 }
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
-    let (scenarios, reports) = args.subject.open(console)?;
+    let (scenarios, reports) = args.subject.open(args.connections.into(), console)?;
     let chosen = |scenario| with_proxy(scenario, args.release, None, "--release", console);
     let scenarios = scenarios.into_iter().map(chosen).collect::<Result<Vec<_>, _>>();
     let scenarios = scenarios.map_err(|failure| failure.report(console))?;

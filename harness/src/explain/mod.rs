@@ -23,7 +23,6 @@ use std::io;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use svclab_rules::cluster::Cluster;
 
 use crate::documents::{self, Document};
 use crate::infer::{AdHocProbe, AdHocScenario, with_files};
@@ -34,7 +33,6 @@ use crate::probe::{FIRST_PORT, Prober};
 use crate::proxy::{self, Programs, Proxies};
 use crate::report::Trouble;
 use crate::run::{RunError, guarded};
-use crate::scenario::Probe;
 use crate::sources::{Context, FlowOutcome};
 use crate::text::path_text;
 use crate::topology::{self, Topology};
@@ -122,7 +120,7 @@ pub fn explain_with_programs(
             for (change, state) in scenario.changed_states().take(step) {
                 (documents, _) = proxies.apply(lab, scenario, state, change.restarted())?;
             }
-            let sent = is_live.then(|| send(lab, cluster, &probes[0])).transpose()?;
+            let sent = is_live.then(|| send(lab, &ad_hoc)).transpose()?;
             let given = probes[0].source_port.unwrap_or(FIRST_PORT);
             let port = sent.as_ref().map_or(given, |(flow, _)| flow.source.port());
             let kernel = sent.as_ref().map(|(flow, traced)| (flow, traced.as_slice()));
@@ -168,16 +166,17 @@ fn sent(ad_hoc: &AdHocScenario, backend: Backend) -> Result<TracedProbe, Trouble
         let counts = lab::counts(&ad_hoc.cluster.proxy, backend);
         let documents = generate_counting(&ad_hoc.scenario, &ad_hoc.cluster, counts)?;
         let topology = topology::plan_at(&ad_hoc.scenario, &ad_hoc.cluster);
-        let sent = with_lab(&topology, &documents, backend, |lab| send(lab, &ad_hoc.cluster, &ad_hoc.probes[0]))?;
+        let sent = with_lab(&topology, &documents, backend, |lab| send(lab, ad_hoc))?;
         sent.map(|(flow, traced)| TracedProbe { flow, traced, counts })
     };
     sent().map_err(RunError::into_trouble)
 }
 
 /// Sends a probe in a lab whose rules are installed.
-fn send(lab: &mut Lab, cluster: &Cluster, probe: &Probe) -> Result<(FlowObservation, Vec<Traced>), RunError> {
-    let mut prober = Prober::new(lab, cluster).map_err(RunError::Prober)?;
-    send_traced(&mut prober, probe).map_err(RunError::Prober)
+fn send(lab: &mut Lab, ad_hoc: &AdHocScenario) -> Result<(FlowObservation, Vec<Traced>), RunError> {
+    lab.restore(&ad_hoc.scenario.connections)?;
+    let mut prober = Prober::new(lab, &ad_hoc.cluster).map_err(RunError::Prober)?;
+    send_traced(&mut prober, &ad_hoc.probes[0]).map_err(RunError::Prober)
 }
 
 /// A probe that a worker sends.
@@ -214,6 +213,7 @@ fn explanation(
 ) -> Result<Explanation, RunError> {
     let AdHocScenario { scenario, cluster, probes, .. } = ad_hoc;
     let context = Context::of::<RunError>(&scenario.hosts, topology, documents, cluster)?;
+    let context = context.with_connections(&scenario.connections);
     let (probe, network) = (&probes[0], &context.network);
     let promise = context.question(probe).map(|question| context.promise(&question));
     let prediction = network.predict(&NewFlow::of(probe, source_port));

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::connections;
 use super::dumps::{NodeFile, dumps};
 use super::merge::Objects;
 use super::objects::{Assumed, from_objects};
 use super::rules::{Dump, from_dumps};
-use crate::evidence::{Connection, Contents, Evidence, OF_IPTABLES_NFT, node_rules, objects, releases};
+use crate::evidence::{Contents, Evidence, OF_IPTABLES_NFT, node_rules, objects, releases};
 use crate::input::{Diagnostic, Diagnostics, Span};
-use crate::scenario::{Scenario, Setting};
+use crate::scenario::Setting;
 use crate::text::{counted, one_line};
 
 /// Builds a scenario from what a text, or several files, show: rules of one or several nodes, Kubernetes objects, and settings.
@@ -34,7 +35,7 @@ pub fn from_evidence(evidence: &Evidence, path: &Path, given: &[NodeFile]) -> Re
     let Some(mut assumed) = around(&sides, &objects)?.pop() else { return Err(nothing(evidence, path)) };
     let [(dumps, _)] = &sides;
     notes.extend(settings(evidence, dumps, &mut assumed));
-    notes.extend(connections(evidence, &assumed.scenario));
+    notes.extend(connections::notes(evidence, &assumed.scenario));
     if let Some(piece) = evidence.iptables_nft_piece().filter(|_| !has_rules) {
         let file = piece.file.as_ref().map(|file| format!("{} ", one_line(file))).unwrap_or_default();
         // The rules are what a verification is about.
@@ -228,47 +229,4 @@ fn settings(evidence: &Evidence, dumps: &[Dump], assumed: &mut Assumed) -> Optio
     }
     (left_out > 0)
         .then(|| format!("{} without effect on Service traffic left out", counted(left_out, "kernel setting")))
-}
-
-/// Entries of the connection table: a scenario has none, so those that lead elsewhere than to an endpoint are named.
-fn connections(evidence: &Evidence, scenario: &Scenario) -> Vec<String> {
-    let entries: Vec<&Connection> = evidence
-        .pieces
-        .iter()
-        .filter_map(|piece| match &piece.contents {
-            Contents::Connections(entries) => Some(entries),
-            _ => None,
-        })
-        .flatten()
-        .collect();
-    if entries.is_empty() {
-        return Vec::new();
-    }
-    let cluster = &scenario.cluster;
-    let is_service = |entry: &&&Connection| {
-        cluster.services.iter().any(|service| service.cluster_ips.contains(&entry.original.destination))
-    };
-    let endpoints: Vec<_> = cluster
-        .slices
-        .iter()
-        .flat_map(|slice| &slice.endpoints)
-        .flat_map(|one| one.addresses.iter().copied())
-        .collect();
-    let is_stale = |entry: &&&Connection| !endpoints.contains(&entry.reply.source);
-    let of_services = entries.iter().filter(is_service).count();
-    let mut notes = vec![format!(
-        "connections are not imported: {} of the dump, {of_services} of them to a Service",
-        counted(entries.len(), "entry")
-    )];
-    let stale = entries.iter().filter(is_service).filter(is_stale).take(3).map(|entry| {
-        let (from, to) = (&entry.original, &entry.reply);
-        let port = from.destination_port.map(|port| format!(" port {port}")).unwrap_or_default();
-        format!(
-            "the {} connection from {} to {}{port} (line {}) is answered by {}, which is not an endpoint; send it in steps, \
-             with the endpoints of then first",
-            entry.protocol, from.source, from.destination, entry.line, to.source
-        )
-    });
-    notes.extend(stale);
-    notes
 }

@@ -247,6 +247,8 @@ impl Objects {
         let nodes: BTreeSet<String> = self.nodes.iter().map(own_name).collect();
         let mut made = Vec::new();
         for slice in &mut self.endpoints {
+            // A pod serves Services of its own namespace.
+            let namespace = slice["metadata"]["namespace"].as_str().unwrap_or("default").to_owned();
             for_each_endpoint(slice, |address, node, endpoint| {
                 // Rules alone do not say which node an endpoint is on.
                 if node.is_some_and(|node| !nodes.contains(node)) {
@@ -260,9 +262,11 @@ impl Objects {
                 let by_range = ranges.iter().find(|(_, range)| range.contains(&address)).map(|(node, _)| node);
                 let other = || ranges.iter().rev().find(near).unwrap_or(first);
                 let node = by_range.unwrap_or_else(|| &other().0);
-                let name = format!("at-{}", address.to_string().replace(['.', ':'], "-"));
+                let referred = endpoint.get("targetRef").filter(|reference| reference["kind"] == "Pod");
+                let referred = referred.and_then(|reference| reference["name"].as_str()).map(str::to_owned);
+                let name = referred.unwrap_or_else(|| format!("at-{}", address.to_string().replace(['.', ':'], "-")));
                 made.push(json!({
-                    "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+                    "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace},
                     "spec": {"nodeName": node, "containers": []}, "status": {"podIP": address, "podIPs": [{"ip": address}]},
                 }));
             });

@@ -3,13 +3,14 @@
 //! 1. `dumps`: the rules in evidence → those of each node; `merge`: its objects, completed by what rules show, with `ranges` for pods,
 //!    `names` and `validity` as the API demands; `accessors` read single objects;
 //! 2. `rules`: dumps and objects → a scenario; `objects`: objects alone → a scenario;
-//! 3. `evidence`: the whole way, with settings and connections; `probes`: a scenario → tests of every service port.
+//! 3. `evidence`: the whole way, with settings; `connections`: entries of connection tables; `probes`: a scenario → tests of every service port.
 //!
 //! Whatever an input does not say is assumed and listed in [`Assumed::assumptions`]. The result is written as a scenario and
 //! read as any other, so that the same defaults and checks apply.
 
 mod accessors;
 mod ad_hoc;
+mod connections;
 mod dumps;
 mod evidence;
 mod flow_args;
@@ -25,6 +26,7 @@ mod validity;
 pub use ad_hoc::with_ad_hoc_probe;
 pub(crate) use ad_hoc::{AdHocChange, is_typed, with_changes, with_files};
 pub use ad_hoc::{AdHocProbe, AdHocScenario, load_with_ad_hoc_probe};
+pub use connections::restore_connections;
 pub use dumps::NodeFile;
 pub use evidence::{from_evidence, from_pair};
 #[doc(hidden)]

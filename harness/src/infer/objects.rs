@@ -173,6 +173,8 @@ pub(super) struct Around<'a> {
 /// An endpoint that no object has the address of.
 struct Stray<'a> {
     address: IpAddr,
+    /// The namespace of its Service.
+    namespace: &'a str,
     endpoint: &'a Endpoint,
 }
 
@@ -237,9 +239,13 @@ impl<'a> Around<'a> {
         let known = self.cluster.nodes.iter().flat_map(|node| node.addresses());
         let mut known: BTreeSet<IpAddr> =
             known.chain(self.cluster.pods.iter().flat_map(|pod| pod.ips.clone())).collect();
-        let endpoints = self.cluster.slices.iter().flat_map(|slice| &slice.endpoints);
-        let addresses =
-            endpoints.filter_map(|endpoint| Some(Stray { address: *endpoint.addresses.first()?, endpoint }));
+        let addresses = self.cluster.slices.iter().flat_map(|slice| {
+            let namespace = slice.service.namespace.as_str();
+            let stray = move |endpoint: &'a Endpoint| {
+                Some(Stray { address: *endpoint.addresses.first()?, namespace, endpoint })
+            };
+            slice.endpoints.iter().filter_map(stray)
+        });
         let mut strays: Vec<Stray<'a>> = addresses.filter(|stray| known.insert(stray.address)).collect();
         strays.sort_by_key(|stray| stray.endpoint.pod.is_none());
         strays
@@ -323,7 +329,8 @@ impl<'a> Around<'a> {
     }
 
     fn pod(&mut self, stray: &Stray<'_>, node: &str) -> Value {
-        let made_up = || ObjectName::new("default", address_name(stray.address));
+        // A pod serves Services of its own namespace.
+        let made_up = || ObjectName::new(stray.namespace, address_name(stray.address));
         let is_free = |name: &&ObjectName| self.cluster.pod(name).is_none();
         let name = stray.endpoint.pod.as_ref().filter(is_free).cloned().unwrap_or_else(made_up);
         self.assumptions.push(format!("pod {name} on node {node} has the endpoint's address {}", stray.address));
@@ -392,12 +399,12 @@ fn usual_range(address: IpAddr) -> IpNet {
 }
 
 /// The name of what is only known by its address.
-fn address_name(address: IpAddr) -> String {
+pub(super) fn address_name(address: IpAddr) -> String {
     format!("at-{}", address.to_string().replace(['.', ':'], "-"))
 }
 
 /// The addresses of a Service.
-fn service_addresses(service: &Service) -> impl Iterator<Item = IpAddr> {
+pub(super) fn service_addresses(service: &Service) -> impl Iterator<Item = IpAddr> {
     let balanced = service.load_balancer.iter().map(|ingress| ingress.ip);
     service.cluster_ips.iter().chain(&service.external_ips).copied().chain(balanced)
 }

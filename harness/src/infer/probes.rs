@@ -14,6 +14,9 @@ use crate::stats::flows_to_meet_all;
 /// The most tests that are written.
 const MAX: usize = 500;
 
+/// The most tests of restored connections.
+const MAX_CONNECTIONS: usize = 100;
+
 /// The most endpoints that are all expected to get connections, and the most that are listed.
 const MAX_SEEN: usize = 32;
 const MAX_LISTED: usize = 200;
@@ -23,7 +26,8 @@ const MAX_LISTED: usize = 200;
 pub fn tests(scenario: &Scenario, nodes: &[String]) -> (Vec<PlannedTest>, usize) {
     let Ok(promises) = Promises::of(&scenario.cluster) else { return (Vec::new(), 0) };
     let planner = Planner::new(scenario, promises);
-    let mut all = Vec::new();
+    // Counting many flows empties connection tables.
+    let mut all: Vec<PlannedTest> = planner.of_connections().take(MAX_CONNECTIONS).collect();
     let mut left_out = 0;
     for service in scenario.cluster.services.iter().filter(|service| service.skipped().is_none()) {
         for port in &service.ports {
@@ -115,6 +119,48 @@ impl<'a> Planner<'a> {
         tests
     }
 
+    /// A test of each restored connection: its next packet goes to where a new one would.
+    fn of_connections(&self) -> impl Iterator<Item = PlannedTest> {
+        let entries = self.scenario.connections.iter();
+        entries.filter_map(|entry| {
+            let (from, vantage) = self.owner(entry.from.ip())?;
+            let is_outside = matches!(vantage, VantagePoint::Outside(_));
+            let is_node = matches!(vantage, VantagePoint::Node(_));
+            let via = is_outside.then(|| entry.node.clone());
+            let node = via.as_ref().map(|node| format!("@{node}")).unwrap_or_default();
+            let question = Question { from: vantage, to: entry.to, protocol: entry.protocol, via };
+            let promise = self.promises.about(&question);
+            let outcome = match &promise.outcome {
+                PromisedOutcome::Delivered { endpoints, .. } => self.deliveries(endpoints, true, is_node).pop()?.0,
+                _ => self.outcomes(&promise, is_node).pop()?.0,
+            };
+            Some(PlannedTest {
+                name: format!(
+                    "the {} connection from {} to {} on {}",
+                    entry.protocol, entry.from, entry.to, entry.node
+                ),
+                from,
+                to: format!("{}{node}", entry.to),
+                source_port: Some(entry.from.port()),
+                protocol: Some(entry.protocol),
+                family: None,
+                flows: 1,
+                outcome,
+            })
+        })
+    }
+
+    /// The machine that has an address, as scenarios write it.
+    fn owner(&self, ip: IpAddr) -> Option<(String, VantagePoint)> {
+        if let Some(pod) = self.owners.get(&ip) {
+            return Some((pod_label(pod), VantagePoint::Pod((*pod).clone())));
+        }
+        let node = || self.scenario.cluster.nodes.iter().find(|node| node.addresses().any(|own| own == ip));
+        let host = self.scenario.hosts.iter().find(|host| host.ips.contains(&ip));
+        let host = host.map(|host| (format!("host/{}", host.name), VantagePoint::Outside(ip)));
+        host.or_else(|| node().map(|node| (format!("node/{}", node.name), VantagePoint::Node(node.name.clone()))))
+    }
+
     /// The tests of a destination: none if nothing is promised, or is known not to be kept. What is replied is known of single flows only, so it has a
     /// test of its own where many show that all endpoints are reached.
     fn test(
@@ -146,6 +192,7 @@ impl<'a> Planner<'a> {
                 name: format!("{from} to {}{words}{reply}", target.to),
                 from: from.clone(),
                 to: target.to.clone(),
+                source_port: None,
                 protocol,
                 family: only,
                 flows,

@@ -14,8 +14,9 @@ use super::programs::{at_once, failed, run};
 /// The program that edits connection tables.
 const PROGRAM: &str = "conntrack";
 
-/// `NFNL_SUBSYS_CTNETLINK` with `IPCTNL_MSG_CT_GET`, `IPCTNL_MSG_CT_DELETE`, `IPCTNL_MSG_CT_GET_STATS_CPU`
+/// `NFNL_SUBSYS_CTNETLINK` with `IPCTNL_MSG_CT_NEW`, `IPCTNL_MSG_CT_GET`, `IPCTNL_MSG_CT_DELETE`, `IPCTNL_MSG_CT_GET_STATS_CPU`
 /// (`linux/netfilter/nfnetlink_conntrack.h`).
+const NEW: u16 = 1 << 8;
 const GET: u16 = 1 << 8 | 1;
 const DELETE: u16 = 1 << 8 | 2;
 const STATISTICS: u16 = 1 << 8 | 4;
@@ -25,10 +26,10 @@ const INSERT_FAILED: u16 = 9;
 const ALL_FAMILIES: u8 = 0;
 
 /// `CTA_TUPLE_ORIG`, `CTA_TUPLE_REPLY`, `CTA_ZONE`, and the bit of an attribute with others inside.
-const ORIGINAL: u16 = 1;
-const REPLY: u16 = 2;
+pub(super) const ORIGINAL: u16 = 1;
+pub(super) const REPLY: u16 = 2;
 const ZONE: u16 = 18;
-const NESTED: u16 = 1 << 15;
+pub(super) const NESTED: u16 = 1 << 15;
 /// In a tuple: `CTA_TUPLE_IP`, `CTA_TUPLE_PROTO`.
 const ADDRESSES: u16 = 1;
 const LAYER_4: u16 = 2;
@@ -65,6 +66,16 @@ impl Connections {
         // Without an attribute that would choose some of them, every connection is deleted.
         let flushed = self.socket.request(DELETE, ALL_FAMILIES, 0, &[]);
         flushed.map_err(LabError::socket(&self.netns, "emptying the connection table"))
+    }
+
+    /// Adds an entry of a family.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel rejects it, as where the table has one with the same addresses and ports.
+    pub(super) fn create(&self, family: u8, attributes: &[u8]) -> Result<(), LabError> {
+        let created = self.socket.create(NEW, family, attributes);
+        created.map_err(LabError::socket(&self.netns, "adding to the connection table"))
     }
 
     /// The entries of TCP, UDP and SCTP.
@@ -123,6 +134,22 @@ impl Entry {
         let part = |kind, flags| Some(encode(kind | flags, self.message.attribute(kind)?));
         [part(ORIGINAL, NESTED), part(ZONE, 0)].into_iter().flatten().flatten().collect()
     }
+}
+
+/// A tuple as an attribute.
+pub(super) fn tuple(kind: u16, protocol: Protocol, from: SocketAddr, to: SocketAddr) -> Vec<u8> {
+    let address = |kinds: [u16; 2], ip: IpAddr| match ip {
+        IpAddr::V4(ip) => encode(kinds[0], &ip.octets()),
+        IpAddr::V6(ip) => encode(kinds[1], &ip.octets()),
+    };
+    let addresses = [address(SOURCES, from.ip()), address(DESTINATIONS, to.ip())].concat();
+    let layer_4 = [
+        encode(NUMBER, &[protocol.number()]),
+        encode(SOURCE_PORT, &from.port().to_be_bytes()),
+        encode(DESTINATION_PORT, &to.port().to_be_bytes()),
+    ];
+    let parts = [encode(ADDRESSES | NESTED, &addresses), encode(LAYER_4 | NESTED, &layer_4.concat())];
+    encode(kind | NESTED, &parts.concat())
 }
 
 /// An end of a tuple: the attributes of its address in either family, and that of its port.

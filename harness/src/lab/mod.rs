@@ -25,6 +25,7 @@ mod netlink;
 mod nfacct;
 pub(crate) mod programs;
 mod read_rules;
+mod restored;
 mod sandbox;
 mod settings;
 mod silence;

@@ -18,8 +18,9 @@ const HEADERS: usize = 16 + 4;
 const REQUEST: u16 = 1;
 const ACKNOWLEDGE: u16 = 4;
 const DUMP: u16 = 0x300;
-/// NLM_F_CREATE.
+/// NLM_F_CREATE, NLM_F_EXCL.
 const CREATE: u16 = 0x400;
+const EXCLUSIVE: u16 = 0x200;
 /// NFNL_SUBSYS_NFTABLES.
 const NFTABLES: u8 = 10;
 /// NFNL_MSG_BATCH_BEGIN, NFNL_MSG_BATCH_END.
@@ -75,6 +76,12 @@ impl Socket {
     /// Sends a request and waits for the acknowledgement.
     pub(crate) fn request(&self, kind: u16, family: u8, resource: u16, attributes: &[u8]) -> io::Result<()> {
         self.send(kind, REQUEST | ACKNOWLEDGE, family, resource, attributes)?;
+        self.messages()?.iter().try_for_each(Message::consent)
+    }
+
+    /// The same for a request that creates something that is not there yet.
+    pub(crate) fn create(&self, kind: u16, family: u8, attributes: &[u8]) -> io::Result<()> {
+        self.send(kind, REQUEST | ACKNOWLEDGE | CREATE | EXCLUSIVE, family, 0, attributes)?;
         self.messages()?.iter().try_for_each(Message::consent)
     }
 

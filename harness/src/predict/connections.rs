@@ -1,11 +1,64 @@
 //! What machines know of connections: conntrack's table.
 
-use svclab_rules::cluster::Protocol;
-use svclab_rules::walk::{Direction, State, Tracked, Tracking, Tuple};
+use std::collections::HashMap;
+use std::net::SocketAddr;
 
+use svclab_rules::cluster::Protocol;
+use svclab_rules::walk::{Connection, Direction, State, Tracked, Tracking, Tuple};
+
+use super::Network;
 use super::packet_state::PacketState;
 use super::traversal::Traversal;
+use crate::scenario::ConntrackEntry;
 use crate::topology::NetnsId;
+
+/// The connections that tables have before anything is sent, by both of their tuples.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Restored(HashMap<(NetnsId, Tuple), (Connection, State)>);
+
+impl Restored {
+    /// How a packet belongs to one of them.
+    fn tracking(&self, netns: NetnsId, tuple: Tuple) -> Option<Tracking> {
+        let (connection, state) = *self.0.get(&(netns, tuple))?;
+        Some(if tuple == connection.original {
+            Tracking::Tracked(Tracked { connection, direction: Direction::Original, state, attached: false })
+        } else {
+            Tracking::established(connection, Direction::Reply)
+        })
+    }
+}
+
+impl Network<'_> {
+    /// The same where connection tables have entries from the start. Only flows that are given by their ports are predicted then, not sets of packets.
+    pub(crate) fn with_connections(mut self, entries: &[ConntrackEntry]) -> Self {
+        let mut all = HashMap::new();
+        for entry in entries {
+            let Some(netns) = self.topology.find(&format!("node/{}", entry.node)) else { continue };
+            let tuple = |from: SocketAddr, to: SocketAddr| Tuple {
+                protocol: entry.protocol.number(),
+                source: from.ip(),
+                source_port: from.port(),
+                destination: to.ip(),
+                destination_port: to.port(),
+            };
+            let connection = Connection {
+                reply: tuple(entry.reply_from, entry.reply_to),
+                destination_settled: true,
+                source_settled: true,
+                ..Connection::new(tuple(entry.from, entry.to))
+            };
+            let state = if entry.unreplied { State::New } else { State::Established };
+            all.extend([connection.original, connection.reply].map(|own| ((netns, own), (connection, state))));
+        }
+        self.restored = Restored(all);
+        self
+    }
+
+    /// The same with empty connection tables; `None` where they are empty already.
+    pub(crate) fn without_connections(&self) -> Option<Self> {
+        (!self.restored.0.is_empty()).then(|| Self { restored: Restored::default(), ..self.clone() })
+    }
+}
 
 impl Traversal<'_, '_> {
     /// What a machine's connection table has for an ICMP error: the connection of the packet that the error is about, as that left the machine.
@@ -30,6 +83,10 @@ impl Traversal<'_, '_> {
         }
         let mut here = state.known.iter().filter(|(of, _)| *of == netns).map(|(_, connection)| *connection);
         let found = here.find(|connection| tuple == connection.original || tuple == connection.reply);
+        let restored = self.network.restored.tracking(netns, tuple);
+        if let Some(tracking) = restored.filter(|_| found.is_none() && self.narrowing.is_none()) {
+            return tracking;
+        }
         match found {
             Some(connection) if tuple == connection.original && !self.is_answer && !state.is_later => {
                 let direction = Direction::Original;

@@ -15,7 +15,7 @@
 //! - `senders`: all packets that a sender may send, as sets with one outcome each; `set_queries`: what the network compares of them, by
 //!   `route_table` and `neighbours`; `equivalent_pods`: pods that it treats alike.
 //!
-//! What is not modelled: connections that were there before; what `recent` and dynamic sets remember (they are empty); broadcast and multicast; in how many fragments a packet arrives; source ports
+//! What is not modelled: connections that were there before, except those that a scenario names (`connections`); what `recent` and dynamic sets remember (they are empty); broadcast and multicast; in how many fragments a packet arrives; source ports
 //! that a kernel chooses at random or because another flow has them.
 
 mod bridge;
@@ -52,6 +52,7 @@ use crate::documents::Document;
 use crate::scenario::{Probe, Shape, Vantage};
 use crate::topology::{NetnsId, Role, Sender, Topology};
 use crate::wire::Mac;
+use connections::Restored;
 use machine::Machine;
 use packet_state::{Budget, Origin, PacketState, SetApart};
 use set_queries::Set;
@@ -143,6 +144,7 @@ struct Circumstances<'a> {
 pub(crate) const NO_ADDRESS: &str = "the sender has no address to reach it from";
 
 /// A lab's plan with its rules, ready for walking.
+#[derive(Clone)]
 pub(crate) struct Network<'a> {
     topology: Cow<'a, Topology>,
     cluster: &'a Cluster,
@@ -150,6 +152,7 @@ pub(crate) struct Network<'a> {
     by_mac: HashMap<Mac, (NetnsId, u32)>,
     /// The addresses of pods and outside hosts, sorted, that are on the link of a namespace, by the networks of that link.
     near: Arc<Near>,
+    restored: Restored,
 }
 
 /// Ranges of addresses by the networks of a link.
@@ -181,7 +184,8 @@ impl<'a> Network<'a> {
         });
         let by_mac = by_mac.collect();
         let near = Arc::new(near(topology));
-        Ok(Self { topology: Cow::Borrowed(topology), cluster, machines, by_mac, near })
+        let (topology, restored) = (Cow::Borrowed(topology), Restored::default());
+        Ok(Self { topology, cluster, machines, by_mac, near, restored })
     }
 
     /// The network with the settings and bridges that Kubernetes expects: see [`Topology::with_default_settings`].
@@ -190,7 +194,8 @@ impl<'a> Network<'a> {
         let machines = self.machines.iter().zip(&topology.namespaces);
         let machines = machines.map(|(machine, netns)| machine.with_settings_of(netns, &topology)).collect();
         let (by_mac, near) = (self.by_mac.clone(), Arc::clone(&self.near));
-        Self { topology: Cow::Owned(topology), cluster: self.cluster, machines, by_mac, near }
+        let restored = self.restored.clone();
+        Self { topology: Cow::Owned(topology), cluster: self.cluster, machines, by_mac, near, restored }
     }
 
     /// The outcome of a flow's first packet. `None` where the sender is not in the lab, or has no address to reach the

@@ -53,6 +53,7 @@ impl Failure<'_> {
             }
         };
         let context = Context::of::<RunError>(&scenario.hosts, prober.lab().topology(), documents, cluster)?;
+        let context = context.with_connections(&scenario.connections);
         let sent = NewFlow::of(probe, flow.source.port());
         let question = context.question(probe);
         let sources = question.as_ref().map(|question| Sources::about(&context, question, &sent, &flow));

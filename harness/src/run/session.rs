@@ -137,6 +137,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         documents: Vec<Document>,
         goal: Goal,
     ) -> Result<Self, RunError> {
+        lab.restore(&scenario.connections)?;
         let state = State { cluster: scenario.cluster.clone(), documents, applied: 0, used: Used::default() };
         Self::resume(scenario, lab, state, goal)
     }
@@ -442,6 +443,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             self.applied = applied;
         }
         self.prober.lab().forget()?;
+        self.prober.lab().restore(&self.scenario.connections)?;
         let failure = Failure { scenario: self.scenario, cluster: &self.cluster, documents: &self.documents, probe };
         failure.diagnosis(&mut self.prober, first)
     }

@@ -21,10 +21,10 @@ mod tests;
 pub(crate) use crate::input::{Diagnostic, Diagnostics, MAX_FLOWS, Span};
 pub(crate) use listeners::served_on;
 pub use model::{
-    Balance, Bounds, Change, Cni, CniKind, Destination, DropPlace, During, DuringExpectation, DuringProbe, Expectation,
-    ExpectedOutcome, Flows, Host, Install, Note, OtherRules, Overlay, Place, Probe, RejectKind, Releases,
-    ReplyExpectation, Scenario, Setting, Shape, SourceExpectation, Step, Target, TcpFlags, Test, Tests, TooBig,
-    Vantage,
+    Balance, Bounds, Change, Cni, CniKind, ConntrackEntry, Destination, DropPlace, During, DuringExpectation,
+    DuringProbe, Expectation, ExpectedOutcome, Flows, Host, Install, Note, OtherRules, Overlay, Place, Probe,
+    RejectKind, Releases, ReplyExpectation, Scenario, Setting, Shape, SourceExpectation, Step, Target, TcpFlags, Test,
+    Tests, TooBig, Vantage,
 };
 pub(crate) use model::{VantageKind, flows_at_rate, pod_label, short_name};
 pub use objects_only::{ObjectCluster, cluster, proxy_config};

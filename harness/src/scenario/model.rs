@@ -1,5 +1,6 @@
 //! The resolved scenario: every reference looked up, every default filled in.
 
+mod connection;
 mod during;
 mod expectation;
 mod shape;
@@ -21,6 +22,7 @@ pub use shape::Shape;
 
 use crate::input::Span;
 pub use crate::wire::{RejectKind, TcpFlags};
+pub use connection::ConntrackEntry;
 pub(crate) use during::flows_at_rate;
 pub use during::{Bounds, During, DuringExpectation, DuringProbe};
 pub use expectation::{
@@ -81,6 +83,8 @@ pub struct Scenario {
     pub programs: BTreeMap<String, String>,
     /// Rules that are not the generator's.
     pub rules: Vec<OtherRules>,
+    /// What connection tables of nodes have from the start.
+    pub connections: Vec<ConntrackEntry>,
     /// The tests, in order. Later tests see the connections of earlier ones.
     pub tests: Vec<Test>,
     /// Notes on ignored objects.

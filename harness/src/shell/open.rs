@@ -126,6 +126,7 @@ fn serve(
 ) -> Result<(), RunError> {
     let pids = init.pids().map_err(no_init)?;
     let places = Arc::new(Places::of(lab, &subject.cluster, pids)?);
+    lab.restore(&subject.scenario.connections)?;
     let mut engine = Engine::start(lab, subject, documents, Arc::clone(&places))?;
     // Without a front end there is nothing to do.
     if ready.send(places).is_err() {

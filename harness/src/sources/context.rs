@@ -10,7 +10,7 @@ use svclab_rules::ruleset::Unsupported;
 use super::compare::Comparison;
 use crate::documents::Document;
 use crate::predict::{Network, PredictError, PredictedOutcome};
-use crate::scenario::{Host, Probe, Vantage};
+use crate::scenario::{ConntrackEntry, Host, Probe, Vantage};
 use crate::topology::{Netns, Topology};
 
 /// A state of a cluster with everything that promise and prediction need to answer for its flows.
@@ -43,6 +43,11 @@ impl<'a> Context<'a> {
         let comparison = Comparison::of(topology, cluster).map_err(Unsupported::from)?;
         let network = Network::of(topology, documents, cluster)?;
         Ok(Self { hosts, network, with_defaults: OnceLock::new(), promises, comparison })
+    }
+
+    /// The same where connection tables have entries from the start.
+    pub(crate) fn with_connections(self, entries: &[ConntrackEntry]) -> Self {
+        Self { network: self.network.with_connections(entries), with_defaults: OnceLock::new(), ..self }
     }
 
     /// The question that a probe puts to the promise: see [`question`].

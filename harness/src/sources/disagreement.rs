@@ -11,6 +11,8 @@ pub enum Disagreement {
     /// The same, and in a network that is in order the same rules would keep the promise: kernel settings or bridges do not let
     /// them.
     Network,
+    /// The same, and without the entries that connection tables had before the same rules would keep the promise.
+    Connection,
     /// Nothing is predicted, and the promise is not what was seen.
     Unpredicted,
     /// Promise and prediction agree with each other and not with what was seen.
@@ -31,7 +33,13 @@ impl Disagreement {
         match self {
             Self::Known => false,
             Self::Unknown => !allow_unknown,
-            Self::Rules | Self::Network | Self::Unpredicted | Self::Kernel | Self::Model | Self::All => true,
+            Self::Rules
+            | Self::Network
+            | Self::Connection
+            | Self::Unpredicted
+            | Self::Kernel
+            | Self::Model
+            | Self::All => true,
         }
     }
 
@@ -42,6 +50,9 @@ impl Disagreement {
             Self::Rules => "The rules do not do what is promised, and the kernel does what the rules say.",
             Self::Network => {
                 "The network is the cause: with default settings, and working bridges and links, these rules would keep the promise."
+            }
+            Self::Connection => {
+                "An entry of a connection table is the cause: without it, these rules would keep the promise."
             }
             Self::Unpredicted => {
                 "The promise is not kept; the rules could not be walked, so either they or the kernel may be the cause."

@@ -60,6 +60,14 @@ impl<'c, 'a> Sources<'c, 'a> {
         Self { context, flow, sent: FlowOrClass::Flow(sent), promise, prediction, seen: Some(seen), is_part: false }
     }
 
+    /// What is promised and predicted of one flow of a question; `None` if nothing is predicted.
+    pub(crate) fn about_flow(context: &'c Context<'a>, question: &'c Question, sent: &'c NewFlow) -> Option<Self> {
+        let (promise, prediction) = (context.promise(question), context.network.predict(sent)?);
+        let flow = Flow { question, source: prediction.source.ip() };
+        let sent = FlowOrClass::Flow(sent);
+        Some(Self { context, flow, sent, promise, prediction: Some(prediction), seen: None, is_part: false })
+    }
+
     /// What is promised and predicted of a packet that senders may send.
     pub(crate) fn about_packet(
         context: &'c Context<'a>,
@@ -205,9 +213,15 @@ impl<'c, 'a> Sources<'c, 'a> {
             let what = what.map(|what| format!(": {what}")).unwrap_or_default();
             return (Disagreement::Rules, format!("endpoints do not get the shares that are promised{what}"));
         };
-        let with_defaults = self.sent.predict(self.context.with_defaults());
-        let would_keep = with_defaults.is_some_and(|prediction| self.broken(&prediction).is_none());
-        let disagreement = if would_keep { Disagreement::Network } else { Disagreement::Rules };
+        let would_keep = |network: &Network<'_>| {
+            self.sent.predict(network).is_some_and(|prediction| self.broken(&prediction).is_none())
+        };
+        let without = self.context.network.without_connections();
+        let disagreement = match () {
+            () if without.as_ref().is_some_and(would_keep) => Disagreement::Connection,
+            () if would_keep(self.context.with_defaults()) => Disagreement::Network,
+            () => Disagreement::Rules,
+        };
         (disagreement, format!("{}{}", self.branch_in_short(branch), self.promised_elsewhere(branch)))
     }
 

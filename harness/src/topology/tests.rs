@@ -65,6 +65,7 @@ fn scenario(kind: CniKind, overlay: Overlay) -> Scenario {
         programs: BTreeMap::new(),
         sysctls: BTreeMap::new(),
         rules: Vec::new(),
+        connections: Vec::new(),
         tests: Vec::new(),
         ignored_rules: Vec::new(),
         notes: Vec::new(),

@@ -147,7 +147,7 @@ impl<'a> Row<'a> {
 /// A disagreement, with all flows that show it.
 #[derive(Serialize, JsonSchema)]
 struct FindingRow<'a> {
-    /// The source that disagrees, or its cause: `rules`, `network`, `unpredicted`, `kernel`, `model`, `all`, `unknown` or `known`.
+    /// The source that disagrees, or its cause: `rules`, `network`, `connection`, `unpredicted`, `kernel`, `model`, `all`, `unknown` or `known`.
     disagreement: &'static str,
     /// Whether the verification fails by it.
     fails: bool,
@@ -167,6 +167,7 @@ impl<'a> FindingRow<'a> {
         let word = match disagreement {
             Disagreement::Rules => "rules",
             Disagreement::Network => "network",
+            Disagreement::Connection => "connection",
             Disagreement::Unpredicted => "unpredicted",
             Disagreement::Kernel => "kernel",
             Disagreement::Model => "model",

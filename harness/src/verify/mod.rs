@@ -6,7 +6,7 @@
 //!
 //! - `prepared`: a scenario's plan and rules; `class_walk`: all packets that anyone may send first, in classes of which the same is promised
 //!   and the same predicted; `boundaries`: where the promise changes; `later_packets`: later connections and segments;
-//! - `run`: one witness of each class goes through a lab; `tally`, `verification`: the result;
+//! - `run`: one witness of each class goes through a lab; `restored`: then the next packet of each connection that tables have from the start; `tally`, `verification`: the result;
 //! - `crate::sources`: which sources disagree on one flow;
 //! - `finding`: flows on which the sources disagree, by cause;
 //! - `render`: the page for a person; `json`: the same for machines.
@@ -19,6 +19,7 @@ pub mod json;
 mod later_packets;
 mod prepared;
 mod render;
+mod restored;
 mod run;
 mod tally;
 mod verification;

@@ -73,10 +73,15 @@ fn verified(
     };
     // The thread may be that of a lab, which stays on one CPU.
     let Part { mut tally, mut findings, witnesses } = on_all_cpus(|| verifying.ask_all());
-    if !witnesses.is_empty() {
+    let context = prepared.context(&prepared.documents)?.with_connections(&scenario.connections);
+    let restored = verifying.restored(&context);
+    if options.no_lab {
+        verifying.ask_restored(&context, &restored, (&mut tally, &mut findings));
+    } else if !witnesses.is_empty() || !restored.is_empty() {
         in_lab(Box::new(|lab| {
-            let prober = Prober::new(lab, prepared.cluster).map_err(|source| verifying.error(source))?;
-            verifying.send_all(prober, &witnesses, (&mut tally, &mut findings))
+            let mut prober = Prober::new(lab, prepared.cluster).map_err(|source| verifying.error(source))?;
+            verifying.send_all(&mut prober, &witnesses, (&mut tally, &mut findings))?;
+            verifying.send_restored(&mut prober, &context, &restored, (&mut tally, &mut findings))
         }))?;
     }
     let (nodes, services) = (prepared.cluster.nodes.len(), prepared.cluster.services.len());
@@ -99,9 +104,9 @@ fn frame_defects(documents: &[Document]) -> Vec<String> {
 }
 
 /// A verification in progress.
-struct Verifying<'v, 'a> {
-    scenario: &'v Scenario,
-    options: &'v Options,
+pub(super) struct Verifying<'v, 'a> {
+    pub(super) scenario: &'v Scenario,
+    pub(super) options: &'v Options,
     class_walk: ClassWalk<'v, 'a>,
     kinds: Kinds,
 }
@@ -176,7 +181,7 @@ impl<'a> Verifying<'_, 'a> {
     /// Sends all witnesses through a lab.
     fn send_all(
         &self,
-        mut prober: Prober<'_>,
+        prober: &mut Prober<'_>,
         witnesses: &[(Question, Probe)],
         (tally, findings): (&mut Tally, &mut Findings),
     ) -> Result<(), RunError> {
@@ -195,12 +200,12 @@ impl<'a> Verifying<'_, 'a> {
         Ok(())
     }
 
-    fn error(&self, source: crate::probe::ProbeError) -> RunError {
+    pub(super) fn error(&self, source: crate::probe::ProbeError) -> RunError {
         RunError::Probe { span: Span::start_of(&self.scenario.file), source: Box::new(source) }
     }
 
     /// Counts a flow; returns whether all sources agree on it.
-    fn count(
+    pub(super) fn count(
         &self,
         sources: &Sources<'_, '_>,
         sent: &NewFlow,
@@ -242,6 +247,9 @@ impl<'a> Verifying<'_, 'a> {
         let to = via.as_ref().map_or(to.to_string(), |node| format!("{to}@{node}"));
         let (from, to) = (shell_word(&from.to_string()), shell_word(&to));
         let port = if *source_port == DEFAULT_PORT { String::new() } else { format!(" --source-port={source_port}") };
+        let is_restored =
+            self.scenario.connections.iter().any(|entry| entry.to == sent.to && entry.from.port() == *source_port);
+        let port = if is_restored { format!("{port} --connections") } else { port };
         let file = printable(&self.scenario.file).to_string();
         // A file whose name begins with a hyphen would be an option.
         let file = if file == STANDARD_INPUT { "-".to_owned() } else { shell_word(&file) };

@@ -7,7 +7,7 @@ use rstest::rstest;
 use svclab::evidence::{self, Evidence};
 use svclab::infer::{self, Assumed, NodeFile};
 use svclab::scenario::{self, Scenario, Tests};
-use svclab::verify::{Options, verify};
+use svclab::verify::{Disagreement, Options, verify};
 
 use crate::each_file::each_file;
 use crate::saved_rules::is_without_services;
@@ -128,6 +128,62 @@ fn several_dumps_make_one_cluster() {
     let given: Vec<NodeFile> = vec!["node-x=worker-b.txt".parse().expect("a node")];
     let assumed = infer::from_evidence(&all, Path::new("dump"), &given).unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!(assumed.nodes.iter().filter(|node| *node == "node-x").count(), 1, "{:?}", assumed.nodes);
+}
+
+/// A client, the entry of its connection to an endpoint that is gone, and one to no Service.
+const TRACKED: &str = "\
+    udp      17 27 src=10.244.1.50 dst=10.96.0.10 sport=40001 dport=53 src=10.244.2.99 dst=10.244.1.50 sport=53 dport=40001 [ASSURED] mark=0 use=1\n\
+    udp      17 27 src=10.244.1.50 dst=8.8.8.8 sport=40001 dport=53 src=8.8.8.8 dst=10.244.1.50 sport=53 dport=40001 mark=0 use=1\n";
+
+/// Connections to Services are restored where that is asked for, with their senders, and tested.
+#[test]
+fn connections_of_a_dump_are_restored_where_asked() {
+    let text = golden("small-cluster/v1.30-iptables/iptables-save.txt") + "\n$ conntrack -L\n" + TRACKED;
+    let mut assumed = imported(&text);
+    assert!(assumed.scenario.connections.is_empty());
+    assert!(
+        assumed.assumptions.iter().any(|words| words.starts_with("connections are not restored without --connections"))
+    );
+    infer::restore_connections(&evidence::read(&text), &mut assumed);
+    let (text, again) = read_again(&assumed);
+    let entries: Vec<String> = again.connections.iter().map(ToString::to_string).collect();
+    let expected =
+        "udp src=10.244.1.50 dst=10.96.0.10 sport=40001 dport=53 src=10.244.2.99 dst=10.244.1.50 sport=53 dport=40001";
+    assert_eq!(entries, [expected]);
+    assert!(text.contains("the udp connection from 10.244.1.50:40001 to 10.96.0.10:53 on "), "{text}");
+    let options = Options { no_lab: true, ..Options::default() };
+    let verified = verify(&[again], &options, &|_| {});
+    let verification = verified[0].result.as_ref().unwrap_or_else(|trouble| panic!("{trouble:?}"));
+    let failures: Vec<Disagreement> = verification.failures(&options).map(|finding| finding.disagreement).collect();
+    assert_eq!(failures, [Disagreement::Connection]);
+}
+
+/// Endpoints without Pod objects are pods of the slice's namespace, with the names that it refers to.
+#[test]
+fn pods_of_a_slice_are_in_its_namespace() {
+    let text = r#"
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec: {clusterIP: 10.96.0.80, ports: [{port: 80, targetPort: 8080}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: web-x2z, namespace: shop, labels: {kubernetes.io/service-name: web}}
+addressType: IPv4
+ports: [{port: 8080}]
+endpoints:
+- {addresses: ["10.244.1.5"], nodeName: worker, targetRef: {kind: Pod, name: web-7f, namespace: shop}}
+- {addresses: ["10.244.1.6"], nodeName: worker}
+"#;
+    let names = |scenario: &Scenario| -> Vec<String> {
+        let all = scenario.cluster.pods.iter().map(|pod| pod.name.to_string());
+        all.filter(|name| !name.contains("client")).collect()
+    };
+    let expected = ["shop/web-7f", "shop/at-10-244-1-6"];
+    assert_eq!(names(&imported(text).scenario), expected);
+    let of_objects = infer::from_objects(text, Path::new("objects.yaml")).unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(names(&of_objects.scenario), expected);
 }
 
 /// A whole issue: a grepped excerpt, tables, settings and connections.

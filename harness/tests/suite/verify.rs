@@ -13,7 +13,7 @@ use svclab::{infer, scenario, testing};
 use svclab_rules::cluster::{Family, ProxyMode};
 use svclab_rules::ruleset;
 
-use Disagreement::{Network, Rules};
+use Disagreement::{Connection, Network, Rules};
 
 use crate::each_file::each_file;
 
@@ -59,6 +59,9 @@ const FAULTS: &[(&str, Disagreement, &str)] = &[
     ("distribution/forgotten-probability.yaml", Rules, "delivered with the source preserved"),
     ("distribution/forgotten-probability.yaml", Rules, "no host has the address"),
     ("distribution/forgotten-probability.yaml", Rules, "finds INVALID is not dropped"),
+    ("updates/restored-connections.yaml", Connection, "delivered to an address that is not a ready endpoint"),
+    ("updates/restored-connections.yaml", Connection, "no host has the address"),
+    ("updates/restored-connections.yaml", Connection, "delivered elsewhere"),
     ("other-rules/alongside-nftables.yaml", Rules, "dropped on node/worker3: by the policy of FORWARD"),
     ("other-rules/alongside-nftables.yaml", Rules, "delivered to an address that is not a ready endpoint"),
     ("other-rules/drop-mark.yaml", Rules, "--mark 0x8000/0x8000 -j DROP"),
@@ -214,7 +217,7 @@ fn plain_objects_are_verified_with_what_they_lack_assumed() {
         [
             "nodes without a Node object: node-2, worker",
             "pod shop/web-1 on node worker has the endpoint's address 10.42.1.7",
-            "pod default/at-10-42-2-7 on node node-2 has the endpoint's address 10.42.2.7",
+            "pod shop/at-10-42-2-7 on node node-2 has the endpoint's address 10.42.2.7",
             "a client pod `client-of-NODE` on every node and an outside host `outside`",
         ]
     );

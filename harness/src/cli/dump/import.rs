@@ -6,8 +6,9 @@ use super::evidence;
 use crate::cli::Exit;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
+use crate::cli::inputs::{ConnectionArgs, Connections};
 use svclab::evidence::is_archive;
-use svclab::infer::{NodeFile, from_evidence, tests};
+use svclab::infer::{NodeFile, from_evidence, restore_connections, tests};
 use svclab::scenario::print;
 use svclab::text::{one_line, printable};
 
@@ -27,6 +28,8 @@ pub(super) struct Args {
     /// The node that rules in a file, or in a folder of files, come from; repeat it for several. For a single input, NAME is enough.
     #[arg(long, value_name = "NAME[=FILE]")]
     node: Vec<NodeFile>,
+    #[command(flatten)]
+    connections: ConnectionArgs,
 }
 
 /// The inputs, and the files of nodes that are not among them.
@@ -66,7 +69,10 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     if evidence.pieces.is_empty() {
         return Err(super::unrecognised(&evidence));
     }
-    let assumed = from_evidence(&evidence, &path, &nodes)?;
+    let mut assumed = from_evidence(&evidence, &path, &nodes)?;
+    if Connections::from(args.connections) == Connections::Restored {
+        restore_connections(&evidence, &mut assumed);
+    }
     let (tests, left_out) = tests(&assumed.scenario, &assumed.nodes);
     let mut comments = vec![format!("Made by `svclab dump import` of {}.", printable(&path))];
     comments.extend(assumed.assumptions.iter().map(|words| format!("assumed: {words}")));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::Exit;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
-use crate::cli::inputs::{InputArgs, load_all};
+use crate::cli::inputs::{Connections, InputArgs, load_all};
 use crate::cli::lab_args::{LabArgs, own_processes, prepare};
 use crate::cli::verify::selects_something;
 use svclab::minimize::{Choice, LabResult, MinimizeError, Minimized, Size, minimize};
@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         prepare(console)?;
     }
     super::keeps_inputs(&args.output, std::slice::from_ref(&args.input))?;
-    let scenarios = load_all(std::slice::from_ref(&args.input), args.inputs.reach(), console)?;
+    let scenarios = load_all(std::slice::from_ref(&args.input), args.inputs.reach(), Connections::LeftOut, console)?;
     let [scenario] = scenarios.as_slice() else {
         let message = format!("the input has {}", counted(scenarios.len(), "scenario"));
         return Err(Failure::new(message, "Name one scenario, or a file with one cluster."));

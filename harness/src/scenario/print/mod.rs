@@ -3,6 +3,7 @@
 //! Everything is written out: addresses and ranges that the scenario's own text left to svclab too. Selectors are replaced by the
 //! endpoints that they select.
 
+mod connections;
 mod endpoints;
 mod links;
 mod objects;
@@ -15,6 +16,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use svclab_rules::cluster::{Cluster, Family, Protocol, ProxyMode};
 
+use self::connections::connection;
 use self::endpoints::Known;
 use self::links::link;
 pub(crate) use self::links::link_words;
@@ -49,6 +51,7 @@ pub fn print(scenario: &Scenario, comments: &[String], tests: &[PlannedTest]) ->
     list("endpoints", cluster.slices.iter().filter_map(|slice| known.slice(slice)).collect());
     list("hosts", scenario.hosts.iter().map(|host| named(&host.name, [addresses("ips", &host.ips)])).collect());
     list("links", cluster.links.iter().filter_map(|(owner, one)| link(owner, *one)).collect());
+    list("connections", scenario.connections.iter().map(connection).collect());
     if !scenario.rules.is_empty() {
         fields.push(field("rules", rules(&scenario.rules)));
     }

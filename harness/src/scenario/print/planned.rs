@@ -14,6 +14,8 @@ pub struct PlannedTest {
     pub(crate) from: String,
     /// The destination, as scenarios write it.
     pub(crate) to: String,
+    /// The sender's port, if not any.
+    pub(crate) source_port: Option<u16>,
     /// The protocol, if the destination does not determine it.
     pub(crate) protocol: Option<Protocol>,
     /// The family, if both ends have both.
@@ -52,6 +54,7 @@ pub(super) fn test(test: &PlannedTest) -> Item {
         Some(field("to", test.to.as_str())),
         test.protocol.map(|protocol| field("protocol", protocol.to_string().to_lowercase())),
         test.family.map(|family| field("family", family.to_string().to_lowercase())),
+        test.source_port.map(|port| field("sourcePort", Item::Bare(port.to_string()))),
         (test.flows > 1).then(|| field("flows", Item::Bare(test.flows.to_string()))),
     ];
     let expect: Fields = match &test.outcome {

@@ -6,6 +6,7 @@ mod addresses;
 mod allocations;
 mod changes;
 mod checks;
+mod connections;
 mod during;
 mod endpoints;
 mod expectations;
@@ -101,6 +102,7 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> (Scenario, 
     if at.has("links") {
         links::change(&raw.links, at.field("links"), &scene, &mut cluster, findings);
     }
+    let connections = connections::connections(&raw.connections, at.field("connections"), &scene, findings);
     let stage = stage::Stage {
         objects: &objects,
         cluster: &cluster,
@@ -132,6 +134,7 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> (Scenario, 
         cluster,
         releases: raw.cluster.proxy.version.as_ref().map_or(Releases::All, |version| version.release().1),
         rules,
+        connections,
         tests,
         notes: findings.notes.clone(),
         ignored_rules: Vec::new(),

@@ -4,6 +4,7 @@
 //! Kubernetes. Nothing is looked up or filled in here.
 
 mod cluster;
+mod connections;
 mod endpoints;
 mod links;
 mod machines;
@@ -18,6 +19,7 @@ use schemars::generate::SchemaSettings;
 use serde::Deserialize;
 
 pub(crate) use cluster::{RawCleanup, RawCluster, RawCni, RawCniName, RawOverlay, RawProxy};
+pub(crate) use connections::RawConnection;
 pub(crate) use endpoints::{RawConditions, RawEndpoint, RawEndpointPort, RawEndpoints, RawHints, RawNamed};
 pub(crate) use links::{RawLink, RawLinkState};
 pub(crate) use machines::{RawHost, RawNode, RawPod, RawPodPort, Scalar};
@@ -65,6 +67,9 @@ pub(crate) struct RawScenario {
     /// Links of machines that are not as usual from the start.
     #[serde(default)]
     pub(crate) links: Vec<RawLink>,
+    /// Entries that connection tables of nodes have from the start.
+    #[serde(default)]
+    pub(crate) connections: Vec<RawConnection>,
     /// Files with plain Kubernetes objects, relative to this file.
     #[serde(default)]
     pub(crate) manifests: Vec<String>,

@@ -1,0 +1,183 @@
+//! Entries of connection tables that a text shows → those that a scenario restores.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::net::{IpAddr, SocketAddr};
+
+use ipnet::IpNet;
+use svclab_rules::cluster::{Cluster, Family, ObjectName, Pod, Protocol};
+
+use super::objects::{Assumed, address_name, service_addresses as addresses_of, wide};
+use crate::evidence::{Connection, Contents, Evidence, Piece};
+use crate::scenario::{ConntrackEntry, Host, Scenario};
+use crate::text::counted;
+
+/// The start of what is said where entries are not restored.
+const NOT_RESTORED: &str = "connections are not restored without --connections";
+
+/// The most entries that are restored, and the most senders that are added for them.
+const MAX: usize = 2000;
+const MAX_SENDERS: usize = 32;
+
+/// The most entries that are named.
+const MAX_NAMED: usize = 3;
+
+/// What is said of entries: how many there are, and which lead to no endpoint.
+pub(super) fn notes(evidence: &Evidence, scenario: &Scenario) -> Vec<String> {
+    let entries: Vec<&Connection> = pieces(evidence).flat_map(|(_, entries)| entries).collect();
+    if entries.is_empty() {
+        return Vec::new();
+    }
+    let cluster = &scenario.cluster;
+    let services = service_addresses(cluster);
+    let endpoints: HashSet<IpAddr> = endpoint_addresses(cluster).collect();
+    let of_services: Vec<&Connection> =
+        entries.iter().copied().filter(|entry| services.contains(&entry.original.destination)).collect();
+    let mut notes = vec![format!(
+        "{NOT_RESTORED}: {} of the dump, {} of them to a Service",
+        counted(entries.len(), "entry"),
+        of_services.len()
+    )];
+    let stale = of_services.iter().filter(|entry| !endpoints.contains(&entry.reply.source));
+    notes.extend(stale.take(MAX_NAMED).map(|entry| {
+        let (from, to) = (&entry.original, &entry.reply);
+        let port = from.destination_port.map(|port| format!(" port {port}")).unwrap_or_default();
+        format!(
+            "the {} connection from {} to {}{port} (line {}) is answered by {}, which is not an endpoint",
+            entry.protocol, from.source, from.destination, entry.line, to.source
+        )
+    }));
+    notes
+}
+
+/// Adds entries of connection tables that a text shows to the scenario that was made of it: those of connections to Services, each on the node
+/// that its text is of. Their senders become pods where they have addresses of a node's pods, else outside hosts.
+pub fn restore_connections(evidence: &Evidence, assumed: &mut Assumed) {
+    assumed.assumptions.retain(|words| !words.starts_with(NOT_RESTORED));
+    let services = service_addresses(&assumed.scenario.cluster);
+    let node_ports = node_ports(&assumed.scenario.cluster);
+    let nodes: BTreeSet<IpAddr> = assumed.scenario.cluster.nodes.iter().flat_map(|node| node.addresses()).collect();
+    let is_of_service =
+        |to: SocketAddr| services.contains(&to.ip()) || nodes.contains(&to.ip()) && node_ports.contains(&to.port());
+    let (mut entries, mut others, mut known) = (Vec::new(), 0_usize, HashSet::new());
+    for (piece, connections) in pieces(evidence) {
+        let Some(node) = node_of(piece, assumed) else { continue };
+        for connection in connections {
+            let entry = entry(connection, &node).filter(|entry| is_of_service(entry.to) && entries.len() < MAX);
+            let Some(entry) = entry else {
+                others += 1;
+                continue;
+            };
+            // `conntrack -E` reports an entry more than once.
+            let tuples = [(entry.from, entry.to), (entry.reply_from, entry.reply_to)];
+            let keys = tuples.map(|ends| (node.clone(), entry.protocol, ends));
+            if keys.iter().any(|key| known.contains(key)) {
+                continue;
+            }
+            known.extend(keys);
+            entries.push(entry);
+        }
+    }
+    if entries.is_empty() && others == 0 {
+        return;
+    }
+    let senders = senders(&entries, &mut assumed.scenario);
+    let of_nodes: BTreeSet<&str> = entries.iter().map(|entry| entry.node.as_str()).collect();
+    let of_nodes: Vec<&str> = of_nodes.into_iter().collect();
+    let place = if of_nodes.is_empty() { String::new() } else { format!(", on {}", of_nodes.join(", ")) };
+    let left =
+        if others > 0 { format!("; {others} others are not to a Service, or not readable") } else { String::new() };
+    assumed.assumptions.push(format!("{} restored{place}{left}", counted(entries.len(), "connection")));
+    if !senders.is_empty() {
+        let more = if senders.len() > MAX_NAMED { ", ..." } else { "" };
+        let named = senders.iter().take(MAX_NAMED).cloned().collect::<Vec<_>>().join(", ");
+        assumed.assumptions.push(format!("senders of these connections: {named}{more}"));
+    }
+    assumed.scenario.connections = entries;
+}
+
+/// The pieces with entries.
+fn pieces(evidence: &Evidence) -> impl Iterator<Item = (&Piece, &[Connection])> {
+    evidence.pieces.iter().filter_map(|piece| match &piece.contents {
+        Contents::Connections(entries) => Some((piece, entries.as_slice())),
+        _ => None,
+    })
+}
+
+/// The node that a piece is of: its prompt or its file says so, else it is that with the rules.
+fn node_of(piece: &Piece, assumed: &Assumed) -> Option<String> {
+    let nodes = || assumed.scenario.cluster.nodes.iter().map(|node| &node.name);
+    let by_host = || nodes().find(|name| piece.host.as_ref() == Some(*name));
+    let by_file = || {
+        let parts = piece.file.as_deref()?.split('/');
+        parts.rev().find_map(|part| nodes().find(|name| part == *name || part.starts_with(&format!("{name}."))))
+    };
+    by_host().or_else(by_file).or_else(|| assumed.nodes.first()).cloned()
+}
+
+/// An entry as a scenario has it; `None` for one without ports.
+fn entry(connection: &Connection, node: &str) -> Option<ConntrackEntry> {
+    let protocol: Protocol = connection.protocol.parse().ok()?;
+    let end = |ip: IpAddr, port: Option<u16>| Some(SocketAddr::new(ip, port.filter(|port| *port > 0)?));
+    let (original, reply) = (&connection.original, &connection.reply);
+    Some(ConntrackEntry {
+        node: node.to_owned(),
+        protocol,
+        from: end(original.source, original.source_port)?,
+        to: end(original.destination, original.destination_port)?,
+        reply_from: end(reply.source, reply.source_port)?,
+        reply_to: end(reply.destination, reply.destination_port)?,
+        unreplied: connection.is_unreplied,
+    })
+}
+
+/// Adds the machines that are not there and that connections come from. Returns what they are called.
+fn senders(entries: &[ConntrackEntry], scenario: &mut Scenario) -> Vec<String> {
+    let cluster = &scenario.cluster;
+    let machines = cluster.nodes.iter().flat_map(|node| node.addresses());
+    let pods = cluster.pods.iter().flat_map(|pod| pod.ips.iter().copied());
+    let hosts = scenario.hosts.iter().flat_map(|host| host.ips.iter().copied());
+    let mut known: HashSet<IpAddr> = machines.chain(pods).chain(hosts).collect();
+    let mut added = Vec::new();
+    for ip in entries.iter().map(|entry| entry.from.ip()) {
+        if added.len() == MAX_SENDERS || ip.is_loopback() || !known.insert(ip) {
+            continue;
+        }
+        let cluster = &mut scenario.cluster;
+        let has = |ranges: &[IpNet]| ranges.iter().any(|range| range.contains(&ip));
+        let node = cluster.nodes.iter().find(|node| has(&node.pod_cidrs)).map(|node| node.name.clone());
+        let name = address_name(ip);
+        match node {
+            Some(node) => {
+                let name = ObjectName::new("default", name);
+                added.push(format!("pod {name} on node {node}"));
+                let (labels, ports) = (BTreeMap::new(), Vec::new());
+                cluster.pods.push(Pod { name, node, ips: vec![ip], host_network: false, labels, ports });
+            }
+            // No outside host has an address like a pod's.
+            None if cluster.nodes.iter().any(|node| is_near(&node.pod_cidrs, ip)) => {}
+            None => {
+                added.push(format!("host {name}"));
+                scenario.hosts.push(Host { name, ips: vec![ip] });
+            }
+        }
+    }
+    added
+}
+
+/// Whether an address is in the range that ranges of nodes are part of.
+fn is_near(ranges: &[IpNet], ip: IpAddr) -> bool {
+    ranges.iter().any(|range| wide(*range, Family::of(range.addr())).contains(&ip))
+}
+
+fn endpoint_addresses(cluster: &Cluster) -> impl Iterator<Item = IpAddr> {
+    cluster.slices.iter().flat_map(|slice| &slice.endpoints).flat_map(|one| one.addresses.iter().copied())
+}
+
+/// All addresses of Services.
+fn service_addresses(cluster: &Cluster) -> HashSet<IpAddr> {
+    cluster.services.iter().flat_map(addresses_of).collect()
+}
+
+fn node_ports(cluster: &Cluster) -> HashSet<u16> {
+    cluster.services.iter().flat_map(|service| service.ports.iter().filter_map(|port| port.node_port)).collect()
+}

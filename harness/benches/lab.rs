@@ -215,7 +215,7 @@ fn scenario_in(rules: &str, nodes: usize, pods: usize, services: usize) -> Scena
     }
     text.push_str("tests:\n- {name: one, probe: {from: pod/app1-1, to: 'service/app1:80', protocol: UDP}, expect: {reply: from-vip}}\n");
     scenario::parse(&text, Path::new("bench.yaml"), &|_| Err(io::ErrorKind::NotFound.into()))
-        .unwrap_or_else(|mistakes| panic!("{mistakes}"))
+        .unwrap_or_else(|errors| panic!("{errors}"))
 }
 
 /// A shell script for the namespaces of such a cluster, in mount and network namespaces that die with the shell.

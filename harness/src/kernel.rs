@@ -6,7 +6,7 @@ use std::path::Path;
 use nix::sys::utsname::uname;
 use svclab_rules::cluster::Kernel;
 
-/// Connections that a kernel should remember (`nf_conntrack_max`): many are under way when balance is measured.
+/// Connections that a kernel should remember (`nf_conntrack_max`): many are open when balance is measured.
 pub(crate) const CONNECTIONS: u64 = 262_144;
 
 /// What a kernel that handles SCTP has.

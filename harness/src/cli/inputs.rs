@@ -106,7 +106,7 @@ impl Input {
     }
 }
 
-/// What becomes of the connections that a dump shows.
+/// Whether the connections that a dump shows are restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Connections {
     LeftOut,

@@ -25,7 +25,7 @@ pub(super) struct Bars {
 }
 
 impl Bars {
-    /// Bars for so many scenarios, where they are counted, and for the flows that are counted.
+    /// Bars for scenarios, if their number is known, and for the flows that are counted.
     pub(super) fn new(scenarios: Option<usize>, flows: &Arc<Progress>, console: &Console) -> Self {
         let target = if console.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let all = MultiProgress::with_draw_target(target);

@@ -244,7 +244,7 @@ impl Network<'_> {
         Some((packet, self.follow(member.sender, senders.via_netns, packet, given)))
     }
 
-    /// The outcome of another first packet, so many seconds after the one that a branch of a prediction represents.
+    /// The outcome of another first packet, this many seconds after the one that a branch of a prediction represents.
     pub(crate) fn predict_again(
         &self,
         senders: &Senders,

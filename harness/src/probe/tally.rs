@@ -67,7 +67,7 @@ impl Prober<'_> {
         Ok(tallies?.into_iter().fold(Tally::default(), Tally::plus))
     }
 
-    /// Counts so many flows of a probe, whatever that says of their number.
+    /// Counts this many flows of a probe, whatever the probe says of their number.
     ///
     /// # Errors
     ///

@@ -8,7 +8,7 @@ use etherparse::{IpFragOffset, Ipv4Header, Ipv6FragmentHeader, Ipv6Header, ip_nu
 use super::decode::transport_of;
 use super::{Fragment, Packet, Transport};
 
-/// Splits an IP packet, which has no options or extension headers, into fragments of at most so many bytes. A packet that fits is returned
+/// Splits an IP packet, which has no options or extension headers, into fragments of at most this many bytes. A packet that fits is returned
 /// as it is, and so is what is not an IP packet.
 pub(crate) fn split(packet: Vec<u8>, mtu: u16, identification: u32) -> Vec<Vec<u8>> {
     let mtu = usize::from(mtu);

@@ -32,7 +32,7 @@ pub(crate) struct Patience {
     /// The process that is waited for, and how long it had waited for a CPU when it gave its last sign of life, once that was read.
     process: u32,
     starved: Option<Duration>,
-    /// The limit of the task that is under way, and the time since it started.
+    /// The limit of the task that is running, and the time since it started.
     task: Option<(Duration, Duration)>,
 }
 

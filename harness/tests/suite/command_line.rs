@@ -109,7 +109,7 @@ fn a_reader_that_went_away_ends_it_quietly(#[case] arguments: &[&str]) {
     &["rules", SEED, "--release", "1.30", "--kube-proxy", "kube-proxy"],
     "the argument '--release <VERSION>' cannot be used with '--kube-proxy <[NAME=]PATH>'"
 )]
-fn a_mistake_of_the_command_line_is_found_before_the_run(#[case] arguments: &[&str], #[case] printed: &str) {
+fn an_error_of_the_command_line_is_found_before_the_run(#[case] arguments: &[&str], #[case] printed: &str) {
     let (code, stdout, stderr) = ended(&svclab(arguments).output().expect("svclab starts"));
     assert_eq!((code, stdout), (Some(2), String::new()), "{stderr}");
     assert!(stderr.contains(printed), "{stderr}");
@@ -153,7 +153,7 @@ fn a_report_that_cannot_be_written_fails_a_run_that_held() {
 #[rstest]
 #[case::value("net.ipv4.ip_default_ttl", "maybe", "invalid argument")]
 #[case::interface("net.ipv4.conf.missing.rp_filter", "1", "no such file or directory")]
-fn a_setting_that_the_kernel_rejects_is_the_scenarios_mistake(
+fn a_setting_that_the_kernel_rejects_is_the_scenarios_error(
     #[case] name: &str,
     #[case] value: &str,
     #[case] why: &str,

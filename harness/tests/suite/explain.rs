@@ -190,7 +190,7 @@ fn stale_rules_are_named(#[case] step: usize, #[case] expected: Option<&str>) {
 #[case::process("nftables/balance.yaml", "node/worker2", "service/web:80")]
 #[case::rejected("nftables/no-endpoints.yaml", "pod/client", "service/web:http")]
 #[case::affinity("nftables/affinity.yaml", "pod/client", "service/web:80")]
-fn the_kernel_goes_the_predicted_way_through_nftables(#[case] file: &str, #[case] from: &str, #[case] to: &str) {
+fn the_kernel_takes_the_predicted_path_through_nftables(#[case] file: &str, #[case] from: &str, #[case] to: &str) {
     goes_the_predicted_way(file, &probe(from, to), Backend::Nft);
 }
 
@@ -204,10 +204,10 @@ fn the_kernel_goes_the_predicted_way_through_nftables(#[case] file: &str, #[case
 #[case::own_closed_port("distribution/three.yaml", "node/worker", "172.18.0.2:9999")]
 #[case::closed_port("distribution/three.yaml", "pod/client", "172.18.0.2:9999")]
 #[case::udp("distribution/seven.yaml", "pod/client", "service/web:quic")]
-#[case::beside_nftables("other-rules/alongside-nftables.yaml", "pod/client", "service/web:80")]
-#[case::policy_beside_nftables("other-rules/alongside-nftables.yaml", "pod/client3", "service/web:80")]
+#[case::alongside_nftables("other-rules/alongside-nftables.yaml", "pod/client", "service/web:80")]
+#[case::policy_alongside_nftables("other-rules/alongside-nftables.yaml", "pod/client3", "service/web:80")]
 #[case::bridge_and_tunnel("seeds/002-k3s-klipper-lb.yaml", "pod/client", "service/traefik-ns/traefik:80")]
-fn the_kernel_goes_the_predicted_way(
+fn the_kernel_takes_the_predicted_path(
     #[case] file: &str,
     #[case] from: &str,
     #[case] to: &str,

@@ -156,7 +156,7 @@ fn without_qemu_its_package_is_named() {
 }
 
 #[test]
-fn a_machine_that_cannot_be_started_is_no_worker_that_cannot() {
+fn a_qemu_that_cannot_be_started_is_not_reported_as_a_worker() {
     let output = Machine::new("").command().env("TMPDIR", "/nonexistent").output().expect("svclab starts");
     let error = error(&output);
     assert!(error.starts_with("qemu-system-x86_64 cannot be started: "), "{error}");

@@ -152,7 +152,7 @@ fn a_sound_scenario_is_accepted(schema: Validator) {
 #[case::wrong_type("wrong-type", "/nodes/1")]
 #[case::unknown_value("unknown-value", "/cluster/cni")]
 #[case::unquoted_version("unquoted-version", "/cluster/proxy/version")]
-fn a_mistake_of_form_is_rejected(schema: Validator, #[case] name: &str, #[case] place: &str) {
+fn an_error_of_form_is_rejected(schema: Validator, #[case] name: &str, #[case] place: &str) {
     let file = document(&Path::new("../scenarios/invalid").join(name).with_extension("yaml"));
     let places: Vec<String> = schema.iter_errors(&file).map(|error| error.instance_path().to_string()).collect();
     assert!(places.iter().any(|found| found == place), "{places:?}");

@@ -156,7 +156,7 @@ fn clients_with_an_endpoint_of_their_own_are_no_part_of_the_shares() {
     assert_eq!(cascade.steps[0].rule, 4);
 }
 
-/// As many endpoints, with probabilities of this many digits.
+/// `count` endpoints, with probabilities of `digits` digits.
 fn many(count: u32, digits: usize) -> Cascade {
     let mut text = String::from("*nat\n:KUBE-SVC-FOO - [0:0]\n");
     for number in 0..count {

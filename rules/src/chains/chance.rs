@@ -9,15 +9,15 @@ pub enum Chance {
     Below(Probability),
     /// Always: it takes all that is left.
     Always,
-    /// By one of this many numbers of nft's `numgen random`: 32 random bits, multiplied by `of` and cut to the number above
-    /// the lowest 32 bits (`nft_numgen.c`, `reciprocal_scale`). This many of the 2^32 draws give this one.
+    /// By one of the numbers of nft's `numgen random`: 32 random bits, multiplied by `of` and cut to the number above
+    /// the lowest 32 bits (`nft_numgen.c`, `reciprocal_scale`).
     Drawn {
-        /// How many draws.
+        /// How many of the 2^32 values of the random bits give this number.
         draws: u32,
         /// How many numbers there are, at least 2.
         of: u32,
     },
-    /// For some of `n` packets, in turn: `statistic --mode nth`.
+    /// For `part` of every `every` packets, in turn: `statistic --mode nth`.
     Nth {
         /// How many of a turn.
         part: u32,

@@ -1,10 +1,15 @@
 //! One test of many files. A function for each file, as attributes of tests make them, is slow to compile where there are thousands.
+//!
+//! Tests of svclab share it.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
+
+/// One test at a time has all processors: tests run next to each other already.
+static PROCESSORS: Mutex<()> = Mutex::new(());
 
 /// Checks every file that one of the patterns matches, on all processors, and fails with the names of those whose check failed.
 ///
@@ -12,6 +17,7 @@ use std::thread;
 ///
 /// Where a check does, or a pattern matches no file.
 pub(crate) fn each_file(patterns: &[&str], check: impl Fn(&Path) + Sync) {
+    let _all = PROCESSORS.lock().unwrap_or_else(PoisonError::into_inner);
     let files: Vec<PathBuf> = patterns.iter().flat_map(|pattern| matching(pattern)).collect();
     let next = Mutex::new(files.iter());
     let failures = Mutex::new(Vec::new());

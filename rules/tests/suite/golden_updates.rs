@@ -47,7 +47,7 @@ fn conntrack_arguments(call: &str) -> Option<String> {
     Some(arguments.split("  =>").next().unwrap_or(arguments).trim().to_owned())
 }
 
-/// Each line of such a recording is an entry in the words of conntrack's options behind `kept` or `gone`, which is what
+/// Each line of such a recording is an entry in the words of conntrack's options after `kept` or `gone`, which is what
 /// became of it when kube-proxy had synced the step's objects.
 #[test]
 fn kept_connections_equal_the_recording() {

@@ -48,18 +48,18 @@ enum Chance {
     Always(Drawn),
     /// nft's `numgen random`.
     Numgen(Drawn),
-    /// iptables' `statistic --mode nth`: some of `n` packets, in turn.
+    /// iptables' `statistic --mode nth`: `part` of every `every` packets, in turn.
     Nth(Turn),
     /// Those that fulfil a condition of the packet; the share is that of the connections that all shares are of.
     Condition,
 }
 
-/// Some packets of every so many, in turn.
+/// Packets that are taken in turn.
 #[derive(Serialize, JsonSchema)]
 struct Turn {
     /// The number of packets taken.
     part: u32,
-    /// Of every `n` packets.
+    /// The number of packets of a turn.
     every: u32,
 }
 

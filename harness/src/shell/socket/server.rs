@@ -43,7 +43,7 @@ impl Socket {
     }
 }
 
-/// Responses a client's requests until it is gone.
+/// Responds to a client's requests until the client is gone.
 fn converse(shell: &Shell, mut stream: UnixStream) -> io::Result<()> {
     loop {
         let (response, namespaces) = match read_frame(&mut stream)? {

@@ -28,7 +28,7 @@ impl Dice {
         range.start + self.below(range.len())
     }
 
-    /// True in one of `n` cases.
+    /// True in one of `cases` cases.
     pub(crate) fn one_in(&mut self, cases: usize) -> bool {
         self.below(cases) == 0
     }

@@ -37,8 +37,10 @@ const PORT_LIMIT: Duration = Duration::from_secs(30);
 /// The time between two looks.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// The setting that limits how many connections the kernel remembers.
-const LIMIT_OF_CONNECTIONS: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
+/// The settings of how many connections the kernel remembers, and of how many hash chains it finds them in: in the few chains of
+/// a small machine each is long, and kernels from 5.15 on refuse a connection whose chain is too long (`chaintoolong`).
+const CONNECTION_SETTINGS: [&str; 2] =
+    ["/proc/sys/net/netfilter/nf_conntrack_max", "/sys/module/nf_conntrack/parameters/hashsize"];
 
 /// Whether this process is the first of a machine's kernel.
 pub fn is_guest() -> bool {
@@ -74,7 +76,7 @@ fn try_to_enter() -> Result<(), String> {
     }
     load_modules()?;
     // A kernel without connection tracking fails where that is needed, with a better message.
-    let _ = fs::write(LIMIT_OF_CONNECTIONS, CONNECTIONS.to_string());
+    CONNECTION_SETTINGS.iter().for_each(|file| _ = fs::write(file, CONNECTIONS.to_string()));
     let port = port().map_err(|error| format!("opening the virtio port: {}", reason(error)))?;
     dup2_stdin(&port).and_then(|()| dup2_stdout(&port)).map_err(reason)
 }

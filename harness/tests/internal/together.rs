@@ -17,8 +17,8 @@ const TIMES: usize = 20;
 #[rstest]
 fn as_alone(
     #[files("../scenarios/**/*.yaml")]
-    // These start with a change, or need a module that few kernels have.
-    #[exclude("/(invalid|manifests|affinity|netem)/|/updates/(during-|stopped-)|/links/node-down")]
+    // These start with a change or with connections, or need a module that few kernels have.
+    #[exclude("/(invalid|manifests|affinity|netem)/|/updates/(during-|restored-|stopped-)|/links/node-down")]
     path: PathBuf,
 ) {
     testing::privileged(|| {

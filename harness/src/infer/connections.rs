@@ -6,7 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 use ipnet::IpNet;
 use svclab_rules::cluster::{Cluster, Family, ObjectName, Pod, Protocol};
 
-use super::objects::{Assumed, address_name, service_addresses as addresses_of, wide};
+use super::endpoint_pods::address_name;
+use super::objects::{Assumed, service_addresses as addresses_of, wide};
 use crate::evidence::{Connection, Contents, Evidence, Piece};
 use crate::scenario::{ConntrackEntry, Host, Scenario};
 use crate::text::counted;

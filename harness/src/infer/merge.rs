@@ -14,6 +14,7 @@ use svclab_rules::infer::{Inferred, InferredPort};
 use super::accessors::{
     endpoint_ips, for_each_endpoint, has_ended, ips, name, node_ips, own_name, service_ips, service_of, serving_ips,
 };
+use super::endpoint_pods::EndpointPods;
 use super::objects::wide;
 use super::ranges::assigned;
 use super::validity::make_valid;
@@ -245,7 +246,8 @@ impl Objects {
         let mut known: BTreeSet<IpAddr> =
             self.nodes.iter().flat_map(node_ips).chain(self.pods.iter().flat_map(ips)).collect();
         let nodes: BTreeSet<String> = self.nodes.iter().map(own_name).collect();
-        let mut made = Vec::new();
+        let taken: BTreeSet<String> = self.pods.iter().map(name).collect();
+        let mut made = EndpointPods::default();
         for slice in &mut self.endpoints {
             // A pod serves Services of its own namespace.
             let namespace = slice["metadata"]["namespace"].as_str().unwrap_or("default").to_owned();
@@ -263,15 +265,19 @@ impl Objects {
                 let other = || ranges.iter().rev().find(near).unwrap_or(first);
                 let node = by_range.unwrap_or_else(|| &other().0);
                 let referred = endpoint.get("targetRef").filter(|reference| reference["kind"] == "Pod");
-                let referred = referred.and_then(|reference| reference["name"].as_str()).map(str::to_owned);
-                let name = referred.unwrap_or_else(|| format!("at-{}", address.to_string().replace(['.', ':'], "-")));
-                made.push(json!({
-                    "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace},
-                    "spec": {"nodeName": node, "containers": []}, "status": {"podIP": address, "podIPs": [{"ip": address}]},
-                }));
+                let referred =
+                    referred.and_then(|reference| Some(ObjectName::new(&*namespace, reference["name"].as_str()?)));
+                let named = referred.filter(|name| !taken.contains(&name.to_string()));
+                made.add(named, (&namespace, node), address);
             });
         }
-        self.pods.extend(made);
+        self.pods.extend(made.into_pods().into_iter().map(|pod| {
+            let ips: Vec<Value> = pod.ips.iter().map(|ip| json!({"ip": ip})).collect();
+            json!({
+                "apiVersion": "v1", "kind": "Pod", "metadata": {"name": pod.name.name, "namespace": pod.name.namespace},
+                "spec": {"nodeName": pod.node, "containers": []}, "status": {"podIP": pod.ips.first(), "podIPs": ips},
+            })
+        }));
     }
 
     /// Ports of endpoints have the names of the Service's; tables show none.

@@ -12,6 +12,7 @@ mod accessors;
 mod ad_hoc;
 mod connections;
 mod dumps;
+mod endpoint_pods;
 mod evidence;
 mod flow_args;
 mod merge;

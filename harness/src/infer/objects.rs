@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use svclab_rules::cluster::{Cluster, Endpoint, Family, ObjectName, ProxyConfig, ProxyMode, Service, ServiceType};
 use svclab_rules::compare::Finding;
 
+use super::endpoint_pods::{EndpointPod, EndpointPods, address_name};
 use crate::input::{Diagnostics, folder_of};
 use crate::scenario::{LEFT_OUT, NO_EFFECT, Note, Scenario, Tests, cluster, parse_with};
 use crate::text::{counted, one_line, path_text};
@@ -200,11 +201,11 @@ impl<'a> Around<'a> {
     pub(super) fn scenario(&mut self, file: &str) -> Value {
         let strays = self.strays();
         let (nodes, owners) = self.nodes(&strays);
-        let mut pods = Vec::new();
+        let mut pods = EndpointPods::default();
         let mut hosts = vec![json!({"name": "outside", "ips": self.outside()})];
         for (stray, owner) in strays.iter().zip(&owners) {
             match owner {
-                Owner::Pod(node) => pods.push(self.pod(stray, node)),
+                Owner::Pod(node) => self.add_pod(stray, node, &mut pods),
                 Owner::Node(node) => {
                     let assumption = format!("node {node} has the endpoint's address {}", stray.address);
                     self.assumptions.push(assumption);
@@ -213,7 +214,8 @@ impl<'a> Around<'a> {
             }
         }
         let clients = self.ranges.keys().map(|node| json!({"name": format!("client-of-{node}"), "node": node}));
-        pods.extend(clients);
+        let written = |pod: EndpointPod| json!({"name": pod.name.name, "namespace": pod.name.namespace, "node": pod.node, "ips": pod.ips});
+        let pods: Vec<Value> = pods.into_pods().into_iter().map(written).chain(clients).collect();
         self.assumptions.push("a client pod `client-of-NODE` on every node and an outside host `outside`".to_owned());
         let ranges = self.pod_ranges();
         let mut scenario = json!({
@@ -328,13 +330,11 @@ impl<'a> Around<'a> {
         }
     }
 
-    fn pod(&mut self, stray: &Stray<'_>, node: &str) -> Value {
+    fn add_pod(&mut self, stray: &Stray<'_>, node: &str, pods: &mut EndpointPods) {
+        let named = stray.endpoint.pod.as_ref().filter(|name| self.cluster.pod(name).is_none()).cloned();
         // A pod serves Services of its own namespace.
-        let made_up = || ObjectName::new(stray.namespace, address_name(stray.address));
-        let is_free = |name: &&ObjectName| self.cluster.pod(name).is_none();
-        let name = stray.endpoint.pod.as_ref().filter(is_free).cloned().unwrap_or_else(made_up);
+        let name = pods.add(named, (stray.namespace, node), stray.address);
         self.assumptions.push(format!("pod {name} on node {node} has the endpoint's address {}", stray.address));
-        json!({"name": name.name, "namespace": name.namespace, "node": node, "ip": stray.address.to_string()})
     }
 
     fn host(&mut self, stray: &Stray<'_>) -> Value {
@@ -396,11 +396,6 @@ const LEAST_LENGTH: u8 = 8;
 /// The usual range of a node that an address is in.
 fn usual_range(address: IpAddr) -> IpNet {
     IpNet::new_assert(address, if address.is_ipv4() { 24 } else { 64 }).trunc()
-}
-
-/// The name of what is only known by its address.
-pub(super) fn address_name(address: IpAddr) -> String {
-    format!("at-{}", address.to_string().replace(['.', ':'], "-"))
 }
 
 /// The addresses of a Service.

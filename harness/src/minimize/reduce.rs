@@ -25,6 +25,7 @@ pub(super) fn reduce(scenario: Scenario, judge: &mut Judge<'_>) -> Scenario {
         reducing.endpoints();
         reducing.nodes();
         reducing.hosts();
+        reducing.connections();
         reducing.fields();
         if reducing.left == before {
             break;
@@ -143,6 +144,7 @@ impl Reducing<'_, '_> {
             let mut smaller = without_pods(scenario, &|pod| is_gone(&pod.node));
             smaller.cluster.nodes.retain(|node| !is_gone(&node.name));
             smaller.sysctls.retain(|node, _| !is_gone(node));
+            smaller.connections.retain(|entry| !is_gone(&entry.node));
             let is_there = |place: &Place| match place {
                 Place::Node(name) => !is_gone(name),
                 Place::Pod(name) => smaller.cluster.pods.iter().any(|pod| pod.name == *name),
@@ -158,6 +160,11 @@ impl Reducing<'_, '_> {
     fn hosts(&mut self) {
         let hosts = self.left.hosts.clone();
         self.shorten(hosts, |scenario, hosts| Scenario { hosts: hosts.to_vec(), ..scenario.clone() });
+    }
+
+    fn connections(&mut self) {
+        let all = self.left.connections.clone();
+        self.shorten(all, |scenario, some| Scenario { connections: some.to_vec(), ..scenario.clone() });
     }
 
     /// Whole rule sets first, then single rules.

@@ -112,7 +112,7 @@ impl Trial<'_, '_, '_> {
             true
         };
         self.failing_before = self.disagreements(self.unmodified, &all, &counts, true)?;
-        self.session.lab().forget()?;
+        self.session.reset_connections()?;
         let failing_tests = self.session.failing(&|_| true, true)?.into_iter().map(str::to_owned).collect();
         self.baseline = Baseline { tests, failing_tests, failing_flows: failures.get() };
         Ok(())
@@ -175,7 +175,7 @@ impl Trial<'_, '_, '_> {
         let documents: Vec<Document> =
             before.map(|before| self.prepared.documents[before].clone()).into_iter().chain([mutated]).collect();
         self.session.lab().install(&documents)?;
-        self.session.lab().forget()
+        self.session.reset_connections()
     }
 
     /// Returns the result of `verify` for the installed mutant.
@@ -196,7 +196,7 @@ impl Trial<'_, '_, '_> {
 
     /// Whether a test of the scenario fails that passes on the unmodified rules, of the tests with a flow whose prediction differs.
     fn tests_fail(&mut self, mutant: &Network<'_>) -> Result<bool, RunError> {
-        self.session.lab().forget()?;
+        self.session.reset_connections()?;
         let (tested, baseline) = (&self.tested, &self.baseline);
         let matters = |probe: &Probe| {
             let flow = flow_of_test(probe);

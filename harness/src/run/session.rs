@@ -179,6 +179,12 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         &mut self.prober
     }
 
+    /// Forgets all connections but those that the scenario has from the start.
+    pub(crate) fn reset_connections(&mut self) -> Result<(), LabError> {
+        self.prober.lab().forget()?;
+        self.prober.lab().restore(&self.scenario.connections)
+    }
+
     /// The lab.
     pub(crate) fn lab(&mut self) -> &mut Lab {
         self.prober.lab()
@@ -442,8 +448,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             self.return_to(state)?;
             self.applied = applied;
         }
-        self.prober.lab().forget()?;
-        self.prober.lab().restore(&self.scenario.connections)?;
+        self.reset_connections()?;
         let failure = Failure { scenario: self.scenario, cluster: &self.cluster, documents: &self.documents, probe };
         failure.diagnosis(&mut self.prober, first)
     }

@@ -175,6 +175,14 @@ ports: [{port: 8080}]
 endpoints:
 - {addresses: ["10.244.1.5"], nodeName: worker, targetRef: {kind: Pod, name: web-7f, namespace: shop}}
 - {addresses: ["10.244.1.6"], nodeName: worker}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: web-v6, namespace: shop, labels: {kubernetes.io/service-name: web}}
+addressType: IPv6
+ports: [{port: 8080}]
+endpoints:
+- {addresses: ["fd00:10:244:1::5"], nodeName: worker, targetRef: {kind: Pod, name: web-7f, namespace: shop}}
 "#;
     let names = |scenario: &Scenario| -> Vec<String> {
         let all = scenario.cluster.pods.iter().map(|pod| pod.name.to_string());

@@ -28,15 +28,13 @@ pub(super) fn connections(
         let at = at.item(index);
         let Some(entry) = connection(raw, at, scene, findings) else { continue };
         let ConntrackEntry { node, protocol, from, to, reply_from, reply_to, .. } = &entry;
-        let known = [(*from, *to), (*reply_from, *reply_to)].into_iter().find_map(|ends| {
-            let key = (node.clone(), *protocol, ends);
-            tuples.insert(key, index).filter(|known| *known != index)
-        });
-        if let Some(known) = known {
+        let keys = [(*from, *to), (*reply_from, *reply_to)].map(|ends| (node.clone(), *protocol, ends));
+        if let Some(known) = keys.iter().find_map(|key| tuples.get(key)) {
             let message = format!("it has the addresses and ports of entry {}", known + 1);
             findings.wrong(at, message, "Remove one of them: a packet belongs to one connection.");
             continue;
         }
+        tuples.extend(keys.map(|key| (key, index)));
         all.push(entry);
     }
     all

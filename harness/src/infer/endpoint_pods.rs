@@ -1,0 +1,56 @@
+//! Pods that only endpoints show.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use svclab_rules::cluster::ObjectName;
+
+/// A pod that only endpoints show.
+pub(super) struct EndpointPod {
+    pub(super) name: ObjectName,
+    pub(super) node: String,
+    pub(super) ips: Vec<IpAddr>,
+}
+
+/// The pods of endpoints, in the order of their first addresses.
+#[derive(Default)]
+pub(super) struct EndpointPods {
+    pods: Vec<EndpointPod>,
+    positions: BTreeMap<ObjectName, usize>,
+}
+
+impl EndpointPods {
+    /// Adds the pod of an endpoint in a namespace, and returns its name. Endpoints of both families may name one pod, which then has both
+    /// addresses. An endpoint that names none, or one that has an address of its family, is a pod that has its address as name.
+    pub(super) fn add(
+        &mut self,
+        named: Option<ObjectName>,
+        (namespace, node): (&str, &str),
+        address: IpAddr,
+    ) -> ObjectName {
+        let has_family = |pod: &EndpointPod| pod.ips.iter().any(|ip| ip.is_ipv4() == address.is_ipv4());
+        let named = named.filter(|name| !self.pod(name).is_some_and(has_family));
+        let name = named.unwrap_or_else(|| ObjectName::new(namespace, address_name(address)));
+        match self.positions.get(&name) {
+            Some(position) => self.pods[*position].ips.push(address),
+            None => {
+                self.positions.insert(name.clone(), self.pods.len());
+                self.pods.push(EndpointPod { name: name.clone(), node: node.to_owned(), ips: vec![address] });
+            }
+        }
+        name
+    }
+
+    fn pod(&self, name: &ObjectName) -> Option<&EndpointPod> {
+        self.positions.get(name).map(|position| &self.pods[*position])
+    }
+
+    pub(super) fn into_pods(self) -> Vec<EndpointPod> {
+        self.pods
+    }
+}
+
+/// The name of what is only known by its address.
+pub(super) fn address_name(address: IpAddr) -> String {
+    format!("at-{}", address.to_string().replace(['.', ':'], "-"))
+}

@@ -174,7 +174,7 @@ fn sent(ad_hoc: &AdHocScenario, backend: Backend) -> Result<TracedProbe, Trouble
 
 /// Sends a probe in a lab whose rules are installed.
 fn send(lab: &mut Lab, ad_hoc: &AdHocScenario) -> Result<(FlowObservation, Vec<Traced>), RunError> {
-    lab.restore(&ad_hoc.scenario.connections)?;
+    lab.restore(ad_hoc.scenario.connections_with(&ad_hoc.cluster))?;
     let mut prober = Prober::new(lab, &ad_hoc.cluster).map_err(RunError::Prober)?;
     send_traced(&mut prober, &ad_hoc.probes[0]).map_err(RunError::Prober)
 }
@@ -213,7 +213,7 @@ fn explanation(
 ) -> Result<Explanation, RunError> {
     let AdHocScenario { scenario, cluster, probes, .. } = ad_hoc;
     let context = Context::of::<RunError>(&scenario.hosts, topology, documents, cluster)?;
-    let context = context.with_connections(&scenario.connections);
+    let context = context.with_connections(scenario.connections_with(cluster));
     let (probe, network) = (&probes[0], &context.network);
     let promise = context.question(probe).map(|question| context.promise(&question));
     let prediction = network.predict(&NewFlow::of(probe, source_port));

@@ -38,9 +38,10 @@ impl Lab {
     ///
     /// If the kernel rejects one, or the lab has no such node.
     pub(crate) fn restore(&self, entries: &[ConntrackEntry]) -> Result<(), LabError> {
-        for entry in entries {
-            let namespace = namespaces::find(&self.namespaces, &format!("node/{}", entry.node))?;
-            Connections::open(namespace)?.create(family(entry.from.ip()), &attributes(entry))?;
+        for of_node in entries.chunk_by(|one, next| one.node == next.node) {
+            let namespace = namespaces::find(&self.namespaces, &format!("node/{}", of_node[0].node))?;
+            let table = Connections::open(namespace)?;
+            of_node.iter().try_for_each(|entry| table.create(family(entry.from.ip()), &attributes(entry)))?;
         }
         Ok(())
     }

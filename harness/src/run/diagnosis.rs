@@ -1,7 +1,7 @@
 //! Diagnosis of a failed probe: promise, prediction, and the flow sent once more while the kernel traces it.
 //!
-//! Predictions are of a first flow, so nodes forget connections and clients before the probe is sent again. Where earlier state
-//! changed the result, the diagnosis says so.
+//! Predictions are of a first flow, so nodes forget clients, and connections but those that the scenario starts with, before the probe is
+//! sent again. Where earlier state changed the result, the diagnosis says so.
 
 use svclab_rules::cluster::Cluster;
 use svclab_rules::promise::PromisedOutcome;
@@ -30,7 +30,7 @@ pub(super) struct Failure<'a> {
 }
 
 impl Failure<'_> {
-    /// Compares all sources about one flow of the probe, sent to nodes without earlier state; `first` is the observation that failed.
+    /// Compares all sources about one flow of the probe, sent to nodes as they were at the start; `first` is the observation that failed.
     /// The rules are those on the path that the kernel took; none if nothing is predicted.
     ///
     /// # Errors
@@ -53,7 +53,7 @@ impl Failure<'_> {
             }
         };
         let context = Context::of::<RunError>(&scenario.hosts, prober.lab().topology(), documents, cluster)?;
-        let context = context.with_connections(&scenario.connections);
+        let context = context.with_connections(scenario.connections_with(cluster));
         let sent = NewFlow::of(probe, flow.source.port());
         let question = context.question(probe);
         let sources = question.as_ref().map(|question| Sources::about(&context, question, &sent, &flow));

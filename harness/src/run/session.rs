@@ -182,7 +182,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
     /// Forgets all connections but those that the scenario has from the start.
     pub(crate) fn reset_connections(&mut self) -> Result<(), LabError> {
         self.prober.lab().forget()?;
-        self.prober.lab().restore(&self.scenario.connections)
+        self.prober.lab().restore(self.scenario.connections_with(&self.cluster))
     }
 
     /// The lab.

@@ -99,6 +99,12 @@ impl Scenario {
         std::iter::once(&self.cluster).chain(self.changed_states().map(|(_, state)| state))
     }
 
+    /// The connections that tables have in a state of the cluster before anything is sent: those of the scenario in its first state. Changes
+    /// make kube-proxy delete connections; which are left after them is not predicted.
+    pub(crate) fn connections_with(&self, cluster: &Cluster) -> &[ConntrackEntry] {
+        if *cluster == self.cluster { &self.connections } else { &[] }
+    }
+
     /// Each change with the state of the cluster after it.
     pub(crate) fn changed_states(&self) -> impl Iterator<Item = (&Change, &Cluster)> {
         self.changes().scan(&self.cluster, |now, change| {

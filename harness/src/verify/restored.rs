@@ -1,5 +1,9 @@
 //! The next packets of connections that connection tables have from the start.
 
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use svclab_rules::cluster::{ObjectName, Pod};
 use svclab_rules::promise::Question;
 
 use super::finding::Findings;
@@ -12,34 +16,55 @@ use crate::run::RunError;
 use crate::scenario::{ConntrackEntry, Destination, Flows, Probe, Shape, Span, Vantage};
 use crate::sources::{Context, Sources};
 
-impl Verifying<'_, '_> {
-    /// A packet of each of these connections whose sender is in the lab and is examined, with what the promise is asked: where a new connection of
-    /// the same sender may go.
-    pub(super) fn restored(&self, context: &Context<'_>) -> Vec<(Question, Probe)> {
+/// A packet of each connection whose sender is in the lab and is examined, with what the promise is asked: where a new connection of the same
+/// sender may go.
+pub(super) struct Restored<'v, 's, 'c> {
+    verifying: &'v Verifying<'s, 'c>,
+    context: &'v Context<'v>,
+    packets: Vec<(Question, Probe)>,
+}
+
+impl<'s, 'c> Verifying<'s, 'c> {
+    /// The next packets of the scenario's connections. The context has these connections.
+    pub(super) fn restored<'v>(&'v self, context: &'v Context<'v>) -> Restored<'v, 's, 'c> {
         let all = vantages(self.scenario);
-        let of_entry = |entry: &ConntrackEntry| {
-            let from = all.iter().find(|vantage| self.is_at(vantage, entry))?;
+        let senders = self.senders(&all);
+        let packet = |entry: &ConntrackEntry| {
+            let mut with_address = senders.get(&entry.from.ip())?.iter();
+            let from = with_address.find(|vantage| match vantage {
+                Vantage::Node(name) | Vantage::Localhost(name) => *name == entry.node,
+                Vantage::Pod(_) | Vantage::Host(_) => true,
+            })?;
             let probe = self.next_packet(entry, from);
             let question = context.question(&probe)?;
             let is_asked = self.options.selects_sender(from, self.scenario)
                 && self.options.selects_service(context.promise(&question).service.as_deref());
             is_asked.then_some((question, probe))
         };
-        self.scenario.connections.iter().filter_map(of_entry).collect()
+        let packets = self.scenario.connections.iter().filter_map(packet).collect();
+        Restored { verifying: self, context, packets }
     }
 
-    /// Whether a sender has the source of a connection.
-    fn is_at(&self, vantage: &Vantage, entry: &ConntrackEntry) -> bool {
+    /// Who sends from which address.
+    fn senders<'a>(&self, all: &'a [Vantage]) -> HashMap<IpAddr, Vec<&'a Vantage>> {
         let cluster = &self.scenario.cluster;
-        let ip = entry.from.ip();
-        match vantage {
-            Vantage::Pod(name) => cluster.pod(name).is_some_and(|pod| !pod.host_network && pod.ips.contains(&ip)),
-            Vantage::Node(name) => {
-                *name == entry.node && cluster.node(name).is_some_and(|node| node.addresses().any(|own| own == ip))
-            }
-            Vantage::Localhost(name) => *name == entry.node && ip.is_loopback(),
-            Vantage::Host(name) => self.scenario.hosts.iter().any(|host| host.name == *name && host.ips.contains(&ip)),
+        let pods: HashMap<&ObjectName, &Pod> = cluster.pods.iter().map(|pod| (&pod.name, pod)).collect();
+        let mut senders: HashMap<IpAddr, Vec<&Vantage>> = HashMap::new();
+        for vantage in all {
+            let addresses: Vec<IpAddr> = match vantage {
+                Vantage::Pod(name) => {
+                    pods.get(name).filter(|pod| !pod.host_network).map(|pod| pod.ips.clone()).unwrap_or_default()
+                }
+                Vantage::Node(name) => cluster.node(name).iter().flat_map(|node| node.addresses()).collect(),
+                Vantage::Localhost(_) => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
+                Vantage::Host(name) => {
+                    let hosts = self.scenario.hosts.iter().filter(|host| host.name == *name);
+                    hosts.flat_map(|host| host.ips.iter().copied()).collect()
+                }
+            };
+            addresses.into_iter().for_each(|ip| senders.entry(ip).or_default().push(vantage));
         }
+        senders
     }
 
     fn next_packet(&self, entry: &ConntrackEntry, from: &Vantage) -> Probe {
@@ -55,41 +80,36 @@ impl Verifying<'_, '_> {
             shape: Shape::default(),
         }
     }
+}
 
+impl Restored<'_, '_, '_> {
     /// Compares promise and prediction of these packets.
-    pub(super) fn ask_restored(
-        &self,
-        context: &Context<'_>,
-        restored: &[(Question, Probe)],
-        (tally, findings): (&mut Tally, &mut Findings),
-    ) {
-        for (question, probe) in restored {
+    pub(super) fn ask(&self, (tally, findings): (&mut Tally, &mut Findings)) {
+        for (question, probe) in &self.packets {
             let sent = NewFlow::of(probe, probe.source_port.unwrap_or_default());
-            if let Some(sources) = Sources::about_flow(context, question, &sent) {
-                self.count(&sources, &sent, question, (&mut *tally, &mut *findings));
+            if let Some(sources) = Sources::about_flow(self.context, question, &sent) {
+                self.verifying.count(&sources, &sent, question, (&mut *tally, &mut *findings));
             }
         }
     }
 
     /// Sends these packets through a lab whose tables have the connections, and no others.
-    pub(super) fn send_restored(
+    pub(super) fn send(
         &self,
         prober: &mut Prober<'_>,
-        context: &Context<'_>,
-        restored: &[(Question, Probe)],
         (tally, findings): (&mut Tally, &mut Findings),
     ) -> Result<(), RunError> {
-        if restored.is_empty() {
+        if self.packets.is_empty() {
             return Ok(());
         }
         prober.lab().forget()?;
-        prober.lab().restore(&self.scenario.connections)?;
-        let probes: Vec<Probe> = restored.iter().map(|(_, probe)| probe.clone()).collect();
-        let flows = prober.send_all(&probes).map_err(|source| self.error(source))?;
-        for ((question, probe), observed) in restored.iter().zip(&flows) {
+        prober.lab().restore(&self.verifying.scenario.connections)?;
+        let probes: Vec<Probe> = self.packets.iter().map(|(_, probe)| probe.clone()).collect();
+        let flows = prober.send_all(&probes).map_err(|source| self.verifying.error(source))?;
+        for ((question, probe), observed) in self.packets.iter().zip(&flows) {
             let sent = NewFlow::of(probe, observed.source.port());
-            let sources = Sources::about(context, question, &sent, observed);
-            self.count(&sources, &sent, question, (&mut *tally, &mut *findings));
+            let sources = Sources::about(self.context, question, &sent, observed);
+            self.verifying.count(&sources, &sent, question, (&mut *tally, &mut *findings));
         }
         Ok(())
     }

@@ -73,15 +73,18 @@ fn verified(
     };
     // The thread may be that of a lab, which stays on one CPU.
     let Part { mut tally, mut findings, witnesses } = on_all_cpus(|| verifying.ask_all());
-    let context = prepared.context(&prepared.documents)?.with_connections(&scenario.connections);
-    let restored = verifying.restored(&context);
+    let with_connections = match scenario.connections.as_slice() {
+        [] => None,
+        entries => Some(prepared.context(&prepared.documents)?.with_connections(entries)),
+    };
+    let restored = with_connections.as_ref().map(|context| verifying.restored(context));
     if options.no_lab {
-        verifying.ask_restored(&context, &restored, (&mut tally, &mut findings));
-    } else if !witnesses.is_empty() || !restored.is_empty() {
+        restored.iter().for_each(|restored| restored.ask((&mut tally, &mut findings)));
+    } else if !witnesses.is_empty() || restored.is_some() {
         in_lab(Box::new(|lab| {
             let mut prober = Prober::new(lab, prepared.cluster).map_err(|source| verifying.error(source))?;
             verifying.send_all(&mut prober, &witnesses, (&mut tally, &mut findings))?;
-            verifying.send_restored(&mut prober, &context, &restored, (&mut tally, &mut findings))
+            restored.iter().try_for_each(|restored| restored.send(&mut prober, (&mut tally, &mut findings)))
         }))?;
     }
     let (nodes, services) = (prepared.cluster.nodes.len(), prepared.cluster.services.len());

@@ -29,7 +29,8 @@ pub(super) fn connections(
         let Some(entry) = connection(raw, at, scene, findings) else { continue };
         let ConntrackEntry { node, protocol, from, to, reply_from, reply_to, .. } = &entry;
         let keys = [(*from, *to), (*reply_from, *reply_to)].map(|ends| (node.clone(), *protocol, ends));
-        if let Some(known) = keys.iter().find_map(|key| tuples.get(key)) {
+        let known: Option<usize> = keys.iter().find_map(|key| tuples.get(key).copied());
+        if let Some(known) = known {
             let message = format!("it has the addresses and ports of entry {}", known + 1);
             findings.wrong(at, message, "Remove one of them: a packet belongs to one connection.");
             continue;

@@ -137,7 +137,7 @@ fn accounts(cascade: &Cascade, tally: &Tally, elsewhere: &HashMap<String, u64>) 
         faults.push(format!("{} of {sent} flows were delivered more than once", grouped(tally.duplicated)));
     }
     if tally.unattributed > 0 {
-        faults.push(format!("{} packets were delivered that belong to no flow", grouped(tally.unattributed)));
+        faults.push(format!("{} packets were delivered that are not part of any flow", grouped(tally.unattributed)));
     }
     let mut elsewhere: Vec<_> = elsewhere.iter().collect();
     elsewhere.sort();
@@ -206,7 +206,7 @@ mod tests {
     #[case::biased(tally([20_000, 18_000, 18_000]), "10.0.0.1:80 got 20,000 of 56,000 flows")]
     #[case::lost(Tally { lost: 1, ..tally([18_500, 18_610, 18_421]) }, "1 of 55,531 flows were not delivered")]
     #[case::duplicated(Tally { duplicated: 2, ..tally([18_500, 18_610, 18_421]) }, "2 of 55,531 flows were delivered more than once")]
-    #[case::of_no_flow(Tally { unattributed: 3, ..tally([18_500, 18_610, 18_421]) }, "3 packets were delivered that belong to no flow")]
+    #[case::of_no_flow(Tally { unattributed: 3, ..tally([18_500, 18_610, 18_421]) }, "3 packets were delivered that are not part of any flow")]
     #[case::nothing(tally([0, 0, 0]), "no flow was counted")]
     fn what_is_wrong_is_reported(#[case] tally: Tally, #[case] said: &str) {
         let sample = judged(&tally, None);

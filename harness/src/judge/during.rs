@@ -7,7 +7,7 @@ use crate::observation::{FlowSpan, StreamObservation};
 use crate::scenario::{Bounds, DuringExpectation};
 use crate::text::{counted, duration, grouped};
 
-/// Every part of an expectation in words.
+/// Returns every part of an expectation in words.
 pub(crate) fn expected_parts(expectation: &DuringExpectation) -> Vec<(Field, String)> {
     let DuringExpectation { lost, rejected, stale, followed_within } = expectation;
     let counts = [(Field::Lost, lost), (Field::Rejected, rejected), (Field::Stale, stale)];
@@ -16,7 +16,7 @@ pub(crate) fn expected_parts(expectation: &DuringExpectation) -> Vec<(Field, Str
     counts.chain(within).collect()
 }
 
-/// Compares what became of the flows with every part of an expectation.
+/// Compares the outcomes of the flows with every part of an expectation.
 pub(crate) fn judge(expectation: &DuringExpectation, seen: &StreamObservation) -> Judgment {
     let mut findings = Findings { shown: vec![following_words(seen)], ..Findings::default() };
     let DuringExpectation { lost, rejected, stale, followed_within } = expectation;
@@ -39,7 +39,7 @@ pub(crate) fn judge(expectation: &DuringExpectation, seen: &StreamObservation) -
     }
     if let Some(time) = *followed_within {
         let (observed, why) = match seen.follows {
-            None => ("none that differs".to_owned(), "the promise for these flows does not change"),
+            None => ("no flow with a new outcome".to_owned(), "the promise for these flows does not change"),
             Some(follows) => match follows.first {
                 Some(first) if first <= time.as_secs_f64() => return findings.into_judgment(),
                 Some(first) => (moment(first), "the first flow that followed the change started later"),
@@ -51,7 +51,7 @@ pub(crate) fn judge(expectation: &DuringExpectation, seen: &StreamObservation) -
     findings.into_judgment()
 }
 
-/// What became of the flows, in a line: `250 flows at 100/s from node/worker: 250 answered, 0 lost, 0 rejected`.
+/// The outcomes of the flows, in one line: `250 flows at 100/s from node/worker: 250 answered, 0 lost, 0 rejected`.
 pub(super) fn stream_words(seen: &StreamObservation) -> String {
     let from = seen.node.as_ref().map(|node| format!(" from node/{node}")).unwrap_or_default();
     let [sent, answered] = [counted(seen.sent, "flow"), grouped(seen.answered)];
@@ -65,7 +65,7 @@ pub(super) fn stream_words(seen: &StreamObservation) -> String {
     format!("{sent} at {}/s{from}: {answered} answered, {lost}, {rejected}{stale}", seen.rate)
 }
 
-/// When flows followed the change, in a line.
+/// When flows followed the change, in one line.
 fn following_words(seen: &StreamObservation) -> String {
     match seen.follows {
         None => "the promise for these flows does not change".to_owned(),
@@ -74,13 +74,13 @@ fn following_words(seen: &StreamObservation) -> String {
                 Some(first) => format!("the first flow that followed the change started {}", moment(first)),
                 None => format!("no flow followed the change in {}", duration(seen.after)),
             };
-            let last = follows.last_before.map(|last| format!("; the last one as before it, {}", moment(last)));
+            let last = follows.last_before.map(|last| format!("; the last flow with the previous outcome, {}", moment(last)));
             first + &last.unwrap_or_default()
         }
     }
 }
 
-/// Bounds of a number of flows in words.
+/// The bounds on a number of flows, in words.
 pub(super) fn bounds_words(Bounds { at_least, at_most }: Bounds) -> String {
     match at_most {
         Some(most) if most == at_least => counted(most, "flow"),
@@ -94,7 +94,7 @@ fn within_words(time: Duration) -> String {
     format!("a flow that follows the change within {}", duration(time))
 }
 
-/// What a number of flows out of its bounds means.
+/// Explains a number of flows that is out of bounds.
 fn reason(what: &str, span: &FlowSpan) -> String {
     match when(span) {
         Some(when) => format!("{what} started {when}"),
@@ -102,13 +102,13 @@ fn reason(what: &str, span: &FlowSpan) -> String {
     }
 }
 
-/// When some flows started; `None` if there are none.
+/// When these flows started; `None` if there were none.
 fn when(span: &FlowSpan) -> Option<String> {
     let (first, last) = (span.first?, span.last?);
     Some(if span.flows == 1 { moment(first) } else { format!("{} to {}", moment(first), moment(last)) })
 }
 
-/// A time from the change, in seconds: `12 ms after the change`.
+/// A time relative to the change, given in seconds: `12 ms after the change`.
 fn moment(seconds: f64) -> String {
     let time = duration(Duration::try_from_secs_f64(seconds.abs()).unwrap_or_default());
     if seconds < 0.0 { format!("{time} before the change") } else { format!("{time} after the change") }
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[rstest]
-    #[case::nothing_changes(None, "none that differs")]
+    #[case::nothing_changes(None, "no flow with a new outcome")]
     #[case::nothing_follows(Some(Following::default()), "none in 2.00 s")]
     fn what_cannot_be_followed_is_no_success(#[case] follows: Option<Following>, #[case] observed: &str) {
         let expectation = DuringExpectation { followed_within: Some(Duration::from_secs(1)), ..Default::default() };
@@ -176,7 +176,7 @@ mod tests {
             [
                 "250 flows at 100/s from node/worker: 247 answered, 3 lost (10 ms before the change to 20 ms after the change), 0 rejected, \
                  1 to a removed endpoint (5 ms after the change)",
-                "the first flow that followed the change started 30 ms after the change; the last one as before it, 5 ms after the change",
+                "the first flow that followed the change started 30 ms after the change; the last flow with the previous outcome, 5 ms after the change",
             ]
         );
     }

@@ -13,7 +13,7 @@ use crate::scenario::{
 use crate::text::is_in_cluster;
 use crate::wire::Rejection;
 
-/// Judges all parts. Source and reply are judged only if the outcome is as expected; otherwise they follow from it.
+/// Judges all parts. Source and reply are judged only if the outcome is as expected; otherwise they are consequences of it.
 pub(super) fn judge(
     probe: &Probe,
     expectation: &Expectation,
@@ -69,8 +69,8 @@ fn check_outcome(expected: &ExpectedOutcome, seen: &ObservedOutcome, before: Opt
         }
         (ExpectedOutcome::SameAsBefore, ObservedOutcome::Delivered(delivery)) => match before {
             Some(before) if before == delivery.destination => Ok(()),
-            Some(before) => Err(format!("the probe before it was delivered to {before}")),
-            None => Err("the probe before it was not delivered".to_owned()),
+            Some(before) => Err(format!("the previous probe was delivered to {before}")),
+            None => Err("the previous probe was not delivered".to_owned()),
         },
         (ExpectedOutcome::TooBig(expected), ObservedOutcome::Rejected(rejection))
             if matches!(rejection.kind, RejectKind::TooBig { .. }) =>
@@ -100,7 +100,7 @@ fn check_outcome(expected: &ExpectedOutcome, seen: &ObservedOutcome, before: Opt
 fn check_too_big(expected: &TooBig, seen: &Rejection) -> Result<(), String> {
     let RejectKind::TooBig { mtu } = seen.kind else { return Err("it was rejected in another way".to_owned()) };
     if expected.mtu.is_some_and(|expected| expected != mtu) {
-        return Err(format!("the link that it is too big for has the MTU {mtu}"));
+        return Err(format!("the link that is too small for it has an MTU of {mtu}"));
     }
     match &expected.from {
         Some((_, addresses)) if !addresses.contains(&seen.by) => Err(format!("the message comes from {}", seen.by)),
@@ -145,7 +145,7 @@ fn judge_source(expected: SourceExpectation, seen: &FlowObservation, context: &C
     let sender = [seen.source.ip()];
     let words = expected_source(expected, &sender);
     match &seen.outcome {
-        // A node's own packet may be masqueraded to the address that it has.
+        // A node's own packet may be masqueraded to the address that it already has.
         ObservedOutcome::Delivered(Delivery { source, .. })
             if expected == SourceExpectation::Masqueraded
                 && source.ip() == seen.source.ip()

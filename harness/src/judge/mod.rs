@@ -1,8 +1,8 @@
-//! Expectations and observations become verdicts, with reasons.
+//! Compares observations with expectations: verdicts with their reasons.
 //!
-//! [`judge`] compares every part of an [`Expectation`] with the observation. A part that does not hold is a
-//! [`Difference`]: what was expected, what was observed, and the reason. A flow delivered twice, missing flows and packets
-//! that belong to no flow are differences whatever is expected: nothing is ignored.
+//! [`judge`] compares every part of an [`Expectation`] with the observation. A part that does not hold is a [`Difference`]: what was
+//! expected, what was observed, and the reason. Duplicated flows, missing flows and packets that are not part of any flow are always
+//! differences, whatever is expected: nothing is ignored.
 
 mod during;
 mod flow;
@@ -26,19 +26,19 @@ pub(crate) use during::{expected_parts as during_parts, judge as judge_during};
 pub(crate) use tally::cells;
 pub(crate) use words::{expected_parts, observed_words};
 
-/// What judging needs besides expectation and observation.
+/// The input of judging in addition to the expectation and the observation.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Context {
-    /// Every address of every node, on all its interfaces, by the node's name.
+    /// All addresses of each node, on all of its interfaces, by the node's name.
     pub nodes: BTreeMap<String, Vec<IpAddr>>,
     /// The addresses that the probe was sent from.
     pub sender: Vec<IpAddr>,
-    /// How often this one judgement may fail although all is right. Of a run's rate it is the share of one test: see
-    /// [`FalseAlarmRate::shared_by`].
+    /// The rate at which this one judgement may fail although nothing is wrong. It is one test's share of the run's
+    /// rate: see [`FalseAlarmRate::shared_by`].
     pub rate: FalseAlarmRate,
-    /// Where the probe before was delivered, of the same test and family.
+    /// The destination of the previous probe of the same test and family.
     pub before: Option<SocketAddr>,
-    /// What a count with interim looks had to find, at the same rate; `None` if the number of flows was fixed.
+    /// The goal of a count with interim looks, at the same rate; `None` if the number of flows was fixed.
     pub looked: Option<Goal>,
 }
 
@@ -54,11 +54,11 @@ impl Context {
 pub struct Judgment {
     /// Whether everything was as expected: there is no difference.
     pub held: bool,
-    /// What was not.
+    /// The parts that were not as expected.
     pub differences: Vec<Difference>,
-    /// What statistics showed, in words; empty for single flows.
+    /// The results of the statistics, in words; empty for single flows.
     pub shown: Vec<String>,
-    /// How the counts of a balance test fit their shares, one cell for each name.
+    /// How the counts of a balance test fit the shares, with one cell for each name.
     pub(crate) balance: Option<Shares>,
 }
 
@@ -74,26 +74,26 @@ pub(crate) struct Shares {
 /// A part of an expectation that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// Which part.
+    /// The part.
     pub field: Field,
     /// What was expected: `delivered to pod/nginx:80`.
     pub expected: String,
     /// What was observed: `dropped`.
     pub observed: String,
-    /// What that means, in words.
+    /// The meaning of the difference, in words.
     pub reason: String,
 }
 
 /// A part of an expectation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Field {
-    /// Whether every flow that was sent is accounted for, exactly once.
+    /// Whether every flow that was sent is accounted for exactly once.
     Flows,
     /// The outcome of the packet.
     Outcome,
     /// The number of fragments that the receiver gets.
     Fragments,
-    /// The source that the receiver sees.
+    /// The source address that the receiver sees.
     Source,
     /// The reply as the sender sees it.
     Reply,
@@ -107,12 +107,12 @@ pub enum Field {
     Rejected,
     /// How many flows are sent to endpoints that are gone.
     Stale,
-    /// The time in which flows follow a change.
+    /// The time within which flows follow a change.
     FollowedWithin,
 }
 
 impl Field {
-    /// The name that scenarios use, if they have one.
+    /// The name of the part, as scenarios write it where they have one.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Flows => "flows",
@@ -154,7 +154,7 @@ pub(crate) fn judge(
     match observation {
         Observation::Flow(seen) => flow::judge(probe, expectation, seen, context, &mut findings),
         Observation::Tally(tally) => tally::judge(expectation, tally, context, &mut findings),
-        // What is expected of it is another type: see `judge_during`.
+        // Its expectation has a type of its own: see `judge_during`.
         Observation::Stream(seen) => {
             let why = "flows during a change have expectations of their own";
             findings.differ(Field::Flows, "a flow, or a number of flows", during::stream_words(seen), why);
@@ -163,7 +163,7 @@ pub(crate) fn judge(
     findings.into_judgment()
 }
 
-/// What judging has found so far.
+/// The findings of judging so far.
 #[derive(Debug, Default)]
 struct Findings {
     differences: Vec<Difference>,
@@ -189,13 +189,13 @@ impl Findings {
     }
 }
 
-/// Whether a receiver may see this source; else what it means that it did.
+/// Whether a receiver may see this source; if not, the error explains what it means.
 fn check_source(expected: SourceExpectation, seen: IpAddr, sender: &[IpAddr], context: &Context) -> Result<(), String> {
     let node = context.node_of(seen);
     let own = sender.contains(&seen);
     let held = match expected {
         SourceExpectation::Preserved => own,
-        // A node's packet that is masqueraded to the same address looks like one that is not.
+        // A node's packet that is masqueraded to its own address looks like one that is not masqueraded.
         SourceExpectation::Masqueraded => node.is_some() && !own,
         SourceExpectation::Address(address) => seen == address,
     };
@@ -204,7 +204,7 @@ fn check_source(expected: SourceExpectation, seen: IpAddr, sender: &[IpAddr], co
     }
     Err(match (own, node) {
         (true, Some(_)) if expected == SourceExpectation::Masqueraded => {
-            "the address is the sender's own and the port is the same, as where nothing was masqueraded".to_owned()
+            "address and port are the sender's own, so nothing was masqueraded".to_owned()
         }
         (true, _) => "the packet kept the sender's own address".to_owned(),
         (false, Some(node)) => format!("the packet was masqueraded to an address of node/{node}"),

@@ -37,7 +37,7 @@ pub(super) fn judge(expectation: &Expectation, tally: &Tally, context: &Context,
     }
 }
 
-/// Every flow sent is delivered once, duplicated or lost; nothing else was delivered.
+/// Checks that every flow was delivered once, duplicated or lost, and that nothing else was delivered.
 fn judge_accounts(expectation: &Expectation, tally: &Tally, findings: &mut Findings) {
     let outcome = expectation.outcome.as_ref();
     if let Some(bounds) = expectation.lost.filter(|bounds| !bounds.allow(tally.lost)) {
@@ -51,7 +51,7 @@ fn judge_accounts(expectation: &Expectation, tally: &Tally, findings: &mut Findi
     let may_be_lost = expectation.lost.is_some()
         || matches!(outcome, Some(ExpectedOutcome::Dropped(_) | ExpectedOutcome::Rejected(_) | ExpectedOutcome::Fails));
     let delivered: u64 = tally.delivered.values().sum();
-    // Where a delivery is expected, a lost flow has another outcome.
+    // Where a delivery is expected, a lost flow has the wrong outcome.
     let lost = if outcome.is_some() { Field::Outcome } else { Field::Flows };
     let accounts = [
         (lost, tally.lost, !may_be_lost, "delivered", "not delivered", "no flow may be lost"),
@@ -71,7 +71,7 @@ fn judge_accounts(expectation: &Expectation, tally: &Tally, findings: &mut Findi
         }
     }
     if tally.unattributed > 0 {
-        let observed = format!("{} that belong to no flow", counted(tally.unattributed, "packet"));
+        let observed = format!("{} not part of any flow", counted(tally.unattributed, "packet"));
         findings.differ(Field::Flows, "only what was sent", observed, "a delivered packet must belong to a flow");
     }
     let counted = delivered + tally.lost + tally.duplicated;
@@ -104,7 +104,7 @@ fn judge_outcome(outcome: Option<&ExpectedOutcome>, tally: &Tally, findings: &mu
         }
     }
     if let ExpectedOutcome::SameAsBefore = outcome {
-        let reason = "the destination of the probe before it is known for single flows only: remove `flows`";
+        let reason = "the previous probe's destination is known for single flows only: remove `flows`";
         findings.differ(Field::Outcome, &expected, "not recorded", reason);
     }
     if let ExpectedOutcome::Rejected(_) | ExpectedOutcome::TooBig(_) = outcome {
@@ -135,14 +135,14 @@ fn judge_sources(expected: SourceExpectation, tally: &Tally, context: &Context, 
 pub(crate) struct Cells {
     pub(crate) names: Vec<String>,
     pub(crate) counts: Vec<u64>,
-    /// What each should get of all flows.
+    /// The expected share of all flows of each cell.
     pub(crate) shares: Vec<f64>,
-    /// How many endpoints were named; those that follow should get nothing.
+    /// The number of endpoints that were named; the cells after them should get nothing.
     named: usize,
 }
 
-/// The cells of what was expected of the balance: first the endpoints that are named, then whatever else got flows. There are
-/// none if no endpoints are named.
+/// The cells of an expected balance: first the endpoints that are named, then all other destinations that got flows. Empty if no endpoints
+/// are named.
 pub(crate) fn cells(expectation: &Expectation, tally: &Tally) -> Cells {
     let shares: Vec<(&Target, f64)> = match (&expectation.balance, &expectation.outcome) {
         (Some(Balance::Shares(shares)), _) => shares.iter().map(|(target, share)| (target, *share)).collect(),
@@ -160,11 +160,11 @@ pub(crate) fn cells(expectation: &Expectation, tally: &Tally) -> Cells {
     for (at, count) in &tally.delivered {
         match shares.iter().position(|(target, _)| is_at(target, *at)) {
             Some(cell) => cells.counts[cell] += count,
-            // A place without a share: no flow may come there.
+            // A destination without a share must not get any flow.
             None => cells.add_stranger(at.to_string(), *count),
         }
     }
-    // Shares are of all flows: one endpoint's loss does not increase another one's share.
+    // Shares refer to all flows: one endpoint's loss does not increase another one's share.
     if tally.lost > 0 {
         cells.add_stranger("nowhere".to_owned(), tally.lost);
     }
@@ -221,7 +221,7 @@ fn judge_balance(
     }
 }
 
-/// Every destination gets a flow.
+/// Checks that every destination got a flow.
 fn judge_reached(expected: String, targets: &[Target], tally: &Tally, findings: &mut Findings) {
     let is_missed = |target: &&Target| !tally.delivered.keys().any(|at| is_at(target, *at));
     let missed: Vec<String> = targets.iter().filter(is_missed).map(|target| target.label.clone()).collect();
@@ -234,7 +234,7 @@ fn judge_reached(expected: String, targets: &[Target], tally: &Tally, findings: 
     }
 }
 
-/// Equal shares alone are not a balance: round robin has them too, and so does a choice by source port.
+/// Equal shares alone do not make a balance: round robin and a choice by source port have them, too.
 fn judge_independence(tally: &Tally, endpoints: usize, rate: FalseAlarmRate, findings: &mut Findings) {
     let tests = tally.independence(endpoints);
     let found = tests.iter().filter_map(|(on, test)| Some((on, test.filter(|test| !test.held(rate))?)));
@@ -255,13 +255,13 @@ fn judge_affinity(expected: bool, targets: &[Target], tally: &Tally, findings: &
     if reached.is_empty() {
         findings.differ(Field::Affinity, words, "nothing", "no flow was delivered");
     } else if reached.len() > 1 {
-        // That needs no statistics.
+        // This needs no statistics.
         if expected {
             findings.differ(Field::Affinity, words, words::list(&names), "the client did not stay at its endpoint");
         }
     } else if tally.sent < needed {
         let reason =
-            format!("so few flows may reach one endpoint by chance: set `flows` to at least {}", grouped(needed));
+            format!("this few flows may all reach one endpoint by chance: set `flows` to at least {}", grouped(needed));
         findings.differ(Field::Affinity, words, flows(tally.sent), reason);
     } else if !expected {
         findings.differ(Field::Affinity, words, words::list(&names), "the client stayed at one endpoint");

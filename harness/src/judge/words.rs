@@ -13,10 +13,10 @@ use crate::stats::percent;
 use crate::text::{UNDERLAY, drop_words, grouped};
 use crate::wire::Rejection;
 
-/// Names that a list shows before it says how many more there are.
+/// The number of names in a list before the rest is only counted.
 const LISTED: usize = 6;
 
-/// Every part of an expectation in words, for a probe from these addresses.
+/// Returns every part of an expectation in words, for a probe from these addresses.
 pub(crate) fn expected_parts(probe: &Probe, expectation: &Expectation, sender: &[IpAddr]) -> Vec<(Field, String)> {
     let vip = SocketAddr::new(probe.to.address, probe.to.port);
     let targets: &[Target] = match &expectation.outcome {
@@ -35,7 +35,7 @@ pub(crate) fn expected_parts(probe: &Probe, expectation: &Expectation, sender: &
     [outcome, fragments, lost, source, reply, balance, affinity].into_iter().flatten().collect()
 }
 
-/// An observation in a line: `delivered to pod/nginx at 10.244.2.2:80 from 10.244.1.3:37328, reply from 10.96.34.82:80`.
+/// An observation in one line: `delivered to pod/nginx at 10.244.2.2:80 from 10.244.1.3:37328, reply from 10.96.34.82:80`.
 pub(crate) fn observed_words(observation: &Observation) -> String {
     match observation {
         Observation::Flow(seen) => {
@@ -86,7 +86,7 @@ pub(super) fn outcome_words(outcome: &ExpectedOutcome) -> String {
             let from = from.as_ref().map(|(from, _)| format!(", from {from}")).unwrap_or_default();
             format!("too big: ICMP fragmentation needed, or ICMPv6 packet too big{mtu}{from}")
         }
-        ExpectedOutcome::SameAsBefore => "delivered to where the probe before it was".to_owned(),
+        ExpectedOutcome::SameAsBefore => "delivered to the same destination as the previous probe".to_owned(),
         ExpectedOutcome::Fails => "not delivered".to_owned(),
         ExpectedOutcome::Dropped(DropPlace::InCluster) => "dropped on a node".to_owned(),
         ExpectedOutcome::Dropped(DropPlace::At(place)) => drop_words(place),
@@ -107,7 +107,7 @@ pub(crate) fn reject_words(kind: RejectKind) -> &'static str {
         RejectKind::SctpAbort => "rejected by SCTP ABORT",
         RejectKind::PortUnreachable => "rejected by ICMP port unreachable",
         RejectKind::OtherUnreachable => "rejected by ICMP unreachable (not port unreachable)",
-        RejectKind::TooBig { .. } => "too big for a link of its path",
+        RejectKind::TooBig { .. } => "too big for a link on its path",
         RejectKind::Unsent => "not sent by the sender's kernel",
     }
 }
@@ -195,7 +195,7 @@ pub(super) fn is_at(target: &Target, at: SocketAddr) -> bool {
     target.address == at.ip() && target.port.is_none_or(|port| port == at.port())
 }
 
-/// What the scenario calls an address.
+/// The scenario's name for an address.
 pub(super) fn label(targets: &[Target], at: SocketAddr) -> String {
     targets.iter().find(|target| is_at(target, at)).map_or_else(|| at.to_string(), |target| target.label.clone())
 }

@@ -11,17 +11,17 @@ use crate::verify::{Finding, Options, Verification, verify};
 /// Flows on which the sources disagree in the same way, and one of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailingClass {
-    /// Which sources disagree.
+    /// The sources that disagree.
     pub disagreement: Disagreement,
-    /// What differs: `delivered with the wrong source`.
+    /// The difference: `delivered with the wrong source`.
     pub what: String,
     /// One of the flows: `pod/client > 10.96.0.10:80 tcp`.
     pub flow: String,
-    /// What is promised of it, in a word: `delivered`.
+    /// The promise for it, in a word: `delivered`.
     pub promised: String,
-    /// Its service and port, if the address is one's.
+    /// Its service and port, if it is sent to a service.
     pub service: Option<String>,
-    /// The command that explains it.
+    /// The command that explains the flow.
     pub explain: String,
 }
 
@@ -32,7 +32,7 @@ impl fmt::Display for FailingClass {
 }
 
 impl FailingClass {
-    /// The classes that fail, by promise and prediction, the gravest first.
+    /// The classes on which promise and prediction disagree, the most severe first.
     pub(super) fn all(scenario: &Scenario, options: &Options) -> Result<Vec<Self>, MinimizeError> {
         let options = Options { no_lab: true, ..options.clone() };
         let verification = verified(scenario, &options)?;
@@ -67,11 +67,11 @@ impl FailingClass {
     }
 }
 
-/// Says of smaller scenarios whether they still show the class.
+/// Decides whether a smaller scenario still shows the class.
 pub(super) struct Judge<'c> {
     class: &'c FailingClass,
     options: Options,
-    /// How many it was asked about.
+    /// The number of scenarios tried.
     pub(super) tried: usize,
 }
 
@@ -95,7 +95,7 @@ impl<'c> Judge<'c> {
         found.is_ok_and(|verification| verification.failures(&self.options).any(|finding| self.class.is(finding)))
     }
 
-    /// What packets in a lab do.
+    /// Sends packets in a lab to reproduce the failure.
     pub(super) fn reproduce(&self, scenario: &Scenario) -> Result<LabResult, MinimizeError> {
         let options = Options { no_lab: false, ..self.options.clone() };
         let verification = verified(scenario, &options)?;

@@ -1,8 +1,8 @@
 //! Delta debugging: the shortest list that still has a property.
 
-/// Takes items away as long as `holds` is true of those that are left: halves first, then smaller and smaller parts, down to single items
-/// (Zeller's ddmin, without its tests of parts alone, which services and rules that depend on others rarely pass). `holds` is true of
-/// all items.
+/// Removes items as long as `holds` is true for the rest: halves first, then smaller and smaller parts, down to single items (Zeller's
+/// ddmin without its tests of the parts alone, which services and rules that depend on others rarely pass). `holds` must be true for the
+/// whole list.
 pub(super) fn shortest<T: Clone>(items: Vec<T>, mut holds: impl FnMut(&[T]) -> bool) -> Vec<T> {
     let mut left = items;
     if left.is_empty() || holds(&[]) {

@@ -1,10 +1,10 @@
 //! The smallest scenario that still shows a failure.
 //!
-//! 1. `class`: a scenario → the failing class that is to be kept, found as `svclab verify --no-lab` finds it;
-//! 2. `reduce`: objects, nodes, hosts, settings and rules (`rules`) are taken away by delta debugging (`delta`), as long as the class
-//!    is still there;
-//! 3. what is left is written as a scenario that needs no other file (`scenario::print`);
-//! 4. the text is read again, and fails in the same way; in a lab, too, if one is wanted.
+//! 1. `class`: a scenario → the failing class to keep, found as `svclab verify --no-lab` finds it;
+//! 2. `reduce`: objects, nodes, hosts, settings and rules (`rules`) are removed by delta debugging (`delta`) as long as the class still
+//!    fails;
+//! 3. the rest is written as a self-contained scenario (`scenario::print`);
+//! 4. the text is read back and must fail in the same way, in a lab too if one is requested.
 
 mod class;
 mod delta;
@@ -25,33 +25,33 @@ use crate::verify::Options;
 /// How a scenario is minimized.
 #[derive(Debug, Clone, Default)]
 pub struct Choice {
-    /// Which flows are looked at, and how labs are built. With `no_lab`, nothing is confirmed in the kernel.
+    /// The flows to examine, and how labs are built. With `no_lab`, nothing is confirmed in the kernel.
     pub verify: Options,
 }
 
-/// What is left of a scenario.
+/// A minimized scenario.
 #[derive(Debug, Clone)]
 pub struct Minimized {
     /// The scenario's text.
     pub text: String,
-    /// What it shows.
+    /// The failure that it shows.
     pub class: FailingClass,
-    /// How many services, endpoints, nodes and rules of its own it had and has.
+    /// The numbers of services, endpoints, nodes and rules of its own, before and after.
     pub sizes: [Size; 2],
-    /// How many smaller scenarios were tried.
+    /// The number of smaller scenarios tried.
     pub tried: usize,
     /// Whether the failure was reproduced in a lab.
     pub lab: LabResult,
 }
 
-/// Whether a failure that is predicted was reproduced in a lab.
+/// Whether a predicted failure was reproduced in a lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LabResult {
     /// No lab was run.
     NotRun,
     /// Packets fail in this way.
     Reproduced,
-    /// No machine of the lab can send such a packet, for example one with another machine's address.
+    /// No machine of the lab can send such a packet, for example because its source is another machine's address.
     NotSendable,
     /// Packets do not fail in this way.
     NotReproduced,
@@ -66,7 +66,7 @@ pub struct Size {
     pub endpoints: usize,
     /// Nodes.
     pub nodes: usize,
-    /// Rules that the scenario brings along.
+    /// Rules that the scenario contains.
     pub rules: usize,
 }
 
@@ -83,7 +83,7 @@ impl Size {
     }
 }
 
-/// Why nothing is minimized.
+/// The reason why a scenario could not be minimized.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MinimizeError {
@@ -93,23 +93,24 @@ pub enum MinimizeError {
     /// The scenario cannot be verified.
     #[error("the scenario cannot be verified")]
     Trouble(Box<Trouble>),
-    /// What is left cannot be written as a scenario.
-    #[error("what is left cannot be written as a scenario")]
+    /// The minimized cluster cannot be written as a scenario.
+    #[error("the minimized cluster cannot be written as a scenario")]
     Unwritten(Box<Diagnostics>),
-    /// What is left is no longer that failure once it is written.
+    /// The written scenario no longer shows the failure.
     #[error("the minimized scenario no longer fails once it is written and read back")]
     Lost,
 }
 
-/// How many failing classes are tried until a lab shows one: packets with the sources of others are predicted, and cannot be sent.
+/// The maximum number of failing classes tried in a lab: some are predicted for packets with another machine's source address, which a lab
+/// cannot send.
 const MAX_CLASSES: usize = 5;
 
-/// Takes away from a scenario what its first failing class does not need, or where labs are built, the first one that a lab shows. Its tests
-/// are left out.
+/// Removes from a scenario everything that its first failing class does not need; if labs are built, that is the first class that a lab
+/// reproduces. Its tests are left out.
 ///
 /// # Errors
 ///
-/// A scenario that cannot be verified, or of which no flow fails.
+/// If the scenario cannot be verified or no flow fails.
 pub fn minimize(scenario: &Scenario, choice: &Choice) -> Result<Minimized, MinimizeError> {
     let plain = Scenario { tests: Vec::new(), notes: Vec::new(), ..scenario.clone() };
     let classes = FailingClass::all(&plain, &choice.verify)?;
@@ -124,7 +125,7 @@ pub fn minimize(scenario: &Scenario, choice: &Choice) -> Result<Minimized, Minim
     first.ok_or(MinimizeError::NothingFails)
 }
 
-/// Takes away what one class does not need.
+/// Removes everything that one class does not need.
 fn keep(class: FailingClass, whole: &Scenario, choice: &Choice) -> Result<Minimized, MinimizeError> {
     let mut judge = Judge::new(&class, &choice.verify);
     let small = reduce::reduce(whole.clone(), &mut judge);
@@ -141,7 +142,7 @@ fn keep(class: FailingClass, whole: &Scenario, choice: &Choice) -> Result<Minimi
     Ok(Minimized { text, sizes: [Size::of(whole), Size::of(&read)], class, tried, lab })
 }
 
-/// Reads a scenario that names no other file.
+/// Reads a self-contained scenario.
 fn parse_alone(text: &str, file: &Path) -> Result<Scenario, MinimizeError> {
     let none = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
     parse_with(text, file, &none, Tests::Optional).map_err(|errors| MinimizeError::Unwritten(Box::new(errors)))

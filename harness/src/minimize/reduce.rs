@@ -1,4 +1,4 @@
-//! Taking away what a failing class does not need: the large first, fields last.
+//! Removes what a failing class does not need: large parts first, fields last.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use super::delta::shortest;
 use super::rules::{about, units, with};
 use crate::scenario::{Cni, CniKind, OtherRules, Overlay, Place, Scenario};
 
-/// What is left of a scenario that shows the judge's class.
+/// Reduces a scenario as far as it still shows the judge's class.
 pub(super) fn reduce(scenario: Scenario, judge: &mut Judge<'_>) -> Scenario {
     let mut reducing = Reducing { left: scenario, judge };
     reducing.guess();
-    // What goes late may free what stayed before.
+    // A late removal may make an earlier one possible.
     for _ in 0..2 {
         let before = reducing.left.clone();
         reducing.services();
@@ -40,7 +40,7 @@ struct Reducing<'j, 'c> {
 }
 
 impl Reducing<'_, '_> {
-    /// Takes a smaller scenario if it still shows the class.
+    /// Keeps a smaller scenario if it still shows the class.
     fn attempt(&mut self, smaller: Scenario) -> bool {
         let is_taken = smaller != self.left && self.judge.shows(&smaller);
         if is_taken {
@@ -49,14 +49,14 @@ impl Reducing<'_, '_> {
         is_taken
     }
 
-    /// Tries a scenario of which only the cluster is changed.
+    /// Tries a scenario in which only the cluster is changed.
     fn change(&mut self, change: impl FnOnce(&mut Cluster)) -> bool {
         let mut cluster = self.left.cluster.clone();
         change(&mut cluster);
         self.attempt(Scenario { cluster, ..self.left.clone() })
     }
 
-    /// The shortest of a scenario's lists: `without` makes the scenario that has only some of its items.
+    /// Shortens one of a scenario's lists: `with` returns the scenario with only some of its items.
     fn shorten<T: Clone>(&mut self, items: Vec<T>, with: impl Fn(&Scenario, &[T]) -> Scenario) {
         if items.is_empty() {
             return;
@@ -66,7 +66,7 @@ impl Reducing<'_, '_> {
         self.left = with(&self.left, &kept);
     }
 
-    /// Only the class's own service, and the rules that are not about others: in most cases nothing else is needed.
+    /// Tries the class's own service alone, with the rules that are not about other services: in most cases nothing else is needed.
     fn guess(&mut self) {
         let Some(service) = self.judge.class().service_name().map(str::to_owned) else { return };
         let mut left = self.left.clone();
@@ -109,7 +109,7 @@ impl Reducing<'_, '_> {
         });
     }
 
-    /// Pods go with the endpoints that they are.
+    /// Removes pods together with their endpoints.
     fn pods(&mut self) {
         let names: Vec<ObjectName> = self.left.cluster.pods.iter().map(|pod| pod.name.clone()).collect();
         self.shorten(names, |scenario, names| {
@@ -136,7 +136,7 @@ impl Reducing<'_, '_> {
         self.change(|cluster| cluster.slices.retain(|slice| !slice.endpoints.is_empty()));
     }
 
-    /// Nodes go with their pods and rules.
+    /// Removes nodes together with their pods and rules.
     fn nodes(&mut self) {
         let names: Vec<String> = self.left.cluster.nodes.iter().map(|node| node.name.clone()).collect();
         self.shorten(names, |scenario, names| {
@@ -167,7 +167,7 @@ impl Reducing<'_, '_> {
         self.shorten(all, |scenario, some| Scenario { connections: some.to_vec(), ..scenario.clone() });
     }
 
-    /// Whole rule sets first, then single rules.
+    /// Removes whole rule sets first, then single rules.
     fn rule_sets(&mut self) {
         let all: Vec<OtherRules> = self.left.rules.clone();
         self.shorten(all, |scenario, rules| Scenario { rules: rules.to_vec(), ..scenario.clone() });
@@ -182,7 +182,7 @@ impl Reducing<'_, '_> {
         }
     }
 
-    /// Fields as they are by default.
+    /// Resets fields to their defaults.
     fn fields(&mut self) {
         for at in 0..self.left.cluster.services.len() {
             for change in SERVICE_FIELDS {
@@ -294,7 +294,7 @@ const PROXY_FIELDS: [Change<ProxyConfig>; 8] = [
     |proxy| proxy.localhost_node_ports = true,
 ];
 
-/// The scenario without some pods, the endpoints that they are, and the rules in them.
+/// The scenario without some pods, their endpoints and the rules in them.
 fn without_pods(scenario: &Scenario, is_gone: &dyn Fn(&Pod) -> bool) -> Scenario {
     let mut smaller = scenario.clone();
     let gone: HashSet<&ObjectName> =

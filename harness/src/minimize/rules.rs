@@ -1,4 +1,4 @@
-//! Rules without some of them.
+//! Rule sets with some of their rules removed.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use svclab_rules::iptables::{Chain, Policy, TableName};
 use svclab_rules::nftables::Verdict;
 use svclab_rules::ruleset::Rules;
 
-/// How many parts can be taken away one by one: rules, and elements of sets and maps.
+/// The number of parts that can be removed one by one: rules, and elements of sets and maps.
 pub(super) fn units(rules: &Rules) -> usize {
     match rules {
         Rules::Iptables(parsed) => {
@@ -25,7 +25,7 @@ pub(super) fn units(rules: &Rules) -> usize {
     }
 }
 
-/// The rules with only these units, given by their numbers, and without chains that nothing leads to any more.
+/// The rules reduced to the units with these numbers, without chains that are no longer referenced.
 pub(super) fn with(rules: &Rules, kept: &HashSet<usize>) -> Rules {
     let mut number = 0..;
     let mut is_kept = || number.next().is_some_and(|number| kept.contains(&number));
@@ -36,7 +36,7 @@ pub(super) fn with(rules: &Rules, kept: &HashSet<usize>) -> Rules {
                 chain.rules.retain(|_| is_kept());
             }
             for table in &mut rules.tables {
-                // A chain without rules returns; so does one that is not there, if nothing jumps to it.
+                // A chain without rules returns, so it may be removed if nothing jumps to it.
                 table.remove_unused(|chain| chain.policy.is_some() && !is_usual(chain));
             }
             rules.tables.retain(|table| table.name == TableName::Nat || !table.chains.is_empty());
@@ -55,8 +55,8 @@ pub(super) fn with(rules: &Rules, kept: &HashSet<usize>) -> Rules {
     }
 }
 
-/// The units that say nothing of other services than one, `namespace/name`: those whose comments, or the chains that they lead to, name
-/// no other.
+/// The units that do not belong to a service other than this one (`namespace/name`): neither their comments nor the chains that they lead
+/// to name another.
 pub(super) fn about(rules: &Rules, service: &str) -> HashSet<usize> {
     let comment_is_own = |comment: Option<&str>| comment.is_none_or(|comment| is_own(comment, service));
     let mut kept = Vec::new();
@@ -86,14 +86,14 @@ pub(super) fn about(rules: &Rules, service: &str) -> HashSet<usize> {
     (0..).zip(kept).filter(|(_, is_kept)| *is_kept).map(|(number, _)| number).collect()
 }
 
-/// Whether a comment, `namespace/name:port cluster IP`, is about a service, or about none.
+/// Whether a comment, such as `namespace/name:port cluster IP`, names this service or no service.
 fn is_own(comment: &str, service: &str) -> bool {
     let word = comment.split_whitespace().next().unwrap_or_default();
     let named = word.split_once(':').map_or(word, |(named, _)| named);
     named.split('/').count() != 2 || named == service
 }
 
-/// Whether the name of a chain is about a service, or about none: `service-ULMVA6XW-ns1/svc1/tcp/p80`.
+/// Whether the name of a chain, such as `service-ULMVA6XW-ns1/svc1/tcp/p80`, contains this service or no service.
 fn chain_is_own(name: &str, service: &str) -> bool {
     let mut parts = name.splitn(3, '-');
     match (parts.next(), parts.next(), parts.next()) {
@@ -104,7 +104,7 @@ fn chain_is_own(name: &str, service: &str) -> bool {
     }
 }
 
-/// Whether a chain of the kernel does nothing.
+/// Whether a built-in chain does nothing.
 fn is_usual(chain: &Chain) -> bool {
     chain.rules.is_empty() && chain.policy == Some(Policy::Accept)
 }

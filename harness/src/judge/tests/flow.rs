@@ -175,7 +175,7 @@ fn the_endpoint_of_the_probe_before(#[case] before: Option<&str>, #[case] held: 
     assert_eq!(judge(&probe(), &expected, &came_out(CLIENT, POD, None), &context).held, held);
 }
 
-/// A node's own packet keeps its address, and gets another port.
+/// A node's own packet keeps its address and gets another port.
 #[rstest]
 #[case::another_port("172.18.0.2:40000", true)]
 #[case::the_same_port("172.18.0.2:37328", false)]

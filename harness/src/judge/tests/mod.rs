@@ -85,7 +85,7 @@ fn rejected(kind: RejectKind) -> Observation {
     seen(ObservedOutcome::Rejected(Rejection { kind, what, by: ip(NODE) }), None)
 }
 
-/// The same flow, but its sender received a rejection.
+/// The same flow, whose sender also received a rejection.
 fn contradicted(observation: Observation) -> Observation {
     let Observation::Flow(mut flow) = observation else { return observation };
     let what = "ICMP port unreachable (type 3, code 3)".to_owned();

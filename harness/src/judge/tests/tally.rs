@@ -60,7 +60,7 @@ fn tallies_that_are_as_expected(#[case] expectation: Expectation, #[case] tally:
 #[case::unattributed(
     outcome(ExpectedOutcome::Dropped(DropPlace::InCluster)),
     Tally { sent: 5, lost: 5, unattributed: 1, ..Tally::default() },
-    "flows: expected only what was sent, observed 1 packet that belong to no flow: a delivered packet must belong to a flow"
+    "flows: expected only what was sent, observed 1 packet not part of any flow: a delivered packet must belong to a flow"
 )]
 #[case::contradiction(
     Expectation::default(),
@@ -135,7 +135,7 @@ fn tallies_that_are_as_expected(#[case] expectation: Expectation, #[case] tally:
 #[case::too_few(
     Expectation { affinity: Some(true), ..delivered_to([1, 2]) },
     counted(&[(1, 30)]),
-    "affinity: expected all flows at one endpoint, observed 30 flows: so few flows may reach one endpoint by chance: set `flows` to at least 31"
+    "affinity: expected all flows at one endpoint, observed 30 flows: this few flows may all reach one endpoint by chance: set `flows` to at least 31"
 )]
 fn tallies_that_are_not(#[case] expectation: Expectation, #[case] tally: Tally, #[case] words: &str) {
     assert_eq!(differences(&expectation, &Observation::Tally(tally)), [words]);
@@ -171,7 +171,7 @@ fn a_count_that_ended_early_is_judged_by_what_holds_at_any_time() {
     assert!(judgment.held && judgment.shown[0].ends_with("which were enough"), "{judgment:?}");
 }
 
-/// That rules have counted the same is shown; that they have not is not a difference from what was expected: see
+/// Agreement with the rules' counters is shown. Disagreement is not a difference from the expectation: see
 /// `Prober::cross_checked`.
 #[test]
 fn what_rules_counted_is_shown_where_it_agrees() {

@@ -30,7 +30,7 @@ pub struct Expectation {
 pub enum ExpectedOutcome {
     /// It is delivered to one of these.
     Delivered(Vec<Target>),
-    /// It is delivered to where the probe before it was, of the same test and family.
+    /// It is delivered to the same destination as the previous probe of the same test and family.
     SameAsBefore,
     /// The sender receives a rejection (REJECT).
     Rejected(RejectKind),

@@ -1,4 +1,4 @@
-//! What the lab saw: plain values, from probing to judging to reports.
+//! The observations of a lab: plain values that probing passes to judging and reports.
 
 mod stream;
 mod translations;
@@ -41,7 +41,7 @@ pub struct FlowObservation {
     pub destination: SocketAddr,
     /// The outcome of the packet.
     pub outcome: ObservedOutcome,
-    /// A rejection that reached the sender before any reply although the packet was delivered: an error in any case.
+    /// A rejection that reached the sender before any reply although the packet was delivered, which is always an error.
     pub contradiction: Option<Rejection>,
     /// The source of the reply that reached the sender, as the sender saw it.
     pub reply: Option<SocketAddr>,
@@ -55,13 +55,13 @@ pub struct FlowObservation {
 pub enum ObservedOutcome {
     /// It was delivered once.
     Delivered(Delivery),
-    /// It was delivered at several places, or more than once at one.
+    /// It was delivered more than once, at one or several places.
     Duplicated(Vec<Delivery>),
     /// The sender received a rejection.
     Rejected(Rejection),
     /// It was not delivered: barrier frames sent after it have passed every queue, so it is no longer in flight.
     Dropped {
-        /// Where it was captured last: `node/worker`, `underlay`; its sender, where it was not captured at all.
+        /// Where it was captured last: `node/worker`, `underlay`; the sender if it was not captured at all.
         at: String,
         /// Whether it had left the cluster before, even if it came back.
         left_cluster: bool,
@@ -77,8 +77,8 @@ pub struct Delivery {
     pub source: SocketAddr,
     /// The destination that the receiver saw.
     pub destination: SocketAddr,
-    /// The number of fragments that it arrived in, 1 for a packet that is whole; `None` where a node's kernel received it, which puts
-    /// fragments together.
+    /// The number of fragments that it arrived in, 1 for an unfragmented packet; `None` if a node's kernel received it, which reassembles
+    /// fragments.
     pub fragments: Option<u16>,
 }
 
@@ -91,13 +91,13 @@ pub struct Sighting {
     pub interface: String,
     /// Whether it came in or went out there.
     pub direction: Direction,
-    /// Protocol, addresses and ports; `None` for what has no ports, and for a tunnel.
+    /// Protocol, addresses and ports; `None` for packets without ports and for tunnels.
     pub flow: Option<Flow>,
     /// The packet in words: `10.244.1.3:37328 > 10.96.34.82:80 tcp [S]`.
     pub packet: String,
 }
 
-/// A frame as it was at an interface.
+/// A frame captured at an interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capture {
     /// Where: `node/worker`, `underlay`.
@@ -106,7 +106,7 @@ pub struct Capture {
     pub interface: String,
     /// Whether it came in or went out there.
     pub direction: Direction,
-    /// When, since 1970.
+    /// The time since 1970.
     pub time: Duration,
     /// The test and the probe that were running.
     #[serde(serialize_with = "comment", deserialize_with = "read_comment")]
@@ -133,7 +133,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Its word: `in` or `out`.
+    /// Its name: `in` or `out`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::In => "in",
@@ -145,7 +145,7 @@ impl Direction {
 /// The sum of many flows. Every flow sent is in exactly one of the counts.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Tally {
-    /// Flows sent, each a 5-tuple that the nodes had no connection of.
+    /// Flows sent, each with a 5-tuple that was new to the nodes' conntrack tables.
     pub sent: u64,
     /// The address that they were sent from.
     pub sender: Option<IpAddr>,
@@ -157,22 +157,22 @@ pub struct Tally {
     pub duplicated: u64,
     /// Flows not delivered, rejected or not.
     pub lost: u64,
-    /// Delivered packets that belong to no flow that was sent.
+    /// Delivered packets that are not part of any flow that was sent.
     pub unattributed: u64,
-    /// How often a flow was sent again because the kernel had dropped it by itself: two CPUs had chosen the same port
-    /// for a masquerade at the same moment. A client sends its SYN again then.
+    /// How often a flow was sent again because the kernel had dropped it after two CPUs had chosen the same masquerade
+    /// port at the same moment. A client retransmits its SYN then.
     pub resent: u64,
-    /// The destinations of flows and of those that were sent right after them, each flow in one pair; nothing if there are
-    /// more than 64 destinations.
+    /// The destinations of pairs of flows that were sent right after each other, each flow in one pair; empty if there are more than 64
+    /// destinations.
     pub(crate) neighbours: Contingency<SocketAddr, SocketAddr>,
-    /// The last three bits of source ports, as flows were sent, with their destinations; nothing if there are more than 64.
+    /// The last three bits of the source ports as sent, with the flows' destinations; empty if there are more than 64.
     pub(crate) ports: Contingency<u16, SocketAddr>,
-    /// Increments of the rules' counters; `None` if they were not read, or do not exist.
+    /// Increments of the rules' counters; `None` if they were not read or do not exist.
     pub(crate) translated: Option<Box<Translations>>,
 }
 
 impl Tally {
-    /// The flows of both.
+    /// The sum of both.
     #[must_use]
     pub fn plus(mut self, other: Self) -> Self {
         self.sent += other.sent;
@@ -196,14 +196,14 @@ impl Tally {
         self
     }
 
-    /// The destinations where the rules' counters and the receivers disagree; none if counters were not read.
+    /// The destinations for which the rules' counters and the receivers disagree; empty if counters were not read.
     pub(crate) fn disagreements(&self) -> Vec<Disagreement> {
         self.translated.as_ref().map_or_else(Vec::new, |translated| translated.disagreements(self))
     }
 
-    /// The destinations where rules and receivers disagree although no flow was lost or duplicated, which would explain it: then svclab
-    /// has counted wrongly, or something else has sent. More translations than arrivals are explained by rules of several namespaces,
-    /// too: one may translate what another has translated to the destination.
+    /// The destinations for which rules and receivers disagree without an explanation: svclab has miscounted, or something else has sent
+    /// packets. Lost or duplicated flows explain a disagreement; so do rules of several namespaces if there are more translations than
+    /// arrivals, because one may translate again what another has translated to the destination.
     pub(crate) fn contradictions(&self) -> Vec<Disagreement> {
         if self.lost + self.duplicated > 0 {
             return Vec::new();
@@ -214,7 +214,7 @@ impl Tally {
         differing
     }
 
-    /// Says that the rules' counters confirm the count; `None` if they were not read, count nothing of it, or disagree.
+    /// States that the rules' counters confirm the count; `None` if they were not read, do not cover it, or disagree.
     pub(crate) fn confirmation(&self) -> Option<String> {
         let counters = self.translated.as_ref()?;
         if !self.delivered.keys().any(|at| counters.counts_for(at)) || !self.disagreements().is_empty() {
@@ -227,8 +227,8 @@ impl Tally {
         Some(format!("the rules' counters agree with what arrived{but}"))
     }
 
-    /// What the endpoint of a flow may depend on, of so many endpoints, in words, and what a test says of that; `None` where
-    /// there is nothing to be tested.
+    /// Returns what the choice among this number of endpoints may depend on, in words, each with the result of a test; `None` if there is
+    /// nothing to test.
     pub(crate) fn independence(&self, endpoints: usize) -> [(&'static str, Option<Independence>); 2] {
         [
             ("that of the previous flow", self.neighbours.independence(endpoints)),

@@ -1,4 +1,4 @@
-//! Pages for a terminal: styles, indents, and lines that are wrapped to its width.
+//! Pages for a terminal: styles, indents, and line wrapping.
 
 use std::fmt::Display;
 
@@ -6,43 +6,43 @@ use anstyle::{AnsiColor, Style};
 use serde::{Deserialize, Serialize};
 use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm, core::display_width};
 
-/// What holds.
+/// Successes.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// What fails.
+/// Failures.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
-/// What a reader should look at.
+/// Text that needs the reader's attention.
 pub(crate) const MARKED: Style = AnsiColor::Yellow.on_default();
-/// Quantities that are drawn.
+/// Bars and other drawn quantities.
 pub(crate) const DRAWN: Style = AnsiColor::Cyan.on_default();
 /// Headings.
 pub(crate) const STRONG: Style = Style::new().bold();
-/// What matters less.
+/// Secondary text.
 pub(crate) const FAINT: Style = Style::new().dimmed();
 
-/// Columns of a page where there is no terminal, and at most.
+/// The maximum width of a page, and the width without a terminal.
 pub(crate) const WIDEST: usize = 120;
-/// Columns of a page at least: narrower terminals wrap by themselves.
+/// The minimum width of a page: narrower terminals wrap lines themselves.
 const NARROWEST: usize = 40;
-/// How much further continuation lines are indented.
+/// The additional indent of continuation lines.
 const HANG: usize = 4;
 
 /// How a page is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
-    /// Whether it has colours, as ANSI escape sequences.
+    /// Whether the page is coloured with ANSI escape sequences.
     pub colours: bool,
-    /// How much it says.
+    /// The level of detail.
     pub detail: Detail,
-    /// Its columns: longer lines are wrapped between words.
+    /// The width in columns: longer lines are wrapped between words.
     pub width: usize,
 }
 
-/// How much is said. Failures are always reported.
+/// The level of detail. Failures are always reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Detail {
-    /// Only what is wrong.
+    /// Only failures.
     Quiet,
-    /// What most readers need.
+    /// The default.
     #[default]
     Normal,
     /// Everything: each endpoint, each interface on a packet's path.
@@ -61,18 +61,18 @@ impl Settings {
         Self { width: columns.unwrap_or(WIDEST).clamp(NARROWEST, WIDEST), ..self }
     }
 
-    /// Whether only what is wrong is said.
+    /// Whether only failures are reported.
     pub(crate) fn is_quiet(&self) -> bool {
         self.detail == Detail::Quiet
     }
 
-    /// Whether everything is said.
+    /// Whether everything is reported.
     pub(crate) fn is_verbose(&self) -> bool {
         self.detail == Detail::Verbose
     }
 }
 
-/// Returns the lines of a text, wrapped to a width; without a line end.
+/// Returns the lines of a text, wrapped to a width, without a final newline.
 pub fn wrapped(text: &str, width: usize) -> String {
     let mut page = Page::new(Settings { width, ..Settings::default() });
     page.lines(text);
@@ -88,14 +88,14 @@ pub(crate) struct Page {
     pub(crate) settings: Settings,
 }
 
-/// Stands for a blank at which no line ends.
+/// A placeholder for a space at which lines are not wrapped.
 const BOUND: char = '\u{e000}';
 
-/// A shell command whose quoted words are not wrapped: a backslash in quotes would be a part of the word.
+/// Protects the quoted words of a shell command from wrapping: a backslash inside quotes would be part of the word.
 fn bound(command: &str) -> String {
     let (mut is_quoted, mut before) = (false, ' ');
     let bind = |letter| {
-        // Between quotes a backslash is one, outside it makes a quote a letter.
+        // A backslash is literal inside single quotes, and escapes a quote outside.
         is_quoted ^= letter == '\'' && (is_quoted || before != '\\');
         before = letter;
         if is_quoted && letter == ' ' { BOUND } else { letter }
@@ -120,12 +120,12 @@ impl Page {
         self.wrap(&label, display_width(&label), &text.to_string());
     }
 
-    /// Adds the row of a table, which is not wrapped.
+    /// Adds a row of a table, which is not wrapped.
     pub(crate) fn row(&mut self, indent: usize, text: impl Display) {
         self.push(&format!("{:indent$}{text}", ""));
     }
 
-    /// Adds a table: headings, and rows of which the first cell is a name. Where the page is too narrow, each row becomes a line with the
+    /// Adds a table with headings and rows, whose first cell is a name. If the page is too narrow, each row becomes a line that repeats the
     /// heading of each cell.
     pub(crate) fn table(&mut self, indent: usize, headings: &[&str], rows: &[Vec<String>]) {
         const GAP: usize = 2;
@@ -155,7 +155,7 @@ impl Page {
         self.labelled(indent, format!("{}  ", row.first().map_or("", String::as_str)), cells.join(", "));
     }
 
-    /// Adds a shell command after a label: where it is wrapped, lines end with a backslash, so that it can still be copied.
+    /// Adds a shell command after a label. If it is wrapped, lines end with a backslash, so that it can still be copied.
     pub(crate) fn command(&mut self, indent: usize, label: &str, command: &str) {
         let hang = indent + display_width(label);
         let label = format!("{:indent$}{}", "", self.paint(FAINT, label));
@@ -163,14 +163,14 @@ impl Page {
         self.push(&lines.join(" \\\n").replace(BOUND, " "));
     }
 
-    /// One empty line, never two, and none at the start.
+    /// Adds an empty line, unless the page is empty or already ends with one.
     pub(crate) fn gap(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {
             self.text.push('\n');
         }
     }
 
-    /// Adds the lines of a text one by one, with the indents that they have.
+    /// Adds the lines of a text, keeping their indents.
     pub(crate) fn lines(&mut self, text: &str) {
         for line in text.split('\n') {
             let content = line.trim_start_matches(' ');
@@ -178,12 +178,12 @@ impl Page {
         }
     }
 
-    /// Text with a style. It has to be padded before: escape sequences have no width.
+    /// Styles a text. Pad it before: escape sequences have no width.
     pub(crate) fn paint(&self, style: Style, text: impl Display) -> String {
         if self.settings.colours { format!("{style}{text}{style:#}") } else { text.to_string() }
     }
 
-    /// All of it.
+    /// The complete text.
     pub(crate) fn finish(self) -> String {
         self.text
     }
@@ -193,10 +193,10 @@ impl Page {
         styled_alone(&lines).iter().for_each(|line| self.push(line));
     }
 
-    /// The lines of a text, which leave this many columns free at their ends.
+    /// Wraps a text so that this many columns stay free at the ends of lines.
     fn wrapped(&self, first: &str, hang: usize, text: &str, free: usize) -> Vec<String> {
         let width = self.settings.width;
-        // Text that starts far to the right still gets half of the width.
+        // Text that starts far to the right still gets half the width.
         let indent = " ".repeat(hang.min(width / 2));
         let options = Options::new(width - free)
             .initial_indent(first)
@@ -206,7 +206,7 @@ impl Page {
             .word_separator(WordSeparator::AsciiSpace)
             .word_splitter(WordSplitter::NoHyphenation);
         let mut lines: Vec<String> = textwrap::wrap(text, &options).into_iter().map(Into::into).collect();
-        // Where not even the first word fits behind a label, the label has a line of its own.
+        // If not even the first word fits behind a label, the label gets a line of its own.
         if !first.trim().is_empty() && lines.first().is_some_and(|line| display_width(line) > width - free) {
             let narrow = " ".repeat(hang.min(width / 4));
             let options = options.initial_indent(&narrow).subsequent_indent(&narrow);
@@ -222,7 +222,7 @@ impl Page {
     }
 }
 
-/// Lines of which each has the colours that it is shown in: pagers and the logs of CI systems forget them at a line's end.
+/// Lines that each set their own colours: pagers and the logs of CI systems reset them at the end of a line.
 fn styled_alone(lines: &[String]) -> Vec<String> {
     const RESET: &str = "\x1b[0m";
     let mut open = String::new();

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use svclab_rules::cluster::{Family, ProxyMode};
 
-/// Which of the two implementations of iptables installs rules.
+/// The implementation of iptables that installs rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Backend {
-    /// The one that the system's `iptables-restore` is.
+    /// Whichever implementation the system's `iptables-restore` is.
     #[default]
     System,
     /// iptables-nft.
@@ -16,7 +16,7 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// The names of programs of iptables that are not the system's, each with the file name of this implementation's.
+    /// The names of iptables programs, each with the file name of this implementation's program; empty for the system's.
     pub(crate) fn implementations(self) -> Vec<(String, String)> {
         let kind = match self {
             Self::System => return Vec::new(),

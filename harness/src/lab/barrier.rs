@@ -1,9 +1,9 @@
-//! Barrier frames: how a lab knows that no packet is in flight.
+//! Barrier frames, which show that no packet is in flight.
 //!
-//! A packet that crosses a veth pair, the loopback or a bridge is queued in the backlog of the CPU that sent it, and the backlog
-//! is processed in order. A lab sends everything from one CPU, and a barrier is for one. When a barrier frame that was queued
-//! after a packet arrives, the packet has moved one hop on or is gone. Between two taps a packet waits in at most three queues,
-//! so after six barrier frames in a row without a packet at any tap, no packet is in flight.
+//! A packet that crosses a veth pair, the loopback or a bridge is queued in the backlog of the CPU that sent it, and the backlog is
+//! processed in order. A lab sends everything from one CPU, and a barrier covers one CPU. When a barrier frame that was queued after a
+//! packet arrives, the packet has moved one hop on or is gone. Between two taps a packet waits in at most three queues, so after six
+//! barrier frames in a row without a packet at any tap, no packet is in flight.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -17,29 +17,29 @@ use super::namespaces::Namespace;
 use super::{LabError, filter};
 use crate::topology::LOOPBACK;
 
-/// EtherType of barrier frames: the first for local experiments (IEEE 802).
+/// The EtherType of barrier frames: the first one reserved for local experiments (IEEE 802).
 const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
-/// Polls for a barrier frame before waiting for it: it mostly arrives at once.
+/// The number of polls for a barrier frame before the thread waits for it: it usually arrives at once.
 const SPINS: u32 = 50;
-/// The time after which the kernel counts as stuck.
+/// The time after which the kernel is considered stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// When a barrier frame came back, since 1970.
 struct Arrival {
-    /// When the kernel saw it, or when it was read.
+    /// When the kernel received it, or when it was read.
     stamp: Duration,
     /// Just before it was read.
     read: Duration,
 }
 
-/// Sends barrier frames through the backlog of one CPU. Only a thread that is bound to this CPU may use it.
+/// A sender of barrier frames through the backlog of one CPU. Only a thread that is bound to this CPU may use it.
 pub(crate) struct Barrier {
     channel: Channel,
     cpu: usize,
 }
 
 impl Barrier {
-    /// Opens the channel for barrier frames on a loopback that is up.
+    /// Opens the channel for barrier frames on the loopback, which must be up.
     pub(super) fn open(namespace: &Namespace, cpu: usize) -> Result<Self, LabError> {
         let channel = Channel::open(namespace, LOOPBACK)?;
         // The frames of barriers of other CPUs would fill the receive buffer.
@@ -47,17 +47,17 @@ impl Barrier {
         Ok(Self { channel, cpu })
     }
 
-    /// The CPU that it is for.
+    /// The CPU whose backlog the frames pass through.
     pub(crate) fn cpu(&self) -> usize {
         self.cpu
     }
 
-    /// Ends the barrier and returns its channel, to be closed.
+    /// Consumes the barrier and returns its channel, which the caller closes.
     pub(crate) fn into_channel(self) -> Channel {
         self.channel
     }
 
-    /// Waits until everything that was queued before has been processed.
+    /// Waits until everything queued so far has been processed.
     ///
     /// # Errors
     ///
@@ -66,12 +66,12 @@ impl Barrier {
         self.arrival().map(drop)
     }
 
-    /// Waits until the kernel stamps packets with the time that it sees them. It begins that in a worker of its own, which comes late on a busy
-    /// machine; until then packets have the times at which they are read, and the place whose tap is read last seems to be the last one.
+    /// Waits until the kernel stamps packets on arrival. The kernel enables this in a kernel worker, which may run late on a busy machine;
+    /// until then a packet gets the time at which it is read, and the place whose tap is read last seems to be the last on the path.
     ///
     /// # Errors
     ///
-    /// [`LabError::Stalled`] when it does not begin within five seconds, and those of [`Self::pass`].
+    /// [`LabError::Stalled`] when stamping does not start within five seconds, and the errors of [`Self::pass`].
     pub(super) fn wait_for_stamps(&mut self) -> Result<(), LabError> {
         let begin = Instant::now();
         while begin.elapsed() < PATIENCE {
@@ -83,13 +83,13 @@ impl Barrier {
         }
         Err(LabError::Stalled {
             millis: PATIENCE.as_millis(),
-            what: "the kernel did not begin to stamp packets".to_owned(),
+            what: "the kernel did not start to time-stamp packets".to_owned(),
         })
     }
 
-    /// Sends a barrier frame, and waits until it is back.
+    /// Sends a barrier frame and waits until it arrives.
     fn arrival(&mut self) -> Result<Arrival, LabError> {
-        // Barriers see each other's frames, so no two frames are equal.
+        // Barriers receive each other's frames, so no two frames are equal.
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let mut frame = [0; 60];
         frame[12..14].copy_from_slice(&ETHERTYPE);
@@ -122,9 +122,9 @@ impl Barrier {
     }
 }
 
-/// Lets the calling thread run on all CPUs that the process may use, whatever its parent thread is bound to.
+/// Lets the calling thread run on all CPUs that the process may use, regardless of what its parent thread is bound to.
 pub(crate) fn leave_cpu() -> nix::Result<()> {
-    // The first thread of the process: labs have threads of their own, so it is bound to none.
+    // The main thread of the process is never bound to a CPU, because labs have threads of their own.
     let allowed = sched_getaffinity(getpid())?;
     sched_setaffinity(Pid::from_raw(0), &allowed)
 }
@@ -144,7 +144,7 @@ pub(super) fn cpus_of(set: &CpuSet) -> Vec<usize> {
     (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).collect()
 }
 
-/// Binds the calling thread to one of the CPUs that it may run on, and returns that CPU; labs take them in turn.
+/// Binds the calling thread to one of the CPUs that it may run on, and returns that CPU; labs use the CPUs in turn.
 pub(super) fn stay_on_one_cpu() -> nix::Result<usize> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let cpus = cpus_of(&sched_getaffinity(Pid::from_raw(0))?);

@@ -1,4 +1,4 @@
-//! One call of a program, with limits on its time and output.
+//! Runs a program with limits on its time and output.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,28 +14,28 @@ use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
-/// Where administrators' programs are; plain users often have none of them in `PATH`.
+/// The folders of system administration programs, which users often do not have in `PATH`.
 pub(super) const ADMINISTRATORS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// The time that a program may take in addition to that for its input: many times the longest call seen on a busy machine.
+/// The time that a program may take in addition to the time for its input: many times the longest call seen on a busy machine.
 const TIME: Duration = Duration::from_secs(60);
-/// Bytes of input that a program must process in a second. iptables-restore takes 10 MB and more.
+/// The least input rate, in bytes per second, that a program must keep up with. iptables-restore manages 10 MB/s and more.
 const BYTES_PER_SECOND: u64 = 100 << 10;
-/// Bytes that a program may write to standard output: the rules of a node. Those of 10,000 services have 20 MB.
+/// The maximum size of standard output in bytes. The rules of a node with 10,000 services take 20 MB.
 const RESULT: usize = 256 << 20;
-/// Bytes that a program may write to standard error.
+/// The maximum size of standard error in bytes.
 const MESSAGES: usize = 1 << 20;
-/// Bytes of its error output that are quoted.
+/// The number of bytes of the error output that messages quote.
 const QUOTED: usize = 400;
-/// The longest wait between checks whether a program that keeps its output open has exited.
+/// The longest wait between two checks whether a program that keeps its output open has exited.
 const LOOK: Duration = Duration::from_millis(50);
 /// The first such wait.
 const FIRST_LOOK: Duration = Duration::from_micros(100);
 
-/// Limits of a program.
+/// The limits of a program.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Time.
+    /// Run time.
     pub(super) time: Duration,
     /// Bytes on standard output.
     pub(super) result: usize,
@@ -51,13 +51,13 @@ impl Limits {
     }
 }
 
-/// The reason why a call has no result.
+/// The reason why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CallError {
-    /// It could not be started, or its output could not be read.
+    /// The program could not be started, or its output could not be read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It took too long and was killed.
+    /// The program took too long and was killed.
     #[error("still running after {} s, so it was killed; {}", .limit.as_secs(), last_output(.said))]
     TooLong {
         /// The time limit.
@@ -65,7 +65,7 @@ pub(super) enum CallError {
         /// The end of what it wrote to standard error.
         said: String,
     },
-    /// It wrote too much and was killed.
+    /// The program wrote too much and was killed.
     #[error("wrote more than {} MiB, so it was killed; {}", .limit >> 20, last_output(.said))]
     TooMuch {
         /// The output limit, in bytes.
@@ -79,8 +79,8 @@ fn last_output(said: &str) -> String {
     if said.is_empty() { "it printed no error".to_owned() } else { format!("its last output: {said}") }
 }
 
-/// Runs a program with an input, and waits until it exits or exceeds a limit. It gets its own process group, which is killed when it
-/// exceeds a limit, and when it has exited but a child still holds its output open.
+/// Runs a program with an input and waits until it exits or exceeds a limit. The program gets its own process group, which is killed when
+/// the program exceeds a limit, or has exited while a child still holds its output open.
 ///
 /// # Errors
 ///
@@ -104,9 +104,9 @@ pub(super) fn call(command: &mut Command, input: &[u8], limits: Limits) -> Resul
 
 /// The reason to stop reading the output of a program.
 enum End {
-    /// It has exited, and its output is closed.
+    /// The program has exited, and its output is closed.
     Silent,
-    /// It has exited, and one of its children still holds its output open.
+    /// The program has exited, but a child still holds its output open.
     Ended,
     TooLong,
     TooMuch(usize),
@@ -115,7 +115,7 @@ enum End {
 /// A running program.
 struct Running<'i> {
     child: Child,
-    /// Input that it has not read yet, until it closes its input.
+    /// The input that it has not read yet; `None` once it has closed its standard input.
     input: Option<(ChildStdin, &'i [u8])>,
     result: Reader<ChildStdout>,
     messages: Reader<ChildStderr>,
@@ -123,7 +123,7 @@ struct Running<'i> {
 
 /// One of a program's outputs.
 struct Reader<P> {
-    /// None if it is closed.
+    /// The pipe, or `None` if it is closed.
     pipe: Option<P>,
     bytes: Vec<u8>,
 }
@@ -144,7 +144,7 @@ impl<'i> Running<'i> {
         loop {
             let has_ended = self.has_ended()?;
             self.feed();
-            // What it wrote before it ended is there by now.
+            // All that it wrote before it exited has arrived by now.
             let count = self.result.read_available(limits.result)? + self.messages.read_available(limits.messages)?;
             for (bytes, limit) in [(&self.result.bytes, limits.result), (&self.messages.bytes, limits.messages)] {
                 if bytes.len() > limit {
@@ -168,8 +168,8 @@ impl<'i> Running<'i> {
         }
     }
 
-    /// Waits briefly until something can be read or written: the exit of a program is not visible at its pipes while other processes
-    /// hold them.
+    /// Waits briefly until something can be read or written: the pipes do not show that a program has exited while other processes hold
+    /// them open.
     fn wait(&self, longest: Duration) -> io::Result<()> {
         let input = self.input.as_ref().map(|(stdin, _)| PollFd::new(stdin.as_fd(), PollFlags::POLLOUT));
         let outputs = [self.result.fd(), self.messages.fd()].into_iter().flatten();
@@ -186,7 +186,7 @@ impl<'i> Running<'i> {
         }
     }
 
-    /// Whether the program has exited. Its PID stays reserved until it is waited for.
+    /// Whether the program has exited. Its PID remains reserved until the program is waited for.
     fn has_ended(&self) -> io::Result<bool> {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         match waitid(Id::Pid(self.pid()), flags) {
@@ -196,7 +196,8 @@ impl<'i> Running<'i> {
         }
     }
 
-    /// Writes as much input as the program takes. One that rejects its input closes it early; its own message is the better one.
+    /// Writes as much input as the program takes. A program that rejects its input may close it early; then its own error message is more
+    /// useful than a write error.
     fn feed(&mut self) {
         while let Some((stdin, rest)) = &mut self.input {
             match stdin.write(rest) {
@@ -209,7 +210,7 @@ impl<'i> Running<'i> {
     }
 
     fn kill_group(&self) {
-        // It may have ended in the meantime.
+        // It may have exited in the meantime.
         let _ = killpg(self.pid(), Signal::SIGKILL);
     }
 
@@ -223,7 +224,7 @@ impl<P: Read + AsFd> Reader<P> {
         self.pipe.as_ref().map(AsFd::as_fd)
     }
 
-    /// Reads what is available, up to slightly more than the limit; returns the number of bytes.
+    /// Reads what is available, up to slightly more than the limit, and returns the number of bytes.
     fn read_available(&mut self, limit: usize) -> io::Result<usize> {
         let before = self.bytes.len();
         let mut buffer = [0; 1 << 14];
@@ -246,7 +247,7 @@ fn never_wait(pipe: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// The last lines of a text that are short enough to quote, or the end of a longer line.
+/// The last lines of a text, as many as are short enough to quote, or the end of a longer line.
 fn last_words(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(4 * QUOTED)..]).into_owned();
     let text = text.trim();
@@ -302,7 +303,7 @@ mod tests {
         assert!(error.starts_with("wrote more than 1 MiB, so it was killed; ") && error.contains(said), "{error}");
     }
 
-    /// Its status counts, and its children go with it.
+    /// Its exit status is reported, and its children are killed.
     #[test]
     fn one_that_leaves_children_is_not_waited_for() {
         let output = shell("sleep 1000 & echo $!; exit 5", b"", LIMITS).expect("it ends");

@@ -1,4 +1,4 @@
-//! Packet sockets: where frames are put on an interface and where they are captured.
+//! Packet sockets, which send frames on interfaces and capture them.
 
 use std::cell::Cell;
 use std::io::{self, IoSliceMut};
@@ -21,7 +21,7 @@ use super::namespaces::Namespace;
 const PACKET_OUTGOING: u8 = 4;
 
 sockopt_impl!(
-    /// The memory of a socket and its drops: `SO_MEMINFO` (linux/sock_diag.h).
+    /// The memory use of a socket and its drop counter: `SO_MEMINFO` (linux/sock_diag.h).
     MemoryInfo,
     GetOnly,
     libc::SOL_SOCKET,
@@ -31,19 +31,19 @@ sockopt_impl!(
 /// SK_MEMINFO_DROPS of linux/sock_diag.h.
 const DROPS: usize = 8;
 
-/// Packets that sockets dropped because their buffers were full.
+/// The number of packets that a socket had dropped when it was last asked, because its receive buffer was full.
 #[derive(Debug, Default)]
 pub(crate) struct Losses(Cell<u32>);
 
 impl Losses {
-    /// Packets that a socket has dropped, since the last call, because its buffer was full.
+    /// Returns the number of packets that a socket has dropped since the last call because its receive buffer was full.
     pub(crate) fn newly(&self, socket: &impl AsFd) -> io::Result<u32> {
         let all = getsockopt(socket, MemoryInfo)?[DROPS];
         Ok(all.wrapping_sub(self.0.replace(all)))
     }
 }
 
-/// Bytes of packets that may wait to be read, if the kernel grants it.
+/// The requested size of the receive buffer in bytes.
 const ROOM: usize = 4 << 20;
 
 /// Gives a socket the largest receive buffer that the kernel grants. Only the host's root may exceed
@@ -57,26 +57,26 @@ pub(crate) fn give_room(socket: &impl AsFd) -> io::Result<()> {
 pub(crate) struct Channel {
     netns: String,
     sender: Box<dyn DataLinkSender>,
-    /// The socket that pnet bound, once more: for reading with the interface's index, and for sending many at once.
+    /// A duplicate of the socket that pnet bound: for reading with the interface's index, and for sending many frames at once.
     socket: OwnedFd,
     losses: Losses,
 }
 
-/// A frame as a packet socket saw it.
+/// A frame as received by a packet socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// Its length; more than the buffer where it was cut.
+    /// Its length; larger than the buffer if it was truncated.
     pub length: usize,
     /// The interface.
     pub interface: u32,
-    /// True if the interface sent it.
+    /// Whether the interface sent it.
     pub outgoing: bool,
-    /// When the kernel saw it, since 1970.
+    /// The kernel's time stamp, since 1970.
     pub time: Duration,
 }
 
 impl Channel {
-    /// Opens a channel on an interface, or on all of them with index 0.
+    /// Opens a channel on an interface, or with index 0 on all interfaces.
     pub(super) fn open(namespace: &Namespace, interface: u32) -> Result<Self, LabError> {
         let netns = namespace.name().to_owned();
         let opened = namespace.run(|| bind(interface))?;
@@ -84,7 +84,7 @@ impl Channel {
         Ok(Self { netns, sender, socket, losses: Losses::default() })
     }
 
-    /// Opens a channel on all interfaces of the namespace that the calling thread is in, which has this name.
+    /// Opens a channel on all interfaces of the calling thread's namespace, whose name is given for errors.
     ///
     /// # Errors
     ///
@@ -97,12 +97,12 @@ impl Channel {
     /// Puts a frame on the interface.
     pub(crate) fn send(&mut self, frame: &[u8]) -> Result<(), LabError> {
         let mut send = || self.sender.send_to(frame, None).unwrap_or_else(|| Err(io::ErrorKind::InvalidInput.into()));
-        // The first time, that may be said of an interface which was down in the meantime.
+        // The first error may be a stored one: the interface was down in the meantime.
         let sent = send().or_else(|error| if is_of_link(&error) { send() } else { Err(error) });
         sent.map_err(|source| self.error("sending a frame", source))
     }
 
-    /// The next frame that was seen, or `None` if there is none now.
+    /// Returns the next captured frame, or `None` if there is none now.
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> Result<Option<Seen>, LabError> {
         let mut control = nix::cmsg_space!(libc::timespec);
         let mut slices = [IoSliceMut::new(buffer)];
@@ -124,7 +124,7 @@ impl Channel {
         }))
     }
 
-    /// Takes the error that is kept of an interface which was down in the meantime.
+    /// Clears the error that the socket stores after its interface was down.
     pub(crate) fn forget_error(&self) -> Result<(), LabError> {
         getsockopt(&self.socket, sockopt::SocketError)
             .map(drop)
@@ -142,12 +142,12 @@ impl Channel {
         room.map_err(|errno| self.error("reading a packet socket's buffer size", errno.into()))
     }
 
-    /// Frames dropped since the last call because the receive buffer was full.
+    /// Returns the number of frames dropped since the last call because the receive buffer was full.
     pub(crate) fn newly_lost(&self) -> Result<u32, LabError> {
         self.losses.newly(&self.socket).map_err(|source| self.error("reading a packet socket's drops", source))
     }
 
-    /// Waits until there may be a frame to receive, for a millisecond at most.
+    /// Waits until there may be a frame to receive, at most a millisecond.
     pub(crate) fn wait(&self) -> Result<(), LabError> {
         const MILLISECOND: u16 = 1;
         let mut polled = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
@@ -162,7 +162,7 @@ impl Channel {
         self.socket.as_raw_fd()
     }
 
-    /// The socket, for its options.
+    /// The socket, to set its options.
     pub(crate) fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -173,15 +173,15 @@ impl Channel {
     }
 }
 
-/// Whether an interface was down.
+/// Whether the error says that an interface was down.
 fn is_of_link(error: &io::Error) -> bool {
     error.raw_os_error().map(Errno::from_raw) == Some(Errno::ENETDOWN)
 }
 
-/// Makes the kernel stamp packets with the time that it sees them, for as long as the result lives.
+/// Makes the kernel time-stamp packets on arrival, for as long as the result lives.
 ///
-/// A kernel starts stamping a moment after the first socket asks for it; until then a packet has the time at which it was
-/// read. So a lab asks at once when its building begins, and waits for it at the end ([`super::barrier::Barrier::wait_for_stamps`]).
+/// The kernel starts stamping a moment after the first socket asks for it; until then a packet gets the time at which it is read. So a lab
+/// asks first of all when it is built, and waits for the stamps at the end ([`super::barrier::Barrier::wait_for_stamps`]).
 pub(super) fn start_stamping() -> io::Result<OwnedFd> {
     let asks = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
     setsockopt(&asks, sockopt::ReceiveTimestampns, &true)?;
@@ -197,8 +197,8 @@ pub(crate) fn close_all(channels: impl IntoIterator<Item = Channel>) {
     }
 }
 
-/// Makes a packet socket and lets pnet bind it. The socket is made for no protocol: one that receives from the start
-/// would make the kernel wait when it is bound.
+/// Creates a packet socket and lets pnet bind it. It is created without a protocol, because the kernel takes longer to
+/// bind a socket that already receives.
 fn bind(index: u32) -> io::Result<(Box<dyn DataLinkSender>, OwnedFd)> {
     let flags = SockFlag::SOCK_CLOEXEC;
     let socket = socket(AddressFamily::Packet, SockType::Raw, flags, None)?;

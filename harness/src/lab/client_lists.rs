@@ -1,4 +1,4 @@
-//! State that nodes keep of earlier packets, and how it is flushed.
+//! The state that nodes keep about earlier packets, and how to flush it.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -10,12 +10,12 @@ use super::programs::at_once;
 use super::{Backend, Connections, Lab, LabError, install};
 use crate::documents::Document;
 
-/// The lists of the match `recent`, of the reader's namespace.
+/// The lists of the `recent` match in the reader's namespace.
 const LISTS: &str = "/proc/thread-self/net/xt_recent";
 
 impl Lab {
-    /// Makes all namespaces that pass packets on forget what they remember of earlier ones: connections, and clients in the lists
-    /// of `recent` and in the dynamic sets of nftables.
+    /// Flushes the state about earlier packets in all namespaces that forward: connections, and clients in the lists of the `recent` match
+    /// and in dynamic sets of nftables.
     ///
     /// # Errors
     ///
@@ -30,7 +30,7 @@ impl Lab {
         )
     }
 
-    /// Makes a namespace forget what it remembers of earlier packets: see [`Self::forget`].
+    /// Flushes a namespace's state about earlier packets: see [`Self::forget`].
     pub(super) fn forget_in(&self, namespace: &Namespace) -> Result<(), LabError> {
         Connections::open(namespace)?.flush()?;
         let mut own = self.remembering.iter().filter(|document| document.netns == namespace.name());
@@ -48,7 +48,7 @@ fn forget_clients(namespace: &Namespace, document: &Document, backend: Backend) 
         return install::load(namespace, document, &emptied_sets(tables), backend);
     }
     match namespace.run(empty_lists)? {
-        // The lists belong to the host's root, in user namespaces too; but they go with the last rule that names them.
+        // The lists belong to the host's root even in user namespaces, but each is deleted with the last rule that uses it.
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             let tables = document.rules.iptables().into_iter().flat_map(|rules| &rules.tables);
             let emptied: String = tables.map(|table| format!("*{}\nCOMMIT\n", table.name)).collect();
@@ -59,13 +59,13 @@ fn forget_clients(namespace: &Namespace, document: &Document, backend: Backend) 
     }
 }
 
-/// Empties all lists of `recent` in the calling thread's namespace; a kernel that never had the match has none.
+/// Empties all lists of the `recent` match in the calling thread's namespace. There are none until the match's module is loaded.
 fn empty_lists() -> io::Result<()> {
     let Ok(lists) = fs::read_dir(LISTS) else { return Ok(()) };
     lists.into_iter().try_for_each(|list| fs::write(list?.path(), "/\n"))
 }
 
-/// The commands that empty the dynamic sets of tables.
+/// The commands that flush the dynamic sets of some tables.
 fn emptied_sets(parsed: &nftables::Parsed) -> String {
     let named = |table: &nftables::Table| parsed.names.iter().find(|name| name.is_of(table));
     let tables = parsed.rules.tables.iter().filter_map(|table| Some((named(table)?, table)));
@@ -86,6 +86,6 @@ mod tests {
         let emptied = |text: &str| emptied_sets(&nftables::parse_all(text).expect("tables"));
         assert_eq!(emptied(text), "flush set ip kube-proxy affinity-a\n");
         let once = "flush set inet kube-proxy affinity-a\n";
-        assert_eq!(emptied(&text.replace("table ip ", "table inet ")), once.repeat(2), "a table of each family");
+        assert_eq!(emptied(&text.replace("table ip ", "table inet ")), once.repeat(2), "one table per family");
     }
 }

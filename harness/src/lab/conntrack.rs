@@ -1,4 +1,4 @@
-//! The nodes' connection tables.
+//! The nodes' conntrack tables.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,7 +11,7 @@ use super::namespaces::Namespace;
 use super::netfilter::{Message, Socket, attribute, encode};
 use super::programs::{at_once, failed, run};
 
-/// The program that edits connection tables.
+/// The program that edits conntrack tables.
 const PROGRAM: &str = "conntrack";
 
 /// `NFNL_SUBSYS_CTNETLINK` with `IPCTNL_MSG_CT_NEW`, `IPCTNL_MSG_CT_GET`, `IPCTNL_MSG_CT_DELETE`, `IPCTNL_MSG_CT_GET_STATS_CPU`
@@ -20,20 +20,20 @@ const NEW: u16 = 1 << 8;
 const GET: u16 = 1 << 8 | 1;
 const DELETE: u16 = 1 << 8 | 2;
 const STATISTICS: u16 = 1 << 8 | 4;
-/// `CTA_STATS_INSERT_FAILED`, of one CPU.
+/// `CTA_STATS_INSERT_FAILED`, a counter of one CPU.
 const INSERT_FAILED: u16 = 9;
 /// `AF_UNSPEC`.
 const ALL_FAMILIES: u8 = 0;
 
-/// `CTA_TUPLE_ORIG`, `CTA_TUPLE_REPLY`, `CTA_ZONE`, and the bit of an attribute with others inside.
+/// `CTA_TUPLE_ORIG`, `CTA_TUPLE_REPLY`, `CTA_ZONE`, and the flag of nested attributes.
 pub(super) const ORIGINAL: u16 = 1;
 pub(super) const REPLY: u16 = 2;
 const ZONE: u16 = 18;
 pub(super) const NESTED: u16 = 1 << 15;
-/// In a tuple: `CTA_TUPLE_IP`, `CTA_TUPLE_PROTO`.
+/// Inside a tuple: `CTA_TUPLE_IP`, `CTA_TUPLE_PROTO`.
 const ADDRESSES: u16 = 1;
 const LAYER_4: u16 = 2;
-/// `CTA_IP_V4_SRC` or `CTA_IP_V6_SRC`, and their destinations.
+/// `CTA_IP_V4_SRC` or `CTA_IP_V6_SRC`, then the same for destinations.
 const SOURCES: [u16; 2] = [1, 3];
 const DESTINATIONS: [u16; 2] = [2, 4];
 /// `CTA_PROTO_NUM`, `CTA_PROTO_SRC_PORT`, `CTA_PROTO_DST_PORT`.
@@ -41,7 +41,7 @@ const NUMBER: u16 = 1;
 const SOURCE_PORT: u16 = 2;
 const DESTINATION_PORT: u16 = 3;
 
-/// The connection table of a namespace, held open by a netlink socket. It may be used from any thread.
+/// The conntrack table of a namespace, accessed through a netlink socket. It may be used from any thread.
 pub(crate) struct Connections {
     netns: String,
     socket: Socket,
@@ -56,14 +56,14 @@ impl Connections {
         Ok(Self { netns, socket })
     }
 
-    /// Flushes the table, for all families. An empty table costs nothing; any other costs a scan of the machine's whole table,
-    /// some milliseconds.
+    /// Flushes the table for all families. Flushing an empty table costs nothing, any other a scan of the whole machine's table, which
+    /// takes some milliseconds.
     ///
     /// # Errors
     ///
     /// If the kernel rejects it.
     pub(crate) fn flush(&self) -> Result<(), LabError> {
-        // Without an attribute that would choose some of them, every connection is deleted.
+        // Without an attribute that selects connections, all of them are deleted.
         let flushed = self.socket.request(DELETE, ALL_FAMILIES, 0, &[]);
         flushed.map_err(LabError::socket(&self.netns, "emptying the connection table"))
     }
@@ -72,7 +72,7 @@ impl Connections {
     ///
     /// # Errors
     ///
-    /// If the kernel rejects it, as where the table has one with the same addresses and ports.
+    /// If the kernel rejects it, for example because there is an entry with the same addresses and ports.
     pub(super) fn create(&self, family: u8, attributes: &[u8]) -> Result<(), LabError> {
         let created = self.socket.create(NEW, family, attributes);
         created.map_err(LabError::socket(&self.netns, "adding to the connection table"))
@@ -82,14 +82,14 @@ impl Connections {
     ///
     /// # Errors
     ///
-    /// If the kernel does not list them.
+    /// If the kernel fails to list them.
     fn entries(&self) -> Result<Vec<Entry>, LabError> {
         let listed = self.socket.list(GET, ALL_FAMILIES, &[]);
         let listed = listed.map_err(LabError::socket(&self.netns, "listing the connection table"))?;
         Ok(listed.into_iter().filter_map(Entry::read).collect())
     }
 
-    /// Deletes an entry. That it is gone already is not an error.
+    /// Deletes an entry. It is not an error if it is gone already.
     fn delete(&self, entry: &Entry) -> Result<(), LabError> {
         match self.socket.request(DELETE, entry.message.family, 0, &entry.key()) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
@@ -97,8 +97,8 @@ impl Connections {
         }
     }
 
-    /// Packets that the namespace has dropped because their connection could not be inserted: another CPU had inserted one with
-    /// the same addresses and ports (`insert_failed` of `conntrack -S`).
+    /// Returns the number of packets that the namespace has dropped because another CPU had already inserted a connection with the same
+    /// addresses and ports (`insert_failed` of `conntrack -S`).
     ///
     /// # Errors
     ///
@@ -129,7 +129,7 @@ impl Entry {
         Some(Self { flow, message })
     }
 
-    /// The attributes that name this entry alone.
+    /// The attributes that identify this entry.
     fn key(&self) -> Vec<u8> {
         let part = |kind, flags| Some(encode(kind | flags, self.message.attribute(kind)?));
         [part(ORIGINAL, NESTED), part(ZONE, 0)].into_iter().flatten().flatten().collect()
@@ -152,7 +152,7 @@ pub(super) fn tuple(kind: u16, protocol: Protocol, from: SocketAddr, to: SocketA
     encode(kind | NESTED, &parts.concat())
 }
 
-/// An end of a tuple: the attributes of its address in either family, and that of its port.
+/// One end of a tuple, from the attribute numbers of its address in either family and of its port.
 fn socket_address(tuple: &[u8], addresses: [u16; 2], port: u16) -> Option<SocketAddr> {
     let (network, layer_4) = (attribute(tuple, ADDRESSES)?, attribute(tuple, LAYER_4)?);
     let [v4, v6] = addresses.map(|kind| attribute(network, kind));
@@ -182,12 +182,12 @@ pub(super) fn clean_up(namespace: &Namespace, cleanup: &Cleanup) -> Result<(), L
     }
 }
 
-/// Runs conntrack in a namespace with each of several lists of arguments.
+/// Runs conntrack in a namespace once for each list of arguments.
 pub(super) fn call_each(namespace: &Namespace, calls: &[Vec<String>]) -> Result<(), LabError> {
     at_once(calls.iter().map(|arguments| || call(namespace, arguments)))
 }
 
-/// Runs conntrack. That nothing was there to delete is success, though its exit code is 1.
+/// Runs conntrack. Finding nothing to delete counts as success, although conntrack then exits with 1.
 fn call<S: AsRef<std::ffi::OsStr>>(namespace: &Namespace, arguments: &[S]) -> Result<(), LabError> {
     let output = run(namespace, PROGRAM, arguments, "")?;
     let said = String::from_utf8_lossy(&output.stderr);
@@ -197,7 +197,7 @@ fn call<S: AsRef<std::ffi::OsStr>>(namespace: &Namespace, arguments: &[S]) -> Re
     Err(failed(namespace, PROGRAM, &said.lines().last().unwrap_or("no message")))
 }
 
-/// Whether a message is that of a call which found no connection: `conntrack v1.4.7 (conntrack-tools): 0 flow entries have been
+/// Whether a message of conntrack says that no connection was found: `conntrack v1.4.7 (conntrack-tools): 0 flow entries have been
 /// deleted.`
 fn found_nothing(message: &str) -> bool {
     let before = message.split_once(" flow entries").map(|(before, _)| before);

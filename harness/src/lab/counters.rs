@@ -9,7 +9,7 @@ use crate::observation::{Destinations, Translations};
 use crate::topology::Role;
 
 impl Backend {
-    /// The program that shows what is installed, for one family.
+    /// The program that lists the installed rules of one family.
     pub(crate) fn saver(self, family: Family) -> &'static str {
         match (family, self) {
             (Family::Ipv4, Self::System) => "iptables-save",
@@ -23,16 +23,16 @@ impl Backend {
 }
 
 impl Lab {
-    /// How many connections the rules of all nodes, and of pods with rules of their own, have translated since they were
+    /// Returns the number of connections that the rules of all nodes, and of pods with rules of their own, have translated since they were
     /// installed, by destination.
     ///
-    /// A cross-check of what receivers got: see `Prober::cross_checked`.
+    /// This cross-checks what receivers got: see `Prober::cross_checked`.
     ///
-    /// Nothing is known of kube-proxy's nftables rules, which keep no counters: then no destination is there.
+    /// kube-proxy's nftables rules have no counters, so they contribute no destinations.
     ///
     /// # Errors
     ///
-    /// If the program that shows rules is missing or fails, or shows what cannot be read.
+    /// If the program that lists rules is missing or fails, or its output cannot be parsed.
     pub(crate) fn translations(&self, family: Family) -> Result<Translations, LabError> {
         let mut all = Translations::default();
         let namespaces = self.namespaces.iter().zip(&self.topology.namespaces);
@@ -43,7 +43,7 @@ impl Lab {
     }
 }
 
-/// Adds what the rules of one namespace have counted.
+/// Adds the counts of one namespace's rules.
 fn add(namespace: &Namespace, program: &str, family: Family, all: &mut Translations) -> Result<(), LabError> {
     let parsed = iptables::parse(&programs::listing(namespace, program, &["-c", "-t", "nat"])?, family);
     let parsed = parsed.map_err(|errors| match errors.first() {
@@ -58,9 +58,9 @@ fn add(namespace: &Namespace, program: &str, family: Family, all: &mut Translati
     Ok(())
 }
 
-/// Where a target translates destinations to; `None` where it does not.
+/// The destinations that a target translates to; `None` if it does not translate them.
 fn destinations(target: &Target) -> Option<Destinations> {
-    /// Targets that translate destinations, here with options that are not modelled.
+    /// Targets that translate destinations but have options that are not modelled here.
     const TRANSLATING: [&str; 3] = ["DNAT", "REDIRECT", "NETMAP"];
     let range = |ports: PortRange| (ports.first, ports.last);
     match target {

@@ -1,4 +1,4 @@
-//! How processes of others get into a lab.
+//! How other processes enter a lab.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -21,7 +21,7 @@ pub(crate) struct Entrance {
 }
 
 impl Lab {
-    /// Ends all processes of a place, but for svclab itself; returns how many there were.
+    /// Kills all processes of a place except svclab itself, and returns how many there were.
     pub(crate) fn end_processes(&self, netns: NetnsId) -> usize {
         let id = |file: io::Result<Metadata>| file.ok().map(|file| (file.dev(), file.ino()));
         let own = id(self.namespaces[netns].file().metadata());
@@ -36,7 +36,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// If no descriptor is free.
+    /// If no file descriptor is free.
     pub(crate) fn entrance(&self, netns: NetnsId) -> Result<Entrance, LabError> {
         let opened = || -> io::Result<Entrance> {
             let mounts = File::open("/proc/thread-self/ns/mnt")?.into();

@@ -1,4 +1,4 @@
-//! What can go wrong between a plan and a running lab.
+//! Errors between a plan and a running lab.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -16,7 +16,7 @@ use crate::topology::Sysctl;
 pub(crate) const INSTALL: &str =
     "Install it: `sudo apt-get install iptables nftables conntrack util-linux`, or run ci/setup.";
 
-/// The message of iptables-nft when its request does not fit into a netlink socket's buffer (`EMSGSIZE`).
+/// The message of iptables-nft if its request does not fit into a netlink socket's buffer (`EMSGSIZE`).
 const TOO_LONG: &str = "Message too long";
 
 /// A failure of the environment or of the kernel, with the operation and the object that it failed on.
@@ -84,8 +84,8 @@ pub(crate) enum LabError {
         /// The kernel's answer.
         errno: Errno,
     },
-    /// The kernel lacks what a link that is not perfect needs.
-    #[error("a link of {netns} is to lose, delay or limit packets, and this kernel has no {module}")]
+    /// The kernel lacks the queueing discipline that a link with impairments needs.
+    #[error("a link of {netns} has loss, delay or a rate limit, but this kernel has no {module}")]
     NoDiscipline {
         /// The namespace's name.
         netns: String,
@@ -115,7 +115,7 @@ pub(crate) enum LabError {
     Unwritable {
         /// The sender's namespace.
         netns: String,
-        /// What is wrong with it.
+        /// What is wrong with the packet.
         why: String,
     },
     /// No thread can be started.
@@ -159,7 +159,7 @@ pub(crate) enum LabError {
     Missing {
         /// The program.
         program: String,
-        /// The folders in which it was looked for; `None` if `PATH` is empty.
+        /// The folders that were searched; `None` if `PATH` is empty.
         path: Option<String>,
     },
     /// A program exists, but the kernel does not execute it.
@@ -205,7 +205,7 @@ pub(crate) enum LabError {
 }
 
 impl LabError {
-    /// The error of a socket in a namespace, from the kernel's answer.
+    /// Returns a function that turns the kernel's answer into the error of a socket in a namespace.
     pub(crate) fn socket(netns: &str, what: impl Into<Cow<'static, str>>) -> impl FnOnce(io::Error) -> Self {
         let (netns, what) = (netns.to_owned(), what.into());
         move |source| Self::Socket { netns, what, source }
@@ -216,7 +216,7 @@ impl LabError {
         use io::ErrorKind::{InvalidInput, IsADirectory, NotFound, PermissionDenied};
         match self {
             Self::Rules { message, .. } => !message.contains(TOO_LONG),
-            // A setting that is denied belongs to the whole machine: svclab has written its own in the same namespace before.
+            // Permission is denied only for settings of the whole machine: svclab has already written its own in the same namespace.
             Self::Setting { sysctl, source, .. } => {
                 let refused = matches!(source.kind(), InvalidInput | IsADirectory | NotFound | PermissionDenied);
                 refused && sysctl.asked_for.is_some()
@@ -225,7 +225,7 @@ impl LabError {
         }
     }
 
-    /// The place in the scenario that asks for what failed.
+    /// The place in the scenario that asked for the failed setting.
     pub(crate) fn span(&self) -> Option<&Span> {
         match self {
             Self::Setting { sysctl, .. } => sysctl.asked_for.as_ref(),
@@ -233,7 +233,7 @@ impl LabError {
         }
     }
 
-    /// Whether the process, or the machine, has as many files open as it may.
+    /// Whether the process or the machine has reached its limit on open files.
     fn is_of_open_files(&self) -> bool {
         let mut causes = std::iter::successors(Error::source(self), |error| (*error).source());
         causes.any(|error| {
@@ -304,7 +304,7 @@ impl LabError {
     }
 }
 
-/// Says that a program is in none of the folders of `PATH`.
+/// States that a program is in none of the folders of `PATH`.
 fn absent(path: Option<&str>) -> String {
     let others = ADMINISTRATORS.join(", ");
     match path {
@@ -313,7 +313,7 @@ fn absent(path: Option<&str>) -> String {
     }
 }
 
-/// A signal's name in brackets: ` (SIGKILL)`; nothing for a number without one.
+/// A signal's name in parentheses, such as ` (SIGKILL)`; empty for a number without a name.
 fn name_of(signal: i32) -> String {
     Signal::try_from(signal).map(|signal| format!(" ({signal})")).unwrap_or_default()
 }

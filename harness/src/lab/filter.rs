@@ -1,23 +1,23 @@
-//! Filters of packet sockets, so that a tap for counting receives only what it counts.
+//! Packet socket filters, which let counting taps receive only what they count.
 
 use socket2::{SockFilter, SockRef};
 
 use super::{Channel, LabError};
 
-/// Lets a channel receive only what a filter passes.
+/// Attaches a filter to a channel.
 pub(crate) fn attach(channel: &Channel, filter: &[SockFilter]) -> Result<(), LabError> {
     let attached = SockRef::from(&channel.socket()).attach_filter(filter);
     attached.map_err(|source| channel.error("filtering a packet socket", source))
 }
 
-/// Lets a channel receive everything again.
+/// Detaches the filter of a channel, which then receives everything again.
 pub(crate) fn detach(channel: &Channel) -> Result<(), LabError> {
     let detached = SockRef::from(&channel.socket()).detach_filter();
-    detached.map_err(|source| channel.error("taking a packet socket's filter off", source))
+    detached.map_err(|source| channel.error("detaching a packet socket's filter", source))
 }
 
-/// Passes the first bytes of packets which go out by an interface with at least this index, and which this CPU
-/// processes, if one is given.
+/// Passes the first bytes of packets that leave through an interface with at least this index and, if a CPU is given,
+/// are processed by this CPU.
 ///
 /// Classic BPF with Linux' ancillary data (linux/filter.h).
 pub(crate) fn outgoing_from(first: u32, cpu: Option<usize>, bytes: usize) -> Vec<SockFilter> {
@@ -40,12 +40,12 @@ const PACKET_TYPE: u32 = ANCILLARY + 4;
 const INTERFACE: u32 = ANCILLARY + 8;
 const CPU: u32 = ANCILLARY + 36;
 
-/// Passes the first bytes of packets for which all conditions hold: what is loaded, how it is compared, and with what.
+/// Passes the first bytes of packets for which all conditions hold: the load offset, the comparison, and the value to compare with.
 fn all_of(conditions: &[(u32, u16, u32)], bytes: usize) -> Vec<SockFilter> {
     const LOAD_WORD: u16 = 0x20;
     let mut filter = Vec::with_capacity(2 * conditions.len() + 2);
     for (at, (what, jump, value)) in conditions.iter().enumerate() {
-        // Where it does not hold: over the conditions that follow, two instructions each, and over the first end.
+        // On failure, jump over the remaining conditions, two instructions each, and over the first return.
         let to_the_end = 2 * (conditions.len() - at - 1) as u8 + 1;
         filter.push(SockFilter::new(LOAD_WORD, 0, 0, *what));
         filter.push(SockFilter::new(*jump, 0, to_the_end, *value));
@@ -59,7 +59,7 @@ pub(crate) fn nothing() -> [SockFilter; 1] {
     [return_bytes(0)]
 }
 
-/// The instruction that ends a filter: this many bytes of the packet are passed.
+/// The instruction that ends a filter and passes this many bytes of the packet.
 fn return_bytes(count: u32) -> SockFilter {
     const RETURN: u16 = 0x06;
     SockFilter::new(RETURN, 0, 0, count)

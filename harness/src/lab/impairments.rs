@@ -1,4 +1,4 @@
-//! Links that lose, delay, duplicate and reorder packets, or are slow: queueing disciplines of the interfaces at both ends.
+//! Link impairments: queueing disciplines at both ends of links that lose, delay, duplicate or reorder packets, or limit their rate.
 
 use nix::errno::Errno;
 use rtnetlink::packet_core::DefaultNla;
@@ -10,11 +10,11 @@ use super::LabError;
 use super::netlink::Netlink;
 use crate::topology::Interface;
 
-/// Packets that may wait on a link: far more than are in flight at the same time.
+/// The queue limit of a link in packets: far more than are in flight at the same time.
 const LIMIT: u32 = 100_000;
-/// Bytes that a link sends at once: one whole frame fits, whatever the rate.
+/// The minimum burst in bytes: one whole frame fits, whatever the rate.
 const LEAST_BURST: u64 = 2_000;
-/// The timer ticks of a second that a kernel has at least: at each of them, what is due since the last one is sent at once.
+/// The lowest timer frequency of kernels, in Hz: at each tick, everything due since the last one is sent at once.
 const TICKS: u64 = 100;
 
 /// TCA_OPTIONS of linux/rtnetlink.h.
@@ -29,15 +29,15 @@ const JITTER64: u16 = 11;
 const TBF_PARAMETERS: u16 = 1;
 const TBF_RATE64: u16 = 4;
 const TBF_BURST: u16 = 6;
-/// TC_LINKLAYER_ETHERNET: there is no table of times, which old kernels read instead.
+/// TC_LINKLAYER_ETHERNET: if it is unset, kernels read the rate table of old versions of tc, which is not sent.
 const ETHERNET: u8 = 1;
 
 /// The queueing discipline that a link's end needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Discipline {
-    /// A token bucket: only slow. Nearly every kernel has it.
+    /// A token bucket, which only limits the rate. Nearly every kernel has it.
     Tbf,
-    /// The network emulator, for all else.
+    /// The network emulator, for all other impairments.
     Netem,
 }
 
@@ -47,7 +47,7 @@ impl Discipline {
         if impairment == only_slow { Self::Tbf } else { Self::Netem }
     }
 
-    /// The kernel's name of it.
+    /// Its name in the kernel.
     fn name(self) -> &'static str {
         match self {
             Self::Tbf => "tbf",
@@ -55,7 +55,7 @@ impl Discipline {
         }
     }
 
-    /// The kernel module that has it.
+    /// The kernel module that implements it.
     fn module(self) -> &'static str {
         match self {
             Self::Tbf => "sch_tbf",
@@ -64,16 +64,16 @@ impl Discipline {
     }
 }
 
-/// Gives an interface the queueing discipline that it needs, in place of the one it has.
+/// Replaces an interface's queueing discipline by the one that it needs.
 ///
 /// # Errors
 ///
 /// [`LabError::NoDiscipline`] with the module that the kernel lacks.
 pub(super) async fn impair(netlink: &mut Netlink, interface: &Interface) -> Result<(), LabError> {
-    // What was added before has its own errors.
+    // Send earlier requests first, so that their errors are reported as theirs.
     netlink.finish().await?;
     let impairment = interface.impairment;
-    let operation = format!("changing what {} does to packets", interface.name);
+    let operation = format!("setting the queueing discipline of {}", interface.name);
     if impairment == Impairment::default() {
         let root = discipline(interface, Vec::new());
         netlink.change(operation, RouteNetlinkMessage::DelQueueDiscipline(root)).await?;
@@ -112,7 +112,7 @@ fn options(kind: Discipline, impairment: Impairment) -> TcAttribute {
     }
 }
 
-/// `struct tc_tbf_qopt`, and what it has no room for.
+/// `struct tc_tbf_qopt`, and attributes for what does not fit into it.
 fn token_bucket(bits_per_second: u64) -> Vec<(u16, Vec<u8>)> {
     let rate = (bits_per_second / 8).max(1);
     let burst = (rate / TICKS).max(LEAST_BURST);
@@ -130,7 +130,7 @@ fn token_bucket(bits_per_second: u64) -> Vec<(u16, Vec<u8>)> {
 /// `struct tc_netem_qopt`, then attributes.
 fn emulator(impairment: Impairment) -> Vec<u8> {
     let Impairment { loss, delay, jitter, duplicate, reorder, rate } = impairment;
-    // Of every packet, not of one in so many.
+    // A gap of 1 makes every packet a candidate for reordering.
     let gap = u32::from(!reorder.is_zero());
     let [latency_in_ticks, jitter_in_ticks] = [0; 2];
     let parameters = [latency_in_ticks, LIMIT, part(loss), gap, part(duplicate), jitter_in_ticks];
@@ -159,7 +159,7 @@ fn emulator(impairment: Impairment) -> Vec<u8> {
     bytes
 }
 
-/// A part as the kernel has it: of 2^32 - 1.
+/// A probability as the kernel represents it: a fraction of 2^32 - 1.
 fn part(percentage: Percentage) -> u32 {
     let all = u64::from(u32::MAX);
     u32::try_from(u64::from(percentage.millionths()) * all / 1_000_000).unwrap_or(u32::MAX)
@@ -191,7 +191,8 @@ mod tests {
         assert_eq!(Discipline::of(Impairment { loss: percent(1), ..slow }), Discipline::Netem);
     }
 
-    /// As `tc qdisc add dev eth0 root netem loss 50% delay 5ms 1ms duplicate 1% reorder 25% rate 8kbit limit 100000` has it.
+    /// The expected values are those of `tc qdisc add dev eth0 root netem loss 50% delay 5ms 1ms duplicate 1% reorder 25% rate 8kbit limit
+    /// 100000`.
     #[test]
     fn the_emulator_has_all_parameters() {
         let delay = Duration::from_millis(5);

@@ -1,4 +1,4 @@
-//! Installs rules in namespaces, with the programs that administrators use.
+//! Installs rules in namespaces with iptables-restore and nft.
 
 use svclab_rules::cluster::ProxyMode;
 use svclab_rules::iptables::MAX_LINE_BYTES;
@@ -9,15 +9,15 @@ use super::{installed, nfacct, programs};
 use crate::documents::Document;
 use crate::text::shortened;
 
-/// Installs documents, each replacing the content of its tables, several at the same time and while `meanwhile` runs; those of
-/// one namespace one after the other, as they come. `before` are those of a sync before that remember clients.
+/// Installs documents, each replacing the content of its tables. Namespaces are done in parallel, and while `meanwhile` runs; the documents
+/// of one namespace are installed one after the other, in order. `before` are the documents of an earlier sync that remember clients.
 /// Returns what `meanwhile` returns.
 ///
 /// # Errors
 ///
 /// [`LabError::Rules`] with the program's message and the rule that it is about, [`LabError::Missing`], [`LabError::Program`] and
-/// [`LabError::Killed`] if the program fails without a word, [`LabError::NotInstalled`] if it succeeds without effect, those of `meanwhile`, and [`LabError::Unknown`] before anything is
-/// installed.
+/// [`LabError::Killed`] if the program fails without a message, [`LabError::NotInstalled`] if it succeeds without effect, the errors of
+/// `meanwhile`, and [`LabError::Unknown`] before anything is installed.
 pub(super) fn install_all<T>(
     namespaces: &[Namespace],
     documents: &[Document],
@@ -39,7 +39,7 @@ pub(super) fn install_all<T>(
     programs::during(meanwhile, calls)
 }
 
-/// Installs one document, and makes sure that its rules are there.
+/// Installs one document and verifies that its rules are there.
 ///
 /// # Errors
 ///
@@ -59,7 +59,7 @@ pub(super) fn install(
     installed::check(namespace, document, &text, backend)
 }
 
-/// Has the program that installs a document run a text, which may be another one.
+/// Loads a text with the program that installs a document. The text need not be the document's own.
 ///
 /// # Errors
 ///
@@ -90,7 +90,7 @@ pub(super) fn load(namespace: &Namespace, document: &Document, text: &str, backe
     Err(rejected(message, rule))
 }
 
-/// The first line that iptables-restore would take for two. A rule can be longer printed than it was written.
+/// The first line that iptables-restore would split into two. A printed rule can be longer than the rule as written.
 fn too_long(mode: ProxyMode, text: &str) -> Option<&str> {
     let lines = (mode == ProxyMode::Iptables).then(|| text.lines());
     lines.into_iter().flatten().find(|line| line.len() > MAX_LINE_BYTES)

@@ -1,7 +1,7 @@
-//! Whether a namespace has the rules that a program says it has installed.
+//! Checks that a namespace has the rules that a program reported as installed.
 //!
-//! Of iptables, whose rules another implementation may have taken, or none at all, chains, policies and the number of rules of each
-//! chain are compared. nft's transactions succeed or fail as a whole, so its tables and chains show whether there was one.
+//! iptables rules may have gone to another implementation or nowhere, so chains, policies and the number of rules of each chain are
+//! compared. nft's transactions succeed or fail as a whole, so comparing its tables and chains is enough.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +11,11 @@ use super::namespaces::Namespace;
 use super::{Backend, LabError, programs};
 use crate::documents::Document;
 
-/// Reads back what a document installs; `text` is the document's rules as they were loaded.
+/// Reads back what a document installs. `text` is the document's rules as loaded.
 ///
 /// # Errors
 ///
-/// [`LabError::NotInstalled`] with the first thing that is missing, and where the program that lists rules fails.
+/// [`LabError::NotInstalled`] with the first item that is missing, and the errors of the program that lists rules.
 pub(super) fn check(namespace: &Namespace, document: &Document, text: &str, backend: Backend) -> Result<(), LabError> {
     let missing = match document.rules.nftables() {
         None => {
@@ -41,16 +41,16 @@ pub(super) fn check(namespace: &Namespace, document: &Document, text: &str, back
     })
 }
 
-/// The chains of a text of iptables, as [`iptables::print`](svclab_rules::iptables::print) or `iptables-save` writes it, each by its
-/// table and name. No more is read of it: a listing may hold rules that svclab cannot read, of whatever else wrote there.
+/// The chains in the output of [`iptables::print`](svclab_rules::iptables::print) or `iptables-save`, by table and name. Rules are not
+/// parsed: a listing may contain rules of other programs that svclab cannot read.
 #[derive(Debug, Default)]
 struct Chains<'a>(BTreeMap<(&'a str, &'a str), Chain<'a>>);
 
 #[derive(Debug, Default)]
 struct Chain<'a> {
-    /// `-` or nothing for a chain that has none.
+    /// The policy: `-` or `None` for a chain without one.
     policy: Option<&'a str>,
-    /// Its lines, from `-A` on.
+    /// Its rules, from `-A` on.
     rules: Vec<&'a str>,
 }
 
@@ -77,7 +77,7 @@ impl<'a> Chains<'a> {
         chains
     }
 
-    /// The first thing that others lack, with its table. One line may stand for several rules, so more of them are not an error.
+    /// The first item that a listing lacks, with its table. One line may stand for several rules, so a listing may have more of them.
     fn first_missing(&self, listed: &Self) -> Option<(String, String)> {
         self.0.iter().find_map(|(place @ (table, name), wanted)| {
             let found = listed.0.get(place);
@@ -94,7 +94,7 @@ impl Chain<'_> {
             return first.map(|rule| (*rule).to_owned());
         }
         match (self.policy, found) {
-            // A chain of the kernel's own that does nothing need not be there.
+            // A built-in chain that does nothing need not be there.
             (Some("ACCEPT"), None) => None,
             (_, None) => Some(format!("chain {name}")),
             (Some(policy), Some(found)) if found.policy != Some(policy) => {
@@ -105,11 +105,11 @@ impl Chain<'_> {
     }
 }
 
-/// A table of nft and a chain in it, as messages name them: `ip kube-proxy` and `services`. Every table has an entry of its own, with no
-/// chain: it is there with no chain at all, too.
+/// An nft table and a chain in it, as messages name them: `ip kube-proxy` and `services`. Each table also has an entry with an empty chain
+/// name, for tables without chains.
 type NftChain = (String, String);
 
-/// The tables and chains that a document of nft installs.
+/// The tables and chains that an nft document installs.
 fn nft_wanted(parsed: &nftables::Parsed) -> BTreeSet<NftChain> {
     let mut chains = BTreeSet::new();
     for name in &parsed.names {

@@ -1,4 +1,4 @@
-//! Interfaces, addresses, neighbours and routes: from the plan to netlink requests.
+//! Turns planned interfaces, addresses, neighbours and routes into netlink requests.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv6Addr};
@@ -24,15 +24,15 @@ use super::netlink::Netlink;
 use crate::topology::{Carrier, Fdb, Hop, Interface, InterfaceKind, LOOPBACK, Neighbour, Netns, Route, Topology};
 use crate::wire::VXLAN_PORT;
 
-/// The routing table of local addresses, RT_TABLE_LOCAL.
+/// The routing table for local addresses, RT_TABLE_LOCAL.
 const LOCAL_TABLE: u32 = 255;
-/// VXLAN network identifier of flannel.
+/// The VXLAN network identifier that flannel uses.
 const VXLAN_VNI: u32 = 1;
 
-/// Makes the interfaces that a namespace owns and brings all of its interfaces up, but for bridges (see [`configure`]) and for ends of links
-/// that are down.
+/// Creates the interfaces that a namespace owns and brings all of its interfaces up, except bridges (see [`configure`]) and the ends of
+/// links that are down.
 ///
-/// The other ends of its veth pairs come into being in their namespaces, still down.
+/// The peers of its veth pairs are created in their namespaces, still down.
 pub(super) async fn make_interfaces(
     netlink: &mut Netlink,
     topology: &Topology,
@@ -58,12 +58,12 @@ pub(super) async fn make_interfaces(
             }
             kind => {
                 let message = new_link(topology, interface, kind, namespaces);
-                let operation = format!("making interface {}", interface.name);
+                let operation = format!("creating interface {}", interface.name);
                 netlink.create(operation, RouteNetlinkMessage::NewLink(message)).await?;
                 if interface.hairpin {
                     hairpin(netlink, interface).await?;
                 }
-                // A bridge takes that of its ports by itself.
+                // A bridge adopts its MTU from its ports.
                 if interface.mtu != interface.kind.usual_mtu() && interface.kind != InterfaceKind::Bridge {
                     resize(netlink, interface).await?;
                 }
@@ -78,8 +78,7 @@ pub(super) async fn make_interfaces(
 
 /// Brings bridges up, and sets addresses, neighbours, forwarding entries and routes.
 ///
-/// A bridge comes up when its ports have carriers: a port of a bridge that is up changes its state with each of them, and the
-/// kernel logs every change on the host.
+/// A bridge is brought up only once its ports have a carrier: if it is up before, the kernel logs a state change of each port on the host.
 pub(super) async fn configure(netlink: &mut Netlink, netns: &Netns) -> Result<(), LabError> {
     for bridge in netns.interfaces.iter().filter(|interface| interface.kind == InterfaceKind::Bridge) {
         let up = LinkUnspec::new_with_index(bridge.index).up().build();
@@ -107,7 +106,7 @@ pub(super) async fn configure(netlink: &mut Netlink, netns: &Netns) -> Result<()
     Ok(())
 }
 
-/// Brings an interface up, or takes it down.
+/// Brings an interface up or down.
 async fn switch(netlink: &mut Netlink, interface: &Interface) -> Result<(), LabError> {
     let link = LinkUnspec::new_with_index(interface.index);
     let (operation, link) = match interface.carrier {
@@ -123,10 +122,10 @@ async fn resize(netlink: &mut Netlink, interface: &Interface) -> Result<(), LabE
     netlink.change(format!("setting the MTU of {}", interface.name), RouteNetlinkMessage::SetLink(link)).await
 }
 
-/// Makes the links of a namespace those of another plan: interfaces go up and down, and change their MTU.
+/// Changes the links of a namespace to those of another plan: interfaces go up or down, and their MTU changes.
 pub(super) async fn change_links(netlink: &mut Netlink, old: &Netns, new: &Netns) -> Result<(), LabError> {
     let is_down = |interface: &Interface| interface.carrier == Carrier::Down;
-    // First what a kernel may not have: then nothing has changed.
+    // First what the kernel may lack: if it fails, nothing has changed yet.
     for (old, new) in old.interfaces.iter().zip(&new.interfaces) {
         if old.impairment != new.impairment {
             impair(netlink, new).await?;
@@ -143,7 +142,7 @@ pub(super) async fn change_links(netlink: &mut Netlink, old: &Netns, new: &Netns
     netlink.finish().await
 }
 
-/// Makes the routes of a namespace those of another plan.
+/// Changes the routes of a namespace to those of another plan.
 pub(super) async fn reroute(netlink: &mut Netlink, old: &Netns, new: &Netns) -> Result<(), LabError> {
     let [before, after]: [HashSet<&Route>; 2] = [old, new].map(|netns| netns.routes().collect());
     for entry in old.routes().filter(|entry| !after.contains(entry)) {
@@ -165,20 +164,19 @@ async fn add_route(netlink: &mut Netlink, entry: &Route) -> Result<(), LabError>
 
 /// Waits until interfaces can send.
 ///
-/// The end of a veth that was brought up before its peer gets its queue a moment later, and a bridge after its first port,
-/// from a worker of the kernel that sets the operational state, then the queue, both under the RTNL lock. So when the state
-/// is seen, one more request that takes that lock makes sure of the queue: until then the kernel would silently drop what is
-/// sent.
+/// A veth end that is brought up before its peer, and a bridge brought up after its first port, get their queue a moment later: a kernel
+/// worker sets the operational state, then the queue, both under the RTNL lock. Once the state is seen, one more request that takes the
+/// lock ensures that the queue is there; until then the kernel silently drops what is sent.
 pub(super) async fn wait_until_ready(netlink: &mut Netlink, indices: &[u32]) -> Result<(), LabError> {
     wait_until_up(netlink, indices, indices.len(), "come up").await
 }
 
-/// Waits until interfaces have lost their carrier, so that what they send is dropped without an error.
+/// Waits until interfaces have lost their carrier, so that packets sent there are dropped without an error.
 pub(super) async fn wait_until_lost(netlink: &mut Netlink, indices: &[u32]) -> Result<(), LabError> {
     wait_until_up(netlink, indices, 0, "lose their carrier").await
 }
 
-/// Waits until this many of some interfaces are up.
+/// Waits until this number of the interfaces is up.
 async fn wait_until_up(netlink: &mut Netlink, indices: &[u32], number: usize, event: &str) -> Result<(), LabError> {
     const PATIENCE: Duration = Duration::from_secs(10);
     let begin = Instant::now();
@@ -226,7 +224,7 @@ fn new_link(
     }
 }
 
-/// A lab sends from one CPU, and a queue for each CPU takes time to create.
+/// Requests one queue: a lab sends from one CPU, and creating a queue for each CPU takes time.
 fn one_queue<T: Default>(builder: LinkMessageBuilder<T>) -> LinkMessageBuilder<T> {
     let one = [LinkAttribute::NumTxQueues(1), LinkAttribute::NumRxQueues(1)];
     one.into_iter().fold(builder, LinkMessageBuilder::append_extra_attribute)
@@ -244,7 +242,7 @@ fn common<T: Default>(builder: LinkMessageBuilder<T>, interface: &Interface) -> 
 
 async fn hairpin(netlink: &mut Netlink, interface: &Interface) -> Result<(), LabError> {
     let port = LinkBridgePort::new(interface.index).append_info_data(InfoBridgePort::HairpinMode(true)).build();
-    let operation = format!("switching hairpin mode on for {}", interface.name);
+    let operation = format!("enabling hairpin mode on {}", interface.name);
     netlink.change(operation, RouteNetlinkMessage::NewLink(port)).await
 }
 
@@ -261,10 +259,10 @@ fn address(index: u32, address: IpAddr, prefix_length: u8) -> AddressMessage {
     message
 }
 
-/// The route by which the kernel takes packets for an address as its own.
+/// The route that makes an address local.
 ///
-/// For IPv6 the kernel makes one of its own, but only when a worker has found that there is no duplicate address to look for:
-/// on a busy machine packets would come before that, be forwarded, and be no local ones to `addrtype`.
+/// For IPv6 the kernel adds this route itself, but only once a kernel worker has found that no duplicate address detection is needed: on a
+/// busy machine packets may arrive before that, be forwarded, and not count as local for `addrtype`.
 fn local_route(index: u32, address: Ipv6Addr) -> RouteMessage {
     RouteMessageBuilder::<Ipv6Addr>::new()
         .output_interface(index)
@@ -294,8 +292,8 @@ fn forwarding_entry(entry: &Fdb) -> NeighbourMessage {
     message.header.family = AddressFamily::Bridge;
     message.header.ifindex = entry.interface;
     message.attributes.push(NeighbourAttribute::LinkLayerAddress(entry.mac.0.to_vec()));
-    // A bridge keeps the entry of a port with the bridge, a VXLAN device with itself. To a bridge, "permanent" would mean
-    // that the address is its own.
+    // Entries of a bridge port belong to the bridge (`master`), those of a VXLAN device to the device itself (`self`). On a bridge,
+    // "permanent" would mean that the address is the bridge's own.
     (message.header.flags, message.header.state) = match entry.remote {
         None => (NeighbourFlags::Controller, NeighbourState::Noarp),
         Some(_) => (NeighbourFlags::Own, NeighbourState::Permanent),
@@ -314,7 +312,7 @@ fn route(entry: &Route) -> Result<RouteMessage, impl std::fmt::Display> {
     let builder = RouteMessageBuilder::<IpAddr>::new()
         .destination_prefix(entry.destination.network(), entry.destination.prefix_len())?;
     match entry.hop {
-        // The next hop need not be in a range of the link: nodes have single addresses.
+        // The next hop need not be in a prefix of the link: nodes have single addresses.
         Hop::Gateway(via, interface) => {
             builder.output_interface(interface).gateway(via).map(|builder| builder.onlink().build())
         }

@@ -1,8 +1,7 @@
-//! The lab: a plan made real in the kernel.
+//! The lab: a topology plan, built in the kernel.
 //!
-//! [`with_lab`] builds a [`Lab`] in a thread of its own, hands it to a function and takes it down. Everything that a lab
-//! has hangs on file descriptors and on the mount namespace of that thread: when the thread ends, or the process is
-//! killed, the kernel removes all of it.
+//! [`with_lab`] builds a [`Lab`] in a thread of its own, passes it to a function and tears it down. Everything in a lab is owned by file
+//! descriptors and by the mount namespace of that thread: when the thread ends or the process is killed, the kernel removes all of it.
 
 mod backend;
 mod barrier;
@@ -62,7 +61,7 @@ use svclab_rules::conntrack::Cleanup;
 use svclab_rules::ruleset::Unsupported;
 use tokio::runtime::Runtime;
 
-/// A running lab. It belongs to the thread that it was made in.
+/// A running lab. It belongs to the thread that it was created in.
 pub(crate) struct Lab {
     topology: Topology,
     namespaces: Arc<Vec<Namespace>>,
@@ -76,7 +75,7 @@ pub(crate) struct Lab {
     _stamping: OwnedFd,
 }
 
-/// Builds a lab, lets a function use it, and takes it down.
+/// Builds a lab, lets a function use it, and tears it down.
 ///
 /// # Errors
 ///
@@ -95,7 +94,7 @@ pub(crate) fn with_lab<T: Send>(
 }
 
 impl Lab {
-    /// Makes a topology real in the calling thread, which is from then on in a mount namespace of its own.
+    /// Builds a topology in the calling thread, which enters a mount namespace of its own.
     fn materialize(topology: Topology, documents: &[Document], backend: Backend) -> Result<Self, LabError> {
         let ipv6 = has_ipv6();
         if topology.has_ipv6() && !ipv6 {
@@ -103,10 +102,10 @@ impl Lab {
         }
         sandbox::leave_host()?;
         let stamping = channel::start_stamping();
-        let stamping = stamping.map_err(|source| LabError::Sandbox { what: "switching time stamps on", source })?;
+        let stamping = stamping.map_err(|source| LabError::Sandbox { what: "enabling time stamps", source })?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|source| LabError::Sandbox { what: "starting the runtime", source })?;
-        // Rules take the longest, so they are begun with as soon as there is something to install them in, and all that they name.
+        // Installing rules takes longest, so it starts as soon as the namespaces and everything that the rules refer to exist.
         let ruled = |netns: &Netns| documents.iter().any(|document| document.netns == netns.name);
         let (first, rest) =
             topology.namespaces.split_at(topology.namespaces.iter().rposition(ruled).map_or(0, |last| last + 1));
@@ -150,7 +149,7 @@ impl Lab {
         if self.topology.has_stacks { topology::with_stacks(plan) } else { plan }
     }
 
-    /// Writes the documents that this lab is to have for a state of a scenario's cluster: see [`generate_for_lab`].
+    /// Generates this lab's documents for a state of a scenario's cluster: see [`generate_for_lab`].
     pub(crate) fn generate(&self, scenario: &Scenario, state: &Cluster) -> Result<Vec<Document>, Unsupported> {
         generate_for_lab(scenario, state, self.backend)
     }
@@ -159,13 +158,13 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// As [`LabError::Rules`] says; the other documents are installed all the same. [`LabError::Unknown`] if one is for no
-    /// namespace of this lab; then none is installed.
+    /// [`LabError::Rules`]; the other documents are installed all the same. [`LabError::Unknown`] if a document is for a namespace that
+    /// this lab does not have; then none is installed.
     pub(crate) fn install(&mut self, documents: &[Document]) -> Result<(), LabError> {
         self.installer(documents).install(documents)
     }
 
-    /// What installs documents from another thread, while this one goes on with the lab.
+    /// Returns an installer for these documents, for use in another thread while this one continues with the lab.
     pub(crate) fn installer(&mut self, documents: &[Document]) -> Installer {
         let before = self.remembering.clone();
         self.remembering.retain(|old| !documents.iter().any(|new| new.replaces(old)));
@@ -178,12 +177,12 @@ impl Lab {
         self.topology.namespaces.iter().any(|netns| netns.name == name)
     }
 
-    /// What installs rules of iptables.
+    /// The implementation of iptables that installs rules.
     pub(crate) fn backend(&self) -> Backend {
         self.backend
     }
 
-    /// Writes the settings that the scenario asks for once more, in case a program has changed them.
+    /// Writes the scenario's settings again, in case a program has changed them.
     ///
     /// # Errors
     ///
@@ -200,13 +199,13 @@ impl Lab {
         Ok(())
     }
 
-    /// Takes documents for those that are installed, which another program has done.
+    /// Registers documents that another program has installed.
     pub(crate) fn adopt(&mut self, documents: &[Document]) {
         self.remembering = client_lists::remembering(documents);
     }
 
-    /// Changes links and routes to those of another state's plan: see [`crate::topology::plan_at`]. A machine that is turned on has
-    /// forgotten connections and clients.
+    /// Changes links and routes to those of another state's plan: see [`crate::topology::plan_at`]. A machine that is switched on again has
+    /// lost its connections and client lists.
     ///
     /// # Errors
     ///
@@ -224,7 +223,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Makes links what they are in another plan, and waits until both ends know which are up.
+    /// Changes links to those of another plan, and waits until both ends have noticed which are up.
     fn change_links(&self, plan: &Topology) -> Result<(), LabError> {
         let links = |netns: &Netns| {
             netns.interfaces.iter().map(|one| (one.carrier, one.mtu, one.impairment)).collect::<Vec<_>>()
@@ -247,7 +246,7 @@ impl Lab {
         Ok(())
     }
 
-    /// The name of a namespace, as places are named.
+    /// The name of a namespace, such as `node/worker`.
     pub(crate) fn name_of(&self, netns: NetnsId) -> &str {
         &self.topology.namespaces[netns].name
     }
@@ -257,7 +256,8 @@ impl Lab {
         self.namespaces[netns].run(function)
     }
 
-    /// Opens a packet socket on an interface of a namespace as soon as that can send, if its link is up; or on all interfaces with index 0.
+    /// Opens a packet socket on an interface of a namespace, or with index 0 on all of them. If the interface's link is up, it first waits
+    /// until it can send.
     pub(crate) fn channel(&self, netns: NetnsId, interface: u32) -> Result<Channel, LabError> {
         let namespace = &self.namespaces[netns];
         let planned = self.topology.namespaces[netns].interface(interface);
@@ -268,12 +268,12 @@ impl Lab {
         Channel::open(namespace, interface)
     }
 
-    /// Waits until everything that was queued in the kernel before has been processed: see [`barrier`].
+    /// Waits until everything queued in the kernel so far has been processed: see [`barrier`].
     pub(crate) fn pass_barrier(&mut self) -> Result<(), LabError> {
         self.barrier.as_mut().map_or(Ok(()), Barrier::pass)
     }
 
-    /// Packets that wait on links which delay them. Those in no such queue are in the backlog of a CPU, which barriers are for.
+    /// The number of packets that wait on links which delay them. All others are in the backlog of a CPU, which barriers cover.
     pub(crate) fn held(&self) -> Result<u64, LabError> {
         let mut held = 0;
         for (netns, namespace) in self.topology.namespaces.iter().zip(self.namespaces.iter()) {
@@ -290,34 +290,34 @@ impl Lab {
         self.topology.namespaces.iter().any(|netns| netns.waiting().next().is_some())
     }
 
-    /// The CPU that the lab's thread stays on.
+    /// The CPU that the lab's thread is bound to.
     pub(crate) fn cpu(&self) -> usize {
         self.cpu
     }
 
-    /// A barrier for a thread that stays on another CPU: see [`stay_on`].
+    /// Opens a barrier for a thread that is bound to another CPU: see [`stay_on`].
     pub(crate) fn barrier_on(&self, cpu: usize) -> Result<Barrier, LabError> {
         Barrier::open(&self.namespaces[UNDERLAY], cpu)
     }
 
-    /// Empties the connection tables of all namespaces that pass packets on.
+    /// Flushes the conntrack tables of all namespaces that forward.
     pub(crate) fn flush_connections(&self) -> Result<(), LabError> {
         self.connections()?.iter().try_for_each(Connections::flush)
     }
 
-    /// Opens the connection tables of all namespaces that pass packets on.
+    /// Opens the conntrack tables of all namespaces that forward.
     pub(crate) fn connections(&self) -> Result<Vec<Connections>, LabError> {
         let namespaces = self.namespaces.iter().zip(&self.topology.namespaces);
         namespaces.filter(|(_, netns)| netns.forwards()).map(|(namespace, _)| Connections::open(namespace)).collect()
     }
 
     #[cfg(test)]
-    /// Runs `conntrack` in a namespace with each of several lists of arguments.
+    /// Runs `conntrack` in a namespace once for each list of arguments.
     ///
     /// # Errors
     ///
-    /// If the program is missing or rejects its arguments, or the lab has no such namespace. That there was nothing to
-    /// delete is not an error.
+    /// If the program is missing or rejects its arguments, or the lab has no such namespace. Finding nothing to delete
+    /// is not an error.
     pub(crate) fn conntrack(&self, netns: &str, calls: &[Vec<String>]) -> Result<(), LabError> {
         conntrack::call_each(namespaces::find(&self.namespaces, netns)?, calls)
     }
@@ -327,12 +327,12 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// If the kernel does not list them, or the lab has no such namespace.
+    /// If the kernel fails to list them, or the lab has no such namespace.
     pub(crate) fn flows(&self, netns: &str) -> Result<Vec<svclab_rules::conntrack::Flow>, LabError> {
         conntrack::flows(namespaces::find(&self.namespaces, netns)?)
     }
 
-    /// Takes channels that are not used any more; they are closed with the lab.
+    /// Keeps channels that are no longer used; they are closed with the lab.
     pub(crate) fn retire(&mut self, channels: impl IntoIterator<Item = Channel>) {
         self.retired.extend(channels);
     }
@@ -345,10 +345,10 @@ impl Drop for Lab {
     }
 }
 
-/// Installs documents in a lab's namespaces, from any thread.
+/// An installer of documents in a lab's namespaces, usable from any thread.
 pub(crate) struct Installer {
     namespaces: Arc<Vec<Namespace>>,
-    /// What remembered clients before.
+    /// The documents that remembered clients before this installation.
     before: Vec<Document>,
     backend: Backend,
 }
@@ -363,17 +363,17 @@ impl Installer {
         install::install_all(&self.namespaces, documents, &self.before, self.backend, || Ok(()))
     }
 
-    /// Deletes from a namespace's connection table what a kube-proxy deletes after a change.
+    /// Deletes from a namespace's conntrack table the entries that kube-proxy deletes after a change.
     ///
     /// # Errors
     ///
-    /// If the program is missing or rejects its arguments, the lab has no such namespace, or the kernel does not list or delete entries.
+    /// If the program is missing or rejects its arguments, the lab has no such namespace, or the kernel fails to list or delete entries.
     pub(crate) fn clean_up(&self, netns: &str, cleanup: &Cleanup) -> Result<(), LabError> {
         conntrack::clean_up(namespaces::find(&self.namespaces, netns)?, cleanup)
     }
 }
 
-/// Makes namespaces with their settings, but for those of interfaces.
+/// Creates namespaces with their settings, except those of interfaces.
 fn make_namespaces(namespaces: &[Netns], ipv6: bool) -> Result<Vec<Namespace>, LabError> {
     let make = |netns: &Netns| {
         let namespace = Namespace::new(&netns.name)?;
@@ -383,9 +383,8 @@ fn make_namespaces(namespaces: &[Netns], ipv6: bool) -> Result<Vec<Namespace>, L
     namespaces.iter().map(make).collect()
 }
 
-/// Makes and configures all interfaces: the underlay's first, whose links the nodes have their ends of, then the nodes',
-/// then those of pods and hosts. The ends of pods and hosts may need a moment more until they can send: see
-/// [`Lab::channel`].
+/// Creates and configures all interfaces: first the underlay's, which owns the links to nodes, then the nodes', then those of pods and
+/// hosts. The interfaces of pods and hosts may need a moment longer until they can send: see [`Lab::channel`].
 async fn link_up(topology: &Topology, namespaces: &[&Namespace], ipv6: bool) -> Result<(), LabError> {
     let rank = |netns: &Netns| match netns.role {
         Role::Underlay => 0,
@@ -399,7 +398,7 @@ async fn link_up(topology: &Topology, namespaces: &[&Namespace], ipv6: bool) -> 
             let mut netlink = Netlink::connect(namespace)?;
             links::make_interfaces(&mut netlink, topology, netns, namespaces).await?;
             netlink.finish().await?;
-            // Others have nothing but their interface.
+            // The others have only their interface.
             if netns.has_stack() {
                 connections.push((netns, netlink));
             }

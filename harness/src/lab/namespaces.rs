@@ -20,7 +20,7 @@ impl Env for PrivateRun {
         PathBuf::from(NAMESPACES)
     }
 
-    /// The directory exists already, and its mount is private to the lab: nothing is shared with the host.
+    /// Does nothing: the folder exists, and its mount is private to the lab, so nothing is shared with the host.
     fn init(&self) -> netns_rs::Result<()> {
         Ok(())
     }
@@ -34,7 +34,7 @@ pub(super) struct Namespace {
 }
 
 impl Namespace {
-    /// Makes a namespace; `ip netns exec` in the lab's mount namespace knows it by the name of [`file_name`].
+    /// Creates a namespace. `ip netns exec` in the lab's mount namespace knows it by the name that [`file_name`] returns.
     pub(super) fn new(name: &str) -> Result<Self, LabError> {
         let made = make(Path::new(NAMESPACES), &file_name(name));
         made.map_err(|source| LabError::NoNamespace { netns: name.to_owned(), source })?;
@@ -43,7 +43,7 @@ impl Namespace {
         Ok(Self { name: name.to_owned(), inner })
     }
 
-    /// The scenario's name of it.
+    /// Its name, as the scenario writes it.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -65,8 +65,8 @@ impl Namespace {
     }
 }
 
-/// Makes a network namespace and gives it a name in a folder, as `ip netns add` does. The calling thread is in its own one
-/// afterwards. netns-rs would start a thread for it, and panics where it gets none.
+/// Creates a network namespace and binds it to a name in a folder, as `ip netns add` does. The calling thread returns to its own namespace.
+/// netns-rs would start a thread for this, and panics if it gets none.
 fn make(folder: &Path, name: &str) -> io::Result<()> {
     const THIS_THREADS: &str = "/proc/thread-self/ns/net";
     let origin = File::open(THIS_THREADS)?;
@@ -85,8 +85,8 @@ pub(super) fn find<'lab>(namespaces: &'lab [Namespace], name: &str) -> Result<&'
     found.ok_or_else(|| LabError::Unknown { netns: name.to_owned() })
 }
 
-/// The name of a namespace as a file's: `_` for `/`. No two have the same: `_` itself, which names in Kubernetes never have,
-/// is written `%5F`.
+/// The file name of a namespace, with `_` for `/`. File names are unique: `_` itself, which Kubernetes names never contain, is written
+/// `%5F`.
 pub(super) fn file_name(netns: &str) -> String {
     netns.replace('%', "%25").replace('_', "%5F").replace('/', "_")
 }

@@ -1,4 +1,4 @@
-//! How long a namespace looks for a neighbour that does not answer.
+//! How long a namespace tries to resolve a neighbour that does not answer.
 
 use rtnetlink::packet_route::neighbour_table::{
     NeighbourTableAttribute, NeighbourTableMessage, NeighbourTableParameter,
@@ -9,16 +9,16 @@ use super::LabError;
 use super::netlink::Netlink;
 use crate::topology::Netns;
 
-/// Requests, a second apart, until the kernel gives up: longer than any test.
+/// The number of requests, a second apart, before the kernel gives up: longer than any test.
 const REQUESTS: u32 = 24 * 60 * 60;
 
-/// Makes packets to an address that no host on the link has stay unanswered.
+/// Keeps the kernel from reporting an address that no host on the link has as unreachable.
 ///
-/// By default the kernel gives up after three requests and three seconds (`neigh_timer_handler` in net/core/neighbour.c), and
-/// returns "host unreachable" for the packets that waited: a busy machine would observe that, an idle one nothing. The sysctls
-/// of the same name are hidden in a user namespace, so this asks by netlink (`neightbl_set`).
+/// By default the kernel gives up after three requests and three seconds (`neigh_timer_handler` in net/core/neighbour.c), and returns "host
+/// unreachable" for the packets that waited: a test on a busy machine would observe that, one on an idle machine would not. The
+/// corresponding sysctls are hidden in a user namespace, so netlink is used (`neightbl_set`).
 pub(super) async fn persist(netlink: &mut Netlink, netns: &Netns, ipv6: bool) -> Result<(), LabError> {
-    // The ports of a bridge have no addresses to look from.
+    // The ports of a bridge have no addresses, so they resolve no neighbours.
     for interface in netns.interfaces.iter().filter(|interface| interface.bridge.is_none()) {
         let tables = [(AddressFamily::Inet, "arp_cache"), (AddressFamily::Inet6, "ndisc_cache")];
         for (family, table) in tables.into_iter().take(if ipv6 { 2 } else { 1 }) {
@@ -28,7 +28,7 @@ pub(super) async fn persist(netlink: &mut Netlink, netns: &Netns, ipv6: bool) ->
                 vec![NeighbourTableParameter::Ifindex(interface.index), NeighbourTableParameter::McastProbes(REQUESTS)];
             message.attributes =
                 vec![NeighbourTableAttribute::Name(table.to_owned()), NeighbourTableAttribute::Parms(parameters)];
-            let operation = format!("setting how long {} looks for neighbours", interface.name);
+            let operation = format!("setting the neighbour timeout of {}", interface.name);
             netlink.change(operation, RouteNetlinkMessage::SetNeighbourTable(message)).await?;
         }
     }

@@ -9,7 +9,7 @@ use nix::sys::socket::{
     sockopt,
 };
 
-/// Bytes of messages that may wait to be read, if the kernel grants it.
+/// The requested size of the receive buffer in bytes.
 const ROOM: usize = 4 << 20;
 /// `nlmsghdr` and `nfgenmsg`.
 const HEADERS: usize = 16 + 4;
@@ -38,7 +38,7 @@ pub(crate) struct Socket(OwnedFd);
 pub(crate) struct Message {
     pub(crate) kind: u16,
     pub(crate) family: u8,
-    /// The header in place of `nfgenmsg`: in an error message, its number.
+    /// The error number that an error message has in place of `nfgenmsg`.
     error: i32,
     attributes: Vec<u8>,
 }
@@ -56,7 +56,7 @@ impl Socket {
         Ok(Self(socket))
     }
 
-    /// Everything that has come. The kernel queues a message before the operation that it reports returns.
+    /// Returns all messages received so far. The kernel queues a message before the operation that it reports returns.
     ///
     /// # Errors
     ///
@@ -79,18 +79,18 @@ impl Socket {
         self.messages()?.iter().try_for_each(Message::consent)
     }
 
-    /// The same for a request that creates something that is not there yet.
+    /// Sends a request that creates something new and waits for the acknowledgement.
     pub(crate) fn create(&self, kind: u16, family: u8, attributes: &[u8]) -> io::Result<()> {
         self.send(kind, REQUEST | ACKNOWLEDGE | CREATE | EXCLUSIVE, family, 0, attributes)?;
         self.messages()?.iter().try_for_each(Message::consent)
     }
 
-    /// Asks for a list.
+    /// Requests a dump.
     pub(crate) fn list(&self, kind: u16, family: u8, attributes: &[u8]) -> io::Result<Vec<Message>> {
         self.send(kind, REQUEST | DUMP, family, 0, attributes)?;
         let mut listed = Vec::new();
         loop {
-            // The kernel goes on with its list whenever some of it is read.
+            // The kernel continues its dump whenever part of it is read.
             let messages = self.messages()?;
             messages.iter().try_for_each(Message::consent)?;
             let is_done = messages.is_empty() || messages.iter().any(|message| message.kind == DONE);
@@ -101,7 +101,7 @@ impl Socket {
         }
     }
 
-    /// Carries out a batch of nftables' requests as one transaction.
+    /// Commits a batch of nftables requests as one transaction.
     pub(crate) fn commit(&self, batch: &Batch) -> io::Result<()> {
         let edge = |kind| message(kind, REQUEST, 0, NFTABLES.into(), &[]);
         let bytes = [edge(BATCH_BEGIN), batch.0.clone(), edge(BATCH_END)].concat();
@@ -115,17 +115,17 @@ impl Socket {
     }
 }
 
-/// Requests of nftables that are executed together or not at all.
+/// A batch of nftables requests that are committed together or not at all.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Batch(Vec<u8>);
 
 impl Batch {
-    /// Adds a request that creates something, of a family.
+    /// Adds a request that creates an object of a family.
     pub(crate) fn create(&mut self, kind: u8, family: u8, attributes: &[u8]) {
         self.add(kind, CREATE, family, attributes);
     }
 
-    /// Adds a request that changes or deletes something, of a family.
+    /// Adds a request that changes or deletes an object of a family.
     pub(crate) fn change(&mut self, kind: u8, family: u8, attributes: &[u8]) {
         self.add(kind, 0, family, attributes);
     }
@@ -155,19 +155,19 @@ impl Message {
         attribute(&self.attributes, wanted)
     }
 
-    /// An attribute that is text.
+    /// The value of a text attribute.
     pub(crate) fn text(&self, wanted: u16) -> Option<String> {
         let bytes = self.attribute(wanted)?;
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
         Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
     }
 
-    /// An attribute that is a number of 32 bits in network order.
+    /// The value of a 32-bit attribute in network byte order.
     pub(crate) fn word(&self, wanted: u16) -> Option<u32> {
         self.attribute(wanted)?.first_chunk().copied().map(u32::from_be_bytes)
     }
 
-    /// An attribute that is a number of 64 bits in network order.
+    /// The value of a 64-bit attribute in network byte order.
     pub(crate) fn long(&self, wanted: u16) -> Option<u64> {
         self.attribute(wanted)?.first_chunk().copied().map(u64::from_be_bytes)
     }
@@ -181,7 +181,7 @@ impl Message {
     }
 }
 
-/// An attribute as bytes: its length, its type, its value, and as many zeros as the next needs to be aligned.
+/// An attribute as bytes: its length, its type, its value, and padding up to the alignment of the next.
 pub(crate) fn encode(kind: u16, value: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(4 + value.len() + 3);
     bytes.extend((4 + value.len() as u16).to_ne_bytes());
@@ -195,7 +195,7 @@ pub(crate) fn encode(kind: u16, value: &[u8]) -> Vec<u8> {
 pub(crate) fn attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     while let Some((header, _)) = bytes.split_first_chunk::<4>() {
         let length = usize::from(u16::from_ne_bytes([header[0], header[1]]));
-        // The upper two bits say that it is nested, or in network order.
+        // The upper two bits are flags: nested, and network byte order.
         let kind = u16::from_ne_bytes([header[2], header[3]]) & 0x3fff;
         let value = bytes.get(4..length)?;
         if kind == wanted {

@@ -1,4 +1,4 @@
-//! A netlink connection into one namespace, over which many requests go at once.
+//! A netlink connection to one namespace that sends requests in batches.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -18,34 +18,34 @@ use rtnetlink::sys::{SocketAddr, protocols::NETLINK_ROUTE};
 use super::LabError;
 use super::namespaces::Namespace;
 
-/// How many requests go in one message: as many as have their acknowledgements surely fit into the socket's buffer.
+/// The number of requests in one message, small enough for all acknowledgements to fit into the socket's buffer.
 const BATCH: usize = 100;
-/// How many questions go in one message: their answers are larger.
+/// The number of queries in one message: their answers are larger.
 const QUESTIONS: usize = 25;
-/// The time after which a reply counts as lost. The kernel answers before it takes the next message, but first waits for a lock that all
-/// namespaces share: on a busy machine, the removal of others may hold it for many seconds.
+/// The time after which a reply counts as lost. The kernel answers a message before it takes the next, but first waits for the RTNL lock,
+/// which all namespaces share: on a busy machine, the removal of other namespaces may hold it for many seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 type Message = NetlinkMessage<RouteNetlinkMessage>;
 type Answers = Pin<Box<dyn Stream<Item = Message>>>;
 
-/// Requests to one namespace, carried out in their order.
+/// Requests to one namespace, executed in order.
 pub(super) struct Netlink {
     netns: String,
     handle: ConnectionHandle<RouteNetlinkMessage>,
-    /// What is not sent yet.
+    /// The requests that are not sent yet.
     requests: Vec<Message>,
-    /// What each of them does, for errors.
+    /// What each request does, for errors.
     operations: Vec<String>,
 }
 
 impl Netlink {
-    /// Connects to a namespace. Must be called inside of the lab's runtime.
+    /// Connects to a namespace. Must be called inside the lab's runtime.
     pub(super) fn connect(namespace: &Namespace) -> Result<Self, LabError> {
         let netns = namespace.name().to_owned();
         let connected = namespace.run(|| proto::new_connection(NETLINK_ROUTE))?;
         let (mut connection, handle, _) = connected.map_err(LabError::socket(&netns, "opening netlink"))?;
-        // Otherwise a connection that ends looks like a request that was acknowledged.
+        // Otherwise a connection that closes looks like a request that was acknowledged.
         connection.set_forward_ack(true);
         tokio::spawn(connection);
         Ok(Self { netns, handle, requests: Vec::new(), operations: Vec::new() })
@@ -74,7 +74,7 @@ impl Netlink {
         if self.requests.len() == BATCH { self.finish().await } else { Ok(()) }
     }
 
-    /// Sends what was added, and waits until all of it is acknowledged.
+    /// Sends the pending requests and waits until all of them are acknowledged.
     ///
     /// # Errors
     ///
@@ -104,10 +104,10 @@ impl Netlink {
         Ok(())
     }
 
-    /// How many of the interfaces with these indices are up, as the kernel sees it (RFC 2863).
+    /// Returns how many of the interfaces with these indices are operationally up (RFC 2863).
     ///
-    /// They are asked for one by one: then kernels from 6.8 on finish at once what is pending for them (`linkwatch_sync_dev`
-    /// in net/core/rtnetlink.c).
+    /// They are queried one by one, because kernels from 6.8 on then process an interface's pending link events at once
+    /// (`linkwatch_sync_dev` in net/core/rtnetlink.c).
     pub(super) async fn count_up(&mut self, indices: &[u32]) -> Result<usize, LabError> {
         let mut up = 0;
         for some in indices.chunks(QUESTIONS) {
@@ -126,7 +126,7 @@ impl Netlink {
         Ok(up)
     }
 
-    /// How many packets wait in the queueing disciplines of the interfaces with these indices.
+    /// Returns the number of packets in the queueing disciplines of the interfaces with these indices.
     pub(super) async fn count_queued(&mut self, indices: &[u32]) -> Result<u64, LabError> {
         let mut queued = 0;
         for some in indices.chunks(QUESTIONS) {
@@ -147,7 +147,7 @@ impl Netlink {
         Ok(queued)
     }
 
-    /// Sends messages as one; the answers come in the same order.
+    /// Sends requests as one message; the answers arrive in the same order.
     fn send(&self, messages: Vec<Message>) -> Result<Answers, LabError> {
         let kernel = SocketAddr::new(0, 0);
         let answers = self.handle.request_batch(messages, kernel).map_err(|error| self.broken(&error))?;
@@ -176,7 +176,7 @@ impl Netlink {
     }
 }
 
-/// What the next answer says; `None` if none comes in time, or the connection ended.
+/// The next answer; `None` if none arrives in time or the connection is closed.
 async fn next(answers: &mut Answers, patience: Duration) -> Option<NetlinkPayload<RouteNetlinkMessage>> {
     let answer = tokio::time::timeout(patience, answers.next()).await.ok()??;
     Some(answer.payload)
@@ -188,7 +188,7 @@ fn question_of_queue(index: u32) -> Message {
     qdisc.header.index = i32::try_from(index).unwrap_or_default();
     qdisc.header.parent = TcHandle::ROOT;
     let mut request = NetlinkMessage::from(RouteNetlinkMessage::GetQueueDiscipline(qdisc));
-    // Without an echo the answer is only for those who listen to all changes (`qdisc_get_notify`).
+    // Without NLM_F_ECHO only the listeners for changes get the answer (`qdisc_get_notify`).
     request.header.flags = NLM_F_REQUEST | NLM_F_ECHO;
     request
 }

@@ -1,4 +1,4 @@
-//! The kernel's accounting objects, with which rules count by `-m nfacct`.
+//! The kernel's accounting objects, which count for rules with `-m nfacct`.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -23,8 +23,7 @@ const NAME: u16 = 1;
 /// `AF_UNSPEC`.
 const ALL_FAMILIES: u8 = 0;
 
-/// Makes the objects that rules name, as kube-proxy does before it writes such rules. One that is there already
-/// stays.
+/// Creates the objects that rules refer to, as kube-proxy does before it writes such rules. Existing objects are kept.
 ///
 /// # Errors
 ///
@@ -34,7 +33,7 @@ pub(super) fn create(namespace: &Namespace, rules: &Rules) -> Result<(), LabErro
     if names.is_empty() {
         return Ok(());
     }
-    let error = || LabError::socket(namespace.name(), "making nfacct objects");
+    let error = || LabError::socket(namespace.name(), "creating nfacct objects");
     let socket = namespace.run(|| Socket::open(0))?.map_err(error())?;
     for name in names {
         let text = [name.as_bytes(), &[0]].concat();
@@ -46,7 +45,7 @@ pub(super) fn create(namespace: &Namespace, rules: &Rules) -> Result<(), LabErro
     Ok(())
 }
 
-/// The objects that rules name.
+/// The objects that rules refer to.
 fn named(rules: &Rules) -> BTreeSet<&str> {
     let matches = rules.iptables().into_iter().flat_map(RuleSet::matches);
     let names = matches.filter_map(|one| match one {
@@ -56,9 +55,9 @@ fn named(rules: &Rules) -> BTreeSet<&str> {
     names.collect()
 }
 
-/// Writes the documents that a lab is to have for a state of a scenario's cluster, with the rules that kube-proxy writes on this
-/// kernel: where its release counts with nfacct, and the kernel has it, they count. Whoever builds a lab for a scenario takes its
-/// documents from here, or from [`super::Lab::generate`] once the lab is there.
+/// Generates a lab's documents for a state of a scenario's cluster, with the rules that kube-proxy writes on this kernel: they use nfacct
+/// if both the release and the kernel support it. Every lab for a scenario gets its documents from here, or from [`super::Lab::generate`]
+/// once it is built.
 ///
 /// # Errors
 ///
@@ -76,7 +75,7 @@ pub(crate) fn counts(proxy: &ProxyConfig, backend: Backend) -> bool {
     would_count(proxy) && is_there(backend)
 }
 
-/// The documents of [`generate_for_lab`], where it is known whether kube-proxy counts on the lab's kernel: see [`counts`].
+/// Generates the documents of [`generate_for_lab`] if it is known whether kube-proxy counts on the lab's kernel: see [`counts`].
 ///
 /// # Errors
 ///
@@ -93,14 +92,14 @@ pub(crate) fn generate_counting(
     documents::generate(scenario, &Cluster { proxy, ..state.clone() })
 }
 
-/// Whether a kube-proxy would count if the kernel had nfacct.
+/// Whether a kube-proxy would count on a kernel with nfacct.
 fn would_count(proxy: &ProxyConfig) -> bool {
     let with_nfacct = ProxyConfig { nfacct: true, ..proxy.clone() };
     let release = proxy.version.parse::<Profile>();
     proxy.mode == ProxyMode::Iptables && release.is_ok_and(|release| release.counts_with_nfacct(&with_nfacct))
 }
 
-/// Whether rules that count with nfacct can be installed here. That is tried once for each implementation of iptables.
+/// Whether rules that count with nfacct can be installed here. It is tried once for each implementation of iptables.
 fn is_there(backend: Backend) -> bool {
     static TRIED: [OnceLock<bool>; 3] = [const { OnceLock::new() }; 3];
     let tried = match backend {

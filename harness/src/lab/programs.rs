@@ -22,7 +22,7 @@ use super::call::{ADMINISTRATORS, CallError, Limits, call};
 use super::namespaces::Namespace;
 use crate::text::{printable, reason};
 
-/// Where a program is: in `PATH`, or where administrators' programs are.
+/// Finds a program in `PATH` or in the folders of system administration programs.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let files = folders().map(|folder| folder.join(program));
     let (executable, others): (Vec<_>, Vec<_>) =
@@ -30,21 +30,21 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
     executable.into_iter().chain(others).next()
 }
 
-/// The folders of programs.
+/// The folders that are searched for programs.
 fn folders() -> impl Iterator<Item = PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    // An empty folder would be the one in which svclab was started.
+    // An empty entry would mean the current directory.
     let named: Vec<PathBuf> = env::split_paths(&path).filter(|folder| !folder.as_os_str().is_empty()).collect();
     named.into_iter().chain(ADMINISTRATORS.map(PathBuf::from))
 }
 
-/// A `PATH` of a folder and those of all programs.
+/// A `PATH` of this folder, followed by all folders of programs.
 pub(crate) fn search_path(first: &Path) -> OsString {
     // Folders of `PATH` have no colon.
     env::join_paths(iter::once(first.to_owned()).chain(folders())).unwrap_or_default()
 }
 
-/// Finds a program; an error if it does not exist.
+/// Finds a program, or returns an error if it does not exist.
 fn located(program: &str) -> Result<PathBuf, LabError> {
     let file = find(program).ok_or_else(|| LabError::Missing {
         program: program.to_owned(),
@@ -57,15 +57,15 @@ fn located(program: &str) -> Result<PathBuf, LabError> {
     Ok(file)
 }
 
-/// Where an ELF file says for which machines it is, and how many bytes of it have said so (`elf(5)`: class and byte order; machine).
+/// The bytes of an ELF header that identify its machine: class and byte order; machine (`elf(5)`).
 const MACHINE: [std::ops::Range<usize>; 2] = [4..6, 18..20];
 const ELF_HEADER: usize = 20;
 
-/// Whether the kernel executes a file. A shell would run a file that the kernel rejects as a script.
+/// Checks that the kernel can execute a file. A shell would run a file that the kernel rejects as a script.
 ///
 /// # Errors
 ///
-/// The kernel's reason; that it is not a regular file, before a pipe is waited for.
+/// The kernel's reason, or that the file is not a regular file: opening a pipe would block.
 pub(crate) fn executable(file: &Path) -> io::Result<()> {
     let kind = file.metadata()?;
     if kind.is_dir() {
@@ -81,7 +81,7 @@ pub(crate) fn executable(file: &Path) -> io::Result<()> {
             found.starts_with(b"\x7fELF")
                 && MACHINE.iter().all(|range| found.get(range.clone()) == own.get(range.clone()))
         }
-        // What cannot be read may still be executed.
+        // A file that cannot be read may still be executable.
         (Err(_), _) | (_, Err(_)) => false,
     };
     if is_usual {
@@ -93,12 +93,12 @@ pub(crate) fn executable(file: &Path) -> io::Result<()> {
     tried.wait().map(drop)
 }
 
-/// What a script starts with; the file of its interpreter follows (`execve(2)`).
+/// The first bytes of a script, before the path of its interpreter (`execve(2)`).
 const SCRIPT: &[u8] = b"#!";
-/// Bytes of a first line that the kernel reads.
+/// The number of bytes of the first line that the kernel reads.
 const FIRST_LINE: u64 = 256;
 
-/// Whether the interpreter of a script is there: the kernel says of a script without one that there is no such file.
+/// Checks that the interpreter of a script exists: without it, the kernel reports the script itself as missing.
 fn interpreted(script: &Path) -> io::Result<()> {
     let mut start = Vec::new();
     File::open(script)?.take(FIRST_LINE).read_to_end(&mut start)?;
@@ -117,28 +117,28 @@ fn header(file: &Path) -> io::Result<Vec<u8>> {
     Ok(header)
 }
 
-/// What lets the kernel end a program with the thread that called it: of util-linux.
+/// The program of util-linux that makes the kernel kill a program when the thread that started it ends.
 pub(crate) const KEEPER: &str = "setpriv";
 
-/// What starts the program, wherever `PATH` leads.
+/// The shell that starts the program, independent of `PATH`.
 pub(crate) const SHELL: &str = "/bin/sh";
 
-/// Starts the program in its arguments if svclab, whose process is the first of them, still lives: it may have ended before the
-/// kernel knew what to kill with it.
+/// A shell script that starts the program in its arguments if svclab, whose PID comes first, is still running: it may have exited before
+/// the parent-death signal was set.
 const IF_ALIVE: &str = "[ \"$PPID\" = \"$0\" ] && exec \"$@\"";
 
-/// Whether programs end with this process whatever starts them: a kernel ends all processes of a PID namespace with its first, and
-/// itself with its own first.
+/// Whether all programs end with this process anyway: the kernel kills all processes of a PID namespace with PID 1, and panics if the
+/// host's PID 1 exits.
 pub(crate) fn end_with_this_process() -> bool {
     std::process::id() == 1
 }
 
-/// A call of a program, which is killed when the calling thread ends: so a program that hangs does not outlive svclab, however
-/// that ends.
+/// Prepares a call of a program that is killed when the calling thread ends, so that a hanging program does not outlive svclab, however
+/// svclab exits.
 ///
 /// # Errors
 ///
-/// [`LabError::Missing`] where there is no such program, and [`LabError::NotExecutable`].
+/// [`LabError::Missing`] if there is no such program, and [`LabError::NotExecutable`].
 pub(crate) fn command(program: &str) -> Result<Command, LabError> {
     if end_with_this_process() {
         return located(program).map(Command::new);
@@ -149,11 +149,11 @@ pub(crate) fn command(program: &str) -> Result<Command, LabError> {
     Ok(command)
 }
 
-/// Starts a program, with the ends of the pipes that are its standard input and output.
+/// Starts a program, and returns it with the pipes of its standard input and output.
 ///
 /// # Errors
 ///
-/// Those of starting it.
+/// If it cannot be started.
 pub(crate) fn with_pipes(command: &mut Command) -> io::Result<(Child, ChildStdin, ChildStdout)> {
     let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     match (process.stdin.take(), process.stdout.take()) {
@@ -162,10 +162,10 @@ pub(crate) fn with_pipes(command: &mut Command) -> io::Result<(Child, ChildStdin
     }
 }
 
-/// What a shell ends with where the kernel does not execute a program, or there is none.
+/// The exit codes of a shell if the kernel does not execute a program, or there is none.
 const NOT_EXECUTED: [i32; 2] = [126, 127];
 
-/// Runs a program in a namespace, with a text as its input, within limits on its time and output.
+/// Runs a program in a namespace with an input text, within limits on its time and output.
 ///
 /// # Errors
 ///
@@ -201,24 +201,24 @@ pub(super) fn run<S: AsRef<OsStr>>(
     }
 }
 
-/// The version that a program prints on standard output, if it runs.
+/// The version that a program prints, if it can be run.
 pub(crate) fn version(file: &Path) -> Option<String> {
     said_within(Command::new(file).arg("--version"), Limits::of(b"").time).ok()
 }
 
-/// Why a program has not said what it was asked.
+/// The reason why there is no output of a program.
 pub(crate) enum OutputError {
-    /// It has not exited in time.
+    /// The program did not exit in time.
     TooLong,
-    /// It failed, in words.
+    /// The program failed, with the reason in words.
     Failed(String),
 }
 
-/// What a program prints on standard output within a time, if that is short.
+/// Returns the standard output of a program that exits within a time limit and prints at most 1 MiB.
 ///
 /// # Errors
 ///
-/// How it failed.
+/// How the program failed.
 pub(crate) fn said_within(command: &mut Command, time: Duration) -> Result<String, OutputError> {
     let limits = Limits { time, result: 1 << 20, ..Limits::of(b"") };
     let output = call(command, b"", limits).map_err(|error| match error {
@@ -233,10 +233,10 @@ pub(crate) fn said_within(command: &mut Command, time: Duration) -> Result<Strin
     Err(OutputError::Failed(format!("{}{last}", output.status)))
 }
 
-/// Runs a function, such as the start of a program, that leaves the CPU of a lab's thread.
+/// Runs a function, such as the start of a program, on all CPUs instead of the one that a lab's thread is bound to.
 pub(crate) fn on_all_cpus<T>(function: impl FnOnce() -> T) -> T {
     let own = allowed_to_thread();
-    // A thread that cannot leave its CPU starts a program that stays there, and is slower.
+    // If the thread cannot leave its CPU, the program is only slower.
     let _ = leave_cpu();
     let result = function();
     if let Ok([cpu]) = own.as_deref() {
@@ -245,11 +245,11 @@ pub(crate) fn on_all_cpus<T>(function: impl FnOnce() -> T) -> T {
     result
 }
 
-/// What a program prints in a namespace.
+/// Returns the output of a program run in a namespace.
 ///
 /// # Errors
 ///
-/// As those of [`run`], and [`LabError::Program`] if it fails.
+/// Those of [`run`], and [`LabError::Program`] if the program fails.
 pub(super) fn listing(namespace: &Namespace, program: &str, arguments: &[&str]) -> Result<String, LabError> {
     let output = run(namespace, program, arguments, "")?;
     if !output.status.success() {
@@ -263,15 +263,14 @@ pub(super) fn failed(namespace: &Namespace, program: &str, message: &dyn std::fm
     LabError::Program { program: program.to_owned(), netns: namespace.name().to_owned(), message: message.to_string() }
 }
 
-/// How many calls are run at the same time for each CPU. A program that edits rules or connections mostly waits
-/// for the kernel.
+/// The number of parallel calls per CPU. A program that edits rules or connections mostly waits for the kernel.
 const CALLS_PER_CPU: usize = 8;
 
-/// Carries out calls, several at the same time: see [`during`].
+/// Runs calls in parallel: see [`during`].
 ///
 /// # Errors
 ///
-/// The first of theirs; the other calls are run all the same.
+/// The first call's error; the other calls are run all the same.
 pub(super) fn at_once<C>(calls: impl IntoIterator<Item = C>) -> Result<(), LabError>
 where
     C: FnOnce() -> Result<(), LabError> + Send,
@@ -279,13 +278,13 @@ where
     during(|| Ok(()), calls)
 }
 
-/// Carries out calls of programs, several at the same time, while `meanwhile` runs in the calling thread; returns what that
-/// returns. The programs may use every CPU, though a lab's own thread is bound to one.
+/// Runs calls of programs in parallel while `meanwhile` runs in the calling thread, and returns what `meanwhile` returns. The programs may
+/// use every CPU, although a lab's own thread is bound to one.
 ///
 /// # Errors
 ///
-/// That of `meanwhile`, else the first of the calls'; the others are run all the same. [`LabError::Thread`] before
-/// anything is done, if not one thread can be had.
+/// The error of `meanwhile`, otherwise the first error of a call; the other calls are run all the same.
+/// [`LabError::Thread`], before anything is done, if not even one thread can be started.
 pub(super) fn during<C, T>(
     meanwhile: impl FnOnce() -> Result<T, LabError>,
     calls: impl IntoIterator<Item = C>,
@@ -299,7 +298,7 @@ where
     let queue = Mutex::new(calls.into_iter().enumerate());
     thread::scope(|scope| {
         let begin = || thread::Builder::new().spawn_scoped(scope, || work_off(&queue));
-        // Those threads that can be had do the work of all.
+        // The threads that could be started do all of the work.
         let (begun, refused): (Vec<_>, Vec<_>) = (0..threads).map(|_| begin()).partition(Result::is_ok);
         if let (true, Some(Err(source))) = (begun.is_empty(), refused.into_iter().next()) {
             return Err(LabError::Thread { source });
@@ -311,18 +310,18 @@ where
     })
 }
 
-/// Takes one call after the other until none is left; returns those that failed, each with its number.
+/// Runs one call after the other until none is left, and returns the errors, each with the call's number.
 fn work_off<C>(queue: &Mutex<impl Iterator<Item = (usize, C)>>) -> Vec<(usize, LabError)>
 where
     C: FnOnce() -> Result<(), LabError>,
 {
-    // Where that is not allowed, the programs share the lab's CPU.
+    // If this is not allowed, the programs share the lab's CPU.
     let _ = leave_cpu();
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
     iter::from_fn(next).filter_map(|(index, call)| call().err().map(|error| (index, error))).collect()
 }
 
-/// Waits for a thread; returns what it returned.
+/// Waits for a thread and returns its result.
 pub(super) fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
@@ -361,7 +360,7 @@ mod tests {
         assert_eq!(*seen.lock().expect("no thread panics"), allowed);
     }
 
-    /// A thousand calls are all carried out, but never a thousand at the same time; the first of their errors is returned.
+    /// All of a thousand calls are run, but never all at the same time; the first error is returned.
     #[test]
     fn not_all_calls_are_under_way_at_once() {
         let limit = allowed_cpus().expect("the process has cpus").len() * CALLS_PER_CPU;
@@ -389,7 +388,7 @@ mod tests {
         assert!(error.starts_with("svclab-knows-no-such-program is not installed: it is in none of "), "{error}");
     }
 
-    /// A shell would take each of them as a script, and the empty one as a script that succeeds.
+    /// A shell would run each of them as a script, and the empty one with success.
     #[rstest::rstest]
     #[case::empty(b"")]
     #[case::text(b"touch surprise\n")]

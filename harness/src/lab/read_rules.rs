@@ -1,15 +1,15 @@
-//! A node's rules as the programs that list them print them.
+//! A node's rules as printed by the programs that list them.
 
 use svclab_rules::cluster::{Family, ProxyMode};
 
 use super::{Lab, LabError, programs};
 use crate::topology::NetnsId;
 
-/// What nft says of a table that is not there.
+/// nft's message about a table that does not exist.
 const NO_TABLE: &str = "No such file or directory";
 
 impl Lab {
-    /// Lists a namespace's tables of iptables, or kube-proxy's table of nftables, of a family; nothing where there is none.
+    /// Lists a namespace's iptables tables, or kube-proxy's nftables table, of one family; empty if there are none.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Entries that connection tables get as if packets had come before.
+//! Entries that are written to conntrack tables as if earlier packets had made them.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -17,7 +17,7 @@ const PROTOCOL_STATE: u16 = 4;
 const SOURCE_NAT: u16 = 6;
 const TIMEOUT: u16 = 7;
 const DESTINATION_NAT: u16 = 13;
-/// Of a translation: the first and last address of either family, and the ports with the first and last of them.
+/// Inside a translation: the first and last address of either family, and the attribute of ports with the first and last port.
 const NAT_V4: [u16; 2] = [1, 2];
 const NAT_V6: [u16; 2] = [4, 5];
 const NAT_PORTS: u16 = 3;
@@ -28,15 +28,15 @@ const SEEN_REPLY: u32 = 1 << 1;
 const ASSURED: u32 = 1 << 2;
 const CONFIRMED: u32 = 1 << 3;
 
-/// How long entries last that no packet renews, in seconds: longer than any run is without one.
+/// The timeout of the entries in seconds: longer than any run.
 const SECONDS: u32 = 3600;
 
 impl Lab {
-    /// Enters connections in tables, in their order.
+    /// Adds connections to conntrack tables, in order.
     ///
     /// # Errors
     ///
-    /// If the kernel rejects one, or the lab has no such node.
+    /// If the kernel rejects an entry, or the lab has no such node.
     pub(crate) fn restore(&self, entries: &[ConntrackEntry]) -> Result<(), LabError> {
         for of_node in entries.chunk_by(|one, next| one.node == next.node) {
             let namespace = namespaces::find(&self.namespaces, &format!("node/{}", of_node[0].node))?;
@@ -52,8 +52,8 @@ fn family(ip: IpAddr) -> u8 {
     if ip.is_ipv4() { 2 } else { 10 }
 }
 
-/// An entry as the kernel takes it: the tuples are those without translation, which makes the reply's tuple what it is to be. Both translations are
-/// given, so that no nat rule is evaluated for a packet of it; one to the same address changes nothing.
+/// The attributes of an entry. The tuples are untranslated: the kernel computes the reply tuple from the translations. Both translations
+/// are given, so that no nat rule is evaluated for packets of the connection; one to the same address changes nothing.
 fn attributes(entry: &ConntrackEntry) -> Vec<u8> {
     let seen = if entry.unreplied { 0 } else { SEEN_REPLY | ASSURED };
     [
@@ -78,7 +78,7 @@ fn translation(kind: u16, to: SocketAddr) -> Vec<u8> {
     nested(kind, &addresses.chain(nested(NAT_PORTS, &ports)).collect::<Vec<u8>>())
 }
 
-/// The state of TCP or SCTP: established, or opened by one packet. Where the window of a connection is, nothing says.
+/// The state of TCP or SCTP: established, or opened by one packet. The TCP window is unknown, hence "liberal".
 fn protocol_state(entry: &ConntrackEntry) -> Vec<u8> {
     /// `IP_CT_TCP_FLAG_BE_LIBERAL`, as value and mask.
     const LIBERAL: [u8; 2] = [8, 8];

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use super::LabError;
 use crate::topology::{Netns, Sysctl};
 
-/// The settings of namespaces.
+/// The folder of a namespace's settings.
 const NET: &str = "/proc/sys/net";
 
 /// The stage of building a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// There is the loopback alone.
+    /// Only the loopback exists.
     Empty,
     /// All interfaces are up.
     Up,
@@ -24,13 +24,13 @@ pub(crate) fn has_ipv6() -> bool {
     Path::new(NET).join("ipv6/conf").exists()
 }
 
-/// Writes those of a namespace's settings that are due at a stage. The calling thread must be inside of it: `/proc/sys/net`
-/// shows the reader's own.
+/// Writes a namespace's settings that are due at a stage. The calling thread must be inside the namespace: `/proc/sys/net` shows the
+/// reader's own.
 ///
 /// # Errors
 ///
-/// The first setting that the kernel rejects or does not know. Where it lacks a part that svclab only meant to keep quiet,
-/// nothing is to be set and that is not an error.
+/// The first setting that the kernel rejects or does not know. It is not an error if the kernel lacks a feature that svclab only wanted to
+/// disable.
 pub(super) fn write(netns: &Netns, stage: Stage, ipv6: bool) -> Result<(), LabError> {
     for sysctl in netns.sysctls.iter().filter(|sysctl| netns.is_of_interface(sysctl) == (stage == Stage::Up)) {
         let written = path(&sysctl.name).and_then(|path| fs::write(path, &sysctl.value));
@@ -46,8 +46,8 @@ pub(super) fn write(netns: &Netns, stage: Stage, ipv6: bool) -> Result<(), LabEr
     Ok(())
 }
 
-/// True for what need not be set in a kernel that does not know it: how quiet IPv6 is, in one without IPv6, and that rules do
-/// not see a bridge's packets, in one without br_netfilter.
+/// Whether a setting may be missing: those that silence IPv6, in a kernel without IPv6, and those that hide bridged packets from rules, in
+/// a kernel without br_netfilter.
 fn is_dispensable(sysctl: &Sysctl, ipv6: bool) -> bool {
     let without_bridge = sysctl.name.starts_with("bridge.") && sysctl.value == "0";
     let without_ipv6 = sysctl.name.starts_with("ipv6.") && !ipv6;
@@ -57,7 +57,7 @@ fn is_dispensable(sysctl: &Sysctl, ipv6: bool) -> bool {
 /// The file of a setting. As with sysctl(8), a slash in a name stands for a dot: `ipv4.conf.flannel/1.rp_filter`.
 fn path(name: &str) -> io::Result<PathBuf> {
     let parts: Vec<String> = name.split('.').map(|part| part.replace('/', ".")).collect();
-    // An interface cannot have such a name either (`dev_valid_name` in net/core/dev.c).
+    // Interfaces cannot have such names either (`dev_valid_name` in net/core/dev.c).
     if parts.iter().any(|part| ["", ".", ".."].contains(&part.as_str())) {
         return Err(ErrorKind::InvalidInput.into());
     }

@@ -1,14 +1,14 @@
-//! Kernels of pods and outside hosts that neither receive nor send, while svclab sends and answers on their wire.
+//! Silences the kernels of pods and outside hosts while svclab sends and answers in their place.
 
 use super::namespaces::Namespace;
 use super::netfilter::{self, Batch};
 use super::{Lab, LabError};
 use crate::topology::Role;
 
-/// The table that drops everything.
+/// The nftables table that drops everything.
 const TABLE: &str = "svclab-silence";
 
-/// Of `linux/netfilter/nf_tables.h` and `linux/netfilter.h`.
+/// Constants of `linux/netfilter/nf_tables.h` and `linux/netfilter.h`.
 mod uapi {
     pub(super) const NFT_MSG_NEWTABLE: u8 = 0;
     pub(super) const NFT_MSG_DELTABLE: u8 = 2;
@@ -29,9 +29,9 @@ mod uapi {
 }
 
 impl Lab {
-    /// Makes the kernels of pods and outside hosts that have a stack ([`with_stacks`](crate::topology::with_stacks)) drop all that they
-    /// receive and send, or ends that. Packet sockets see packets before they are dropped, and send without asking, so probes are not
-    /// affected; connections of programs go on afterwards.
+    /// Makes the kernels of pods and outside hosts that have a stack ([`with_stacks`](crate::topology::with_stacks)) drop everything they
+    /// receive and send, or stops that. Packet sockets receive packets before they are dropped and send past netfilter, so probes are not
+    /// affected; connections of programs continue afterwards.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ fn silencing() -> Batch {
     let mut batch = Batch::default();
     batch.create(NFT_MSG_NEWTABLE, NFPROTO_INET, &text(NFTA_TABLE_NAME, TABLE));
     for (name, hook) in [("in", NF_INET_PRE_ROUTING), ("out", NF_INET_LOCAL_OUT)] {
-        // Before all others, connection tracking included.
+        // Before all other chains, and before connection tracking.
         let hook = [word(NFTA_HOOK_HOOKNUM, hook), word(NFTA_HOOK_PRIORITY, i32::MIN.cast_unsigned())].concat();
         let attributes = [
             text(NFTA_CHAIN_TABLE, TABLE),
@@ -97,7 +97,7 @@ mod tests {
     use crate::lab::{Backend, with_lab};
     use crate::{scenario, testing, topology};
 
-    /// A connection that is open stays open, and nothing gets through meanwhile.
+    /// An open connection stays open, but nothing gets through in the meantime.
     #[test]
     fn a_silent_kernel_neither_sends_nor_receives() {
         let text = "name: two pods

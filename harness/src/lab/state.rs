@@ -7,20 +7,20 @@ use svclab_rules::cluster::Family;
 
 use super::{Lab, LabError, programs};
 
-/// What a program printed in a namespace.
+/// The output of a program in a namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Listing {
     /// The namespace: `node/worker`.
     pub(crate) netns: String,
-    /// What it is: `iptables`, `nft`, `conntrack`, ...
+    /// The kind of listing: `iptables`, `nft`, `conntrack`, ...
     pub(crate) what: Cow<'static, str>,
-    /// What the program printed, or why it failed.
+    /// The program's output, or why it failed.
     pub(crate) text: String,
 }
 
 impl Lab {
-    /// Lists rules with their counters, connections, addresses, routes and neighbours of every namespace that has rules, in text as the
-    /// programs print it. A program that fails leaves its error in place of its output.
+    /// Lists the rules with their counters, connections, addresses, routes and neighbours of every namespace that has rules, as the
+    /// programs print them. If a program fails, its error takes the place of its output.
     pub(crate) fn state(&self, ruled: &[&str]) -> Vec<Listing> {
         let (ipv4, ipv6) = (self.backend.saver(Family::Ipv4), self.backend.saver(Family::Ipv6));
         let calls: [(&'static str, &str, &[&str]); 8] = [

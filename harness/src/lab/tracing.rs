@@ -1,15 +1,15 @@
-//! Switches the kernel's own tracing of rules on and off.
+//! Switches the kernel's rule tracing on and off.
 
 use super::namespaces::Namespace;
 use super::programs::{at_once, failed, run};
 use super::{Lab, LabError};
 use crate::topology::NetnsId;
 
-/// The program that installs the rules which ask for tracing.
+/// The program that installs the rules which enable tracing.
 const PROGRAM: &str = "nft";
 
-/// The table of these rules. It comes before all others, sets one bit of every packet and accepts, so that no verdict depends on
-/// it. nftables, iptables-nft and iptables-legacy report each rule that a packet with this bit matches.
+/// The table of these rules. Its chains run before all others, set the trace bit of every packet and accept, so that no verdict depends on
+/// them. nftables, iptables-nft and iptables-legacy report each rule that a packet with this bit matches.
 pub(crate) const TRACING_TABLE: &str = "svclab-trace";
 
 impl Lab {
@@ -17,7 +17,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// [`LabError::Missing`] without the program nft, and [`LabError::Program`] if it fails.
+    /// [`LabError::Missing`] if nft is not installed, and [`LabError::Program`] if it fails.
     pub(crate) fn trace(&self, namespaces: &[NetnsId], on: bool) -> Result<(), LabError> {
         let text = if on { switch_on() } else { format!("delete table inet {TRACING_TABLE}\n") };
         let text = text.as_str();
@@ -26,7 +26,7 @@ impl Lab {
 }
 
 fn switch_on() -> String {
-    // Before raw, whose priority is -300.
+    // Before `raw`, which has priority -300.
     let chain = |hook: &str| {
         format!(
             "add chain inet {TRACING_TABLE} {hook} {{ type filter hook {hook} priority -350; policy accept; }}\n\

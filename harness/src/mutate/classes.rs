@@ -1,4 +1,4 @@
-//! Classes of packets, and those that a mutant handles differently.
+//! Packet classes, and the packets that a mutant handles differently.
 
 use svclab_rules::promise::Question;
 
@@ -9,7 +9,7 @@ use crate::sources::{Context, outcome_words};
 use crate::topology::NetnsId;
 use crate::verify::{AskedClass, ClassWalk};
 
-/// A class of packets by the unmodified rules.
+/// A packet class of the unmodified rules.
 pub(super) struct Known<'s> {
     pub(super) asked: AskedClass<'s>,
     prediction: ComparablePrediction,
@@ -17,21 +17,21 @@ pub(super) struct Known<'s> {
     traversed: Vec<NetnsId>,
 }
 
-/// Packets of which a mutant makes something else.
+/// Packets that a mutant handles differently.
 pub(super) struct Differing<'s> {
-    /// The class that they are in by the unmodified rules, by its position.
+    /// The position of their class of the unmodified rules.
     pub(super) class: usize,
-    /// What is promised, and predicted for the mutant.
+    /// The promise, and the prediction for the mutant.
     pub(super) asked: AskedClass<'s>,
-    /// Whether that differs in what the Service API specifies.
+    /// Whether the difference concerns what the Service API specifies.
     pub(super) matters: bool,
-    /// What is predicted for the unmodified rules and for the mutant, in words.
+    /// The prediction for the unmodified rules, in words.
     was: String,
     is: String,
 }
 
 impl<'s> Known<'s> {
-    /// All classes of some senders.
+    /// All classes of the given senders.
     pub(super) fn all(class_walk: &ClassWalk<'_, '_>, senders: &'s [Senders]) -> Vec<Self> {
         let mut all = Vec::new();
         for senders in senders {
@@ -49,20 +49,20 @@ impl<'s> Known<'s> {
         Self { prediction: ComparablePrediction::of(&asked.prediction, &outcome_words), asked, traversed }
     }
 
-    /// Whether its packets traverse rules of a namespace.
+    /// Whether its packets traverse the rules of a document in a namespace.
     fn traverses(&self, netns: NetnsId, document: &Document) -> bool {
         self.traversed.contains(&netns) && document.applies_to(self.asked.region.family())
     }
 }
 
-/// A mutant in place of the unmodified rules.
+/// A mutant compared with the unmodified rules.
 pub(super) struct Comparison<'c, 'x, 'a> {
     pub(super) unmodified: &'c ClassWalk<'x, 'a>,
     pub(super) mutant: &'c ClassWalk<'x, 'a>,
 }
 
 impl Comparison<'_, '_, '_> {
-    /// The packets of which a mutant of a document makes something else than the unmodified rules.
+    /// The packets that a mutant of a document handles differently from the unmodified rules.
     pub(super) fn differing<'s>(&self, known: &[Known<'s>], document: &Document) -> Vec<Differing<'s>> {
         let Some(netns) = self.mutant.context.network.topology().find(&document.netns) else { return Vec::new() };
         let mut differing = Vec::new();
@@ -78,7 +78,7 @@ impl Comparison<'_, '_, '_> {
     fn compare<'s>(&self, class: usize, known: &Known<'s>, asked: AskedClass<'s>) -> Option<Differing<'s>> {
         let mut before = None;
         if asked.packet != known.asked.packet {
-            // A part of the class, which the mutant alone distinguishes.
+            // Part of the class, which only the mutant distinguishes.
             self.unmodified.of(asked.senders, asked.region.clone(), asked.packet, |part| {
                 before.get_or_insert(Known::of(part));
             });
@@ -108,7 +108,7 @@ impl Comparison<'_, '_, '_> {
 }
 
 impl Differing<'_> {
-    /// One of the packets, with both predictions.
+    /// Describes one of the packets, with both predictions.
     pub(super) fn words(&self) -> String {
         let flow: NewFlow = self.asked.flow();
         format!("{flow}: before: {}; after: {}", self.was, self.is)

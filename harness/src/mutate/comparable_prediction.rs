@@ -1,4 +1,4 @@
-//! Predictions for flows, in a form in which mutants are compared.
+//! Predictions for flows, in a form that can be compared between mutants.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use svclab_rules::walk::Share;
 use crate::predict::{Network, NewFlow, PredictedOutcome, Prediction};
 use crate::sources::outcome_words;
 
-/// The source port of flows that are predicted and not sent.
+/// The source port of flows that are only predicted.
 pub(super) const SOURCE_PORT: u16 = 40_000;
 
 /// The possible outcomes of a flow, each with its share.
@@ -20,7 +20,7 @@ impl ComparablePrediction {
         network.predict(flow).map(|prediction| Self::of(&prediction, &outcome_words)).unwrap_or_default()
     }
 
-    /// Returns predicted outcomes in some wording.
+    /// Returns predicted outcomes, worded by `words`.
     pub(super) fn of(prediction: &Prediction, words: &dyn Fn(&PredictedOutcome) -> String) -> Self {
         let mut forecast = Self::default();
         for branch in &prediction.branches {

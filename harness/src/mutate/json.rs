@@ -41,7 +41,7 @@ struct Scenario<'a> {
     status: &'static str,
     /// The duration.
     seconds: f64,
-    /// Why mutants were not tried; `null` if they were.
+    /// The reason why mutants were not tried; `null` if they were.
     error: Option<ScenarioError<'a>>,
     /// The machines and services at the start.
     machines: &'a Machines,

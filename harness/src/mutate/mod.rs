@@ -1,11 +1,11 @@
 //! Mutation testing: whether `svclab verify` and a scenario's tests detect an error in its rules.
 //!
 //! [`mutate`] takes the rules of a scenario's first state, in either language, and applies one mutation after the other to them
-//! ([`svclab_rules::mutate`]). For each it determines whether any flow differs, whether `svclab verify` fails and whether the
-//! scenario's own tests do:
+//! ([`svclab_rules::mutate`]). For each mutant it determines whether any flow differs, whether `svclab verify` fails and whether the
+//! scenario's own tests fail:
 //!
-//! - `mutant_list`: the mutants to try; `classes`: the packets of which a mutant makes something else, as `verify` asks about them;
-//!   `comparable_prediction`: predictions in a form that is compared;
+//! - `mutant_list`: the mutants to try; `classes`: the packets that a mutant handles differently, by the questions that `verify` asks;
+//!   `comparable_prediction`: predictions in a form that can be compared;
 //! - `trial`: the lab in which mutants are installed one after the other;
 //! - `mutant`, `counts`: the results; `render`: the page for a terminal; `json`: the JSON output.
 
@@ -39,17 +39,17 @@ pub use render::{Detail, page, summary};
 /// Options of [`mutate`].
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Options {
-    /// How many labs run at the same time; `None` stands for one per CPU.
+    /// The number of labs that run in parallel; `None` stands for one per CPU.
     pub jobs: Option<NonZeroUsize>,
     /// The implementation that installs iptables rules.
     pub backend: Backend,
-    /// The number of mutants to try of each scenario; `None` stands for all.
+    /// The number of mutants to try for each scenario; `None` stands for all.
     pub sample: Option<usize>,
     /// The seed of the random sample.
     pub seed: u64,
-    /// Where workers are that have labs, one for each of `jobs`: machines with a kernel, or processes of svclab, which [`serve`]s with the arguments
-    /// [`WORKER`](crate::worker::WORKER) and `mutate`. Then the death of a lab's process is an error of its scenario. It reads the
-    /// texts in [`Scenario::inputs`] again, so scenarios must be as they were read. `None` for threads of this process.
+    /// Where the workers with labs run, one for each of `jobs`: virtual machines, or processes of svclab, which call [`serve`] when started
+    /// with the arguments [`WORKER`](crate::worker::WORKER) and `mutate`. If a worker's process dies, only its scenario fails. A worker
+    /// parses [`Scenario::inputs`] again, so scenarios must be unchanged since they were read. `None` for threads of this process.
     #[serde(skip)]
     pub worker: Option<Home>,
 }
@@ -77,18 +77,18 @@ fn tried(scenario: &Scenario, options: &Options) -> Result<Tried, Trouble> {
     guarded(|| trial::trials(scenario, options)).map_err(RunError::into_trouble)
 }
 
-/// Mutants that a worker tries.
+/// An order to a worker: the mutants to try.
 #[derive(Serialize, Deserialize)]
 struct Order<'a> {
     scenario: Texts<'a>,
     options: Cow<'a, Options>,
 }
 
-/// Serves [`mutate`] as the process of a lab, by standard input and output.
+/// Serves [`mutate`] as a lab's worker process, over standard input and output.
 ///
 /// # Errors
 ///
-/// Where these are not the pipes of a command.
+/// If these are not the pipes of a parent svclab.
 pub fn serve() -> io::Result<()> {
     worker::serve(|order: Order<'static>, _, _| tried(&order.scenario.scenario()?, &order.options))
 }

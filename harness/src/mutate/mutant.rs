@@ -19,7 +19,7 @@ pub enum Fate {
     Equivalent,
     /// `verify` fails for a flow that differs.
     Killed,
-    /// `verify` fails without the mutation for a flow that differs, and does not fail with it.
+    /// For a flow that differs, `verify` fails without the mutation and passes with it.
     FailingBefore,
     /// Flows differ only in what the Service API does not specify: which node address masquerades a client, whether a pod's address
     /// is kept toward destinations outside of the cluster, whether a packet without a receiver is rejected or dropped, how a reply
@@ -49,21 +49,20 @@ pub struct Mutant {
     pub number: usize,
     /// The original rule or element.
     pub before: String,
-    /// The replacement; null where the rule or element is removed or moved.
+    /// The replacement; null if the rule or element is removed or moved.
     pub after: Option<String>,
     /// The number of flows that differ.
     pub flows: usize,
     /// The result.
     pub result: Fate,
-    /// Whether a test of the scenario fails that passes without the mutation. Only tests for whose flows the prediction changes are
-    /// run.
+    /// Whether a test of the scenario fails that passes without the mutation. Only tests with a flow whose prediction changes are run.
     pub tests_fail: bool,
     /// A flow that differs, with both predictions, for a mutant that survived or that the tests missed.
     pub example: Option<String>,
 }
 
 impl Mutant {
-    /// Whether `verify` detects it, and no test of the scenario does.
+    /// Whether `verify` detects it but no test of the scenario does.
     pub(crate) fn is_missed(&self) -> bool {
         self.result == Fate::Killed && !self.tests_fail
     }
@@ -72,9 +71,9 @@ impl Mutant {
 /// The results without a mutation.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Baseline {
-    /// The number of tests of the first state; one that changes objects counts up to its first change.
+    /// The number of tests of the first state; a test that changes objects is run up to its first change.
     pub tests: usize,
-    /// The names of those that fail, and so detect no mutant.
+    /// The names of the tests that fail, and therefore cannot detect mutants.
     pub failing_tests: Vec<String>,
     /// The number of flows for which `verify` fails.
     pub failing_flows: usize,
@@ -100,7 +99,7 @@ pub struct Mutants {
     pub file: PathBuf,
     /// Its machines and services.
     pub(crate) machines: Machines,
-    /// The results, or why none could be tried.
+    /// The results, or the reason why no mutant could be tried.
     pub result: Result<Tried, Trouble>,
     /// The duration.
     pub duration: Duration,

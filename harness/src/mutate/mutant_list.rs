@@ -16,11 +16,12 @@ pub(super) struct Candidate {
     pub(super) change: Change,
 }
 
-/// Documents that mutants are made of.
+/// The documents that mutants are derived from.
 pub(super) struct Originals<'a>(pub(super) &'a [Document]);
 
 impl Originals<'_> {
-    /// Returns the mutants that a kernel accepts, of all or of a sample, and the number of the others. Where rules replace kube-proxy's, only these are mutated.
+    /// Returns the mutants that a kernel accepts, out of all or of a sample, and the number of those that it rejects. Where rules replace
+    /// kube-proxy's, only these are mutated.
     pub(super) fn candidates(&self, given: &[OtherRules], options: &Options) -> (Vec<Candidate>, usize) {
         let instead: Vec<(String, Family)> = given.iter().filter_map(instead_of_generated).collect();
         let is_meant = |document: &Document| {

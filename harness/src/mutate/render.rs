@@ -12,7 +12,7 @@ use crate::text::{counted, printable};
 pub struct Detail {
     /// List all mutants that the tests missed, not only the first of each kind.
     pub all_missed: bool,
-    /// The number of mutants that were asked for.
+    /// The requested number of mutants.
     pub sample: Option<usize>,
 }
 
@@ -31,9 +31,9 @@ struct Column {
 #[derive(PartialEq)]
 enum Shown {
     Always,
-    /// Where the scenario has tests.
+    /// If the scenario has tests.
     WithTests,
-    /// Where it counts a mutant.
+    /// If it counts at least one mutant.
     IfAny,
 }
 
@@ -96,7 +96,7 @@ pub fn page(mutants: &Mutants, detail: Detail, settings: Settings) -> String {
     page.finish()
 }
 
-/// Renders the sum over several scenarios; nothing for one.
+/// Renders the totals of several scenarios; empty for one.
 pub fn summary(all: &[Mutants], settings: Settings) -> String {
     let mut page = Page::new(settings);
     if all.len() < 2 {
@@ -149,7 +149,7 @@ fn row(name: &str, counts: &Counts, columns: &[&Column]) -> Vec<String> {
     std::iter::once(name.to_owned()).chain(numbers).collect()
 }
 
-/// Writes how many mutants there are, if not the number that was asked for is tried.
+/// Writes the number of mutants if it is not the requested number.
 fn write_sample(page: &mut Page, tried: &Tried, sample: Option<usize>) {
     let all = tried.mutants.len() + tried.rejected;
     if let Some(asked) = sample.filter(|asked| *asked > all) {

@@ -32,7 +32,7 @@ pub(super) fn trials(scenario: &Scenario, options: &Options) -> Result<Tried, Ru
     let (candidates, rejected) = originals.candidates(&scenario.rules, options);
     let (unmodified, released) = (prepared.context(&prepared.documents)?, prepared.released()?);
     let boundaries = Boundaries::of(prepared.cluster);
-    // What mutants are asked about, the unmodified rules are as well.
+    // The unmodified rules are asked the same questions as the mutants.
     let depth = Depth { segments: true, flags: prepared.documents.iter().any(|one| one.rules.matches_tcp_flags()) };
     let unmodified = ClassWalk::new(&unmodified, &released, &boundaries, depth);
     let senders = Senders::of(&unmodified.context.network, &vantages(scenario));
@@ -87,7 +87,7 @@ struct Trial<'t, 'lab, 'scenario> {
     scenario: &'scenario Scenario,
     prepared: &'t Prepared<'scenario>,
     originals: &'t Originals<'t>,
-    /// What is asked about the unmodified rules.
+    /// The questions about the unmodified rules.
     unmodified: &'t ClassWalk<'t, 't>,
     /// All classes of packets with the unmodified rules.
     known: &'t [Known<'t>],
@@ -96,7 +96,7 @@ struct Trial<'t, 'lab, 'scenario> {
     session: Session<'lab, 'scenario>,
     /// The results for the unmodified rules.
     baseline: Baseline,
-    /// Classes for which the sources disagree on the unmodified rules, including known bugs of the release, by their positions.
+    /// The positions of the classes for which the sources disagree on the unmodified rules, including known bugs of the release.
     failing_before: Vec<usize>,
     /// The document that the installed mutant replaces.
     installed: Option<usize>,
@@ -194,13 +194,13 @@ impl Trial<'_, '_, '_> {
         Ok(if is_unspecified { Fate::Unspecified } else { Fate::Survived })
     }
 
-    /// Whether a test of the scenario fails that passes on the unmodified rules, of the tests with a flow whose prediction differs.
+    /// Whether a test fails that passes on the unmodified rules. Only tests with a flow whose prediction differs are run.
     fn tests_fail(&mut self, mutant: &Network<'_>) -> Result<bool, RunError> {
         self.session.reset_connections()?;
         let (tested, baseline) = (&self.tested, &self.baseline);
         let matters = |probe: &Probe| {
             let flow = flow_of_test(probe);
-            // Of a segment that opens no connection nothing is predicted.
+            // There are no predictions for segments that do not open a connection.
             probe.tcp_flags.is_some()
                 || tested.iter().any(|(known, before)| {
                     *known == flow && ComparablePrediction::predict_flow(mutant, &flow) != *before

@@ -1,4 +1,4 @@
-//! Flows that are sent at a rate while the cluster changes, and what happens to them.
+//! Flows that are sent at a fixed rate while the cluster changes, and their outcomes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -9,42 +9,42 @@ use svclab_rules::promise::PromisedOutcome;
 
 use super::{FlowObservation, ObservedOutcome};
 
-/// The parts that the time of a stream is divided into for its timeline.
+/// The number of slots in a stream's timeline.
 const SLOTS: usize = 100;
-/// Endpoints with a row of their own in a timeline.
+/// The maximum number of endpoints with a row of their own in a timeline.
 const MAX_ROWS: usize = 12;
 
-/// What became of the flows of a probe that were sent during a change. Each flow that was sent is answered, lost or rejected.
+/// The outcomes of a probe's flows that were sent during a change. Each flow that was sent is answered, lost or rejected.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct StreamObservation {
     /// The node that the sender is on; `None` for an outside host.
     pub node: Option<String>,
-    /// The rate that was asked for, in flows per second.
+    /// The requested rate, in flows per second.
     pub rate: u32,
     /// How long flows were sent before the change.
     pub before: Duration,
-    /// How long flows were sent from the change on.
+    /// How long flows were sent after the change.
     pub after: Duration,
     /// Flows sent.
     pub sent: u64,
     /// Flows that were answered.
     pub answered: u64,
-    /// Flows that got neither an answer nor a rejection.
+    /// Flows that got neither a reply nor a rejection.
     pub lost: FlowSpan,
     /// Flows that were rejected.
     pub rejected: FlowSpan,
-    /// Flows that started after the change and were delivered to an address that is not an endpoint any more; `None` if the destination
-    /// is not a Service's.
+    /// Flows that started after the change and were delivered to an address that is no longer an endpoint; `None` if the destination is not
+    /// a Service.
     pub stale: Option<FlowSpan>,
-    /// How flows followed the change; `None` if the same is promised before and after it.
+    /// How flows followed the change; `None` if the promise is the same before and after it.
     pub follows: Option<Following>,
     /// The longest pause between two flows.
     pub longest_pause: Duration,
-    /// What became of flows over time, in parts of equal length.
+    /// The outcomes of flows over time, in slots of equal length.
     pub timeline: Vec<TimelineRow>,
 }
 
-/// Some of the flows, and when the first and the last of them started: in seconds from the change.
+/// A subset of the flows: how many, and when the first and the last of them started, in seconds relative to the change.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct FlowSpan {
     /// The number of flows.
@@ -55,37 +55,37 @@ pub struct FlowSpan {
     pub last: Option<f64>,
 }
 
-/// When flows followed a change: in seconds from it.
+/// When flows followed a change, in seconds relative to it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Following {
-    /// When the first flow started whose outcome is promised after the change and not before it; where nothing is promised after it, whose
-    /// outcome is not promised before it.
+    /// When the first flow started whose outcome is promised only after the change. If nothing is promised after the change: whose outcome
+    /// is not promised before it.
     pub first: Option<f64>,
-    /// When the last flow started whose outcome is promised before the change and not after it.
+    /// When the last flow started whose outcome is promised only before the change.
     pub last_before: Option<f64>,
 }
 
-/// What became of some of the flows over time.
+/// A row of a timeline: the flows with one outcome over time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimelineRow {
     /// The endpoint (`pod/web:8080`), or `rejected`, or `lost`.
     pub name: String,
-    /// What became of them.
+    /// Their outcome.
     pub fate: Fate,
-    /// The number of flows that started in each part of the time.
+    /// The number of flows that started in each slot.
     pub counts: Vec<u32>,
 }
 
-/// What happens to a flow.
+/// The outcome of a flow of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Fate {
     /// An endpoint answered.
     Answered,
-    /// It started after the change, and an address answered that is not an endpoint any more.
+    /// It started after the change, and an address that is no longer an endpoint answered.
     Stale,
     /// It was rejected.
     Rejected,
-    /// It got no answer.
+    /// It got no reply.
     Lost,
 }
 
@@ -104,13 +104,13 @@ impl Fate {
 /// A flow of a stream.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StreamedFlow {
-    /// When it started, in seconds from the change.
+    /// When it started, in seconds relative to the change.
     pub at: f64,
-    /// What became of it.
+    /// Its observed outcome.
     pub seen: FlowObservation,
 }
 
-/// What is promised of flows in one state of a cluster.
+/// The promise for flows in one state of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Promised {
     /// They are delivered to one of these.
@@ -126,7 +126,7 @@ pub(crate) enum Promised {
 }
 
 impl Promised {
-    /// What flows can show of a promise.
+    /// Reduces a promise to what the flows of a stream can show.
     pub(crate) fn of(outcome: &PromisedOutcome) -> Self {
         match outcome {
             PromisedOutcome::Delivered { endpoints, .. } => {
@@ -150,7 +150,7 @@ impl Promised {
     }
 }
 
-/// What a stream is compared with.
+/// The data that a stream is compared with.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StreamContext {
     /// The node that the sender is on.
@@ -159,14 +159,14 @@ pub(crate) struct StreamContext {
     pub rate: u32,
     /// The times before and after the change.
     pub time: (Duration, Duration),
-    /// What is promised before and after the change.
+    /// The promises before and after the change.
     pub promised: (Promised, Promised),
-    /// The endpoints after the change, if the destination is a Service's.
+    /// The endpoints after the change, if the destination is a Service.
     pub endpoints: Option<BTreeSet<SocketAddr>>,
 }
 
 impl StreamContext {
-    /// Sums up the flows of a probe, in the order in which they started.
+    /// Summarizes the flows of a probe, given in the order in which they started.
     pub(crate) fn observe(self, flows: &[StreamedFlow]) -> StreamObservation {
         let timeline = self.timeline(flows);
         let of = |chosen: &dyn Fn(&StreamedFlow) -> bool| FlowSpan::of(flows.iter().filter(|flow| chosen(flow)));
@@ -177,7 +177,7 @@ impl StreamContext {
                 |chosen: &dyn Fn(&FlowObservation) -> bool| of(&|flow| flow.at >= 0.0 && chosen(&flow.seen));
             let is_before = |flow: &FlowObservation| promised_before.is_kept_by(flow);
             let is_after = |flow: &FlowObservation| promised_after.is_kept_by(flow);
-            // Where nothing is promised any more, every other outcome follows the change.
+            // If nothing is promised after the change, every new outcome follows it.
             let first = match promised_after {
                 Promised::Nothing => of_change(&|flow| !is_before(flow)).first,
                 _ => of_change(&|flow| is_after(flow) && !is_before(flow)).first,
@@ -201,13 +201,13 @@ impl StreamContext {
         }
     }
 
-    /// Whether a flow started after the change and was delivered to what is not an endpoint any more.
+    /// Whether a flow started after the change and was delivered to an address that is no longer an endpoint.
     fn is_stale(&self, flow: &StreamedFlow) -> bool {
         let Some(endpoints) = &self.endpoints else { return false };
         flow.at >= 0.0 && destination(&flow.seen).is_some_and(|(_, at)| !endpoints.contains(&at))
     }
 
-    /// The rows of answered flows by endpoint, those of endpoints that are gone after the others, then all other flows.
+    /// The rows: answered flows by endpoint, with removed endpoints last, then all other flows.
     fn timeline(&self, flows: &[StreamedFlow]) -> Vec<TimelineRow> {
         let mut rows: BTreeMap<(Fate, String), Vec<u32>> = BTreeMap::new();
         let whole = (self.time.0 + self.time.1).as_secs_f64().max(f64::MIN_POSITIVE);
@@ -253,7 +253,7 @@ pub(crate) fn longest_pause(flows: &[StreamedFlow]) -> Duration {
     Duration::try_from_secs_f64(pauses.fold(0.0, f64::max)).unwrap_or_default()
 }
 
-/// What became of a flow, as its sender sees it.
+/// The outcome of a flow, as its sender sees it.
 fn fate(flow: &FlowObservation) -> Fate {
     match (&flow.outcome, &flow.contradiction, flow.reply) {
         (ObservedOutcome::Rejected(_), ..) | (_, Some(_), _) => Fate::Rejected,
@@ -262,7 +262,7 @@ fn fate(flow: &FlowObservation) -> Fate {
     }
 }
 
-/// Where a flow was delivered: the receiver with its port, and the address.
+/// The destination of a flow: the receiver with its port, and the address.
 fn destination(flow: &FlowObservation) -> Option<(String, SocketAddr)> {
     let delivery = match &flow.outcome {
         ObservedOutcome::Delivered(delivery) => delivery,
@@ -279,7 +279,7 @@ mod tests {
     use super::*;
     use crate::observation::{Delivery, RejectKind, Rejection};
 
-    /// A flow that starts at a time, and the endpoint that answers; 0 for none.
+    /// A flow with its start time and the number of the endpoint that answers, 0 for none.
     fn flow(at: f64, endpoint: u8) -> StreamedFlow {
         let vip: SocketAddr = "10.96.0.80:80".parse().unwrap();
         let destination = SocketAddr::new([10, 244, 2, endpoint].into(), 8080);

@@ -1,4 +1,4 @@
-//! The rules' own counters, compared with what receivers got.
+//! Compares the rules' packet counters with what receivers got.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,21 +9,21 @@ use serde::{Deserialize, Serialize};
 use super::Tally;
 use crate::text::grouped;
 
-/// Connections that rules have translated, by their own counters.
+/// The connections that rules have translated, according to their counters.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Translations {
     /// Translations to destinations with a rule of their own.
     exact: BTreeMap<SocketAddr, u64>,
     /// Translations by rules with several destinations, which a counter does not distinguish.
     shared: BTreeMap<Destinations, u64>,
-    /// In each namespace.
+    /// Translations in each namespace.
     by_place: BTreeMap<String, u64>,
 }
 
 /// The destinations that a single rule translates to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Destinations {
-    /// First and last address; `None` if the rule does not say, as one that redirects to the machine itself.
+    /// First and last address; `None` if the rule names none, such as REDIRECT.
     pub addresses: Option<(IpAddr, IpAddr)>,
     /// First and last port; `None` if the packet keeps its own.
     pub ports: Option<(u16, u16)>,
@@ -42,7 +42,7 @@ impl Destinations {
         ((address, port) == (last, highest)).then(|| SocketAddr::new(address, port))
     }
 
-    /// Whether a packet may be translated to a destination.
+    /// Whether these destinations include an address and port.
     fn may_be(&self, at: &SocketAddr) -> bool {
         self.addresses.is_none_or(|(first, last)| (first..=last).contains(&at.ip()))
             && self.ports.is_none_or(|(first, last)| (first..=last).contains(&at.port()))
@@ -68,7 +68,7 @@ impl fmt::Display for Disagreement {
 }
 
 impl Translations {
-    /// A rule of a namespace has translated this many connections more.
+    /// Adds the connections that a rule in a namespace has translated.
     pub fn add(&mut self, place: &str, to: impl Into<Destinations>, connections: u64) {
         let to = to.into();
         *self.by_place.entry(place.to_owned()).or_default() += connections;
@@ -78,12 +78,12 @@ impl Translations {
         }
     }
 
-    /// How many were translated to each destination that a rule has for itself.
+    /// Translations to each destination that has a rule of its own.
     pub(crate) fn by_destination(&self) -> &BTreeMap<SocketAddr, u64> {
         &self.exact
     }
 
-    /// What was translated since an earlier look.
+    /// Translations since an earlier reading.
     #[must_use]
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -100,7 +100,7 @@ impl Translations {
         self
     }
 
-    /// The connections of both.
+    /// The sum of both.
     #[must_use]
     pub fn plus(mut self, other: Self) -> Self {
         plus(&mut self.exact, other.exact);
@@ -109,16 +109,16 @@ impl Translations {
         self
     }
 
-    /// Whether the counters give a number for some destination that flows were sent to.
+    /// Whether the counters give a number for this destination.
     pub(super) fn counts_for(&self, at: &SocketAddr) -> bool {
         self.exact.contains_key(at) && !self.shared.iter().any(|(to, connections)| *connections > 0 && to.may_be(at))
     }
 
-    /// The destinations where rules and receivers disagree about how many flows there were. Rules count a flow each time that
-    /// it is sent, so they may have more where some were resent, in all by as many as were.
+    /// The destinations for which rules and receivers disagree on the number of flows. Rules count a flow each time it is sent, so in total
+    /// they may exceed the receivers by the number of resent flows.
     ///
-    /// Destinations that no rule translates to, and destinations of rules that received nothing (translated once more), are not
-    /// compared. Nor are destinations that rules with several have sent flows to as well.
+    /// Not compared are destinations that no rule translates to, destinations of rules that received nothing (the packets were translated
+    /// again), and destinations that rules with several destinations have also used.
     pub(super) fn disagreements(&self, tally: &Tally) -> Vec<Disagreement> {
         let counted = self.exact.iter().filter(|(at, _)| self.counts_for(at));
         let each = counted.filter_map(|(at, translated)| {
@@ -131,8 +131,8 @@ impl Translations {
         if is_of_repeats { Vec::new() } else { differing }
     }
 
-    /// Whether flows may have been translated once more on their path: a namespace does so once for each connection, so another
-    /// one has translated too.
+    /// Whether flows may have been translated more than once on their path: a namespace translates each connection only once, so this takes
+    /// a second namespace that translates.
     pub(super) fn may_be_repeated(&self) -> bool {
         self.by_place.values().filter(|connections| **connections > 0).count() > 1
     }

@@ -47,6 +47,6 @@ fn without_privileges_it_says_how_to_get_them() {
     let checks = checks(&output);
     let [_, name, status, found, fix] = &checks[0];
     assert_eq!((name.as_str(), status.as_str()), ("root or user namespace", "lacking"));
-    assert!(found.contains("making a user namespace"), "{found}");
+    assert!(found.contains("creating a user namespace"), "{found}");
     assert!(fix.contains("user.max_user_namespaces=15000"), "{fix}");
 }

@@ -104,6 +104,13 @@ impl<T> Todo<T> {
         self.works.pop()
     }
 
+    /// The branch that most packets take.
+    pub(super) fn pop_likeliest(&mut self) -> Option<Work<T>> {
+        let shares = self.works.iter().map(|work| work.walker.share.to_f64());
+        let (at, _) = shares.enumerate().max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+        Some(self.works.remove(at))
+    }
+
     /// Notes that a rule divides a branch by chance.
     fn divide(&mut self, walker: &Walker<T>, rule: RuleId) {
         if walker.is_drawn {

@@ -33,7 +33,8 @@ pub struct Arrival<'a> {
 impl<C: Code> Program<C> {
     /// Takes a packet through a hook: see [`Arrival`].
     ///
-    /// The branches come in the order of the random choices; none has a share of zero, and the shares add up to one.
+    /// The branches come in the order of the random choices, or the likeliest first where there are too many to follow all; none has a share
+    /// of zero, and the shares add up to one.
     pub fn walk(&self, environment: &Environment, hook: Hook, packet: &Packet, tracking: Tracking) -> Vec<Branch> {
         self.walk_with(Arrival { environment, hook, packet, tracking }, NoTrace)
     }
@@ -77,20 +78,32 @@ pub(super) fn finish_all<C: Code, T: Trace>(
 ) {
     let mut todo = Todo::new();
     let most = branches.len() + MAX_BRANCHES;
+    let mut likeliest = MAX_LIKELIEST;
     let mut next = Some(work);
     while let Some(work) = next {
+        let is_too_much = branches.len() >= most || likeliest == 0;
         let branch = match &work.place {
-            Some((cursor, _)) if branches.len() >= most || todo.is_doubling => too_many(work.walker, cursor),
+            Some((cursor, _)) if is_too_much => too_many(work.walker, cursor),
             _ => finish(program, arrival, work, (&mut todo, forks)),
         };
         branches.push(branch);
-        next = todo.pop();
+        next = match likeliest {
+            1.. if todo.is_doubling => {
+                likeliest -= 1;
+                todo.pop_likeliest()
+            }
+            _ => todo.pop(),
+        };
     }
 }
 
 /// Branches of a packet that are followed through a hook. Each endpoint of a Service is one; where random choices at one rule after the
 /// other double their number, [`MAX_ALIKE`](super::chain_position::MAX_ALIKE) ends the walk long before.
 const MAX_BRANCHES: usize = 1 << 14;
+
+/// Branches that are still followed when it is clear that there are too many: the likeliest ones. Each random rule that hardly any packet
+/// matches costs one of them, so most packets of 31 such rules, one for each bit of a mark, are known.
+const MAX_LIKELIEST: usize = 32;
 
 /// The end of what is left where there are too many branches: at the rule where it would go on by chance.
 fn too_many<T: Trace>(walker: Walker<T>, at: &Cursor) -> Branch<T> {

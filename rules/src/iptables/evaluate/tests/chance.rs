@@ -64,7 +64,7 @@ fn cascade(endpoints: usize) -> String {
 /// accepted.
 #[rstest]
 #[case::six(6, 64, true)]
-#[case::thirty_one(31, 200, false)]
+#[case::thirty_one(31, 1_500, false)]
 fn random_marks_end_soon(#[case] count: usize, #[case] most: usize, #[case] is_known: bool) {
     let (known, unknown, branches) = known(&forwarded_by(&format!("*mangle\n{}COMMIT\n", marks(count))));
     assert!(branches <= most, "{branches}");
@@ -72,12 +72,23 @@ fn random_marks_end_soon(#[case] count: usize, #[case] most: usize, #[case] is_k
     assert_eq!(unknown == 0.0, is_known, "{unknown}");
 }
 
+/// Where most packets take one of very many branches, that one is among those that are followed.
+#[test]
+fn the_likeliest_of_too_many_branches_are_followed() {
+    let rare = |bit: u32| {
+        format!("-A FORWARD -m statistic --mode random --probability 0.01 -j MARK --or-mark {:#x}\n", 1_u32 << bit)
+    };
+    let rules: String = (0..31).map(rare).collect();
+    let (known, unknown, branches) = known(&forwarded_by(&format!("*mangle\n{rules}COMMIT\n")));
+    assert!(known > 0.7 && unknown < 0.3, "{known} {unknown} {branches}");
+}
+
 /// Also where they are one after the other in all chains of a hook.
 #[test]
 fn random_marks_in_every_table_end_soon() {
     let tables = ["mangle", "filter", "security"].map(|table| format!("*{table}\n{}COMMIT\n", marks(31)));
     let (_, unknown, branches) = known(&forwarded_by(&tables.concat()));
-    assert!(branches <= 1_000 && unknown > 0.0, "{branches}, {unknown}");
+    assert!(branches <= 5_000 && unknown > 0.0, "{branches}, {unknown}");
 }
 
 /// A cascade is not a doubling, also for packets that chance has marked before, and where chance drops some of them after it.

@@ -14,7 +14,7 @@ use super::scan::Scan;
 use super::token::plain_words;
 use crate::diff::image;
 use crate::evidence::{Evidence, NodeRules, Piece, node_rules, read};
-use crate::infer::from_evidence;
+use crate::infer::{Connections, from_evidence};
 use crate::scenario::{Cni, CniKind, Scenario};
 
 /// How the result was checked.
@@ -116,7 +116,7 @@ fn behaviour(before: &[Evidence], after: &[Evidence], addresses: &mut Addresses)
     let (Some(old), Some(new)) = (whole(before), whole(after)) else {
         return Behaviour::NotCompared("the input has no whole rule set".to_owned());
     };
-    let Ok(assumed) = from_evidence(&read(&old.rules.print()), Path::new("rules"), &[]) else {
+    let Ok(assumed) = from_evidence(&read(&old.rules.print()), Path::new("rules"), &[], Connections::LeftOut) else {
         return Behaviour::NotCompared("no cluster can be inferred from the rules".to_owned());
     };
     // The address of a bridge would be the first free one, which is another one among other addresses.

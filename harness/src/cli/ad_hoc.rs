@@ -4,10 +4,10 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use super::console::Console;
-use super::inputs::{Connections, InputText, input, report_assumptions};
+use super::inputs::{InputText, input, report_assumptions};
 use super::{Exit, diagnostics};
 use svclab::explain::Explanation;
-use svclab::infer::{AdHocProbe, AdHocScenario, with_ad_hoc_probe};
+use svclab::infer::{AdHocProbe, AdHocScenario, Connections, with_ad_hoc_probe};
 use svclab::input::Reach;
 use svclab::run::SCENARIO;
 use svclab::text::counted;

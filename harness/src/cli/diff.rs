@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use super::console::Console;
 use super::failure::Failure;
-use super::inputs::{Connections, InputArgs, load_all, scenarios_from_rules};
+use super::inputs::{InputArgs, load_all, scenarios_from_rules};
 use super::kernels::{KERNEL, KernelArgs, environment};
 use super::lab_args::{BackendArgs, ClassArgs, prepare, trouble};
 use super::release::{Proxy, proxy, with_proxy};
@@ -14,6 +14,7 @@ use super::reports::{ReportArgs, Reports};
 use super::{Exit, text_of};
 use svclab::diff::{self, Accepted, Options};
 use svclab::environment::Environment;
+use svclab::infer::Connections;
 use svclab::input::unreadable;
 use svclab::scenario::Scenario;
 use svclab::text::printable;

@@ -10,12 +10,12 @@ use super::ad_hoc::{ad_hoc, check_path, scenario_of};
 use super::complete;
 use super::console::Console;
 use super::failure::Failure;
-use super::inputs::{Connections, InputArgs, load_all};
+use super::inputs::{InputArgs, load_all};
 use super::lab_args::trouble;
 use super::numbers::{count, index};
 use svclab::explain;
 use svclab::graph::{Format, Graph};
-use svclab::infer::FlowArgs;
+use svclab::infer::{Connections, FlowArgs};
 use svclab::scenario::{Scenario, step_out_of_range};
 use svclab::text::counted;
 

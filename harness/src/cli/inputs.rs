@@ -7,7 +7,7 @@ use super::console::Console;
 use super::failure::Failure;
 use super::{Exit, diagnostics, load, text_of};
 use svclab::evidence::{self, Evidence, Format};
-use svclab::infer::{self, Assumed};
+use svclab::infer::{self, Assumed, Connections, from_evidence};
 use svclab::input::{self, Diagnostic, Diagnostics, Reach, Span, is_manifest, is_scenario, unreadable};
 use svclab::scenario::{Scenario, Tests, print};
 use svclab::text::{counted, one_line, printable};
@@ -98,19 +98,12 @@ impl Input {
         match self {
             Self::Scenario(text) | Self::Objects(text) => Ok(InputText { text, ..InputText::default() }),
             Self::Evidence(evidence) => {
-                let Assumed { scenario, assumptions, .. } = from_evidence(&evidence, file, connections)?;
+                let Assumed { scenario, assumptions, .. } = from_evidence(&evidence, file, &[], connections)?;
                 let text = print(&scenario, &[], &[]);
                 Ok(InputText { text, assumptions, ignored_rules: scenario.ignored_rules })
             }
         }
     }
-}
-
-/// Whether the connections that a dump shows are restored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Connections {
-    LeftOut,
-    Restored,
 }
 
 /// The option that has connections restored.
@@ -125,15 +118,6 @@ impl From<ConnectionArgs> for Connections {
     fn from(args: ConnectionArgs) -> Self {
         if args.connections { Self::Restored } else { Self::LeftOut }
     }
-}
-
-/// The scenario made of evidence.
-fn from_evidence(evidence: &Evidence, file: &Path, connections: Connections) -> Result<Assumed, Diagnostics> {
-    let mut assumed = infer::from_evidence(evidence, file, &[])?;
-    if connections == Connections::Restored {
-        infer::restore_connections(evidence, &mut assumed);
-    }
-    Ok(assumed)
 }
 
 /// Loads scenarios, and files, folders and archives of anything else that are named themselves; `-` is standard input. All errors are printed before
@@ -201,7 +185,7 @@ fn read(path: &Path, reach: Reach, connections: Connections) -> Option<(PathBuf,
             })
         }
         Input::Objects(text) => infer::from_objects(&text, &file).map(with_own_text),
-        Input::Evidence(evidence) => from_evidence(&evidence, &file, connections).map(with_own_text),
+        Input::Evidence(evidence) => from_evidence(&evidence, &file, &[], connections).map(with_own_text),
     };
     Some((file, assumed))
 }

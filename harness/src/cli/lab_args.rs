@@ -7,11 +7,12 @@ use clap::ValueEnum;
 
 use super::console::Console;
 use super::format::Format;
-use super::inputs::{Connections, InputArgs, load_all};
+use super::inputs::{InputArgs, load_all};
 use super::numbers::count;
 use super::reports::{ReportArgs, Reports};
 use super::{Exit, interrupt};
 use svclab::Backend;
+use svclab::infer::Connections;
 use svclab::report::{Cause, Trouble};
 use svclab::scenario::Scenario;
 use svclab::testing::become_privileged;

@@ -5,10 +5,10 @@ use std::num::NonZeroUsize;
 use super::Exit;
 use super::console::Console;
 use super::format::Format;
-use super::inputs::Connections;
 use super::kernels::{KernelArgs, environment};
 use super::lab_args::{SubjectArgs, end};
 use super::numbers::{count, seed};
+use svclab::infer::Connections;
 use svclab::mutate::{Detail, Mutants, Options, json, mutate, page, summary};
 use svclab::worker::Kind;
 

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use super::console::Console;
 use super::failure::Failure;
-use super::inputs::{Connections, InputArgs, InputText, input, report_assumptions};
+use super::inputs::{InputArgs, InputText, input, report_assumptions};
 use super::lab_args::{BackendArgs, prepare, trouble};
 use super::proxies::not_applicable;
 use super::{Exit, interrupt, warn};
@@ -20,6 +20,7 @@ pub(super) use attach::{Args as AttachArgs, run as attach};
 pub(super) use exec::{Args as ExecArgs, run as exec};
 use front::{End, Front};
 use nix::sys::signal::Signal;
+use svclab::infer::Connections;
 use svclab::input::Reach;
 use svclab::proxy::fit;
 use svclab::scenario::Scenario;

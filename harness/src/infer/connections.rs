@@ -7,13 +7,19 @@ use ipnet::IpNet;
 use svclab_rules::cluster::{Cluster, Family, ObjectName, Pod, Protocol};
 
 use super::endpoint_pods::address_name;
-use super::objects::{Assumed, service_addresses as addresses_of, wide};
+use super::objects::{Assumed, service_addresses, wide};
 use crate::evidence::{Connection, Contents, Evidence, Piece};
 use crate::scenario::{ConntrackEntry, Host, Scenario};
 use crate::text::counted;
 
-/// The start of what is said where entries are not restored.
-const NOT_RESTORED: &str = "connections are not restored without --connections";
+/// What becomes of the connections to Services that a text shows (`conntrack -L`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Connections {
+    /// They are counted, and those that no endpoint answers are named.
+    LeftOut,
+    /// The scenario has them in the tables of its nodes, with their senders.
+    Restored,
+}
 
 /// The most entries that are restored, and the most senders that are added for them.
 const MAX: usize = 2000;
@@ -22,19 +28,27 @@ const MAX_SENDERS: usize = 32;
 /// The most entries that are named.
 const MAX_NAMED: usize = 3;
 
-/// What is said of entries: how many there are, and which lead to no endpoint.
-pub(super) fn notes(evidence: &Evidence, scenario: &Scenario) -> Vec<String> {
+/// Treats the entries of a text as asked, and returns the notes on them.
+pub(super) fn connections(evidence: &Evidence, assumed: &mut Assumed, wanted: Connections) -> Vec<String> {
+    match wanted {
+        Connections::LeftOut => notes(evidence, &assumed.scenario.cluster),
+        Connections::Restored => restore(evidence, assumed),
+    }
+}
+
+/// How many entries there are, and which lead to an address that is not an endpoint.
+fn notes(evidence: &Evidence, cluster: &Cluster) -> Vec<String> {
     let entries: Vec<&Connection> = pieces(evidence).flat_map(|(_, entries)| entries).collect();
     if entries.is_empty() {
         return Vec::new();
     }
-    let cluster = &scenario.cluster;
-    let services = service_addresses(cluster);
+    let frontends = Frontends::of(cluster);
     let endpoints: HashSet<IpAddr> = endpoint_addresses(cluster).collect();
-    let of_services: Vec<&Connection> =
-        entries.iter().copied().filter(|entry| services.contains(&entry.original.destination)).collect();
+    let is_of_service =
+        |entry: &&Connection| frontends.have(entry.original.destination, entry.original.destination_port);
+    let of_services: Vec<&Connection> = entries.iter().copied().filter(is_of_service).collect();
     let mut notes = vec![format!(
-        "{NOT_RESTORED}: {} of the dump, {} of them to a Service",
+        "connections are not restored without --connections: {} of the dump, {} of them to a Service",
         counted(entries.len(), "entry"),
         of_services.len()
     )];
@@ -50,20 +64,15 @@ pub(super) fn notes(evidence: &Evidence, scenario: &Scenario) -> Vec<String> {
     notes
 }
 
-/// Adds entries of connection tables that a text shows to the scenario that was made of it: those of connections to Services, each on the node
-/// that its text is of. Their senders become pods where they have addresses of a node's pods, else outside hosts.
-pub fn restore_connections(evidence: &Evidence, assumed: &mut Assumed) {
-    assumed.assumptions.retain(|words| !words.starts_with(NOT_RESTORED));
-    let services = service_addresses(&assumed.scenario.cluster);
-    let node_ports = node_ports(&assumed.scenario.cluster);
-    let nodes: BTreeSet<IpAddr> = assumed.scenario.cluster.nodes.iter().flat_map(|node| node.addresses()).collect();
-    let is_of_service =
-        |to: SocketAddr| services.contains(&to.ip()) || nodes.contains(&to.ip()) && node_ports.contains(&to.port());
+/// Adds the entries of connections to Services to a scenario, each on the node whose text shows it. Their senders become pods where they have
+/// addresses of a node's pods, else outside hosts.
+fn restore(evidence: &Evidence, assumed: &mut Assumed) -> Vec<String> {
+    let frontends = Frontends::of(&assumed.scenario.cluster);
     let (mut entries, mut others, mut known) = (Vec::new(), 0_usize, HashSet::new());
     for (piece, connections) in pieces(evidence) {
         let Some(node) = node_of(piece, assumed) else { continue };
         for connection in connections {
-            let entry = entry(connection, &node).filter(|entry| is_of_service(entry.to) && entries.len() < MAX);
+            let entry = entry(connection, &node).filter(|entry| frontends.have(entry.to.ip(), Some(entry.to.port())));
             let Some(entry) = entry else {
                 others += 1;
                 continue;
@@ -79,21 +88,59 @@ pub fn restore_connections(evidence: &Evidence, assumed: &mut Assumed) {
         }
     }
     if entries.is_empty() && others == 0 {
-        return;
+        return Vec::new();
     }
+    let excess = entries.len().saturating_sub(MAX);
+    entries.truncate(MAX);
     let senders = senders(&entries, &mut assumed.scenario);
-    let of_nodes: BTreeSet<&str> = entries.iter().map(|entry| entry.node.as_str()).collect();
-    let of_nodes: Vec<&str> = of_nodes.into_iter().collect();
-    let place = if of_nodes.is_empty() { String::new() } else { format!(", on {}", of_nodes.join(", ")) };
-    let left =
-        if others > 0 { format!("; {others} others are not to a Service, or not readable") } else { String::new() };
-    assumed.assumptions.push(format!("{} restored{place}{left}", counted(entries.len(), "connection")));
+    let mut notes = vec![restored(&entries, excess, others)];
     if !senders.is_empty() {
         let more = if senders.len() > MAX_NAMED { ", ..." } else { "" };
         let named = senders.iter().take(MAX_NAMED).cloned().collect::<Vec<_>>().join(", ");
-        assumed.assumptions.push(format!("senders of these connections: {named}{more}"));
+        notes.push(format!("senders of these connections: {named}{more}"));
+    }
+    if senders.len() == MAX_SENDERS {
+        notes.push(format!(
+            "at most {MAX_SENDERS} senders of connections are added; packets of the others are not sent"
+        ));
     }
     assumed.scenario.connections = entries;
+    notes
+}
+
+/// How many entries are restored and where, and how many are not.
+fn restored(entries: &[ConntrackEntry], excess: usize, others: usize) -> String {
+    let nodes: BTreeSet<&str> = entries.iter().map(|entry| entry.node.as_str()).collect();
+    let nodes: Vec<&str> = nodes.into_iter().collect();
+    let place = if nodes.is_empty() { String::new() } else { format!(", on {}", nodes.join(", ")) };
+    let left =
+        if others > 0 { format!("; {others} others are not to a Service, or not readable") } else { String::new() };
+    let excess =
+        if excess > 0 { format!("; {excess} more are left out, at most {MAX} are restored") } else { String::new() };
+    format!("{} restored{place}{excess}{left}", counted(entries.len(), "connection"))
+}
+
+/// The destinations of connections to Services.
+struct Frontends {
+    addresses: HashSet<IpAddr>,
+    nodes: HashSet<IpAddr>,
+    node_ports: HashSet<u16>,
+}
+
+impl Frontends {
+    fn of(cluster: &Cluster) -> Self {
+        let ports = cluster.services.iter().flat_map(|service| &service.ports);
+        Self {
+            addresses: cluster.services.iter().flat_map(service_addresses).collect(),
+            nodes: cluster.nodes.iter().flat_map(|node| node.addresses()).collect(),
+            node_ports: ports.filter_map(|port| port.node_port).collect(),
+        }
+    }
+
+    fn have(&self, address: IpAddr, port: Option<u16>) -> bool {
+        let is_node_port = || port.is_some_and(|port| self.node_ports.contains(&port));
+        self.addresses.contains(&address) || self.nodes.contains(&address) && is_node_port()
+    }
 }
 
 /// The pieces with entries.
@@ -172,13 +219,4 @@ fn is_near(ranges: &[IpNet], ip: IpAddr) -> bool {
 
 fn endpoint_addresses(cluster: &Cluster) -> impl Iterator<Item = IpAddr> {
     cluster.slices.iter().flat_map(|slice| &slice.endpoints).flat_map(|one| one.addresses.iter().copied())
-}
-
-/// All addresses of Services.
-fn service_addresses(cluster: &Cluster) -> HashSet<IpAddr> {
-    cluster.services.iter().flat_map(addresses_of).collect()
-}
-
-fn node_ports(cluster: &Cluster) -> HashSet<u16> {
-    cluster.services.iter().flat_map(|service| service.ports.iter().filter_map(|port| port.node_port)).collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::connections;
+use super::connections::{Connections, connections};
 use super::dumps::{NodeFile, dumps};
 use super::merge::Objects;
 use super::objects::{Assumed, from_objects};
@@ -21,7 +21,12 @@ use crate::text::{counted, one_line};
 /// # Errors
 ///
 /// A text that shows no Service at all.
-pub fn from_evidence(evidence: &Evidence, path: &Path, given: &[NodeFile]) -> Result<Assumed, Diagnostics> {
+pub fn from_evidence(
+    evidence: &Evidence,
+    path: &Path,
+    given: &[NodeFile],
+    wanted: Connections,
+) -> Result<Assumed, Diagnostics> {
     let objects = Objects { releases: releases(evidence), ..Objects::of(objects(evidence)) };
     let mut notes = Vec::new();
     let mut left_out: Vec<String> = evidence.rules_not_read().into_iter().collect();
@@ -35,7 +40,7 @@ pub fn from_evidence(evidence: &Evidence, path: &Path, given: &[NodeFile]) -> Re
     let Some(mut assumed) = around(&sides, &objects)?.pop() else { return Err(nothing(evidence, path)) };
     let [(dumps, _)] = &sides;
     notes.extend(settings(evidence, dumps, &mut assumed));
-    notes.extend(connections::notes(evidence, &assumed.scenario));
+    notes.extend(connections(evidence, &mut assumed, wanted));
     if let Some(piece) = evidence.iptables_nft_piece().filter(|_| !has_rules) {
         let file = piece.file.as_ref().map(|file| format!("{} ", one_line(file))).unwrap_or_default();
         // The rules are what a verification is about.

@@ -27,7 +27,7 @@ mod validity;
 pub use ad_hoc::with_ad_hoc_probe;
 pub(crate) use ad_hoc::{AdHocChange, is_typed, with_changes, with_files};
 pub use ad_hoc::{AdHocProbe, AdHocScenario, load_with_ad_hoc_probe};
-pub use connections::restore_connections;
+pub use connections::Connections;
 pub use dumps::NodeFile;
 pub use evidence::{from_evidence, from_pair};
 #[doc(hidden)]

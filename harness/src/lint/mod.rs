@@ -39,7 +39,7 @@ use std::path::Path;
 
 use self::view::View;
 use crate::evidence::Evidence;
-use crate::infer::from_evidence;
+use crate::infer::{Connections, from_evidence};
 
 /// All findings, the gravest first, those of the same kind in the order of their places.
 pub fn lint(evidence: &Evidence) -> Vec<Finding> {
@@ -61,7 +61,7 @@ pub fn lint(evidence: &Evidence) -> Vec<Finding> {
     let are_whole = nodes.iter().all(crate::evidence::NodeRules::is_whole);
     if are_whole && evidence.rules() > deviations::MAX_RULES {
         found.extend(deviations::not_compared(&view));
-    } else if let Ok(assumed) = from_evidence(evidence, Path::new(""), &[]) {
+    } else if let Ok(assumed) = from_evidence(evidence, Path::new(""), &[], Connections::LeftOut) {
         found.extend(missing::find(&view, &assumed.deviations));
         found.extend(deviations::find(&assumed.deviations, &found));
     }

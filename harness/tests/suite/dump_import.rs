@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use rstest::rstest;
 use svclab::evidence::{self, Evidence};
-use svclab::infer::{self, Assumed, NodeFile};
+use svclab::infer::{self, Assumed, Connections, NodeFile};
 use svclab::scenario::{self, Scenario, Tests};
 use svclab::verify::{Disagreement, Options, verify};
 
@@ -13,7 +13,12 @@ use crate::each_file::each_file;
 use crate::saved_rules::is_without_services;
 
 fn imported(text: &str) -> Assumed {
-    infer::from_evidence(&evidence::read(text), Path::new("dump"), &[]).unwrap_or_else(|errors| panic!("{errors}"))
+    imported_with(text, Connections::LeftOut)
+}
+
+fn imported_with(text: &str, connections: Connections) -> Assumed {
+    infer::from_evidence(&evidence::read(text), Path::new("dump"), &[], connections)
+        .unwrap_or_else(|errors| panic!("{errors}"))
 }
 
 /// The text of a scenario with tests of all service ports, and the scenario that it is read as.
@@ -49,7 +54,7 @@ fn a_recording_is_read_again_as_it_was_written() {
 
 fn assert_read_again(file: &Path) {
     let text = std::fs::read_to_string(file).expect("a recording");
-    let assumed = match infer::from_evidence(&evidence::read(&text), file, &[]) {
+    let assumed = match infer::from_evidence(&evidence::read(&text), file, &[], Connections::LeftOut) {
         Ok(assumed) => assumed,
         // Of a cluster of which no rule is about a Service there is nothing to import.
         Err(errors) => return assert!(is_without_services(file), "{}: {errors}", file.display()),
@@ -121,12 +126,14 @@ fn several_dumps_make_one_cluster() {
     let mut all = Evidence::default();
     all.add("dump/worker-a.txt", evidence::read(&save));
     all.add("dump/worker-b.txt", evidence::read(&other));
-    let assumed = infer::from_evidence(&all, Path::new("dump"), &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    let assumed = infer::from_evidence(&all, Path::new("dump"), &[], Connections::LeftOut)
+        .unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!(assumed.nodes, ["worker-a", "worker-b"]);
     let (_, again) = read_again(&assumed);
     assert_eq!(again.rules.len(), 2);
     let given: Vec<NodeFile> = vec!["node-x=worker-b.txt".parse().expect("a node")];
-    let assumed = infer::from_evidence(&all, Path::new("dump"), &given).unwrap_or_else(|errors| panic!("{errors}"));
+    let assumed = infer::from_evidence(&all, Path::new("dump"), &given, Connections::LeftOut)
+        .unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!(assumed.nodes.iter().filter(|node| *node == "node-x").count(), 1, "{:?}", assumed.nodes);
 }
 
@@ -139,13 +146,12 @@ const TRACKED: &str = "\
 #[test]
 fn connections_of_a_dump_are_restored_where_asked() {
     let text = golden("small-cluster/v1.30-iptables/iptables-save.txt") + "\n$ conntrack -L\n" + TRACKED;
-    let mut assumed = imported(&text);
+    let assumed = imported(&text);
     assert!(assumed.scenario.connections.is_empty());
     assert!(
         assumed.assumptions.iter().any(|words| words.starts_with("connections are not restored without --connections"))
     );
-    infer::restore_connections(&evidence::read(&text), &mut assumed);
-    let (text, again) = read_again(&assumed);
+    let (text, again) = read_again(&imported_with(&text, Connections::Restored));
     let entries: Vec<String> = again.connections.iter().map(ToString::to_string).collect();
     let expected =
         "udp src=10.244.1.50 dst=10.96.0.10 sport=40001 dport=53 src=10.244.2.99 dst=10.244.1.50 sport=53 dport=40001";

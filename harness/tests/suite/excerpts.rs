@@ -17,7 +17,8 @@ use svclab::verify::{Options, verify};
 use svclab_rules::iptables::TableName;
 
 fn imported(text: &str) -> Assumed {
-    infer::from_evidence(&evidence::read(text), Path::new("dump"), &[]).unwrap_or_else(|errors| panic!("{errors}"))
+    infer::from_evidence(&evidence::read(text), Path::new("dump"), &[], infer::Connections::LeftOut)
+        .unwrap_or_else(|errors| panic!("{errors}"))
 }
 
 /// What fails by promise and prediction.

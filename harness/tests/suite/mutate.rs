@@ -51,7 +51,7 @@ fn verify_detects_every_mutant_of_saved_rules(#[case] file: &str) {
     testing::privileged(|| {
         let file = Path::new("../rules/tests/golden").join(file);
         let text = input::read_file(&file).unwrap_or_else(|error| panic!("{error}"));
-        let scenario = infer::from_evidence(&svclab::evidence::read(&text), &file, &[])
+        let scenario = infer::from_evidence(&svclab::evidence::read(&text), &file, &[], infer::Connections::LeftOut)
             .unwrap_or_else(|errors| panic!("{errors}"))
             .scenario;
         let scenarios = std::slice::from_ref(&scenario);

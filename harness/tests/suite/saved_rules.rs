@@ -20,7 +20,7 @@ use crate::each_file::each_file;
 
 /// The scenario of a text.
 fn from_rules(text: &str, file: &Path) -> Result<infer::Assumed, input::Diagnostics> {
-    infer::from_evidence(&evidence::read(text), file, &[])
+    infer::from_evidence(&evidence::read(text), file, &[], infer::Connections::LeftOut)
 }
 
 /// What is assumed of a file.

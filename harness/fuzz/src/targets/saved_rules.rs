@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use svclab::evidence::read;
-use svclab::infer::from_evidence;
+use svclab::infer::{Connections, from_evidence};
 use svclab_rules_fuzz::{Target, corpus};
 
 use super::{are_shown, repository_path};
@@ -28,7 +28,7 @@ fn corpus() -> Vec<Vec<u8>> {
 /// Where that is not so.
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    if let Err(errors) = from_evidence(&read(text), Path::new("fuzzed.txt"), &[]) {
+    if let Err(errors) = from_evidence(&read(text), Path::new("fuzzed.txt"), &[], Connections::LeftOut) {
         are_shown(&errors, text);
     }
 }

@@ -6,9 +6,9 @@ use super::evidence;
 use crate::cli::Exit;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
-use crate::cli::inputs::{ConnectionArgs, Connections};
+use crate::cli::inputs::ConnectionArgs;
 use svclab::evidence::is_archive;
-use svclab::infer::{NodeFile, from_evidence, restore_connections, tests};
+use svclab::infer::{NodeFile, from_evidence, tests};
 use svclab::scenario::print;
 use svclab::text::{one_line, printable};
 
@@ -69,10 +69,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     if evidence.pieces.is_empty() {
         return Err(super::unrecognised(&evidence));
     }
-    let mut assumed = from_evidence(&evidence, &path, &nodes)?;
-    if Connections::from(args.connections) == Connections::Restored {
-        restore_connections(&evidence, &mut assumed);
-    }
+    let assumed = from_evidence(&evidence, &path, &nodes, args.connections.into())?;
     let (tests, left_out) = tests(&assumed.scenario, &assumed.nodes);
     let mut comments = vec![format!("Made by `svclab dump import` of {}.", printable(&path))];
     comments.extend(assumed.assumptions.iter().map(|words| format!("assumed: {words}")));

@@ -115,7 +115,7 @@ fn picked_rows_are_in_the_chains_that_they_name(
         rows,
         "{text}"
     );
-    if let Ok(assumed) = infer::from_evidence(&evidence, Path::new("dump"), &[]) {
+    if let Ok(assumed) = infer::from_evidence(&evidence, Path::new("dump"), &[], infer::Connections::LeftOut) {
         assert_eq!(failures(&assumed), Vec::<String>::new(), "{text}{}", assumed.assumptions.join("\n"));
     }
 }

@@ -20,6 +20,8 @@ pub(crate) struct Context<'a> {
     pub(crate) network: Network<'a>,
     /// The same rules with default settings: only needed where a promise is not kept.
     with_defaults: OnceLock<Network<'a>>,
+    /// The same network with empty connection tables, `None` where they are empty already: needed in the same place.
+    without_connections: OnceLock<Option<Network<'a>>>,
     promises: Promises<'a>,
     pub(super) comparison: Comparison,
 }
@@ -42,12 +44,14 @@ impl<'a> Context<'a> {
         let promises = Promises::of(cluster).map_err(Unsupported::from)?;
         let comparison = Comparison::of(topology, cluster).map_err(Unsupported::from)?;
         let network = Network::of(topology, documents, cluster)?;
-        Ok(Self { hosts, network, with_defaults: OnceLock::new(), promises, comparison })
+        let (with_defaults, without_connections) = (OnceLock::new(), OnceLock::new());
+        Ok(Self { hosts, network, with_defaults, without_connections, promises, comparison })
     }
 
     /// The same where connection tables have entries from the start.
     pub(crate) fn with_connections(self, entries: &[ConntrackEntry]) -> Self {
-        Self { network: self.network.with_connections(entries), with_defaults: OnceLock::new(), ..self }
+        let (with_defaults, without_connections) = (OnceLock::new(), OnceLock::new());
+        Self { network: self.network.with_connections(entries), with_defaults, without_connections, ..self }
     }
 
     /// The question that a probe puts to the promise: see [`question`].
@@ -69,6 +73,11 @@ impl<'a> Context<'a> {
     /// The same rules in a network with default settings.
     pub(super) fn with_defaults(&self) -> &Network<'a> {
         self.with_defaults.get_or_init(|| self.network.with_default_settings())
+    }
+
+    /// The same network with empty connection tables; `None` where they are empty already.
+    pub(super) fn without_connections(&self) -> Option<&Network<'a>> {
+        self.without_connections.get_or_init(|| self.network.without_connections()).as_ref()
     }
 }
 

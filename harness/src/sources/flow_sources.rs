@@ -216,9 +216,8 @@ impl<'c, 'a> Sources<'c, 'a> {
         let would_keep = |network: &Network<'_>| {
             self.sent.predict(network).is_some_and(|prediction| self.broken(&prediction).is_none())
         };
-        let without = self.context.network.without_connections();
         let disagreement = match () {
-            () if without.as_ref().is_some_and(would_keep) => Disagreement::Connection,
+            () if self.context.without_connections().is_some_and(would_keep) => Disagreement::Connection,
             () if would_keep(self.context.with_defaults()) => Disagreement::Network,
             () => Disagreement::Rules,
         };

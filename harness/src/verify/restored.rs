@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use svclab_rules::cluster::{ObjectName, Pod};
+use svclab_rules::cluster::{Node, ObjectName, Pod};
 use svclab_rules::promise::Question;
 
 use super::finding::Findings;
@@ -49,13 +49,14 @@ impl<'s, 'c> Verifying<'s, 'c> {
     fn senders<'a>(&self, all: &'a [Vantage]) -> HashMap<IpAddr, Vec<&'a Vantage>> {
         let cluster = &self.scenario.cluster;
         let pods: HashMap<&ObjectName, &Pod> = cluster.pods.iter().map(|pod| (&pod.name, pod)).collect();
+        let nodes: HashMap<&str, &Node> = cluster.nodes.iter().map(|node| (node.name.as_str(), node)).collect();
         let mut senders: HashMap<IpAddr, Vec<&Vantage>> = HashMap::new();
         for vantage in all {
             let addresses: Vec<IpAddr> = match vantage {
                 Vantage::Pod(name) => {
                     pods.get(name).filter(|pod| !pod.host_network).map(|pod| pod.ips.clone()).unwrap_or_default()
                 }
-                Vantage::Node(name) => cluster.node(name).iter().flat_map(|node| node.addresses()).collect(),
+                Vantage::Node(name) => nodes.get(name.as_str()).iter().flat_map(|node| node.addresses()).collect(),
                 Vantage::Localhost(_) => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
                 Vantage::Host(name) => {
                     let hosts = self.scenario.hosts.iter().filter(|host| host.name == *name);

@@ -115,7 +115,7 @@ fn json_block(lines: &[Line<'_>], first: &str) -> Option<Block> {
     };
     if value.get("nftables").is_some() {
         return Some(match nft::read_json(&text) {
-            Ok((contents, _)) => Block::new(Format::NftJson, length, contents),
+            Ok(contents) => Block::new(Format::NftJson, length, contents),
             Err(error) => {
                 Block { unread: vec![(0, error)], ..Block::new(Format::NftJson, length, Contents::Entries(0)) }
             }

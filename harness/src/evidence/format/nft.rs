@@ -300,11 +300,11 @@ fn limit(rules: &Parsed, coverage: &mut Coverage) {
 }
 
 /// What `nft -j list ruleset` prints.
-pub(super) fn read_json(text: &str) -> Result<(Contents, usize), String> {
+pub(super) fn read_json(text: &str) -> Result<Contents, String> {
     let rules = nftables::parse(text).map_err(|errors| errors.first().map(ToString::to_string).unwrap_or_default())?;
     let count = count(&rules);
     let coverage = whole_tables(&rules);
-    Ok((Contents::Nftables { rules, count, coverage }, count))
+    Ok(Contents::Nftables { rules, count, coverage })
 }
 
 /// A whole file of nft's own text, which is read at once.

@@ -1,4 +1,4 @@
-//! Nodes' bridges, and how `br_netfilter` treats them (`br_netfilter_hooks.c`).
+//! Nodes' bridges, and how `br_netfilter` handles their packets (`br_netfilter_hooks.c`).
 
 use svclab_rules::walk::{BridgePorts, Hook, Packet};
 
@@ -11,7 +11,7 @@ use crate::topology::{InterfaceKind, NetnsId};
 use crate::wire::Mac;
 
 impl Traversal<'_, '_> {
-    /// A frame comes to a port of a bridge.
+    /// Receives a frame at a port of a bridge.
     pub(super) fn enter_bridge(&mut self, netns: NetnsId, bridge: u32, port: u32, mac: Mac, state: PacketState) {
         let is_own = self.network.by_mac.get(&mac) == Some(&(netns, bridge));
         if !self.machine(netns).bridges_call(state.packet.destination.is_ipv4()) {
@@ -37,8 +37,8 @@ impl Traversal<'_, '_> {
         }
     }
 
-    /// A packet whose new destination is on the bridge is not routed: it goes across (`br_nf_pre_routing_finish`), in IPv6 also where
-    /// the machine does not forward.
+    /// Continues after PREROUTING has translated the packet. If the new destination is on the bridge, the packet is bridged, not routed
+    /// (`br_nf_pre_routing_finish`), for IPv6 even on a machine that does not forward.
     fn after_translation(&mut self, netns: NetnsId, bridge: u32, port: u32, state: PacketState) {
         let machine = self.machine(netns);
         match machine.way_in(bridge, state.packet.source, state.packet.destination, self.set()) {
@@ -52,7 +52,7 @@ impl Traversal<'_, '_> {
         }
     }
 
-    /// From port to port, by FORWARD and POSTROUTING.
+    /// Bridges a packet from port to port, through FORWARD and POSTROUTING.
     fn across(&mut self, netns: NetnsId, bridge: u32, port: u32, mac: Mac, mut state: PacketState) {
         let Some(to) = self.port_toward(netns, bridge, mac) else {
             return self.lose(netns, state, Cause::NoNeighbour);
@@ -75,7 +75,7 @@ impl Traversal<'_, '_> {
         }
     }
 
-    /// Why a bridge does not send what came in by one port out by another (`should_deliver`).
+    /// The reason why a bridge does not forward from one port to another (`should_deliver`), if there is one.
     fn refusal(&self, netns: NetnsId, from: u32, to: u32) -> Option<Cause> {
         let port = self.machine(netns).netns.interface(to)?;
         if from == to && !port.hairpin {
@@ -84,7 +84,7 @@ impl Traversal<'_, '_> {
         self.cause_on_link(netns, port)
     }
 
-    /// The port of a bridge that a hardware address is behind.
+    /// The port of a bridge behind which a MAC address is.
     pub(super) fn port_toward(&self, netns: NetnsId, bridge: u32, mac: Mac) -> Option<u32> {
         let (owner, index) = *self.network.by_mac.get(&mac)?;
         let end = match self.machine(owner).netns.interface(index)?.kind {

@@ -1,4 +1,4 @@
-//! What machines know of connections: conntrack's table.
+//! Connections known to machines: the conntrack table.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -12,12 +12,12 @@ use super::traversal::Traversal;
 use crate::scenario::ConntrackEntry;
 use crate::topology::NetnsId;
 
-/// The connections that tables have before anything is sent, by both of their tuples.
+/// The connections that conntrack tables contain before anything is sent, by both of their tuples.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Restored(HashMap<(NetnsId, Tuple), (Connection, State)>);
 
 impl Restored {
-    /// How a packet belongs to one of them.
+    /// How a packet with this tuple belongs to one of the connections, if it does.
     fn tracking(&self, netns: NetnsId, tuple: Tuple) -> Option<Tracking> {
         let (connection, state) = *self.0.get(&(netns, tuple))?;
         Some(if tuple == connection.original {
@@ -29,7 +29,7 @@ impl Restored {
 }
 
 impl Network<'_> {
-    /// The same where connection tables have entries from the start. Only flows that are given by their ports are predicted then, not sets of packets.
+    /// The network with entries in its conntrack tables from the start. It can only predict flows with given ports, not sets of packets.
     pub(crate) fn with_connections(mut self, entries: &[ConntrackEntry]) -> Self {
         let mut all = HashMap::new();
         for entry in entries {
@@ -54,14 +54,15 @@ impl Network<'_> {
         self
     }
 
-    /// The same with empty connection tables; `None` where they are empty already.
+    /// The network with empty conntrack tables; `None` if they are empty already.
     pub(crate) fn without_connections(&self) -> Option<Self> {
         (!self.restored.0.is_empty()).then(|| Self { restored: Restored::default(), ..self.clone() })
     }
 }
 
 impl Traversal<'_, '_> {
-    /// What a machine's connection table has for an ICMP error: the connection of the packet that the error is about, as that left the machine.
+    /// Looks up an ICMP error in a machine's conntrack table: it belongs to the connection of the packet that it quotes, as that packet
+    /// left the machine.
     fn look_up_error(&self, netns: NetnsId, state: &PacketState, quoted: Tuple) -> Tracking {
         let mut here = state.known.iter().filter(|(of, _)| *of == netns).map(|(_, connection)| *connection);
         here.find(|connection| connection.reply == quoted.reversed()).map_or(Tracking::Invalid, |connection| {
@@ -72,7 +73,7 @@ impl Traversal<'_, '_> {
         })
     }
 
-    /// What a machine's connection table has for a packet that comes to it.
+    /// Looks up a packet that arrives at a machine in its conntrack table.
     pub(super) fn look_up(&self, netns: NetnsId, state: &PacketState) -> Tracking {
         let tuple = state.packet.tuple();
         if let Some(quoted) = state.quoted {

@@ -1,5 +1,5 @@
-//! Pods of a machine that its network treats alike: each has an address of its own on a link of its own, and all links are set alike. So a
-//! set of packets to them needs to be followed to one of them only.
+//! Pods that a machine's network handles alike: each has its own address on its own link, and all links have the same settings. So a set of
+//! packets to such pods needs to be followed to only one of them.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -11,24 +11,24 @@ use svclab_rules::walk::{Interface, address_bits};
 use super::settings::OfInterface;
 use crate::topology::{Carrier, Hop, InterfaceKind, LOOPBACK, Netns, NetnsId, Role, Route, Topology};
 
-/// The pods on links of a machine that are handled alike.
+/// The pods on a machine's links that are handled alike.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Alike {
     /// The interface and the kind of the pod with an address.
     pods: HashMap<IpAddr, (u32, usize)>,
-    /// The interfaces of these pods as rules name them, each with its address, by family.
+    /// The interface names of these pods, as numbers, each with the pod's address, by family.
     pub(super) named: [Arc<[(u128, u128)]>; 2],
 }
 
-/// What pods that are handled alike have in common: the settings of their interface, what is on their link, whether they have a gateway, and how
-/// their link is.
+/// The common properties of pods that are handled alike: the settings of their interface, the networks on their link, whether they have a
+/// gateway, and the state of their link.
 type Kind = (OfInterface, Vec<ipnet::IpNet>, bool, Option<(Carrier, u16, Impairment)>);
 
 impl Alike {
     pub(super) fn of(netns: &Netns, topology: &Topology, settings: &[OfInterface]) -> Self {
         let mut kinds: Vec<Kind> = Vec::new();
         let mut pods = HashMap::new();
-        // Those that nodes share lead to other nodes, never to pods of one's own.
+        // Shared routes and neighbours lead to other nodes, never to local pods.
         let neighbours = netns.own_neighbours().iter().map(|one| (one.interface, one.address)).collect();
         for route in netns.own_routes() {
             let Some((address, interface, pod)) = to_pod(route, netns, topology, &neighbours) else { continue };
@@ -53,13 +53,13 @@ impl Alike {
         Self { named: Family::ALL.map(of_family), pods }
     }
 
-    /// The kind of the pod that a route leads to; `None` if it is not like others.
+    /// The kind of the pod that a route leads to; `None` if the pod is not handled like others.
     pub(super) fn kind(&self, route: &Route) -> Option<usize> {
         let (_, kind) = self.pods.get(&route.destination.addr()).filter(|_| is_of_one(route))?;
         Some(*kind)
     }
 
-    /// Whether an address is that of a pod behind an interface which is like others.
+    /// Whether an address belongs to a pod behind this interface that is handled like others.
     pub(super) fn has(&self, address: IpAddr, interface: u32) -> bool {
         self.pods.get(&address).is_some_and(|(own, _)| *own == interface)
     }
@@ -69,7 +69,7 @@ fn is_of_one(route: &Route) -> bool {
     route.destination.prefix_len() == route.destination.max_prefix_len()
 }
 
-/// The pod that a route leads to, with the address and the interface, if the link is the pod's alone and has no address of the machine.
+/// The pod that a route leads to, with its address and interface, if the link is the pod's own and the machine has no address on it.
 fn to_pod(
     route: &Route,
     netns: &Netns,

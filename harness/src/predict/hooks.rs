@@ -1,4 +1,4 @@
-//! A packet at a hook: the branches in which it continues, and how the others end.
+//! Evaluates a packet at a hook: the branches that continue, and how the others end.
 
 use svclab_rules::cluster::Family;
 use svclab_rules::walk::{Arrival, Branch, By, Field, Hook, HookVerdict, Intervals, Narrowed, Share, address_bits};
@@ -12,7 +12,7 @@ use super::traversal::Traversal;
 use crate::topology::NetnsId;
 
 impl Traversal<'_, '_> {
-    /// Takes a packet through a hook; returns what continues. `out` is the way that it leaves by.
+    /// Evaluates a packet at a hook and returns the branches that continue. `out` is the route by which it leaves.
     pub(super) fn hook(
         &mut self,
         netns: NetnsId,
@@ -25,7 +25,7 @@ impl Traversal<'_, '_> {
         let Some(rules) = machine.rules(family) else { return vec![state] };
         let spent = self.origin.budget.spend(&state);
         if let Some(rule) = spent.and_then(|(netns, family, rule)| self.machine(netns).place(family, rule)) {
-            let why = "too many random branches, as where packets loop with a random choice in each round".into();
+            let why = "too many random branches, for example because packets loop through a random choice".into();
             self.end(state, Ended::Unknown(rule, why));
             return Vec::new();
         }
@@ -33,7 +33,7 @@ impl Traversal<'_, '_> {
         let arrival = Arrival { environment, hook, packet: &state.packet, tracking: state.tracking };
         let branches = self.branches_of(netns, rules, arrival, &state);
         if branches.len() > 1 {
-            // Not every branch contains it: for a part a rule may hold by chance, and then not for another of its conditions.
+            // Not every branch contains the random rule: it may match by chance and then fail another of its conditions.
             let steps = || branches.iter().flat_map(|branch| branch.trace.path.steps());
             let decided = steps().find(|step| step.is_by_chance()).or_else(|| steps().next());
             self.origin.budget.split(&state, branches.len(), decided.map(|step| (netns, family, step.rule)));
@@ -42,7 +42,7 @@ impl Traversal<'_, '_> {
         let mut whole = Some(state);
         let mut branches = branches.into_iter().peekable();
         while let Some(mut branch) = branches.next() {
-            // The last takes what the others copy: mostly there is one.
+            // The last branch takes the state that the others copy: usually there is only one.
             let state = if branches.peek().is_some() { whole.clone() } else { whole.take() };
             let Some(state) = state else { break };
             let is_lost = !self.settle_source(netns, out, &mut branch);
@@ -51,7 +51,7 @@ impl Traversal<'_, '_> {
                 outcome => self.ended(netns, family, outcome),
             };
             let state = behind(netns, hook, state, branch);
-            // A new way is looked for in the tables that ask for it, before those that filter.
+            // The tables that request rerouting do so before the filter tables run.
             let rerouted = how.is_some() && state.reroute;
             let way = rerouted.then(|| machine.route_output(state.packet.source, state.packet.destination, self.set()));
             match (how, way) {
@@ -63,7 +63,8 @@ impl Traversal<'_, '_> {
         accepted
     }
 
-    /// The possible outcomes of a packet at a hook. If a random choice comes first at this hook, sources of its set may be set apart.
+    /// The possible outcomes of a packet at a hook. If this hook is the first with a random choice, some sources of the packet's set may be
+    /// set apart.
     fn branches_of(
         &self,
         netns: NetnsId,
@@ -94,13 +95,13 @@ impl Traversal<'_, '_> {
         }
     }
 
-    /// Chooses the source that rules leave open; `false` where there is no address for it.
+    /// Chooses the source address that rules leave open; `false` if there is none.
     fn settle_source(&self, netns: NetnsId, out: Option<Out>, branch: &mut Branch<Narrowed>) -> bool {
         let Some(wanted) = branch.source_nat else { return true };
         // INPUT has no MASQUERADE.
         let masquerade = out.and_then(|out| self.machine(netns).preferred(out, branch.packet.destination, self.set()));
         let Some(address) = masquerade.or(wanted.address) else { return false };
-        // Whether it is the old one makes a difference: then nothing is translated.
+        // It matters whether it is the old address: then nothing is translated.
         let one = Intervals::one(address_bits(wanted.address.unwrap_or(address)));
         is_among(self.set(), Field::Source, branch.packet.source, &one);
         let (address, port) = wanted.choose(address, branch.packet.tuple().source_port);
@@ -111,7 +112,7 @@ impl Traversal<'_, '_> {
         true
     }
 
-    /// How a packet ends by a hook's outcome; `None` if it continues.
+    /// How a packet's path ends with a hook's verdict; `None` if it continues.
     fn ended(&self, netns: NetnsId, family: Family, outcome: HookVerdict) -> Option<Ended> {
         let machine = self.machine(netns);
         let place = |rule| machine.place(family, rule);
@@ -131,7 +132,7 @@ impl Traversal<'_, '_> {
     }
 }
 
-/// The state after a hook that a packet has left in one of the ways that are possible.
+/// The state after a hook, for one of the possible branches.
 fn behind(netns: NetnsId, hook: Hook, state: PacketState, mut branch: Branch<Narrowed>) -> PacketState {
     let path = std::mem::take(&mut branch.trace.path);
     let family = Family::of(state.packet.destination);

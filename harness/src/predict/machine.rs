@@ -1,4 +1,4 @@
-//! A namespace made ready for walking.
+//! A namespace, prepared for walking packets through it.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -24,12 +24,12 @@ use crate::topology::{Hop, LOOPBACK, Netns, Route, Topology};
 pub(super) struct Machine {
     pub(super) netns: Netns,
     pub(super) environment: Environment,
-    /// Made when first needed: in a large cluster, most machines never are.
+    /// Built on first use: in a large cluster, most machines are never visited.
     lookup: Arc<OnceLock<Lookup>>,
-    /// The addresses that the kernel takes for its own, of each family.
+    /// The local addresses of each family.
     pub(super) own: [Intervals; 2],
     pub(super) broadcasts: Intervals,
-    /// The addresses of each family that its interfaces have, in the order in which the kernel looks at them.
+    /// The addresses of its interfaces by family, in the order in which the kernel considers them.
     pub(super) listed: [Vec<(u32, IpNet)>; 2],
     /// The pods on its links that are handled alike.
     pub(super) alike: Alike,
@@ -40,7 +40,7 @@ pub(super) struct Machine {
     listeners: HashMap<(Protocol, SocketAddr), String>,
 }
 
-/// Where packets of a machine go.
+/// The lookup structures for routes and neighbours of a machine.
 struct Lookup {
     /// Routes by address, for each family.
     ways: [RouteTable; 2],
@@ -89,7 +89,7 @@ impl Machine {
         Ok(machine)
     }
 
-    /// The machine in a plan that differs only in its settings.
+    /// The machine with the settings of another plan, which is otherwise the same.
     pub(super) fn with_settings_of(&self, netns: &Netns, topology: &Topology) -> Self {
         let settings = OfInterface::all(netns);
         let alike = Alike::of(netns, topology, &settings);
@@ -103,7 +103,7 @@ impl Machine {
         }
     }
 
-    /// All routes, in no order: those of the plan, and those that addresses bring to the networks that they are in.
+    /// All routes, in no particular order: those of the plan, and the connected routes of addresses.
     pub(super) fn routes(&self) -> impl Iterator<Item = Route> {
         let is_known = |index| self.netns.interface(index).is_some_and(|one| Interface::new(&one.name).is_some());
         let addresses = self.netns.addresses.iter().filter(move |(index, _)| is_known(*index));
@@ -134,7 +134,7 @@ impl Machine {
         self.rules[family as usize].as_deref()
     }
 
-    /// Whose listener is at an address.
+    /// The owner of the listener at an address.
     pub(super) fn listener(&self, protocol: Protocol, at: SocketAddr, set: Set<'_>) -> Option<&str> {
         if let Some(set) = set {
             let of_protocol =
@@ -150,17 +150,17 @@ impl Machine {
         self.listeners.get(&(protocol, at)).map(String::as_str)
     }
 
-    /// What is set for packets that come in or leave by an interface.
+    /// The settings of an interface.
     pub(super) fn settings(&self, interface: u32) -> &OfInterface {
         self.settings.get(interface as usize).unwrap_or(&self.settings[LOOPBACK as usize])
     }
 
-    /// Whether bridges hand packets of a family to iptables.
+    /// Whether bridges pass packets of a family to iptables.
     pub(super) fn bridges_call(&self, ipv4: bool) -> bool {
         self.bridges_call[usize::from(!ipv4)]
     }
 
-    /// Whether a process takes packets of a protocol, at whatever port.
+    /// Whether any process listens for packets of a protocol, on any port.
     pub(super) fn takes(&self, protocol: Protocol) -> bool {
         self.listeners.keys().any(|(taken, _)| *taken == protocol)
     }
@@ -170,7 +170,7 @@ impl Machine {
         self.rules(family)?.place(&self.netns.name, rule)
     }
 
-    /// The name of an interface; the loopback's is 1.
+    /// The name of the interface with this index; the loopback has index 1.
     pub(super) fn interface(&self, index: u32) -> Option<Interface> {
         if index == LOOPBACK {
             return Some(Interface::LOOPBACK);
@@ -179,7 +179,7 @@ impl Machine {
     }
 }
 
-/// All addresses of a family in the order in which the kernel looks at them, each with the index of its interface.
+/// All addresses of a family in the order in which the kernel considers them, each with the index of its interface.
 fn listed(netns: &Netns, environment: &Environment, family: Family) -> Vec<(u32, IpNet)> {
     let named = |one: &crate::topology::Interface| Some((one.index, Interface::new(&one.name)?));
     let mut interfaces: Vec<(u32, Interface)> = netns.interfaces.iter().filter_map(named).collect();
@@ -190,7 +190,7 @@ fn listed(netns: &Netns, environment: &Environment, family: Family) -> Vec<(u32,
     interfaces.into_iter().flat_map(of).collect()
 }
 
-/// The address that a process sends from which wants to be local.
+/// The source address of a process that sends from the loopback.
 pub(super) fn loopback(ipv4: bool) -> IpAddr {
     if ipv4 { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() }
 }

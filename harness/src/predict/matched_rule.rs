@@ -13,38 +13,38 @@ use super::{Cause, Network, PredictedBranch, PredictedOutcome, PredictedReply, R
 pub(crate) struct MatchedRule<'n> {
     /// Its place.
     pub place: RulePlace,
-    /// What happened.
+    /// The result of its evaluation.
     pub did: Evaluated,
-    /// Where the packet went from there.
+    /// Where the packet continued.
     pub next_hook: RuleExit<'n>,
     /// The rule.
     pub rule: Rule<'n>,
-    /// The packet as it came to the hook.
+    /// The packet as it arrived at the hook.
     pub packet: Packet,
 }
 
-/// Where a packet goes from a rule that it matched.
+/// Where a packet continues after a rule that it matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RuleExit<'n> {
-    /// To the rule after it.
+    /// At the next rule.
     Rule,
-    /// Through another chain, and back.
+    /// Through another chain, and then back.
     Jump {
         /// The chain.
         chain: &'n str,
         /// How many rules it has.
         of: usize,
     },
-    /// On with another chain, and not back to this one.
+    /// In another chain, without returning to this one.
     Goto {
         /// The chain.
         chain: &'n str,
         /// How many rules it has.
         of: usize,
     },
-    /// Back to where the chain was called, or to the policy.
+    /// Back in the calling chain, or at the policy.
     Return,
-    /// Out of all chains, to what the hook has next.
+    /// After all chains, at the hook's next base chain.
     Accept,
     /// Nowhere.
     End,
@@ -72,7 +72,7 @@ pub(crate) struct Decisive {
     pub hook: Hook,
     /// Its place.
     pub place: RulePlace,
-    /// Whether it takes every packet to one other chain, so that it has no effect in this one.
+    /// Whether it only jumps to another chain and has no effect of its own.
     pub only_leads: bool,
 }
 
@@ -84,8 +84,8 @@ impl fmt::Display for Decisive {
 }
 
 impl Network<'_> {
-    /// The rules of a hook for a packet, in order: those that matched, may have matched, or that chance alone kept from
-    /// matching.
+    /// The rules of a hook for a packet, in order: those that matched, may have matched, or did not match only by
+    /// chance.
     pub(crate) fn matched_rules(&self, stage: &Stage) -> Vec<MatchedRule<'_>> {
         let Some(rules) = self.machines[stage.netns].rules(stage.family) else { return Vec::new() };
         let netns = &self.topology.namespaces[stage.netns].name;
@@ -97,8 +97,8 @@ impl Network<'_> {
         stage.path.steps().iter().filter_map(matched).collect()
     }
 
-    /// Whether rules of others than kube-proxy made of a packet what became of it: they dropped or rejected it, are not modelled, or gave
-    /// it another destination.
+    /// Whether rules other than kube-proxy's determined the outcome of a packet: they dropped or rejected it, are not modelled, or gave it
+    /// another destination.
     pub(crate) fn is_of_others(&self, branch: &PredictedBranch) -> bool {
         let is_others = |place: &RulePlace| !place.chain.starts_with("KUBE-") && place.table != "kube-proxy";
         match &branch.outcome {
@@ -118,13 +118,14 @@ impl Network<'_> {
         }
     }
 
-    /// The rules that did something to a packet on its way, and the jumps that led to them. Jumps into chains that had
-    /// nothing for the packet are left out, but for those to endpoints, which are to have something for each.
+    /// The rules that had an effect on a packet, and the jumps that led to them. Jumps into chains without an effect
+    /// are left out, except jumps to endpoints, which should have an effect on every packet.
     pub(crate) fn decisive_rules(&self, stages: &[Arc<Stage>]) -> Vec<Decisive> {
         self.decisive(stages).iter().filter_map(|one| self.placed(one)).collect()
     }
 
-    /// The rule that decides about a packet on its way: what drops, rejects or translates last before it is routed, or else the last one.
+    /// The rule that decided the fate of a packet: the last one that drops, rejects or translates it before routing, otherwise the last
+    /// rule with an effect.
     pub(crate) fn deciding(&self, stages: &[Arc<Stage>]) -> Option<RulePlace> {
         let deciding = self.decisive(stages);
         let before_routing =
@@ -132,7 +133,7 @@ impl Network<'_> {
         before_routing.or(deciding.last()).and_then(|one| self.placed(one)).map(|one| one.place)
     }
 
-    /// Whether a rule for packets in the connection state INVALID ends the way of a packet or of its reply.
+    /// Whether a rule that matches packets in the connection state INVALID ended the path of a packet or of its reply.
     pub(crate) fn is_ended_as_invalid(&self, branch: &PredictedBranch) -> bool {
         let ended = [branch.stages.last(), branch.back.last()].into_iter().flatten();
         ended.filter_map(|stage| Some((stage, stage.path.last()?))).filter(|(_, step)| step.then == Then::End).any(

@@ -1,22 +1,23 @@
-//! What the rules would do with a flow: a packet is walked through the plan of a lab and the rules of its namespaces.
+//! Predicts the outcome of a flow: walks a packet through the plan of a lab and the rules of its namespaces.
 //!
-//! No kernel is involved. [`Network::of`] reads a plan and its documents once; [`Network::predict`] then takes the first packet of
-//! a flow from its sender to wherever it ends, by every branch that chance leaves open, and its reply back. The outcome is a
-//! [`Prediction`], plain values in `prediction`:
+//! No kernel is involved. [`Network::of`] reads a plan and its documents once; [`Network::predict`] then follows the first packet of a flow
+//! from its sender to its end, through every branch of random choices, and its reply back. The outcome is a [`Prediction`], plain values in
+//! `prediction`:
 //!
-//! - `rules`: the rules of a namespace, in either language; `matched_rule`: those of them that a packet matched;
+//! - `rules`: the rules of a namespace, in either language; `matched_rule`: the rules that a packet matched;
 //! - `machine`: a namespace with its rules, addresses, routes and `settings`;
-//! - `routing`: what its kernel decides between hooks: local delivery or forwarding, source validation, the outgoing interface;
-//!   `source_address`: the source that it chooses;
-//! - `packet_state`: a packet between two stages, and how its path ends; `traversal`: it goes from hook to hook and from namespace to namespace;
-//!   `hooks`: what rules do with it at a hook; `connections`: what machines know of its connection;
-//! - `bridge`: the same where a node's bridge hands packets to iptables; `tunnel`: into a VXLAN tunnel and out of it;
+//! - `routing`: the kernel's decisions between hooks: local delivery or forwarding, source validation, the outgoing interface;
+//!   `source_address`: source address selection;
+//! - `packet_state`: a packet between two stages, and how its path ends; `traversal`: its path from hook to hook and from namespace to
+//!   namespace; `hooks`: the evaluation of rules at a hook; `connections`: conntrack;
+//! - `bridge`: bridges that pass packets to iptables; `tunnel`: VXLAN encapsulation and decapsulation;
 //! - `replies`: the reply or error that the sender gets;
-//! - `senders`: all packets that a sender may send, as sets with one outcome each; `set_queries`: what the network compares of them, by
-//!   `route_table` and `neighbours`; `equivalent_pods`: pods that it treats alike.
+//! - `senders`: all packets that a sender may send, as sets with one outcome each; `set_queries`: comparisons of such sets, by
+//!   `route_table` and `neighbours`; `equivalent_pods`: pods that are handled alike.
 //!
-//! What is not modelled: connections that were there before, except those that a scenario names (`connections`); what `recent` and dynamic sets remember (they are empty); broadcast and multicast; in how many fragments a packet arrives; source ports
-//! that a kernel chooses at random or because another flow has them.
+//! Not modelled are earlier connections, except those that a scenario lists (`connections`); the contents of `recent` lists and dynamic
+//! sets (they start empty); broadcast and multicast; the number of fragments in which a packet arrives; source ports that a kernel chooses
+//! at random or because another flow uses them.
 
 mod bridge;
 mod connections;
@@ -65,7 +66,7 @@ pub(crate) use senders::{LaterReply, Memory, Senders, SetTraversal};
 /// A new flow, as its sender sends it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct NewFlow {
-    /// Who sends.
+    /// The sender.
     pub from: Vantage,
     /// The port that it sends from.
     pub source_port: u16,
@@ -73,14 +74,14 @@ pub(crate) struct NewFlow {
     pub to: SocketAddr,
     /// The protocol.
     pub protocol: Protocol,
-    /// The node that an outside host hands its packet to, regardless of routes.
+    /// The node that an outside host sends its packet to, regardless of routes.
     pub via: Option<String>,
-    /// The size of its packet, and how it is sent.
+    /// The size of its packet, and whether it may be fragmented.
     pub shape: Shape,
 }
 
 impl NewFlow {
-    /// The flow of a probe that is sent from a port.
+    /// The flow of a probe with this source port.
     pub(crate) fn of(probe: &Probe, source_port: u16) -> Self {
         Self {
             from: probe.from.clone(),
@@ -101,11 +102,11 @@ impl fmt::Display for NewFlow {
     }
 }
 
-/// Why nothing can be predicted.
+/// The reason why nothing can be predicted.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PredictError {
-    /// Rules that the kernel would not take.
+    /// The kernel would reject the rules.
     #[error("the rules of {netns} cannot be walked: {}", .errors.join("; "))]
     Unsound {
         /// The namespace.
@@ -121,18 +122,18 @@ impl PredictError {
     }
 }
 
-/// What is known of a packet in addition to what its sender sets.
+/// What is known about a packet in addition to what its sender sets.
 #[derive(Default)]
 struct Circumstances<'a> {
-    /// The source ports that namespaces chose when rules left that to chance.
+    /// The source ports that namespaces chose where rules leave the choice to chance.
     chosen: Option<&'a HashMap<NetnsId, u16>>,
-    /// What namespaces remember of earlier packets.
+    /// The state that namespaces keep about earlier packets.
     memory: Option<&'a HashMap<NetnsId, Environment>>,
-    /// The set of packets that it is one of.
+    /// The set of packets that it represents.
     narrowing: Option<&'a Narrowing>,
-    /// The connections that namespaces know, of which it is a later packet.
+    /// The connections, known to namespaces, of which it is a later packet.
     connections: Option<&'a [(NetnsId, Connection)]>,
-    /// Whether namespaces take it for a packet of no connection (`INVALID`).
+    /// Whether conntrack classifies it as `INVALID`.
     is_invalid: bool,
     /// Sources of the set that are handled differently in one branch.
     apart: SetApart<'a>,
@@ -140,22 +141,22 @@ struct Circumstances<'a> {
     shape: Shape,
 }
 
-/// Why nothing is predicted where rules can be walked.
-pub(crate) const NO_ADDRESS: &str = "the sender has no address to reach it from";
+/// The reason why nothing is predicted although the rules can be walked.
+pub(crate) const NO_ADDRESS: &str = "the sender has no source address for this destination";
 
-/// A lab's plan with its rules, ready for walking.
+/// A lab's plan with its rules, prepared for walking packets through it.
 #[derive(Clone)]
 pub(crate) struct Network<'a> {
     topology: Cow<'a, Topology>,
     cluster: &'a Cluster,
     machines: Vec<Machine>,
     by_mac: HashMap<Mac, (NetnsId, u32)>,
-    /// The addresses of pods and outside hosts, sorted, that are on the link of a namespace, by the networks of that link.
+    /// The sorted addresses of pods and outside hosts on a namespace's link, by the networks of that link.
     near: Arc<Near>,
     restored: Restored,
 }
 
-/// Ranges of addresses by the networks of a link.
+/// Address ranges by the networks of a link.
 type Near = HashMap<Vec<IpNet>, Vec<(u128, u128)>>;
 
 impl<'a> Network<'a> {
@@ -198,14 +199,14 @@ impl<'a> Network<'a> {
         Self { topology: Cow::Owned(topology), cluster: self.cluster, machines, by_mac, near, restored }
     }
 
-    /// The outcome of a flow's first packet. `None` where the sender is not in the lab, or has no address to reach the
-    /// destination from.
+    /// Predicts the outcome of a flow's first packet. `None` if the sender is not in the lab or has no source address
+    /// for the destination.
     pub(crate) fn predict(&self, sent: &NewFlow) -> Option<Prediction> {
         self.predict_given(sent, None)
     }
 
     #[cfg(test)]
-    /// Predicts a flow whose source ports are known, where rules leave them to chance.
+    /// Predicts a flow for which the source ports that rules leave to chance are known.
     pub(crate) fn predict_where(&self, sent: &NewFlow, chosen: &HashMap<NetnsId, u16>) -> Option<Prediction> {
         self.predict_given(sent, Some(chosen))
     }
@@ -219,7 +220,7 @@ impl<'a> Network<'a> {
         Some(self.follow(sender, via, packet, Circumstances { chosen, shape: sent.shape, ..Circumstances::default() }))
     }
 
-    /// Takes a packet from its sender to wherever it ends, and what comes back.
+    /// Follows a packet from its sender to its end, and its reply or rejection back.
     fn follow(&self, sender: Sender, via: Option<NetnsId>, packet: Packet, given: Circumstances<'_>) -> Prediction {
         let Circumstances { chosen, memory, narrowing, connections, apart, is_invalid: _, shape } = given;
         let mut state = PacketState::new(packet).with_shape(shape);
@@ -246,7 +247,7 @@ impl<'a> Network<'a> {
         Prediction { source, branches: branches.collect() }
     }
 
-    /// Takes a segment from the receiver of a flow's packet back to the sender of that.
+    /// Follows a segment from the receiver of a flow's packet back to the flow's sender.
     fn follow_reply(
         &self,
         receiver: NetnsId,
@@ -264,7 +265,7 @@ impl<'a> Network<'a> {
         self.replies(receiver, state, origin).iter().map(|end| self.reply(end)).collect()
     }
 
-    /// The hardware address that a packet made on the wire of a namespace is sent to by routes.
+    /// The MAC address to which routes send a packet that is injected on the wire of a namespace.
     fn next_hop(&self, from: NetnsId, to: IpAddr, set: Set<'_>) -> Option<Mac> {
         if let Some(set) = set {
             let on_link = &self.topology.namespaces[from].on_link;
@@ -279,7 +280,7 @@ impl<'a> Network<'a> {
         self.topology.next_hop(from, to)
     }
 
-    /// A rule as its language writes it, by its place; its number counts from 1.
+    /// The text of a rule, by its place; numbers count from 1.
     pub(crate) fn rule_text(
         &self,
         netns: NetnsId,
@@ -292,17 +293,17 @@ impl<'a> Network<'a> {
         Some(rules.numbered(table, chain, number)?.print(family, chain))
     }
 
-    /// What the rules of a namespace depend on.
+    /// The environment that the rules of a namespace depend on.
     pub(crate) fn environment(&self, netns: NetnsId) -> &Environment {
         &self.machines[netns].environment
     }
 
-    /// The plan that is walked.
+    /// The plan of the network.
     pub(crate) fn topology(&self) -> &Topology {
         &self.topology
     }
 
-    /// The machine whose link joins two namespaces: the one that is not nearer to the middle.
+    /// The owner of the link between two namespaces: the one farther from the underlay.
     fn link_owner(&self, one: NetnsId, other: NetnsId) -> String {
         let distance = |netns: NetnsId| match self.machines[netns].netns.role {
             Role::Underlay => 0,
@@ -313,7 +314,7 @@ impl<'a> Network<'a> {
         self.machines[owner].netns.name.clone()
     }
 
-    /// The address that a sender's packets start with.
+    /// The source address of a sender's packets.
     fn source_of(&self, sender: Sender, to: IpAddr, set: Set<'_>) -> Option<IpAddr> {
         match sender {
             Sender::Wire(netns) => {

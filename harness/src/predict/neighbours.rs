@@ -24,12 +24,12 @@ impl Neighbours {
             addresses.entry((one.interface, Family::of(one.address))).or_default().push(one.address);
         }
         let keys = addresses.into_iter().map(|(of, addresses)| (of, keys(addresses))).collect();
-        // Of several with one address the first counts.
+        // If several have the same address, the first is used.
         let macs = netns.neighbours().rev().map(|one| ((one.interface, one.address), one.mac)).collect();
         Self { macs, keys }
     }
 
-    /// The neighbour with an address on an interface's link; `to` is the packet's destination.
+    /// Finds the neighbour with an address on an interface's link; `to` is the packet's destination.
     pub(super) fn find(&self, interface: u32, next_hop: IpAddr, to: IpAddr, set: Set<'_>) -> Option<Mac> {
         if let Some(set) = set.filter(|_| next_hop == to) {
             let keys = self.keys.get(&(interface, Family::of(to)));

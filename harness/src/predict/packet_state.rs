@@ -19,80 +19,80 @@ use crate::topology::NetnsId;
 /// Linux' default time to live.
 const TTL: u8 = 64;
 
-/// A packet, and what is known of it where it is.
+/// A packet, and what is known about it at a point of its path.
 #[derive(Debug, Clone)]
 pub(super) struct PacketState {
     pub(super) share: Share,
     pub(super) packet: Packet,
     pub(super) tracking: Tracking,
-    /// OUTPUT changed what routing looks at.
+    /// Whether OUTPUT changed a field that routing depends on.
     pub(super) reroute: bool,
-    /// The connections that namespaces have entered in their tables.
+    /// The connections that namespaces have added to their conntrack tables.
     pub(super) known: Vec<(NetnsId, Connection)>,
     /// Whether it is not the first packet of its connection.
     pub(super) is_later: bool,
-    /// Whether connection tables take it for a packet of no connection, as one that is out of its connection's window.
+    /// Whether conntrack classifies it as INVALID, for example because it is outside of the TCP window.
     pub(super) is_invalid: bool,
-    /// Whether it goes to one of many pods that are alike, so that others of its set go to others.
+    /// Whether it goes to one of many equivalent pods, so that other packets of its set go to other pods.
     pub(super) is_at_one_of_many: bool,
     pub(super) ttl: u8,
-    /// How large it is.
+    /// Its size.
     pub(super) extent: Extent,
-    /// The packet inside of this tunnel's packet.
+    /// The packet encapsulated in this tunnel packet.
     pub(super) carried: Option<Arc<Carried>>,
-    /// The packet that this ICMP error is about, as it is where the error is.
+    /// The packet that this ICMP error quotes, as translated so far.
     pub(super) quoted: Option<Tuple>,
     pub(super) assumptions: Assumptions,
-    /// What namespaces remember of it for later packets.
+    /// The state that namespaces keep about it for later packets.
     pub(super) effects: Remembered,
     pub(super) trail: Trail,
     /// The sources of its set that are handled differently.
     pub(super) apart: Vec<Apart>,
 }
 
-/// What namespaces remember of a packet, in order. Hardly any packet is remembered.
+/// The state that namespaces keep about a packet, in order; empty for nearly all packets.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Remembered(pub(super) Vec<(NetnsId, Effect)>);
 
 impl Remembered {
-    /// Adds what a hook of a namespace adds.
+    /// Adds the effects of a hook of a namespace.
     pub(super) fn and(mut self, netns: NetnsId, effects: Effects) -> Self {
         self.0.extend(effects.into_iter().map(|effect| (netns, effect)));
         self
     }
 }
 
-/// How large a packet is, with its IP header; 0 for one that every link takes.
+/// The size of a packet with its IP header; 0 for one that fits every link.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Extent {
-    /// The packet as its receiver sees it.
+    /// The size of the reassembled packet.
     pub(super) size: u16,
-    /// The largest of the fragments that it is in.
+    /// The size of its largest fragment.
     pub(super) largest: u16,
-    /// Whether routers may split it.
+    /// Whether routers may fragment it.
     pub(super) may_fragment: bool,
 }
 
-/// What a tunnel's packet carries.
+/// The packet encapsulated in a tunnel packet.
 #[derive(Debug, Clone)]
 pub(super) struct Carried {
     pub(super) packet: Packet,
     pub(super) ttl: u8,
     pub(super) extent: Extent,
-    /// What it is about, where it is an ICMP error.
+    /// The packet that it quotes, if it is an ICMP error.
     pub(super) quoted: Option<Tuple>,
-    /// What it carries in turn, where it is a tunnel's packet.
+    /// The packet encapsulated in it, if it is a tunnel packet itself.
     pub(super) inside: Option<Arc<Self>>,
 }
 
 impl Carried {
-    /// How many packets are in one another.
+    /// The number of nested packets.
     pub(super) fn depth(&self) -> usize {
         1 + self.inside.as_ref().map_or(0, |inside| inside.depth())
     }
 }
 
-/// The hooks passed, last first; branches share what they have in common.
+/// The hooks passed, last first; branches share their common part.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Trail(Option<Arc<(Arc<Stage>, Trail)>>);
 
@@ -144,7 +144,7 @@ impl PacketState {
         stages
     }
 
-    /// How many hooks it has passed.
+    /// The number of hooks that it has passed.
     pub(super) fn passed(&self) -> usize {
         std::iter::successors(self.trail.0.as_deref(), |(_, rest)| rest.0.as_deref()).count()
     }
@@ -172,34 +172,34 @@ impl PacketState {
         PredictedBranch { share, back: returned.state.stages(), ..self.branch(outcome) }
     }
 
-    /// An ICMP error about a packet.
+    /// Marks it as an ICMP error about a packet.
     pub(super) fn about(self, quoted: Tuple) -> Self {
         Self { quoted: Some(quoted), ..self }
     }
 
-    /// Starts on its own once more, as the packet of a tunnel does.
+    /// Restarts the state for a new packet, such as the outer packet of a tunnel.
     pub(super) fn restart(&mut self, packet: Packet) {
         (self.packet, self.ttl, self.tracking) = (packet, TTL, Tracking::Untracked);
     }
 
-    /// What a hook costs of the [`Budget`].
+    /// The cost of a hook, charged to the [`Budget`].
     fn cost(&self) -> usize {
         1 + usize::from(TTL - self.ttl)
     }
 
-    /// Whether its connection is at hand, so that no lookup in the table is needed.
+    /// Whether its connection is already attached, so that conntrack does no lookup.
     pub(super) fn is_attached(&self) -> bool {
         matches!(self.tracking, Tracking::Tracked(Tracked { attached: true, .. }))
     }
 
-    /// Enters its connection in a machine's table, after the machine's last hook.
+    /// Confirms its connection in a machine's conntrack table, after the machine's last hook.
     pub(super) fn enter_in_table(&mut self, netns: NetnsId) {
         if self.quoted.is_some() {
-            // What the error quotes is translated back along with it.
+            // The quoted packet is translated back along with the error.
             self.quoted = self.tracking.connection().map(|connection| connection.original).or(self.quoted);
             return;
         }
-        // A rejection settles nothing of the connection that it belongs to.
+        // A rejection does not confirm the connection that it belongs to.
         let is_new = !matches!(self.tracking, Tracking::Tracked(Tracked { state: State::Related, .. }));
         if let Some(connection) = self.tracking.connection().filter(|_| is_new) {
             let mut known = self.known.iter_mut();
@@ -210,7 +210,7 @@ impl PacketState {
         }
     }
 
-    /// Its protocol, where it has ports.
+    /// Its protocol, if it is one with ports.
     pub(super) fn protocol(&self, set: Set<'_>) -> Option<Protocol> {
         let number = u128::from(self.packet.transport.protocol());
         if let Some(set) = set.filter(|set| set.is_open(Field::Protocol, number)) {
@@ -245,46 +245,46 @@ pub(super) struct End {
 /// How a path ends.
 #[derive(Debug, Clone)]
 pub(super) enum Ended {
-    /// It is received, in this namespace, by this receiver.
+    /// It is received in this namespace by this receiver.
     Received(NetnsId, String),
-    /// A reply is back at the sender.
+    /// A reply has reached the sender.
     Returned,
     Rejected(NetnsId, RejectResponse, Cause),
     Dropped(NetnsId, Cause),
-    /// The kernel has no way for a process's packet.
+    /// The kernel does not send a process's packet.
     Unsent(NetnsId, Cause),
     Unknown(RulePlace, Arc<str>),
 }
 
-/// Where a reply belongs: the sender's namespace, and its packet as it was sent.
+/// The origin of a flow: the sender's namespace, and its packet as it was sent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Origin<'b> {
     pub(super) netns: NetnsId,
     pub(super) sent: Tuple,
     pub(super) budget: &'b Budget,
-    /// The source ports that are known to be chosen where rules leave that to chance.
+    /// The known source ports, where rules leave the choice to chance.
     pub(super) chosen: &'b HashMap<NetnsId, u16>,
-    /// What namespaces remember of earlier packets, where that is anything.
+    /// The state that namespaces keep about earlier packets, if there is any.
     pub(super) memory: Option<&'b HashMap<NetnsId, Environment>>,
-    /// The set of packets that the flow's represents.
+    /// The set of packets that the flow's packet represents.
     pub(super) narrowing: Option<&'b Narrowing>,
     /// Sources of the set that are handled differently in one branch.
     pub(super) apart: SetApart<'b>,
 }
 
-/// The outcomes of sources that are handled differently in one branch.
+/// How a walk handles sources that have a different outcome in one branch.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) enum SetApart<'b> {
-    /// They are left for another walk.
+    /// They are left to another walk.
     #[default]
     No,
-    /// They are set apart, and noted here.
+    /// They are set apart and recorded here.
     Note(&'b RefCell<Vec<PlaceApart>>),
-    /// The packet is of one of them, and followed from there on.
+    /// The packet has such a source, and is followed from these places on.
     TakeUp(&'b [PlaceApart]),
 }
 
-/// Where a packet's sources were set apart.
+/// A place where sources of a packet's set were set apart.
 #[derive(Debug, Clone)]
 pub(crate) struct PlaceApart {
     pub(super) netns: NetnsId,
@@ -295,15 +295,15 @@ pub(crate) struct PlaceApart {
 }
 
 impl Origin<'_> {
-    /// The address that the sender sent to.
+    /// The address and port that the sender sent to.
     pub(super) fn asked(&self) -> SocketAddr {
         SocketAddr::new(self.sent.destination, self.sent.destination_port)
     }
 }
 
-/// The maximum cost of all branches of a packet and its replies together. A hook costs one, plus one for each router that the branch
-/// has passed, since the path so far is kept. This suffices for the paths to thousands of endpoints, or for some thousand hooks of a
-/// loop with a random decision in each round, which doubles the paths each time.
+/// The maximum cost of all branches of a packet and its replies together. A hook costs one, plus one for each router that the branch has
+/// passed, since the path so far is kept. This suffices for the paths to thousands of endpoints, or for some thousand hooks of a loop with
+/// a random decision in each round, which doubles the number of paths each time.
 const MAX: usize = 1 << 17;
 
 /// The maximum number of branches that random choices after the first one may add. A service's endpoint is chosen at one hook; if each of
@@ -311,11 +311,11 @@ const MAX: usize = 1 << 17;
 /// multiplies the branches.
 const MAX_MORE: usize = 1 << 12;
 
-/// How much more of a flow is followed.
+/// The remaining budget for following a flow.
 #[derive(Debug)]
 pub(super) struct Budget {
     left: Cell<usize>,
-    /// How many branches may be added; unlimited before the first random choice.
+    /// The number of branches that may still be added; unlimited before the first random choice.
     more: Cell<Option<usize>>,
     /// The last rule that chose at random.
     chance: Cell<Option<RuleOf>>,

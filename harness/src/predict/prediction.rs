@@ -1,4 +1,4 @@
-//! What is predicted: plain values.
+//! Predictions: plain values.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -14,7 +14,7 @@ use crate::topology::NetnsId;
 /// All outcomes of a flow's first packet.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Prediction {
-    /// The source that the sender gives it.
+    /// The source address and port that the sender uses.
     pub source: SocketAddr,
     /// The branches; their shares add up to one.
     pub branches: Vec<PredictedBranch>,
@@ -23,19 +23,19 @@ pub(crate) struct Prediction {
 /// One outcome of a packet.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PredictedBranch {
-    /// How much of all flows like this goes this way.
+    /// The share of such flows that take this branch.
     pub share: Share,
     /// How it ends.
     pub outcome: PredictedOutcome,
-    /// What had to be assumed.
+    /// The assumptions that the prediction depends on.
     pub assumptions: Assumptions,
-    /// What namespaces remember of the packet for later ones: lists of `recent`, sets that rules add to.
+    /// The state that namespaces keep about the packet for later ones: `recent` lists and dynamic sets.
     pub remembered: Vec<(NetnsId, Effect)>,
-    /// The connections that namespaces have entered for it.
+    /// The connections that namespaces have added for it.
     pub connections: Vec<(NetnsId, Connection)>,
-    /// The hooks on the way, in order.
+    /// The hooks on its path, in order.
     pub stages: Vec<Arc<Stage>>,
-    /// The hooks on the return path: of the reply, or of the rejection.
+    /// The hooks on the return path of the reply or the rejection.
     pub back: Vec<Arc<Stage>>,
     /// The sources of the packet's set that have another outcome.
     pub apart: Vec<Apart>,
@@ -47,7 +47,7 @@ impl PredictedBranch {
         self.apart.iter().any(|apart| apart.has(source))
     }
 
-    /// The branch for another source's packet, which is handled in the same way.
+    /// The branch for a packet from another source that is handled in the same way.
     pub(super) fn with_source(&self, from: IpAddr, to: IpAddr) -> Self {
         let mut own = self.clone();
         if let PredictedOutcome::Delivered { source, .. } = &mut own.outcome
@@ -69,11 +69,11 @@ impl PredictedBranch {
 /// How a packet's path ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PredictedOutcome {
-    /// It comes out.
+    /// It is delivered.
     Delivered {
-        /// Who gets it, as a scenario names it.
+        /// The receiver, as a scenario names it.
         at: String,
-        /// The source that the receiver sees. A port that rules leave to chance is one of those that the kernel may choose.
+        /// The source that the receiver sees. If rules leave the port to chance, it is one of the ports that the kernel may choose.
         source: SocketAddr,
         /// The destination that the receiver sees.
         destination: SocketAddr,
@@ -91,16 +91,16 @@ pub(crate) enum PredictedOutcome {
     },
     /// It is lost.
     Dropped {
-        /// In which namespace.
+        /// The namespace in which it is lost.
         at: String,
         /// Why.
         cause: Cause,
-        /// Where the packet was rejected, if it was: then what is lost is the rejection.
+        /// The namespace that rejected the packet, if the rejection is what was lost.
         rejected_at: Option<String>,
     },
     /// It cannot be determined.
     Unknown {
-        /// The rule that it depends on.
+        /// The rule that the outcome depends on.
         rule: RulePlace,
         /// Why, as a lower-case fragment.
         why: Arc<str>,
@@ -128,9 +128,9 @@ impl fmt::Display for PredictedOutcome {
 pub(crate) enum PredictedReply {
     /// It reaches the sender, from this address.
     From(SocketAddr),
-    /// It does not.
+    /// It does not reach the sender.
     Lost {
-        /// Where it ends.
+        /// Where its path ends.
         at: String,
         /// Why.
         cause: Cause,
@@ -170,7 +170,7 @@ impl fmt::Display for RulePlace {
     }
 }
 
-/// What ends a packet's path.
+/// The reason why a packet's path ends.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Cause {
     /// A rule.
@@ -182,46 +182,46 @@ pub(crate) enum Cause {
         /// The chain.
         chain: String,
     },
-    /// It is for this machine, and no process listens.
+    /// It is local, but no process listens.
     NoListener,
     /// No route leads to its destination.
     NoRoute,
-    /// It is for all hosts of a link, which a process must ask for (`SO_BROADCAST`), and only UDP can.
+    /// It is a broadcast, which a process must enable (`SO_BROADCAST`), and only for UDP.
     Broadcast,
     /// A blackhole route.
     Blackhole,
     /// No host on the link has the next hop's address.
     NoNeighbour,
-    /// Its receiver has another address.
+    /// The receiver does not have the destination address.
     NotItsAddress,
-    /// A loopback address where none may be (`route_localnet` is off), or the machine's own address as a source.
+    /// A loopback address where it is not allowed (`route_localnet` is off), or the machine's own address as a source.
     Martian,
-    /// `rp_filter`: replies would not take the path by which it came.
+    /// `rp_filter`: replies would not leave through the interface by which it arrived.
     ReversePath,
     /// The machine does not forward.
     NotForwarding,
     /// The link of this machine is down.
     LinkDown(String),
-    /// The link of this machine loses some of its packets.
+    /// The link of this machine randomly loses packets.
     Loss(String),
-    /// It is larger than this MTU of the next link. A router says so; a bridge, which has no address, loses it.
+    /// It is larger than this MTU of the next link. A router reports that; a bridge, which has no address, drops the packet.
     TooBig(u16),
-    /// A bridge's port does not send back to where a packet came from (`hairpin`).
+    /// A bridge port does not send a packet back to where it came from (no `hairpin`).
     NoHairpin,
     /// `MASQUERADE` finds no address.
     NoAddress,
-    /// Its time to live is over: it went in a loop.
+    /// Its TTL is exceeded because it loops.
     TooManyHops,
 }
 
 impl Cause {
-    /// Whether a rule is the cause, and not the network, nor what a host does by default with what no rule is about.
+    /// Whether the cause is a rule, not the network or a host's default behaviour.
     pub(crate) fn is_of_a_rule(&self) -> bool {
         matches!(self, Self::Rule(_) | Self::NoAddress)
     }
 }
 
-/// The outcome, with its share where that is not all packets.
+/// Writes the outcome, with its share unless it is that of all packets.
 impl fmt::Display for PredictedBranch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.share {
@@ -250,7 +250,7 @@ impl fmt::Display for Cause {
             Self::NotForwarding => "forwarding is disabled",
             Self::NoHairpin => "the bridge's port has no hairpin mode",
             Self::NoAddress => "MASQUERADE: no source address",
-            Self::TooManyHops => "it loops until its TTL is exceeded",
+            Self::TooManyHops => "it loops until its TTL expires",
         })
     }
 }
@@ -264,11 +264,11 @@ pub(crate) struct Stage {
     pub family: Family,
     /// The hook.
     pub hook: Hook,
-    /// The packet as it came.
+    /// The packet on arrival.
     pub came: Packet,
-    /// The packet as it left, or as it was when its path ended here.
+    /// The packet as it left, or as it was when its path ended at this hook.
     pub left: Packet,
-    /// What the connection table had for it as it came.
+    /// What conntrack found for it on arrival.
     pub tracking: Tracking,
     /// The matched rules.
     pub path: Path,

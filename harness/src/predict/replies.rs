@@ -33,7 +33,7 @@ struct Rejected<'a> {
 }
 
 impl Network<'_> {
-    /// The outcomes of a packet's end, each with the possible outcomes of the reply or of the rejection.
+    /// The branches of a packet that ends here: one for each possible outcome of the reply or the rejection.
     pub(super) fn branches(&self, end: End, origin: Origin<'_>) -> Vec<PredictedBranch> {
         let End { state, how } = end;
         let name = |netns: NetnsId| self.topology.namespaces[netns].name.clone();
@@ -44,7 +44,7 @@ impl Network<'_> {
             Ended::Rejected(netns, response, cause) => {
                 return self.rejected(&Rejected { netns, state: &state, response, cause: &cause }, origin);
             }
-            // No process sent a tunnel's packet, so none gets an error.
+            // No process sent a tunnel packet, so none gets an error.
             Ended::Unsent(netns, cause) if state.carried.is_some() => {
                 PredictedOutcome::Dropped { at: name(netns), cause, rejected_at: None }
             }
@@ -57,7 +57,7 @@ impl Network<'_> {
         vec![state.branch(outcome)]
     }
 
-    /// The outcomes of a packet that a receiver got: one for each end of its reply.
+    /// The branches of a delivered packet: one for each end of its reply.
     fn delivered(&self, netns: NetnsId, at: &str, state: &PacketState, origin: Origin<'_>) -> Vec<PredictedBranch> {
         let replies = self.answers(netns, state, origin).into_iter();
         let of = |reply: End| {
@@ -72,7 +72,7 @@ impl Network<'_> {
         replies.map(of).collect()
     }
 
-    /// The outcomes of a packet that was rejected: one for each end of the rejection.
+    /// The branches of a rejected packet: one for each end of the rejection.
     fn rejected(&self, rejected: &Rejected<'_>, origin: Origin<'_>) -> Vec<PredictedBranch> {
         let &Rejected { netns, state, response, cause } = rejected;
         let name = |netns: NetnsId| self.topology.namespaces[netns].name.clone();
@@ -113,12 +113,12 @@ impl Network<'_> {
         };
         let mut answer = PacketState::new(Packet::new(packet.destination, packet.source, transport));
         answer.known.clone_from(&state.known);
-        // A datagram is sent back as large as it came, and in one piece where its receiver's link takes that.
+        // The reply to a datagram has the same size, and is not fragmented if it fits the receiver's link.
         answer.extent = Extent { largest: state.extent.size, ..state.extent };
         self.replies(netns, answer, origin)
     }
 
-    /// Follows a packet of a receiver to the sender of what it got.
+    /// Follows a packet from a receiver to the sender of what it received.
     pub(super) fn replies(&self, netns: NetnsId, answer: PacketState, origin: Origin<'_>) -> Vec<End> {
         let mut traversal = Traversal::back(self, origin);
         match self.topology.namespaces[netns].role {
@@ -161,7 +161,7 @@ impl Network<'_> {
     /// An ICMP error of a type and code about a packet.
     fn error(&self, netns: NetnsId, packet: &Packet, (kind, code): (u8, u8), set: Set<'_>) -> PacketState {
         let machine = &self.machines[netns];
-        // `::1` is asked by the interface that has it alone (`ipv6_chk_addr`).
+        // Whether `::1` is local is checked only on the loopback interface (`ipv6_chk_addr`).
         let is_elsewhere = packet.destination.is_ipv6() && packet.destination.is_loopback();
         let is_own = machine.is_own(Field::Destination, packet.destination, set) && !is_elsewhere;
         let toward = || machine.source_toward(packet.source, None).unwrap_or(packet.destination);
@@ -170,10 +170,10 @@ impl Network<'_> {
         PacketState::new(Packet::new(from, packet.source, transport)).about(packet.tuple())
     }
 
-    /// The route of a reset to a process at `::1`: a kernel looks for one by the interface that the segment came in by
-    /// (`tcp_v6_send_response`, `rt6_need_strict`), which for a segment of its own is that of the address that was sent to
-    /// (`ip6_rcv_core`). Unless that is `::1`, a default route is found at best, which leads to no host; but what OUTPUT
-    /// translates back or marks is routed once more, by any interface. Nothing if all routes are equivalent.
+    /// The route of a reset to a process at `::1`. The kernel looks up a route through the interface by which the segment arrived
+    /// (`tcp_v6_send_response`, `rt6_need_strict`); for a local segment that is the interface of its destination address (`ip6_rcv_core`).
+    /// Unless the destination is `::1`, it finds at best a default route, which leads to no host; but a packet that OUTPUT translates back
+    /// or marks is rerouted through any interface. `None` if the choice of route makes no difference.
     fn way_of_reset(&self, netns: NetnsId, packet: &Packet) -> Option<Result<Out, Cause>> {
         let to = packet.source;
         if to.is_ipv4() || !to.is_loopback() {
@@ -186,19 +186,19 @@ impl Network<'_> {
         Some(machine.route_by(index, to).ok_or(Cause::NoRoute))
     }
 
-    /// The index of an interface; `lo` is none of the plan.
+    /// The index of an interface; `lo` is not part of the plan.
     fn index_of(&self, netns: NetnsId, interface: Interface) -> Option<u32> {
         let mut interfaces = self.topology.namespaces[netns].interfaces.iter();
         interfaces.find(|one| Interface::new(&one.name) == Some(interface)).map(|one| one.index)
     }
 
-    /// The port of a bridge that a packet came in by, if the bridge hands packets to iptables.
+    /// The bridge port by which a packet arrived, if the bridge passes packets to iptables.
     fn bridge_port(&self, netns: NetnsId, state: &PacketState) -> Option<u32> {
         self.index_of(netns, state.packet.bridge?.input?)
     }
 
-    /// Follows the reset by which a rule rejects a packet from a bridge: it goes out by the port that the packet came in by, and
-    /// meets no rule and no translation (`nf_send_reset`, if there is `nf_bridge_info`).
+    /// Follows the reset by which a rule rejects a bridged packet: it leaves through the port by which the packet arrived, and passes no
+    /// rules and no translation (`nf_send_reset`, if there is `nf_bridge_info`).
     fn reset_by_port(&self, netns: NetnsId, port: u32, state: &PacketState, origin: Origin<'_>) -> Vec<End> {
         let mut traversal = Traversal::back(self, origin);
         traversal.over_link(netns, port, Mac::default(), reset(&state.packet));
@@ -212,7 +212,7 @@ impl Network<'_> {
             Ended::Rejected(netns, _, cause) | Ended::Dropped(netns, cause) | Ended::Unsent(netns, cause) => {
                 PredictedReply::Lost { at: at(netns), cause: cause.clone() }
             }
-            // Another host gets it, which has no such flow.
+            // It reaches another host, which has no such flow.
             Ended::Received(netns, _) => PredictedReply::Lost { at: at(netns), cause: Cause::NoListener },
             Ended::Unknown(rule, _) => PredictedReply::Unknown(rule.clone()),
         }
@@ -226,8 +226,8 @@ fn reset(packet: &Packet) -> PacketState {
     PacketState::new(Packet::new(packet.destination, packet.source, transport))
 }
 
-/// What a rejection has of the connection of the packet that a rule or a route rejects: it belongs to that, whatever the table
-/// would say of it (`nf_ct_attach`). The error of a missing socket is sent after the packet has lost its connection.
+/// The conntrack state of a rejection by a rule or a route: it is attached to the connection of the rejected packet without a lookup
+/// (`nf_ct_attach`). The error of a missing socket is sent after the packet has lost its conntrack entry.
 fn attached(tracking: Tracking, is_reset: bool) -> Tracking {
     let Tracking::Tracked(tracked) = tracking else { return Tracking::Untracked };
     let direction = match tracked.direction {
@@ -235,7 +235,7 @@ fn attached(tracking: Tracking, is_reset: bool) -> Tracking {
         Direction::Reply => Direction::Original,
     };
     let mut connection = tracked.connection;
-    // For an error no nat rule is evaluated (`nf_nat_ipv4_fn`); for a reset those are that the connection has not traversed yet.
+    // No nat rules are evaluated for an error (`nf_nat_ipv4_fn`); for a reset, those that the connection has not traversed yet.
     connection.destination_settled |= !is_reset;
     connection.source_settled |= !is_reset;
     Tracking::Tracked(Tracked { connection, direction, state: State::Related, attached: true })

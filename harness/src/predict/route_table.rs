@@ -9,32 +9,32 @@ use svclab_rules::walk::{Field, Intervals, address_bits};
 use super::set_queries::{Set, is_among};
 use crate::topology::{Hop, Route};
 
-/// A way out of a machine.
+/// The result of a route lookup: where a packet leaves a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Out {
     /// The index of the interface.
     pub(super) interface: u32,
-    /// Whom the packet is handed to: a router, or the destination itself.
+    /// The next hop: a router, or the destination itself.
     pub(super) next_hop: IpAddr,
 }
 
 /// The routes of a machine for one family.
 pub(super) struct RouteTable {
-    /// Where each part starts of which all addresses have the same route, and the route.
+    /// The first address of each range of addresses with the same route, and the position of that route.
     parts: Vec<(u128, Option<usize>)>,
-    /// The addresses of each kind of route, and after them those of none.
+    /// The addresses of each kind of route, followed by those without a route.
     addresses: Vec<Intervals>,
     routes: Vec<Route>,
-    /// The kind of each route: routes to pods that are alike are of one, and so are routes over the same next hop.
+    /// The kind of each route: routes to equivalent pods are of one kind, and so are routes with the same next hop.
     kinds: Vec<usize>,
 }
 
 impl RouteTable {
-    /// Orders routes; of those for the same prefix the first counts. Routes with the same number of `alike` are of one kind.
+    /// Indexes routes; for the same prefix, the first is used. Routes with the same result of `alike` are of one kind.
     pub(super) fn of(routes: &[Route], family: Family, alike: impl Fn(&Route) -> Option<usize>) -> Self {
         let own = routes.iter().filter(|route| Family::of(route.destination.addr()) == family);
         let mut routes: Vec<Route> = own.cloned().collect();
-        // Where several start at the same address, the longest comes last: it counts.
+        // If several start at the same address, the longest comes last and is used.
         let key = |route: &Route| (address_bits(route.destination.network()), route.destination.prefix_len());
         routes.sort_by_key(key);
         routes.dedup_by_key(|route| route.destination.trunc());
@@ -71,10 +71,10 @@ impl RouteTable {
     }
 }
 
-/// What routes of one kind have in common.
+/// The common property of routes of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
-    /// They lead to pods that are alike, by their number.
+    /// They lead to equivalent pods with this number.
     ToPods(usize),
     Gateway(IpAddr, u32),
     Link(u32),
@@ -91,7 +91,7 @@ impl Kind {
     }
 }
 
-/// Where a route leads an address; nothing where it leads nowhere.
+/// The interface and next hop of a route for an address; `None` if the route is a blackhole.
 pub(super) fn out(route: &Route, to: IpAddr) -> Option<Out> {
     match route.hop {
         Hop::Gateway(next_hop, interface) => Some(Out { interface, next_hop }),
@@ -102,7 +102,7 @@ pub(super) fn out(route: &Route, to: IpAddr) -> Option<Out> {
 
 struct Sweep {
     parts: Vec<(u128, Option<usize>)>,
-    /// The prefixes that the present address lies in, each inside of the one before: its last address, and its route.
+    /// The prefixes that contain the current address, each inside the previous one: its last address and its route.
     open: Vec<(u128, usize)>,
 }
 
@@ -115,7 +115,7 @@ impl Sweep {
         }
     }
 
-    /// The innermost prefix counts from an address on.
+    /// Starts a range at an address, with the route of the innermost prefix.
     fn start(&mut self, address: u128) {
         let route = self.open.last().map(|(_, route)| *route);
         match self.parts.last_mut() {

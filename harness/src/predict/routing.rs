@@ -12,12 +12,12 @@ use super::route_table::{Out, out};
 use super::set_queries::{Set, is_among, loopback};
 use crate::topology::LOOPBACK;
 
-/// Where a packet goes that came in.
+/// The routing decision for a packet that arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// To a process of the machine.
+    /// Local delivery.
     Local,
-    /// Out again.
+    /// Forwarding.
     Forward(Out),
 }
 
@@ -26,7 +26,7 @@ impl Machine {
         is_among(set, field, address, &self.own[Family::of(address) as usize])
     }
 
-    /// Whether a destination is the broadcast address of one of its networks.
+    /// Whether a destination is the broadcast address of one of the machine's networks.
     pub(super) fn is_broadcast(&self, to: IpAddr, set: Set<'_>) -> bool {
         to.is_ipv4() && is_among(set, Field::Destination, to, &self.broadcasts)
     }
@@ -37,7 +37,7 @@ impl Machine {
         out(route, to).ok_or(Cause::Blackhole)
     }
 
-    /// The route to an address that leaves by this interface.
+    /// The route to an address through this interface.
     pub(super) fn route_by(&self, interface: u32, to: IpAddr) -> Option<Out> {
         let to_it = self.routes().filter(|route| route.destination.contains(&to));
         let ways = to_it.filter_map(|route| Some((route.destination.prefix_len(), out(&route, to)?)));
@@ -45,7 +45,7 @@ impl Machine {
         ways.min_by_key(|(length, _)| Reverse(*length)).map(|(_, out)| out)
     }
 
-    /// Routes a packet of the machine itself, whose source is chosen already.
+    /// Routes a locally generated packet whose source is already chosen.
     pub(super) fn route_output(&self, from: IpAddr, to: IpAddr, set: Set<'_>) -> Result<Out, Cause> {
         if self.is_own(Field::Destination, to, set) {
             return Ok(Out { interface: LOOPBACK, next_hop: to });
@@ -61,17 +61,17 @@ impl Machine {
         Ok(out)
     }
 
-    /// Routes a packet that came in, and checks whether it may be forwarded.
+    /// Routes a packet that arrived, and checks whether it may be forwarded.
     pub(super) fn route_input(&self, by: u32, from: IpAddr, to: IpAddr, set: Set<'_>) -> Result<Way, Cause> {
         let way = self.way_in(by, from, to, set)?;
-        // `ip6_forward`; IPv4 has asked before it looked for a route.
+        // `ip6_forward`; IPv4 checks this before the route lookup.
         if to.is_ipv6() && matches!(way, Way::Forward(_)) && !self.settings(by).forwards_ipv6 {
             return Err(Cause::NotForwarding);
         }
         Ok(way)
     }
 
-    /// The route of a packet that came in (`ip_route_input_slow`, `ip6_route_input`).
+    /// The route of a packet that arrived (`ip_route_input_slow`, `ip6_route_input`).
     pub(super) fn way_in(&self, by: u32, from: IpAddr, to: IpAddr, set: Set<'_>) -> Result<Way, Cause> {
         let ipv4 = to.is_ipv4();
         let is_loopback = |field, address| is_among(set, field, address, &loopback(Family::of(address)));
@@ -82,7 +82,8 @@ impl Machine {
             return Err(Cause::Martian);
         }
         if !ipv4 && is_loopback(Field::Destination, to) {
-            // Only a route by the interface that it came in by counts (`rt6_need_strict`), and that of `::1` is not.
+            // Only a route through the interface by which it arrived counts (`rt6_need_strict`), and the route of `::1`
+            // is not such a route.
             let out = self.route_by(by, to).ok_or(Cause::NoRoute)?;
             return Ok(Way::Forward(out));
         }
@@ -119,7 +120,7 @@ impl Machine {
         }
     }
 
-    /// The source that the kernel gives to a process's packet. `None` if it would not send.
+    /// The source address that the kernel selects for a process's packet; `None` if it would not send it.
     pub(super) fn source_toward(&self, to: IpAddr, set: Set<'_>) -> Option<IpAddr> {
         if self.is_own(Field::Destination, to, set) {
             let is_loopback = is_among(set, Field::Destination, to, &loopback(Family::of(to)));

@@ -10,19 +10,19 @@ use super::matched_rule::RuleExit;
 use super::{PredictError, RulePlace};
 use crate::documents::Document;
 
-/// Rules, and the program that they make.
+/// Rules, compiled for walking packets through them.
 pub(super) struct Rules {
     family: Family,
     /// The rules, in the order in which they are installed.
     installed: Vec<Arc<ruleset::Rules>>,
-    /// The chains of each, found when the first rule is looked up.
+    /// The chains of each rule set, indexed on the first lookup of a rule.
     indexes: OnceLock<Vec<ChainIndex>>,
     program: Program,
 }
 
 impl Rules {
-    /// Compiles the documents of a namespace for one family, in the order in which they are installed: one of iptables at
-    /// most, and any number of nftables. `None` where there is none.
+    /// Compiles the documents of a namespace for one family, in the order in which they are installed: at most one of iptables, and any
+    /// number of nftables. `None` if there are none.
     pub(super) fn of(documents: &[&Document], family: Family) -> Result<Option<Self>, PredictError> {
         let Some(Document { netns, .. }) = documents.first() else { return Ok(None) };
         let installed: Vec<_> = documents.iter().map(|document| Arc::clone(&document.rules)).collect();
@@ -31,15 +31,15 @@ impl Rules {
         Ok(Some(Self { family, installed, indexes: OnceLock::new(), program }))
     }
 
-    /// Takes a packet through a hook; returns also where sources of its set were set apart.
+    /// Walks a packet through a hook; also returns where sources of its set were set apart.
     pub(super) fn walk(&self, arrival: Arrival<'_>, trace: Narrowed) -> (Vec<Branch<Narrowed>>, Vec<Fork<Narrowed>>) {
-        // Mostly there is one.
+        // Usually there is only one.
         let mut branches = Vec::with_capacity(1);
         let forks = self.program.walk_into(arrival, trace, &mut branches);
         (branches, forks)
     }
 
-    /// Takes a packet of a source that was set apart on from there.
+    /// Continues the walk of a packet whose source was set apart at this place.
     pub(super) fn resume(
         &self,
         arrival: Arrival<'_>,
@@ -81,12 +81,12 @@ impl Rules {
         installed.find_map(|(rules, index)| rules.rule(index, self.family, table, chain, at))
     }
 
-    /// Whether a packet goes from a rule to a chain of this name.
+    /// Whether a packet continues in a chain of this name.
     pub(super) fn is_led_to(&self, then: Then, chain: &str) -> bool {
         matches!(then, Then::Jump(to) | Then::Goto(to) if self.chain(to).1 == chain)
     }
 
-    /// Where a packet goes from a rule.
+    /// Where a packet continues after a rule.
     pub(super) fn next_hook(&self, then: Then) -> RuleExit<'_> {
         let named = |chain: ChainId| {
             let (table, name) = self.chain(chain);

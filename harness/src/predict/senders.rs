@@ -1,4 +1,4 @@
-//! Senders that differ only in the source address of their packets, taken as one.
+//! Groups of senders that differ only in the source address of their packets.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -16,30 +16,30 @@ use super::{Circumstances, Network, PredictedBranch, PredictedOutcome, Predicted
 use crate::scenario::Vantage;
 use crate::topology::{ETH0, InterfaceKind, NetnsId, Role, Sender, UNDERLAY, pod_label};
 
-/// The source port of a witness.
+/// The source port of packets that represent a set.
 const SOURCE_PORT: u16 = 33_000;
 
 /// Senders of one family that send in the same way.
 #[derive(Debug, Clone)]
 pub(crate) struct Senders {
     pub(crate) family: Family,
-    /// The node that outside hosts hand their packets to, regardless of routes.
+    /// The node that outside hosts send their packets to, regardless of routes.
     pub(crate) via: Option<String>,
     via_netns: Option<NetnsId>,
     members: Vec<Member>,
     /// The positions of members by their sources.
     by_source: HashMap<IpAddr, usize>,
     way: Way,
-    /// The interfaces of their node on which packets arrive, and their sources.
+    /// The interfaces of their node by which packets arrive, with the sources of these packets.
     inputs: Arc<[(u128, u128)]>,
 }
 
-/// One of them.
+/// One of the senders.
 #[derive(Debug, Clone)]
 struct Member {
     vantage: Vantage,
     sender: Sender,
-    /// The address that it sends from; nothing where its kernel chooses one.
+    /// The address that it sends from; `None` if its kernel chooses one.
     source: Option<IpAddr>,
     input: Option<Interface>,
 }
@@ -47,16 +47,16 @@ struct Member {
 /// How packets are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Way {
-    /// Pods, on the interfaces that lead to this namespace.
+    /// Pods, over their interfaces to this namespace.
     Pods(NetnsId),
-    /// Hosts on the underlay, with any address.
+    /// Outside hosts on the underlay, with any address.
     Outside,
-    /// A process, with an address that its kernel chooses, or with the loopback address.
+    /// A process, with an address that its kernel chooses, or with the loopback address if true.
     Process(NetnsId, bool),
 }
 
 impl Senders {
-    /// The senders of some vantage points, those together that send in the same way. Outside hosts send by routes, and over each node.
+    /// Groups the senders at some vantage points by how they send. Outside hosts send by routes, and over each node.
     pub(crate) fn of(network: &Network<'_>, vantages: &[Vantage]) -> Vec<Self> {
         let mut groups: BTreeMap<(Family, Way), Vec<Member>> = BTreeMap::new();
         let places = Places::of(network);
@@ -71,7 +71,7 @@ impl Senders {
         let mut all = Vec::new();
         for ((family, way), mut members) in groups {
             if !matches!(way, Way::Pods(_) | Way::Outside) {
-                // Pods with the network of their node are processes like others.
+                // Host-network pods are processes on their node.
                 members.truncate(1);
             }
             let inputs = members
@@ -97,7 +97,7 @@ impl Senders {
         all
     }
 
-    /// What they have in common with the senders of another plan of the same cluster.
+    /// The key by which to find the same senders in another plan of the same cluster.
     pub(crate) fn key(&self, network: &Network<'_>) -> String {
         let netns = |id: NetnsId| network.topology.namespaces[id].name.as_str();
         let way = match self.way {
@@ -108,14 +108,14 @@ impl Senders {
         format!("{} {way} {:?}", self.family, self.via)
     }
 
-    /// Everything that they may send as a first packet, but for broadcast, multicast and what is of no machine at all.
+    /// All first packets that they may send, except broadcast, multicast and destinations that no machine can have.
     pub(crate) fn packets(&self, network: &Network<'_>) -> Region {
         let nodes = network.topology.node_addresses();
         let nodes = || nodes.values().flatten().map(|address| (address_bits(*address), address_bits(*address)));
         let to = unicast(self.family).without(&network_addresses(network));
         let mut region = Region::all(self.family).with(Field::Destination, to);
         if self.via.is_some() {
-            // What is for a node's own address goes there.
+            // Packets to a node's own address go to that node, not over another.
             region = region.with(Field::Destination, region[Field::Destination].without(&nodes().collect()));
         }
         match self.way {
@@ -126,7 +126,7 @@ impl Senders {
                 let pods = pods.filter(|range| Family::of(range.addr()) == self.family);
                 let pods: Intervals =
                     pods.map(|range| (address_bits(range.network()), address_bits(range.broadcast()))).collect();
-                // No network leads from outside to pods, and what a host sends to itself does not leave it.
+                // Pods are not reachable from outside, and packets that a host sends to itself do not leave it.
                 let to = region[Field::Destination].without(&pods).without(&self.sources());
                 region = region.with(Field::Destination, to);
                 let services = network.cluster.services.iter().flat_map(|service| {
@@ -147,7 +147,7 @@ impl Senders {
         self.members.iter().filter_map(|one| one.source).map(|one| (address_bits(one), address_bits(one))).collect()
     }
 
-    /// What a witness is like.
+    /// The preferred form of a packet that represents a set.
     pub(crate) fn like(&self) -> Packet {
         let none: IpAddr = match self.family {
             Family::Ipv4 => Ipv4Addr::UNSPECIFIED.into(),
@@ -157,12 +157,12 @@ impl Senders {
         Packet::new(source, none, Transport::opening(Protocol::Tcp, SOURCE_PORT, 1))
     }
 
-    /// The one of them that sends a packet.
+    /// The sender of a packet.
     fn member(&self, packet: &Packet) -> Option<&Member> {
         self.by_source.get(&packet.source).map(|at| &self.members[*at]).or(self.members.first())
     }
 
-    /// The vantage point that sends a packet. Another than the one of its address, where no host has that.
+    /// The vantage point that sends a packet; if no host has the packet's source address, one that can stand in.
     pub(crate) fn vantage(&self, packet: &Packet) -> Option<&Vantage> {
         self.member(packet).map(|member| &member.vantage)
     }
@@ -172,12 +172,12 @@ impl Senders {
         self.way != Way::Outside || self.by_source.contains_key(&packet.source)
     }
 
-    /// Whether they are pods, whose own addresses they reach without any network.
+    /// Whether they are pods, which reach their own addresses without using the network.
     pub(crate) fn are_pods(&self) -> bool {
         matches!(self.way, Way::Pods(_))
     }
 
-    /// Whether each has an address of its own, which its packets are sent from.
+    /// Whether each sends from an address of its own.
     pub(crate) fn have_sources(&self) -> bool {
         !matches!(self.way, Way::Process(..))
     }
@@ -188,12 +188,12 @@ impl Senders {
     }
 }
 
-/// What a namespace remembers for later packets, by namespace.
+/// The state kept for later packets, by namespace.
 pub(crate) type Memory = HashMap<NetnsId, Environment>;
 
 impl Network<'_> {
-    /// The outcome of all packets of a set, by one of them: the set is narrowed to those with the same outcome. The packet
-    /// comes back with the source that it is sent from; `None` if there is no usable source address.
+    /// Predicts the outcome of a set of packets from one of them: the set is narrowed to packets with the same outcome. Also returns the
+    /// packet with its actual source; `None` if there is no usable source address.
     pub(crate) fn predict_set(
         &self,
         senders: &Senders,
@@ -204,8 +204,8 @@ impl Network<'_> {
         self.predict_of_set(senders, witness, narrowing, (memory, SetApart::No))
     }
 
-    /// The same, where sources may be set apart: those of which another thing becomes in one branch of chance alone. They stay in the set,
-    /// and [`SetTraversal::predict_source`] has the outcome of each.
+    /// Like [`Self::predict_set`], but sources that differ only in one branch of a random choice are set apart. They stay in the set, and
+    /// [`SetTraversal::predict_source`] returns the outcome of each.
     pub(crate) fn predict_apart(
         &self,
         senders: &Senders,
@@ -230,7 +230,7 @@ impl Network<'_> {
         if let Way::Process(netns, _) = senders.way {
             if let Some(narrowing) = narrowing {
                 narrowing.choose_source();
-                // A process that sends to its own machine uses the destination address as source.
+                // A process that sends to its own machine uses the destination address as its source.
                 let own = self.topology.namespaces[netns].addresses.iter().map(|(_, own)| own.addr());
                 let own = keys(own.filter(|address| Family::of(*address) == senders.family));
                 narrowing.look_up(Field::Destination, address_bits(packet.destination), &own);
@@ -244,7 +244,7 @@ impl Network<'_> {
         Some((packet, self.follow(member.sender, senders.via_netns, packet, given)))
     }
 
-    /// The outcome of another first packet, this many seconds after the one that a branch of a prediction represents.
+    /// Predicts another first packet, this many seconds after the one that a branch of a prediction represents.
     pub(crate) fn predict_again(
         &self,
         senders: &Senders,
@@ -263,7 +263,7 @@ impl Network<'_> {
         self.predict_set(senders, packet, None, Some(&memory)).map(|(_, prediction)| prediction)
     }
 
-    /// The outcome of a later packet of the connection that a branch of a prediction represents: it has other flags than the first.
+    /// Predicts a later packet of the connection that a branch of a prediction represents, with other flags than the first.
     pub(crate) fn predict_later(
         &self,
         senders: &Senders,
@@ -277,8 +277,8 @@ impl Network<'_> {
         Some(self.follow(member.sender, senders.via_netns, *packet, given))
     }
 
-    /// The outcome of a later segment from the receiver of the packet that a branch of a prediction represents. Nothing where that
-    /// branch does not end at a receiver.
+    /// Predicts a later segment from the receiver of the packet that a branch of a prediction represents. `None` if that branch does not
+    /// end at a receiver.
     pub(crate) fn predict_reply(
         &self,
         senders: &Senders,
@@ -289,7 +289,7 @@ impl Network<'_> {
     ) -> Vec<PredictedReply> {
         let PredictedOutcome::Delivered { source, destination, .. } = &first.outcome else { return Vec::new() };
         let Some(member) = senders.member(packet) else { return Vec::new() };
-        // A process listens on the machine that the packet came to last.
+        // The receiver is a process on the last machine that the packet reached.
         let owner = self.topology.owners.get(&destination.ip()).copied();
         let receiver = owner.or_else(|| first.stages.last().map(|stage| stage.netns));
         let Some(receiver) = receiver else { return Vec::new() };
@@ -306,18 +306,18 @@ impl Network<'_> {
     }
 }
 
-/// The outcome of a set of packets, but for sources that are set apart.
+/// The prediction for a set of packets, except for sources that were set apart.
 pub(crate) struct SetTraversal {
     /// One of the packets.
     pub(crate) packet: Packet,
-    /// Its prediction. Branches name the sources that have another outcome.
+    /// Its prediction. Branches list the sources that have another outcome.
     pub(crate) prediction: Prediction,
     places: Vec<PlaceApart>,
 }
 
 impl SetTraversal {
-    /// The outcome of the packet of a source that was set apart: where it was, it is followed on its own; in all other branches it is handled as
-    /// the packet of the set.
+    /// Predicts the packet of a source that was set apart: it is followed separately from the place where it was set apart; in all other
+    /// branches it is handled like the packet of the set.
     pub(crate) fn predict_source(
         &self,
         network: &Network<'_>,
@@ -329,7 +329,7 @@ impl SetTraversal {
         Some(self.whole(packet.source, own))
     }
 
-    /// The outcome of that packet where its source was set apart.
+    /// Predicts only the branches in which the packet's source was set apart.
     pub(crate) fn own_branches(
         &self,
         network: &Network<'_>,
@@ -352,12 +352,12 @@ impl SetTraversal {
         self.prediction.branches.iter().filter(move |branch| branch.is_apart(source))
     }
 
-    /// Some branches as the prediction of a source's packet.
+    /// Returns some branches as the prediction of a source's packet.
     pub(crate) fn part(&self, source: IpAddr, branches: Vec<PredictedBranch>) -> Prediction {
         Prediction { source: SocketAddr::new(source, self.prediction.source.port()), branches }
     }
 
-    /// A source's own branches with those that it shares.
+    /// Returns a source's own branches together with those that it shares.
     pub(crate) fn whole(&self, source: IpAddr, own: Vec<PredictedBranch>) -> Prediction {
         let number = address_bits(source);
         let alike = self.prediction.branches.iter().filter(|branch| !branch.is_apart(number));
@@ -366,12 +366,12 @@ impl SetTraversal {
     }
 }
 
-/// A segment of a receiver after its first reply.
+/// A segment that a receiver sends after its first reply.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LaterReply {
-    /// The flags of TCP.
+    /// The TCP flags.
     pub(crate) flags: u8,
-    /// Whether connection tracking takes it for a packet of no connection (`INVALID`), as one that is out of the window.
+    /// Whether conntrack classifies it as `INVALID`, for example because it is outside of the TCP window.
     pub(crate) is_invalid: bool,
 }
 
@@ -390,7 +390,7 @@ impl<'n, 'a> Places<'n, 'a> {
         Self { network, namespaces: namespaces.collect(), hosted }
     }
 
-    /// Where a vantage point's packets start, as [`Sender::find`] says.
+    /// Where a vantage point's packets start, as [`Sender::find`] determines it.
     fn sender(&self, vantage: &Vantage) -> Option<Sender> {
         let find = |name: String| self.namespaces.get(name.as_str()).copied();
         match vantage {
@@ -440,8 +440,8 @@ impl<'n, 'a> Places<'n, 'a> {
     }
 }
 
-/// The addresses of what joins the machines of a lab: its router, nodes' ends of links to pods, and pods that are routers. What their
-/// kernels do is no cluster's.
+/// The addresses of the lab's own network: its router, the nodes' ends of links to pods, and routing pods. They do not exist in a real
+/// cluster.
 fn network_addresses(network: &Network<'_>) -> Intervals {
     let named = network.cluster.nodes.iter().flat_map(|node| node.addresses());
     let named: std::collections::HashSet<IpAddr> = named.collect();
@@ -452,7 +452,7 @@ fn network_addresses(network: &Network<'_>) -> Intervals {
     own.chain([(0xa9fe_0000, 0xa9fe_ffff)]).collect()
 }
 
-/// The addresses that one machine has.
+/// All unicast addresses of a family.
 fn unicast(family: Family) -> Intervals {
     match family {
         Family::Ipv4 => {

@@ -1,14 +1,14 @@
-//! What kernels compare of packets between hooks, for one packet or for a set of them.
+//! Comparisons of packet fields between hooks, for one packet or a set of packets.
 
 use std::net::IpAddr;
 
 use svclab_rules::cluster::Family;
 use svclab_rules::walk::{Field, Intervals, Narrowing, address_bits};
 
-/// The set of packets that a prediction is made for, if it is not for one alone.
+/// The set of packets that a prediction is made for, unless it is for a single packet.
 pub(super) type Set<'n> = Option<&'n Narrowing>;
 
-/// Whether an address of a packet is one of some.
+/// Whether an address of a packet is in these ranges.
 pub(super) fn is_among(set: Set<'_>, field: Field, address: IpAddr, numbers: &Intervals) -> bool {
     let value = address_bits(address);
     set.map_or_else(|| numbers.contains(value), |set| set.ask(field, value, numbers))
@@ -22,7 +22,7 @@ pub(super) fn loopback(family: Family) -> Intervals {
     }
 }
 
-/// The ranges of some addresses, sorted, as keys of a lookup.
+/// Sorted ranges of some addresses, as lookup keys.
 pub(super) fn keys(addresses: impl IntoIterator<Item = IpAddr>) -> Vec<(u128, u128)> {
     let mut keys: Vec<(u128, u128)> =
         addresses.into_iter().map(|address| (address_bits(address), address_bits(address))).collect();

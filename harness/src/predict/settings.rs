@@ -2,7 +2,7 @@
 
 use crate::topology::{LOOPBACK, Netns, Sysctl};
 
-/// The settings of an interface that decide about packets which come in or leave by it.
+/// The settings of an interface that affect packets entering or leaving through it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct OfInterface {
     pub(super) forwards_ipv4: bool,
@@ -14,7 +14,7 @@ pub(super) struct OfInterface {
 }
 
 impl OfInterface {
-    /// The settings of an interface by its index; every index that is not listed is the loopback's.
+    /// The settings of the interface with an index; an unlisted index is the loopback's.
     pub(super) fn of(netns: &Netns, index: u32) -> Self {
         let name = netns.interface(index).map_or("lo", |interface| &interface.name);
         let settings = Settings(netns);
@@ -33,20 +33,20 @@ impl OfInterface {
     }
 }
 
-/// The settings of a namespace that decide about packets.
+/// The settings of a namespace that affect packets.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Settings<'a>(pub(super) &'a Netns);
 
 impl Settings<'_> {
-    /// What was written last to any of several settings; 0 where nothing was.
+    /// The value written last to any of several settings; 0 if there is none.
     fn last(self, names: &[String]) -> u8 {
         let written = self.0.sysctls.iter().rev().find(|sysctl| names.contains(&sysctl.name));
         written.map_or(0, value)
     }
 
-    /// An interface's own value of a setting: what was written to it, else what `default` had when it was made.
+    /// An interface's own value of a setting: the value written to it, otherwise that of `default` when the interface was created.
     fn own(self, family: &str, interface: &str, name: &str) -> u8 {
-        // In a setting's name a dot of an interface's name is a slash.
+        // In the name of a setting, a slash stands for a dot of the interface's name.
         let interface = interface.replace('.', "/");
         let specific = format!("{family}.conf.{interface}.{name}");
         let is_set = self.0.sysctls.iter().any(|sysctl| sysctl.name == specific);
@@ -57,20 +57,20 @@ impl Settings<'_> {
         self.last(&[format!("ipv4.conf.all.{name}")])
     }
 
-    /// Whether packets that come in by an interface are passed on: in IPv4 by its own setting, in IPv6 by that of `all`
-    /// (`ip6_forward`).
+    /// Whether packets that arrive by an interface are forwarded: for IPv4 its own setting decides, for IPv6 that of
+    /// `all` (`ip6_forward`).
     fn forwards(self, ipv4: bool, interface: &str) -> bool {
         if !ipv4 {
             return self.last(&["ipv6.conf.all.forwarding".to_owned()]) != 0;
         }
         let specific = format!("ipv4.conf.{}.forwarding", interface.replace('.', "/"));
         let (mut all, mut own) = (0, 0);
-        // In the order of writing: what is of an interface comes when all are up.
+        // In the order of writing: settings of interfaces are written when all are up.
         let (late, early): (Vec<_>, Vec<_>) = self.0.sysctls.iter().partition(|sysctl| sysctl.name == specific);
         for sysctl in early.into_iter().chain(late) {
             let value = value(sysctl);
             match sysctl.name.as_str() {
-                // A new value is that of `default` and of every interface too (`inet_forward_change`); the same again changes nothing.
+                // A changed value is also written to `default` and to every interface (`inet_forward_change`); an unchanged one is not.
                 "ipv4.ip_forward" | "ipv4.conf.all.forwarding" => {
                     own = if value == all { own } else { value };
                     all = value;
@@ -83,29 +83,29 @@ impl Settings<'_> {
         own != 0
     }
 
-    /// `rp_filter`: the greater of an interface's own and that of `all`.
+    /// `rp_filter`: the maximum of the interface's value and that of `all`.
     fn reverse_path(self, interface: &str) -> u8 {
         self.own("ipv4", interface, "rp_filter").max(self.all("rp_filter"))
     }
 
-    /// `route_localnet`: that of an interface or of `all`.
+    /// `route_localnet`: set for the interface or for `all`.
     fn routes_loopback(self, interface: &str) -> bool {
         self.own("ipv4", interface, "route_localnet") != 0 || self.all("route_localnet") != 0
     }
 
-    /// `accept_local`: that of an interface or of `all`.
+    /// `accept_local`: set for the interface or for `all`.
     fn accepts_own(self, interface: &str) -> bool {
         self.own("ipv4", interface, "accept_local") != 0 || self.all("accept_local") != 0
     }
 
-    /// `bridge-nf-call-iptables` and its IPv6 twin.
+    /// `bridge-nf-call-iptables`, or `bridge-nf-call-ip6tables`.
     pub(super) fn bridges_call(self, ipv4: bool) -> bool {
         let table = if ipv4 { "iptables" } else { "ip6tables" };
         self.last(&[format!("bridge.bridge-nf-call-{table}")]) != 0
     }
 }
 
-/// What is written: a small number, as scenarios have it.
+/// The value of a setting as a small number.
 fn value(sysctl: &Sysctl) -> u8 {
     sysctl.value.parse().unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Which of its addresses a kernel sends from: a process's packets, and what it masquerades.
+//! Source address selection, for packets of processes and for MASQUERADE.
 
 use std::cmp::Reverse;
 use std::net::{IpAddr, Ipv6Addr};
@@ -15,7 +15,7 @@ impl Machine {
     /// The address that a kernel prefers on the route to a destination.
     pub(super) fn preferred(&self, out: Out, to: IpAddr, set: Set<'_>) -> Option<IpAddr> {
         let family = Family::of(to);
-        // Where the destination itself is the next hop, another one is another next hop.
+        // If the destination is the next hop, another destination means another next hop.
         let is_direct = out.next_hop == to;
         let choose = |to: IpAddr| match to {
             IpAddr::V4(_) => self.preferred_of_ipv4(Out { next_hop: if is_direct { to } else { out.next_hop }, ..out }),
@@ -32,8 +32,8 @@ impl Machine {
         choose(to)
     }
 
-    /// The first of the interface's addresses whose network the next hop is in, else the interface's first, else any interface's
-    /// first (`inet_select_addr`).
+    /// The interface's first address whose network contains the next hop, otherwise the interface's first, otherwise the first of any
+    /// interface (`inet_select_addr`).
     fn preferred_of_ipv4(&self, out: Out) -> Option<IpAddr> {
         let listed = &self.listed[Family::Ipv4 as usize];
         let here = || listed.iter().filter(|(index, _)| *index == out.interface);
@@ -41,8 +41,8 @@ impl Machine {
         near.or_else(|| here().next()).or(listed.first()).map(|(_, network)| network.addr())
     }
 
-    /// The first of those that are best by RFC 6724, section 5 (`ipv6_dev_get_saddr`, which `MASQUERADE` asks as well). No address of
-    /// a lab is deprecated, temporary, or a mobile node's origin, so the rules about these are left out.
+    /// The first of the best addresses by RFC 6724, section 5 (`ipv6_dev_get_saddr`, which `MASQUERADE` uses too). A lab has no deprecated,
+    /// temporary or home addresses, so the rules about these are left out.
     fn preferred_of_ipv6(&self, out: Out, to: Ipv6Addr) -> Option<IpAddr> {
         let rank = |(index, network): &(u32, IpNet)| {
             let from = match network.addr() {
@@ -58,7 +58,7 @@ impl Machine {
     }
 }
 
-/// Where the choice may change around an address: at the prefixes of every length that it is in.
+/// The addresses at which the choice may change around a network: the bounds of all prefixes that contain it.
 fn edges(network: IpNet) -> Vec<u128> {
     let whole = IpNet::from(network.addr());
     let prefixes = std::iter::successors(Some(whole), IpNet::supernet);
@@ -70,7 +70,7 @@ fn ends(first: u128, last: u128) -> impl Iterator<Item = u128> {
     std::iter::once(first).chain(last.checked_add(1))
 }
 
-/// Where labels and scopes change.
+/// The addresses at which labels and scopes change.
 fn edges_of_labels() -> impl Iterator<Item = u128> {
     const SCOPES: [(u16, u32); 3] = [(0xfe80, 10), (0xfec0, 10), (0xff00, 8)];
     let scopes = SCOPES.map(|(start, length)| (Ipv6Addr::new(start, 0, 0, 0, 0, 0, 0, 0), length));
@@ -81,8 +81,8 @@ fn edges_of_labels() -> impl Iterator<Item = u128> {
     })
 }
 
-/// How fit the scope of a source is for a destination (rule 2): the smallest that reaches it is best, then the widest of those that
-/// do not.
+/// Rates the scope of a source for a destination (rule 2): the smallest scope that reaches it is best, then the widest of those that do
+/// not.
 fn reach(from: Ipv6Addr, to: Ipv6Addr) -> (bool, i16) {
     let (from, to) = (i16::from(address_scope(from.into())), i16::from(address_scope(to.into())));
     if from >= to { (true, -from) } else { (false, from) }

@@ -16,33 +16,33 @@ use super::{Machine, Network};
 use crate::topology::{self, Carrier, ETH0, InterfaceKind, LOOPBACK, NetnsId, Role, UNDERLAY};
 use crate::wire::Mac;
 
-/// All of something, in millionths.
+/// 100 % in millionths.
 const ALL_MILLIONTHS: u32 = 1_000_000;
 
 /// All branches of a packet's path.
 pub(super) struct Traversal<'n, 'a> {
     pub(super) network: &'n Network<'a>,
     pub(super) origin: Origin<'n>,
-    /// The set of packets that the flow's is one of, if it represents others.
+    /// The set of packets that the flow's packet represents, if any.
     pub(super) narrowing: Option<Narrowing>,
     pub(super) is_answer: bool,
     ends: Vec<End>,
 }
 
 impl<'n, 'a> Traversal<'n, 'a> {
-    /// The path of the packet that a flow starts with.
+    /// The traversal of a flow's first packet.
     pub(super) fn there(network: &'n Network<'a>, origin: Origin<'n>) -> Self {
         Self { network, origin, narrowing: origin.narrowing.cloned(), is_answer: false, ends: Vec::with_capacity(1) }
     }
 
-    /// The traversal of a reply to it, or of a rejection.
+    /// The traversal of a reply or a rejection.
     pub(super) fn back(network: &'n Network<'a>, origin: Origin<'n>) -> Self {
         let narrowing = origin.narrowing.map(Narrowing::for_replies);
         Self { is_answer: true, narrowing, ..Self::there(network, origin) }
     }
 
-    /// The set of packets that this one is of, as far as the network decides about it. Each pod has a route of its own, so the network
-    /// decides about replies as it does for one of them; rules see them all.
+    /// The set of packets that network decisions apply to. Each pod has its own route, so replies are routed as a single packet; rules are
+    /// evaluated for the whole set.
     pub(super) fn set(&self) -> Set<'_> {
         self.narrowing.as_ref().filter(|_| !self.is_answer)
     }
@@ -74,7 +74,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
         }
     }
 
-    /// Sends the first packet of a process's socket: before any rule sees it, the kernel rejects broadcast addresses (`tcp_v4_connect`,
+    /// Sends the first packet of a process's socket: before rules are evaluated, the kernel rejects broadcast addresses (`tcp_v4_connect`,
     /// `udp_sendmsg`, `sctp_v4_addr_valid`).
     pub(super) fn send_from_socket(&mut self, netns: NetnsId, state: PacketState) {
         match self.machine(netns).is_broadcast(state.packet.destination, self.set()) {
@@ -83,13 +83,13 @@ impl<'n, 'a> Traversal<'n, 'a> {
         }
     }
 
-    /// Sends a packet as a process does; its source is chosen already.
+    /// Sends a process's packet, whose source is already chosen.
     pub(super) fn send_from_process(&mut self, netns: NetnsId, state: PacketState) {
         let out = self.machine(netns).route_output(state.packet.source, state.packet.destination, self.set());
         self.send_by(netns, out, state);
     }
 
-    /// Sends it by a route that was looked up for it.
+    /// Sends a packet by a route that was looked up for it.
     pub(super) fn send_by(&mut self, netns: NetnsId, out: Result<Out, Cause>, mut state: PacketState) {
         let machine = self.machine(netns);
         let out = match out {
@@ -103,8 +103,8 @@ impl<'n, 'a> Traversal<'n, 'a> {
         self.name_output(netns, out, &state.packet);
         state.packet = Packet { input: None, output: machine.interface(out.interface), bridge: None, ..state.packet };
         for mut state in self.hook(netns, Hook::Output, state, None) {
-            // What a tunnel sends still belongs to its device (`skb->dev`), which `ip_output` names as the input. No other
-            // packet of the machine itself has one.
+            // A packet sent by a tunnel still belongs to its device (`skb->dev`), which `ip_output` passes as the input interface. No other
+            // locally generated packet has one.
             state.packet.input = state.carried.as_ref().and_then(|carried| carried.packet.output);
             let routed =
                 |state: &PacketState| machine.route_output(state.packet.source, state.packet.destination, self.set());
@@ -115,7 +115,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
         }
     }
 
-    /// Rules may match the interface by which a packet leaves to one of many pods that are alike.
+    /// Narrows the set by the output interface, which rules may match, if the packet goes to one of many equivalent pods.
     fn name_output(&self, netns: NetnsId, out: Out, packet: &Packet) {
         let machine = self.machine(netns);
         let Some(set) = self.set().filter(|_| machine.alike.has(packet.destination, out.interface)) else { return };
@@ -126,27 +126,27 @@ impl<'n, 'a> Traversal<'n, 'a> {
         }
     }
 
-    /// OUTPUT has sent a process's packet to where no way leads.
+    /// Ends the path of a process's packet that has no route after OUTPUT.
     pub(super) fn end_without_way(&mut self, netns: NetnsId, state: PacketState, cause: Cause) {
-        // The kernel goes on trying to send a SYN (`tcp_connect`); for others it returns an error.
+        // The kernel keeps trying to send a SYN (`tcp_connect`); for other packets it returns an error.
         let is_tcp = state.protocol(self.set()) == Some(Protocol::Tcp);
         self.end(state, if is_tcp { Ended::Dropped(netns, cause) } else { Ended::Unsent(netns, cause) });
     }
 
-    /// The MTU of an interface that a packet, or a fragment of it, is larger than.
+    /// The MTU of an interface, if a packet or a fragment of it is larger.
     fn mtu_exceeded(&self, netns: NetnsId, interface: u32, state: &PacketState) -> Option<u16> {
         let mtu = self.machine(netns).netns.interface(interface)?.mtu;
         (state.extent.largest > mtu).then_some(mtu)
     }
 
-    /// A sender splits what its own link does not take.
+    /// Fragments a packet that is too big for its sender's own link.
     fn split_for(&self, netns: NetnsId, interface: u32, state: &mut PacketState) {
         if let Some(mtu) = self.mtu_exceeded(netns, interface, state) {
             (state.extent.largest, state.extent.may_fragment) = (mtu, true);
         }
     }
 
-    /// A frame leaves by one end of a link.
+    /// Sends a frame over a link.
     pub(super) fn over_link(&mut self, netns: NetnsId, interface: u32, mac: Mac, mut state: PacketState) {
         let own = self.machine(netns).netns.interface(interface);
         let Some((own, InterfaceKind::VethOwner(end) | InterfaceKind::VethPeer(end))) = own.map(|own| (own, &own.kind))
@@ -157,7 +157,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
         if let Some(cause) = self.cause_on_link(netns, own).or_else(too_big) {
             return self.lose(netns, state, cause);
         }
-        // Between namespaces a mark is lost (`skb_scrub_packet`).
+        // The mark is lost between namespaces (`skb_scrub_packet`).
         state.packet.mark = 0;
         let loss = own.impairment.loss;
         if !loss.is_zero() {
@@ -183,23 +183,23 @@ impl<'n, 'a> Traversal<'n, 'a> {
         }
     }
 
-    /// Why an end of a link does not send.
+    /// The reason why one end of a link does not send.
     pub(super) fn cause_on_link(&self, netns: NetnsId, end: &topology::Interface) -> Option<Cause> {
         let (InterfaceKind::VethOwner(far) | InterfaceKind::VethPeer(far)) = end.kind else { return None };
         (end.carrier != Carrier::Up).then(|| Cause::LinkDown(self.network.link_owner(netns, far.netns)))
     }
 
-    /// A pod or an outside host gets a packet.
+    /// Receives a packet at a pod or an outside host.
     fn at_wire(&mut self, netns: NetnsId, state: PacketState) {
         let there = &self.machine(netns).netns;
         let own = there.addresses_on_wire.iter().map(|address| (address_bits(*address), address_bits(*address)));
-        // Those that came to another pod instead, which is like this one, came to their own.
+        // Packets of the set that go to other equivalent pods have reached their own.
         let set = self.set().filter(|_| !state.is_at_one_of_many);
         if !is_among(set, Field::Destination, state.packet.destination, &own.collect()) {
             return self.lose(netns, state, Cause::NotItsAddress);
         }
         if state.carried.is_some() {
-            // A pod knows nothing of tunnels.
+            // A pod does not decapsulate tunnels.
             return self.lose(netns, state, Cause::NoListener);
         }
         let at = there.name.clone();
@@ -215,7 +215,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
         self.is_answer && self.origin.netns == netns && is_about(&self.origin.sent)
     }
 
-    /// A packet for a machine's kernel comes in by an interface.
+    /// Receives a packet at an interface of a machine's kernel.
     pub(super) fn come_in(&mut self, netns: NetnsId, by: u32, bridge: Option<BridgePorts>, state: PacketState) {
         let origin = &self.machine(self.origin.netns).netns;
         if netns == UNDERLAY
@@ -224,7 +224,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
             && state.packet.destination == self.origin.sent.source
             && !origin.addresses_on_wire.contains(&state.packet.destination)
         {
-            // The packet stood for that of a host at an address that no machine of the lab has.
+            // The packet represents one from a host whose address no machine of the lab has.
             let how = if self.is_at_origin(self.origin.netns, &state) {
                 Ended::Returned
             } else {
@@ -255,11 +255,11 @@ impl<'n, 'a> Traversal<'n, 'a> {
         self.hook(netns, Hook::Prerouting, state, None)
     }
 
-    /// What follows PREROUTING.
+    /// Routes a packet after PREROUTING.
     pub(super) fn route(&mut self, netns: NetnsId, by: u32, mut state: PacketState) {
         let machine = self.machine(netns);
         if state.packet.bridge.is_some() && has_ipv6_loopback(&state.packet, self.set()) {
-            // Rules had what the bridge handed to them before `ip6_rcv_core` sees it.
+            // Rules have seen the bridged packet before `ip6_rcv_core` does.
             return self.lose(netns, state, Cause::Martian);
         }
         match machine.route_input(by, state.packet.source, state.packet.destination, self.set()) {
@@ -271,7 +271,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
             Ok(Way::Local) => self.for_the_machine(netns, state),
             Ok(Way::Forward(_)) if state.ttl <= 1 => self.lose(netns, state, Cause::TooManyHops),
             Ok(Way::Forward(out)) => {
-                // `ip_forward`, `ip6_forward`: before FORWARD sees it. The size decides, whatever the response is called.
+                // `ip_forward`, `ip6_forward`: before FORWARD. The size decides, whatever the kind of the response.
                 if let Some(mtu) = self.mtu_exceeded(netns, out.interface, &state) {
                     if state.packet.destination.is_ipv6() || !state.extent.may_fragment {
                         return self
@@ -289,14 +289,14 @@ impl<'n, 'a> Traversal<'n, 'a> {
         }
     }
 
-    /// POSTROUTING, and out.
+    /// Evaluates POSTROUTING and sends the packet.
     fn leave(&mut self, netns: NetnsId, out: Out, mut state: PacketState) {
         state.packet.output = self.machine(netns).interface(out.interface);
         for mut state in self.hook(netns, Hook::Postrouting, state, Some(out)) {
             state.enter_in_table(netns);
             if out.interface == LOOPBACK {
                 state.packet = Packet { input: Some(Interface::LOOPBACK), output: None, ..state.packet };
-                // Routed already, with its connection at hand.
+                // It is routed already, and its connection is attached.
                 for state in self.hook(netns, Hook::Prerouting, state, None) {
                     self.for_the_machine(netns, state);
                 }
@@ -306,7 +306,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
         }
     }
 
-    /// From an interface to the machine that has the next hop's address on the link.
+    /// Sends a packet from an interface to the machine that has the next hop's address on the link.
     pub(super) fn hand_over(&mut self, netns: NetnsId, out: Out, mut state: PacketState) {
         let machine = self.machine(netns);
         let (plan, to) = (&machine.netns, state.packet.destination);
@@ -325,7 +325,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
         }
     }
 
-    /// INPUT, and to the process that listens.
+    /// Evaluates INPUT and delivers to the process that listens.
     fn for_the_machine(&mut self, netns: NetnsId, mut state: PacketState) {
         state.packet.output = None;
         for mut state in self.hook(netns, Hook::Input, state, None) {
@@ -357,8 +357,8 @@ impl<'n, 'a> Traversal<'n, 'a> {
         }
     }
 
-    /// Whether a process speaks SCTP on a machine: it does so by a raw socket, which gets the packets for all ports, and a kernel
-    /// without SCTP rejects nothing that a raw socket gets (`ip_protocol_deliver_rcu`).
+    /// Whether a process listens for SCTP on a machine: it uses a raw socket, which receives the packets for all ports, and a kernel
+    /// without SCTP rejects no packet that a raw socket receives (`ip_protocol_deliver_rcu`).
     fn has_sctp_listener(&self, netns: NetnsId) -> bool {
         let Origin { netns: origin, sent, .. } = self.origin;
         let is_process = !matches!(self.machine(origin).netns.role, Role::Pod | Role::Host);

@@ -4,16 +4,16 @@ use std::net::SocketAddr;
 
 use crate::stats::Contingency;
 
-/// With more endpoints than this, flows are not paired: the tables would be larger than anything that could be seen in them.
+/// The maximum number of endpoints for which flows are paired: larger tables would need far more flows to show anything.
 const MAX_ENDPOINTS: usize = 64;
-/// Source ports are classed by their last three bits: a round robin repeats itself in them.
+/// The number of classes of source ports, by their last three bits: a round robin shows up as a pattern in them.
 const PORT_CLASSES: usize = 8;
 
-/// What flows that were sent one after the other have in common.
+/// Statistics of the dependence between consecutive flows, and between flows and their source ports.
 pub(super) struct Order {
     endpoints: Vec<SocketAddr>,
     has_too_many: bool,
-    /// How often each endpoint followed each, in pairs of flows that have none in common.
+    /// How often each endpoint followed each, in disjoint pairs of flows.
     pairs: Vec<u64>,
     /// How often each endpoint got a flow of each class of ports.
     ports: Vec<u64>,
@@ -32,14 +32,14 @@ impl Order {
         }
     }
 
-    /// The next flow, from this port, arrived at this endpoint; `None` if it did not arrive once.
+    /// Adds the next flow, from this port, with the endpoint that it arrived at; `None` unless it arrived exactly once.
     #[inline]
     pub(super) fn next(&mut self, port: u16, endpoint: Option<SocketAddr>) {
         let endpoint = endpoint.and_then(|endpoint| self.number(endpoint));
         if let Some(endpoint) = endpoint {
             self.ports[usize::from(port) % PORT_CLASSES * MAX_ENDPOINTS + endpoint] += 1;
         }
-        // A flow is in one pair only: else pairs would not be independent of each other.
+        // A flow is in one pair only: otherwise pairs would not be independent of each other.
         self.first = match (self.first, endpoint) {
             (Some(first), Some(second)) => {
                 self.pairs[first * MAX_ENDPOINTS + second] += 1;
@@ -49,7 +49,7 @@ impl Order {
         };
     }
 
-    /// What comes next was not sent right after what came before.
+    /// Marks a gap: the next flow was not sent right after the previous one.
     pub(super) fn pause(&mut self) {
         self.first = None;
     }
@@ -66,7 +66,7 @@ impl Order {
         known.or_else(|| (!self.has_too_many).then(|| self.endpoints.len() - 1))
     }
 
-    /// The endpoints of neighbours, and the classes of ports with their endpoints; nothing if there were too many.
+    /// The endpoints of pairs, and the port classes with their endpoints; empty if there were too many endpoints.
     pub(super) fn finish(self) -> (Contingency<SocketAddr, SocketAddr>, Contingency<u16, SocketAddr>) {
         let (mut neighbours, mut ports) = (Contingency::default(), Contingency::default());
         if self.has_too_many {
@@ -99,7 +99,7 @@ mod tests {
         let (neighbours, ports) = order.finish();
         let found = neighbours.independence(3).unwrap();
         assert!(found.pairs == 1_500 && found.p_value < 1e-9, "{found:?}");
-        // Three and eight have no factor in common: the endpoint is known from the flow before, not from the port.
+        // Three and eight are coprime: the endpoint depends on the previous flow, not on the port.
         assert_eq!(ports.independence(3).unwrap().p_value, 1.0);
     }
 

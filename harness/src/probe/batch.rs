@@ -1,4 +1,4 @@
-//! Many frames in one system call.
+//! Sending and receiving many frames in one system call.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::RawFd;
@@ -9,11 +9,11 @@ use nix::sys::socket::{LinkAddr, MsgFlags, MultiHeaders, SockaddrStorage, recvmm
 
 use crate::wire::Template;
 
-/// Packets that are sent or read by one call.
+/// The number of packets sent or received by one call.
 pub(super) const BATCH: usize = 64;
-/// The bytes of a frame that counting needs.
+/// The number of bytes of a frame that counting needs.
 pub(super) const SNAP: usize = 128;
-/// The time after which a socket that accepts no packet counts as stuck.
+/// The time after which a socket that accepts no packet is considered stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Frames or packets that are sent together.
@@ -29,7 +29,7 @@ pub(super) fn send_all(fd: RawFd, frames: &Frames, length: usize) -> io::Result<
         let unaddressed = vec![None; slices.len()];
         match sendmmsg(fd, &mut headers, &slices, unaddressed, [], MsgFlags::empty()) {
             Ok(sent) => left = &left[sent.count().max(1)..],
-            // A DROP in OUTPUT, or a link that is down: the packet is lost, which the count will say.
+            // A DROP in OUTPUT, or a link that is down: the packet is lost, which the count will show.
             Err(Errno::EPERM | Errno::ENETDOWN) => left = &left[1..],
             Err(Errno::ENOBUFS | Errno::EAGAIN | Errno::EINTR) if begin.elapsed() < PATIENCE => {
                 std::thread::yield_now();
@@ -40,7 +40,7 @@ pub(super) fn send_all(fd: RawFd, frames: &Frames, length: usize) -> io::Result<
     Ok(())
 }
 
-/// Reads up to a batch of frames that are there now, each with its interface; returns how many.
+/// Receives up to a batch of available frames, each with its interface, and returns their number.
 pub(super) fn receive_many(fd: RawFd, mut each: impl FnMut(&[u8], u32)) -> io::Result<usize> {
     let mut buffers = [[0; SNAP]; BATCH];
     let mut slices: Vec<[IoSliceMut<'_>; 1]> = buffers.iter_mut().map(|buffer| [IoSliceMut::new(buffer)]).collect();

@@ -1,4 +1,4 @@
-//! Delivered flows, counted.
+//! Counts delivered flows.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -7,12 +7,12 @@ use super::receivers::Outlets;
 use crate::observation::Tally;
 use crate::wire::{self, Content, Tag};
 
-/// What has been counted so far. Flows are distinguished within a window, so that memory stays bounded.
+/// The count so far. Flows are distinguished only within a window, so that memory stays bounded.
 pub(super) struct Count {
     tally: Tally,
     /// The tag of the window's first flow.
     first_tag: u64,
-    /// How many flows of the window were sent.
+    /// The number of flows of the window that were sent.
     sent: usize,
     /// How often the flow of each tag of the window was delivered.
     seen: Vec<u8>,
@@ -29,7 +29,7 @@ const NOWHERE: (SocketAddr, IpAddr) = {
 };
 
 impl Count {
-    /// Nothing has been counted; windows have at most this many flows.
+    /// An empty count, for windows of at most this many flows.
     pub(super) fn new(room: u64) -> Self {
         let room = usize::try_from(room).unwrap_or_default();
         Self {
@@ -43,13 +43,13 @@ impl Count {
         }
     }
 
-    /// From now on flows are sent whose tags begin with this one. Flows that were not added up before are dropped.
+    /// Opens a window of flows whose tags start with this one. Flows that were not added up before are discarded.
     pub(super) fn open_window(&mut self, first_tag: u64) {
         self.first_tag = first_tag;
         self.sent = 0;
     }
 
-    /// One flow more is sent, from this port. Returns its tag.
+    /// Records a flow that is sent from this port, and returns its tag.
     #[inline]
     pub(super) fn send(&mut self, port: u16) -> Tag {
         self.ports[self.sent] = port;
@@ -58,18 +58,18 @@ impl Count {
         tag
     }
 
-    /// The flows of the window that have not been delivered so far, each with its source port and its tag.
+    /// The flows of the window that have not been delivered yet, each with its source port and its tag.
     pub(super) fn missing(&self) -> Vec<(u16, Tag)> {
         let flows = self.seen[..self.sent].iter().zip(&self.ports).zip(self.first_tag..);
         flows.filter(|((times, _), _)| **times == 0).map(|((_, port), tag)| (*port, Tag::new(tag))).collect()
     }
 
-    /// This many flows of the window are sent again.
+    /// Records that this number of flows of the window is sent again.
     pub(super) fn repeat(&mut self, flows: u64) {
         self.tally.resent += flows;
     }
 
-    /// A frame left by an interface.
+    /// Records a frame that left through an interface.
     #[inline]
     pub(super) fn frame(&mut self, frame: &[u8], interface: u32, outlets: &Outlets) {
         if let Some(key) = wire::peek(frame)
@@ -80,7 +80,7 @@ impl Count {
         }
     }
 
-    /// A packet was delivered; `None` if it belongs to no flow.
+    /// Records a delivered packet; its tag is `None` if it is not part of any flow.
     #[inline]
     pub(super) fn came_out(&mut self, tag: Option<Tag>, flow: wire::Flow) {
         let index =
@@ -93,7 +93,7 @@ impl Count {
         self.came_out[index] = (flow.destination, flow.source.ip());
     }
 
-    /// Adds up the flows of the window.
+    /// Adds the flows of the window to the sum.
     pub(super) fn close_window(&mut self) {
         let sent = std::mem::take(&mut self.sent);
         self.order.pause();

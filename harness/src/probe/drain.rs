@@ -2,20 +2,20 @@
 
 use super::ProbeError;
 
-/// Barrier frames that must pass without a packet at any tap. Between two taps lie at most three queues: a link, a bridge or
-/// tunnel, a link.
+/// The number of barrier frames that must pass without a packet at any tap. There are at most three queues between two taps: a link, a
+/// bridge or tunnel, a link.
 const QUIET_MARKERS: u32 = 6;
-/// Barrier frames that a flow may take altogether; only packets in an endless loop take more.
+/// The maximum number of barrier frames for a flow; only packets in an endless loop need more.
 const MAX_MARKERS: u32 = 10_000;
-/// Packets that taps may see meanwhile, with at most a batch of flows in flight.
+/// The maximum number of packets that taps may see in the meantime, with at most a batch of flows in flight.
 pub(super) const MAX_PACKETS: usize = 100_000;
 
-/// Calls a function that passes a barrier frame and reads the taps, until it has seen no packet for as long as one can stay
-/// unseen. The function returns the number of packets it saw.
+/// Calls a function that passes a barrier frame and reads the taps, until it has seen no packet for the longest time that a packet can stay
+/// invisible. The function returns the number of packets it saw.
 ///
 /// # Errors
 ///
-/// [`ProbeError::Endless`] where packets keep arriving, and those of the function.
+/// [`ProbeError::Endless`] if packets keep arriving, and those of the function.
 fn until_quiet(mut pass_and_look: impl FnMut() -> Result<usize, ProbeError>) -> Result<(), ProbeError> {
     let (mut quiet, mut packets) = (0, 0);
     for _ in 0..MAX_MARKERS {
@@ -32,8 +32,9 @@ fn until_quiet(mut pass_and_look: impl FnMut() -> Result<usize, ProbeError>) -> 
     Err(ProbeError::Endless)
 }
 
-/// The same where links may hold packets for long. Those that they hold are asked for first: what leaves a link after that is in a backlog,
-/// and seen. So when none was held, and none has been seen since, none is in flight. `held` is `None` where no link holds any.
+/// Like [`until_quiet`], but for links that may hold packets for a long time. The number of held packets is read first: a packet that
+/// leaves a link after that is in a backlog and will be seen. So if none was held and none has been seen since, none is in flight. `held`
+/// returns `None` if no link can hold packets.
 pub(super) fn until_nothing_is_held(
     held: &dyn Fn() -> Result<Option<u64>, ProbeError>,
     mut pass_and_look: impl FnMut() -> Result<usize, ProbeError>,
@@ -41,7 +42,7 @@ pub(super) fn until_nothing_is_held(
     until_nothing_is_held_by(&mut (), |()| held(), |()| pass_and_look())
 }
 
-/// Waits, with a value that both functions use.
+/// Like [`until_nothing_is_held`], with a value that both functions use.
 pub(super) fn until_nothing_is_held_by<T>(
     all: &mut T,
     mut held: impl FnMut(&mut T) -> Result<Option<u64>, ProbeError>,
@@ -58,7 +59,7 @@ pub(super) fn until_nothing_is_held_by<T>(
         match waiting {
             None => return Ok(()),
             Some(0) if packets == 0 => return Ok(()),
-            // A kernel's timers need the CPU.
+            // The kernel's timers need the CPU.
             Some(_) => std::thread::yield_now(),
         }
     }
@@ -70,7 +71,7 @@ mod tests {
 
     #[test]
     fn waiting_goes_on_while_links_hold_packets_and_once_more_after_the_last_was_seen() {
-        // Two packets wait, one after the other leaves its link between two looks.
+        // Two packets wait, and leave their link one after the other between two calls.
         let mut held = [2, 1, 1, 0, 0].into_iter();
         let mut rounds = 0;
         let mut looks = 0;

@@ -1,4 +1,4 @@
-//! Flows that are followed: first packets are sent, receivers answer, and taps are read until nothing is in flight.
+//! Followed flows: first packets are sent, receivers answer, and taps are read until nothing is in flight.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -14,8 +14,8 @@ use crate::scenario::Shape;
 use crate::topology::NetnsId;
 use crate::wire::{self, Packet, TcpFlags};
 
-/// Flows that are in flight at the same time at most: far fewer than the 1,000 packets that a CPU's backlog holds, even if
-/// each is answered and every kernel on the path sends a packet of its own.
+/// The maximum number of flows in flight at the same time: far fewer than the 1,000 packets that a CPU's backlog holds, even if each is
+/// answered and every kernel on the path sends a packet of its own.
 const TOGETHER: usize = 64;
 
 /// A flow that is to be followed.
@@ -26,16 +26,17 @@ pub(super) struct Wanted {
     pub protocol: Protocol,
     /// The source port, if it matters.
     pub port: Option<u16>,
-    /// The node that packets are handed to, whatever routes say.
+    /// The node that packets are sent to, regardless of routes.
     pub via: Option<NetnsId>,
     /// The flags of a TCP segment that opens no connection; only senders on a wire send one.
     pub segment: Option<TcpFlags>,
-    /// The size of a datagram, and how it is sent; only senders on a wire choose it.
+    /// The size of a datagram and whether it may be fragmented; only senders on a wire choose it.
     pub shape: Shape,
 }
 
 impl Wanted {
-    /// Whether the node of its sender answers others differently while this is in flight: see [`RawListeners`](super::raw_listeners::RawListeners).
+    /// Whether the node of its sender answers other packets differently while this flow is in flight: see
+    /// [`RawListeners`](super::raw_listeners::RawListeners).
     fn must_be_alone(&self) -> bool {
         self.protocol == Protocol::Sctp && !matches!(self.sender, Sender::Wire(_))
     }
@@ -47,14 +48,14 @@ pub(super) struct Followed {
     flows: Vec<One>,
     /// The flow of each key.
     by_key: HashMap<u32, usize>,
-    /// Whether what taps see of a flow is not kept.
+    /// Whether the paths of flows are discarded.
     is_without_paths: bool,
 }
 
 pub(super) struct One {
     sender: Sender,
     watch: Watch,
-    /// What a process holds open until the flow has ended.
+    /// The socket that a process holds open until the flow has ended.
     started: Option<Started>,
 }
 
@@ -66,10 +67,10 @@ struct Answer {
 }
 
 impl Prober<'_> {
-    /// Sends the first packet of each flow, lets receivers answer, and watches until nothing moves.
+    /// Sends the first packet of each flow, lets receivers answer, and watches until no packet is in flight.
     ///
-    /// A packet that loops until its time to live is over is seen some hundred times. Where so many flows do so that taps
-    /// have no room, nothing is known of any: they are sent again, half as many at a time from then on.
+    /// A packet that loops until its TTL expires is seen some hundred times. If so many flows loop that the taps overflow, all results are
+    /// lost: the flows are sent again, from then on half as many at a time.
     pub(super) fn follow_flows(&mut self, wanted: &[Wanted]) -> Result<Vec<FlowObservation>, ProbeError> {
         let mut observed = Vec::with_capacity(wanted.len());
         let mut most = TOGETHER;
@@ -80,7 +81,7 @@ impl Prober<'_> {
                 match self.restoring_raw_listeners(|prober| prober.follow_together(together)) {
                     Err(ProbeError::Overrun { .. }) if together.len() > 1 => {
                         most = together.len() / 2;
-                        // Flows and clients are to be new once more.
+                        // Flows and clients must be new again.
                         self.lab.forget()?;
                     }
                     followed => {
@@ -135,7 +136,7 @@ impl Prober<'_> {
             return Ok(One { sender, watch, started: None });
         }
         self.listen_in(sender.netns(), protocol)?;
-        // Also where the kernel would not send there is something to receive: a REJECT in OUTPUT says so by ICMP.
+        // Even if the kernel did not send, there may be a packet to receive: a REJECT in OUTPUT answers with ICMP.
         let started = sender.start(self.lab, to, protocol, port, tag)?;
         let mut watch = Watch::new(started.flow, tag, self.lab.name_of(sender.netns()), None);
         if let Some(rejection) = &started.unsent {
@@ -144,8 +145,7 @@ impl Prober<'_> {
         Ok(One { sender, watch, started: Some(started) })
     }
 
-    /// Sends flows, and closes the raw listeners that were opened for them, whatever comes of it: kernels answer later probes as they
-    /// did before.
+    /// Sends flows, and closes the raw listeners that were opened for them even on errors, so that kernels answer later probes as before.
     pub(super) fn restoring_raw_listeners<T>(&mut self, send: impl FnOnce(&mut Self) -> T) -> T {
         let protocols = self.raw_listeners.iter().map(|(netns, listeners)| (*netns, listeners.protocols()));
         let before: HashMap<NetnsId, Vec<u8>> = protocols.collect();
@@ -156,7 +156,7 @@ impl Prober<'_> {
         sent
     }
 
-    /// Reads everything that was seen and received, and lets receivers and senders react. Returns how many packets there were.
+    /// Reads everything that was captured and received, and lets receivers and senders react. Returns the number of packets.
     pub(super) fn look(&mut self, followed: &mut Followed) -> Result<usize, ProbeError> {
         let (mut packets, answers) = self.see(followed)?;
         packets += self.receive(followed)?;
@@ -166,13 +166,13 @@ impl Prober<'_> {
         Ok(packets)
     }
 
-    /// What taps saw, and what pods and hosts say to what they got.
+    /// Reads the taps. Returns the number of packets, and the answers of pods and hosts.
     fn see(&mut self, followed: &mut Followed) -> Result<(usize, Vec<Answer>), ProbeError> {
         let (mut packets, mut answers) = (0, Vec::new());
         let mut buffer = [0; 2048];
         let keeps_paths = !followed.is_without_paths;
         for tap in &self.taps {
-            // Where packets loop, there is always one more.
+            // If packets loop, there is always one more.
             while packets <= MAX_PACKETS
                 && let Some(passing) = tap.next(self.lab.topology(), &mut buffer)?
             {
@@ -199,7 +199,7 @@ impl Prober<'_> {
         Ok((packets, answers))
     }
 
-    /// What kernels delivered locally; processes answer at once. Returns how many packets that were.
+    /// Reads what kernels delivered locally; processes answer at once. Returns the number of packets.
     fn receive(&self, followed: &mut Followed) -> Result<usize, ProbeError> {
         let mut packets = 0;
         for (&netns, raw_listeners) in &self.raw_listeners {
@@ -208,7 +208,7 @@ impl Prober<'_> {
                 packets += 1;
                 let Some(One { sender, watch, .. }) = packet.key().and_then(|key| followed.of(key)) else { return };
                 if sender.netns() == netns && watch.is_for_sender(&packet) {
-                    // A kernel answers for itself, so a process has nothing to add.
+                    // The kernel answers TCP itself, so the process does not need to.
                     watch.came_back(&packet);
                 }
                 let Some(flow) = packet.flow() else { return };
@@ -225,7 +225,7 @@ impl Prober<'_> {
 }
 
 impl Followed {
-    /// Keeps no paths, for flows so many that these would take too much room.
+    /// Keeps no paths, for so many flows that paths would take too much memory.
     pub(super) fn without_paths() -> Self {
         Self { is_without_paths: true, ..Self::default() }
     }
@@ -240,19 +240,19 @@ impl Followed {
         self.flows.get_mut(*self.by_key.get(&key)?)
     }
 
-    /// Whether the sender of a flow, by its number, has got an answer or a rejection.
+    /// Whether the sender of the flow with this number has received a reply or a rejection.
     pub(super) fn is_decided(&self, flow: usize) -> bool {
         self.flows.get(flow).is_some_and(|one| one.watch.is_decided())
     }
 
-    /// Ends a flow of a process, which gets no answer any more.
+    /// Ends a flow of a process, which no longer receives replies.
     pub(super) fn close(&mut self, flow: usize) {
         if let Some(one) = self.flows.get_mut(flow) {
             one.started = None;
         }
     }
 
-    /// What was found out, in the order of the flows.
+    /// The observations, in the order of the flows.
     pub(super) fn finish(self) -> impl Iterator<Item = FlowObservation> {
         self.flows.into_iter().map(|One { watch, .. }| watch.finish())
     }
@@ -272,10 +272,10 @@ mod tests {
     use crate::scenario::{self, Probe, Scenario, Step};
     use crate::{documents, testing, topology};
 
-    /// How many flows loop at the same time.
+    /// The number of flows that loop at the same time.
     const FLOWS: usize = 32;
 
-    /// Follows many flows that loop between router and node, with this many bytes of room for what each tap sees.
+    /// Follows many flows that loop between router and node, with taps that have a receive buffer of this many bytes.
     fn loops(room: usize) -> Result<Vec<ObservedOutcome>, ProbeError> {
         let path = Path::new("../scenarios/bugs/felix-2690-unserved-port.yaml");
         let scenario = scenario::load(path).unwrap_or_else(|errors| panic!("{errors}"));
@@ -303,14 +303,14 @@ mod tests {
     #[test]
     fn flows_that_overrun_a_tap_together_are_followed_fewer_at_a_time() {
         testing::privileged(|| {
-            // Enough for the few hundred sightings of one circling packet, not for those of all.
+            // Enough for the few hundred sightings of one looping packet, but not for those of all.
             let outcomes = loops(512 << 10).unwrap();
             assert_eq!(outcomes.len(), FLOWS);
             assert!(outcomes.iter().all(|outcome| matches!(outcome, ObservedOutcome::Dropped { .. })), "{outcomes:?}");
         });
     }
 
-    /// Nodes forget connections before flows start, and never while answers are in flight that need them.
+    /// Conntrack tables are flushed before flows start, and never while replies are in flight that need them.
     #[test]
     fn flows_are_answered_when_source_ports_run_out() {
         let path = Path::new("../scenarios/seeds/001-kind-clusterip.yaml");
@@ -321,7 +321,7 @@ mod tests {
         testing::privileged(|| {
             let sent = with_lab(&topology::plan(&scenario), &documents, Backend::System, |lab| {
                 let mut prober = Prober::new(lab, &scenario.cluster)?;
-                // So many are left that the second 64 flows get no more.
+                // Too few ports are left for the second 64 flows.
                 while prober.ports.has(TOGETHER + 10) {
                     prober.ports.next();
                 }

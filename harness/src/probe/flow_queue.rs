@@ -1,4 +1,4 @@
-//! Flows that several workers share.
+//! A queue of flows that several workers share.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,14 +8,13 @@ use super::progress::Counting;
 use super::{Limit, ProbeError};
 use crate::lab::{Connections, LabError};
 
-/// Flows between two times that nodes forget connections: far below the default limit of 262,144 entries, and below the
-/// number of ports that a masquerade to one endpoint can choose from.
+/// The number of flows between two flushes of conntrack tables: far below the default limit of 262,144 entries, and
+/// below the number of ports that a masquerade to one endpoint can choose from.
 pub(crate) const FLUSH_EVERY: u64 = 16_384;
-/// Source ports that are used in turn.
+/// The source ports, used in turn.
 const PORTS: Range<u16> = 1024..u16::MAX;
 
-/// Flows that are to be sent, in windows. Each worker takes the next window when it has done with one, so that a CPU that
-/// has other things to do delays no other.
+/// The flows to send, in windows. Each worker takes the next window when it has finished one, so that a busy CPU does not delay the others.
 pub(super) struct Work {
     /// The number of the first flow's tag.
     pub(super) first_tag: u64,
@@ -23,11 +22,11 @@ pub(super) struct Work {
     workers: usize,
     taken: AtomicU64,
     flushes_begun: AtomicU64,
-    /// The number of the last flush that has ended.
+    /// The number of the last completed flush.
     flushed: AtomicU64,
-    /// How many packets nodes had dropped before by themselves: see [`Connections::collisions`].
+    /// The number of collisions on nodes before this work: see [`Connections::collisions`].
     collided_before: u64,
-    /// How many were dropped so since, and have been sent again.
+    /// The number of flows dropped by collisions since then, and sent again.
     resent: AtomicU64,
     /// The progress counter to report to.
     counting: Option<Arc<Counting>>,
@@ -35,7 +34,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// A number of flows for a number of workers, at least one.
+    /// A queue of this many flows for this many workers, at least one.
     pub(super) fn new(first_tag: u64, flows: u64, workers: usize, collided_before: u64) -> Self {
         let none = || AtomicU64::new(0);
         Self {
@@ -62,17 +61,17 @@ impl Work {
         Self { limit, ..self }
     }
 
-    /// Fails when the time is over.
+    /// Fails when the time limit has passed.
     pub(super) fn check_time(&self) -> Result<(), ProbeError> {
         Limit::check(self.limit)
     }
 
-    /// A window's flows were counted.
+    /// Records that a window's flows were counted.
     pub(super) fn counted(&self, flows: &Range<u64>) {
         self.counting.iter().for_each(|counting| counting.counted(flows.end - flows.start));
     }
 
-    /// The most flows of a window. The windows of all workers together are one [`FLUSH_EVERY`].
+    /// The maximum number of flows in a window. The windows of all workers together add up to [`FLUSH_EVERY`].
     pub(super) fn window(&self) -> u64 {
         FLUSH_EVERY / self.workers as u64
     }
@@ -83,34 +82,34 @@ impl Work {
         (begin < self.flows).then(|| begin..self.flows.min(begin + self.window()))
     }
 
-    /// Leaves what is left: another worker has failed.
+    /// Discards the remaining flows, because another worker has failed.
     pub(super) fn abandon(&self) {
         self.taken.store(self.flows, Ordering::Relaxed);
     }
 
-    /// The source ports of a worker, by its number: no other worker has them, and they are more than three windows' worth. So
-    /// between two flows of one port lies a whole window, and with it a flush.
+    /// The source ports of the worker with this number. No other worker uses them, and they are enough for more than three windows, so
+    /// there is a whole window, and with it a flush, between two flows with the same port.
     pub(super) fn ports(&self, worker: usize) -> Range<u16> {
         let (all, workers) = (PORTS.len(), self.workers);
-        // Both are within the range that they are a part of.
+        // Both bounds are within [`PORTS`].
         let port = |part: usize| PORTS.start + (all * part / workers) as u16;
         port(worker)..port(worker + 1)
     }
 
-    /// What is to be asked for again when a window ends.
+    /// The number of flushes, to compare at the end of a window.
     pub(super) fn flushes(&self) -> u64 {
         self.flushes_begun.load(Ordering::SeqCst)
     }
 
-    /// Whether nodes have by now dropped so many flows by themselves that these, which are lost, are among them. If so, they
-    /// are to be sent again: no other worker may count them as lost.
+    /// Whether the nodes' collisions so far can account for this number of lost flows. If so, these flows must be sent again, and no other
+    /// worker may claim the collisions.
     pub(super) fn may_repeat(&self, lost: u64, collided: u64) -> bool {
         let most = collided.saturating_sub(self.collided_before);
         let repeat = |so_far: u64| Some(so_far + lost).filter(|all| *all <= most);
         self.resent.fetch_update(Ordering::SeqCst, Ordering::SeqCst, repeat).is_ok()
     }
 
-    /// Lets nodes forget all connections, unless that was begun and done by another worker since `before`.
+    /// Flushes the conntrack tables of nodes, unless another worker has started and completed a flush since `before`.
     pub(super) fn flush_since(&self, before: u64, connections: &[Connections]) -> Result<(), LabError> {
         if self.flushed.load(Ordering::SeqCst) > before {
             return Ok(());
@@ -167,7 +166,7 @@ mod tests {
         let before = work.flushes();
         work.flush_since(before, &[]).unwrap();
         assert_eq!(work.flushes(), 1);
-        // Another worker's window began before that flush: it need not flush again. One that begins now must.
+        // A window of another worker that started before that flush need not flush again; one that starts now must.
         work.flush_since(before, &[]).unwrap();
         assert_eq!(work.flushes(), 1);
         work.flush_since(work.flushes(), &[]).unwrap();

@@ -28,8 +28,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Nothing is known yet of a flow as its sender sends it from a place; `via` is the node that its packets are
-    /// handed to.
+    /// The initial state of a flow that is sent from a place; `via` is the node that its packets are sent to.
     pub(super) fn new(flow: Flow, tag: Tag, from: &str, via: Option<NetnsId>) -> Self {
         Self {
             flow,
@@ -56,7 +55,7 @@ impl Watch {
         self.via
     }
 
-    /// A packet passed an interface.
+    /// Records a packet that passed an interface.
     pub(super) fn saw(&mut self, passing: &Passing<'_>) {
         let sighting = Sighting {
             place: passing.place.to_owned(),
@@ -68,7 +67,7 @@ impl Watch {
         self.path.push((passing.time, passing.packet.clone(), sighting));
     }
 
-    /// A packet was delivered, in this many fragments; `None` where a kernel reassembled it.
+    /// Records a packet that was delivered in this many fragments; `None` if a kernel reassembled it.
     pub(super) fn came_out(&mut self, at: &str, packet: &Packet, fragments: Option<u16>) {
         let Some(flow) = packet.flow().filter(|_| self.is_probe(packet) && !self.is_repetition(packet)) else { return };
         self.deliveries.push(Delivery {
@@ -79,8 +78,8 @@ impl Watch {
         });
     }
 
-    /// A kernel repeats a SYN that is not answered within a second. Unlike a packet that rules duplicated, it has
-    /// a timestamp of its own.
+    /// Whether a packet is a retransmission: a kernel repeats a SYN that is not answered within a second. Unlike a
+    /// packet duplicated by rules, it has a timestamp of its own.
     fn is_repetition(&mut self, packet: &Packet) -> bool {
         let Transport::Tcp(tcp) = &packet.transport else { return false };
         let stamp = tcp.options.timestamps.map(|(value, _)| value);
@@ -88,7 +87,7 @@ impl Watch {
         stamp != self.first_stamp
     }
 
-    /// A packet reached the sender. Returns the sender's response, if any.
+    /// Records a packet that reached the sender, and returns the sender's response, if any.
     pub(super) fn came_back(&mut self, packet: &Packet) -> Vec<Packet> {
         if self.reply.is_none() && self.rejection.is_none() {
             self.rejection = match self.segment {
@@ -103,7 +102,7 @@ impl Watch {
         if self.segment.is_some() { Vec::new() } else { hang_up(packet) }
     }
 
-    /// True for a packet that is addressed to the sender's own port.
+    /// Whether a packet is addressed to the sender's own port.
     pub(super) fn is_for_sender(&self, packet: &Packet) -> bool {
         let quoted = match &packet.transport {
             Transport::Icmp(wire::Icmp::Error(error)) => error.quoted.as_ref().and_then(|quoted| quoted.flow()),
@@ -113,7 +112,7 @@ impl Watch {
             || packet.flow().is_some_and(|flow| flow.destination == self.flow.source)
     }
 
-    /// The sender's kernel did not send the first packet, and said why.
+    /// Records that the sender's kernel did not send the first packet, with the reason.
     pub(super) fn unsent(&mut self, rejection: Rejection) {
         self.unsent = Some(rejection);
     }
@@ -123,12 +122,12 @@ impl Watch {
         self.reply.is_some() || self.rejection.is_some() || self.unsent.is_some()
     }
 
-    /// The word that all its packets carry.
+    /// The key that all its packets carry.
     pub(super) fn key(&self) -> u32 {
         self.key
     }
 
-    /// The first packet of the flow, wherever it is and whatever was done to its addresses.
+    /// Whether it is the first packet of the flow, wherever it is and however its addresses were translated.
     fn is_probe(&self, packet: &Packet) -> bool {
         let is_it = match (self.segment, &packet.transport) {
             (Some(flags), Transport::Tcp(tcp)) => tcp.flags.are(flags) && !self.is_for_sender(packet),
@@ -171,7 +170,7 @@ impl Watch {
         }
     }
 
-    /// The result, when nothing is in flight any more.
+    /// The result, once nothing is in flight.
     pub(super) fn finish(self) -> FlowObservation {
         let dropped = self.dropped();
         let (mut deliveries, mut path) = (self.deliveries, self.path);
@@ -198,7 +197,7 @@ impl Watch {
     }
 }
 
-/// A segment that confirms or ends an open connection: irrelevant for an answered flow.
+/// Whether a segment confirms or ends an open connection, which is irrelevant for an answered flow.
 fn is_closing(packet: &Packet) -> bool {
     let innermost = match &packet.transport {
         Transport::Vxlan(tunnel) => tunnel.inner.as_ref().map(|frame| &frame.packet.transport),
@@ -207,8 +206,8 @@ fn is_closing(packet: &Packet) -> bool {
     matches!(innermost, Some(Transport::Tcp(tcp)) if !tcp.flags.contains(TcpFlags::SYN))
 }
 
-/// The response of a sender whose connection is open: it confirms and aborts, so that conntrack takes the flow for closed and a
-/// later one from the same port for new.
+/// The response of a sender whose connection is open: it confirms and aborts, so that conntrack considers the flow closed and a later one
+/// from the same port new.
 fn hang_up(reply: &Packet) -> Vec<Packet> {
     let Transport::Tcp(tcp) = &reply.transport else { return Vec::new() };
     let segment = |flags| Packet {

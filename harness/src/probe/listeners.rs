@@ -1,4 +1,4 @@
-//! Processes that listen on nodes: what pods with `hostNetwork` serve.
+//! Processes that listen on nodes: the ports of pods with `hostNetwork`.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -14,7 +14,7 @@ use crate::scenario::served_on;
 use crate::topology::NetnsId;
 use crate::wire::{self, Packet};
 
-/// How many connections may wait for a listener.
+/// The number of connections that may wait for a listener.
 const BACKLOG: i32 = 4096;
 
 /// All listeners of a lab.
@@ -25,14 +25,14 @@ pub(super) struct Listeners {
 
 struct Listener {
     socket: Socket,
-    /// Whose it is, as a scenario names it.
+    /// Its owner, as a scenario names it.
     owner: String,
 }
 
 impl Listeners {
-    /// Opens what a cluster's host-network pods serve: their container ports and the endpoints at their nodes' addresses.
+    /// Opens listeners for a cluster's host-network pods: their container ports, and the endpoints at their nodes' addresses.
     ///
-    /// What was open before stays open only if it is served still.
+    /// A listener that was open before remains only if it is still needed.
     pub(super) fn open(lab: &Lab, cluster: &Cluster) -> Result<Self, LabError> {
         let mut listeners = Self::default();
         for node in &cluster.nodes {
@@ -64,12 +64,12 @@ impl Listeners {
         self.open.keys().map(|(netns, protocol, _)| (*netns, *protocol)).collect()
     }
 
-    /// The ports that are listened on.
+    /// The ports with a listener.
     pub(super) fn ports(&self) -> impl Iterator<Item = u16> + '_ {
         self.open.keys().map(|(_, _, at)| at.port())
     }
 
-    /// Whose listener a packet is for that a node received.
+    /// The owner of the listener for a packet that a node received.
     pub(super) fn owner(&self, netns: NetnsId, protocol: Protocol, at: SocketAddr) -> Option<&str> {
         self.open.get(&(netns, protocol, at)).map(|listener| listener.owner.as_str())
     }
@@ -101,13 +101,13 @@ impl Listeners {
     }
 }
 
-/// Stops serving before the socket is closed: a child process that another thread is starting may hold a copy of it, which
-/// would keep the port and go on to take packets. See [`silence`] for raw sockets.
+/// Stops serving before the socket is closed: a child process that another thread is starting may hold a copy of it, which would keep the
+/// port and continue to receive packets. See [`silence`] for raw sockets.
 impl Drop for Listener {
     fn drop(&mut self) {
-        /// The discard protocol (RFC 863): a datagram socket that is connected to it takes nothing from others.
+        /// The discard protocol (RFC 863): a datagram socket that is connected to it receives nothing from other peers.
         const DISCARD: u16 = 9;
-        // Whatever cannot be silenced is closed all the same.
+        // A socket that cannot be silenced is closed all the same.
         let _ = match self.socket.r#type() {
             Ok(Type::STREAM) => self.socket.shutdown(Shutdown::Both),
             Ok(Type::DGRAM) => self.socket.local_addr().and_then(|own| {
@@ -119,7 +119,7 @@ impl Drop for Listener {
     }
 }
 
-/// A kernel that will not send an answer (a DROP in OUTPUT) is a finding of the probe, not a failure of the lab.
+/// An answer that the kernel does not send (a DROP in OUTPUT) is a finding of the probe, not a failure of the lab.
 fn ignore_refusal(sent: io::Result<usize>) -> io::Result<()> {
     match sent {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
@@ -165,7 +165,7 @@ mod tests {
                 let socket = UdpSocket::bind(SocketAddr::new(at.ip(), 0)).unwrap();
                 socket.connect(at).unwrap();
                 socket.send(b"hello").unwrap();
-                // On the loopback the rejection is there before this is asked for.
+                // On the loopback, the rejection arrives before the next call.
                 socket.send(b"hello").map(drop)
             }
         };
@@ -181,7 +181,7 @@ mod tests {
         #[case] protocol: Protocol,
         #[case] at: SocketAddr,
     ) {
-        // A thread of its own, for it leaves the network namespace of the others.
+        // A separate thread, because it leaves the network namespace of the others.
         let in_a_namespace = || {
             unshare(CloneFlags::CLONE_NEWNET).unwrap();
             assert!(Command::new("ip").args(["link", "set", "lo", "up"]).status().unwrap().success());

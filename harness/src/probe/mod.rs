@@ -1,4 +1,4 @@
-//! Probes: packets are sent in a lab and followed until none is in flight.
+//! Probes: sends packets in a lab and follows them until none is in flight.
 
 mod arrival_order;
 mod batch;
@@ -46,14 +46,14 @@ use raw_listeners::RawListeners;
 use sender::Sender;
 use tap::Tap;
 
-/// What can go wrong with a probe.
+/// The error of a probe.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum ProbeError {
     /// The lab failed.
     #[error(transparent)]
     Lab(#[from] LabError),
-    /// More flows start together than there are source ports.
+    /// More flows start at the same time than there are source ports.
     #[error("no source port is left for a flow")]
     NoPort,
     /// The lab has no such vantage point.
@@ -62,22 +62,22 @@ pub(crate) enum ProbeError {
     /// The sender has no address of the destination's family.
     #[error("the sender has no address of the family of {0}")]
     NoAddress(SocketAddr),
-    /// Only packets of outside hosts are handed to a node of one's choice.
-    #[error("only an outside host's packet can be handed to a node: remove `@NODE`")]
+    /// Only packets of outside hosts can be sent to a chosen node.
+    #[error("only an outside host can send to a chosen node: remove `@NODE`")]
     NotHanded,
-    /// The time of the test is over.
+    /// The time limit of the test has passed.
     #[error("the test took longer than {}", crate::text::duration(*.0))]
     TimedOut(Duration),
-    /// A person has interrupted it.
+    /// The user has interrupted it.
     #[error("interrupted")]
     Interrupted,
-    /// Packets loop without end.
+    /// Packets loop endlessly.
     #[error("packets loop in the lab")]
     Endless,
     /// The rules' counters and the receivers disagree although no flow was lost or duplicated: svclab's count is wrong.
     #[error("the rules' counters contradict what arrived: {}", list(.0))]
     Miscounted(Vec<Disagreement>),
-    /// Far fewer flows were sent than asked for, or none for a long time, so nothing is known of the time between them.
+    /// Far fewer flows were sent than requested, or none for a long time, so the gaps between them show nothing.
     #[error(
         "the sender fell behind: {sent} of {planned} flows at {rate}/s, with a pause of {}; nothing was judged",
         crate::text::duration(*.pause)
@@ -85,9 +85,9 @@ pub(crate) enum ProbeError {
     Starved {
         /// Flows sent.
         sent: u64,
-        /// Flows asked for.
+        /// Flows requested.
         planned: u64,
-        /// The rate asked for.
+        /// The requested rate.
         rate: u32,
         /// The longest pause between two flows.
         pause: Duration,
@@ -97,7 +97,7 @@ pub(crate) enum ProbeError {
     Overrun {
         /// The namespace.
         place: String,
-        /// How many packets were not seen.
+        /// The number of packets that were missed.
         count: u32,
     },
 }
@@ -106,7 +106,7 @@ fn list(all: &[Disagreement]) -> String {
     all.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Sends probes in a lab.
+/// A sender of probes in a lab.
 pub(crate) struct Prober<'lab> {
     lab: &'lab mut Lab,
     taps: Vec<Tap>,
@@ -115,20 +115,21 @@ pub(crate) struct Prober<'lab> {
     listeners: Listeners,
     cluster: Cluster,
     record: Option<Vec<Capture>>,
-    /// What is said of frames that are kept.
+    /// The comment for recorded frames.
     comment: Option<Arc<str>>,
     next_tag: u64,
-    /// The fragments that receivers have, and which flows those on the way belong to.
+    /// The fragments that receivers have, and the flows that fragments in transit belong to.
     reassembly: Reassembly,
     fragment_keys: FragmentKeys,
-    /// The identification of the packet that was split last.
+    /// The identification of the packet that was fragmented last.
     identification: u32,
     ports: Ports,
     progress: Arc<Progress>,
     limit: Option<Limit>,
 }
 
-/// Tags and source ports that earlier probes in a lab have used. Later ones use others: nodes may remember the connections of earlier ones.
+/// Tags and source ports that earlier probes in a lab have used. Later probes use others, because nodes may still track the connections of
+/// earlier ones.
 #[derive(Debug)]
 pub(crate) struct Used {
     next_tag: u64,
@@ -141,28 +142,28 @@ impl Default for Used {
     }
 }
 
-/// How often a pause looks whether it is over.
+/// The interval at which a pause checks whether it was interrupted.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Whether what is running is to end.
+/// Whether running probes should stop.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Makes the probe that is running and all later ones end early, or lets them run again.
+/// Makes the running probe and all later ones stop early, or lets them run again.
 pub(crate) fn interrupt(on: bool) {
     INTERRUPTED.store(on, Ordering::Relaxed);
 }
 
-/// Whether what is running is to end early.
+/// Whether running probes should stop early.
 pub(crate) fn is_interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
-/// The flag of an interruption, for code that polls it.
+/// The interruption flag, for code that polls it.
 pub(crate) fn interruption() -> &'static AtomicBool {
     &INTERRUPTED
 }
 
-/// A time that probes may take.
+/// A time limit for probes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limit {
     time: Duration,
@@ -170,7 +171,7 @@ pub(super) struct Limit {
 }
 
 impl Limit {
-    /// Fails when the time is over, or a person has interrupted what is running.
+    /// Fails when the time limit has passed, or the user has interrupted the probe.
     pub(super) fn check(limit: Option<Self>) -> Result<(), ProbeError> {
         if is_interrupted() {
             return Err(ProbeError::Interrupted);
@@ -183,7 +184,7 @@ impl Limit {
 }
 
 impl<'lab> Prober<'lab> {
-    /// A prober whose taps see every packet of a lab, with the listeners of this state of the cluster.
+    /// Creates a prober whose taps see every packet of a lab, with the listeners of this state of the cluster.
     ///
     /// # Errors
     ///
@@ -220,7 +221,7 @@ impl<'lab> Prober<'lab> {
         Ok(prober)
     }
 
-    /// Ends the prober; the next one in this lab [resumes](Self::resume) with what it has used.
+    /// Closes the prober, and returns its used tags and ports, with which the next one in this lab [resumes](Self::resume).
     pub(crate) fn close(mut self) -> Used {
         Used { next_tag: self.next_tag, ports: std::mem::replace(&mut self.ports, Ports::besides([])) }
     }
@@ -238,17 +239,17 @@ impl<'lab> Prober<'lab> {
         self.progress = Arc::clone(progress);
     }
 
-    /// Sends no further flow after this time from now; `None` for no limit.
+    /// Sets a time limit from now, after which no flow is sent; `None` for no limit.
     pub(crate) fn limit(&mut self, time: Option<Duration>) {
         let now = Instant::now();
         self.limit = time.and_then(|time| Some(Limit { time, end: now.checked_add(time)? }));
     }
 
-    /// Waits, at most as long as the limit allows and until a person interrupts it.
+    /// Waits, at most as long as the limit allows and until the user interrupts it.
     ///
     /// # Errors
     ///
-    /// If it was not the whole time.
+    /// If it could not wait the whole time.
     pub(crate) fn wait(&self, time: Duration) -> Result<(), ProbeError> {
         let begin = Instant::now();
         loop {
@@ -261,13 +262,13 @@ impl<'lab> Prober<'lab> {
         }
     }
 
-    /// Lets host-network pods serve what they serve in this state of the cluster.
+    /// Changes the listeners of host-network pods to those of this state of the cluster.
     ///
     /// # Errors
     ///
-    /// If a port cannot be listened on.
+    /// If a listener cannot be opened.
     pub(crate) fn follow(&mut self, cluster: &Cluster) -> Result<(), ProbeError> {
-        // Closed before others are opened: a port is listened on once.
+        // Close before opening others: a port can have only one listener.
         self.listeners = Listeners::default();
         self.listeners = Listeners::open(self.lab, cluster)?;
         self.listeners.ports().for_each(|port| self.ports.take(port));
@@ -280,17 +281,17 @@ impl<'lab> Prober<'lab> {
         Ok(())
     }
 
-    /// Keeps every frame that taps see from now on, but for those of flows that are only counted.
+    /// Records every frame that taps see from now on, except those of flows that are only counted.
     pub(crate) fn start_record(&mut self) {
         self.record = Some(Vec::new());
     }
 
-    /// Says of frames that are kept from now on which test and probe they belong to.
+    /// Sets the comment of frames recorded from now on: the test and probe that they belong to.
     pub(crate) fn comment(&mut self, text: &str) {
         self.comment = self.record.is_some().then(|| text.into());
     }
 
-    /// What was kept since [`Self::start_record`].
+    /// The frames recorded since [`Self::start_record`].
     pub(crate) fn record(&self) -> &[Capture] {
         self.record.as_deref().unwrap_or_default()
     }
@@ -300,8 +301,8 @@ impl<'lab> Prober<'lab> {
         self.lab
     }
 
-    /// Sends a probe: one flow is followed, if the probe says that it has exactly one; else as many as `flows` says are
-    /// counted. Counting empties the connection tables of all nodes, before and after.
+    /// Sends a probe. A probe with exactly one flow is followed; otherwise `flows` flows are counted. Counting flushes
+    /// the conntrack tables of all nodes before and after.
     ///
     /// # Errors
     ///
@@ -314,9 +315,8 @@ impl<'lab> Prober<'lab> {
         self.count(probe, flows).map(Observation::Tally)
     }
 
-    /// Follows one flow of each probe, many at the same time: for flows that do not depend on each other. Results
-    /// are in the order of the probes. Where packets arrive faster than they can be read, nodes forget connections, and the flows
-    /// are sent again, fewer at a time.
+    /// Follows one flow of each probe, many at the same time, for flows that do not depend on each other. Results are in the order of the
+    /// probes. If packets arrive faster than they can be read, conntrack tables are flushed and the flows are sent again, fewer at a time.
     ///
     /// # Errors
     ///
@@ -347,8 +347,8 @@ impl<'lab> Prober<'lab> {
         })
     }
 
-    /// Calls a function after each barrier frame until it has seen no packet for as long as one can stay unseen. The function
-    /// returns the number of packets it saw.
+    /// Calls a function after each barrier frame until it has seen no packet for the longest time that a packet can stay invisible. The
+    /// function returns the number of packets it saw.
     fn until_quiet(&mut self, mut look: impl FnMut(&mut Self) -> Result<usize, ProbeError>) -> Result<(), ProbeError> {
         let limit = self.limit;
         until_nothing_is_held_by(
@@ -362,16 +362,16 @@ impl<'lab> Prober<'lab> {
         self.nothing_missed()
     }
 
-    /// Makes sure that there was room for every packet since this was asked last.
+    /// Checks that no receive buffer has overflowed since the last check.
     fn nothing_missed(&self) -> Result<(), ProbeError> {
-        // All are asked, behind one that lost packets too: later probes are not to be blamed for these.
+        // All sockets are checked, even after one that lost packets, so that later probes are not blamed for these losses.
         let mut losses = Vec::with_capacity(self.taps.len() + self.raw_listeners.len());
         for tap in &self.taps {
             losses.push((tap.netns, tap.channel.newly_lost()?));
         }
         for (&netns, raw_listeners) in &self.raw_listeners {
             let lost = raw_listeners.newly_lost();
-            losses.push((netns, lost.map_err(|source| self.socket_error(netns, "asking for losses", source))?));
+            losses.push((netns, lost.map_err(|source| self.socket_error(netns, "reading drop counters", source))?));
         }
         match losses.into_iter().max_by_key(|(_, count)| *count) {
             Some((netns, count)) if count > 0 => {
@@ -381,9 +381,9 @@ impl<'lab> Prober<'lab> {
         }
     }
 
-    /// Puts a packet on the wire of a pod or an outside host; `via` hands it to that node whatever routes say. It is split for the
-    /// MTU of the link, as a kernel splits a datagram, or into fragments of at most this many bytes. Where the link is down, there is no wire to put
-    /// it on.
+    /// Sends a packet on the wire of a pod or an outside host; `via` sends it to that node regardless of routes. It is fragmented for the
+    /// MTU of the link, as a kernel fragments a datagram, or into fragments of at most this many bytes. If the link is down, nothing is
+    /// sent.
     fn put(
         &mut self,
         netns: NetnsId,
@@ -408,7 +408,7 @@ impl<'lab> Prober<'lab> {
         Ok(())
     }
 
-    /// The hardware addresses of a frame from a pod or host.
+    /// The MAC addresses of a frame from a pod or host.
     fn macs(&self, netns: NetnsId, destination: IpAddr, via: Option<NetnsId>) -> (Mac, Mac) {
         let first_hop = self.lab.topology().first_hop(netns, destination, via);
         (mac_of(netns, ETH0), first_hop.unwrap_or_default())
@@ -428,7 +428,7 @@ impl<'lab> Prober<'lab> {
             std::collections::hash_map::Entry::Occupied(open) => Ok(open.into_mut()),
             std::collections::hash_map::Entry::Vacant(vacant) => {
                 let channel = self.lab.channel(netns, ETH0)?;
-                // What comes in here is seen by the tap at the other end.
+                // Packets that arrive here are seen by the tap at the other end.
                 filter::attach(&channel, &filter::nothing())?;
                 Ok(vacant.insert(channel))
             }
@@ -446,8 +446,8 @@ impl<'lab> Prober<'lab> {
         tag
     }
 
-    /// Makes sure that flows which start together get source ports that no earlier flow had, as far as any node knows: where too few
-    /// are left, nodes forget all connections. Only while nothing is in flight, for a flow's answers depend on its connection.
+    /// Ensures that flows which start together get source ports that no tracked flow has: if too few are left, conntrack tables are
+    /// flushed. Call it only while nothing is in flight, because replies depend on the connections.
     fn provide_ports(&mut self, flows: usize) -> Result<(), LabError> {
         if !self.ports.has(flows) {
             self.lab.flush_connections()?;
@@ -457,11 +457,11 @@ impl<'lab> Prober<'lab> {
     }
 }
 
-/// How many packets wait on links that hold them; `None` where no link does.
+/// The number of packets that links hold; `None` if no link can hold packets.
 ///
 /// # Errors
 ///
-/// If the kernel does not say, or the time of the test is over.
+/// If the kernel does not report it, or the time limit of the test has passed.
 fn held(lab: &Lab, limit: Option<Limit>) -> Result<Option<u64>, ProbeError> {
     if !lab.may_hold() {
         return Ok(None);

@@ -1,9 +1,9 @@
-//! Source ports of flows that are followed: none is handed out twice between two times that nodes forget connections.
+//! Source ports of followed flows: none is used twice between two flushes of conntrack tables.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
-/// What is handed out: above all node ports, and where nodes seldom serve anything.
+/// The range of source ports: above all node ports, and where nodes rarely listen.
 const PORTS: RangeInclusive<u16> = FIRST_PORT..=u16::MAX;
 /// The source port of a lab's first flow.
 pub(crate) const FIRST_PORT: u16 = 33_000;
@@ -12,27 +12,27 @@ pub(crate) const FIRST_PORT: u16 = 33_000;
 #[derive(Debug)]
 pub(super) struct Ports {
     left: RangeInclusive<u16>,
-    /// Ports that processes listen on, or that probes have asked for since nodes forgot connections.
+    /// Ports that processes listen on, or that probes have requested since the last flush.
     taken: HashSet<u16>,
 }
 
 impl Ports {
-    /// All ports but those that processes listen on.
+    /// All ports except those that processes listen on.
     pub(super) fn besides(listened_on: impl IntoIterator<Item = u16>) -> Self {
         Self { left: PORTS, taken: listened_on.into_iter().collect() }
     }
 
-    /// Whether there are so many that no flow has had.
+    /// Whether this number of ports is still unused.
     pub(super) fn has(&self, count: usize) -> bool {
         self.left.clone().filter(|port| !self.taken.contains(port)).take(count).count() == count
     }
 
-    /// A port that no flow has used; `None` if all were handed out.
+    /// An unused port; `None` if all were used.
     pub(super) fn next(&mut self) -> Option<u16> {
         self.left.by_ref().find(|port| !self.taken.contains(port))
     }
 
-    /// No flow is to have this port from now on: a process listens on it, or a probe asked for it.
+    /// Excludes a port from now on: a process listens on it, or a probe requested it.
     pub(super) fn take(&mut self, port: u16) {
         self.taken.insert(port);
     }

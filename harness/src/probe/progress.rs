@@ -20,7 +20,7 @@ impl Progress {
         self.change(|sums| (sums.counted, sums.wanted))
     }
 
-    /// A count begins, of this many flows at most.
+    /// Starts a count of at most this many flows.
     pub(crate) fn begin(self: &Arc<Self>, flows: u64) -> Arc<Counting> {
         self.change(|sums| {
             sums.under_way += 1;
@@ -29,7 +29,7 @@ impl Progress {
         Arc::new(Counting { of: Arc::clone(self), wanted: AtomicU64::new(flows), counted: AtomicU64::new(0) })
     }
 
-    /// Counts of another process, which reports their sums.
+    /// Registers counts of another process, which reports their sums.
     pub(crate) fn elsewhere(self: &Arc<Self>) -> Elsewhere {
         Elsewhere { of: Arc::clone(self), counted: 0, wanted: 0 }
     }
@@ -48,13 +48,13 @@ pub(crate) struct Counting {
 }
 
 impl Counting {
-    /// This many flows more are wanted.
+    /// Adds to the number of flows to count.
     pub(crate) fn expect(&self, flows: u64) {
         self.wanted.fetch_add(flows, Ordering::Relaxed);
         self.of.change(|sums| sums.wanted += flows);
     }
 
-    /// This many flows more were counted.
+    /// Adds to the number of counted flows.
     pub(crate) fn counted(&self, flows: u64) {
         self.counted.fetch_add(flows, Ordering::Relaxed);
         self.of.change(|sums| sums.counted += flows);
@@ -83,7 +83,7 @@ pub(crate) struct Elsewhere {
 }
 
 impl Elsewhere {
-    /// The sums are these now; zeros if no count is running.
+    /// Sets the current sums; zeros if no count is running.
     pub(crate) fn are(&mut self, counted: u64, wanted: u64) {
         let (before, after) = (self.wanted > 0, wanted > 0);
         self.of.change(|sums| {
@@ -116,7 +116,7 @@ mod tests {
         one.counted(30);
         other.counted(50);
         assert_eq!(progress.flows(), (80, 150));
-        // What was counted is enough: the rest is not wanted any more.
+        // What was counted is enough: the rest is no longer expected.
         drop(one);
         assert_eq!(progress.flows(), (80, 80));
         drop(other);

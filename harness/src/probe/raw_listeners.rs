@@ -1,4 +1,4 @@
-//! Raw sockets on nodes: packets that a node's kernel delivers locally, after all translation.
+//! Raw sockets on nodes, which receive packets that a node's kernel delivers locally, after all translation.
 
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -20,8 +20,8 @@ const ICMPV6: u8 = 58;
 
 /// Raw sockets in a namespace: for ICMP, and for the protocols in use there.
 ///
-/// A kernel without SCTP answers an INIT by ICMP protocol unreachable, unless a raw socket gets it. So there is a
-/// listener for a protocol only if and while a process uses it.
+/// A kernel without SCTP answers an INIT with ICMP protocol unreachable, unless a raw socket receives it. So there is a
+/// listener for a protocol only while a process uses it.
 #[derive(Default)]
 pub(super) struct RawListeners {
     sockets: Vec<RawListener>,
@@ -30,7 +30,7 @@ pub(super) struct RawListeners {
 struct RawListener {
     socket: Socket,
     protocol: u8,
-    /// In IPv6 a raw socket gets no IP header: the next header's number is known from the socket alone.
+    /// An IPv6 raw socket receives no IP header: the next header is known only from the socket.
     is_ipv6: bool,
     losses: Losses,
 }
@@ -73,7 +73,7 @@ impl RawListeners {
     /// Hands every packet received since the last call to a function.
     pub(super) fn receive(&self, mut received: impl FnMut(Packet)) -> io::Result<()> {
         for listener in &self.sockets {
-            // Where packets loop, there is always one more.
+            // If packets loop, there is always one more.
             for _ in 0..MAX_PACKETS {
                 let Some(packet) = listener.receive()? else { break };
                 packet.into_iter().for_each(&mut received);
@@ -95,7 +95,7 @@ impl RawListener {
         Ok(Self { socket, protocol, is_ipv6, losses: Losses::default() })
     }
 
-    /// The next packet; `Some(None)` for one that cannot be read, `None` if there is none.
+    /// The next packet; `Some(None)` for one that cannot be parsed, `None` if there is none.
     fn receive(&self) -> io::Result<Option<Option<Packet>>> {
         let mut buffer = [0; 2048];
         let mut control = nix::cmsg_space!(nix::libc::in6_pktinfo);
@@ -133,8 +133,8 @@ impl Drop for RawListener {
 
 /// Makes a raw socket stop receiving, which closing alone may not do.
 ///
-/// A child process that another thread is about to start holds copies of all sockets until it becomes its program. Until
-/// then a closed socket would still take packets, and the kernel would not reject them.
+/// A child process that another thread is starting holds copies of all sockets until it executes its program. Until then a closed socket
+/// would still receive packets, and the kernel would not reject them.
 ///
 /// # Errors
 ///
@@ -149,7 +149,7 @@ pub(super) fn silence(raw: &Socket) -> io::Result<()> {
     raw.bind(&SocketAddr::new(unused, 0).into())
 }
 
-/// Puts the IPv6 header back that the kernel took off.
+/// Restores the IPv6 header that the kernel removed.
 fn with_header(source: Ipv6Addr, destination: Ipv6Addr, protocol: u8, payload: &[u8]) -> Vec<u8> {
     const HOP_LIMIT: u8 = 64;
     let length = u16::try_from(payload.len()).unwrap_or(u16::MAX).to_be_bytes();

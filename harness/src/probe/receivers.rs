@@ -6,8 +6,8 @@ use crate::topology::{NetnsId, Role, Topology};
 
 /// The pods and hosts that one namespace delivers packets to, by interface.
 ///
-/// A packet is delivered when it leaves by the interface of a pod or host that has its destination address on its wire. Pods
-/// with rules of their own forward packets, so entering such a pod is not a delivery.
+/// A packet is delivered when it leaves through the interface of the pod or host that has its destination address. Pods with rules of their
+/// own forward packets, so entering such a pod is not a delivery.
 pub(super) struct Outlets {
     behind: Vec<Option<Outlet>>,
 }
@@ -33,14 +33,14 @@ impl Outlets {
         Self { behind }
     }
 
-    /// The receiver of a packet that leaves by an interface, if that is the pod or host with its destination address.
+    /// The receiver of a packet that leaves through an interface, if it leads to the pod or host with the destination address.
     #[inline]
     pub(super) fn receiver(&self, interface: u32, destination: IpAddr) -> Option<NetnsId> {
         let outlet = self.behind.get(interface as usize)?.as_ref()?;
         outlet.addresses.contains(&destination).then_some(outlet.netns)
     }
 
-    /// The least index of an interface that leads to a pod or host.
+    /// The lowest index of an interface that leads to a pod or host.
     pub(super) fn first(&self) -> Option<u32> {
         self.behind.iter().position(Option::is_some).and_then(|index| u32::try_from(index).ok())
     }

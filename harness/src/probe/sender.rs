@@ -16,7 +16,7 @@ pub(super) use crate::topology::Sender;
 use crate::wire::{self, Flow, Packet, Rejection, Tag};
 
 sockopt_impl!(
-    /// The queue that repair mode is about: `TCP_REPAIR_QUEUE` of tcp(7).
+    /// The queue that repair mode applies to: `TCP_REPAIR_QUEUE` of tcp(7).
     RepairedQueue,
     SetOnly,
     libc::IPPROTO_TCP,
@@ -37,11 +37,11 @@ const REPAIR_OFF: u32 = 0;
 /// `TCP_SEND_QUEUE` of linux/tcp.h.
 const TCP_SEND_QUEUE: i32 = 2;
 
-/// What a process holds open while its flow is followed.
+/// A process's flow that has been started, with the socket that is held open while the flow is followed.
 pub(super) struct Started {
     /// The flow as it was sent; the kernel has chosen the source.
     pub flow: Flow,
-    /// Why the kernel did not send it: it has no route.
+    /// The reason why the kernel did not send it: there is no route.
     pub unsent: Option<Rejection>,
     socket: Socket,
 }
@@ -57,7 +57,7 @@ impl Sender {
         }
     }
 
-    /// The address that packets to a destination have as their source.
+    /// The source address of packets to a destination.
     pub(super) fn source_address(self, lab: &Lab, destination: SocketAddr) -> Result<Option<IpAddr>, LabError> {
         match self {
             Self::Wire(netns) => {
@@ -77,8 +77,8 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// If the port is taken or no socket can be had. A kernel that will not send (no route, a DROP in OUTPUT) is not an error
-    /// here but part of the answer.
+    /// If the port is taken or no socket can be opened. If the kernel does not send the packet (no route, a DROP in OUTPUT), that is not an
+    /// error but part of the result.
     pub(super) fn start(
         self,
         lab: &Lab,
@@ -115,23 +115,23 @@ impl Started {
 }
 
 impl Drop for Started {
-    /// Ends the flow: a TCP connection is reset, so that conntrack forgets it.
+    /// Ends the flow: a TCP connection is reset, so that conntrack considers it closed.
     fn drop(&mut self) {
         if self.flow.protocol == Protocol::Tcp {
-            // What is not even connecting has nothing to end, and closing is all that is left to do.
+            // A socket that is not even connecting only needs to be closed.
             let _ = reset(&self.socket);
         }
     }
 }
 
-/// Resets a TCP connection, or ends the attempt to make one, at once.
+/// Resets a TCP connection, or aborts the attempt to open one, at once.
 ///
 /// A child process that another thread is starting holds copies of all sockets until it executes its program, so closing a
 /// socket may end nothing: the kernel would retransmit an unanswered SYN while a later probe is counted.
 ///
 /// # Errors
 ///
-/// If the kernel does not end it.
+/// If the kernel rejects it.
 pub(super) fn reset(socket: &Socket) -> io::Result<()> {
     // The protocol-independent address of connect(2), which dissolves the association for all holders of the socket.
     let unspecified = libc::sockaddr_in {
@@ -143,8 +143,8 @@ pub(super) fn reset(socket: &Socket) -> io::Result<()> {
     Ok(connect(socket.as_raw_fd(), &SockaddrIn::from(unspecified))?)
 }
 
-/// The kernel's SYN carries the tag's key as its sequence number: TCP's repair mode lets a process choose that, and nothing
-/// else about the connection is repaired.
+/// The kernel's SYN carries the tag's key as its sequence number: TCP repair mode lets a process choose it; repair mode is used for nothing
+/// else.
 fn start_tcp(bind: SocketAddr, to: SocketAddr, tag: Tag) -> io::Result<Started> {
     let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(SocketProtocol::TCP))?;
     socket.set_nonblocking(true)?;
@@ -187,15 +187,15 @@ fn start_sctp(bind: SocketAddr, to: SocketAddr, tag: Tag) -> io::Result<Started>
 
 /// The reason why a kernel did not send a packet: no route.
 ///
-/// A connection in progress counts as sent, and so does one that was refused at once. `EPERM` says that a rule in OUTPUT
-/// dropped the packet; a rejection to the sender is received on its own.
+/// A connection in progress counts as sent, and so does one that was refused at once. `EPERM` means that a rule in OUTPUT dropped the
+/// packet; a rejection is received separately.
 ///
 /// # Errors
 ///
-/// All else is a failure of the probe.
+/// Any other error is a failure of the probe.
 fn why_unsent(sent: io::Result<()>) -> io::Result<Option<String>> {
     const SENT: [Errno; 3] = [Errno::EINPROGRESS, Errno::EPERM, Errno::ECONNREFUSED];
-    /// `EINVAL`: routing takes the source, as that of loopback, for a Martian; or the route is a black hole.
+    /// `EINVAL`: the source is a martian, such as a loopback address; or the route is a blackhole.
     const NO_WAY: [Errno; 5] = [Errno::ENETUNREACH, Errno::EHOSTUNREACH, Errno::ENETDOWN, Errno::EACCES, Errno::EINVAL];
     let Err(error) = sent else { return Ok(None) };
     match error.raw_os_error().map(Errno::from_raw) {
@@ -252,7 +252,7 @@ mod tests {
             with_lab(&topology::plan(&scenario), &documents, Backend::System, |lab| {
                 let node = lab.topology().find("node/cluster-control-plane").unwrap();
                 let to = "10.96.34.82:80".parse().unwrap();
-                // No pod answers: that takes a prober that reads its taps.
+                // No pod answers, because no prober reads the taps.
                 let started = Sender::Process(node).start(lab, to, Protocol::Tcp, 40_000, Tag::new(1)).unwrap();
                 let of_the_child = started.socket.try_clone().unwrap();
                 assert!(is_connecting(lab, node), "under way");

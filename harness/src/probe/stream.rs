@@ -1,8 +1,7 @@
-//! Flows that are sent at a rate while something changes.
+//! Flows that are sent at a fixed rate during a change.
 //!
-//! Each is followed as a single flow is, but nothing waits for it: sending goes on while packets are in flight, and only at the end
-//! barriers show that none is left. A flow that falls due while the thread was kept from running for its whole interval is left out, so
-//! flows do not come in bursts after a pause.
+//! Each is followed like a single flow, but sending continues while packets are in flight, and barriers show only at the end that none is
+//! left. A flow whose whole interval passes while the thread does not run is skipped, so that there are no bursts after a pause.
 
 use std::time::{Duration, Instant};
 
@@ -13,26 +12,26 @@ use crate::observation::{StreamedFlow, longest_pause};
 use crate::scenario::{Probe, flows_at_rate};
 use crate::topology::Sender;
 
-/// The longest sleep between two looks at the taps.
+/// The longest sleep between two reads of the taps.
 const NAP: Duration = Duration::from_micros(200);
-/// How long a process waits for an answer: its kernel sends a SYN again after a second, and the flow is not to be saved by that.
+/// How long a process waits for a reply: less than the second after which its kernel retransmits a SYN, which must not rescue the flow.
 const PATIENCE: Duration = Duration::from_millis(800);
-/// The part of the flows asked for that must have been sent.
+/// The fraction of the requested flows that must have been sent.
 const ENOUGH: f64 = 0.75;
-/// The longest pause between two flows that says nothing of the sender, and the same in intervals of the rate.
+/// The longest acceptable pause between two flows, as a time and as a number of intervals of the rate.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 const MAX_INTERVALS: u32 = 5;
 
 /// Flows that are sent during a change.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stream<'p> {
-    /// What is sent; each at the rate.
+    /// The probes, each sent at the rate.
     pub probes: &'p [&'p Probe],
     /// Flows per second.
     pub rate: u32,
-    /// How long before the change.
+    /// How long flows are sent before the change.
     pub before: Duration,
-    /// How long from the change on.
+    /// How long flows are sent after the change.
     pub after: Duration,
 }
 
@@ -45,9 +44,9 @@ impl Stream<'_> {
 /// The progress of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChangeProgress {
-    /// It is to be asked again.
+    /// It is not finished and must be polled again.
     UnderWay,
-    /// It needs the lab's thread no more.
+    /// It no longer needs the lab's thread.
     Done,
 }
 
@@ -58,30 +57,30 @@ struct Start {
     at: Instant,
 }
 
-/// Flows while they are sent.
+/// The state of a stream while flows are sent.
 struct Streaming {
     wanted: Vec<Wanted>,
     /// When the next flow of each probe is due.
     next: Vec<Instant>,
     starts: Vec<Start>,
     followed: Followed,
-    /// Ports for which a process holds a socket.
+    /// The flows for which a process holds a socket.
     open: Vec<usize>,
 }
 
 impl Prober<'_> {
-    /// Sends flows at a rate, and makes a change meanwhile: `change` is called when its time has come, and between flows until it is done.
-    /// Returns the flows of each probe, in the order in which they were sent.
+    /// Sends flows at a rate while a change is made: `change` is called when it is due, and then between flows until it is done. Returns
+    /// the flows of each probe in the order in which they were sent.
     ///
     /// # Errors
     ///
-    /// As [`Prober::send`], those of the change, and [`ProbeError::Starved`] where far fewer flows were sent than asked for.
+    /// Those of [`Prober::send`] and of the change, and [`ProbeError::Starved`] if far fewer flows were sent than requested.
     pub(crate) fn stream<E: From<ProbeError>>(
         &mut self,
         stream: &Stream<'_>,
         change: &mut dyn FnMut(&mut Lab) -> Result<ChangeProgress, E>,
     ) -> Result<Vec<Vec<StreamedFlow>>, E> {
-        // This many flows are only counted.
+        // Paths are not kept for this many flows.
         let record = self.record.take();
         let streamed = self.restoring_raw_listeners(|prober| prober.send_stream(stream, change));
         self.record = record;
@@ -114,7 +113,7 @@ impl Prober<'_> {
         Ok(flows)
     }
 
-    /// Opens everything that flows need, so that none has to wait for it.
+    /// Opens all sockets in advance, so that no flow has to wait for them.
     fn prepare(&mut self, stream: &Stream<'_>, wanted: &[Wanted]) -> Result<(), ProbeError> {
         self.settle()?;
         let flows = flows_at_rate(stream.rate, stream.before + stream.after) as usize + 1;
@@ -128,7 +127,7 @@ impl Prober<'_> {
         Ok(())
     }
 
-    /// Starts the flows that are due, looks at all that are in flight, and sleeps until there may be something to do.
+    /// Starts the flows that are due, reads the packets of those in flight, and sleeps until there may be something to do.
     fn advance(&mut self, stream: &Stream<'_>, streaming: &mut Streaming) -> Result<(), ProbeError> {
         Limit::check(self.limit)?;
         for probe in 0..streaming.wanted.len() {
@@ -149,7 +148,7 @@ impl Prober<'_> {
 }
 
 impl Streaming {
-    /// Probes take turns; however low the rate, each has its first flow in time.
+    /// Probes take turns, so that each starts its first flow in time even at a low rate.
     fn begin(stream: &Stream<'_>, wanted: Vec<Wanted>, begin: Instant) -> Self {
         let round = stream.interval().min(stream.before + stream.after);
         let probes = wanted.len() as u32;
@@ -157,7 +156,7 @@ impl Streaming {
         Self { wanted, next, starts: Vec::new(), followed: Followed::without_paths(), open: Vec::new() }
     }
 
-    /// Adds a flow that was sent. Its probe's next one is the first that is not due yet.
+    /// Adds a flow that was sent. Its probe's next flow is the first that is not due yet.
     fn start(&mut self, flow: One, start: Start, interval: Duration) {
         let Start { probe, at } = start;
         if !matches!(self.wanted[probe].sender, Sender::Wire(_)) {
@@ -193,7 +192,7 @@ impl Streaming {
     }
 }
 
-/// Makes sure that the sender was not kept from sending: a pause of the sender would look like a pause of the traffic.
+/// Checks that the sender kept its pace: a pause of the sender would look like an interruption of the traffic.
 fn check_pace(stream: &Stream<'_>, flows: &[StreamedFlow]) -> Result<(), ProbeError> {
     let planned = flows_at_rate(stream.rate, stream.before + stream.after);
     let pause = longest_pause(flows);

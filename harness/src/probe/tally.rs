@@ -25,16 +25,16 @@ use crate::scenario::Probe;
 use crate::topology::{NetnsId, Topology};
 use crate::wire::{Content, Template};
 
-/// Flows that make a further worker worth its sockets and its thread: some 50 ms of work.
+/// The number of flows per worker from which another worker pays off: some 50 ms of work.
 const FLOWS_OF_A_LANE: u64 = 8_192;
-/// More workers than this would mostly wait for each other in the tables of nodes.
+/// The maximum number of workers: more would mostly wait for each other in conntrack.
 const MAX_LANES: usize = 4;
 
 impl Prober<'_> {
-    /// Sends flows to one destination, each a fresh 5-tuple, and counts where they are delivered. No receiver answers.
+    /// Sends flows to one destination, each with a fresh 5-tuple, and counts where they are delivered. Receivers do not answer.
     pub(super) fn tally(&mut self, wanted: &Wanted, flows: u64, counting: &Arc<Counting>) -> Result<Tally, ProbeError> {
         let counted = self.tally_in_workers(wanted, flows, counting);
-        // Whatever the result, later probes must see everything again.
+        // Even after an error, later probes must see everything again.
         let everything = self.taps.iter().try_for_each(|tap| filter::detach(&tap.channel));
         let tally = counted?;
         everything?;
@@ -67,7 +67,7 @@ impl Prober<'_> {
         Ok(tallies?.into_iter().fold(Tally::default(), Tally::plus))
     }
 
-    /// Counts this many flows of a probe, whatever the probe says of their number.
+    /// Counts this many flows of a probe, regardless of the number in the probe.
     ///
     /// # Errors
     ///
@@ -78,8 +78,8 @@ impl Prober<'_> {
         self.tally(&wanted, flows, &counting)
     }
 
-    /// Counts flows of a probe, until the function says that what was counted is enough, and at most so
-    /// many. It is called from time to time, with all flows so far.
+    /// Counts flows of a probe until the function returns that they are enough, and at most this many. It is called
+    /// from time to time with all flows so far.
     ///
     /// # Errors
     ///
@@ -102,8 +102,8 @@ impl Prober<'_> {
         Ok(all)
     }
 
-    /// Asks rules for their own counters too: those of the probe's family, before and after its flows are counted. They do not
-    /// count untranslated packets, so the probe's own destination is not compared.
+    /// Cross-checks a count with the counters of the family's rules, read before and after. Rules do not count untranslated packets, so the
+    /// probe's own destination is not compared.
     ///
     /// # Errors
     ///
@@ -114,7 +114,8 @@ impl Prober<'_> {
         count: impl FnOnce(&mut Self) -> Result<Tally, ProbeError>,
     ) -> Result<Tally, ProbeError> {
         let family = Family::of(probe.to.address);
-        // What earlier probes left in flight is counted before, if at all: counting forgets connections, and rules would take it for new.
+        // Packets that earlier probes left in flight must arrive before the counters are read: after the flush, rules would count them as
+        // new.
         self.settle()?;
         self.lab.flush_connections()?;
         let before = self.lab.translations(family)?;
@@ -128,7 +129,7 @@ impl Prober<'_> {
         }
     }
 
-    /// Sends flows as counting does, but counts nothing and closes all taps meanwhile: how fast the kernel is by itself.
+    /// Sends flows as counting does, but with all taps closed and without counting, to measure the speed of the kernel alone.
     ///
     /// # Errors
     ///
@@ -147,8 +148,8 @@ impl Prober<'_> {
         sent.map(drop)
     }
 
-    /// The CPUs that flows are sent from: first the lab's own, then others where there are flows enough. Raw listeners do not
-    /// distinguish CPUs, and a link that holds packets sends them from any, so with these there is only one.
+    /// The CPUs that flows are sent from: first the lab's own, then others if there are enough flows. Raw listeners do not distinguish
+    /// CPUs, and a link that holds packets sends them from any CPU, so with these there is only one.
     fn cpus_for(&self, flows: u64) -> Result<Vec<usize>, LabError> {
         let own = self.lab.cpu();
         let worth = usize::try_from(flows / FLOWS_OF_A_LANE).unwrap_or(MAX_LANES).clamp(1, MAX_LANES);
@@ -158,14 +159,14 @@ impl Prober<'_> {
         Ok([own].into_iter().chain(others).take(most).collect())
     }
 
-    /// A number of flows, with tags of their own.
+    /// Creates the queue for a number of flows, with fresh tags.
     fn work(&mut self, flows: u64, workers: usize) -> Result<Work, LabError> {
         let work = Work::new(self.next_tag, flows, workers, collisions(&self.lab.connections()?)?);
         self.next_tag += flows;
         Ok(work)
     }
 
-    /// Sets up a worker on each CPU; the first uses the prober's own taps. Where the prober has no taps, no worker has.
+    /// Sets up a worker on each CPU; the first uses the prober's own taps. If the prober has no taps, neither has any worker.
     fn workers(&mut self, cpus: &[usize], wanted: &Wanted, work: &Work) -> Result<Vec<Worker>, ProbeError> {
         let places: Vec<NetnsId> =
             self.taps.iter().filter(|tap| tap.outlets.first().is_some()).map(|tap| tap.netns).collect();
@@ -185,7 +186,7 @@ impl Prober<'_> {
         Ok(workers)
     }
 
-    /// Opens what flows are written to.
+    /// Opens the socket that flows are written to.
     fn outlet(&mut self, wanted: &Wanted) -> Result<Outlet, ProbeError> {
         let Wanted { sender, to, protocol, via, .. } = *wanted;
         let source = sender.source_address(self.lab, to)?.ok_or(ProbeError::NoAddress(to))?;
@@ -199,7 +200,7 @@ impl Prober<'_> {
         }
         let template = Template::packet(to, protocol).map_err(|error| self.unencodable(netns, &error))?;
         let opened = self.lab.inside(netns, || {
-            // A raw socket of this protocol number takes whole packets, IP header included.
+            // A raw socket with this protocol number sends whole packets, IP header included.
             const IPPROTO_RAW: i32 = 255;
             let socket = Socket::new(Domain::for_address(to), Type::RAW, Some(SocketProtocol::from(IPPROTO_RAW)))?;
             socket.connect(&SocketAddr::new(to.ip(), 0).into())?;
@@ -209,7 +210,7 @@ impl Prober<'_> {
         Ok(Outlet { netns: name, source, template, fd: socket.as_raw_fd(), _socket: Some(socket) })
     }
 
-    /// Reads what earlier probes left in flight. Returns how many packets that were.
+    /// Reads and discards packets that earlier probes left in flight. Returns their number.
     fn skip(&self) -> Result<usize, ProbeError> {
         let mut packets = 0;
         for tap in &self.taps {

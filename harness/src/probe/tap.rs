@@ -1,4 +1,4 @@
-//! Taps: packets at the interfaces of a namespace that forwards packets.
+//! Taps, which capture packets at the interfaces of a namespace that forwards.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -30,9 +30,9 @@ pub(super) struct Passing<'a> {
     pub time: Duration,
     /// The packet.
     pub packet: Packet,
-    /// The frame that it came in.
+    /// The frame that contained it.
     pub frame: &'a [u8],
-    /// The pod or host that gets it now, and that it is for.
+    /// The pod or host to which it is delivered here.
     pub receiver: Option<NetnsId>,
 }
 
@@ -50,8 +50,8 @@ impl Passing<'_> {
     }
 }
 
-/// Whether a packet is link-local multicast (RFC 4291, section 2.7.1), such as neighbour discovery and group reports. Kernels send
-/// it on their own, and no Service is reached by it.
+/// Whether a packet is link-local multicast (RFC 4291, section 2.7.1), such as neighbour discovery and group reports. Kernels send it on
+/// their own, and it cannot reach a Service.
 fn is_of_the_link(destination: IpAddr) -> bool {
     const SCOPE: u16 = 0x000f;
     const LINK_LOCAL: u16 = 2;
@@ -64,8 +64,7 @@ impl Tap {
         Ok(Self { netns, channel: lab.channel(netns, 0)?, outlets: Outlets::of(lab.topology(), netns) })
     }
 
-    /// Limits the tap to packets that may go out to a pod or an outside host, and to those that one CPU processes, if one is
-    /// given.
+    /// Limits the tap to packets that leave toward a pod or an outside host and, if a CPU is given, to those that this CPU processes.
     pub(super) fn count_only(&self, cpu: Option<usize>) -> Result<(), LabError> {
         match self.outlets.first() {
             Some(first) => filter::attach(&self.channel, &filter::outgoing_from(first, cpu, SNAP)),
@@ -73,11 +72,11 @@ impl Tap {
         }
     }
 
-    /// Hands over the beginning of every frame that is there now, with the interface that it left by. Returns how many there
-    /// were.
+    /// Passes the first bytes of every available frame to a function, with the interface that it left through. Returns the number of
+    /// frames.
     pub(super) fn read_many(&self, mut each: impl FnMut(&[u8], u32)) -> Result<usize, LabError> {
         let mut packets = 0;
-        // Where packets loop, there is always one more.
+        // If packets loop, there is always one more.
         while packets <= MAX_PACKETS {
             let received = receive_many(self.channel.fd(), &mut each);
             let received = received.map_err(|source| self.channel.error("receiving many frames", source))?;
@@ -89,19 +88,19 @@ impl Tap {
         Ok(packets)
     }
 
-    /// The next packet that passed; other frames are skipped. The buffer takes the frame, and cuts it where it is too short.
+    /// Returns the next packet that passed; other frames are skipped. The frame is written to the buffer, and truncated if it does not fit.
     pub(super) fn next<'a>(
         &self,
         topology: &'a Topology,
         buffer: &'a mut [u8],
     ) -> Result<Option<Passing<'a>>, LabError> {
-        // Where packets loop, there is always one more.
+        // If packets loop, there is always one more.
         for _ in 0..MAX_PACKETS {
             let Some(seen) = self.channel.receive(buffer)? else { break };
             let netns = &topology.namespaces[self.netns];
             // The raw listeners capture the loopback; barrier frames pass there.
             let Some(interface) = netns.interface(seen.interface) else { continue };
-            // What passes a bridge passes its ports as well.
+            // Packets that pass a bridge also pass its ports.
             if interface.kind == InterfaceKind::Bridge {
                 continue;
             }

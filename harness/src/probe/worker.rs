@@ -18,43 +18,43 @@ use crate::lab::{self, Barrier, Channel, Connections, LabError};
 use crate::observation::Tally;
 use crate::wire::{Tag, Template};
 
-/// What a received frame takes of its socket's room at most: the kernel counts its own bookkeeping too.
+/// The space that a received frame takes in its socket's buffer at most, including the kernel's own bookkeeping.
 const ROOM_OF_A_FRAME: usize = 1024;
 
-/// Where flows are written to, and what is written.
+/// The socket that flows are written to, and the packet template.
 pub(super) struct Outlet {
     /// The sender's namespace.
     pub(super) netns: String,
     pub(super) source: IpAddr,
     pub(super) template: Template,
     pub(super) fd: RawFd,
-    /// The socket of a process; that of a wire is the prober's.
+    /// The socket of a process; for a wire, the prober owns it.
     pub(super) _socket: Option<Socket>,
 }
 
-/// Sends flows from one CPU and counts those that arrive. The whole path of a packet is processed by the CPU
-/// that sent it, so workers meet nowhere but in the tables of nodes.
+/// A worker that sends flows from one CPU and counts those that arrive. The whole path of a packet is processed by the
+/// CPU that sent it, so workers share only the nodes' conntrack tables.
 pub(super) struct Worker {
     /// The barrier of the worker's CPU.
     pub(super) barrier: Barrier,
-    /// Taps that see what goes out by that CPU, and nothing else.
+    /// Taps that see only what this CPU sends out.
     pub(super) taps: Vec<Tap>,
     pub(super) outlet: Outlet,
-    /// The connection tables of all nodes.
+    /// The conntrack tables of all nodes.
     pub(super) connections: Vec<Connections>,
     pub(super) ports: Range<u16>,
 }
 
-/// Says how many packets wait on links: see [`until_nothing_is_held`].
+/// Returns the number of packets that links hold: see [`until_nothing_is_held`].
 pub(super) type Held<'a> = &'a dyn Fn() -> Result<Option<u64>, ProbeError>;
 
-/// Counts packets that arrive elsewhere than at taps, and returns how many those were.
+/// Counts packets that arrive elsewhere than at taps, and returns their number.
 pub(super) type Receive<'a> = &'a mut dyn FnMut(&mut Count) -> Result<usize, ProbeError>;
 
 impl Worker {
     /// Sends windows of flows until none are left, and counts what arrived.
     ///
-    /// After each window nodes forget connections: their tables never fill, and every flow is new.
+    /// Conntrack tables are flushed after each window, so that they never fill and every flow is new.
     pub(super) fn count(&mut self, work: &Work, receive: Receive<'_>, held: Held<'_>) -> Result<Tally, ProbeError> {
         let mut count = Count::new(work.window());
         let mut ports = self.ports.clone().cycle();
@@ -73,7 +73,7 @@ impl Worker {
         Ok(count.finish(self.outlet.source))
     }
 
-    /// Sends the same flows as [`Self::count`], and counts nothing: for measuring what counting costs.
+    /// Sends the same flows as [`Self::count`] without counting, to measure the cost of counting.
     pub(super) fn send_only(&mut self, work: &Work) -> Result<(), ProbeError> {
         let mut count = Count::new(work.window());
         let mut ports = self.ports.clone().cycle();
@@ -89,7 +89,7 @@ impl Worker {
         Ok(())
     }
 
-    /// The channels that are to be closed when the worker has done its part.
+    /// The channels to close when the worker has finished.
     pub(super) fn into_channels(self) -> impl Iterator<Item = Channel> {
         self.taps.into_iter().map(|tap| tap.channel).chain([self.barrier.into_channel()])
     }
@@ -105,8 +105,8 @@ impl Worker {
         let (mut left, mut batches) = (flows, 0);
         while left > 0 {
             left -= self.send_batch(left, ports, count)?;
-            // The backlog of a CPU holds 1,000 packets. With a barrier frame after every batch there are never more under
-            // way than a batch for each hop, however late the kernel gets to work them off.
+            // The backlog of a CPU holds 1,000 packets. With a barrier frame after every batch, at most one batch per hop is in flight,
+            // however late the kernel processes them.
             self.barrier.pass()?;
             receive(count)?;
             batches += 1;
@@ -117,7 +117,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Sends as many flows as go in one batch, of so many that are left. Returns how many.
+    /// Sends the next batch of the remaining flows, and returns their number.
     fn send_batch(
         &self,
         left: u64,
@@ -141,12 +141,11 @@ impl Worker {
         Ok(sending.map_err(LabError::socket(&self.outlet.netns, "sending many packets"))?)
     }
 
-    /// Sends those flows again that nodes have dropped by themselves, if their statistics say that all which are missing
-    /// are of that kind.
+    /// Sends flows again that nodes dropped because of collisions, if the nodes' statistics can account for all missing flows.
     ///
-    /// A masquerade takes a port that no connection has, but connections are entered only when their packet leaves. So where
-    /// two CPUs choose the same one at the same moment, the packet that leaves later is dropped: some one flow in
-    /// several millions. What is dropped a second time is lost for another reason, as where rules leave too few ports.
+    /// A masquerade chooses an unused port, but connections are confirmed only when their packet leaves. If two CPUs choose the same port
+    /// at the same moment, the packet that leaves later is dropped: about one flow in several millions. A flow that is dropped twice is
+    /// lost for another reason, for example because rules leave too few ports.
     fn repeat_collided(
         &mut self,
         work: &Work,
@@ -167,7 +166,7 @@ impl Worker {
         self.read_until_quiet(count, receive, held)
     }
 
-    /// Reads until nothing is in flight any more.
+    /// Reads until nothing is in flight.
     fn read_until_quiet(&mut self, count: &mut Count, receive: Receive<'_>, held: Held<'_>) -> Result<(), ProbeError> {
         until_nothing_is_held(held, || {
             self.barrier.pass()?;
@@ -175,7 +174,7 @@ impl Worker {
         })
     }
 
-    /// How many batches may be sent before taps are read: each packet may arrive twice, and half of the room stays free.
+    /// The number of batches that may be sent before taps are read: each packet may arrive twice, and half of the buffer stays free.
     fn batches_in_room(&self) -> Result<usize, LabError> {
         const MAX: usize = 16;
         let rooms = self.taps.iter().map(|tap| tap.channel.room()).collect::<Result<Vec<_>, _>>()?;
@@ -183,13 +182,13 @@ impl Worker {
         Ok((least / (4 * BATCH * ROOM_OF_A_FRAME)).clamp(1, MAX))
     }
 
-    /// Reads what arrived by now. Returns how many packets that were.
+    /// Reads the packets that have arrived, and returns their number.
     fn read(&self, count: &mut Count) -> Result<usize, LabError> {
         let read = |tap: &Tap| tap.read_many(|frame, interface| count.frame(frame, interface, &tap.outlets));
         self.taps.iter().map(read).sum()
     }
 
-    /// Makes sure that there was room for every packet since this was asked last.
+    /// Checks that no receive buffer has overflowed since the last check.
     fn nothing_missed(&self) -> Result<(), ProbeError> {
         for tap in &self.taps {
             let count = tap.channel.newly_lost()?;
@@ -201,17 +200,17 @@ impl Worker {
     }
 }
 
-/// How many packets nodes have dropped by themselves so far.
+/// The number of packets that nodes have dropped because of collisions so far.
 pub(super) fn collisions(connections: &[Connections]) -> Result<u64, LabError> {
     connections.iter().map(Connections::collisions).sum()
 }
 
-/// Lets workers do their work, all at the same time: the first in the calling thread, which stays on its CPU, each other in
-/// a thread of its own. A worker that gets no thread leaves its part to the others.
+/// Runs workers in parallel: the first in the calling thread, which stays on its CPU, each other in a thread of its own. A worker that gets
+/// no thread leaves its share to the others.
 ///
 /// # Errors
 ///
-/// The first of theirs; what is left of the work is then left.
+/// The first error of a worker; the remaining work is then abandoned.
 pub(super) fn run_together<T: Send>(
     workers: &mut [Worker],
     work: &Work,

@@ -1,4 +1,4 @@
-//! The files that a node's proxy is configured by.
+//! The configuration files of a node's proxy.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -7,18 +7,18 @@ use serde_json::{Value, json};
 use svclab_rules::cluster::{DetectLocal, Node, ProxyConfig, ProxyMode};
 use svclab_rules::profile::Profile;
 
-/// Where the API server listens, in the namespace of each node.
+/// The address that the API server listens on in the namespace of each node.
 pub(super) const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 6443);
-/// Where a kube-proxy listens for `/healthz`, and for `/metrics`: its own ports, on the loopback address of its node.
+/// The addresses that a kube-proxy serves `/healthz` and `/metrics` on: its default ports, on its node's loopback address.
 pub(super) const HEALTH: &str = "127.0.0.1:10256";
 pub(super) const METRICS: &str = "127.0.0.1:10249";
 
-/// How long a kube-proxy waits between two syncs, which it does 1 s long by default: it would only delay tests.
+/// The minimum time between two syncs of a kube-proxy. The default of 1 s would only delay tests.
 const MIN_SYNC_PERIOD: &str = "10ms";
-/// How long after a sync it does the next without a change: its default.
+/// The time after which a kube-proxy syncs without a change: its default.
 pub(super) const SYNC_PERIOD: Duration = Duration::from_secs(30);
 
-/// The KubeProxyConfiguration of a node: what decides on rules as the scenario has it, and what a network namespace needs.
+/// The KubeProxyConfiguration of a node: the scenario's settings that affect rules, and those that a network namespace requires.
 ///
 /// Only what differs from kube-proxy's defaults is written, because a release rejects fields and gates that it does not know.
 pub(super) fn configuration(proxy: &ProxyConfig, node: &Node, kubeconfig: &str) -> Value {
@@ -35,9 +35,9 @@ pub(super) fn configuration(proxy: &ProxyConfig, node: &Node, kubeconfig: &str) 
         "bindAddress": if node.internal_ips.first().is_some_and(IpAddr::is_ipv6) { "::" } else { "0.0.0.0" },
         "healthzBindAddress": HEALTH,
         "metricsBindAddress": METRICS,
-        // These limits are the machine's, and a network namespace cannot change them.
+        // These limits belong to the whole machine, and a network namespace cannot change them.
         "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
-        // A process of the lab may not make itself less likely to be killed.
+        // A process of the lab may not lower its OOM score.
         "oomScoreAdj": 0,
     });
     fields[mode] = json!({"minSyncPeriod": MIN_SYNC_PERIOD, "syncPeriod": format!("{}s", SYNC_PERIOD.as_secs())});
@@ -89,7 +89,7 @@ fn gates(proxy: &ProxyConfig) -> serde_json::Map<String, Value> {
     given.chain(needs_gate.then(|| ("NFTablesProxyMode".to_owned(), json!(true)))).collect()
 }
 
-/// The kubeconfig for an API server that asks for no credentials.
+/// The kubeconfig for an API server that requires no credentials.
 pub(super) fn kubeconfig(server: SocketAddr) -> Value {
     json!({
         "apiVersion": "v1",
@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    /// A kube-proxy reads of its file what the scenario says.
+    /// The configuration file that a kube-proxy reads matches the scenario.
     #[rstest::rstest]
     #[case(ProxyConfig::default())]
     #[case(ProxyConfig { mode: ProxyMode::Nftables, masquerade_all: true, masquerade_bit: 7, ..ProxyConfig::default() })]

@@ -1,4 +1,4 @@
-//! What can go wrong with a program under test.
+//! Errors of programs under test.
 
 use std::fmt;
 use std::io;
@@ -12,11 +12,11 @@ use crate::apiserver::ApiError;
 use crate::lab::LabError;
 use crate::text::{duration, printable, reason};
 
-/// A program that cannot be put on nodes.
+/// The error of a program that cannot be run on nodes.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProgramError {
-    /// The kernel does not execute it.
+    /// The kernel cannot execute it.
     #[error("{} cannot be executed: {}", printable(file), reason(source))]
     NotExecutable {
         /// The file.
@@ -24,7 +24,7 @@ pub enum ProgramError {
         /// The kernel's reason.
         source: io::Error,
     },
-    /// It does not say which release it is.
+    /// It does not print its release.
     #[error("{} --version: {why}", printable(file))]
     NoRelease {
         /// The file.
@@ -32,7 +32,7 @@ pub enum ProgramError {
         /// How it failed.
         why: String,
     },
-    /// It has not printed its release in time.
+    /// It did not print its release in time.
     #[error("{} --version did not exit within {}", printable(file), duration(*limit))]
     Slow {
         /// The file.
@@ -40,7 +40,7 @@ pub enum ProgramError {
         /// The time that it had.
         limit: Duration,
     },
-    /// It prints a release that is unknown, or something else.
+    /// It prints an unknown release, or something else.
     #[error("{} --version prints no known release of kube-proxy: {said}", printable(file))]
     UnknownRelease {
         /// The file.
@@ -51,7 +51,7 @@ pub enum ProgramError {
     /// A command line without a program.
     #[error("the command line has no program")]
     NoCommand,
-    /// A word in braces that stands for nothing.
+    /// A word in braces that is not a placeholder.
     #[error("`{0}` is not a placeholder")]
     UnknownPlaceholder(String),
 }
@@ -74,24 +74,24 @@ impl ProgramError {
             Self::NoRelease { .. } | Self::UnknownRelease { .. } => {
                 "Name a kube-proxy of a known release; for another program, use --proxy-command."
             }
-            Self::UnknownPlaceholder(_) => "There are {kubeconfig}, {config} and {node}.",
+            Self::UnknownPlaceholder(_) => "Use {kubeconfig}, {config} and {node}.",
             Self::NoCommand => "Write the program and its arguments: `prog {kubeconfig} {config} {node}`.",
         }
     }
 }
 
-/// Why a scenario's rules cannot be those of a program.
+/// The reason why a program cannot be used for a scenario.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotApplicable {
-    /// It is about another release.
-    #[error("the scenario is for kube-proxy {wanted}, and the program is {release}")]
+    /// The scenario is for another release.
+    #[error("the scenario is for kube-proxy {wanted}, but the program is {release}")]
     Release {
         /// The scenario's release.
         wanted: String,
         /// The program's.
         release: String,
     },
-    /// The release has no such mode, or none that is modelled.
+    /// The release does not have this mode, or svclab does not model it.
     #[error("svclab does not model {mode} mode for kube-proxy {release}")]
     Mode {
         /// The scenario's mode.
@@ -99,24 +99,24 @@ pub enum NotApplicable {
         /// The program's release.
         release: String,
     },
-    /// A node's rules are the scenario's own.
+    /// The scenario provides a node's rules itself.
     #[error("the rules of node {0} are the scenario's own (`install: instead`)")]
     OwnRules(String),
-    /// Other rules are in a chain that a program writes anew when objects change.
-    #[error("the scenario adds rules to {0}, and the program rewrites this chain when objects change")]
+    /// The scenario adds rules to a chain that a program rewrites when objects change.
+    #[error("the scenario adds rules to {0}, but the program rewrites this chain when objects change")]
     OwnChain(String),
-    /// A node's configuration changes, which a running program does not read again.
+    /// A node's configuration changes, but a running program does not reload it.
     #[error("the scenario changes `hostnameOverride` of node {0}, which the program reads only at startup")]
     Reconfigured(String),
-    /// The scenario decides which connections are deleted.
-    #[error("the scenario sets `conntrack.cleanup`, which the program decides")]
+    /// The scenario determines which connections are deleted.
+    #[error("the scenario sets `conntrack.cleanup`, but the program decides which connections to delete")]
     Cleanup,
     /// A node has no program.
     #[error("there is no program for node {node}: {}", missing(name.as_deref()))]
     NoProgram {
         /// The node.
         node: String,
-        /// The name that the scenario has for it.
+        /// The name of its program in the scenario.
         name: Option<String>,
     },
 }
@@ -127,7 +127,7 @@ impl NotApplicable {
         match self {
             Self::Release { wanted, .. } => {
                 format!(
-                    "Name a kube-proxy {wanted}, or remove `version` from a scenario that is true of other releases."
+                    "Name a kube-proxy {wanted}, or remove `version` if the scenario also applies to other releases."
                 )
             }
             Self::Mode { .. } => "Name a newer kube-proxy, or set `mode: iptables` in the scenario.".to_owned(),
@@ -149,10 +149,10 @@ pub(crate) enum ProxyError {
     /// The lab failed.
     #[error(transparent)]
     Lab(#[from] LabError),
-    /// Rules cannot be put together.
+    /// The rules cannot be combined.
     #[error(transparent)]
     Documents(#[from] Unsupported),
-    /// A scenario is not for the programs.
+    /// The scenario cannot be run with the programs.
     #[error(transparent)]
     NotApplicable(#[from] NotApplicable),
     /// The API server failed.
@@ -176,7 +176,7 @@ pub(crate) enum ProxyError {
         /// The kernel's reason.
         source: io::Error,
     },
-    /// The kernel does not say whether it has exited.
+    /// Its exit status cannot be determined.
     #[error("waiting for {program}: {}{}", reason(source), program.log())]
     Wait {
         /// The program.
@@ -192,25 +192,25 @@ pub(crate) enum ProxyError {
         /// How: `exited with exit status: 1`.
         how: String,
     },
-    /// It fails to install its rules, again and again.
+    /// It repeatedly fails to install its rules.
     #[error("{program} failed to install its rules {failures} times{}", program.log())]
     Failing {
         /// The program.
         program: Box<Running>,
-        /// How often.
+        /// The number of failures.
         failures: u64,
     },
-    /// It has not written the rules of the newest objects in time.
+    /// It did not write the rules for the newest objects in time.
     #[error("{program} is not synced after {}: {missing}{}", duration(*waited), program.log())]
     NotSynced {
         /// The program.
         program: Box<Running>,
         /// The time that it had.
         waited: Duration,
-        /// The signal that is missing.
+        /// What is missing, in words.
         missing: String,
     },
-    /// Its rules cannot be read.
+    /// Its rules cannot be parsed.
     #[error("reading the rules of {program}: line {line}: {message}")]
     Unreadable {
         /// The program.
@@ -222,7 +222,7 @@ pub(crate) enum ProxyError {
     },
 }
 
-/// A program that runs on a node, or has run there.
+/// A program that runs or ran on a node.
 #[derive(Debug)]
 pub(crate) struct Running {
     /// The program in words.
@@ -240,7 +240,7 @@ impl fmt::Display for Running {
 }
 
 impl Running {
-    /// The end of its log, as messages end with it.
+    /// The end of its log, as the end of a message.
     fn log(&self) -> String {
         match self.log.as_str() {
             "" => "; it printed nothing".to_owned(),
@@ -269,10 +269,10 @@ impl ProxyError {
     }
 }
 
-/// Why a node has no program, of the name that the scenario has for it.
+/// The reason why a node has no program, given the program's name in the scenario.
 fn missing(name: Option<&str>) -> String {
     match name {
-        Some(name) => format!("the command line has none with the name `{name}`"),
-        None => "the scenario names none, and all programs of the command line have names".to_owned(),
+        Some(name) => format!("no --kube-proxy or --proxy-command has the name `{name}`"),
+        None => "the scenario names none, and all programs on the command line have names".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! The end of what a program prints.
+//! The end of a program's output.
 
 use std::collections::VecDeque;
 use std::io::{PipeReader, Read};
@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use crate::text::shortened;
 
-/// Bytes that are kept. The last lines of a kube-proxy that fails have some KiB.
+/// The number of bytes that are kept. The last lines of a failing kube-proxy take some KiB.
 const KEPT: usize = 256 << 10;
-/// Lines that a message quotes.
+/// The number of lines that a message quotes.
 const QUOTED: usize = 12;
 
-/// The end of what a program prints; a thread reads it until the last process that could write there is gone.
+/// The end of a program's output. A thread reads it until no process can write to it.
 pub(super) struct Log {
     kept: Arc<Mutex<VecDeque<u8>>>,
     closed: Receiver<()>,
@@ -35,7 +35,7 @@ impl Log {
         Ok(Self { kept, closed })
     }
 
-    /// Waits until no process can write to it any more; false where one still can after this time.
+    /// Waits until no process can write to it; returns false if one still can after this time.
     pub(super) fn is_closed_within(&self, time: Duration) -> bool {
         !matches!(self.closed.recv_timeout(time), Err(RecvTimeoutError::Timeout))
     }
@@ -51,7 +51,7 @@ impl Log {
         self.text().lines().next_back() == Some(line)
     }
 
-    /// The last lines that are of interest, each indented.
+    /// The last interesting lines, each indented.
     pub(super) fn last_lines(&self, is_of_interest: impl Fn(&str) -> bool) -> String {
         let text = self.text();
         let lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty() && is_of_interest(line));
@@ -61,7 +61,7 @@ impl Log {
     }
 }
 
-/// Adds bytes, and drops as many of the oldest as are too many.
+/// Adds bytes, and discards the oldest ones beyond the limit.
 fn keep(kept: &mut VecDeque<u8>, more: &[u8]) {
     kept.extend(more);
     let surplus = kept.len().saturating_sub(KEPT);

@@ -1,14 +1,14 @@
-//! A real kube-proxy, or another program that writes rules from Kubernetes' API, on every node of a lab.
+//! Runs a real kube-proxy, or another program that writes rules from the Kubernetes API, on every node of a lab.
 //!
 //! ```text
 //! Cluster ─objects→ ApiServer ←watch── program in each node's namespaces ──→ rules ─read→ Documents
 //! ```
 //!
-//! - `program`: a program, and how it is started; `programs`: those that the command line names, and which scenarios they can carry out;
-//! - `objects`: a cluster as the API objects that an API server stores;
+//! - `program`: a program, and how it is started; `programs`: the programs on the command line, and the scenarios that they can run;
+//! - `objects`: the API objects of a cluster;
 //! - `configuration`: a node's KubeProxyConfiguration and kubeconfig;
 //! - `process`, `log`: the program, confined to its node, and the end of what it printed;
-//! - `signals`, `synced`: whether it has written the rules of the newest objects;
+//! - `signals`, `synced`: whether it has written the rules for the newest objects;
 //! - `on_node`: the program of one node; `proxies`: all nodes' programs together.
 
 mod configuration;

@@ -1,4 +1,4 @@
-//! A cluster as the API objects that a proxy watches.
+//! The API objects of a cluster that a proxy watches.
 
 use std::net::IpAddr;
 
@@ -8,11 +8,10 @@ use svclab_rules::cluster::{
     ServicePort, ServiceType,
 };
 
-/// Most ranges that a ServiceCIDR object may have: one of each family.
+/// The maximum number of ranges of a ServiceCIDR object: one per family.
 const MAX_RANGES: usize = 2;
 
-/// Writes a cluster's Nodes, Services, EndpointSlices and ServiceCIDRs. The API server adds what it fills in by itself: defaults,
-/// namespaces, metadata.
+/// Writes a cluster's Nodes, Services, EndpointSlices and ServiceCIDRs. The API server adds defaults, namespaces and metadata.
 pub(super) fn objects(cluster: &Cluster) -> Vec<Value> {
     let nodes = cluster.nodes.iter().map(node);
     let services = cluster.services.iter().map(service);
@@ -153,7 +152,7 @@ fn words<T: ToString>(all: &[T]) -> Vec<String> {
     all.iter().map(ToString::to_string).collect()
 }
 
-/// A value without the fields that have none.
+/// Removes the fields without a value.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
@@ -175,7 +174,7 @@ mod tests {
     use crate::each_file::each_file;
     use crate::scenario;
 
-    /// What a proxy reads of the API is the cluster that rules are generated for.
+    /// The objects, read back from the API, give the cluster that rules are generated for.
     #[test]
     fn objects_are_read_as_the_cluster_that_they_were_written_from() {
         each_file(&["../scenarios/*/*.yaml"], |file| {

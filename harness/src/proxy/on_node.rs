@@ -18,7 +18,7 @@ use crate::apiserver::ClientActivity;
 use crate::lab::{Lab, programs};
 use crate::topology::NetnsId;
 
-/// Where the files of programs are, in the lab's own `/run`.
+/// The folder for files of programs, in the lab's own `/run`.
 const FILES: &str = "/run/svclab";
 
 /// The program of a node.
@@ -29,18 +29,18 @@ pub(super) struct OnNode {
     program: Program,
     /// `None` while it is stopped.
     pub(super) process: Option<Process>,
-    /// What the programs before it have asked the API server for.
+    /// The API requests of earlier processes of this node.
     pub(super) before: ClientActivity,
-    /// What it said when it had followed the last change.
+    /// Its signals after it had followed the last change.
     pub(super) settled: Signals,
-    /// What the generator writes for this node: whether a change of objects is one of rules.
+    /// The generated rules for this node, which show whether a change of objects changes rules.
     expected: Vec<Option<Rules>>,
     /// The rules that were read last, by family.
     pub(super) rules: Vec<Rules>,
 }
 
 impl OnNode {
-    /// A program that does not run yet.
+    /// A program that is not running yet.
     pub(super) fn new(node: &Node, netns: NetnsId, program: Program) -> Self {
         Self {
             node: node.name.clone(),
@@ -69,7 +69,7 @@ impl OnNode {
     /// Whether rules are expected to change with the objects of a cluster.
     pub(super) fn expects(&mut self, cluster: &Cluster) -> bool {
         let Some(node) = cluster.node(&self.node) else { return false };
-        // Rules that the generator rejects are the program's own matter.
+        // Rules that the generator does not support are left to the program.
         let written = self.families.iter().map(|family| Rules::generate(cluster, node, *family).ok()).collect();
         let before = std::mem::replace(&mut self.expected, written);
         before != self.expected
@@ -84,14 +84,14 @@ impl OnNode {
         }
     }
 
-    /// The program in errors.
+    /// The program, as errors name it.
     pub(super) fn named(&self) -> Box<Running> {
         let log = self.process.as_ref().map(Process::last_lines).unwrap_or_default();
         let (program, node) = (self.program.to_string(), self.node.clone());
         Box::new(Running { program, node, log })
     }
 
-    /// What the program says of itself, if it has signals.
+    /// The program's signals, if it has any.
     pub(super) fn signals(&self, lab: &Lab) -> Result<Option<io::Result<Signals>>, ProxyError> {
         Ok(if self.program.has_signals() { Some(lab.inside(self.netns, Signals::ask)?) } else { None })
     }
@@ -130,7 +130,7 @@ fn files(node: &Node, cluster: &Cluster) -> Result<Files, ProxyError> {
     Ok(files)
 }
 
-/// The `PATH` of programs: in its first folder, `iptables` and its relatives are those of the lab's backend.
+/// The `PATH` of programs: the first folder has the iptables programs of the lab's backend.
 pub(super) fn search_path(lab: &Lab) -> Result<OsString, ProxyError> {
     let folder = folder("bin")?;
     for (name, file) in lab.backend().implementations() {
@@ -140,7 +140,7 @@ pub(super) fn search_path(lab: &Lab) -> Result<OsString, ProxyError> {
     Ok(programs::search_path(&folder))
 }
 
-/// Makes a folder for files of programs.
+/// Creates a folder for files of programs.
 fn folder(name: &str) -> Result<PathBuf, ProxyError> {
     let path = PathBuf::from(FILES).join(name);
     match fs::create_dir_all(&path) {

@@ -1,4 +1,4 @@
-//! A program in a node's network namespace, confined to it.
+//! Runs a program confined to a node's network namespace.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -16,27 +16,27 @@ use super::log::Log;
 use crate::lab::{Lab, LabError, is_privileged, programs};
 use crate::topology::NetnsId;
 
-/// What confines a program: of util-linux.
+/// The program of util-linux that confines a program.
 const CONFINES: &str = "unshare";
-/// The first process of the program's PID namespace dies with the one that made it, and all others die with the first.
+/// Options of `unshare`: PID 1 of the program's namespace is killed with its parent, and the kernel kills all others with PID 1.
 const NAMESPACES: [&str; 5] = ["--mount", "--pid", "--fork", "--kill-child=KILL", "--"];
-/// What `unshare` prints where it cannot end as the program did.
+/// The message of `unshare` if it cannot exit like the program did.
 const NOT_KILLED: &str = "unshare: sigprocmask unblock failed: Invalid argument";
-/// What runs there until it becomes the program.
+/// The script that prepares the namespaces and then executes the program.
 const START: &str = include_str!("start.sh");
-/// Outside of labs, `/run` is the host's: an empty one is mounted over it first.
+/// Outside of labs, `/run` is the host's: an empty one is mounted over it.
 const EMPTY_RUN: &str = "mount -t tmpfs tmpfs /run || exit 126\n";
 
-/// How long the kernel may take to end all processes of a program.
+/// How long the kernel may take to kill all processes of a program.
 const END: Duration = Duration::from_secs(5);
-/// How long a program may take to end after SIGTERM.
+/// How long a program may take to exit after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// A call of a program outside of labs, as confined as in one: in namespaces of its own, without a network, and with an empty `/run`.
+/// Prepares a call of a program outside of labs, confined as in a lab: in its own namespaces, without a network, and with an empty `/run`.
 ///
 /// # Errors
 ///
-/// [`LabError::Missing`] where the host lacks what confines it.
+/// [`LabError::Missing`] if `unshare` is not installed.
 pub(super) fn outside_of_labs(words: &[&OsStr]) -> Result<Command, LabError> {
     let mut command = programs::command(CONFINES)?;
     if !is_privileged() {
@@ -48,14 +48,14 @@ pub(super) fn outside_of_labs(words: &[&OsStr]) -> Result<Command, LabError> {
     Ok(command)
 }
 
-/// A running program; it ends with this value, and with the thread that started it.
+/// A running program. It is killed when this value is dropped or the thread that started it ends.
 pub(crate) struct Process {
     child: Child,
     log: Log,
 }
 
 impl Process {
-    /// Starts a program from the lab's thread, in a namespace; `search` is its `PATH`, and all that its environment has of svclab's.
+    /// Starts a program from the lab's thread, in a namespace. `search` is its `PATH`; it inherits no other environment variable.
     pub(super) fn start(lab: &Lab, netns: NetnsId, words: &[OsString], search: &OsStr) -> Result<Self, StartError> {
         let (reader, writer) = pipe()?;
         let mut command = programs::command(CONFINES)?;
@@ -68,11 +68,11 @@ impl Process {
         Ok(Self { child, log: Log::of(reader)? })
     }
 
-    /// How it has ended, if it has.
+    /// How the program has ended, if it has.
     pub(super) fn exited(&mut self) -> io::Result<Option<Ended>> {
         let status = self.child.try_wait()?;
         if status.is_some() {
-            // What it wrote last is there when the last process is gone.
+            // Its last output has arrived once its last process is gone.
             self.log.is_closed_within(END);
         }
         Ok(status.map(|status| Ended::of(status, &self.log)))
@@ -83,10 +83,10 @@ impl Process {
         self.log.last_lines(|line| line != NOT_KILLED)
     }
 
-    /// Ends it as a service manager does: by SIGTERM, and what is left after some seconds by SIGKILL.
+    /// Stops it like a service manager: with SIGTERM, and after some seconds with SIGKILL.
     pub(crate) fn stop(self) {
         let first = self.first_processes();
-        // The kernel drops a signal to the first process of a namespace that has no handler for it; elsewhere it would end the program.
+        // The kernel discards a signal to PID 1 of a namespace that has no handler for it; elsewhere the signal would end the program.
         let handling: Vec<i32> = first.into_iter().filter(|pid| handles_termination(*pid)).collect();
         for pid in &handling {
             let _ = kill(Pid::from_raw(*pid), Signal::SIGTERM);
@@ -96,7 +96,7 @@ impl Process {
         }
     }
 
-    /// The children of what made the program's namespace: its first process, while it lives.
+    /// The children of `unshare`: PID 1 of the namespace, while it lives.
     fn first_processes(&self) -> Vec<i32> {
         let parent = self.child.id();
         let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
@@ -109,12 +109,13 @@ impl Process {
 pub(super) enum Ended {
     Exited(i32),
     Killed(Signal),
-    /// A signal without a name.
+    /// A signal without a name, or another status.
     Other(ExitStatus),
 }
 
 impl Ended {
-    /// `unshare` exits as the program did, or ends itself by the same signal. That fails with SIGKILL, which leaves no choice of handler.
+    /// `unshare` exits like the program did, or kills itself with the same signal. For SIGKILL that fails, because its handler cannot be
+    /// changed.
     fn of(status: ExitStatus, log: &Log) -> Self {
         let signal = status.signal().and_then(|number| Signal::try_from(number).ok());
         match (status.code(), signal) {
@@ -147,10 +148,10 @@ fn handles_termination(pid: i32) -> bool {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // The first process of the namespace goes before `unshare`, which waits for it: an orphan would wait for the host's `init`.
+        // PID 1 of the namespace is killed before `unshare`, which reaps it: an orphan would wait for the host's `init`.
         let children = self.first_processes();
         for pid in &children {
-            // It may have ended in the meantime; its PID stays reserved until `unshare` has waited for it.
+            // It may have exited in the meantime; its PID stays reserved until `unshare` has reaped it.
             let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
         }
         if children.is_empty() || !self.log.is_closed_within(END) {
@@ -160,7 +161,7 @@ impl Drop for Process {
     }
 }
 
-/// Why a program could not be started.
+/// The reason why a program could not be started.
 pub(super) enum StartError {
     Lab(LabError),
     Io(io::Error),
@@ -179,7 +180,7 @@ impl From<io::Error> for StartError {
 }
 
 impl StartError {
-    /// Makes it the error of a program on a node.
+    /// Converts it to the error of a program on a node.
     pub(super) fn of(self, program: &impl ToString, node: &str) -> ProxyError {
         match self {
             Self::Lab(error) => ProxyError::Lab(error),

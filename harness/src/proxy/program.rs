@@ -1,4 +1,4 @@
-//! A program that writes a node's rules from Kubernetes' API, and how it is started.
+//! A program that writes a node's rules from the Kubernetes API, and how it is started.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -13,18 +13,18 @@ use super::process;
 use crate::lab::programs::{self, OutputError};
 use crate::text::{path_text, printable, shell_word, shortened};
 
-/// What a program that is not a kube-proxy is given: the words of its command line that stand for files and names.
+/// Placeholders for files and names in the command line of a program that is not a kube-proxy.
 const PLACEHOLDERS: [&str; 3] = ["{kubeconfig}", "{config}", "{node}"];
 
-/// A program that writes a node's rules from Kubernetes' API.
+/// A program that writes a node's rules from the Kubernetes API.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
     launch: Launch,
-    /// Its release; `None` where only a kube-proxy would have one.
+    /// Its release; `None` if it is not a kube-proxy.
     release: Option<String>,
 }
 
-/// The files of a program, and its node's name as its configuration has it.
+/// The files of a program, and its node's name in its configuration.
 pub(super) struct Files {
     pub(super) kubeconfig: String,
     pub(super) configuration: String,
@@ -41,11 +41,11 @@ pub enum Launch {
 }
 
 impl Program {
-    /// A kube-proxy, which is asked for its release and may take so long to print it.
+    /// A kube-proxy, which is run to print its release within a time limit.
     ///
     /// # Errors
     ///
-    /// A file that the kernel does not execute, or that prints no known release with `--version`.
+    /// If the kernel cannot execute the file, or it prints no known release with `--version`.
     pub fn kube_proxy(file: &Path, limit: Duration) -> Result<Self, ProgramError> {
         let file = absolute(file).unwrap_or_else(|_| file.to_owned());
         programs::executable(&file).map_err(|source| ProgramError::NotExecutable { file: file.clone(), source })?;
@@ -67,11 +67,11 @@ impl Program {
         }
     }
 
-    /// Another program, by its command line: words with blanks between them.
+    /// Another program, given by its command line: words separated by spaces.
     ///
     /// # Errors
     ///
-    /// A line without a word, with an unknown placeholder, or whose program the kernel does not execute.
+    /// If the line has no word, has an unknown placeholder, or names a program that the kernel cannot execute.
     pub fn command(line: &str) -> Result<Self, ProgramError> {
         let mut words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         let first = words.first_mut().ok_or(ProgramError::NoCommand)?;
@@ -98,7 +98,7 @@ impl Program {
         }
     }
 
-    /// The option that names it on the command line of svclab, in a shell.
+    /// The option that names it on svclab's command line, quoted for a shell.
     pub(super) fn option(&self, name: Option<&str>) -> String {
         let name = name.map(|name| format!("{name}=")).unwrap_or_default();
         match &self.launch {
@@ -126,7 +126,7 @@ impl Program {
     }
 }
 
-/// A lower-case word in braces that is not a placeholder, such as one that is misspelt; other braces are the program's.
+/// Finds a lower-case word in braces that is not a placeholder, such as a misspelt one; other braces are left to the program.
 fn unknown_placeholder(word: &str) -> Option<&str> {
     let (_, rest) = word.split_once('{')?;
     let (name, after) = rest.split_once('}')?;

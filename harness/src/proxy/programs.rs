@@ -1,4 +1,4 @@
-//! The programs that the command line puts on nodes, and the scenarios that they can carry out.
+//! The programs that the command line assigns to nodes, and the scenarios that they can run.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,11 +17,11 @@ use crate::scenario::{Install, Place, Releases, Scenario};
 /// The programs of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Programs {
-    /// The program of nodes for which the scenario names none.
+    /// The program for nodes without a named program in the scenario.
     default: Option<Program>,
     /// Programs that scenarios may name.
     named: BTreeMap<String, Program>,
-    /// The time that a program may take to write its rules.
+    /// The time limit for a program to write its rules.
     limit: Duration,
 }
 
@@ -34,8 +34,8 @@ impl fmt::Display for Programs {
 }
 
 impl Programs {
-    /// A program for all nodes for which scenarios name none, those that they may name, and the time that each may take to write the
-    /// rules of new objects.
+    /// Creates them from a program for nodes without a named program, the named programs, and the time limit to write the rules for new
+    /// objects.
     pub fn new(default: Option<Program>, named: BTreeMap<String, Program>, limit: Duration) -> Self {
         Self { default, named, limit }
     }
@@ -55,7 +55,7 @@ impl Programs {
         found.ok_or_else(|| NotApplicable::NoProgram { node: node.to_owned(), name: name.cloned() })
     }
 
-    /// The programs of a scenario's nodes that have one: the node, the name that the scenario has for its program, and the program.
+    /// The programs of a scenario's nodes: the node, the program's name in the scenario, and the program.
     pub(crate) fn by_node<'s>(
         &'s self,
         scenario: &'s Scenario,
@@ -66,7 +66,7 @@ impl Programs {
         })
     }
 
-    /// The only program of a node, for a scenario whose other nodes do not matter.
+    /// The programs reduced to that of one node, for a scenario whose other nodes do not matter.
     ///
     /// # Errors
     ///
@@ -76,29 +76,29 @@ impl Programs {
         Ok(Self { default: Some(program), named: BTreeMap::new(), limit: self.limit })
     }
 
-    /// Whether each is a kube-proxy, which has a release.
+    /// Whether all are kube-proxies, which have a release.
     pub fn have_releases(&self) -> bool {
         self.default.iter().chain(self.named.values()).all(|program| program.release().is_some())
     }
 
-    /// Limits each program to the time of a test.
+    /// Limits the time of each program to that of a test.
     pub(crate) fn within(self, limit: Option<Duration>) -> Self {
         Self { limit: limit.map_or(self.limit, |limit| limit.min(self.limit)), ..self }
     }
 
-    /// The options that name them on the command line of svclab, in a shell.
+    /// The options that name them on svclab's command line, quoted for a shell.
     pub fn options(&self) -> String {
         let named = self.named.iter().map(|(name, program)| program.option(Some(name)));
         let all: Vec<String> = self.default.iter().map(|program| program.option(None)).chain(named).collect();
         all.join(" ")
     }
 
-    /// The scenario for these programs: with their releases, which promises and predictions depend on. The cluster's is that of
-    /// the first program, if all have one.
+    /// The scenario with the releases of these programs, which promises and predictions depend on. If all have one, the cluster's release
+    /// is that of the first program.
     ///
     /// # Errors
     ///
-    /// The reason why they cannot carry it out.
+    /// The reason why they cannot run it.
     fn fit(&self, scenario: &Scenario) -> Result<Scenario, NotApplicable> {
         let instead = scenario.rules.iter().filter(|rules| rules.install == Install::Instead);
         let mut replaced = instead.filter_map(|rules| match &rules.place {
@@ -125,11 +125,11 @@ impl Programs {
     }
 }
 
-/// A scenario as it is for programs, or without any.
+/// Adapts a scenario to the programs, if there are any.
 ///
 /// # Errors
 ///
-/// The reason why it cannot be run by them: also that there are none, where the scenario names some.
+/// The reason why the programs cannot run it, or that there are none although the scenario names some.
 pub fn fit<'s>(programs: Option<&Programs>, scenario: &'s Scenario) -> Result<Cow<'s, Scenario>, NotApplicable> {
     match (programs, scenario.programs.first_key_value()) {
         (Some(programs), _) => programs.fit(scenario).map(Cow::Owned),
@@ -138,7 +138,7 @@ pub fn fit<'s>(programs: Option<&Programs>, scenario: &'s Scenario) -> Result<Co
     }
 }
 
-/// Scenarios that can be run by the programs, or without any; and those that cannot be run by them, with the reason.
+/// Splits scenarios into those that the programs, if any, can run, and those that they cannot, with the reason.
 pub fn partition<'s>(
     programs: Option<&Programs>,
     scenarios: &'s [Scenario],
@@ -156,22 +156,22 @@ pub fn partition<'s>(
     (Cow::Owned(fitting), others)
 }
 
-/// A chain of kube-proxy's that a scenario adds rules to.
+/// A chain of kube-proxy that a scenario adds rules to.
 fn own_chain(scenario: &Scenario) -> Option<&str> {
     let tables = scenario.rules.iter().filter_map(|rules| rules.rules.iptables()).flat_map(|set| &set.tables);
     let mut chains = tables.flat_map(|table| &table.chains).filter(|chain| !chain.rules.is_empty());
     chains.find(|chain| is_own_chain(&chain.name)).map(|chain| &*chain.name)
 }
 
-/// A node whose program would have another configuration in a later state.
+/// A node whose program would need another configuration in a later state.
 fn reconfigured<'s>(first: &'s Cluster, state: &Cluster) -> Option<&'s str> {
     let differs =
         |node: &&Node| state.node(&node.name).is_some_and(|other| other.hostname_override != node.hostname_override);
     first.nodes.iter().find(differs).map(|node| node.name.as_str())
 }
 
-/// A scenario with other releases of kube-proxy in all of its states: by node, as its first state lists them. A program without
-/// a release is taken for one of the scenario's, which then stays that of the cluster.
+/// Replaces the releases of kube-proxy in all states of a scenario, by node, in the order of its first state. A program without a release
+/// counts as the scenario's release, which is then kept as the cluster's.
 fn with_releases(scenario: &Scenario, releases: &[Option<&str>]) -> Scenario {
     let mut scenario = scenario.clone();
     let mut first = scenario.cluster.clone();
@@ -187,7 +187,7 @@ fn with_releases(scenario: &Scenario, releases: &[Option<&str>]) -> Scenario {
     scenario
 }
 
-/// Whether a scenario is about a release.
+/// Checks that a scenario applies to a release.
 fn applies(scenario: &Scenario, release: &str) -> Result<(), NotApplicable> {
     let ProxyConfig { version, mode, .. } = &scenario.cluster.proxy;
     let (wanted, is_meant) = match scenario.releases {
@@ -204,19 +204,19 @@ fn applies(scenario: &Scenario, release: &str) -> Result<(), NotApplicable> {
     Ok(())
 }
 
-/// Whether a release is the one that is named: a minor release without a patch stands for all of its patches.
+/// Whether a release is the named one: a minor release without a patch number matches all of its patches.
 fn is_meant(named: &str, release: &str) -> bool {
     let named = parts(named);
     !named.is_empty() && parts(release).starts_with(&named)
 }
 
-/// Whether a release is the one that is named, or a later one.
+/// Whether a release is the named one or a later one.
 fn is_later(named: &str, release: &str) -> bool {
     let named = parts(named);
     !named.is_empty() && parts(release) >= named
 }
 
-/// The numbers of a release; none of one that is not known.
+/// The numbers of a release; empty if it cannot be parsed.
 fn parts(release: &str) -> Vec<u16> {
     let release = release.parse::<Profile>().map(|profile| profile.to_string()).unwrap_or_default();
     release.split('.').filter_map(|part| part.parse().ok()).collect()

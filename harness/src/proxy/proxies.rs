@@ -22,12 +22,12 @@ use crate::lab::Lab;
 use crate::scenario::{Install, OtherRules, Place, Scenario, pod_label};
 use crate::topology::NetnsId;
 
-/// The node ports that the API server takes: the scenario has been checked for its own range.
+/// The node ports that the API server accepts: the scenario's own range has been checked already.
 const ALL_PORTS: RangeInclusive<u16> = 1..=u16::MAX;
 
 /// Running programs, one on each node.
 pub(crate) struct Proxies {
-    // Programs end before the server that they watch.
+    // Programs are dropped before the server that they watch.
     nodes: Vec<OnNode>,
     server: ApiServer,
     /// The `PATH` of programs.
@@ -44,7 +44,7 @@ pub(crate) struct Begun {
 }
 
 impl Begun {
-    /// The same where the programs are not looked at from the change on, but later: the times are then those that they know themselves.
+    /// Marks the programs as not watched since the change: sync times are then only those that they report themselves.
     pub(crate) fn unwatched(mut self) -> Self {
         self.changes.iter_mut().for_each(|change| change.is_watched = false);
         self
@@ -61,9 +61,9 @@ pub(crate) struct SyncTime {
 }
 
 impl Proxies {
-    /// Starts a program on each node that the lab has, from the lab's thread, waits until each has written its rules, and installs the scenario's other
-    /// rules: of chains at the same priority the kernel evaluates the one created last first, so those that are to run after the program's are installed before.
-    /// Returns what is installed then.
+    /// Starts a program on each node of the lab, from the lab's thread, waits until each has written its rules, and installs the scenario's
+    /// other rules. Of chains at the same priority, the kernel evaluates the one created last first, so those that run after the program's
+    /// are installed before it starts. Returns the installed documents.
     pub(crate) fn install(
         lab: &mut Lab,
         scenario: &Scenario,
@@ -88,13 +88,13 @@ impl Proxies {
                 && scenario.rules.iter().any(|rules| place(rules) == document.netns)
         };
         lab.install(&documents.iter().filter(has_others).cloned().collect::<Vec<_>>())?;
-        // A setting of the scenario counts, also where a program has just made its own.
+        // The scenario's settings override those that a program has just made.
         lab.write_settings_again()?;
         lab.adopt(&documents);
         Ok((proxies, documents, times))
     }
 
-    /// Starts the programs of all nodes, and waits until each has written the rules of a cluster.
+    /// Starts the programs of all nodes, and waits until each has written the rules for a cluster.
     fn start(lab: &Lab, scenario: &Scenario, programs: &Programs) -> Result<(Self, Vec<SyncTime>), ProxyError> {
         let cluster = &scenario.cluster;
         let begin = Instant::now();
@@ -121,8 +121,8 @@ impl Proxies {
         Ok((proxies, times))
     }
 
-    /// Gives the API server the objects of another state, ends and starts the programs that do not run in one of both states or are
-    /// restarted, and waits until all that run have written their rules. Returns what is installed then.
+    /// Gives the API server the objects of another state, stops and starts programs as the new state requires, restarts those listed, and
+    /// waits until all running programs have written their rules. Returns the installed documents.
     pub(crate) fn apply(
         &mut self,
         lab: &mut Lab,
@@ -135,7 +135,7 @@ impl Proxies {
         self.finish(lab, scenario, cluster, &begun)
     }
 
-    /// The programs that are to be ended before a change: those that do not run in the state after it, and those that are restarted.
+    /// The programs to stop before a change: those that do not run in the new state, and those that are restarted.
     pub(crate) fn ending(&mut self, cluster: &Cluster, restarted: &[String]) -> Result<Vec<Process>, ProxyError> {
         let is_ending =
             |on_node: &&mut OnNode| cluster.stopped.contains_key(&on_node.node) || restarted.contains(&on_node.node);
@@ -147,7 +147,8 @@ impl Proxies {
         Ok(ended?.into_iter().flatten().collect())
     }
 
-    /// Gives the API server the objects of another state, and starts the programs that run in it and do not yet. From the lab's thread.
+    /// Gives the API server the objects of another state, and starts the programs that run in it but not yet. Must be called from the lab's
+    /// thread.
     pub(crate) fn begin(&mut self, lab: &Lab, cluster: &Cluster) -> Result<Begun, ProxyError> {
         let (begin, time) = (Instant::now(), since_1970());
         let mut changed: Vec<bool> = self.nodes.iter_mut().map(|on_node| on_node.expects(cluster)).collect();
@@ -165,7 +166,7 @@ impl Proxies {
         Ok(Begun { changes: changed.into_iter().map(change).collect(), has_started })
     }
 
-    /// Waits until all programs that run have written the rules of a change that was begun. Returns what is installed then.
+    /// Waits until all running programs have written the rules for a change. Returns the installed documents.
     pub(crate) fn finish(
         &mut self,
         lab: &mut Lab,
@@ -182,13 +183,13 @@ impl Proxies {
         Ok((documents, times))
     }
 
-    /// The rules that a node's program has written last, of a family.
+    /// The rules of a family that a node's program has written last.
     pub(crate) fn rules(&self, node: &str, family: Family) -> Option<&Rules> {
         let on_node = self.nodes.iter().find(|on_node| on_node.node == node)?;
         on_node.rules.get(on_node.families.iter().position(|one| *one == family)?)
     }
 
-    /// The rules of all namespaces: those that the programs have written, and others. At first, other rules of nodes are not there yet.
+    /// The rules of all namespaces: those of the programs, and others. At first, the nodes' other rules are not included.
     fn documents(&self, scenario: &Scenario, cluster: &Cluster, first: bool) -> Result<Vec<Document>, Unsupported> {
         let is_read = |rules: &OtherRules| {
             !first
@@ -204,7 +205,7 @@ impl Proxies {
         })
     }
 
-    /// Waits until all programs that run have followed a change.
+    /// Waits until all running programs have followed a change.
     fn follow(&mut self, lab: &Lab, change: impl Fn(usize) -> Change) -> Result<Vec<SyncTime>, ProxyError> {
         let deadline = Instant::now() + self.limit;
         let wait = |(index, on_node): (usize, &OnNode)| {
@@ -243,7 +244,7 @@ impl Proxies {
     }
 }
 
-/// Other rules of nodes that are not merged into those of a program and are to run after them.
+/// Other rules of nodes that are not merged with a program's rules and run after them.
 fn older(scenario: &Scenario) -> Result<Vec<Document>, Unsupported> {
     let mode = scenario.cluster.proxy.mode;
     let is_older = |rules: &&OtherRules| {

@@ -1,4 +1,4 @@
-//! What a kube-proxy says about itself: `/healthz` and `/metrics`.
+//! The signals of a kube-proxy: `/healthz` and `/metrics`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -7,33 +7,33 @@ use std::time::Duration;
 
 use super::configuration::{HEALTH, METRICS};
 
-/// The time that an answer may take.
+/// The timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Bytes of an answer that are read. The metrics of a kube-proxy have some 100 KiB.
+/// The maximum size of a response in bytes. The metrics of a kube-proxy take some 100 KiB.
 const MAX: u64 = 8 << 20;
 
-/// When a sync last ended, in seconds since 1970, by family where the release distinguishes them.
+/// When a sync last finished, in seconds since 1970, by family if the release distinguishes them.
 const SYNCED: &str = "kubeproxy_sync_proxy_rules_last_timestamp_seconds";
-/// When a change last asked for one.
+/// When a sync was last queued by a change.
 const QUEUED: &str = "kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds";
-/// How many syncs have ended: after the time above a kube-proxy still deletes connections.
+/// The number of finished syncs: after the time above a kube-proxy still deletes connections.
 const ENDED: &str = "kubeproxy_sync_proxy_rules_duration_seconds_count";
-/// How often iptables-restore or nft rejected the rules; the first up to 1.3x, and in newer releases by mode.
+/// How often iptables-restore or nft rejected the rules; the first metric in old releases, then one per mode.
 const FAILURES: [&str; 2] = [
     "kubeproxy_sync_proxy_rules_iptables_restore_failures_total",
     "kubeproxy_sync_proxy_rules_nftables_sync_failures_total",
 ];
 
-/// What a kube-proxy says about itself at one time.
+/// The signals of a kube-proxy at one time.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Signals {
-    /// Whether `/healthz` says that it works.
+    /// Whether `/healthz` reports success.
     pub(super) is_healthy: bool,
-    /// When a sync last ended and was last asked for, by the labels of the metric.
+    /// When a sync last finished and was last queued, by the labels of the metric.
     times: BTreeMap<String, Times>,
     /// How often rules were rejected.
     pub(super) failures: u64,
-    /// How many syncs have ended, with all that they do; `None` of a program that does not count them.
+    /// The number of syncs that have finished completely; `None` if the program does not count them.
     ended: Option<u64>,
 }
 
@@ -44,7 +44,7 @@ struct Times {
 }
 
 impl Signals {
-    /// Asks the kube-proxy of the calling thread's network namespace.
+    /// Queries the kube-proxy in the calling thread's network namespace.
     ///
     /// # Errors
     ///
@@ -84,7 +84,7 @@ impl Signals {
         self.times.values().map(|times| times.synced).filter(|synced| *synced >= time).max_by(f64::total_cmp)
     }
 
-    /// How many syncs must have ended, if all of those that have written their rules since an earlier look are to have.
+    /// The number of finished syncs to wait for, so that all syncs that have written rules since earlier signals have finished.
     pub(super) fn owed(&self, earlier: &Self) -> u64 {
         let is_new = |(labels, times): &(&String, &Times)| {
             times.synced > earlier.times.get(*labels).map_or(0.0, |earlier| earlier.synced)
@@ -92,13 +92,13 @@ impl Signals {
         earlier.ended.unwrap_or_default() + self.times.iter().filter(is_new).count() as u64
     }
 
-    /// Whether this many syncs have ended.
+    /// Whether this number of syncs has finished.
     pub(super) fn have_ended(&self, number: u64) -> bool {
         self.ended.is_none_or(|ended| ended >= number)
     }
 }
 
-/// The status and body of an answer. HTTP/1.0 has no chunks, and ends with the connection.
+/// The status and body of a response. HTTP/1.0 has no chunks, and the body ends with the connection.
 fn get(address: &str, path: &str) -> io::Result<(u16, String)> {
     let address: SocketAddr = address.parse().map_err(io::Error::other)?;
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;

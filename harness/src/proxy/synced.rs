@@ -1,7 +1,7 @@
-//! Whether a program has written the rules of the newest objects.
+//! Whether a program has written the rules for the newest objects.
 //!
-//! It has when it was sent them, says that it is healthy and has synced since, and its rules are the same in two readings with a pause
-//! between them in which none of this changed.
+//! It has if the API server has sent them, the program reports that it is healthy and has synced since, and its rules are the same in two
+//! readings, with a pause in between during which none of this changed.
 
 use std::time::{Duration, Instant};
 
@@ -12,51 +12,51 @@ use super::error::ProxyError;
 use super::signals::Signals;
 use crate::apiserver::ClientActivity;
 
-/// The pause between two looks at a program.
+/// The pause between two checks of a program.
 pub(super) const LOOK: Duration = Duration::from_millis(25);
-/// How long nothing may change until a kube-proxy counts as synced: what it was sent, it queues within milliseconds.
+/// How long nothing may change until a kube-proxy counts as synced: it queues what it was sent within milliseconds.
 const QUIET: Duration = Duration::from_millis(100);
-/// How long the rules of a program without signals must not change.
+/// How long the rules of a program without signals must stay unchanged.
 const QUIET_WITHOUT_SIGNALS: Duration = Duration::from_secs(1);
-/// How long a sync is waited for that a change of rules needs, by the generator. A program that writes none then is taken as it is.
+/// How long to wait for a sync if the generated rules change. A program that writes nothing by then counts as synced.
 const EXPECTED: Duration = Duration::from_secs(5);
-/// How many syncs may fail: one that finds leftovers in its way tries again.
+/// The number of syncs that may fail: kube-proxy retries, for example after a conflict with leftover rules.
 const FAILURES: u64 = 3;
 
-/// What must be sent to a client that writes rules; one of each line.
+/// The resources that a client must be sent before it can write rules; one of each group.
 const WATCHED: [&[&str]; 2] = [&["services"], &["endpointslices", "endpoints"]];
 
-/// A change that programs are to follow.
+/// A change that programs must follow.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Change {
-    /// What the API server has numbered it.
+    /// Its number at the API server.
     pub(super) version: u64,
     /// When it was made, in seconds since 1970.
     pub(super) time: f64,
     /// When it was made.
     pub(super) begin: Instant,
-    /// Whether a sync must follow: not after every change of objects.
+    /// Whether it requires a sync: not every change of objects does.
     pub(super) is_of_rules: bool,
-    /// Whether programs are looked at from the change on. Otherwise they alone know when they had followed it.
+    /// Whether programs are watched from the change on. Otherwise only they themselves know when they followed it.
     pub(super) is_watched: bool,
 }
 
-/// What is known of a program that is to follow a change.
+/// The state of waiting for a program to follow a change.
 pub(super) struct Wait {
     change: Change,
-    /// The failures of syncs before it.
+    /// The number of failed syncs before it.
     failures: Option<u64>,
-    /// What it said in the look before.
+    /// Its signals at the previous check.
     earlier: Signals,
-    /// How many of its syncs must have ended: a kube-proxy writes the rules, says so, and then deletes connections.
+    /// The number of syncs that must have finished: a kube-proxy writes the rules, reports that, and then deletes connections.
     owed: u64,
-    /// Since when nothing has changed, with the signals and rules of then.
+    /// Since when nothing has changed, with the signals and rules at that time.
     still: Option<(Instant, Option<Signals>, Vec<Rules>)>,
     /// What is missing.
     pub(super) missing: String,
 }
 
-/// What a look at a program says.
+/// The result of a check of a program.
 pub(super) enum Look {
     /// It is not synced yet.
     NotYet,
@@ -68,22 +68,22 @@ pub(super) enum Look {
 
 /// A program that has followed a change.
 pub(super) struct Synced {
-    /// How long that took; `None` if it is not known.
+    /// How long it took; `None` if unknown.
     pub(super) time: Option<Duration>,
-    /// What it says; the default for a program without signals.
+    /// Its signals; the default for a program without any.
     pub(super) signals: Signals,
     /// Its rules, by family.
     pub(super) rules: Vec<Rules>,
 }
 
 impl Wait {
-    /// `earlier` is what the program said when it had followed the change before.
+    /// Starts waiting; `earlier` are the program's signals after it had followed the previous change.
     pub(super) fn new(change: Change, earlier: Signals) -> Self {
         let missing = "it has not connected to the API server".to_owned();
         Self { change, failures: None, earlier, owed: 0, still: None, missing }
     }
 
-    /// Looks at a program: at what its client was sent, what it says (if it is a kube-proxy), and its rules.
+    /// Checks a program: what its client was sent, its signals (if it is a kube-proxy), and its rules.
     pub(super) fn look(
         &mut self,
         client: &ClientActivity,
@@ -119,8 +119,8 @@ impl Wait {
         }
     }
 
-    /// How long a program took that has been seen as synced since a time. It knows better when it wrote its rules, unless that may
-    /// have been a sync of its own accord.
+    /// How long a program took that was first seen as synced at a time. Its own time stamp is more precise, unless it may come from a
+    /// periodic sync.
     fn time(&self, since: Instant, signals: Option<&Signals>) -> Option<Duration> {
         let Change { time, begin, is_watched, .. } = self.change;
         let said = signals.and_then(|signals| Duration::try_from_secs_f64(signals.synced_since(time)? - time).ok());
@@ -132,7 +132,7 @@ impl Wait {
         }
     }
 
-    /// The signals of a program that says that it is synced.
+    /// The signals of a program that reports that it is synced.
     fn ready(
         &mut self,
         client: &ClientActivity,
@@ -155,7 +155,7 @@ impl Wait {
         }
     }
 
-    /// Whether a kube-proxy says that it is synced.
+    /// Checks whether a kube-proxy reports that it is synced.
     fn says_synced(&mut self, signals: &Signals) -> Result<(), Unready> {
         self.owed = self.owed.max(signals.owed(&self.earlier));
         self.earlier.clone_from(signals);
@@ -166,7 +166,7 @@ impl Wait {
         let change = &self.change;
         let is_waited_for = change.is_of_rules && change.begin.elapsed() < EXPECTED;
         let missing = if !signals.is_current() {
-            "its last sync is older than the last change that it has seen"
+            "its last sync is older than the last change that it queued"
         } else if is_waited_for && signals.synced_since(change.time).is_none() {
             "it has not synced since the change"
         } else if !signals.have_ended(self.owed) {
@@ -180,7 +180,7 @@ impl Wait {
     }
 }
 
-/// Why a program is not synced.
+/// The reason why a program is not synced.
 enum Unready {
     Missing(String),
     Failing(u64),
@@ -196,7 +196,7 @@ impl Unready {
 mod tests {
     use super::*;
 
-    /// What a kube-proxy says whose last sync wrote its rules at a time, after this many syncs have ended.
+    /// The signals of a kube-proxy whose last sync wrote its rules at a time, after this number of syncs has finished.
     fn signals(synced: f64, ended: u64) -> Signals {
         let mut said = Signals::read(&format!(
             "kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds 0\n\
@@ -212,7 +212,7 @@ mod tests {
         Wait::new(change, signals(900.0, 5))
     }
 
-    /// A kube-proxy deletes connections when it has written its rules, and that is part of the sync.
+    /// A kube-proxy deletes connections after it has written its rules, and that is part of the sync.
     #[test]
     fn a_sync_has_ended_when_connections_are_deleted() {
         let mut wait = wait(true);
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(ready(signals(1000.2, 7)), "");
     }
 
-    /// Where no one looked meanwhile, a kube-proxy knows when it synced, and no other program does.
+    /// If a program was not watched, only a kube-proxy reports when it synced.
     #[test]
     fn the_time_of_a_sync_is_what_a_kube_proxy_says() {
         let [watched, unwatched] = [wait(true), wait(false)];

@@ -1,4 +1,4 @@
-//! Results, and how many tests have each.
+//! Results, and the number of tests with each.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub enum Status {
     Ok,
     /// Something was not as expected.
     Failed,
-    /// Something could not be tried.
+    /// Something could not be tested.
     Error,
 }
 
@@ -42,7 +42,7 @@ pub struct Counts {
     pub failed: usize,
     /// Tests that could not be run.
     pub errors: usize,
-    /// Scenarios with an error that is none of a test: a capture that could not be written, or no tests at all.
+    /// Scenarios with an error outside of their tests: a capture that could not be written, or no tests at all.
     pub scenario_errors: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The machines and services of a scenario, for pictures of it.
+//! The machines and services of a scenario, for diagrams.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use svclab_rules::cluster::{Cluster, Pod, Service};
 
 use crate::scenario::{Scenario, pod_label, short_name};
 
-/// The entries of each list: a picture of more would show nothing.
+/// The maximum length of each list: a larger diagram would not be readable.
 const MAX: usize = 12;
 
 /// The machines and services at the start of a scenario, at most twelve of each kind.
@@ -27,7 +27,7 @@ pub(crate) struct Machines {
     pub(crate) all_services: usize,
 }
 
-/// A machine with a stack of its own.
+/// A machine with its own network stack.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Machine {
     /// The name: `pod/nginx`, `host/laptop`.

@@ -3,14 +3,14 @@
 //! ```text
 //! RunReport ── ScenarioReport ── TestReport ── ProbeReport (judgment, observation)
 //!     │
-//!     ├─ console   lines for a person, with or without colours
-//!     └─ json      every value, with stable names: other reports are made of it (`results`)
+//!     ├─ console   text for a terminal, with or without colours
+//!     └─ json      every value, with stable names; other reports are derived from it (`results`)
 //! ```
 //!
-//! `model` has these, `trouble` the errors that leave nothing to judge, `counts` the results. `pcapng` writes what the taps captured, for
+//! `model` defines these, `trouble` the errors that leave nothing to judge, `counts` the results. `pcapng` writes captured frames for
 //! Wireshark.
 //!
-//! Renderers are pure: the caller passes what they need to know of the terminal and the environment.
+//! Renderers are pure: the caller passes what they need to know about the terminal and the environment.
 
 pub mod console;
 mod counts;

@@ -1,4 +1,4 @@
-//! The tree of values that a run results in.
+//! The result of a run, as a tree of values.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::text::path_text;
 pub struct RunReport {
     /// The scenarios that were run, in the order of the input.
     pub scenarios: Vec<ScenarioReport>,
-    /// The scenarios that the programs under test cannot carry out: they have not passed.
+    /// The scenarios that the programs under test cannot run. They have not passed.
     pub not_applicable: Vec<NotApplicable>,
     /// Tests that a filter left out.
     pub filtered: usize,
@@ -34,7 +34,7 @@ pub struct RunReport {
     pub duration: Duration,
 }
 
-/// A scenario that the programs under test cannot carry out.
+/// A scenario that the programs under test cannot run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NotApplicable {
     /// Its name.
@@ -57,7 +57,7 @@ impl NotApplicable {
 /// A shard of a run that several machines share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ShardOf {
-    /// Which shard, from 1.
+    /// The number of the shard, from 1.
     pub number: usize,
     /// The number of shards.
     pub total: usize,
@@ -68,30 +68,30 @@ pub struct ShardOf {
 /// One scenario.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ScenarioReport {
-    /// Its name: a sentence.
+    /// Its name.
     pub name: String,
     /// The file it was read from, as the user named it.
     pub file: PathBuf,
-    /// Which repetition it is, from 1, if scenarios were repeated.
+    /// The number of the repetition, from 1, if scenarios were repeated.
     pub repetition: Option<u32>,
     /// Its machines and services.
     pub(crate) machines: Machines,
     /// Its tests, in order.
     pub tests: Vec<TestReport>,
-    /// Why the lab failed, so that tests were not run.
+    /// The error of the lab, because of which tests were not run.
     pub error: Option<Trouble>,
-    /// The programs under test that wrote the rules, by node; none where the generator did.
+    /// The programs under test that wrote the rules, by node; empty if the generator did.
     pub programs: Vec<NodeProgram>,
-    /// How long programs under test took to write the rules of new objects, in the order of the changes. Of a change during which flows
-    /// were sent only a program that says when it synced has a time.
+    /// How long programs under test took to write the rules for new objects, in the order of the changes. For a change during which flows
+    /// were sent, there is a time only if the program reports when it synced.
     pub syncs: Vec<SyncTime>,
-    /// What to know about the results: fragments in lower case.
+    /// Notes on the results: fragments in lower case.
     pub notes: Vec<String>,
     /// Wall-clock time, lab included.
     pub duration: Duration,
 }
 
-/// How long the program of a node took to write the rules of new objects.
+/// How long the program of a node took to write the rules for new objects.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SyncTime {
     /// The node.
@@ -111,9 +111,9 @@ pub struct TestReport {
     pub span: Span,
     /// Its tags, sorted.
     pub tags: Vec<String>,
-    /// Its probes, in order; of the last attempt.
+    /// The probes of the last attempt, in order.
     pub probes: Vec<ProbeReport>,
-    /// Why not all probes were sent.
+    /// The reason why not all probes were sent.
     pub error: Option<Trouble>,
     /// Earlier attempts, none of which passed.
     pub earlier: Vec<TestReport>,
@@ -144,28 +144,28 @@ pub struct ProbeReport {
     pub duration: Duration,
 }
 
-/// The three sources on one flow of a failed probe, which was sent once more for it.
+/// The three sources for one flow of a failed probe, which was sent again for this.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Diagnosis {
     /// The promise; `None` if the sender has no address.
     pub promise: Option<String>,
     /// The prediction: each branch with its share.
     pub prediction: Vec<String>,
-    /// Why there is no prediction.
+    /// The reason why there is no prediction.
     pub unpredicted: Option<String>,
     /// The observation of the repeated flow.
     pub observation: String,
-    /// Which sources disagree, and what follows from that.
+    /// The sources that disagree, and the conclusion.
     pub meaning: String,
-    /// How far the rules that the kernel matched are the predicted ones.
+    /// How far the rules that the kernel matched agree with the prediction.
     pub kernel: Option<KernelMatch>,
     /// The rules that the kernel matched, one a line: `node/worker  nat KUBE-SERVICES rule 3`. Reports leave them out.
     pub trace: Vec<String>,
-    /// Why the kernel was not traced.
+    /// The reason why the kernel was not traced.
     pub untraced: Option<String>,
 }
 
-/// How far the rules that the kernel matched are those of a predicted path.
+/// How far the rules that the kernel matched agree with a predicted path.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct KernelMatch {
     /// The number of rules matched as predicted, one after the other.
@@ -176,7 +176,7 @@ pub struct KernelMatch {
     pub difference: Option<Vec<String>>,
 }
 
-/// Some rules of one namespace.
+/// An excerpt of the rules of one namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleExcerpt {
     /// The machine: `node/worker`.
@@ -186,7 +186,7 @@ pub struct RuleExcerpt {
 }
 
 impl TestReport {
-    /// The report of a test whose lab failed before it.
+    /// The report of a test that was not run because the lab had failed.
     pub(crate) fn not_carried_out(test: &Test, lab: &Trouble) -> Self {
         Self { error: Some(lab.for_test_not_run()), ..Self::of(test) }
     }
@@ -204,7 +204,7 @@ impl TestReport {
         }
     }
 
-    /// Whether it did not pass, and may do so another time: an error in the input stays one.
+    /// Whether it did not pass but may pass when retried: an error in the input remains.
     pub(crate) fn can_be_retried(&self) -> bool {
         let is_input = self.error.as_ref().is_some_and(|error| error.cause == Cause::Input);
         self.status() != Status::Ok && !is_input
@@ -217,7 +217,7 @@ impl TestReport {
         self.earlier.push(new);
     }
 
-    /// Whether it passed, but not at first.
+    /// Whether it passed, but not at the first attempt.
     pub fn is_flaky(&self) -> bool {
         self.status() == Status::Ok && !self.earlier.is_empty()
     }
@@ -235,12 +235,12 @@ impl TestReport {
 }
 
 impl ScenarioReport {
-    /// Whether the only error of a test is that its lab failed.
+    /// Whether a test's only error is that the lab failed.
     pub(crate) fn is_explained_by_lab(&self, test: &TestReport) -> bool {
         self.error.as_ref().is_some_and(|lab| test.error.as_ref() == Some(&lab.for_test_not_run()))
     }
 
-    /// Whether none of its tests reports its error.
+    /// Whether it has an error that none of its tests reports.
     pub(crate) fn is_wrong_by_itself(&self) -> bool {
         let is_reported = self.tests.iter().any(|test| test.status() == Status::Error);
         (self.error.is_some() || self.tests.is_empty()) && !is_reported
@@ -261,7 +261,7 @@ impl RunReport {
         self.scenarios.iter().map(ScenarioReport::status).max().unwrap_or(Status::Ok)
     }
 
-    /// The most severe cause of what could not be run.
+    /// The most severe cause of an error.
     pub fn cause(&self) -> Option<Cause> {
         let tests = self.scenarios.iter().flat_map(|scenario| &scenario.tests).filter_map(|test| test.error.as_ref());
         let scenarios = self.scenarios.iter().filter_map(|scenario| scenario.error.as_ref());

@@ -12,11 +12,11 @@ use crate::observation::{Capture, Direction};
 /// Time stamps in 10^-9 s (if_tsresol of the pcapng specification).
 const NANOSECONDS: u8 = 9;
 
-/// Writes frames in the order of their times; each interface of each namespace is one of the file's: `node/worker eth0`.
+/// Writes frames in the order of their time stamps. Each interface of each namespace is an interface of the file: `node/worker eth0`.
 ///
 /// # Errors
 ///
-/// None in fact: it is written to memory.
+/// In practice none, because it writes to memory.
 pub fn render(captures: &[Capture]) -> Result<Vec<u8>, PcapError> {
     let mut ordered: Vec<&Capture> = captures.iter().collect();
     ordered.sort_by_key(|capture| capture.time);

@@ -1,11 +1,11 @@
-//! The programs that wrote the rules, where that was not the generator.
+//! The programs that wrote the rules, if not the generator.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::text::counted;
 
-/// The nodes that a line names.
+/// The number of nodes that a line names.
 const MAX: usize = 12;
 
 /// The program that wrote the rules of a node.
@@ -13,7 +13,7 @@ const MAX: usize = 12;
 pub struct NodeProgram {
     /// The node.
     pub node: String,
-    /// The name that the scenario has for the program (`proxy: {program: NAME}`); `null` if it names none.
+    /// The program's name in the scenario (`proxy: {program: NAME}`); `null` if it has none.
     pub name: Option<String>,
     /// The program's file, or its command line (`--proxy-command`).
     pub command: String,
@@ -30,7 +30,7 @@ impl NodeProgram {
     }
 }
 
-/// Each program in words, with its nodes; with none where all nodes have the same.
+/// Each program in words, with its nodes; without nodes if all have the same program.
 pub(crate) fn by_program(programs: &[NodeProgram]) -> Vec<(String, Vec<&str>)> {
     let mut all: Vec<(String, Vec<&str>)> = Vec::new();
     for one in programs {
@@ -46,7 +46,7 @@ pub(crate) fn by_program(programs: &[NodeProgram]) -> Vec<(String, Vec<&str>)> {
     all
 }
 
-/// What wrote the rules, a line for each program: `rules written by /opt/kube-proxy (1.33.2)`.
+/// The programs that wrote the rules, one line each: `rules written by /opt/kube-proxy (1.33.2)`.
 pub(crate) fn program_lines(programs: &[NodeProgram]) -> Vec<String> {
     let line = |(program, nodes): (String, Vec<&str>)| {
         let more = nodes.len().saturating_sub(MAX);

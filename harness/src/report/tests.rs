@@ -1,4 +1,4 @@
-//! Every renderer, with a run that passes and a run that does not.
+//! Tests every renderer with a run that passes and a run that does not.
 
 use insta::assert_snapshot;
 use rstest::rstest;
@@ -51,7 +51,7 @@ fn colours_add_nothing_but_colours() {
     );
 }
 
-/// Takes out escape sequences of the form ESC [ ... m.
+/// Removes escape sequences of the form ESC [ ... m.
 fn strip_colours(text: &str) -> String {
     let mut parts = text.split("\x1b[");
     let first = parts.next().unwrap_or_default().to_owned();
@@ -115,7 +115,7 @@ fn probes_in_words(#[case] probe: Probe, #[case] words: &str) {
     assert_eq!(probe_words(&probe), words);
 }
 
-/// A capture that cannot be written is an error, and no test.
+/// A capture that cannot be written is an error outside of the tests.
 #[test]
 fn an_error_beside_the_tests_is_no_test() {
     let held = test("one", 5, 84, vec![delivered()]);

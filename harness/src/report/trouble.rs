@@ -12,7 +12,7 @@ pub(crate) const NOT_RUN: &str = "not run, because the lab failed";
 /// An error that left nothing to judge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trouble {
-    /// What kind of error it is.
+    /// The kind of error.
     pub cause: Cause,
     /// The message: a fragment in lower case; may have several lines.
     pub message: String,
@@ -34,7 +34,7 @@ impl std::error::Error for Trouble {}
 /// The kind of an error, in the order of severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Cause {
-    /// The input is wrong.
+    /// The input is invalid.
     Input,
     /// The environment lacks something.
     Environment,

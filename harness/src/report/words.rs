@@ -6,7 +6,7 @@ use super::{Cause, TestReport, Trouble};
 use crate::scenario::{Probe, Step, Test};
 pub(crate) use crate::text::duration;
 
-/// A probe in a line: `pod/client > service/nginx:80 tcp`.
+/// A probe in one line: `pod/client > service/nginx:80 tcp`.
 pub(crate) fn probe_words(probe: &Probe) -> String {
     let port = probe.source_port.map(|port| format!(" from port {port}")).unwrap_or_default();
     let via = probe.to.via.as_ref().filter(|node| !probe.to.label.ends_with(&format!("@{node}")));
@@ -15,10 +15,10 @@ pub(crate) fn probe_words(probe: &Probe) -> String {
     format!("{} > {} {}{flags}{}{port}{via}", probe.from, probe.to.label, probe.protocol, probe.shape)
 }
 
-/// The probes of a test in order, each in a line: see [`probe_words`]. Where there are several, the number of the step comes
-/// first; if a step has one for each address family, the family follows.
+/// The probes of a test in order, one line each: see [`probe_words`]. If there are several, the line starts with the number of the step; if
+/// a step has one for each address family, the family follows.
 pub(crate) fn probe_titles(test: &Test) -> Vec<String> {
-    // A step as written, with its probes: it has one of them for each address family.
+    // A step as written has one probe for each address family.
     let mut steps: Vec<Vec<&Probe>> = Vec::new();
     for step in &test.steps {
         let probes = probes_of(step);
@@ -52,7 +52,7 @@ fn probes_of(step: &Step) -> Vec<&Probe> {
     }
 }
 
-/// The error of a test; one without probes has an error of its own.
+/// The error of a test; a test without probes has an error of its own.
 pub(super) fn trouble(test: &TestReport) -> Option<Trouble> {
     let nothing = || Trouble { cause: Cause::Input, message: "no probe was sent".to_owned(), help: None, span: None };
     test.error.clone().or_else(|| test.probes.is_empty().then(nothing))

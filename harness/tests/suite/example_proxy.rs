@@ -94,7 +94,10 @@ fn rules_are_compared_with_the_release_of_the_nodes_own_program() {
 fn programs_that_a_scenario_names_are_needed(#[case] words: &str, #[case] code: i32) {
     let (output, text) = svclab(&two_releases(), words);
     assert_eq!(output.status.code(), Some(code), "{text}");
-    assert!(text.contains("there is no program for node a: the command line has none with the name `old`"), "{text}");
+    assert!(
+        text.contains("there is no program for node a: no --kube-proxy or --proxy-command has the name `old`"),
+        "{text}"
+    );
     assert!(text.contains("Add --kube-proxy old=PATH."), "{text}");
 }
 

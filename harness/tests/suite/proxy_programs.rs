@@ -144,7 +144,7 @@ fn a_scenario_of_another_release_is_not_applicable() {
     let output = svclab.arg("run").arg("--kube-proxy").args([&program, &scenario]).output().expect("svclab starts");
     let text = all(&output);
     assert_eq!(output.status.code(), Some(2), "{text}");
-    assert!(text.contains("not applicable: the scenario is for kube-proxy 1.24, and the program is 1.33.2"), "{text}");
+    assert!(text.contains("not applicable: the scenario is for kube-proxy 1.24, but the program is 1.33.2"), "{text}");
     assert!(text.contains("1 scenario not applicable"), "{text}");
 }
 

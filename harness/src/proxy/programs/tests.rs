@@ -1,4 +1,4 @@
-//! Which scenarios programs can carry out.
+//! The scenarios that programs can run.
 
 use std::path::Path;
 
@@ -58,12 +58,12 @@ const CHANGE: &str = "tests: [{name: t, steps: [{apply: {nodes: [{name: b, hostn
 const RESTART: &str = "tests: [{name: t, steps: [{restart: proxy}, {probe: {from: pod/client, to: \"pod/web:80\"}, expect: {delivered: pod/web}}]}]";
 
 #[rstest]
-#[case::release("version: \"1.28\"", "", "", "the scenario is for kube-proxy 1.28, and the program is 1.29.4")]
+#[case::release("version: \"1.28\"", "", "", "the scenario is for kube-proxy 1.28, but the program is 1.29.4")]
 #[case::from_release(
     "version: \">=1.30\"",
     "",
     "",
-    "the scenario is for kube-proxy 1.30 or later, and the program is 1.29.4"
+    "the scenario is for kube-proxy 1.30 or later, but the program is 1.29.4"
 )]
 #[case::mode("mode: nftables", "", "", "svclab does not model nftables mode for kube-proxy 1.29.4")]
 #[case::own_rules("", "", "INSTEAD", "the rules of node a are the scenario's own (`install: instead`)")]
@@ -71,7 +71,7 @@ const RESTART: &str = "tests: [{name: t, steps: [{restart: proxy}, {probe: {from
     "",
     "",
     "AFTER",
-    "the scenario adds rules to KUBE-SERVICES, and the program rewrites this chain when objects change"
+    "the scenario adds rules to KUBE-SERVICES, but the program rewrites this chain when objects change"
 )]
 #[case::reconfigured(
     "",
@@ -83,13 +83,13 @@ const RESTART: &str = "tests: [{name: t, steps: [{restart: proxy}, {probe: {from
     "conntrack: {cleanup: false}",
     "",
     "",
-    "the scenario sets `conntrack.cleanup`, which the program decides"
+    "the scenario sets `conntrack.cleanup`, but the program decides which connections to delete"
 )]
 #[case::no_program(
     "",
     ", proxy: {program: old}",
     "",
-    "there is no program for node a: the command line has none with the name `old`"
+    "there is no program for node a: no --kube-proxy or --proxy-command has the name `old`"
 )]
 fn a_scenario_that_programs_cannot_carry_out(
     #[case] proxy: &str,
@@ -110,7 +110,7 @@ fn a_scenario_that_programs_cannot_carry_out(
     assert_eq!((fitting.len(), others.len()), (0, 1));
 }
 
-/// Every node needs a program: one with a name is only for nodes that name it.
+/// Every node needs a program: a named one is only for nodes that name it.
 #[test]
 fn a_program_with_a_name_is_not_that_of_other_nodes() {
     let named = BTreeMap::from([("old".to_owned(), program("1.29.4"))]);
@@ -118,11 +118,11 @@ fn a_program_with_a_name_is_not_that_of_other_nodes() {
     let why = fit(Some(&programs), &scenario(["", ", proxy: {program: old}", ""])).expect_err("a reason").to_string();
     assert_eq!(
         why,
-        "there is no program for node b: the scenario names none, and all programs of the command line have names"
+        "there is no program for node b: the scenario names none, and all programs on the command line have names"
     );
 }
 
-/// In an upgrade, each node is judged by the release of its own program, in every state.
+/// During an upgrade, each node is judged by the release of its own program, in every state.
 #[rstest]
 #[case(", proxy: {program: old}", "1.29.4", "1.33.2")]
 #[case("", "1.33.2", "1.33.2")]
@@ -149,7 +149,7 @@ fn a_program_without_a_release_stands_for_that_of_the_scenario() {
     assert_eq!(releases, [scenario.cluster.proxy.version.as_str(), "1.33.2"]);
 }
 
-/// What keeps a scenario from one program is none with another, or without changes.
+/// A scenario that one program cannot run can be run with another, or without changes.
 #[rstest]
 #[case("version: \">=1.29\"", "", "1.29.4")]
 #[case("version: \"1.29\"", "", "1.29.4")]

@@ -1,4 +1,4 @@
-//! The report for a person at a terminal.
+//! The report for a terminal.
 
 mod path;
 mod probe;
@@ -16,16 +16,16 @@ use crate::observation::Observation;
 use crate::page::{BAD, FAINT, GOOD, MARKED, Page, STRONG, Settings};
 use crate::text::{counted, one_line, printable};
 
-/// The widest test name that durations are aligned behind.
+/// The maximum length of test names after which durations are aligned.
 const WIDEST_NAME: usize = 72;
 
-/// Everything: each scenario, then the summary.
+/// The whole report: each scenario, then the summary.
 pub fn render(run: &RunReport, settings: Settings) -> String {
     let scenarios: String = run.scenarios.iter().map(|report| scenario(report, settings)).collect();
     scenarios + &summary(run, settings)
 }
 
-/// One scenario with its tests, as soon as it has been run.
+/// One scenario with its tests, printed as soon as it has been run.
 pub fn scenario(report: &ScenarioReport, settings: Settings) -> String {
     let quiet = settings.is_quiet();
     let mut page = Page::new(settings);
@@ -76,7 +76,7 @@ pub fn scenario(report: &ScenarioReport, settings: Settings) -> String {
     page.finish()
 }
 
-/// How long programs under test took, a line for each change.
+/// The sync times of programs under test, one line for each change.
 fn syncs(page: &mut Page, report: &ScenarioReport) {
     for of_step in report.syncs.chunk_by(|one, next| one.step == next.step) {
         let what = if of_step[0].step == 0 { "start".to_owned() } else { format!("change {}", of_step[0].step) };
@@ -95,7 +95,7 @@ pub fn test(report: &TestReport, settings: Settings) -> String {
     page.finish()
 }
 
-/// What was observed of a probe, with the path of its packet.
+/// The observation of a probe, with the path of its packet.
 pub(crate) fn observed(title: &str, observation: &Observation, settings: Settings) -> String {
     let mut page = Page::new(settings);
     page.line(0, page.paint(STRONG, title));
@@ -106,7 +106,7 @@ pub(crate) fn observed(title: &str, observation: &Observation, settings: Setting
     page.finish()
 }
 
-/// The end: what failed, how many tests ran, and how long it took.
+/// The summary: what failed, how many tests ran, and how long it took.
 pub fn summary(run: &RunReport, settings: Settings) -> String {
     let mut page = Page::new(settings);
     let status = run.status();
@@ -127,7 +127,7 @@ pub fn summary(run: &RunReport, settings: Settings) -> String {
     page.finish()
 }
 
-/// The scenarios that the programs under test cannot carry out, by reason: one line for all that have the same.
+/// The scenarios that the programs under test cannot run: one line for each reason.
 fn not_applicable(page: &mut Page, run: &RunReport) {
     let mut by_reason: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for one in &run.not_applicable {
@@ -173,7 +173,7 @@ fn show_trouble(page: &mut Page, trouble: &Trouble) {
     page.gap();
 }
 
-/// The places of everything that failed, at the end, where a reader of a long log starts.
+/// The places of all failures, at the end, where a reader of a long log starts.
 fn failures(page: &mut Page, run: &RunReport) {
     let mut failure = |status: Status, place: String, name: &str| {
         let (word, place) = (page.paint(BAD, word(status)), page.paint(FAINT, place));

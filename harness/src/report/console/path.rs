@@ -1,4 +1,4 @@
-//! The path of a packet, as the taps captured it.
+//! The path of a packet, as captured by the taps.
 
 use crate::observation::Sighting;
 use crate::page::{FAINT, MARKED, Page};
@@ -18,7 +18,7 @@ impl Segment<'_> {
     }
 }
 
-/// A path in segments: a new one starts where the packet was changed, or where it is another packet.
+/// Splits a path into segments: a new one starts where the packet is changed, or with another packet.
 fn segments(path: &[Sighting]) -> Vec<Segment<'_>> {
     let mut segments: Vec<Segment<'_>> = Vec::new();
     for seen in path {

@@ -1,4 +1,4 @@
-//! Probes on the page of a test.
+//! The probes on the page of a test.
 
 use super::path;
 use crate::judge::{Difference, Field, observed_words};
@@ -7,7 +7,7 @@ use crate::page::{BAD, FAINT, GOOD, MARKED, Page, STRONG};
 use crate::report::{Diagnosis, KernelMatch, ProbeReport, TestReport};
 use crate::text::{counted, shortened};
 
-/// Adds the probes of a test: those that failed in full, of the others what was measured.
+/// Adds the probes of a test: failed probes in full, of the others only the measurements.
 pub(super) fn add_test(page: &mut Page, test: &TestReport) {
     let has_figures = |probe: &&ProbeReport| probe.judgment.held && !probe.judgment.shown.is_empty();
     let are_several = test.probes.iter().filter(has_figures).count() > 1;
@@ -28,7 +28,7 @@ pub(super) fn add_test(page: &mut Page, test: &TestReport) {
     }
 }
 
-/// What was measured; of flows during a change also what became of them.
+/// The measurements; for flows during a change also their outcomes.
 fn figures(probe: &ProbeReport) -> Vec<String> {
     let is_stream = matches!(probe.observation, Observation::Stream(_));
     let observed = is_stream.then(|| observed_words(&probe.observation));
@@ -67,7 +67,7 @@ fn failed(page: &mut Page, probe: &ProbeReport) {
         page.gap();
     }
     for excerpt in probe.rules.iter().filter(|excerpt| !excerpt.lines.is_empty()) {
-        page.line(8, format!("{} {}", page.paint(FAINT, "rules that decide on"), excerpt.place));
+        page.line(8, format!("{} {}", page.paint(FAINT, "deciding rules on"), excerpt.place));
         for rule in &excerpt.lines {
             page.line(10, shortened(rule));
         }
@@ -82,7 +82,7 @@ fn failed(page: &mut Page, probe: &ProbeReport) {
     page.gap();
 }
 
-/// What the three sources say of the flow, and how far the kernel followed the prediction.
+/// The three sources for the flow, and how far the kernel followed the prediction.
 fn diagnosis(page: &mut Page, diagnosis: &Diagnosis) {
     let Diagnosis { promise, prediction, unpredicted, observation, meaning, kernel, untraced, .. } = diagnosis;
     page.gap();
@@ -130,10 +130,10 @@ fn difference(page: &mut Page, difference: &Difference) {
     }
 }
 
-/// The other parts of the expectation: a reader of a failure should not have to look them up.
+/// The other parts of the expectation, so that a reader of a failure need not look them up.
 fn rest_of_the_expectation(page: &mut Page, probe: &ProbeReport) {
     let differs = |field| probe.judgment.differences.iter().any(|difference| difference.field == field);
-    // Source and reply of a single flow are not judged where it was not delivered as expected.
+    // Source and reply of a single flow are not judged if it was not delivered as expected.
     let unjudged =
         matches!(probe.observation, Observation::Flow(_)) && (differs(Field::Outcome) || differs(Field::Flows));
     let word = if unjudged { "expected" } else { "held    " };

@@ -5,40 +5,40 @@ use serde::Serialize;
 
 use crate::observation::{FlowSpan, Following, StreamObservation, TimelineRow};
 
-/// What became of the flows of a probe that were sent at a rate during a change.
+/// The outcomes of a probe's flows that were sent at a fixed rate during a change.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct During<'a> {
     /// The node that the sender is on; `null` for an outside host.
     node: Option<&'a str>,
-    /// The rate that was asked for, in flows per second.
+    /// The requested rate, in flows per second.
     rate: u32,
     /// How long flows were sent before the change, in seconds.
     before: f64,
-    /// How long flows were sent from the change on, in seconds.
+    /// How long flows were sent after the change, in seconds.
     after: f64,
     /// The number of flows sent. Each of them is answered, lost or rejected.
     sent: u64,
     /// The number of flows that were answered.
     answered: u64,
-    /// The flows that got neither an answer nor a rejection.
+    /// The flows that got neither a reply nor a rejection.
     lost: Flows,
     /// The flows that were rejected.
     rejected: Flows,
-    /// The flows that started after the change and were delivered to an address that is not an endpoint any more, answered or not; `null` if
-    /// the destination is not a Service's.
+    /// The flows that started after the change and were delivered to an address that is no longer an endpoint, answered or not; `null` if
+    /// the destination is not a Service.
     stale: Option<Flows>,
     /// How flows followed the change; `null` if the promise for them does not change.
     followed: Option<Follows>,
     /// The longest pause between two flows, in seconds.
     longest_pause: f64,
-    /// The parts of equal length, from the first flow's time on, that the time is divided into for `timeline`.
+    /// The number of slots of equal length in `timeline`, which starts with the first flow.
     timeline_parts: usize,
-    /// What became of flows over time.
+    /// The outcomes of flows over time.
     timeline: Vec<Row<'a>>,
 }
 
-/// Some of the flows, and when they started: in seconds from the change, negative before it.
+/// A subset of the flows, and when they started: in seconds relative to the change, negative before it.
 #[derive(Serialize, JsonSchema)]
 struct Flows {
     /// The number of flows.
@@ -49,24 +49,24 @@ struct Flows {
     last: Option<f64>,
 }
 
-/// When flows followed a change, in seconds from it.
+/// When flows followed a change, in seconds relative to it.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Follows {
-    /// When the first flow started whose outcome is promised after the change and not before it; `null` if none did.
+    /// When the first flow started whose outcome is promised only after the change; `null` if none did.
     first: Option<f64>,
-    /// When the last flow started, after the change, whose outcome is promised before it and not after it; `null` if none did.
+    /// When the last flow started, after the change, whose outcome is promised only before it; `null` if none did.
     last_before: Option<f64>,
 }
 
-/// What became of some of the flows over time.
+/// A row of the timeline: the flows with one outcome over time.
 #[derive(Serialize, JsonSchema)]
 struct Row<'a> {
     /// The endpoint (`pod/web:8080`), or `rejected`, or `lost`.
     name: &'a str,
-    /// `answered`; `stale` if they started after the change and an address answered that is not an endpoint any more; `rejected`; or `lost`.
+    /// `answered`; `stale` if they started after the change and an address that is no longer an endpoint answered; `rejected`; or `lost`.
     fate: &'static str,
-    /// The number of flows that started in each part of the time.
+    /// The number of flows that started in each slot.
     counts: &'a [u32],
 }
 

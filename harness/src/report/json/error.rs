@@ -1,11 +1,11 @@
-//! Errors in results of commands that try whole scenarios.
+//! Errors in the results of commands that run whole scenarios.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::report::Trouble;
 
-/// An error that kept a scenario from being tried.
+/// An error because of which a scenario was not tried.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Error")]
 pub(crate) struct ScenarioError<'a> {

@@ -1,4 +1,4 @@
-//! What was observed of a single flow.
+//! The observation of a single flow.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -40,7 +40,7 @@ struct Place<'a> {
     source: SocketAddr,
     /// The destination that it sees.
     destination: SocketAddr,
-    /// The number of fragments that it arrived in; `null` where a node's kernel received it.
+    /// The number of fragments that it arrived in; `null` if a node's kernel received it.
     fragments: Option<u16>,
 }
 

@@ -1,7 +1,7 @@
 //! The report for machines, the result in `svclab run`'s JSON envelope. `svclab schema run` describes every field.
 //!
-//! Names are stable: fields may be added; none is renamed or removed without a new version of the envelope. Times are in seconds.
-//! Addresses are text: `10.244.1.3:37328`, `[fd00::3]:37328`. What has no value is `null`.
+//! Names are stable: fields may be added; none is renamed or removed without a new version of the envelope. Times are in seconds. Addresses
+//! are text: `10.244.1.3:37328`, `[fd00::3]:37328`. Missing values are `null`.
 
 mod during;
 mod error;
@@ -43,7 +43,7 @@ pub struct Run<'a> {
     seed: Option<u64>,
     /// The shard; `null` for a whole run.
     shard: Option<ShardOf>,
-    /// The scenarios that the programs under test (`--kube-proxy`) cannot carry out; they are neither run nor counted.
+    /// The scenarios that the programs under test (`--kube-proxy`) cannot run; they are not counted.
     not_applicable: &'a [NotApplicable],
     /// The scenarios, in the order of the command line.
     scenarios: Vec<Scenario<'a>>,
@@ -57,7 +57,7 @@ struct Totals {
     scenarios: usize,
     /// The number of tests that passed.
     ok: usize,
-    /// The number of passed tests that did not pass at first.
+    /// The number of passed tests that did not pass at the first attempt.
     flaky: usize,
     /// The number of tests that failed.
     failed: usize,
@@ -92,7 +92,7 @@ struct Scenario<'a> {
     name: &'a str,
     /// The file, as given on the command line.
     file: String,
-    /// Which repetition it is, from 1; `null` if scenarios are not repeated.
+    /// The number of the repetition, from 1; `null` if scenarios are not repeated.
     repetition: Option<u32>,
     /// The worst result: `ok`, `failed` or `error`.
     status: &'static str,
@@ -100,12 +100,12 @@ struct Scenario<'a> {
     seconds: f64,
     /// The error of the lab; `null` if there is none.
     error: Option<Error>,
-    /// The programs under test (`--kube-proxy`) that wrote the rules, by node; none where svclab generated them.
+    /// The programs under test (`--kube-proxy`) that wrote the rules, by node; empty if svclab generated them.
     programs: &'a [NodeProgram],
-    /// How long programs under test (`--kube-proxy`) took to write the rules of new objects. After a change during which flows were
-    /// sent, it is the time that a kube-proxy reports in its metrics; other programs have none then.
+    /// How long programs under test (`--kube-proxy`) took to write the rules for new objects. After a change during which flows were sent,
+    /// it is the time that a kube-proxy reports in its metrics; for other programs there is none then.
     syncs: &'a [SyncTime],
-    /// What to know about the results, in words.
+    /// Notes on the results, in words.
     notes: &'a [String],
     /// The machines and services at the start.
     machines: &'a Machines,
@@ -161,11 +161,11 @@ struct Test<'a> {
     tags: &'a [String],
     /// The result of the last attempt: `ok`, `failed` or `error`.
     status: &'static str,
-    /// Whether it passed, but not at first.
+    /// Whether it passed, but not at the first attempt.
     flaky: bool,
     /// The duration.
     seconds: f64,
-    /// Why not all probes were sent; `null` if they were.
+    /// The reason why not all probes were sent; `null` if they were.
     error: Option<Error>,
     /// The probes, in order.
     probes: Vec<Probe<'a>>,

@@ -1,4 +1,4 @@
-//! A probe, with what it was compared with.
+//! A probe with its expectation and observation.
 
 use std::collections::BTreeMap;
 
@@ -38,11 +38,11 @@ pub(super) struct Probe<'a> {
     during: Option<During<'a>>,
     /// The differences between expectation and observation.
     differences: Vec<Part<'a>>,
-    /// What was measured, in words.
+    /// The measurements, in words.
     measured: &'a [String],
     /// The test of the endpoints' shares.
     balance: Option<Fit<'a>>,
-    /// The three sources on a failed probe.
+    /// The three sources for a failed probe.
     diagnosis: Option<Sources<'a>>,
     /// The rules that decided on a failed probe.
     rules: Vec<Rules<'a>>,
@@ -88,7 +88,7 @@ struct Part<'a> {
     expected: &'a str,
     /// The observation, in words.
     observed: &'a str,
-    /// Why they differ, in words.
+    /// The reason why they differ, in words.
     reason: &'a str,
 }
 
@@ -98,22 +98,22 @@ impl<'a> From<&'a Difference> for Part<'a> {
     }
 }
 
-/// The three sources on one flow.
+/// The three sources for one flow.
 #[derive(Serialize, JsonSchema)]
 struct Sources<'a> {
-    /// What the Service API promises, in words.
+    /// The promise of the Service API, in words.
     promise: Option<&'a str>,
-    /// What the rules do, in words: each branch with its share.
+    /// The prediction from the rules, in words: each branch with its share.
     prediction: &'a [String],
-    /// Why there is no prediction.
+    /// The reason why there is no prediction.
     unpredicted: Option<&'a str>,
     /// The observation when the flow was sent again, in words.
     observation: &'a str,
-    /// Which sources disagree, in a sentence.
+    /// The sources that disagree, in a sentence.
     meaning: &'a str,
     /// The rules that the kernel matched, compared with the prediction.
     kernel: Option<Kernel<'a>>,
-    /// Why the kernel was not traced.
+    /// The reason why the kernel was not traced.
     untraced: Option<&'a str>,
 }
 

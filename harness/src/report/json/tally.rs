@@ -29,7 +29,7 @@ pub(super) struct Sums<'a> {
     delivered: &'a BTreeMap<SocketAddr, u64>,
     /// The numbers of flows by the source that receivers saw.
     sources: &'a BTreeMap<IpAddr, u64>,
-    /// The numbers of flows by destination, as the rules' counters have them.
+    /// The numbers of flows by destination, according to the rules' counters.
     translated: Option<&'a BTreeMap<SocketAddr, u64>>,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Fit<'a> {
     passed: bool,
     /// The probability that correct shares deviate at least as much.
     p_value: f64,
-    /// The rate at which the test fails on correct shares, at most.
+    /// The maximum rate at which the test fails on correct shares.
     false_alarm_rate: f64,
     /// The endpoints.
     endpoints: Vec<Endpoint<'a>>,
@@ -97,7 +97,7 @@ impl<'a> From<&'a Shares> for Fit<'a> {
     }
 }
 
-/// A number with six digits: further ones differ between machines.
+/// A number with six digits: further digits differ between machines.
 fn rounded(number: f64) -> f64 {
     format!("{number:.5e}").parse().unwrap_or(number)
 }

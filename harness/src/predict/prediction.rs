@@ -86,14 +86,14 @@ pub(crate) enum PredictedOutcome {
         kind: RejectKind,
         /// The namespace whose kernel rejects it.
         at: String,
-        /// Why.
+        /// The reason.
         cause: Cause,
     },
     /// It is lost.
     Dropped {
         /// The namespace in which it is lost.
         at: String,
-        /// Why.
+        /// The reason.
         cause: Cause,
         /// The namespace that rejected the packet, if the rejection is what was lost.
         rejected_at: Option<String>,
@@ -132,7 +132,7 @@ pub(crate) enum PredictedReply {
     Lost {
         /// Where its path ends.
         at: String,
-        /// Why.
+        /// The reason.
         cause: Cause,
     },
     /// It cannot be determined, because of this rule.

@@ -132,7 +132,7 @@ pub(crate) fn rejected() -> ProbeReport {
         promise: Some("delivered to 10.244.2.2:80 (only endpoint; source preserved; reply translated back)".to_owned()),
         prediction: vec!["rejected on node/worker: by table filter: -A KUBE-SERVICES -j REJECT".to_owned()],
         observation: outcome_words.to_owned(),
-        meaning: "The rules do not do what is promised, and the kernel does what the rules say.".to_owned(),
+        meaning: "The rules break the promise, and the kernel follows the rules.".to_owned(),
         kernel: Some(KernelMatch {
             as_predicted: 2,
             matched: 3,

@@ -1,4 +1,4 @@
-//! Results of `svclab diff`: each change is a test that failed, or passed where it is accepted; all that does not change is one that passed.
+//! Results of `svclab diff`: each change is a failed test, or a passed one if it is accepted; everything unchanged is one passed test.
 
 use serde::Deserialize;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Results of `svclab mutate`: each kind of mutation is a test, which fails where a mutant of that kind survived.
+//! Results of `svclab mutate`: each kind of mutation is a test, which fails if a mutant of that kind survived.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Results of `svclab verify`: each failing disagreement is a test that failed; all other flows are one that passed.
+//! Results of `svclab verify`: each failing disagreement is a failed test; all other flows are one passed test.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -119,7 +119,7 @@ fn failed(finding: &Finding) -> Case {
     Case { text: Some(text), checks: vec![one], ..case }
 }
 
-/// A case without content.
+/// An empty case.
 pub(super) fn case(name: String, status: Status) -> Case {
     Case {
         name,
@@ -135,7 +135,7 @@ pub(super) fn case(name: String, status: Status) -> Case {
     }
 }
 
-/// A check without content.
+/// An empty check.
 pub(super) fn check(title: &str, status: Status) -> Check {
     Check {
         title: title.to_owned(),

@@ -1,7 +1,7 @@
 //! Annotations for GitHub Actions: each failure at its line of the scenario, in the changed files of a pull request.
 //!
-//! The form is that of workflow commands: `::error file=F,line=L,col=C,title=T::MESSAGE`
-//! (docs.github.com, "Workflow commands for GitHub Actions", setting an error message).
+//! They are workflow commands: `::error file=F,line=L,col=C,title=T::MESSAGE` (docs.github.com, "Workflow commands for
+//! GitHub Actions", setting an error message).
 
 use std::path::{Component, Path, PathBuf};
 
@@ -10,7 +10,7 @@ use super::words::{all_counts, difference, headline, problem};
 use crate::report::Status;
 use crate::text::{duration, harmless, one_line, path_text};
 
-/// The folder that GitHub takes the paths of annotations relative to, and the one that svclab's are relative to.
+/// The folders that paths are relative to: those of GitHub's annotations, and those of svclab.
 #[derive(Debug, Clone, Default)]
 pub struct Folders {
     /// The repository's root, absolute.
@@ -20,7 +20,7 @@ pub struct Folders {
 }
 
 impl Folders {
-    /// A file as GitHub names it: relative to the root, if it lies below.
+    /// The path of a file for GitHub: relative to the root, if it is below.
     fn name(&self, file: &str) -> String {
         let mut absolute = PathBuf::new();
         for part in self.working.join(file).components() {
@@ -57,8 +57,8 @@ pub fn annotations(results: &Results, folders: &Folders) -> String {
     text + &format!("::notice title=svclab {}::{}{time}\n", results.command, message(&all_counts(results)))
 }
 
-/// An annotation for each failed probe, and one for the test's error: all at the test, which is the place that the console names at its
-/// end.
+/// An annotation for each failed probe, and one for the test's error, all at the place of the test, which the console also names in its
+/// summary.
 fn failed(suite: &Suite, case: &Case, folders: &Folders) -> String {
     let start = start_of(suite);
     let at = case.at.as_ref().unwrap_or(&start);
@@ -79,7 +79,7 @@ fn failed(suite: &Suite, case: &Case, folders: &Folders) -> String {
     checks.chain(error).collect()
 }
 
-/// Words with the place that they are about, if that is not the one of the annotation.
+/// Appends the place that words are about, unless it is that of the annotation.
 fn placed(words: &str, place: Option<&Place>, at: &Place) -> String {
     match place.filter(|place| *place != at) {
         Some(Place { file, line, column }) => format!("{words}  {file}:{line}:{column}"),

@@ -15,7 +15,7 @@ use crate::text::{harmless, one_line};
 ///
 /// # Errors
 ///
-/// If the XML writer fails; there is no input known that makes it.
+/// If the XML writer fails; no input is known to cause that.
 pub fn render(results: &Results) -> Result<String, SerializeError> {
     let mut report = Report::new(format!("svclab {}", results.command));
     report.set_time(time(results.seconds));
@@ -96,7 +96,7 @@ fn time(seconds: Option<f64>) -> Duration {
     Duration::try_from_secs_f64(seconds.unwrap_or_default()).unwrap_or_default()
 }
 
-/// Text that XML can hold: its only control characters are line ends and tabs. The XML writer escapes markup.
+/// Text without the control characters that XML does not allow; only line ends and tabs are kept. The XML writer escapes markup.
 fn xml(text: &str) -> String {
     harmless(text, false)
 }

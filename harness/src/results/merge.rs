@@ -1,4 +1,4 @@
-//! The documents of several shards → one.
+//! Merges the documents of several shards.
 
 use std::collections::BTreeSet;
 
@@ -14,15 +14,15 @@ use crate::text::counted;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MergeError {
-    /// A document is none.
+    /// A file is not a report.
     #[error("{file}: {source}")]
     Read {
         /// The file.
         file: String,
-        /// Why.
+        /// The reason.
         source: ReadError,
     },
-    /// Two documents differ in what must be equal.
+    /// Two documents differ in a value that must be equal.
     #[error("{first_file} and {file} differ: {what} is {first} in {first_file} and {other} in {file}")]
     Differ {
         /// What differs: `svclab`, `kernel`, ...
@@ -39,25 +39,25 @@ pub enum MergeError {
     /// A document is not a shard's.
     #[error("{0} is the report of a whole run, not of a shard")]
     NoShard(String),
-    /// A shard is there twice.
+    /// There are two reports of a shard.
     #[error("{0} and {1} are both the report of shard {2}")]
     Twice(String, String, usize),
     /// Shards are missing.
     #[error("{} of {of} {} missing: {}", counted(missing.len(), "shard"), if missing.len() == 1 { "is" } else { "are" }, list(missing))]
     Missing {
-        /// Their numbers.
+        /// The numbers of the missing shards.
         missing: Vec<usize>,
-        /// How many there should be.
+        /// The expected number.
         of: usize,
     },
-    /// The scenarios of all shards are not as many as each of them counted.
+    /// The shards' scenarios do not add up to the number that each of them recorded.
     #[error(
         "the shards did not have the same scenarios: together they ran {found} files, but the run had {expected} scenarios"
     )]
     Scenarios {
-        /// How many there are.
+        /// The number of scenarios found.
         found: usize,
-        /// How many there should be.
+        /// The expected number.
         expected: usize,
     },
     /// There is nothing to merge.
@@ -73,18 +73,18 @@ impl MergeError {
                 "Merge with the version of svclab that wrote the reports."
             }
             Self::Read { .. } | Self::Nothing => {
-                "Pass the files that `svclab run --report json=FILE` wrote, one of each shard."
+                "Pass the files that `svclab run --report json=FILE` wrote, one per shard."
             }
             Self::Differ { what: "svclab" | "command", .. } => {
                 "Run every shard with the same command of the same version of svclab."
             }
             Self::Differ { what: "shards" | "scenarios", .. } | Self::Scenarios { .. } => {
-                "Pass the reports of one run: every shard needs the same N in `--shard K/N`, the same scenarios and the same choice of tests."
+                "Pass the reports of one run: every shard needs the same N in `--shard K/N`, the same scenarios and the same selection of tests."
             }
             Self::Differ { .. } => "Run every shard on the same kind of machine, or pass `--allow-mixed`.",
             Self::NoShard(_) => "Run each part with `--shard K/N`, and pass all of them; or pass this report alone.",
             Self::Twice(..) => {
-                "Pass one report of each shard: remove what a repeated job left, or give each shard a file name of its own."
+                "Pass one report of each shard: remove files left by a repeated job, or give each shard its own file name."
             }
             Self::Missing { .. } => {
                 "Pass the report of every shard. A job that was cancelled or crashed has written none: run it again."
@@ -93,7 +93,7 @@ impl MergeError {
     }
 }
 
-/// The first of some numbers.
+/// The first numbers of a list, followed by `...` if there are more.
 fn list(all: &[usize]) -> String {
     let shown: Vec<String> = all.iter().take(20).map(ToString::to_string).collect();
     shown.join(", ") + if all.len() > 20 { ", ..." } else { "" }
@@ -104,15 +104,15 @@ fn list(all: &[usize]) -> String {
 pub struct Merged {
     /// The JSON document.
     pub json: Value,
-    /// The documents, read.
+    /// The parsed results.
     pub results: Results,
 }
 
-/// Merges the documents of all shards of one run; each comes with its file's name. With `mixed`, machines may differ.
+/// Merges the documents of all shards of one run, given with their file names. With `mixed`, machines may differ.
 ///
 /// # Errors
 ///
-/// If a shard is missing, or documents are not of the same run, svclab and machine.
+/// If a shard is missing, or the documents differ in run, svclab version or machine.
 pub fn merge(texts: &[(String, String)], mixed: bool) -> Result<Merged, MergeError> {
     let mut documents: Vec<(&str, Document)> = Vec::new();
     for (file, text) in texts {
@@ -140,7 +140,7 @@ fn shard_of(document: &Document) -> Option<ShardOf> {
     serde_json::from_value(document.result.get("shard")?.clone()).ok()
 }
 
-/// What must be equal in all documents.
+/// Checks the values that must be equal in all documents.
 fn same(first: &(&str, Document), other: &(&str, Document), mixed: bool) -> Result<(), MergeError> {
     let facts = |document: &Document| {
         let Environment { svclab_version, kernel, iptables, nft, machine } = &document.environment;
@@ -170,7 +170,7 @@ fn same(first: &(&str, Document), other: &(&str, Document), mixed: bool) -> Resu
     Ok(())
 }
 
-/// The documents in the order of their shards, each of which is there once.
+/// Sorts the documents by shard, and checks that each shard is there once.
 fn complete<'d>(documents: &'d [(&str, Document)]) -> Result<Vec<&'d Document>, MergeError> {
     let mut of = 0;
     let mut found: Vec<(usize, &str, &Document)> = Vec::new();
@@ -203,7 +203,7 @@ fn scenarios(document: &Document) -> impl Iterator<Item = &Value> {
     document.result["scenarios"].as_array().into_iter().flatten()
 }
 
-/// One document of several: scenarios one after the other, numbers added up, the worst status, the longest time.
+/// Joins documents: scenarios are concatenated, numbers added up; the worst status and the longest time are kept.
 fn joined(documents: &[&Document]) -> Value {
     let first = documents[0];
     let mut result = first.result.clone();

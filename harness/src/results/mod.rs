@@ -1,4 +1,4 @@
-//! Results of `run`, `verify`, `mutate` and `diff` in one shape, and the reports made of it.
+//! Results of `run`, `verify`, `mutate` and `diff` in one form, and the reports derived from it.
 //!
 //! ```text
 //! JSON document (of this process, or a file) ─read→ Results ─┬─ junit    XML that CI systems show as a table

@@ -1,4 +1,4 @@
-//! Results of any command that tries scenarios.
+//! Results of any command that runs scenarios.
 
 use std::collections::BTreeMap;
 
@@ -36,14 +36,14 @@ pub struct Suite {
     pub name: String,
     /// The file, as given on the command line.
     pub file: String,
-    /// Which repetition it is.
+    /// The number of the repetition.
     #[serde(default)]
     pub(crate) repetition: Option<u32>,
     /// Wall-clock time in seconds.
     pub seconds: Option<f64>,
-    /// Why the lab failed.
+    /// The error of the lab.
     pub error: Option<Problem>,
-    /// What to know about the results.
+    /// Notes on the results.
     #[serde(default)]
     pub(crate) notes: Vec<String>,
     /// The machines and services.
@@ -52,12 +52,12 @@ pub struct Suite {
     /// The programs under test that wrote the rules, by node.
     #[serde(default)]
     pub(crate) programs: Vec<NodeProgram>,
-    /// The tests; of `verify` the findings, of `mutate` the kinds of mutations, of `diff` the changes.
+    /// The tests; for `verify` the findings, for `mutate` the kinds of mutations, for `diff` the changes.
     #[serde(rename = "tests")]
     pub cases: Vec<Case>,
 }
 
-/// A test, or what another command counts as one.
+/// A test, or its counterpart in another command.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Case {
     /// The name.
@@ -69,16 +69,16 @@ pub struct Case {
     pub(crate) tags: Vec<String>,
     /// The result of the last attempt.
     pub status: Status,
-    /// Whether it passed, but not at first.
+    /// Whether it passed, but not at the first attempt.
     #[serde(default)]
     pub(crate) flaky: bool,
     /// Wall-clock time in seconds.
     pub(crate) seconds: Option<f64>,
-    /// Why not everything was tried.
+    /// The reason why not everything was tried.
     pub error: Option<Problem>,
     /// The failure as the command prints it.
     pub text: Option<String>,
-    /// What was tried.
+    /// The probes, or examples of findings.
     #[serde(rename = "probes")]
     pub(crate) checks: Vec<Check>,
     /// Earlier attempts.
@@ -131,7 +131,7 @@ pub(crate) struct Check {
     /// The differences between expectation and observation.
     #[serde(default)]
     pub(crate) differences: Vec<Difference>,
-    /// What was measured, in words.
+    /// The measurements, in words.
     #[serde(default)]
     pub(crate) measured: Vec<String>,
     /// The shares of endpoints.
@@ -174,13 +174,13 @@ pub(crate) struct Sighting {
 /// A difference between expectation and observation.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Difference {
-    /// What differs.
+    /// The part that differs.
     pub(crate) field: String,
     /// The expectation.
     pub(crate) expected: String,
     /// The observation.
     pub(crate) observed: String,
-    /// Why they differ.
+    /// The reason why they differ.
     pub(crate) reason: String,
 }
 
@@ -220,49 +220,49 @@ pub(crate) struct During {
     pub(crate) node: Option<String>,
     /// Flows per second.
     pub(crate) rate: u32,
-    /// How long before the change, in seconds.
+    /// How long flows were sent before the change, in seconds.
     pub(crate) before: f64,
-    /// How long from the change on, in seconds.
+    /// How long flows were sent after the change, in seconds.
     pub(crate) after: f64,
     /// The number of flows.
     pub(crate) sent: u64,
     /// When they followed the change.
     pub(crate) followed: Option<Follows>,
-    /// What became of them over time.
+    /// Their outcomes over time.
     pub(crate) timeline: Vec<TimelineRow>,
 }
 
 /// When flows followed a change.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Follows {
-    /// When the first did, in seconds from the change.
+    /// When the first did, in seconds relative to the change.
     pub(crate) first: Option<f64>,
 }
 
-/// What became of some of the flows over time.
+/// A row of the timeline: the flows with one outcome over time.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct TimelineRow {
-    /// The endpoint, or what became of them.
+    /// The endpoint, or the outcome.
     pub(crate) name: String,
-    /// What became of them: `answered`, `stale`, `rejected` or `lost`.
+    /// The outcome: `answered`, `stale`, `rejected` or `lost`.
     pub(crate) fate: String,
-    /// The number of flows in each part of the time.
+    /// The number of flows in each slot.
     pub(crate) counts: Vec<u32>,
 }
 
-/// The three sources on one flow.
+/// The three sources for one flow.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Sources {
-    /// What the Service API promises.
+    /// The promise of the Service API.
     pub(crate) promise: Option<String>,
-    /// What the rules do: each branch with its share.
+    /// The prediction from the rules: each branch with its share.
     pub(crate) prediction: Vec<String>,
-    /// Why there is no prediction.
+    /// The reason why there is no prediction.
     #[serde(default)]
     pub(crate) unpredicted: Option<String>,
-    /// What the kernel did.
+    /// The observation of the kernel.
     pub(crate) observation: String,
-    /// Which sources disagree.
+    /// The sources that disagree.
     pub(crate) meaning: String,
     /// The rules that the kernel matched.
     #[serde(default)]
@@ -273,9 +273,9 @@ pub(crate) struct Sources {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Kernel {
-    /// How many were as predicted, one after the other.
+    /// The number of rules matched as predicted, one after the other.
     pub(crate) as_predicted: usize,
-    /// How many there were.
+    /// The number of rules matched in total.
     pub(crate) matched: usize,
     /// The first difference, in lines.
     pub(crate) difference: Option<Vec<String>>,
@@ -305,7 +305,7 @@ impl Suite {
         self.error.is_some() && case.error.as_ref().is_some_and(is_bare)
     }
 
-    /// Whether none of its tests reports its error.
+    /// Whether it has an error that none of its tests reports.
     pub(super) fn is_wrong_by_itself(&self) -> bool {
         self.status() == Status::Error && !self.cases.iter().any(|case| case.status == Status::Error)
     }

@@ -1,4 +1,4 @@
-//! JSON documents → [`Results`].
+//! Reads JSON documents into [`Results`].
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,14 +8,14 @@ use super::{from_diff, from_mutate, from_verify};
 use crate::environment::{Environment, SCHEMA_VERSION};
 use crate::report::ShardOf;
 
-/// Why a text is not a report.
+/// The reason why a text is not a report.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
     /// It is not svclab's JSON.
     #[error("not a JSON report of svclab: {0}")]
     Json(#[from] serde_json::Error),
-    /// It has another version.
+    /// It has another schema version.
     #[error("written by another version of svclab: schemaVersion {0}, while this one reads {SCHEMA_VERSION}")]
     Version(u64),
     /// It is the output of a command without tests.
@@ -33,7 +33,7 @@ pub(super) struct Document {
     pub(super) result: Value,
 }
 
-/// What the result of `run` has besides its scenarios.
+/// The fields of the result of `run`, in addition to its scenarios.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Whole {
@@ -44,7 +44,7 @@ struct Whole {
     shard: Option<ShardOf>,
     #[serde(default)]
     counts: Left,
-    /// Of all commands but `diff`, whose result is one comparison.
+    /// The scenarios of all commands except `diff`, whose result is one comparison.
     #[serde(default)]
     scenarios: Value,
 }
@@ -72,7 +72,7 @@ impl Results {
     ///
     /// # Errors
     ///
-    /// If the text is not such a report, or one of another version.
+    /// If the text is not such a report, or has another version.
     pub fn read(text: &str) -> Result<Self, ReadError> {
         Self::of(Document::read(text)?)
     }

@@ -1,17 +1,17 @@
-//! A summary in Markdown, for the page of a job.
+//! A Markdown summary for the page of a CI job.
 
 use super::model::{Case, Results, Suite};
 use super::words::{all_counts, attempts, environment, headline};
 use crate::report::Status;
 use crate::text::{duration, markup, one_line};
 
-/// The width of a bar, in letters.
+/// The width of a bar, in characters.
 const BAR: usize = 20;
-/// Failures that are printed in full: a job's summary has at most 1 MiB.
+/// The number of failures that are printed in full: a job's summary is limited to 1 MiB.
 const MAX_FAILURES: usize = 40;
-/// The longest text of a failure, in letters.
+/// The maximum length of a failure's text, in characters.
 const MAX_LETTERS: usize = 6_000;
-/// Scenarios with a row of their own.
+/// The maximum number of scenarios with a row of their own.
 const MAX_ROWS: usize = 200;
 
 /// The summary: counts, failures, scenarios with bars, environment.
@@ -29,7 +29,7 @@ pub fn render(results: &Results) -> String {
     text + &format!("| {} |\n| {line} |\n| {} |\n", names.join(" | "), values.join(" | "))
 }
 
-/// The result in a line.
+/// The result in one line.
 pub fn line(results: &Results) -> String {
     format!("{}{}", all_counts(results), seconds(results.seconds))
 }
@@ -81,7 +81,7 @@ fn flaky(results: &Results) -> String {
     if lines.is_empty() { lines } else { format!("### ⚠️ Flaky\n\n{lines}\n") }
 }
 
-/// A row for each scenario, those that failed first, with a bar of its tests that passed.
+/// A row for each scenario, failed ones first, with a bar of its passed tests.
 fn table(results: &Results) -> String {
     let mut suites: Vec<&Suite> = results.suites.iter().collect();
     suites.sort_by_key(|suite| std::cmp::Reverse(suite.status()));
@@ -105,7 +105,7 @@ fn table(results: &Results) -> String {
     text + "\n</details>\n\n"
 }
 
-/// `███████░░░`: full where all passed, never full or empty otherwise.
+/// `███████░░░`: full or empty only if all or no tests passed.
 fn bar(part: usize, all: usize) -> String {
     let full = match (part, all) {
         (_, 0) | (0, _) => 0,
@@ -120,7 +120,7 @@ fn seconds(seconds: Option<f64>) -> String {
     time.map(|time| format!(", in {}", duration(time))).unwrap_or_default()
 }
 
-/// Text in which nothing is markup, with `<br>` between its lines.
+/// Escaped text, with `<br>` between its lines.
 fn cell(text: &str) -> String {
     text.lines().map(line_of_cell).collect::<Vec<_>>().join("<br>")
 }
@@ -144,7 +144,7 @@ fn code(text: &str) -> String {
     one_line(text).replace('`', "'").replace('|', "&#124;")
 }
 
-/// Lines within `<pre>`, where Markdown is not read.
+/// Lines within `<pre>`, where Markdown is not interpreted.
 fn html_lines(text: &str) -> String {
     text.lines().map(markup).collect::<Vec<_>>().join("\n")
 }

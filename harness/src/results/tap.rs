@@ -58,15 +58,15 @@ fn block(values: &[(&str, String)]) -> String {
     format!("  ---\n{lines}  ...\n")
 }
 
-/// What some readers of YAML take for the end of a line, or leave out.
+/// Characters that some YAML parsers treat as line ends, or drop.
 const ENDS: [char; 4] = ['\u{85}', '\u{2028}', '\u{2029}', '\u{feff}'];
 
-/// A text of several lines as they are, unless something obeys them; any other quoted like JSON, in one line.
+/// A literal block for text of several lines; other text, and text with such characters, is quoted like JSON in one line.
 fn scalar(text: &str) -> String {
     let lines = text.trim_matches('\n');
     if lines.contains('\n') && !lines.contains(ENDS) && harmless(lines, false) == lines {
-        // The first line may be indented, so YAML must know by how much all are. For some readers of TAP (tap.py 3.2) an empty line ends
-        // the block, so those are indented too.
+        // The first line may be indented, so the block's indentation is given explicitly. For some TAP parsers (tap.py 3.2) an empty line
+        // ends the block, so empty lines are indented too.
         let indented: Vec<String> = lines.split('\n').map(|line| format!("    {line}")).collect();
         return format!("|2-\n{}", indented.join("\n"));
     }

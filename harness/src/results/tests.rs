@@ -1,4 +1,4 @@
-//! Every renderer, with a run that passes and a run that does not; and merging.
+//! Tests every renderer with a run that passes and a run that does not, and merging.
 
 use insta::assert_snapshot;
 use rstest::rstest;
@@ -78,7 +78,7 @@ fn a_flaky_test_is_in_every_report() {
     assert!(github::annotations(&flaky, &Folders::default()).contains("::warning file=scenarios/clusterip"));
     assert!(
         tap::render(&flaky).contains(
-            "ok 1 - a ClusterIP reaches a pod on another node: the source is kept (flaky)\n  ---\n  attempts: \"2, of which the last \
+            "ok 1 - a ClusterIP reaches a pod on another node: the source is kept (flaky)\n  ---\n  attempts: \"2, the last of which \
              passed; before: "
         )
     );
@@ -86,7 +86,7 @@ fn a_flaky_test_is_in_every_report() {
     assert!(html::render(&flaky).contains("attempt 2 of 2 passed"));
 }
 
-/// A lab that fails is annotated once, and its reason is at every test that it kept from running.
+/// A failed lab is annotated once, and its reason is given for every test that was not run because of it.
 #[test]
 fn tests_of_a_lab_that_fails() {
     let run = without_a_lab();

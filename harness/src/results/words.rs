@@ -4,7 +4,7 @@ use super::model::{Case, Difference, Problem, Results};
 use crate::environment::{Environment, Implementation};
 use crate::text::counted;
 
-/// The counts, with what was left out.
+/// The counts, including tests that were filtered out or not started.
 pub(super) fn all_counts(results: &Results) -> String {
     let mut words = results.counts().to_string();
     if results.filtered > 0 {
@@ -41,7 +41,7 @@ pub(super) fn environment(environment: &Environment) -> Vec<(&'static str, Strin
     ]
 }
 
-/// A difference in a line.
+/// A difference in one line.
 pub(super) fn difference(difference: &Difference) -> String {
     let Difference { field, expected, observed, reason } = difference;
     format!("{field}: expected {expected}, observed {observed}: {reason}")
@@ -63,12 +63,12 @@ pub(super) fn headline(case: &Case) -> String {
     }
 }
 
-/// How many attempts a test had, if it had more than one: `2, of which the last passed; before: ...`, `3, none of which passed`.
+/// The attempts of a test, if there were several: `2, the last of which passed; before: ...`, `3, none of which passed`.
 pub(super) fn attempts(case: &Case) -> Option<String> {
     let last = case.earlier.last()?;
     let number = case.earlier.len() + 1;
     Some(if case.flaky {
-        format!("{number}, of which the last passed; before: {}", headline(last))
+        format!("{number}, the last of which passed; before: {}", headline(last))
     } else {
         format!("{number}, none of which passed")
     })

@@ -1,4 +1,4 @@
-//! What is kept of a test that failed: one folder for each.
+//! The artifacts of failed tests: one folder for each test.
 //!
 //! ```text
 //! FOLDER/scenarios/a.yaml/02-the-source-is-kept/
@@ -32,25 +32,25 @@ pub const RESULT: &str = "result.json";
 /// The file that names the scenario, relative to the folder.
 pub const SCENARIO: &str = "scenario.txt";
 
-/// Where the artifacts of a scenario go.
+/// Where the artifacts of a scenario are written.
 pub(super) struct Folder<'a> {
-    /// The folder of all.
+    /// The folder of all scenarios.
     pub(super) folder: &'a Path,
     /// The scenario.
     pub(super) scenario: &'a Scenario,
     /// The programs that wrote the rules.
     pub(super) programs: Option<&'a Programs>,
-    /// What the names of its folders end with: repetition and retry.
+    /// The suffix of folder names: repetition and retry.
     pub(super) suffix: &'a str,
-    /// The environment of the lab, if it was not that of this process.
+    /// The environment of the lab, if it differs from this process's.
     pub(super) environment: Option<&'a Environment>,
 }
 
-/// Removes what earlier runs left of a scenario, so that it is not mistaken for this run's. Other files stay.
+/// Removes artifacts that earlier runs left for a scenario, so that they are not mistaken for this run's. Other files are kept.
 pub(super) fn clear(folder: &Path, scenario: &Path) {
     for all in capture::left(folder, scenario, "") {
         let tests = fs::read_dir(&all).into_iter().flatten().flatten().map(|entry| entry.path());
-        // What cannot be removed is overwritten, or writing fails with the reason.
+        // Files that cannot be removed are overwritten, or writing fails with the reason.
         tests.filter(|test| test.join(RESULT).is_file()).for_each(|test| _ = fs::remove_dir_all(test));
         let _ = fs::remove_dir(all);
     }
@@ -106,9 +106,9 @@ fn one(folder: &Path, to: &Folder<'_>, test: &TestReport, state: &[Listing], fra
     Ok(())
 }
 
-/// Copies the files of a scenario, each at its place relative to the others. Returns where the scenario itself is.
+/// Copies the files of a scenario, keeping their relative places. Returns the path of the scenario.
 fn inputs(folder: &Path, scenario: &Scenario) -> io::Result<String> {
-    // The link of a pipe has no target with a name.
+    // The link of a pipe has no path as its target.
     let absolute = |file: &Path| path::absolute(file).map(|file| file.canonicalize().unwrap_or(file));
     let own = absolute(&scenario.file)?;
     let files: Vec<(PathBuf, &str)> =
@@ -132,7 +132,7 @@ fn keep(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     output::replace(&folder.join(name), bytes)
 }
 
-/// A name as part of a path: letters, digits and hyphens.
+/// A name reduced to letters, digits and hyphens, for use in a path.
 fn slug(name: &str) -> String {
     let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
     let words: String = name.chars().map(letter).collect();

@@ -18,12 +18,12 @@ use crate::report::{Status, SyncTime, TestReport, Trouble};
 use crate::scenario::{Flows, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal};
 
-/// What is run in a lab, and what is kept of it.
+/// The tests that are run in a lab, and the files that are written.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Attempt {
-    /// The tests; of the others only the changes that later ones build on.
+    /// The selected tests; for the others only the changes that later tests build on are made.
     pub(super) selection: Selection,
-    /// What balance tests must find; the rate is that of one judgement.
+    /// The bias that balance tests must find; the rate is that of one judgement.
     pub(super) goal: Goal,
     pub(super) backend: Backend,
     /// The programs that write the nodes' rules, instead of the generator.
@@ -34,7 +34,7 @@ pub(super) struct Attempt {
     pub(super) pcap: Option<OsString>,
     /// The folder of artifacts.
     pub(super) artifacts: Option<OsString>,
-    /// What names of its files end with.
+    /// The suffix of file names.
     pub(super) suffix: String,
 }
 
@@ -52,40 +52,40 @@ impl Attempt {
         }
     }
 
-    /// The attempt with only some of the tests.
+    /// An attempt at only some of the tests.
     pub(super) fn only(&self, tests: Vec<String>, suffix: String) -> Self {
         Self { selection: Selection { only: Some(tests), ..self.selection.clone() }, suffix, ..self.clone() }
     }
 
-    /// Where the capture goes; `None` where no packet is followed, since what the taps see then is what kernels send by themselves.
+    /// The folder of the capture; `None` if no packet is followed, because the taps then see only what kernels send on their own.
     pub(super) fn capture(&self, scenario: &Scenario) -> Option<&Path> {
         self.pcap.as_ref().filter(|_| follows(scenario, &self.selection)).map(Path::new)
     }
 }
 
-/// Whether a packet of a chosen test is followed: flows that are only counted are not captured.
+/// Whether a packet of a selected test is followed: flows that are only counted are not captured.
 pub(super) fn follows(scenario: &Scenario, selection: &Selection) -> bool {
     let followed = |step: &Step| matches!(step, Step::Probe(probe, _) if probe.flows == Flows::Exactly(1));
     selection.of(scenario).flat_map(|test| &test.steps).any(followed)
 }
 
-/// What is asked before each chosen test, and gets each result.
+/// A supervisor, which decides before each selected test whether it may start, and receives each result.
 pub(super) trait Supervisor: Send {
-    /// Whether a test may start; if not, none of those after it is asked for.
+    /// Whether a test may start. If not, no later test is started either.
     fn may_start(&mut self, test: &Test) -> bool;
-    /// A test has ended.
+    /// Receives the report of a finished test.
     fn ended(&mut self, report: &TestReport);
-    /// Programs under test have followed a change.
+    /// Receives the sync times of programs under test after a change.
     fn synced(&mut self, times: &[SyncTime]);
 }
 
-/// Ends a run after its first test that does not pass, if it is to.
+/// A supervisor that can stop a run after its first test that does not pass.
 pub(super) struct Stop<'a> {
     /// Whether no further test of any scenario may start.
     pub(super) is_set: &'a AtomicBool,
     /// Whether a test that does not pass sets it.
     pub(super) at_failure: bool,
-    /// How long programs under test took.
+    /// The sync times of programs under test.
     pub(super) syncs: Vec<SyncTime>,
 }
 
@@ -105,7 +105,7 @@ impl Supervisor for Stop<'_> {
     }
 }
 
-/// An attempt to be carried out.
+/// An attempt to run.
 pub(super) struct Assignment<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) attempt: &'a Attempt,
@@ -115,25 +115,25 @@ pub(super) struct Assignment<'a> {
 }
 
 impl Assignment<'_> {
-    /// The assignment for another attempt at the scenario.
+    /// An assignment for another attempt at the scenario.
     pub(super) fn with<'a>(&'a mut self, attempt: &'a Attempt) -> Assignment<'a> {
         Assignment { scenario: self.scenario, attempt, progress: self.progress, supervisor: self.supervisor }
     }
 }
 
-/// How an attempt ended.
+/// The results of an attempt.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Results {
     pub(super) tests: Vec<TestReport>,
-    /// What kept the others from being carried out.
+    /// The error because of which the other tests were not run.
     pub(super) error: Option<Trouble>,
     pub(super) kept: Kept,
 }
 
-/// What a lab showed, in addition to the results of its tests.
+/// Data from a lab, in addition to the results of its tests.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Kept {
-    /// What the taps saw.
+    /// The captured frames.
     pub(super) frames: Vec<Capture>,
     /// The state of the lab after each test that failed, by the test's name.
     pub(super) states: BTreeMap<String, Vec<Listing>>,

@@ -5,22 +5,22 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-/// The ending of captures.
+/// The file name extension of captures.
 pub(super) const CAPTURE: &str = ".pcapng";
 
 /// The names for the parent folder and for the root.
 const UP: &str = "_up";
 const ROOT: &str = "_root";
 
-/// The file of a scenario's capture, at the scenario's place below a folder: `FOLDER/scenarios/seeds/001-kind.yaml.pcapng`. What
-/// lies elsewhere is below `_up` and `_root`: no two files have the same.
+/// The file of a scenario's capture, at the scenario's place below a folder: `FOLDER/scenarios/seeds/001-kind.yaml.pcapng`. Scenarios in
+/// other places are put below `_up` and `_root`, so that no two scenarios share a file.
 pub(super) fn place(folder: &Path, scenario: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(below(scenario));
     name.push(ending);
     folder.join(name)
 }
 
-/// What earlier runs left of a scenario below a folder: the places with the ending, with those of all repetitions and retries.
+/// The files with an extension that earlier runs left for a scenario below a folder, including those of repetitions and retries.
 pub(super) fn left(folder: &Path, scenario: &Path, ending: &str) -> Vec<PathBuf> {
     let place = place(folder, scenario, "");
     let (Some(above), Some(name)) = (place.parent(), place.file_name()) else { return Vec::new() };
@@ -32,7 +32,7 @@ pub(super) fn left(folder: &Path, scenario: &Path, ending: &str) -> Vec<PathBuf>
     entries.filter(|entry| is_own(&entry.file_name())).map(|entry| entry.path()).collect()
 }
 
-/// Whether a text is what the names of a repetition or a retry end with: see `Scheduled::suffix`.
+/// Whether a text is the suffix of a repetition or a retry: see `Scheduled::suffix`.
 fn is_suffix(text: &str) -> bool {
     let without = |text: &'_ str, word: &str| -> Option<usize> {
         let digits = text.strip_prefix(word)?.bytes().take_while(u8::is_ascii_digit).count();
@@ -42,7 +42,7 @@ fn is_suffix(text: &str) -> bool {
     rest[without(rest, ".retry-").unwrap_or(0)..].is_empty()
 }
 
-/// A path without steps that lead upwards or to the root.
+/// A path without components that lead upwards or to the root.
 fn below(path: &Path) -> PathBuf {
     let of = |part: Component<'_>| match part {
         Component::Normal(name) => Some(escaped(name.to_os_string())),
@@ -53,7 +53,7 @@ fn below(path: &Path) -> PathBuf {
     path.components().filter_map(of).collect()
 }
 
-/// A name that could be taken for a step gets one more underscore.
+/// A name that could be mistaken for `_up` or `_root` gets one more underscore.
 fn escaped(name: OsString) -> OsString {
     let plain = name.to_string_lossy();
     let is_step = [UP, ROOT].iter().any(|step| plain.trim_start_matches('_') == &step[1..] && plain.starts_with('_'));

@@ -1,7 +1,7 @@
-//! Diagnosis of a failed probe: promise, prediction, and the flow sent once more while the kernel traces it.
+//! Diagnosis of a failed probe: promise, prediction, and the flow sent again while the kernel traces it.
 //!
-//! Predictions are of a first flow, so nodes forget clients, and connections but those that the scenario starts with, before the probe is
-//! sent again. Where earlier state changed the result, the diagnosis says so.
+//! Predictions are for a first flow, so client lists, and all connections except the scenario's own, are flushed before the probe is sent
+//! again. If earlier state has changed the result, the diagnosis says so.
 
 use svclab_rules::cluster::Cluster;
 use svclab_rules::promise::PromisedOutcome;
@@ -16,9 +16,9 @@ use crate::scenario::{Flows, Probe, Scenario};
 use crate::sources::{Context, FlowOutcome, Sources, promise_words};
 use crate::trace::{Difference, Passage, Traced, TracedWhat, nearest, send_traced};
 
-/// Rules that are shown at most: a failure fits on a screen.
+/// The maximum number of rules shown, so that a failure fits on a screen.
 const MAX_RULES: usize = 10;
-/// Branches of a prediction that are shown at most.
+/// The maximum number of branches of a prediction shown.
 const MAX_BRANCHES: usize = 4;
 
 /// A failed probe and its state.
@@ -30,8 +30,8 @@ pub(super) struct Failure<'a> {
 }
 
 impl Failure<'_> {
-    /// Compares all sources about one flow of the probe, sent to nodes as they were at the start; `first` is the observation that failed.
-    /// The rules are those on the path that the kernel took; none if nothing is predicted.
+    /// Compares the three sources for one flow of the probe, sent again with the initial state of nodes; `first` is the observation that
+    /// failed. The returned rules are those on the path that the kernel took; empty if nothing is predicted.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl Failure<'_> {
     }
 }
 
-/// Why nothing is predicted of a probe.
+/// The reason why nothing is predicted for a probe.
 fn unpredicted(probe: &Probe) -> &'static str {
     match probe.tcp_flags {
         Some(_) => "only packets that open a connection are predicted",
@@ -86,7 +86,7 @@ fn unpredicted(probe: &Probe) -> &'static str {
     }
 }
 
-/// An event of the kernel's trace in a line.
+/// An event of the kernel's trace in one line.
 fn trace_line(prober: &mut Prober<'_>, traced: &Traced) -> String {
     let Traced { netns, passage, table, chain, what, .. } = traced;
     let packet = match passage {
@@ -117,7 +117,7 @@ fn meaning(sources: &Sources<'_, '_>, first: &Observation) -> String {
     format!("{before}{agree}{after}.")
 }
 
-/// Introduction for a probe that failed because of what earlier flows had left behind.
+/// The introduction for a probe that failed because of state left by earlier flows.
 const DEPENDED_ON_STATE: &str = "Connections or clients that nodes remembered from earlier flows changed its path. Sent again without \
                              them: ";
 
@@ -131,7 +131,7 @@ fn depended_on_state(sources: &Sources<'_, '_>, first: &Observation) -> bool {
     outcomes.is_some() && sources.seen.as_ref().is_some_and(can_become) && !can_become(&FlowOutcome::observed(first))
 }
 
-/// The branches of a prediction in lines.
+/// The branches of a prediction, one line each.
 fn branches(prediction: &Prediction) -> Vec<String> {
     let all = &prediction.branches;
     let mut lines: Vec<String> = all.iter().take(MAX_BRANCHES).map(ToString::to_string).collect();
@@ -141,7 +141,7 @@ fn branches(prediction: &Prediction) -> Vec<String> {
     lines
 }
 
-/// The predicted branch that the kernel took, as far as it took one.
+/// The predicted branch that the kernel took, as far as it followed one.
 struct Way {
     rules: Vec<RuleExcerpt>,
     kernel: Option<KernelMatch>,
@@ -178,11 +178,11 @@ fn difference_words(difference: &Difference) -> Vec<String> {
     ]
 }
 
-/// The rules that decided, machine by machine, without those that every packet goes through.
+/// The deciding rules by machine, without those that every packet passes.
 fn excerpts(network: &Network<'_>, branch: &PredictedBranch) -> Vec<RuleExcerpt> {
     let mut rules = network.decisive_rules(&branch.stages);
     rules.retain(|rule| !rule.only_leads);
-    // What came last decided.
+    // The last rules decided.
     let more = rules.len().saturating_sub(MAX_RULES);
     let mut excerpts: Vec<RuleExcerpt> = Vec::new();
     for rule in rules.drain(more..) {

@@ -16,7 +16,7 @@ use svclab_rules::ruleset::Unsupported;
 /// An error that ends a scenario early.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RunError {
-    /// The rules cannot be written.
+    /// The rules cannot be generated.
     #[error(transparent)]
     Documents(#[from] Unsupported),
     /// The lab failed.
@@ -33,23 +33,23 @@ pub(crate) enum RunError {
     Probe {
         /// The probe's place in the scenario.
         span: Span,
-        /// Why.
+        /// The reason.
         source: Box<ProbeError>,
     },
-    /// The number of flows for a balance test cannot be found.
+    /// The number of flows for a balance test cannot be determined.
     #[error("{source}")]
     Flows {
         /// The probe's place in the scenario.
         span: Span,
-        /// Why.
+        /// The reason.
         source: StatsError,
     },
     /// A balance test needs more flows than one probe may have.
-    #[error("the balance test needs {} flows, and a probe may have at most {}", grouped(*needed), grouped(MAX_FLOWS))]
+    #[error("the balance test needs {} flows, but a probe may have at most {}", grouped(*needed), grouped(MAX_FLOWS))]
     TooManyFlows {
         /// The probe's place in the scenario.
         span: Span,
-        /// How many it needs.
+        /// The number of flows that it needs.
         needed: u64,
     },
     /// A capture or an artifact could not be written.
@@ -57,7 +57,7 @@ pub(crate) enum RunError {
     Pcap {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// Rules cannot be walked.
@@ -91,12 +91,12 @@ impl From<ProxyError> for RunError {
 }
 
 impl RunError {
-    /// Whether other tests of the scenario can go on.
+    /// Whether the error concerns a single probe, so that other tests can continue.
     pub(super) fn is_of_one_probe(&self) -> bool {
         matches!(self, Self::Probe { .. } | Self::Flows { .. } | Self::TooManyFlows { .. })
     }
 
-    /// The error as reports contain it.
+    /// Converts the error for reports.
     pub(crate) fn into_trouble(self) -> Trouble {
         let message = match &self {
             Self::Lab(LabError::Rules { rule: Some(rule), .. }) => format!("{self}\n{rule}"),
@@ -120,12 +120,12 @@ impl RunError {
             }
             Self::Flows { span, .. } => (Cause::Input, None, Some(span)),
             Self::TooManyFlows { span, .. } => {
-                let help = "Set a number of flows instead of `auto`; the report states the smallest bias that they can detect.";
+                let help = "Set a number of flows instead of `auto`; the report states the smallest bias that this number can detect.";
                 (Cause::Input, Some(help.to_owned()), Some(span))
             }
             Self::Unwalkable(_) => (Cause::Input, None, None),
             Self::Pcap { .. } => {
-                let help = "Name a folder that can be written to with --pcap and --artifacts.";
+                let help = "Pass a writable folder to --pcap and --artifacts.";
                 (Cause::Environment, Some(help.to_owned()), None)
             }
             Self::Panic(_) => {
@@ -170,7 +170,7 @@ fn probe_cause(error: &ProbeError) -> (Cause, Option<String>) {
     }
 }
 
-/// What the kernel rejects of the scenario's own content is an input error; every other failure is the environment's.
+/// If the kernel rejects content of the scenario itself, that is an input error; every other failure is the environment's.
 fn lab_cause(error: &LabError) -> Cause {
     match error {
         LabError::Unknown { .. } | LabError::Unwritable { .. } => Cause::Internal,

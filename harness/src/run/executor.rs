@@ -1,4 +1,4 @@
-//! What carries out attempts: this process, or workers that may die.
+//! Runs attempts in this process, or in workers that may die.
 
 use std::time::Instant;
 
@@ -10,11 +10,11 @@ use crate::report::{TestReport, Trouble};
 use crate::scenario::{Scenario, Test};
 use crate::worker::{Home, Kind, Slot};
 
-/// What carries out the attempts of a thread, one after the other.
+/// An executor for a thread's attempts, one after the other.
 pub(super) struct Carrier<'o> {
-    /// A worker, which is started when it is needed; `None` for the thread itself.
+    /// A worker, which is started on demand; `None` to run in the thread itself.
     slot: Option<Slot<'o>>,
-    /// What results depend on, where that is not this machine.
+    /// The environment of the workers, if it is not this machine's.
     environment: Option<&'o Environment>,
 }
 
@@ -24,8 +24,7 @@ impl<'o> Carrier<'o> {
         Self { slot: home.map(|home| Slot::new(home, Kind::Run)), environment: home.and_then(Home::environment) }
     }
 
-    /// Carries out an attempt. Where a worker dies of a test, that test has an error, and those after it are run in another
-    /// worker.
+    /// Runs an attempt. If a worker dies during a test, that test gets an error, and the tests after it are run in another worker.
     pub(super) fn carry_out(&mut self, mut assigned: Assignment<'_>) -> (Vec<TestReport>, Option<Trouble>) {
         let Some(slot) = &mut self.slot else {
             let (scenario, attempt) = (assigned.scenario, assigned.attempt);
@@ -44,7 +43,7 @@ impl<'o> Carrier<'o> {
                 Err(died) => {
                     let died_of = died.under_way.is_some();
                     let (ended, trouble) = results(*died, scenario);
-                    // The test has an error already, which says more.
+                    // The test already has a more specific error.
                     let _ = files::write(&Kept::default(), scenario, &part, &ended, self.environment);
                     ended.last().into_iter().for_each(|test| assigned.supervisor.ended(test));
                     tests.extend(ended);
@@ -60,7 +59,7 @@ impl<'o> Carrier<'o> {
     }
 }
 
-/// Writes what is kept of an attempt.
+/// Writes the files of an attempt.
 fn written(
     results: Results,
     scenario: &Scenario,
@@ -72,7 +71,7 @@ fn written(
     (tests, error.or_else(|| written.err().map(RunError::into_trouble)))
 }
 
-/// The tests of a worker that has died; the last is the one that was running, if any was.
+/// The tests of a worker that has died; the last is the one that was running, if any.
 fn results(died: Died, scenario: &Scenario) -> (Vec<TestReport>, Trouble) {
     let Died { mut ended, under_way, trouble } = died;
     let test = under_way.and_then(|(name, begin)| {
@@ -86,7 +85,7 @@ fn results(died: Died, scenario: &Scenario) -> (Vec<TestReport>, Trouble) {
     (ended, trouble)
 }
 
-/// The chosen tests after the last one that has a result.
+/// The selected tests after the last one with a result.
 fn rest<'a>(scenario: &'a Scenario, attempt: &Attempt, last: Option<&TestReport>) -> Vec<&'a Test> {
     let chosen = || attempt.selection.of(scenario);
     let last = last.and_then(|last| chosen().position(|test| test.name == last.name));

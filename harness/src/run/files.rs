@@ -1,5 +1,4 @@
-//! The files of an attempt: its capture, and the artifacts of tests that failed. The process that gives orders writes them,
-//! wherever the lab was.
+//! The files of an attempt: its capture, and the artifacts of failed tests. The run's own process writes them, wherever the lab was.
 
 use std::path::Path;
 use std::{fs, io};
@@ -11,7 +10,7 @@ use crate::output;
 use crate::report::{TestReport, pcapng};
 use crate::scenario::Scenario;
 
-/// Writes the files that an attempt is to leave; `environment` is that of its lab, where that was not this process's.
+/// Writes the files of an attempt; `environment` is that of its lab, if it differs from this process's.
 ///
 /// # Errors
 ///
@@ -35,7 +34,7 @@ pub(super) fn write(
     captured.and(folder.map_or(Ok(()), |folder| artifacts::write(&folder, tests, kept)))
 }
 
-/// Writes what the taps saw to the scenario's file below the folder: see [`capture::place`].
+/// Writes the captured frames to the scenario's file below the folder: see [`capture::place`].
 fn write_capture(kept: &Kept, folder: &Path, scenario: &Scenario, suffix: &str) -> Result<(), RunError> {
     let file = capture::place(folder, &scenario.file, &format!("{suffix}{}", capture::CAPTURE));
     let written = pcapng::render(&kept.frames).map_err(io::Error::other).and_then(|bytes| {

@@ -3,7 +3,7 @@
 use super::attempt::{Assignment, Kept, Results};
 use super::{guarded, session};
 
-/// Carries out an attempt in a thread of this process. A panic is an error of this scenario alone.
+/// Runs an attempt in a thread of this process. A panic is an error of this scenario only.
 pub(super) fn carry_out(assigned: Assignment<'_>) -> Results {
     let mut tests = Vec::new();
     let (kept, error) = match guarded(|| session::carry_out(assigned, &mut tests)) {

@@ -12,17 +12,17 @@ use crate::report::{SyncTime, TestReport, Trouble};
 use crate::scenario::Test;
 use crate::worker::{self, Command, Slot, Texts};
 
-/// An attempt to carry out.
+/// An order to a worker: an attempt to run.
 #[derive(Serialize, Deserialize)]
 struct Order<'a> {
     scenario: Texts<'a>,
     attempt: Cow<'a, Attempt>,
 }
 
-/// What happens during an attempt.
+/// An event during an attempt.
 #[derive(Serialize, Deserialize)]
 enum Event {
-    /// The test at this index is about to start; an [`Answer`] is awaited.
+    /// The test at this index is about to start; the worker waits for an [`Answer`].
     Starts(usize),
     /// A test has ended.
     Ended(Box<TestReport>),
@@ -30,30 +30,30 @@ enum Event {
     Synced(Vec<SyncTime>),
 }
 
-/// What a run answers to [`Event::Starts`].
+/// The run's answer to [`Event::Starts`].
 #[derive(Serialize, Deserialize)]
 enum Answer {
     /// The test may start.
     Start,
-    /// Neither it nor one after it may.
+    /// Neither this test nor a later one may start.
     Stop,
 }
 
-/// How a worker ended before its attempt.
+/// The state in which a worker died before its attempt was finished.
 pub(super) struct Died {
-    /// The tests that had ended, without the diagnoses of those that failed.
+    /// The finished tests, without the diagnoses of failures.
     pub(super) ended: Vec<TestReport>,
     /// The test that was running, and since when.
     pub(super) under_way: Option<(String, Instant)>,
-    /// How it ended.
+    /// How the worker died.
     pub(super) trouble: Trouble,
 }
 
-/// Has a worker carry out an attempt.
+/// Runs an attempt in a worker.
 ///
 /// # Errors
 ///
-/// If it ended early.
+/// If the worker died.
 pub(super) fn carry_out(slot: &mut Slot<'_>, assigned: Assignment<'_>) -> Result<Results, Box<Died>> {
     let Assignment { scenario, attempt, progress, supervisor } = assigned;
     let (mut ended, mut under_way) = (Vec::new(), None);
@@ -112,12 +112,12 @@ impl Supervisor for Run<'_> {
     fn may_start(&mut self, test: &Test) -> bool {
         let Some(index) = self.names.iter().position(|name| *name == test.name) else { return false };
         let asked = self.command.event(&Event::Starts(index)).and_then(|()| self.command.answer());
-        // Without a run there is no one who wants the test.
+        // If the run is gone, no one needs the test.
         asked.is_ok_and(|answer| matches!(answer, Answer::Start))
     }
 
     fn ended(&mut self, report: &TestReport) {
-        // A run that is gone is noticed at the next test.
+        // If the run is gone, the next test notices it.
         let _ = self.command.event(&Event::Ended(Box::new(report.clone())));
     }
 

@@ -1,4 +1,4 @@
-//! A run: builds the labs of scenarios, carries out their tests and reports the results.
+//! A run: builds the labs of scenarios, runs their tests and reports the results.
 
 mod artifacts;
 mod attempt;
@@ -43,37 +43,37 @@ use attempt::{Assignment, Attempt, Stop};
 use executor::Carrier;
 use schedule::{Scheduled, schedule};
 
-/// How scenarios are run.
+/// Options of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// How many labs run at the same time; `None` stands for one per CPU.
+    /// The number of labs that run in parallel; `None` stands for one per CPU.
     pub jobs: Option<NonZeroUsize>,
-    /// The tests that are run; of the others only the changes that later ones build on.
+    /// The selected tests; for the others only the changes that later tests build on are made.
     pub selection: Selection,
-    /// How often each scenario is run, each time in a lab of its own; 0 is once.
+    /// How often each scenario is run, each time in a new lab; 0 means once.
     pub repeat: u32,
-    /// The seed of a random order of scenarios, and of tests where none changes objects; `None` for the order of the input.
+    /// The seed of a random order of scenarios, and of their tests if none changes objects; `None` for the order of the input.
     pub shuffle: Option<u64>,
     /// How often a test that did not pass is run again, in a new lab. One that passes then is flaky.
     pub retries: u32,
-    /// The longest time for one test; flows in flight are still awaited.
+    /// The time limit for one test; flows in flight are still awaited.
     pub timeout: Option<Duration>,
     /// Start no further test after the first that does not pass.
     pub fail_fast: bool,
-    /// Where workers are that have labs, one for each of `jobs`: machines with a kernel, or processes of svclab, which [`serve`]s with the arguments
-    /// [`WORKER`](crate::worker::WORKER) and `run`. Then the death of a lab's process is the failure of the test that was running, and
-    /// one that does not respond, or far exceeds `timeout`, is killed. It reads the texts in [`Scenario::inputs`] again, so scenarios
-    /// must be as they were read. `None` for threads of this process.
+    /// Where the workers with labs run, one for each of `jobs`: virtual machines, or processes of svclab, which call [`serve`] when started
+    /// with the arguments [`WORKER`](crate::worker::WORKER) and `run`. If a worker's process dies, only the test that was running fails; a
+    /// worker that does not respond, or far exceeds `timeout`, is killed. A worker parses [`Scenario::inputs`] again, so scenarios must be
+    /// unchanged since they were read. `None` for threads of this process.
     pub worker: Option<Home>,
-    /// What installs iptables rules.
+    /// The implementation of iptables that installs rules.
     pub backend: Backend,
-    /// The programs that write the nodes' rules, instead of the generator. Scenarios that are not for them are not run.
+    /// The programs that write the nodes' rules, instead of the generator. Scenarios that they cannot run are left out.
     pub programs: Option<Programs>,
     /// The folder that a capture of each scenario is written to, as pcapng.
     pub pcap: Option<PathBuf>,
     /// The folder that gets a folder for each test that fails: see `svclab report show`.
     pub artifacts: Option<PathBuf>,
-    /// The bias to find, its power, and how often a whole run may fail although all is right.
+    /// The bias to find, the power, and the false-alarm rate of the whole run.
     pub goal: Goal,
     /// Progress counter shared by all labs.
     pub progress: Arc<Progress>,
@@ -85,15 +85,15 @@ impl Options {
         self.selection.of(scenario).next().is_some()
     }
 
-    /// Whether a test is to be carried out.
+    /// Whether a test is selected.
     fn chooses(&self, test: &Test) -> bool {
         self.selection.chooses(test)
     }
 }
 
-/// Runs scenarios, several at a time, and hands each one's report to `finished` in their order, as soon as it is there.
+/// Runs scenarios in parallel, and passes each report to `finished`, in order, as soon as it is ready.
 ///
-/// The report has the scenarios in the order in which they are started; those without a chosen test are left out.
+/// The report lists the scenarios in the order in which they are started, without those that have no selected test.
 pub fn run(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&ScenarioReport) + Sync)) -> RunReport {
     let begin = Instant::now();
     let (scenarios, others) = proxy::partition(options.programs.as_ref(), scenarios);
@@ -131,13 +131,13 @@ fn clear(scenario: &Scenario, options: &Options) {
     options.artifacts.iter().for_each(|folder| artifacts::clear(folder, &scenario.file));
 }
 
-/// How many changes of the cluster had been made when the first probe of a test failed.
+/// The number of changes of the cluster that had been made when the first probe of a test failed.
 #[doc(hidden)]
 pub fn changes_before_failure(scenario: &Scenario, failed: &TestReport) -> usize {
     let position = scenario.tests.iter().position(|test| test.name == failed.name).unwrap_or(0);
     let before = scenario.tests[..position].iter().flat_map(|test| &test.steps);
     let first = failed.probes.iter().find(|probe| !probe.judgment.held).map(|probe| &probe.span);
-    // Of a change during which flows were sent, its own state is shown.
+    // For a change during which flows were sent, the state after it is shown.
     let is_failed = |step: &&Step| match step {
         Step::Probe(probe, _) => Some(&probe.span) == first,
         Step::During(_) | Step::Change(_) | Step::Wait(_) => false,
@@ -146,8 +146,7 @@ pub fn changes_before_failure(scenario: &Scenario, failed: &TestReport) -> usize
     before.chain(own.take_while(|step| !is_failed(step))).filter(|step| step.change().is_some()).count()
 }
 
-/// Errors of balance tests in scenarios that are run together, for each scenario: those that need more flows than a probe may
-/// have.
+/// The errors of balance tests that need more flows than a probe may have, for each scenario, if these scenarios are run together.
 pub fn balance_errors(scenarios: &[&Scenario], goal: &Goal) -> Vec<Vec<Diagnostic>> {
     let goal = Goal { false_alarm: shared_rate(scenarios, goal), ..*goal };
     let error = |step: &Step| match step {
@@ -162,12 +161,12 @@ pub fn balance_errors(scenarios: &[&Scenario], goal: &Goal) -> Vec<Vec<Diagnosti
     scenarios.iter().map(of_scenario).collect()
 }
 
-/// How often a single judgement may fail by chance, so that a whole run seldom does.
+/// The false-alarm rate of a single judgement, so that the whole run keeps its own.
 fn shared_rate(scenarios: &[&Scenario], goal: &Goal) -> FalseAlarmRate {
     goal.false_alarm.shared_by(scenarios.iter().map(|one| judgements(one)).sum::<usize>().max(1))
 }
 
-/// Runs one scenario, and its tests that do not pass again as often as they may be; `None` if the run is to stop.
+/// Runs one scenario, and retries its tests that do not pass; `None` if the run is being stopped.
 fn run_one(
     one: &Scheduled<'_>,
     options: &Options,
@@ -227,7 +226,7 @@ fn run_one(
     Some(report)
 }
 
-/// The programs that write the rules of a scenario's nodes, as reports have them.
+/// The programs that write the rules of a scenario's nodes, for reports.
 pub(crate) fn node_programs(scenario: &Scenario, programs: Option<&Programs>) -> Vec<NodeProgram> {
     let of_node = |(node, name, program): (&str, Option<&str>, &Program)| NodeProgram {
         node: node.to_owned(),
@@ -238,7 +237,7 @@ pub(crate) fn node_programs(scenario: &Scenario, programs: Option<&Programs>) ->
     programs.into_iter().flat_map(|programs| programs.by_node(scenario)).map(of_node).collect()
 }
 
-/// Remarks on a run, in addition to its results.
+/// Notes on a run, in addition to its results.
 fn notes(scenario: &Scenario, options: &Options) -> Vec<String> {
     let changes = scenario.states().nth(1).is_some();
     let proxy = changes.then_some(&scenario.cluster.proxy);
@@ -247,7 +246,8 @@ fn notes(scenario: &Scenario, options: &Options) -> Vec<String> {
     proxy.and_then(conntrack::note).into_iter().chain(captured).collect()
 }
 
-/// How many judgements of a scenario may fail by chance: each balance by its shares, by the flow before, and by the source port.
+/// The number of judgements of a scenario that may fail by chance: three for each balance, by its shares, the previous flow and the source
+/// port.
 fn judgements(scenario: &Scenario) -> usize {
     let steps = scenario.tests.iter().flat_map(|test| &test.steps);
     let is_tested = |balance: &Option<Balance>| !matches!(balance, None | Some(Balance::All));

@@ -1,4 +1,4 @@
-//! Work on several items at the same time.
+//! Parallel work on several items.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -9,8 +9,8 @@ use std::thread;
 
 use super::RunError;
 
-/// Does work for each of several items, as many at the same time as labs may run, and hands each result to `finished` as soon
-/// as it and those before it are there. The results are in the order of the items.
+/// Processes items in parallel, as many at a time as labs may run, and passes each result to `finished` as soon as it and those before it
+/// are ready. The results are in the order of the items.
 pub(crate) fn in_parallel<T: Sync, R: Send>(
     items: &[T],
     jobs: Option<NonZeroUsize>,
@@ -68,7 +68,7 @@ impl<R> InOrder<R> {
     }
 }
 
-/// Turns a panic into an error of the scenario that it occurred in, so that other scenarios go on.
+/// Turns a panic into an error of the scenario that it occurred in, so that other scenarios continue.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, RunError>) -> Result<T, RunError> {
     match std::panic::catch_unwind(AssertUnwindSafe(work)) {
         Ok(result) => result,

@@ -10,12 +10,12 @@ use crate::report::Trouble;
 use crate::scenario::Scenario;
 use crate::topology;
 
-/// Lets a program write the rules of a node of a scenario's initial state, in a lab of this process that has only this node; returns what
-/// is installed there. The scenario must fit the programs: see `Programs::fit`.
+/// Lets a program write a node's rules for a scenario's initial state, in a lab of this process that has only this node, and returns the
+/// installed documents. The scenario must fit the programs: see `Programs::fit`.
 ///
 /// # Errors
 ///
-/// What keeps the lab from being built, or the program from writing its rules.
+/// If the lab cannot be built, or the program does not write its rules.
 pub fn program_rules(
     scenario: &Scenario,
     node: &str,
@@ -32,7 +32,7 @@ pub fn program_rules(
     guarded(documents).map_err(RunError::into_trouble)
 }
 
-/// A scenario with only the machines that a node's interfaces are for.
+/// A scenario with only the machines that a node has interfaces to.
 fn alone(scenario: &Scenario, node: &str) -> Scenario {
     let cluster = &scenario.cluster;
     let nodes = cluster.nodes.iter().filter(|one| one.name == node).cloned().collect();

@@ -1,28 +1,28 @@
-//! What is run, and in which order.
+//! The scenarios of a run and their order.
 
 use std::borrow::Cow;
 
 use super::Options;
 use crate::scenario::Scenario;
 
-/// A scenario that is to be run.
+/// A scheduled scenario.
 #[derive(Debug)]
 pub(super) struct Scheduled<'s> {
     /// The scenario; its tests may be in another order.
     pub(super) scenario: Cow<'s, Scenario>,
-    /// Which repetition it is, from 1, if scenarios are repeated.
+    /// The number of the repetition, from 1, if scenarios are repeated.
     pub(super) repetition: Option<u32>,
 }
 
 impl Scheduled<'_> {
-    /// What names of files end with, so that no repetition and no retry overwrites files of another.
+    /// The suffix of file names, so that no repetition or retry overwrites the files of another.
     pub(super) fn suffix(&self, retry: u32) -> String {
         let repetition = self.repetition.map(|number| format!(".repetition-{number}")).unwrap_or_default();
         if retry == 0 { repetition } else { format!("{repetition}.retry-{retry}") }
     }
 }
 
-/// The scenarios with a chosen test, each as often as the options say; with a seed, in an order of its own.
+/// The scenarios with a selected test, repeated as the options specify; with a seed, in random order.
 pub(super) fn schedule<'s>(scenarios: &'s [Scenario], options: &Options) -> Vec<Scheduled<'s>> {
     let times = options.repeat.max(1);
     let chosen = |scenario: &&Scenario| options.runs(scenario);
@@ -47,12 +47,12 @@ pub(super) fn schedule<'s>(scenarios: &'s [Scenario], options: &Options) -> Vec<
     all
 }
 
-/// Whether tests do not build on changes of earlier tests.
+/// Whether no test builds on changes of earlier tests.
 fn is_unordered(scenario: &Scenario) -> bool {
     !scenario.tests.iter().flat_map(|test| &test.steps).any(|step| step.change().is_some())
 }
 
-/// SplitMix64: the order of a seed is the same on every machine.
+/// SplitMix64: a seed gives the same order on every machine.
 struct Dice(u64);
 
 impl Dice {

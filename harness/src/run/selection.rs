@@ -1,4 +1,4 @@
-//! The choice of tests.
+//! The selection of tests.
 
 use std::str::FromStr;
 
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::scenario::{InvalidTag, Scenario, Tag, Test};
 
-/// Which tests are run: those that meet every condition. By default all.
+/// The tests to run: those that meet every condition. By default all.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Selection {
     /// The test's name contains this text.
     pub filter: Option<String>,
-    /// The test has one of the wanted tags, if there are any, and none of the unwanted.
+    /// The test has at least one of the required tags, if there are any, and none of the excluded ones.
     pub tags: Vec<TagCondition>,
     /// The test's name is one of these; `None` for any.
     pub only: Option<Vec<String>>,

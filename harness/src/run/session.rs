@@ -1,4 +1,4 @@
-//! One scenario, from its plan to its last judgment.
+//! A session: one scenario, from its plan to its last judgment.
 
 mod advance;
 mod during;
@@ -35,9 +35,9 @@ pub(crate) struct Session<'lab, 'scenario> {
     prober: Prober<'lab>,
     cluster: Cluster,
     documents: Vec<Document>,
-    /// What writes the nodes' rules instead of the generator.
+    /// The programs that write the nodes' rules, instead of the generator.
     proxies: Option<Proxies>,
-    /// How long it took.
+    /// The sync times of programs.
     syncs: Vec<SyncTime>,
     /// How many changes were applied.
     applied: usize,
@@ -46,10 +46,10 @@ pub(crate) struct Session<'lab, 'scenario> {
     failed: Vec<Failed<'scenario>>,
     /// The state of the lab after each test that failed, by the test's name.
     states: BTreeMap<String, Vec<Listing>>,
-    /// Where the test's last flow of each family was delivered, IPv4 first.
+    /// The destination of the test's last flow of each family, IPv4 first.
     delivered: [Option<SocketAddr>; 2],
     goal: Goal,
-    /// Whether a failed probe is explained by a command of the shell that is in this lab, rather than by one about the scenario's file.
+    /// Whether the suggested command for a failed probe is one of the shell in this lab, rather than one for the scenario's file.
     is_explained_here: bool,
 }
 
@@ -62,22 +62,22 @@ pub(crate) struct State {
     pub(crate) documents: Vec<Document>,
     /// How many changes were applied.
     pub(crate) applied: usize,
-    /// What probes have used.
+    /// The tags and source ports that probes have used.
     pub(crate) used: Used,
 }
 
-/// What kube-proxies do after a change, with the generator's rules.
+/// The actions of kube-proxies after a change, with the generator's rules.
 struct Sync {
-    /// What is installed then.
+    /// The documents that are installed after it.
     documents: Vec<Document>,
-    /// What of it is written.
+    /// Those of them that are written.
     written: Vec<Document>,
     /// The connections that are deleted, by namespace.
     cleanups: Vec<(String, Cleanup)>,
 }
 
 impl Sync {
-    /// Installs the rules, then forgets connections, as kube-proxy does.
+    /// Installs the rules, then deletes connections, as kube-proxy does.
     fn carry_out(&self, installer: &Installer) -> Result<(), LabError> {
         installer.install(&self.written)?;
         self.cleanups.iter().try_for_each(|(netns, cleanup)| installer.clean_up(netns, cleanup))
@@ -87,14 +87,13 @@ impl Sync {
 /// A probe that failed.
 struct Failed<'scenario> {
     probe: &'scenario Probe,
-    /// How many probes were reported before it.
+    /// The number of probes reported before it.
     position: usize,
-    /// How many changes had been applied.
+    /// The number of changes applied before it.
     applied: usize,
 }
 
-/// Builds a scenario's lab and carries out its tests; the result of each is added to `tests` as soon as it is known. Returns what is
-/// to be kept.
+/// Builds a scenario's lab and runs its tests; each result is added to `tests` as soon as it is known. Returns the data to keep.
 pub(super) fn carry_out(assigned: Assignment<'_>, tests: &mut Vec<TestReport>) -> Result<Kept, RunError> {
     let Assignment { scenario, attempt, progress, supervisor } = assigned;
     let documents = match attempt.programs {
@@ -123,14 +122,14 @@ pub(super) fn carry_out(assigned: Assignment<'_>, tests: &mut Vec<TestReport>) -
     })?
 }
 
-/// How long programs took to follow a change, as reports have it.
+/// The sync times of programs after a change, for reports.
 fn sync_times(step: usize, times: Vec<proxy::SyncTime>) -> Vec<SyncTime> {
     let of_node = |proxy::SyncTime { node, time }| SyncTime { node, step, seconds: time.as_secs_f64() };
     times.into_iter().map(of_node).collect()
 }
 
 impl<'lab, 'scenario> Session<'lab, 'scenario> {
-    /// Makes a lab ready for a scenario's tests; documents are those that are installed.
+    /// Opens a session in a lab for a scenario's tests; `documents` are those that are installed.
     pub(crate) fn open(
         scenario: &'scenario Scenario,
         lab: &'lab mut Lab,
@@ -142,7 +141,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         Self::resume(scenario, lab, state, goal)
     }
 
-    /// Goes on in a lab that an earlier session has left in a state.
+    /// Continues in a lab that an earlier session has left in a state.
     pub(crate) fn resume(
         scenario: &'scenario Scenario,
         lab: &'lab mut Lab,
@@ -168,18 +167,18 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         })
     }
 
-    /// Ends the session; the lab stays in its state.
+    /// Closes the session; the lab keeps its state.
     pub(crate) fn close(self) -> State {
         let Self { prober, cluster, documents, applied, .. } = self;
         State { cluster, documents, applied, used: prober.close() }
     }
 
-    /// What sends probes in the lab.
+    /// The prober of the lab.
     pub(crate) fn prober(&mut self) -> &mut Prober<'lab> {
         &mut self.prober
     }
 
-    /// Forgets all connections but those that the scenario has from the start.
+    /// Flushes all connections except those that the scenario starts with.
     pub(crate) fn reset_connections(&mut self) -> Result<(), LabError> {
         self.prober.lab().forget()?;
         self.prober.lab().restore(self.scenario.connections_with(&self.cluster))
@@ -195,12 +194,12 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         &self.documents
     }
 
-    /// Carries out chosen tests, as a run does, and goes back to the state before. Where one of them, or one before, changes the cluster, they
-    /// start from the scenario's first state. An interruption ends them: the reports are those of the tests before.
+    /// Runs selected tests like a run does, and returns to the previous state. If one of them, or an earlier one, changes the cluster, they
+    /// start from the scenario's first state. After an interruption, only the tests before it are reported.
     ///
     /// # Errors
     ///
-    /// If that state, or the one before, cannot be reached.
+    /// If the first state or the previous one cannot be restored.
     pub(crate) fn carry_out_tests(&mut self, selection: Selection) -> Result<Vec<TestReport>, RunError> {
         let (before, applied) = (self.cluster.clone(), self.applied);
         let last = self.scenario.tests.iter().rposition(|test| selection.chooses(test)).map_or(0, |last| last + 1);
@@ -228,8 +227,8 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         Ok(reports)
     }
 
-    /// The names of the tests that do not hold, or that cannot be run, of those that are chosen: all, or the first. Tests are
-    /// carried out in the scenario's first state, as far as the first change of objects.
+    /// The names of the selected tests that fail or cannot be run: all, or the first. Tests are run in the scenario's first state, up to
+    /// the first change of objects.
     ///
     /// # Errors
     ///
@@ -254,7 +253,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         Ok(failing)
     }
 
-    /// Whether the probes of a test hold, those before its first change of objects.
+    /// Whether the probes of a test before its first change of objects hold.
     fn holds(&mut self, test: &Test) -> Result<bool, RunError> {
         self.delivered = [None; 2];
         for step in &test.steps {
@@ -269,8 +268,8 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         Ok(true)
     }
 
-    /// Carries out the tests that are chosen; of the others before them only the changes, which later tests build on.
-    /// Nothing is run after what breaks the lab.
+    /// Runs the selected tests; for others before them only the changes are made, which later tests build on. Nothing
+    /// is run after an error that breaks the lab.
     fn tests(&mut self, attempt: &Attempt, supervisor: &mut dyn Supervisor, reports: &mut Vec<TestReport>) {
         let tests = &self.scenario.tests;
         let is_chosen = |test: &Test| attempt.selection.chooses(test);
@@ -308,8 +307,8 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         self.prober.limit(None);
     }
 
-    /// Carries out a test, or where it is not chosen its changes. Returns what kept one of its probes from being sent, which
-    /// ends the test, and what broke the lab. The changes of a test that has ended are made all the same.
+    /// Runs a test, or only its changes if it is not selected. Returns the error of a probe that could not be sent, which ends the test,
+    /// and the error that broke the lab. The changes of a test that has ended are made all the same.
     fn test(
         &mut self,
         test: &'scenario Test,
@@ -344,22 +343,22 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         (error, None)
     }
 
-    /// Makes a change, as [`Self::apply`].
+    /// Makes a change: see [`Self::apply`].
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As [`Self::apply`].
     pub(crate) fn change(&mut self, change: &Change) -> Result<(), RunError> {
         let before = self.cluster.clone();
         self.apply(change.state_after(&before), change.restarted())
     }
 
-    /// Changes the cluster's objects, as an API server would, stops, starts and restarts kube-proxies, and lets those that run sync
-    /// their node's rules and forget connections.
+    /// Changes the cluster's objects, as an API server would, stops, starts and restarts kube-proxies, and lets the running ones sync their
+    /// node's rules and delete connections.
     ///
     /// # Errors
     ///
-    /// If rules cannot be written, or the lab fails.
+    /// If rules cannot be generated, or the lab fails.
     pub(crate) fn apply(&mut self, cluster: &Cluster, restarted: &[String]) -> Result<(), RunError> {
         let plan = self.prober.lab().plan_at(self.scenario, cluster);
         let documents = match &mut self.proxies {
@@ -380,7 +379,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         self.become_state(cluster, documents)
     }
 
-    /// Goes on with the state that the lab is in now.
+    /// Continues with the state that the lab is in now.
     fn become_state(&mut self, cluster: &Cluster, documents: Vec<Document>) -> Result<(), RunError> {
         self.documents = documents;
         self.prober.follow(cluster).map_err(RunError::Prober)?;
@@ -389,8 +388,8 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         Ok(())
     }
 
-    /// What kube-proxies do for another state, with the generator's rules. One that has started writes all rules, and knows of nothing
-    /// before.
+    /// The actions of kube-proxies for another state, with the generator's rules. A newly started one writes all rules, and knows nothing
+    /// of the previous state.
     fn sync(&mut self, cluster: &Cluster, restarted: &[String]) -> Result<Sync, RunError> {
         let documents = self.prober.lab().generate(self.scenario, cluster)?;
         let runs = |node: &str| !cluster.stopped.contains_key(node);
@@ -409,10 +408,11 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         Ok(Sync { documents, written, cleanups })
     }
 
-    /// Makes the lab what it was in a state before.
+    /// Returns the lab to an earlier state.
     fn return_to(&mut self, state: &Cluster) -> Result<(), RunError> {
         if self.proxies.is_some() {
-            // A program that does not run keeps the rules of its time: all are brought there, and this one is stopped.
+            // A stopped program leaves the rules of the state in which it was stopped: all programs are brought to that
+            // state, and then this one is stopped.
             let mut stopped = BTreeMap::new();
             for (node, then) in &state.stopped {
                 self.apply(&Cluster { stopped: stopped.clone(), ..Cluster::clone(then) }, &[])?;
@@ -422,20 +422,19 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         self.apply(state, &[])
     }
 
-    /// Adds the diagnoses of the probes that failed, after all tests: a diagnosis makes nodes forget connections that a later test
-    /// may rely on.
+    /// Adds the diagnoses of failed probes, after all tests: a diagnosis flushes connections that a later test may rely on.
     fn diagnoses(&mut self, reports: &mut [TestReport]) {
         let mut probes: Vec<&mut ProbeReport> = reports.iter_mut().flat_map(|test| &mut test.probes).collect();
         for failed in std::mem::take(&mut self.failed) {
             let Some(report) = probes.get_mut(failed.position) else { continue };
-            // The probe has failed already: a missing diagnosis is not a failure of the lab.
+            // The probe has already failed: a missing diagnosis is not a failure of the lab.
             if let Ok((diagnosis, rules)) = self.diagnosis(&failed, &report.observation) {
                 (report.diagnosis, report.rules) = (Some(diagnosis), rules);
             }
         }
     }
 
-    /// The diagnosis of a probe in the state that it failed in, and the rules that decided.
+    /// The diagnosis of a probe in the state in which it failed, and the deciding rules.
     fn diagnosis(
         &mut self,
         failed: &Failed<'_>,

@@ -1,4 +1,4 @@
-//! Whether a promise admits the outcome of a flow, observed or possible.
+//! Compares an observed or predicted outcome of a flow with its promise.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
@@ -13,24 +13,24 @@ use crate::predict::{PredictedOutcome, Prediction};
 use crate::scenario::RejectKind;
 use crate::topology::{Role, Topology};
 
-/// What a comparison needs in addition to the sources.
+/// The data that a comparison needs in addition to the sources.
 pub(crate) struct Comparison {
-    /// The addresses that the kernels of nodes have, by the node's name.
+    /// The addresses of nodes, by the node's name.
     pub(crate) nodes: BTreeMap<String, Vec<IpAddr>>,
     /// The addresses of machines outside of the cluster.
     pub(crate) outside: HashSet<IpAddr>,
-    /// The ranges of the nodes' pods: what is sent to an address there that no pod has gets as far as a node.
+    /// The pod ranges of nodes: a packet to an unused address in a range gets as far as its node.
     pub(crate) pod_ranges: Vec<IpNet>,
-    /// Digits after the decimal point of a probability in rules.
+    /// The number of digits after the decimal point of probabilities in rules.
     pub(crate) digits: usize,
 }
 
 impl Comparison {
-    /// What is known of a lab's plan and of its cluster.
+    /// Collects the data from a lab's plan and its cluster.
     ///
     /// # Errors
     ///
-    /// The release of a kube-proxy of the cluster is not known.
+    /// If a kube-proxy release of the cluster is unknown.
     pub(crate) fn of(topology: &Topology, cluster: &Cluster) -> Result<Self, UnknownVersion> {
         let releases: Vec<Profile> = cluster.releases().into_iter().map(str::parse).collect::<Result<_, _>>()?;
         let digits = releases.iter().map(|release| release.probability_digits()).min();
@@ -42,7 +42,7 @@ impl Comparison {
     }
 }
 
-/// A flow's question with the address that its sender sent from.
+/// The question about a flow, with its actual source address.
 #[derive(Clone, Copy)]
 pub(crate) struct Flow<'a> {
     pub(crate) question: &'a Question,
@@ -65,7 +65,7 @@ impl Comparison {
             (PromisedOutcome::Rejected(rejection), FlowOutcome::Rejected(kind)) => {
                 is_kind(*rejection, *protocol, *kind)
             }
-            // A drop elsewhere shows nothing of the rules that are to drop it, unless the packet never gets to them.
+            // A drop elsewhere proves nothing about the rules that should drop it, unless the packet never reaches them.
             (PromisedOutcome::Dropped | PromisedOutcome::Fails, FlowOutcome::Dropped { at, is_martian, .. }) => {
                 *is_martian || is_on(promise.node.as_deref(), at)
             }
@@ -75,7 +75,7 @@ impl Comparison {
         }
     }
 
-    /// Whether a packet goes where its address leads.
+    /// Whether a packet reaches the owner of its destination address.
     fn admits_of_owner(&self, owner: &Owner, flow: Flow<'_>, seen: &FlowOutcome) -> bool {
         let Question { to, protocol, .. } = flow.question;
         match (owner, seen) {
@@ -87,7 +87,7 @@ impl Comparison {
             (Owner::Pod(_, promised), FlowOutcome::Delivered { source, destination, .. }) => {
                 destination == to && self.admits_source(promised, flow, source.ip(), *destination)
             }
-            // Where a machine outside of the cluster has the address, it leads there.
+            // If a machine outside of the cluster has the address, that is the owner.
             (Owner::Outside, FlowOutcome::Dropped { is_beyond_rules, .. }) => {
                 let leads_into_cluster = || self.pod_ranges.iter().any(|range| range.contains(&to.ip()));
                 !self.outside.contains(&to.ip()) && (*is_beyond_rules || leads_into_cluster())
@@ -104,7 +104,7 @@ impl Comparison {
         let is_of = |node: &String| self.nodes.get(node).is_some_and(|own| own.contains(&source));
         match promised {
             Source::Preserved => source == flow.source,
-            // A process may talk to its own node from a loopback address, and to no other host.
+            // A process may reach its own node from a loopback address, but no other host.
             Source::Node(node) => {
                 is_of(node) || (source.is_loopback() && source == flow.source && self.is_node(destination.ip()))
             }
@@ -112,7 +112,7 @@ impl Comparison {
         }
     }
 
-    /// The outcome of a predicted branch in words, the same for outcomes that the promise does not distinguish.
+    /// The outcome of a predicted branch in words, which are equal for outcomes that the promise does not distinguish.
     pub(crate) fn words(&self, promise: &Promise, outcome: &PredictedOutcome) -> String {
         match (&promise.outcome, FlowOutcome::predicted(outcome)) {
             (PromisedOutcome::NotPromised, _) => "nothing is promised".to_owned(),
@@ -135,7 +135,7 @@ impl Comparison {
         }
     }
 
-    /// The owner of a source address: a node, or else only the address itself.
+    /// The owner of a source address: a node, otherwise the address itself.
     pub(super) fn source_owner(&self, source: IpAddr, at: SocketAddr) -> String {
         let at = if source.is_loopback() { at.ip() } else { source };
         let node = self.nodes.iter().find(|(_, own)| own.contains(&at));
@@ -147,13 +147,13 @@ impl Comparison {
         address.is_loopback() || self.nodes.values().any(|own| own.contains(&address))
     }
 
-    /// Whether the branches of a prediction come out at all promised endpoints, each with its share. A rule's probability is
-    /// cut to its digits and then to 31 bits, so that each rule may add that much.
+    /// Whether the branches of a prediction reach all promised endpoints, each with its share. A rule's probability is truncated to its
+    /// digits and then to 31 bits, so each rule may add that error.
     pub(crate) fn has_shares(&self, promise: &Promise, prediction: &Prediction) -> bool {
         self.uneven(promise, prediction).is_none()
     }
 
-    /// The share that is farthest from what is promised, in words; `None` where all are as promised.
+    /// The share that is farthest from its promise, in words; `None` if all are as promised.
     pub(super) fn uneven(&self, promise: &Promise, prediction: &Prediction) -> Option<String> {
         let PromisedOutcome::Delivered { endpoints, .. } = &promise.outcome else { return None };
         let mut shares: HashMap<SocketAddr, f64> = HashMap::with_capacity(endpoints.len());
@@ -169,7 +169,7 @@ impl Comparison {
             let share = shares.get(&endpoint.address).copied().unwrap_or_default();
             (endpoint, share, (share - 1.0 / endpoint.share.one_in as f64).abs())
         });
-        // Of those that are equally far off, one that gets too little.
+        // Among equal deviations, one that gets too little.
         let far = |one: &(&PromisedEndpoint, f64, f64)| (one.2 / allowed).round();
         let (endpoint, share, off) =
             off.max_by(|one, other| far(one).total_cmp(&far(other)).then(other.1.total_cmp(&one.1)))?;
@@ -177,7 +177,7 @@ impl Comparison {
             .then(|| format!("{} gets {:.4} % instead of {}", endpoint.address, share * 100.0, endpoint.share))
     }
 
-    /// The destination that gets more than is promised; `None` where none does.
+    /// The destination that gets more than its promised share; `None` if none does.
     pub(super) fn favoured(&self, promise: &Promise, prediction: &Prediction) -> Option<SocketAddr> {
         let PromisedOutcome::Delivered { endpoints, .. } = &promise.outcome else { return None };
         self.uneven(promise, prediction)?;
@@ -196,7 +196,7 @@ impl Comparison {
     }
 }
 
-/// The source that is promised to the receiver at a destination, where there is one, and whether a reply is promised.
+/// The promised source for the receiver at a destination, if there is one, and the promised reply.
 fn promised_ends(promised: &PromisedOutcome, destination: SocketAddr) -> (Option<&Source>, Reply) {
     match promised {
         promised @ PromisedOutcome::Delivered { .. } => {

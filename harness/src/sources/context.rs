@@ -1,4 +1,4 @@
-//! Promise, prediction and observation of any flow in one state of a cluster.
+//! The context of promise, prediction and observation in one state of a cluster.
 
 use std::net::SocketAddr;
 use std::sync::OnceLock;
@@ -13,12 +13,12 @@ use crate::predict::{Network, PredictError, PredictedOutcome};
 use crate::scenario::{ConntrackEntry, Host, Probe, Vantage};
 use crate::topology::{Netns, Topology};
 
-/// A state of a cluster with everything that promise and prediction need to answer for its flows.
+/// A state of a cluster, with everything that the promise and the prediction for its flows depend on.
 pub(crate) struct Context<'a> {
     hosts: &'a [Host],
     /// The plan with its rules.
     pub(crate) network: Network<'a>,
-    /// The same rules with default settings: only needed where a promise is not kept.
+    /// The same rules with default settings, built only if a promise is broken.
     with_defaults: OnceLock<Network<'a>>,
     /// The same network with empty connection tables, `None` where they are empty already: needed in the same place.
     without_connections: OnceLock<Option<Network<'a>>>,
@@ -27,11 +27,11 @@ pub(crate) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// The context of a plan, of the documents installed in it, and of the cluster that both were made for.
+    /// Creates the context from a plan, the documents installed in it, and the cluster that both were made for.
     ///
     /// # Errors
     ///
-    /// Documents that cannot be walked, and an unknown release of kube-proxy.
+    /// If a document cannot be walked, or a release of kube-proxy is unknown.
     pub(crate) fn of<E>(
         hosts: &'a [Host],
         topology: &'a Topology,
@@ -48,13 +48,13 @@ impl<'a> Context<'a> {
         Ok(Self { hosts, network, with_defaults, without_connections, promises, comparison })
     }
 
-    /// The same where connection tables have entries from the start.
+    /// The context with entries in conntrack tables from the start.
     pub(crate) fn with_connections(self, entries: &[ConntrackEntry]) -> Self {
         let (with_defaults, without_connections) = (OnceLock::new(), OnceLock::new());
         Self { network: self.network.with_connections(entries), with_defaults, without_connections, ..self }
     }
 
-    /// The question that a probe puts to the promise: see [`question`].
+    /// The question about a probe: see [`question`].
     pub(crate) fn question(&self, probe: &Probe) -> Option<Question> {
         question(self.hosts, self.network.topology(), probe)
     }
@@ -64,7 +64,7 @@ impl<'a> Context<'a> {
         self.promises.about(question)
     }
 
-    /// Predicted outcomes of a question in words that are equal where its promise does not distinguish them.
+    /// Returns a function that words predicted outcomes, equally for outcomes that the question's promise does not distinguish.
     pub(crate) fn words_of_what_is_promised(&self, question: &Question) -> impl Fn(&PredictedOutcome) -> String {
         let promise = self.promise(question);
         move |outcome| self.comparison.words(&promise, outcome)
@@ -81,9 +81,9 @@ impl<'a> Context<'a> {
     }
 }
 
-/// The question that a probe puts to the promise: an outside host's packet to a service address enters at the node that the
-/// network routes it to, unless the probe names one. `None` for an outside host without an address of the destination's
-/// family, and for a segment that opens no connection.
+/// The question about a probe. An outside host's packet to a service address enters at the node that the network routes it to, unless the
+/// probe names one. `None` for an outside host without an address of the destination's family, and for a segment that does not open a
+/// connection.
 pub(crate) fn question(hosts: &[Host], topology: &Topology, probe: &Probe) -> Option<Question> {
     if probe.tcp_flags.is_some() {
         return None;

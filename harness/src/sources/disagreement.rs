@@ -6,29 +6,28 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Disagreement {
-    /// Prediction and observation agree with each other and not with the promise, and rules decide.
+    /// Prediction and observation agree with each other but not with the promise, and rules are the cause.
     Rules,
-    /// The same, and in a network that is in order the same rules would keep the promise: kernel settings or bridges do not let
-    /// them.
+    /// As `Rules`, but with default settings the same rules would keep the promise: kernel settings, bridges or links prevent it.
     Network,
-    /// The same, and without the entries that connection tables had before the same rules would keep the promise.
+    /// As `Rules`, but without earlier entries in conntrack tables the same rules would keep the promise.
     Connection,
-    /// Nothing is predicted, and the promise is not what was seen.
+    /// Nothing is predicted, and the observation breaks the promise.
     Unpredicted,
-    /// Promise and prediction agree with each other and not with what was seen.
+    /// Promise and prediction agree with each other but not with the observation.
     Kernel,
     /// The prediction alone is wrong.
     Model,
     /// All three differ.
     All,
-    /// What is promised happens, and rules on the way are not modelled.
+    /// The promise is kept, but rules on the path are not modelled.
     Unknown,
-    /// The release is known not to keep the promise here, and does not.
+    /// The release is known not to keep the promise here, and it does not.
     Known,
 }
 
 impl Disagreement {
-    /// Whether a verification fails by it. A fault of the release of which the promise itself says so is none.
+    /// Whether it makes a verification fail. A known bug of the release does not.
     pub fn fails(self, allow_unknown: bool) -> bool {
         match self {
             Self::Known => false,
@@ -43,23 +42,21 @@ impl Disagreement {
         }
     }
 
-    /// What it means, in a sentence; whether a packet was observed.
+    /// The meaning in a sentence, which depends on whether a packet was observed.
     pub(crate) fn sentence(self, is_observed: bool) -> &'static str {
         match self {
-            Self::Rules if !is_observed => "The rules do not do what is promised.",
-            Self::Rules => "The rules do not do what is promised, and the kernel does what the rules say.",
+            Self::Rules if !is_observed => "The rules break the promise.",
+            Self::Rules => "The rules break the promise, and the kernel follows the rules.",
             Self::Network => {
                 "The network is the cause: with default settings, and working bridges and links, these rules would keep the promise."
             }
-            Self::Connection => {
-                "An entry of a connection table is the cause: without it, these rules would keep the promise."
-            }
+            Self::Connection => "A conntrack entry is the cause: without it, these rules would keep the promise.",
             Self::Unpredicted => {
                 "The promise is not kept; the rules could not be walked, so either they or the kernel may be the cause."
             }
             Self::Kernel => "The rules keep the promise, but the kernel does something else.",
             Self::Model => "The promise is kept, but svclab's prediction is wrong: please report it.",
-            Self::All => "All three differ: the rules break the promise, and the kernel does not do what they say.",
+            Self::All => "All three differ: the rules break the promise, and the kernel does not follow the rules.",
             Self::Unknown if !is_observed => {
                 "A rule on the path is not modelled, so it is unknown whether the promise is kept."
             }

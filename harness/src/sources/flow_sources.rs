@@ -1,4 +1,4 @@
-//! The three sources on one flow.
+//! The three sources for one flow.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -13,16 +13,16 @@ use super::outcome::{FlowOutcome, kind_words, outcome_words};
 use crate::observation::FlowObservation;
 use crate::predict::{Network, NewFlow, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, Senders};
 
-/// The three sources on a flow.
+/// The three sources for a flow.
 pub(crate) struct Sources<'c, 'a> {
     context: &'c Context<'a>,
     flow: Flow<'c>,
     sent: FlowOrClass<'c>,
     pub(crate) promise: Promise,
     pub(crate) prediction: Option<Prediction>,
-    /// What was observed, where a packet was sent.
+    /// The observation, if a packet was sent.
     pub(crate) seen: Option<FlowOutcome>,
-    /// Whether the prediction has only some of the branches, the others being known to keep the promise.
+    /// Whether the prediction contains only some of the branches, while the others are known to keep the promise.
     is_part: bool,
 }
 
@@ -46,7 +46,7 @@ impl FlowOrClass<'_> {
 }
 
 impl<'c, 'a> Sources<'c, 'a> {
-    /// All sources on one flow of a question.
+    /// All sources for one flow of a question.
     pub(crate) fn about(
         context: &'c Context<'a>,
         question: &'c Question,
@@ -60,7 +60,7 @@ impl<'c, 'a> Sources<'c, 'a> {
         Self { context, flow, sent: FlowOrClass::Flow(sent), promise, prediction, seen: Some(seen), is_part: false }
     }
 
-    /// What is promised and predicted of one flow of a question; `None` if nothing is predicted.
+    /// Promise and prediction for one flow of a question; `None` if nothing is predicted.
     pub(crate) fn about_flow(context: &'c Context<'a>, question: &'c Question, sent: &'c NewFlow) -> Option<Self> {
         let (promise, prediction) = (context.promise(question), context.network.predict(sent)?);
         let flow = Flow { question, source: prediction.source.ip() };
@@ -68,7 +68,7 @@ impl<'c, 'a> Sources<'c, 'a> {
         Some(Self { context, flow, sent, promise, prediction: Some(prediction), seen: None, is_part: false })
     }
 
-    /// What is promised and predicted of a packet that senders may send.
+    /// Promise and prediction for a packet that senders may send.
     pub(crate) fn about_packet(
         context: &'c Context<'a>,
         question: &'c Question,
@@ -80,13 +80,13 @@ impl<'c, 'a> Sources<'c, 'a> {
         Self { context, flow, sent, promise, prediction: Some(prediction), seen: None, is_part: false }
     }
 
-    /// The same of a prediction that has only some of the branches, the others being known to keep the promise.
+    /// Marks the prediction as containing only some of the branches, while the others are known to keep the promise.
     pub(crate) fn about_part(self, is_part: bool) -> Self {
         Self { is_part, ..self }
     }
 
-    /// The disagreement between the sources and what it is about, as [`Self::disagreement`]; a known bug of a release counts as
-    /// one only where the rules that the release itself writes have the same outcomes.
+    /// The disagreement between the sources and its subject: see [`Self::disagreement`]. A known bug of a release counts as one only if the
+    /// release's own rules have the same outcomes.
     pub(crate) fn disagreement_with(&self, released: &Network<'_>) -> Option<(Disagreement, String)> {
         let (disagreement, what) = self.disagreement()?;
         let outcomes = |prediction: &Prediction| -> BTreeSet<String> {
@@ -98,7 +98,7 @@ impl<'c, 'a> Sources<'c, 'a> {
         Some((if is_own { Disagreement::Rules } else { disagreement }, what))
     }
 
-    /// The disagreement between the sources and what it is about; `None` where all agree.
+    /// The disagreement between the sources and its subject; `None` if all agree.
     pub(crate) fn disagreement(&self) -> Option<(Disagreement, String)> {
         let Some(seen) = &self.seen else {
             return self.prediction.as_ref().and_then(|prediction| self.prediction_disagreement(prediction));
@@ -122,7 +122,7 @@ impl<'c, 'a> Sources<'c, 'a> {
         let disagreement = match (broken.is_none() && is_even, keeps, predicted) {
             (true, true, true) => return self.counted(prediction).map(|what| (Disagreement::Rules, what)),
             (false, _, true) => return Some(self.unkept(broken, Some(prediction))),
-            // What was seen is among what is predicted, all of which is promised.
+            // The observation is one of the predicted outcomes, and all of these are promised.
             (true, false, true) | (true, true, false) => Disagreement::Model,
             (true, false, false) => Disagreement::Kernel,
             (false, true, false) => Disagreement::Model,
@@ -131,13 +131,13 @@ impl<'c, 'a> Sources<'c, 'a> {
         Some((disagreement, self.difference(seen, prediction)))
     }
 
-    /// Whether a packet is for no service, and rules of others than kube-proxy decide about it: no promise of services is about that.
+    /// Whether a packet is not for a service and rules other than kube-proxy's decide about it: no promise covers that.
     fn is_of_others(&self, prediction: &Prediction) -> bool {
         let is_others = |branch: &PredictedBranch| self.context.network.is_of_others(branch);
         matches!(self.promise.outcome, PromisedOutcome::NotAService(_)) && prediction.branches.iter().any(is_others)
     }
 
-    /// Whether the prediction alone keeps the promise.
+    /// The disagreement between the prediction alone and the promise.
     fn prediction_disagreement(&self, prediction: &Prediction) -> Option<(Disagreement, String)> {
         if self.promise.outcome == PromisedOutcome::NotPromised || self.is_of_others(prediction) {
             return None;
@@ -153,7 +153,7 @@ impl<'c, 'a> Sources<'c, 'a> {
         Some(self.unkept(broken, Some(prediction)))
     }
 
-    /// What is delivered only as long as rules that count packets let it.
+    /// A delivery that depends on rules which count packets.
     fn counted(&self, prediction: &Prediction) -> Option<String> {
         let assumed = prediction.branches.iter().map(|branch| branch.assumptions);
         let assumed = assumed.fold(Assumptions::NONE, Assumptions::and);
@@ -161,7 +161,7 @@ impl<'c, 'a> Sources<'c, 'a> {
         (is_promised && assumed != Assumptions::NONE).then(|| format!("depends on what rules count: {assumed}"))
     }
 
-    /// What was seen, and what was predicted, in words that differ.
+    /// The difference between observation and prediction, in words.
     fn difference(&self, seen: &FlowOutcome, prediction: &Prediction) -> String {
         let short = (self.short(seen), self.predicted_in_short(prediction));
         if short.1 != format!("predicted: {}", short.0) {
@@ -192,18 +192,18 @@ impl<'c, 'a> Sources<'c, 'a> {
         }
     }
 
-    /// What is known of the release, with the document.
+    /// The known bug of the release, with its reference.
     fn known(&self) -> Option<(Disagreement, String)> {
         let known_bug = self.promise.known_bug?;
         Some((Disagreement::Known, format!("{known_bug} [{}]", known_bug.document())))
     }
 
-    /// The promise is not kept, and it is unknown whether the rules are the cause.
+    /// The disagreement if the promise is broken, but it is unknown whether the rules are the cause.
     fn unkept_unpredicted(&self, seen: &FlowOutcome) -> (Disagreement, String) {
         self.known().unwrap_or_else(|| (Disagreement::Unpredicted, self.short(seen)))
     }
 
-    /// The promise is not kept, and the kernel does what was predicted.
+    /// The disagreement if the promise is broken, and the kernel follows the prediction.
     fn unkept(&self, broken: Option<&PredictedBranch>, prediction: Option<&Prediction>) -> (Disagreement, String) {
         if let Some(known) = self.known() {
             return known;
@@ -211,7 +211,7 @@ impl<'c, 'a> Sources<'c, 'a> {
         let Some(branch) = broken else {
             let what = prediction.and_then(|prediction| self.context.comparison.uneven(&self.promise, prediction));
             let what = what.map(|what| format!(": {what}")).unwrap_or_default();
-            return (Disagreement::Rules, format!("endpoints do not get the shares that are promised{what}"));
+            return (Disagreement::Rules, format!("endpoints do not get their promised shares{what}"));
         };
         let would_keep = |network: &Network<'_>| {
             self.sent.predict(network).is_some_and(|prediction| self.broken(&prediction).is_none())
@@ -228,7 +228,7 @@ impl<'c, 'a> Sources<'c, 'a> {
         self.context.comparison.admits(&self.promise, self.flow, seen)
     }
 
-    /// Whether what was seen is among what is predicted.
+    /// Whether the observation is one of the predicted outcomes.
     fn predicted(&self, prediction: &Prediction, seen: &FlowOutcome) -> bool {
         // A socket whose destination the kernel rejects at once has no source.
         let same_source = self.flow.source.is_unspecified() || prediction.source.ip() == self.flow.source;
@@ -244,7 +244,7 @@ impl<'c, 'a> Sources<'c, 'a> {
             .find(|branch| FlowOutcome::predicted(&branch.outcome).is_none_or(|seen| !self.admits(&seen)))
     }
 
-    /// The branch to show: one that is not promised, else the longest way to an endpoint that gets too much, else the first.
+    /// The branch to show: one that is not promised, otherwise the longest path to an endpoint that gets too much, otherwise the first.
     pub(crate) fn branch_that_matters(&self) -> Option<&PredictedBranch> {
         let prediction = self.prediction.as_ref()?;
         let favoured = || {
@@ -263,7 +263,7 @@ impl<'c, 'a> Sources<'c, 'a> {
         }
     }
 
-    /// Where a drop was promised, where the packet is lost in another place.
+    /// The place where a drop was promised, if the packet is lost elsewhere.
     fn promised_elsewhere(&self, branch: &PredictedBranch) -> String {
         match (&self.promise.outcome, &branch.outcome, &self.promise.node) {
             (PromisedOutcome::Dropped | PromisedOutcome::Fails, PredictedOutcome::Dropped { .. }, Some(node)) => {
@@ -289,7 +289,7 @@ impl<'c, 'a> Sources<'c, 'a> {
         }
     }
 
-    /// The outcome of the flow, without what differs from flow to flow.
+    /// The outcome of the flow, without details that vary from flow to flow.
     fn short(&self, seen: &FlowOutcome) -> String {
         let FlowOutcome::Delivered { source, destination, reply, .. } = seen else { return seen.to_string() };
         let PromisedOutcome::Delivered { .. } = &self.promise.outcome else {

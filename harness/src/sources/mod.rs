@@ -1,10 +1,10 @@
-//! Three sources on one flow: promise, prediction and observation.
+//! The three sources for one flow: promise, prediction and observation.
 //!
 //! - `outcome`: the outcome of a flow, in one form for prediction and observation;
-//! - `compare`: whether a promise admits it, and whether two of the sources agree;
+//! - `compare`: whether an outcome keeps the promise, and whether two of the sources agree;
 //! - `flow_sources`: which sources disagree;
-//! - `context`: promise, prediction and observation of any flow in one state of a cluster;
-//! - `words`: a promise in a line.
+//! - `context`: the context of the sources in one state of a cluster;
+//! - `words`: a promise in one line.
 
 mod compare;
 mod context;

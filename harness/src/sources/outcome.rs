@@ -1,4 +1,4 @@
-//! What became of a flow, by any of the three sources.
+//! The outcome of a flow, according to any of the three sources.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -8,12 +8,12 @@ use crate::predict::{Cause, PredictedOutcome, PredictedReply};
 use crate::scenario::RejectKind;
 use crate::text::{drop_words, is_in_cluster};
 
-/// The outcome of a flow, observed or possible.
+/// An observed or predicted outcome of a flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FlowOutcome {
-    /// It came out, once.
+    /// It was delivered once.
     Delivered {
-        /// Who got it.
+        /// The receiver.
         at: String,
         /// The source that the receiver saw.
         source: SocketAddr,
@@ -28,20 +28,20 @@ pub(crate) enum FlowOutcome {
     Dropped {
         /// Where: a node, a pod with rules of its own, or the underlay and what is beyond it.
         at: String,
-        /// Whether it went where its address leads: it had left the cluster, or no rule dropped it.
+        /// Whether no rule is the cause: it had left the cluster, or was lost otherwise.
         is_beyond_rules: bool,
-        /// Whether it got to a machine where no process listens at the port, and whose kernel left the reply to a process that reads
-        /// packets of its protocol for all ports, as one that speaks SCTP without the kernel.
+        /// Whether it reached a machine where no process listens on the port, and whose kernel leaves the reply to a process that reads all
+        /// packets of its protocol, such as a user-space SCTP stack.
         has_no_listener: bool,
-        /// Whether a kernel rejected its addresses on the way, so that it reached no further node.
+        /// Whether a kernel dropped it as a martian, so that it reached no further node.
         is_martian: bool,
     },
-    /// Something that neither promise nor rules know, in words.
+    /// An outcome that neither promise nor rules can have, in words.
     Odd(String),
 }
 
 impl FlowOutcome {
-    /// The outcome of a predicted branch; `None` where it is unknown.
+    /// The outcome of a predicted branch; `None` if it is unknown.
     pub(crate) fn predicted(outcome: &PredictedOutcome) -> Option<Self> {
         Some(match outcome {
             PredictedOutcome::Delivered { at, source, destination, reply } => {
@@ -71,7 +71,7 @@ impl FlowOutcome {
         self
     }
 
-    /// What a lab saw.
+    /// The outcome that a lab observed.
     pub(crate) fn observed(flow: &FlowObservation) -> Self {
         if let Some(rejection) = &flow.contradiction {
             return Self::Odd(format!("delivered, but also rejected by {}: {}", rejection.by, rejection.what));
@@ -94,7 +94,7 @@ impl FlowOutcome {
         }
     }
 
-    /// Takes over what a branch of a prediction says of why the packet was lost, where it is what was seen: taps do not see that.
+    /// Adopts the cause of a loss from a predicted branch with the same outcome, because taps do not see the cause.
     pub(crate) fn explain(&mut self, outcome: &PredictedOutcome) {
         let predicted = Self::predicted(outcome).filter(|predicted| predicted.is_like(self));
         if let (
@@ -108,8 +108,8 @@ impl FlowOutcome {
         }
     }
 
-    /// Whether a branch of a prediction is what was seen. Of the source only the address counts: the kernel may choose
-    /// another port than was predicted.
+    /// Whether a predicted outcome matches the observed one. Only the source's address is compared: the kernel may
+    /// choose another port than predicted.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (
@@ -122,7 +122,7 @@ impl FlowOutcome {
                 },
             ) => (at, source.ip(), destination, reply) == (other_at, other_source.ip(), other_destination, other_reply),
             (Self::Rejected(one), Self::Rejected(other)) => one == other || [one, other].contains(&&RejectKind::Any),
-            // Which machine lost it is seen from the taps, which are on what forwards alone.
+            // Taps show which machine lost it, but only machines that forward have taps.
             (Self::Dropped { at: one, .. }, Self::Dropped { at: other, .. }) => {
                 is_in_cluster(one) == is_in_cluster(other)
             }
@@ -148,8 +148,8 @@ impl fmt::Display for FlowOutcome {
     }
 }
 
-/// What a branch of a prediction comes to for its flow, in words that leave out why, and the source's port: the kernel may choose
-/// another than was predicted.
+/// The outcome of a predicted branch in words, without its cause and without the source port: the kernel may choose another port than
+/// predicted.
 pub(crate) fn outcome_words(outcome: &PredictedOutcome) -> String {
     match FlowOutcome::predicted(outcome) {
         Some(FlowOutcome::Delivered { at, source, destination, reply }) => {

@@ -1,11 +1,11 @@
-//! A promise in a line.
+//! A promise in one line.
 
 use svclab_rules::promise::{Promise, PromisedEndpoint, PromisedOutcome};
 
-/// Endpoints that are named.
+/// The number of endpoints that are named.
 const MAX_NAMED: usize = 4;
 
-/// What is promised, in a line: endpoints with the same source and reply are listed together, and only the first few by name.
+/// A promise in one line: endpoints with the same source and reply are listed together, and only the first few by name.
 pub(crate) fn promise_words(promise: &Promise) -> String {
     let PromisedOutcome::Delivered { endpoints, affinity_seconds } = &promise.outcome else {
         return promise.outcome.to_string();

@@ -44,7 +44,7 @@ struct Scenario<'a> {
     error: Option<ScenarioError<'a>>,
     /// The machines and services at the start.
     machines: &'a Machines,
-    /// The programs under test (`--kube-proxy`) that wrote the rules, by node; none where svclab generated them.
+    /// The programs under test (`--kube-proxy`) that wrote the rules, by node; empty if svclab generated them.
     programs: &'a [NodeProgram],
     /// The rules of the input that are not part of the scenario, in words: their effect is unknown.
     ignored_rules: &'a [String],
@@ -188,9 +188,9 @@ struct ExampleFlow<'a> {
     flow: &'a str,
     /// The service port of the destination.
     service: Option<&'a str>,
-    /// What the Service API promises, in words.
+    /// The promise of the Service API, in words.
     promise: &'a str,
-    /// What the rules do, in words: each branch with its share.
+    /// The prediction from the rules, in words: each branch with its share.
     prediction: &'a [String],
     /// What the kernel did, in words.
     observation: &'a str,

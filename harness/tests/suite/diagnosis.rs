@@ -49,7 +49,7 @@ fn failed(report: &RunReport) -> (&ProbeReport, &Diagnosis) {
 #[case::policy(
     "bugs/39823-forward-policy-drop.yaml",
     "from outside over another node",
-    "The rules do not do what is promised",
+    "The rules break the promise",
     "dropped on node/worker2: by the policy of FORWARD in table filter",
     "-j MASQUERADE"
 )]

@@ -24,7 +24,7 @@ pub(super) struct Sample<'a> {
     p_value: Option<f64>,
     /// How often the test fails although shares are right.
     false_alarm_rate: Option<f64>,
-    /// What was measured, in words.
+    /// The measurements, in words.
     measured: &'a [String],
     /// What is wrong, in words; nothing if all is as the rules have it.
     faults: &'a [String],

@@ -1,4 +1,4 @@
-//! A test: its probes, and of one that failed the path by hop and rule with the three sources.
+//! A test with its probes; for a failed probe also the path by hop and rule, and the three sources.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::words::{class, lines, time, word};
 use crate::report::Status;
 use crate::text::markup;
 
-/// A test; the details of those that did not pass are open.
+/// A test; its details are open if it did not pass.
 pub(super) fn render(case: &Case) -> String {
     let class = class(case.status, case.flaky);
     let is_bad = case.status != Status::Ok || case.flaky;
@@ -97,7 +97,7 @@ fn differences(all: &[Difference]) -> String {
     format!("<dl>{}</dl>\n", all.iter().map(row).collect::<String>())
 }
 
-/// The parts of the expectation that held.
+/// The parts of the expectation that hold.
 fn held(check: &Check) -> String {
     let differs: BTreeSet<&str> = check.differences.iter().map(|difference| difference.field.as_str()).collect();
     let held: Vec<String> = check

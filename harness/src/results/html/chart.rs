@@ -5,10 +5,10 @@ use crate::text::{grouped, markup};
 
 /// The width of a chart, in pixels.
 const WIDTH: f64 = 240.0;
-/// The most endpoints in a table.
+/// The maximum number of endpoints in a table.
 const MAX: usize = 40;
 
-/// A table with a row for each endpoint: flows, shares, and both drawn.
+/// A table with a row for each endpoint: flows, shares, and a drawing of both.
 pub(super) fn render(balance: &Balance) -> String {
     let all = &balance.endpoints;
     let most = all.iter().map(|endpoint| endpoint.high.max(endpoint.share)).fold(0.0, f64::max) * 1.08;

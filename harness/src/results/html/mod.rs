@@ -1,4 +1,4 @@
-//! One HTML file to look at: no other file, no network; it works without its script too.
+//! A self-contained HTML report: it needs no other file and no network, and works without its script too.
 
 mod case;
 mod chart;

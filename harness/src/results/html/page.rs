@@ -1,4 +1,4 @@
-//! The page: what ran where, what failed, everything else.
+//! The page: the environment, the failures, then everything else.
 
 use super::super::model::{Case, Results, Suite};
 use super::super::words::{all_counts, environment, problem};
@@ -11,7 +11,7 @@ use crate::text::markup;
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
-/// What the page may load: nothing.
+/// The content security policy: the page may load nothing.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 

@@ -1,4 +1,4 @@
-//! The topology of a scenario: outside hosts, the underlay, nodes with their pods; what a failed flow passed is marked.
+//! The topology of a scenario: outside hosts, the underlay, nodes with their pods. Machines that a failed flow passed are marked.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -9,14 +9,14 @@ use crate::report::{Machine, Machines, NodeMachine, Status};
 use crate::svg::width_of;
 use crate::text::{counted, markup};
 
-/// Nodes and hosts in a row.
+/// The number of nodes or hosts in a row.
 const COLUMNS: usize = 3;
 const WIDTH: f64 = 250.0;
 const GAP: f64 = 24.0;
 const LINE: f64 = 17.0;
 const SIZE: f64 = 12.0;
 
-/// The picture, and the services in a table below.
+/// The diagram, with the services in a table below.
 pub(super) fn render(machines: &Machines, suite: &Suite) -> String {
     let used = used(suite);
     let mut picture = Picture { body: String::new(), used: &used };
@@ -59,7 +59,7 @@ struct Picture<'p> {
 }
 
 impl Picture<'_> {
-    /// Draws machines next to each other; returns where the row ends.
+    /// Draws machines next to each other, and returns the bottom of the row.
     fn row<T>(&mut self, all: &[T], y: f64, draw: impl Fn(&mut Self, &T, (f64, f64)) -> f64) -> f64 {
         let mut end = y;
         for (column, one) in all.iter().enumerate() {
@@ -135,7 +135,7 @@ impl Picture<'_> {
     }
 }
 
-/// A name that fits into a box.
+/// A name, shortened to fit into a box.
 fn fitted(name: &str, width: f64) -> String {
     if width_of(name, SIZE) <= width - 16.0 {
         return name.to_owned();

@@ -1,4 +1,4 @@
-//! Flows during a change, over time: a row for each endpoint and for what was not answered, a column for each part of the time.
+//! The timeline of flows during a change: a row for each endpoint and for each outcome without an answer, a column for each slot.
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use super::super::model::{During, TimelineRow};
 use crate::svg::{Canvas, Text, width_of};
 use crate::text::duration;
 
-/// The width of the time, and the height of a row.
+/// The width of the time axis, and the height of a row.
 const WIDTH: f64 = 700.0;
 const ROW: f64 = 22.0;
 /// The font size of names.
 const SIZE: f64 = 12.0;
-/// The longest name that is shown whole.
+/// The maximum width of names before they are shortened.
 const LONGEST_NAME: f64 = 260.0;
 
-/// The picture; nothing if no flow was sent.
+/// The timeline; empty if no flow was sent.
 pub(super) fn render(during: &During) -> String {
     let Some(parts) = during.timeline.first().map(|row| row.counts.len()).filter(|parts| *parts > 0) else {
         return String::new();
@@ -42,7 +42,7 @@ pub(super) fn render(during: &During) -> String {
     format!("<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Timeline\">{picture}</div>\n")
 }
 
-/// Where times are.
+/// The positions of times.
 struct Time {
     left: f64,
     before: f64,

@@ -16,7 +16,7 @@ pub(super) fn time(seconds: Option<f64>) -> String {
     time.map(|time| markup(&duration(time))).unwrap_or_default()
 }
 
-/// The word of a result, as the console has it.
+/// The word for a result, as on the console.
 pub(super) fn word(status: Status, flaky: bool) -> &'static str {
     match (status, flaky) {
         (Status::Ok, true) => "FLAKY",
@@ -26,7 +26,7 @@ pub(super) fn word(status: Status, flaky: bool) -> &'static str {
     }
 }
 
-/// The class of a result.
+/// The CSS class of a result.
 pub(super) fn class(status: Status, flaky: bool) -> &'static str {
     if flaky { "flaky" } else { status.as_str() }
 }

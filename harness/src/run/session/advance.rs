@@ -1,4 +1,4 @@
-//! A change that is made step by step while flows are sent: what takes long runs in another thread than the one that sends.
+//! A change that is made step by step while flows are sent: slow steps run in another thread than the one that sends.
 
 use std::mem;
 use std::panic::resume_unwind;
@@ -14,21 +14,21 @@ use crate::probe::ChangeProgress;
 use crate::proxy::{Begun, Process, Proxies};
 use crate::topology::Topology;
 
-/// The time between two looks at whether a change has been made, once no flow is sent.
+/// The time between two polls of a change once no flow is sent.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// A change after which the generator's rules are installed.
 pub(super) enum GeneratorChange<'scope, 'env> {
     /// Nothing has been done.
     Planned { plan: Topology, sync: &'scope Sync, scope: &'scope Scope<'scope, 'env> },
-    /// A thread installs rules and forgets connections.
+    /// A thread installs rules and deletes connections.
     Syncing(ScopedJoinHandle<'scope, Result<(), LabError>>),
-    /// An error has been returned, or all is done.
+    /// An error has been returned, or everything is done.
     Over,
 }
 
 impl GeneratorChange<'_, '_> {
-    /// Begins the change, or sees whether it has been made.
+    /// Starts the change, or polls whether it has been made.
     pub(super) fn advance(&mut self, lab: &mut Lab) -> Result<ChangeProgress, RunError> {
         *self = match mem::replace(self, Self::Over) {
             Self::Planned { plan, sync, scope } => {
@@ -43,7 +43,7 @@ impl GeneratorChange<'_, '_> {
         Ok(if is_under_way { ChangeProgress::UnderWay } else { ChangeProgress::Done })
     }
 
-    /// Makes the change, also where sending ended before its time had come, and waits until it has been made.
+    /// Makes the change, even if sending ended before it was due, and waits until it has been made.
     pub(super) fn finish(mut self, lab: &mut Lab) -> Result<(), RunError> {
         self.advance(lab)?;
         match self {
@@ -61,10 +61,10 @@ pub(super) struct ProgramsChange<'a> {
     restarted: &'a [String],
 }
 
-/// How far a change is that programs follow.
+/// The stage of a change that programs follow.
 enum Stage {
     Planned(Topology),
-    /// Programs end before others are started.
+    /// Programs are stopped before others are started.
     Stopping(JoinHandle<()>),
     Begun(Begun),
     /// An error has been returned.
@@ -76,7 +76,7 @@ impl<'a> ProgramsChange<'a> {
         Self { stage: Stage::Planned(plan), proxies, after, restarted }
     }
 
-    /// Begins the change, or goes on with it as soon as that is possible.
+    /// Starts the change, or continues it as soon as possible.
     pub(super) fn advance(&mut self, lab: &mut Lab) -> Result<ChangeProgress, RunError> {
         self.stage = match mem::replace(&mut self.stage, Stage::Failed) {
             Stage::Planned(plan) => {
@@ -94,8 +94,8 @@ impl<'a> ProgramsChange<'a> {
         })
     }
 
-    /// Goes on until programs can follow the change, also where sending ended before its time had come. `None` if it failed: the error
-    /// has been returned.
+    /// Continues until programs can follow the change, even if sending ended before it was due. `None` if it failed and the error has been
+    /// returned.
     pub(super) fn finish(mut self, lab: &mut Lab) -> Result<Option<Begun>, RunError> {
         while self.advance(lab)? == ChangeProgress::UnderWay {
             thread::sleep(LOOK);

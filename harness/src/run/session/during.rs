@@ -22,7 +22,7 @@ use crate::sources::question;
 use crate::topology::Topology;
 
 impl Session<'_, '_> {
-    /// Makes a change while flows are sent, and judges what became of them.
+    /// Makes a change while flows are sent, and judges their outcomes.
     pub(super) fn during(&mut self, during: &During) -> Result<Vec<ProbeReport>, RunError> {
         let begin = Instant::now();
         let before = self.cluster.clone();
@@ -60,7 +60,7 @@ impl Session<'_, '_> {
         Ok(reports)
     }
 
-    /// What the flows of a probe are compared with.
+    /// The data that the flows of a probe are compared with.
     fn stream_context(
         &mut self,
         during: &During,
@@ -74,7 +74,7 @@ impl Session<'_, '_> {
             let promises = Promises::of(cluster).map_err(Unsupported::from)?;
             Ok::<_, RunError>(asked.map_or(Promised::Nothing, |asked| Promised::of(&promises.about(asked).outcome)))
         };
-        // A stopped kube-proxy keeps the rules of its last sync, so what was promised then is what was promised before.
+        // A stopped kube-proxy leaves the rules of its last sync, so the promise of that state is the one before the change.
         let asked = question(hosts, self.prober.lab().topology(), probe);
         let treating = node.as_deref().or(asked.as_ref().and_then(|asked| asked.via.as_deref()));
         let known = before.synced_on(treating.unwrap_or_default());
@@ -87,7 +87,7 @@ impl Session<'_, '_> {
         Ok(StreamContext { node, rate: during.rate, time, promised, endpoints })
     }
 
-    /// The generator's rules are installed by another thread while this one sends. The inner result is that of the flows alone.
+    /// Installs the generator's rules in another thread while this one sends. The inner result is that of the flows only.
     fn with_generator(&mut self, during: &During, after: &Cluster, plan: Topology) -> Result<Made, RunError> {
         let sync = self.sync(after, during.change.restarted())?;
         let streamed = thread::scope(|scope| {
@@ -99,7 +99,7 @@ impl Session<'_, '_> {
         Ok((streamed, sync.documents))
     }
 
-    /// Programs follow the API server while this thread sends. The inner result is that of the flows alone.
+    /// Lets programs follow the API server while this thread sends. The inner result is that of the flows only.
     fn with_programs(
         &mut self,
         during: &During,
@@ -110,14 +110,14 @@ impl Session<'_, '_> {
         let mut change = ProgramsChange::new(plan, proxies, after, during.change.restarted());
         let streamed = self.send(during, &mut |lab| change.advance(lab));
         let documents = match change.finish(self.prober.lab())? {
-            // Looking at programs while flows are sent would take time from both.
+            // Checking programs while flows are sent would slow down both.
             Some(begun) => {
                 let begun = begun.unwatched();
                 let (documents, times) = proxies.finish(self.prober.lab(), self.scenario, after, &begun)?;
                 self.syncs.extend(sync_times(self.applied + 1, times));
                 documents
             }
-            // The change failed, which is what `streamed` says.
+            // The change failed; `streamed` has the error.
             None => self.documents.clone(),
         };
         Ok((streamed, documents))
@@ -141,10 +141,10 @@ impl Session<'_, '_> {
 
 /// The flows of each probe.
 type Streamed = Vec<Vec<StreamedFlow>>;
-/// What flows were sent while a change was made, and what is installed then.
+/// The flows that were sent while a change was made, and the documents installed after it.
 type Made = (Result<Streamed, RunError>, Vec<Document>);
 
-/// A cluster with the pods and endpoints of two states: whatever a node serves in one of them, it serves meanwhile.
+/// A cluster with the pods and endpoints of two states: during the change, a node serves what it serves in either of them.
 fn union_of_states(before: &Cluster, after: &Cluster) -> Cluster {
     let mut both = after.clone();
     both.pods.extend(before.pods.iter().filter(|pod| after.pod(&pod.name).is_none()).cloned());

@@ -1,4 +1,4 @@
-//! One probe: how many flows it has, what is observed, and how it is judged.
+//! One probe: its number of flows, its observation and its judgment.
 
 use std::net::IpAddr;
 use std::time::Instant;
@@ -24,7 +24,7 @@ impl<'scenario> Session<'_, 'scenario> {
     ) -> Result<ProbeReport, RunError> {
         let begin = Instant::now();
         let (observation, context, judgment) = self.send_and_judge(probe, expectation)?;
-        // What is explained opens a connection.
+        // Only probes that open a connection can be explained.
         let explain_command = (!judgment.held && probe.tcp_flags.is_none() && probe.shape == Shape::default())
             .then(|| self.look_further(probe));
         if !judgment.held {
@@ -79,7 +79,7 @@ impl<'scenario> Session<'_, 'scenario> {
         if probe.flows == Flows::Exactly(1) {
             return self.prober.send(probe, flows).map_err(failed);
         }
-        // More flows do not help where nothing can be judged.
+        // More flows do not help if nothing can be judged.
         let is_enough = |tally: &Tally, goal: &Goal| {
             let cells = cells(expectation, tally);
             is_clear(&cells.counts, &cells.shares, goal).unwrap_or(true)
@@ -110,11 +110,11 @@ impl<'scenario> Session<'_, 'scenario> {
         if self.applied > 0 {
             command += &format!(" --step={}", self.applied);
         }
-        // A file whose name begins with a hyphen would be an option.
+        // A file name that starts with a hyphen would be parsed as an option.
         format!("{command} --live -- {}", shell_word(&printable(&self.scenario.file).to_string()))
     }
 
-    /// What judging needs to know of the lab.
+    /// The facts about the lab that judging needs.
     fn context(&mut self, observation: &Observation) -> Context {
         let sender = match observation {
             Observation::Flow(flow) => vec![flow.source.ip()],
@@ -131,12 +131,12 @@ impl<'scenario> Session<'_, 'scenario> {
     }
 }
 
-/// A family as `--family` names it.
+/// The value of `--family` for an address.
 fn family_word(address: IpAddr) -> &'static str {
     if address.is_ipv4() { "ipv4" } else { "ipv6" }
 }
 
-/// How many flows a probe has: what its author says, or what its balance test needs at most.
+/// The number of flows of a probe: that of its author, or the maximum that its balance test needs.
 pub(in crate::run) fn flows(probe: &Probe, expectation: &Expectation, goal: &Goal) -> Result<u64, RunError> {
     let shares = match (probe.flows, &expectation.balance, &expectation.outcome) {
         (Flows::Exactly(number), ..) => return Ok(number),

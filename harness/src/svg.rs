@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::text::markup;
 
-/// The width of a letter relative to the font size: monospace fonts have 0.6.
+/// The width of a character relative to the font size: 0.6 in monospace fonts.
 const LETTER: f64 = 0.602;
 
 /// Shapes under construction.
@@ -13,7 +13,7 @@ pub(crate) struct Canvas {
     body: String,
 }
 
-/// A place for text.
+/// The position and style of a text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Text<'a> {
     pub(crate) x: f64,
@@ -64,7 +64,7 @@ impl Canvas {
         self.body += &other.body;
     }
 
-    /// The document.
+    /// The finished document.
     pub(crate) fn finish(self, title: &str, width: f64, height: f64) -> String {
         let Self { body } = self;
         let (title, light, dark) = (markup(title), colours(|(.., light, _)| *light), colours(|(.., dark)| *dark));
@@ -76,7 +76,7 @@ impl Canvas {
         )
     }
 
-    /// The element of a page, whose style it has.
+    /// The element for an HTML page, which provides the style.
     pub(crate) fn element(self, title: &str, width: f64, height: f64) -> String {
         let (title, body) = (markup(title), self.body);
         format!(
@@ -102,7 +102,7 @@ pub(crate) fn width_of(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * LETTER
 }
 
-/// Text in lines of at most this width; a longer word is cut.
+/// Wraps text into lines of at most this width; a longer word is cut.
 pub(crate) fn wrapped(text: &str, size: f64, width: f64) -> Vec<String> {
     let most = ((width / (size * LETTER)) as usize).max(1);
     let mut lines: Vec<String> = Vec::new();
@@ -164,7 +164,7 @@ fn colours(value: fn(&Colour) -> &'static str) -> String {
     COLOURS.iter().map(|colour| format!("{}{{{}:{}}}", colour.0, colour.1, value(colour))).collect()
 }
 
-/// All style that does not depend on the colour scheme.
+/// The styles that do not depend on the colour scheme.
 const SHAPES: &str = "
 text{font:12px ui-monospace,'SFMono-Regular','DejaVu Sans Mono',Menlo,Consolas,monospace}
 .title{font-size:18px;font-weight:700}.name{font-size:14px;font-weight:700}.hook,.mark,.good,.bad{font-weight:700}
@@ -204,7 +204,7 @@ mod tests {
         assert!(canvas.finish("<t>", 1.0, 1.0).contains("&lt;b&gt; &amp; c</text>"));
     }
 
-    /// librsvg and other renderers know no CSS variables, and draw black instead.
+    /// librsvg and other renderers do not support CSS variables, and draw black instead.
     #[test]
     fn colours_are_literal() {
         let picture = Canvas::default().finish("", 1.0, 1.0);

@@ -30,28 +30,28 @@ use crate::run::{Options, RunError, run};
 use crate::scenario::{self, Probe, Scenario};
 use crate::topology;
 
-/// Set in the process that [`privileged`] starts, so that it starts no further one.
+/// The environment variable that is set in the process that [`privileged`] starts, so that it does not start another one.
 const INSIDE: &str = "SVCLAB_TEST_INSIDE";
 
 /// Runs the body of a test with the privileges that a lab needs.
 ///
-/// The kernel gives a user namespace only to a process with a single thread, which a test harness is not. So without root
-/// this test alone is started again in a process that `unshare` made; the body runs there.
+/// The kernel lets only a single-threaded process create a user namespace, which a test harness is not. So without root, this test alone is
+/// started again in a process of `unshare`, and the body runs there.
 ///
 /// # Panics
 ///
-/// Where the body does, and where neither root nor a user namespace is available.
+/// If the body panics, or neither root nor a user namespace is available.
 pub fn privileged(body: impl FnOnce()) {
     if lab::is_privileged() {
         return body();
     }
     assert!(
         std::env::var_os(INSIDE).is_none(),
-        "a user namespace was made, but it gives no privileges: `svclab doctor` reports what is missing"
+        "a user namespace was created, but it gives no privileges: `svclab doctor` reports what is missing"
     );
     let name = std::thread::current().name().unwrap_or_default().to_owned();
-    let program =
-        std::env::current_exe().unwrap_or_else(|error| panic!("the test's own program is not known: {error}"));
+    let program = std::env::current_exe()
+        .unwrap_or_else(|error| panic!("the path of the test's own program is unknown: {error}"));
     let status = Command::new("unshare")
         .args(["--user", "--map-root-user"])
         .arg(program)
@@ -64,11 +64,11 @@ pub fn privileged(body: impl FnOnce()) {
     }
 }
 
-/// Loads a scenario, runs it, and panics with a report where an expectation does not hold.
+/// Loads a scenario, runs it, and panics with a report if an expectation does not hold.
 ///
 /// # Panics
 ///
-/// With every error of the scenario, with what the environment lacks, or with every difference.
+/// With all errors of the scenario, what the environment lacks, or all differences.
 pub fn assert_holds(path: impl AsRef<Path>, backend: Backend) {
     let path = path.as_ref();
     let scenario = scenario::load(path).unwrap_or_else(|errors| panic!("{errors}"));
@@ -96,7 +96,7 @@ impl Lab<'_> {
     ///
     /// # Errors
     ///
-    /// If the lab cannot send the probe, or cannot say what became of it.
+    /// If the lab cannot send the probe or determine its outcome.
     pub fn send(&mut self, probe: &Probe, flows: u64) -> Result<Observation, Trouble> {
         self.0.send(probe, flows).map_err(trouble)
     }
@@ -124,7 +124,7 @@ impl Lab<'_> {
         self.0.count_until(probe, most, is_enough).map_err(trouble)
     }
 
-    /// Sends flows as counting does, but counts nothing and closes all taps meanwhile: how fast the kernel is by itself.
+    /// Sends flows as counting does, but with all taps closed and without counting, to measure the speed of the kernel alone.
     ///
     /// # Errors
     ///
@@ -143,7 +143,7 @@ fn trouble(error: ProbeError) -> Trouble {
 ///
 /// # Errors
 ///
-/// What the environment lacks, or the kernel does not accept, while the lab is built.
+/// If the environment lacks something, or the kernel rejects something, while the lab is built.
 pub fn in_lab<T: Send>(
     scenario: &Scenario,
     documents: &[Document],
@@ -160,7 +160,7 @@ pub fn in_lab<T: Send>(
 ///
 /// # Errors
 ///
-/// What the system does not allow.
+/// If the system does not allow it.
 pub fn become_privileged() -> Result<(), Trouble> {
     lab::become_privileged().map_err(|error| RunError::Lab(error).into_trouble())
 }

@@ -1,4 +1,4 @@
-//! Packets at the interfaces of a place.
+//! Captures packets at the interfaces of a place.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,12 +16,12 @@ use crate::report::pcapng;
 use crate::text::{counted, reason};
 use crate::wire::Frame;
 
-/// The longest frame that is kept whole.
+/// The maximum length of frames before they are truncated.
 const SNAP: usize = 65_536;
-/// Bytes of frames that are kept for a file at most.
+/// The maximum size in bytes of the frames kept for a file.
 const MOST: usize = 256 << 20;
 
-/// What happens to the capture of this process: a front end has one at a time.
+/// The state of this process's capture: a front end has one at a time.
 static CAPTURE: AtomicU8 = AtomicU8::new(NONE);
 const NONE: u8 = 0;
 const UNDER_WAY: u8 = 1;
@@ -32,7 +32,7 @@ const TO_END: u8 = 2;
 pub struct Capturing(());
 
 impl Capturing {
-    /// Makes this the capture that [`end_capture`] ends.
+    /// Registers the capture, so that [`end_capture`] ends it.
     pub fn begin() -> Self {
         CAPTURE.store(UNDER_WAY, Ordering::Relaxed);
         Self(())
@@ -45,14 +45,14 @@ impl Drop for Capturing {
     }
 }
 
-/// Ends the capture of this process; false if there is none.
+/// Ends the capture of this process; returns false if there is none.
 pub fn end_capture() -> bool {
     CAPTURE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| (now != NONE).then_some(TO_END)).is_ok()
 }
 
 impl PlaceNamespaces {
-    /// Prints the packets at all interfaces, until [`end_capture`] or until it has seen enough; writes them to a file, if there is one. Returns what to
-    /// print at the end.
+    /// Prints the packets at all interfaces, until [`end_capture`] is called or the requested number is reached, and writes them to the
+    /// file, if one is given. Returns the final message.
     pub fn capture(
         &self,
         _under_way: Capturing,

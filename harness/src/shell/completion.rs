@@ -1,4 +1,4 @@
-//! What a word may become.
+//! Completion of words.
 
 use clap::{Arg, CommandFactory};
 
@@ -6,7 +6,7 @@ use super::line::Typed;
 use super::names::{Names, is_place};
 use super::reply::Completion;
 
-/// The values of an argument, by its name in the help.
+/// The possible values of an argument, by its name in the help.
 fn values(names: &Names, argument: &Arg) -> Completion {
     let possible = argument.get_possible_values();
     if !possible.is_empty() {
@@ -35,7 +35,7 @@ fn words(words: impl IntoIterator<Item = String>) -> Completion {
     Completion { words: words.into_iter().collect(), ..Completion::default() }
 }
 
-/// What the word at the end of a line may become.
+/// The completions of the word at the end of a line.
 pub(super) fn complete(line: &str, names: &Names) -> Completion {
     let start = line.rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let current = &line[start..];

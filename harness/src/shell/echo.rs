@@ -1,4 +1,5 @@
-//! What answers real clients: an HTTP server on every port that a pod serves, which says who it is and who asks; and the same by UDP.
+//! Servers for real clients: an HTTP server on every TCP port of a pod, whose response names the server and the client, and the same over
+//! UDP.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::convert::Infallible;
@@ -27,10 +28,10 @@ use crate::topology::{NetnsId, Topology};
 
 /// How long a server that cannot accept a connection waits before it tries again.
 const PAUSE: Duration = Duration::from_millis(10);
-/// The time between two looks at whether servers have ended.
+/// The time between two checks whether servers have stopped.
 const LOOK: Duration = Duration::from_micros(100);
 
-/// Where someone listens.
+/// A port of a server.
 type Port = (NetnsId, Protocol, SocketAddr);
 
 /// The servers of a lab.
@@ -38,11 +39,11 @@ pub(super) struct Echo {
     runtime: Handle,
     names: Arc<HashMap<IpAddr, String>>,
     open: HashMap<Port, Server>,
-    /// The thread of the servers ends with this.
+    /// The thread of the servers ends when this is dropped.
     _stop: oneshot::Sender<()>,
 }
 
-/// A server that ends when it is dropped, with its connections.
+/// A server, which is stopped with its connections when it is dropped.
 struct Server(AbortHandle);
 
 impl Drop for Server {
@@ -51,7 +52,7 @@ impl Drop for Server {
     }
 }
 
-/// Which ports are served: those on nodes are the prober's while it sends.
+/// The ports to serve: those on nodes belong to the prober while it sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ports {
     All,
@@ -59,7 +60,7 @@ pub(super) enum Ports {
 }
 
 impl Echo {
-    /// Starts the thread of the servers, of which there are none yet.
+    /// Starts the thread of the servers, without any server yet.
     ///
     /// # Errors
     ///
@@ -69,7 +70,7 @@ impl Echo {
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
         let serve = move || {
-            // Where that is not allowed, the servers share the lab's CPU.
+            // If this is not allowed, the servers share the lab's CPU.
             let _ = leave_cpu();
             runtime.block_on(async { _ = stopped.await });
         };
@@ -77,14 +78,14 @@ impl Echo {
         Ok(Self { runtime: handle, names: Arc::new(names(lab.topology(), cluster)), open: HashMap::new(), _stop: stop })
     }
 
-    /// Serves what pods serve in a state of the cluster. Servers that are open and wanted stay, with their connections.
+    /// Serves the ports of pods in a state of the cluster. Servers that are still needed stay open, with their connections.
     ///
     /// # Errors
     ///
-    /// If a port cannot be listened on.
+    /// If a listener cannot be opened.
     pub(super) fn serve(&mut self, lab: &Lab, cluster: &Cluster, which: Ports) -> Result<(), LabError> {
         let wanted: HashMap<Port, String> = wanted(lab.topology(), cluster, which).into_iter().collect();
-        // A pod goes on serving when it is not an endpoint any more.
+        // A pod continues to serve when it is no longer an endpoint.
         let serving: HashSet<NetnsId> = pods(lab.topology(), cluster).map(|(netns, _)| netns).collect();
         let stays = |port: &Port| wanted.contains_key(port) || serving.contains(&port.0);
         let closed = self.open.extract_if(|port, _| !stays(port));
@@ -126,13 +127,13 @@ impl Echo {
                 socket.set_nonblocking(true)?;
                 Ok(Some(Server(self.runtime.spawn(answer(UdpSocket::from_std(socket)?, me)).abort_handle())))
             }
-            // Real programs speak it seldom, and many kernels do not.
+            // Few real programs use it, and many kernels lack it.
             Protocol::Sctp => Ok(None),
         })
     }
 }
 
-/// Who serves a port.
+/// The server of a port.
 struct Me {
     names: Arc<HashMap<IpAddr, String>>,
     owner: String,
@@ -151,7 +152,7 @@ async fn accept(listener: TcpListener, me: Arc<Me>) {
     let mut connections = JoinSet::new();
     loop {
         let Ok((stream, client)) = listener.accept().await else {
-            // The connection is gone already, or no descriptor is free: that lasts for a while.
+            // The connection is gone already, or no file descriptor is free, which may last for a while.
             tokio::time::sleep(PAUSE).await;
             continue;
         };
@@ -161,14 +162,14 @@ async fn accept(listener: TcpListener, me: Arc<Me>) {
                 let text = me.says(client) + &head(&request);
                 async { Ok::<_, Infallible>(Response::new(text)) }
             });
-            // A client that goes away is not an error of the server.
+            // A client that disconnects is not an error of the server.
             _ = http1::Builder::new().serve_connection(TokioIo::new(stream), respond).await;
         });
         while connections.try_join_next().is_some() {}
     }
 }
 
-/// The request as it came, but for its body.
+/// The request as received, without its body.
 fn head<B>(request: &Request<B>) -> String {
     let mut text = format!("{} {} {:?}\n", request.method(), request.uri(), request.version());
     for (name, value) in request.headers() {
@@ -180,14 +181,14 @@ fn head<B>(request: &Request<B>) -> String {
 async fn answer(socket: UdpSocket, me: Me) {
     let mut buffer = [0; 2048];
     loop {
-        // An earlier answer that was refused is reported here.
+        // The rejection of an earlier answer is reported here.
         let Ok((length, client)) = socket.recv_from(&mut buffer).await else { continue };
         let answer = [me.says(client).as_bytes(), &buffer[..length]].concat();
         let _ = socket.send_to(&answer, client).await;
     }
 }
 
-/// The pods that serve in a network namespace of their own. Those with rules of their own forward what comes.
+/// The pods that serve in a network namespace of their own. Pods with rules of their own forward packets instead.
 fn pods<'a>(topology: &'a Topology, cluster: &'a Cluster) -> impl Iterator<Item = (NetnsId, &'a Pod)> {
     let own = cluster.pods.iter().filter(|pod| !pod.host_network && !cluster.is_off(&pod.node));
     let found = own.filter_map(|pod| Some((topology.find(&pod_label(&pod.name))?, pod)));

@@ -1,4 +1,4 @@
-//! The lab of a shell, and all that is known of it.
+//! The lab of a shell, and its state.
 
 use std::sync::Arc;
 
@@ -30,11 +30,11 @@ pub(super) struct Engine<'lab> {
 }
 
 impl<'lab> Engine<'lab> {
-    /// Lets pods of a lab serve, and names services.
+    /// Starts the servers of pods, and writes the names of services.
     ///
     /// # Errors
     ///
-    /// If a port cannot be listened on, or a file cannot be written.
+    /// If a listener cannot be opened, or a file cannot be written.
     pub(super) fn start(
         lab: &'lab mut Lab,
         subject: Subject,
@@ -47,7 +47,7 @@ impl<'lab> Engine<'lab> {
         Ok(engine)
     }
 
-    /// Lets names, places and servers follow the state of the cluster.
+    /// Updates names, places and servers to the state of the cluster.
     fn follow(&mut self) -> Result<(), RunError> {
         let cluster = &self.subject.cluster;
         let written = hosts::write(cluster, self.places.namespaces());
@@ -67,7 +67,7 @@ impl<'lab> Engine<'lab> {
         &self.subject.cluster
     }
 
-    /// The names of all places that are there now.
+    /// The names of all places in the present state.
     pub(super) fn places(&self) -> Vec<String> {
         self.places.names()
     }
@@ -77,13 +77,14 @@ impl<'lab> Engine<'lab> {
         self.lab
     }
 
-    /// The rules that are installed, as far as svclab has installed them.
+    /// The rules that svclab has installed.
     pub(super) fn documents(&self) -> &[Document] {
         &self.documents
     }
 
-    /// Does something in a session of the lab, in which svclab alone sends and answers: kernels of pods and outside hosts are silent, and
-    /// ports on nodes are the prober's. What real programs send meanwhile is lost, and is sent again where it matters to them.
+    /// Runs a function in a session of the lab, during which only svclab sends and answers: the kernels of pods and outside hosts are
+    /// silent, and ports on nodes belong to the prober. Packets of real programs are lost in the meantime, and retransmitted if their
+    /// protocol does so.
     ///
     /// # Errors
     ///
@@ -102,11 +103,12 @@ impl<'lab> Engine<'lab> {
         }
     }
 
-    /// Makes a change of the cluster. Programs in places that are gone with it are killed: returns how many, in words, and notes on the change.
+    /// Makes a change of the cluster. Programs in places that it removes are killed. Returns their number in words, and notes on the
+    /// change.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, or the failure of the lab.
+    /// If the change is invalid, or the lab fails.
     pub(super) fn change(&mut self, change: AdHocChange) -> Result<(String, Vec<String>), Printed> {
         let (made, notes) = self.subject.with_change(&change)?;
         let before = self.places();

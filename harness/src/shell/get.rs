@@ -1,4 +1,4 @@
-//! A page by HTTP, for hosts without curl.
+//! An HTTP client, for hosts without curl.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -8,21 +8,21 @@ use super::namespaces::PlaceNamespaces;
 use super::reply::Printed;
 use crate::text::reason;
 
-/// How long a connection, and then each part of the response, is waited for.
+/// The timeout of the connection, and then of each read.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The most of a response that is shown.
+/// The maximum number of bytes of a response that are shown.
 const MOST: u64 = 1 << 20;
-/// The exit code of curl where no connection can be made.
+/// The exit code of curl if it cannot connect.
 const NOT_CONNECTED: u8 = 7;
-/// That of `curl --fail` where the server reports an error.
+/// The exit code of `curl --fail` if the server reports an error.
 const FAILED: u8 = 22;
 
 impl PlaceNamespaces {
-    /// Gets a page inside.
+    /// Gets a page from inside the place.
     pub fn get(&self, url: &str) -> Printed {
         let Some(page) = Page::of(url) else {
-            let help = "Write it as `http://NAME:PORT/PATH`; only NAME must be there.";
-            return Printed::wrong(format_args!("`{url}` is no URL of HTTP"), help);
+            let help = "Write it as `http://NAME:PORT/PATH`; only NAME is required.";
+            return Printed::wrong(format_args!("`{url}` is not an HTTP URL"), help);
         };
         match self.run_inside(|| page.get()) {
             Ok(response) => {
@@ -36,7 +36,7 @@ impl PlaceNamespaces {
                 }
             }
             Err(error) => {
-                let errors = format!("{} is not reached: {}\n", page.authority, reason(error));
+                let errors = format!("{} is not reachable: {}\n", page.authority, reason(error));
                 Printed { errors, code: NOT_CONNECTED, ..Printed::default() }
             }
         }
@@ -46,7 +46,7 @@ impl PlaceNamespaces {
 /// A page of a server.
 #[derive(Debug, PartialEq, Eq)]
 struct Page<'u> {
-    /// As the header `Host` has it: the name or address, and the port if that is given.
+    /// The value of the `Host` header: the name or address, and the port if it is given.
     authority: &'u str,
     path: &'u str,
 }
@@ -85,7 +85,7 @@ impl<'u> Page<'u> {
     fn read(&self, mut stream: TcpStream) -> io::Result<String> {
         stream.set_read_timeout(Some(PATIENCE))?;
         let Self { authority, path } = self;
-        // To this version servers reply in one piece.
+        // For this version, servers do not use chunks.
         let head = format!("GET {path} HTTP/1.0\r\nhost: {authority}\r\nuser-agent: svclab\r\n\r\n");
         stream.write_all(head.as_bytes())?;
         let mut response = Vec::new();
@@ -94,10 +94,10 @@ impl<'u> Page<'u> {
     }
 }
 
-/// What a server has replied.
+/// The response of a server.
 #[derive(Debug, PartialEq, Eq)]
 struct Response<'r> {
-    /// `HTTP/1.0 200 OK`; empty where the reply is not HTTP.
+    /// `HTTP/1.0 200 OK`; empty if the response is not HTTP.
     status: &'r str,
     body: &'r str,
 }

@@ -1,4 +1,4 @@
-//! Names of services: what `/etc/hosts` says in a place.
+//! The names of services: the content of `/etc/hosts` in a place.
 
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -7,20 +7,20 @@ use std::{fs, io};
 
 use svclab_rules::cluster::{Cluster, Service};
 
-/// The lab's own folder, which only its mount namespace has.
+/// The lab's own folder, which exists only in its mount namespace.
 const FOLDER: &str = "/run/svclab";
-/// What DNS would be asked for: nothing, so a name that is not known is an error at once.
+/// The resolver configuration without a name server, so that an unknown name fails at once.
 pub(super) const RESOLVER: &str = "/run/svclab/resolv.conf";
 /// The domain of clusters.
 const DOMAIN: &str = "cluster.local";
 
-/// The file with the names that places of a Kubernetes namespace look up.
+/// The hosts file for places in a Kubernetes namespace.
 pub(super) fn file(namespace: &str) -> PathBuf {
     PathBuf::from(FOLDER).join(format!("hosts.{namespace}"))
 }
 
-/// Writes the files of some Kubernetes namespaces for a state of the cluster. The calling thread is in the lab's mount namespace; what is
-/// there already is written to, since it may be mounted.
+/// Writes the files of some Kubernetes namespaces for a state of the cluster. The calling thread is in the lab's mount namespace. Existing
+/// files are overwritten in place, since they may be mounted.
 ///
 /// # Errors
 ///
@@ -31,7 +31,7 @@ pub(super) fn write<'n>(cluster: &Cluster, namespaces: impl IntoIterator<Item = 
     namespaces.into_iter().try_for_each(|namespace| fs::write(file(namespace), text(cluster, namespace)))
 }
 
-/// The names of all services as pods of a Kubernetes namespace know them, and of nodes.
+/// The names of all services, as seen by pods of a Kubernetes namespace, and of nodes.
 fn text(cluster: &Cluster, namespace: &str) -> String {
     let mut text = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n".to_owned();
     for service in &cluster.services {
@@ -47,7 +47,7 @@ fn text(cluster: &Cluster, namespace: &str) -> String {
     text
 }
 
-/// What DNS answers for a service: its cluster IPs, or where it is headless its ready endpoints.
+/// The addresses that DNS returns for a service: its cluster IPs, or the ready endpoints of a headless service.
 fn addresses(cluster: &Cluster, service: &Service) -> Vec<IpAddr> {
     if !service.headless {
         return service.cluster_ips.clone();

@@ -1,4 +1,4 @@
-//! The first process of the PID namespace that programs of a shell run in: when it ends, the kernel ends them all.
+//! PID 1 of the namespace that programs of a shell run in: when it exits, the kernel kills them all.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,23 +15,23 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 
 use crate::worker::{Kind, WORKER};
 
-/// The first process of a PID namespace, as its parent has it.
+/// PID 1 of a namespace, held by its parent.
 pub(super) struct Init {
     pids: OwnedFd,
-    /// Its parent is a thread that ends with this.
+    /// Its parent is a thread that ends when this is dropped.
     _lives: Sender<()>,
 }
 
 impl Init {
-    /// Starts the process: svclab once more, as [`serve`].
+    /// Starts the process: svclab again, as [`serve`].
     ///
     /// # Errors
     ///
-    /// If the kernel has no PID namespace for it.
+    /// If the kernel cannot create a PID namespace.
     pub(super) fn start() -> io::Result<Self> {
         let (lives, ends) = mpsc::channel::<()>();
         let (started, ready) = mpsc::channel();
-        // Children of a thread that has unshared its PID namespace are in the new one: so no other thread may start this.
+        // Only children of the thread that has unshared its PID namespace are in the new one, so this thread must start the process.
         let parent = move || {
             let mut process = None;
             let pids = start().and_then(|child| {
@@ -53,7 +53,7 @@ impl Init {
     ///
     /// # Errors
     ///
-    /// If no descriptor is free.
+    /// If no file descriptor is free.
     pub(super) fn pids(&self) -> io::Result<OwnedFd> {
         self.pids.try_clone()
     }
@@ -63,15 +63,15 @@ fn start() -> io::Result<Child> {
     unshare(CloneFlags::CLONE_NEWPID)?;
     let mut command = Command::new("/proc/self/exe");
     command.arg0("svclab").args([WORKER, Kind::Init.as_str()]);
-    // It notices by its input that svclab has ended before it asked to end with it.
+    // Its closed input shows it if svclab has exited before the parent-death signal was set.
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).spawn()
 }
 
-/// Waits for the children that programs leave behind, until standard input ends.
+/// Reaps orphaned processes until standard input is closed.
 ///
 /// # Errors
 ///
-/// If standard input cannot be read, or the kernel refuses what this process asks for.
+/// If standard input cannot be read, or a system call of this process fails.
 pub fn serve() -> io::Result<()> {
     prctl::set_pdeathsig(Signal::SIGKILL)?;
     prctl::set_name(c"svclab-init")?;

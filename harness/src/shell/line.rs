@@ -1,4 +1,4 @@
-//! What was typed → a command.
+//! Parses a typed line into a command.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::input::did_you_mean;
 use crate::page::Settings;
 use crate::text::shortened;
 
-/// What clap says of `help`: commands are not subcommands here.
+/// clap's description of `help`, which is replaced because commands are not subcommands here.
 const OF_HELP: &str = "Print this message or the help of the given subcommand(s)";
 
 const PROGRAMS: &str = "\
@@ -29,11 +29,11 @@ A line that starts with a place runs a real program there:
 pub(super) enum Line {
     /// Nothing, or a comment.
     Empty,
-    /// Something to do in a place.
+    /// A task in a place.
     In(String, PlaceTask),
     /// A command about the lab as a whole.
     Lab(Command),
-    /// The front end is to end.
+    /// Ends the front end.
     Exit,
 }
 
@@ -64,12 +64,12 @@ struct Capture {
     /// Also write them to a file, as pcapng.
     #[arg(short, long, value_name = "FILE")]
     write: Option<PathBuf>,
-    /// End after N packets.
+    /// Stop after N packets.
     #[arg(short, long, value_name = "N")]
     count: Option<u64>,
 }
 
-/// The file that a command reads. Its front end does it, since a lab does not see all files that its front ends see.
+/// The file that a command reads. The front end reads it, since a lab may not see all files that its front ends see.
 pub fn file_to_read(words: &[String]) -> Option<PathBuf> {
     match Typed::try_parse_from(words).ok()?.command {
         Word::Lab(Command::Apply(apply)) => Some(apply.file()),
@@ -77,16 +77,16 @@ pub fn file_to_read(words: &[String]) -> Option<PathBuf> {
     }
 }
 
-/// Whether a word is a command of the shell, or a whole line.
+/// Whether a word is a command of the shell.
 pub fn is_command(word: &str) -> bool {
     word == "help" || word.contains(char::is_whitespace) || Typed::command().find_subcommand(word).is_some()
 }
 
-/// Reads the words of a line.
+/// Parses the words of a line.
 ///
 /// # Errors
 ///
-/// What is wrong with them; help, too, is not a command.
+/// What is wrong with them, or the requested help.
 pub(super) fn line(words: &[String], settings: &Settings, places: &[String]) -> Result<Line, Printed> {
     let Some(first) = words.first().filter(|first| !first.starts_with('#')) else { return Ok(Line::Empty) };
     if let [help, place, ..] = words
@@ -128,10 +128,10 @@ pub(super) fn line(words: &[String], settings: &Settings, places: &[String]) -> 
     }
 }
 
-/// The words of clap in those of the shell.
+/// Translates an error message of clap into the terms of the shell.
 fn wrong_arguments(rendered: &str, command: &str) -> Printed {
     let text = rendered.strip_prefix("error: ").unwrap_or(rendered);
-    // Its tip is to write a hyphen's word behind `--`, and its help is an option.
+    // clap suggests `--` before words with a hyphen, and refers to `--help`.
     let lines = text.lines().filter(|line| {
         let line = line.trim();
         !line.is_empty() && !line.starts_with("tip: to pass") && !line.starts_with("For more information")

@@ -1,13 +1,13 @@
-//! A lab that stays up, with commands that a person types.
+//! A lab that stays up, with interactive commands.
 //!
-//! 1. [`read`]: an input → a [`Subject`], the scenario in the state that the shell starts with;
+//! 1. [`read`] turns an input into a [`Subject`], the scenario in the state that the shell starts with;
 //! 2. `open` builds its lab and hands a [`Shell`] to a front end: a prompt, standard input, or a socket for other terminals;
-//! 3. `line`: what was typed → a command. One that is about the lab as a whole (`commands`, one a file) is run by the `engine` in the lab's
-//!    thread, one after the other. What runs in a single place, real programs above all, is a [`PlaceTask`]: the front end carries it out
-//!    through [`PlaceNamespaces`], in a process of its own, on its own terminal.
+//! 3. `line` parses a typed line into a command. Commands about the lab as a whole (`commands`, one per file) are run by the `engine` in
+//!    the lab's thread, one after the other. A command in a single place, above all a real program, is a [`PlaceTask`]: the front end runs
+//!    it through [`PlaceNamespaces`], in a process of its own, on its own terminal.
 //!
-//! Pods have a stack of their own (`topology::with_stacks`), `echo` serves their ports, and `hosts` names services. `init` is the first process of the
-//! lab's PID namespace, with which every program ends.
+//! Pods have their own network stack (`topology::with_stacks`), `echo` serves their ports, and `hosts` provides the names of services.
+//! `init` is PID 1 of the lab's PID namespace; when it exits, every program ends.
 
 mod capture;
 mod commands;

@@ -5,15 +5,15 @@ use svclab_rules::cluster::{Cluster, Service, ServicePort};
 use crate::input::did_you_mean;
 use crate::scenario::{Scenario, pod_label, short_name};
 
-/// What places start with.
+/// The prefixes of places.
 const PLACES: [&str; 3] = ["pod/", "node/", "host/"];
 
-/// Whether a word is written as a place is, whatever the lab has.
+/// Whether a word has the form of a place, whether or not the lab has it.
 pub fn is_place(word: &str) -> bool {
     PLACES.iter().any(|start| word.starts_with(start))
 }
 
-/// The name of a place as labs have it: the namespace `default` may be written.
+/// The canonical name of a place: without the namespace `default`.
 pub(super) fn normalized(place: &str) -> String {
     place.replace("pod/default/", "pod/")
 }
@@ -42,7 +42,7 @@ impl Names {
     }
 }
 
-/// The place that a mistyped name may mean, as a question; its kind (`pod/`) may be missing.
+/// A suggestion for a mistyped name of a place, as a question; its kind (`pod/`) may be missing.
 pub(super) fn suggested(name: &str, places: &[String]) -> Option<String> {
     if name.contains('/') {
         return did_you_mean(name, places);

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::hosts::RESOLVER;
 use crate::lab::Entrance;
 
-/// The namespaces of a place in a lab, held open, and what is mounted there.
+/// The namespaces of a place in a lab, held open, and the files to mount there.
 #[derive(Debug)]
 pub struct PlaceNamespaces {
     pub(super) place: PlaceInfo,
@@ -23,7 +23,7 @@ pub struct PlaceNamespaces {
     pids: OwnedFd,
 }
 
-/// What a front end needs to know of a place besides its namespaces.
+/// What a front end needs to know about a place besides its namespaces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PlaceInfo {
     /// The place: `pod/client`.
@@ -37,7 +37,7 @@ impl PlaceNamespaces {
     ///
     /// # Errors
     ///
-    /// If no descriptor is free.
+    /// If no file descriptor is free.
     pub(super) fn open(name: &str, entrance: &Entrance, pids: &OwnedFd, hosts: PathBuf) -> io::Result<Self> {
         Ok(Self {
             place: PlaceInfo { name: name.to_owned(), hosts },
@@ -47,11 +47,11 @@ impl PlaceNamespaces {
         })
     }
 
-    /// Makes it from descriptors that were passed over a socket, in the order of [`Self::descriptors`].
+    /// Creates it from descriptors that were passed over a socket, in the order of [`Self::descriptors`].
     ///
     /// # Errors
     ///
-    /// If there are others.
+    /// If their number is wrong.
     pub(super) fn from_descriptors(place: PlaceInfo, descriptors: Vec<OwnedFd>) -> io::Result<Self> {
         let [mounts, net, pids] = <[OwnedFd; 3]>::try_from(descriptors).map_err(|_| io::ErrorKind::UnexpectedEof)?;
         Ok(Self { place, mounts, net, pids })
@@ -68,7 +68,7 @@ impl PlaceNamespaces {
     }
 
     /// Moves the calling thread into the namespaces; processes that it starts end with the lab. The thread keeps its
-    /// working directory, and cannot start threads any more. Its process must be in the lab's user namespace.
+    /// working directory, and can no longer start threads. Its process must be in the lab's user namespace.
     ///
     /// # Errors
     ///
@@ -81,11 +81,11 @@ impl PlaceNamespaces {
         self.mount_names()?;
         setns(self.net.as_fd(), CloneFlags::CLONE_NEWNET)?;
         setns(self.pids.as_fd(), CloneFlags::CLONE_NEWPID)?;
-        // The lab has a /run of its own, so a directory below the host's does not exist.
+        // The lab has its own /run, so a directory below the host's does not exist there.
         folder.and_then(env::set_current_dir).or_else(|_| env::set_current_dir("/"))
     }
 
-    /// Calls a function inside, in a thread of its own, since a thread cannot leave again.
+    /// Calls a function inside the namespaces, in a separate thread, since a thread cannot leave again.
     ///
     /// # Errors
     ///
@@ -101,7 +101,7 @@ impl PlaceNamespaces {
     /// Mounts the lab's service names over the host's files.
     fn mount_names(&self) -> io::Result<()> {
         for (own, of_host) in [(self.place.hosts.as_path(), "/etc/hosts"), (Path::new(RESOLVER), "/etc/resolv.conf")] {
-            // A host without the file has no names to hide; a link into /run leads nowhere here.
+            // A host without the file has no names to hide; a link into /run is dangling here.
             if let Ok(file) = fs::canonicalize(of_host) {
                 mount(Some(own), &file, None::<&str>, MsFlags::MS_BIND, None::<&str>)?;
             }

@@ -1,4 +1,4 @@
-//! From a subject to a lab that stays up.
+//! Opens a lab that stays up for a subject.
 
 use std::io;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub struct Shell {
     orders: Sender<Order>,
 }
 
-/// Something for the lab's thread.
+/// An order for the lab's thread.
 enum Order {
     Execute(Box<Command>, View, Sender<Printed>),
     End,
@@ -74,12 +74,12 @@ impl Shell {
     }
 }
 
-/// Builds the lab of a subject, and hands it to a front end; the lab ends when that returns, and what it returned is returned. The calling
-/// process must be privileged: see [`become_privileged`](crate::testing::become_privileged).
+/// Builds the lab of a subject, passes it to a front end, and returns the front end's result; then the lab ends. The calling process must
+/// be privileged: see [`become_privileged`](crate::testing::become_privileged).
 ///
 /// # Errors
 ///
-/// What keeps the lab from being built.
+/// If the lab cannot be built.
 pub fn open<T>(subject: Subject, backend: Backend, front: impl FnOnce(&Shell) -> T) -> Result<T, Trouble> {
     let (orders, ordered) = mpsc::channel();
     let (ready, opened) = mpsc::channel();
@@ -97,7 +97,7 @@ pub fn open<T>(subject: Subject, backend: Backend, front: impl FnOnce(&Shell) ->
     })
 }
 
-/// Builds a lab, and carries out orders in it.
+/// Builds a lab, and executes orders in it.
 fn built(
     subject: Subject,
     backend: Backend,
@@ -113,7 +113,7 @@ fn built(
 }
 
 fn no_init(source: io::Error) -> LabError {
-    LabError::Sandbox { what: "making a PID namespace", source }
+    LabError::Sandbox { what: "creating a PID namespace", source }
 }
 
 fn serve(
@@ -133,7 +133,7 @@ fn serve(
         return Ok(());
     }
     while let Ok(Order::Execute(command, view, reply)) = ordered.recv() {
-        // One that has stopped waiting does not need it.
+        // A front end that has stopped waiting does not need the result.
         let _ = reply.send(command.execute(&mut engine, &view));
     }
     Ok(())

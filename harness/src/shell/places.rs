@@ -15,10 +15,10 @@ use crate::scenario::Scenario;
 use crate::text::reason;
 use crate::topology::{Role, pod_label};
 
-/// The namespace of names that nodes and outside hosts look up.
+/// The Kubernetes namespace in which nodes and outside hosts look up names.
 const DEFAULT: &str = "default";
 
-/// The help where a place is not there.
+/// The help for a place that does not exist.
 const CHOOSE: &str = "Run `show` for the places of this lab.";
 
 /// The places of a lab, by name: `pod/client`, `node/worker`, `host/outside`.
@@ -26,18 +26,18 @@ pub(super) struct Places {
     all: BTreeMap<String, Place>,
     /// The PID namespace of all programs.
     pids: OwnedFd,
-    /// What cannot be entered in the cluster's present state, and why.
+    /// The places that cannot be entered in the cluster's present state, with the reason.
     gone: Mutex<BTreeMap<String, Gone>>,
-    /// The names of its present state, for completion.
+    /// The names in the present state, for completion.
     names: Mutex<Names>,
 }
 
-/// Why a place cannot be entered.
+/// The reason why a place cannot be entered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Gone {
     /// The cluster does not have the pod.
     Deleted,
-    /// This node is off: the place itself, or that of the pod.
+    /// The node is off: the place itself, or the pod's node.
     Off(String),
 }
 
@@ -68,7 +68,7 @@ impl Places {
         Ok(Self { all, pids, gone: Mutex::default(), names: Mutex::default() })
     }
 
-    /// The names of all places that are there now.
+    /// The names of all places in the present state.
     pub(super) fn names(&self) -> Vec<String> {
         let gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
         self.all.keys().filter(|name| !gone.contains_key(*name)).cloned().collect()
@@ -98,7 +98,7 @@ impl Places {
         *self.names.lock().unwrap_or_else(PoisonError::into_inner) = Names::of(scenario, cluster, self.names());
     }
 
-    /// Uses the names of the present state.
+    /// Calls a function with the names in the present state.
     pub(super) fn with_names<T>(&self, function: impl FnOnce(&Names) -> T) -> T {
         function(&self.names.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -128,7 +128,7 @@ impl Places {
     }
 }
 
-/// What is said of a pod that a change has deleted; the lab still has its namespace.
+/// The message for a pod that a change has deleted; the lab still has its namespace.
 pub(super) fn deleted(name: &str) -> Printed {
     Printed::wrong(format!("{name} has been deleted"), CHOOSE)
 }

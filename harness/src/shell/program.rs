@@ -1,4 +1,4 @@
-//! A real program in a place of a lab.
+//! Runs real programs in a place of a lab.
 
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -16,28 +16,29 @@ use super::reply::Printed;
 use crate::lab::programs::{self, KEEPER};
 use crate::text::reason;
 
-/// What a program reads.
+/// The standard input of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Input {
-    /// What svclab reads.
+    /// That of svclab.
     Same,
-    /// Nothing: svclab itself reads commands there.
+    /// None, because svclab itself reads commands from it.
     Nothing,
 }
 
-/// Starts the program in its arguments if its parent still lives: in a PID namespace of its own that is process 0, and a process without a
-/// parent has the first one.
+/// A shell script that starts the program in its arguments if its parent is still running: seen from the inner PID namespace, the parent's
+/// PID is 0, while an orphan's parent is PID 1.
 const IF_ALIVE: &str = "[ \"$PPID\" = 0 ] && exec \"$@\"";
 
-/// The same for a program that gets the terminal: it waits until it has been given it.
+/// The same for a program that gets the terminal: it stops itself until it is in the foreground.
 const ONCE_IN_FOREGROUND: &str = "[ \"$PPID\" = 0 ] && kill -STOP $$ && exec \"$@\"";
 
-/// What shells end with where there is no such program.
+/// The exit code of shells if there is no such program.
 const NOT_FOUND: u8 = 127;
 
 impl PlaceNamespaces {
-    /// Runs a program inside, with svclab's output and terminal, until it ends; returns its exit code, or 128 and the number of the signal that
-    /// ended it. It ends with the calling thread, and with the lab. Ctrl-Z stops it and svclab, or calls `stays`, and nothing is stopped.
+    /// Runs a program inside the place, with svclab's output and terminal, until it exits. Returns its exit code, or 128 plus the number of
+    /// the signal that killed it. The program is killed when the calling thread or the lab ends. Ctrl-Z stops it together with svclab; if
+    /// `stays` is given, that is called instead and nothing is stopped.
     ///
     /// # Errors
     ///
@@ -72,8 +73,8 @@ fn not_found(program: &str) -> Printed {
     Printed { errors: format!("{program}: command not found\nhelp: {help}\n"), code: NOT_FOUND, ..Printed::default() }
 }
 
-/// Starts a program and waits until it ends. On a terminal it is in a process group of its own, which has the terminal meanwhile: so Ctrl-C
-/// ends it alone.
+/// Starts a program and waits until it exits. On a terminal it has its own process group in the foreground, so that Ctrl-C ends only the
+/// program.
 fn follow(command: &mut Command, gets_terminal: bool, stays: Option<&(dyn Fn() + Sync)>) -> io::Result<u8> {
     if !gets_terminal {
         let status = start(command)?.wait()?;
@@ -88,8 +89,8 @@ fn follow(command: &mut Command, gets_terminal: bool, stays: Option<&(dyn Fn() +
     let ended = loop {
         match waitpid(child, Some(WaitPidFlag::WUNTRACED)) {
             Ok(WaitStatus::Stopped(_, signal)) => {
-                // One that waits for the terminal goes on with it. Ctrl-Z stops svclab as well, where there is a shell around it that
-                // can start both again, and no lab in it.
+                // A program that waits for the terminal continues once it has it. Ctrl-Z also stops svclab if a surrounding shell can
+                // resume both and svclab itself has no lab.
                 match (signal, stays) {
                     (Signal::SIGTSTP, Some(stays)) => stays(),
                     (Signal::SIGTSTP, None) => {
@@ -111,7 +112,7 @@ fn follow(command: &mut Command, gets_terminal: bool, stays: Option<&(dyn Fn() +
     Ok(ended)
 }
 
-/// Starts a program to which all signals come: svclab has a thread that waits for some, and a child inherits that they wait.
+/// Starts a program with all signals unblocked: svclab blocks some because a thread waits for them, and a child would inherit that.
 fn start(command: &mut Command) -> io::Result<Child> {
     let mask = SigSet::thread_get_mask()?;
     SigSet::empty().thread_set_mask()?;
@@ -130,7 +131,7 @@ fn is_in_foreground(stdin: BorrowedFd<'_>) -> bool {
     stdin.is_terminal() && tcgetpgrp(stdin) == Ok(getpgrp())
 }
 
-/// The terminal that svclab is in the foreground of.
+/// The terminal on which svclab is in the foreground.
 struct Terminal<'t> {
     stdin: BorrowedFd<'t>,
     settings: Option<nix::sys::termios::Termios>,
@@ -138,22 +139,22 @@ struct Terminal<'t> {
 
 impl<'t> Terminal<'t> {
     fn of(stdin: BorrowedFd<'t>) -> Self {
-        // The calling thread gives the terminal away and takes it back: in the background it would be stopped for that.
+        // Block SIGTTOU: the calling thread takes the terminal back from the background, for which it would be stopped.
         let _ = SigSet::from(Signal::SIGTTOU).thread_block();
         Self { stdin, settings: tcgetattr(stdin).ok() }
     }
 
-    /// Makes Ctrl-C and its like characters, or signals again: while a program is being started, a signal would end svclab.
+    /// Turns the signals of Ctrl-C and similar keys off or on: while a program is being started, a signal would end svclab.
     fn keep_signals(&self, on: bool) {
         let Some(mut settings) = self.settings.clone() else { return };
         if on {
             settings.local_flags.remove(LocalFlags::ISIG);
         }
-        // A terminal that is gone has no keys.
+        // If the terminal is gone, there are no keys.
         let _ = tcsetattr(self.stdin, SetArg::TCSANOW, &settings);
     }
 
-    /// Makes a process group the one in the foreground. One that has ended already needs no terminal.
+    /// Puts a process group in the foreground. A group that has already ended needs no terminal.
     fn give(&self, group: Pid) -> io::Result<()> {
         match tcsetpgrp(self.stdin, group) {
             Ok(()) | Err(Errno::ESRCH | Errno::EPERM) => Ok(()),
@@ -161,9 +162,9 @@ impl<'t> Terminal<'t> {
         }
     }
 
-    /// Takes the terminal back, with the settings that it had.
+    /// Takes the terminal back, and restores its settings.
     fn take(&self) {
-        // A terminal that is gone cannot be taken, and the next read says so.
+        // If the terminal is gone, the next read reports it.
         let _ = tcsetpgrp(self.stdin, getpgrp());
         if let Some(settings) = &self.settings {
             let _ = tcsetattr(self.stdin, SetArg::TCSADRAIN, settings);

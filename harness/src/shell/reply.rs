@@ -1,4 +1,4 @@
-//! What a front end asks, and what it gets.
+//! Requests of a front end, and their replies.
 
 use std::path::PathBuf;
 
@@ -17,64 +17,64 @@ pub trait Access: Send + Sync {
     /// Executes a line's words, and waits for the result.
     fn execute(&self, words: &[String], view: &View) -> Reply;
 
-    /// What the word at the end of a line may become.
+    /// Returns the completions of the word at the end of a line.
     fn complete(&self, line: &str) -> Completion;
 
-    /// Ends the command that runs in the lab early.
+    /// Interrupts the command that runs in the lab.
     fn interrupt(&self);
 }
 
-/// What the word under the cursor may become.
+/// The completions of the word at the cursor.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
     /// Where the word starts, in bytes.
     pub start: usize,
-    /// The words that it may become.
+    /// The possible words.
     pub words: Vec<String>,
-    /// Whether it may become the name of a file.
+    /// Whether file names are possible.
     pub is_file: bool,
-    /// Whether it may become the name of a program.
+    /// Whether program names are possible.
     pub is_program: bool,
 }
 
-/// How a front end shows results, and where it is.
+/// How a front end shows results, and its working directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct View {
     /// How pages are written.
     pub settings: Settings,
     /// The folder that names of files are relative to.
     pub folder: PathBuf,
-    /// The text of the file that the command reads: a lab does not see all files that its front ends see.
+    /// The text of the file that the command reads: a lab may not see all files that its front ends see.
     pub file: Option<String>,
 }
 
-/// What a command has led to.
+/// The reply to a command.
 #[derive(Debug)]
 pub enum Reply {
-    /// It was carried out.
+    /// The command was executed.
     Printed(Printed),
-    /// The front end is to do something in a place of the lab.
+    /// The front end must run a task in a place of the lab.
     PlaceTask(Box<PlaceNamespaces>, PlaceTask),
-    /// The front end is to end.
+    /// The front end must end.
     Exit,
     /// The lab has ended, and with it the front end.
     Gone(Printed),
 }
 
-/// What a command prints.
+/// The output of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Printed {
     /// For standard output, or for a file.
     pub text: String,
-    /// The file that the text is for: a lab does not see all files that its front ends see.
+    /// The file that the text is for: a lab may not see all files that its front ends see.
     pub file: Option<PathBuf>,
     /// For standard error.
     pub errors: String,
-    /// The exit code, as that of svclab's commands.
+    /// The exit code, as for svclab's commands.
     pub code: u8,
 }
 
-/// Something to do in a place of the lab.
+/// A task in a place of the lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PlaceTask {
     /// Run a program with its arguments.
@@ -85,7 +85,7 @@ pub enum PlaceTask {
     Capture {
         /// The file, as pcapng.
         file: Option<PathBuf>,
-        /// How many packets at most.
+        /// The maximum number of packets.
         count: Option<u64>,
     },
 }
@@ -101,7 +101,7 @@ impl Printed {
         Self { errors: errors.into(), code: 128 + Signal::SIGINT as u8, ..Self::default() }
     }
 
-    /// The lab is not there any more.
+    /// The lab no longer exists.
     pub(super) fn gone() -> Self {
         let errors = "the shell of this lab has ended\nhelp: Start `svclab shell` again.\n".to_owned();
         Self { errors, code: code(Cause::Environment), ..Self::default() }
@@ -136,7 +136,7 @@ impl From<RunError> for Printed {
 
 impl From<Diagnostics> for Printed {
     fn from(errors: Diagnostics) -> Self {
-        // What was typed needs no place: it is the line above.
+        // The typed text needs no place: it is in the line above.
         let is_typed = errors.errors.iter().all(|error| is_typed(&error.span.file));
         let typed = |error: &Diagnostic| {
             let help = error.help.as_ref().map(|help| format!("\nhelp: {help}")).unwrap_or_default();

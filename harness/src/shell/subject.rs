@@ -1,4 +1,4 @@
-//! What a shell is about, and what is asked of it in a scenario's words.
+//! The subject of a shell, and requests about it in the form of a scenario.
 
 use std::path::{Path, PathBuf};
 
@@ -10,18 +10,18 @@ use crate::infer::{AdHocChange, AdHocProbe, AdHocScenario, with_changes};
 use crate::input::{Diagnostics, Reach};
 use crate::scenario::{Change, Scenario, Vantage, pod_label};
 
-/// What a shell is about: a scenario, in a state of its cluster.
+/// The subject of a shell: a scenario in a state of its cluster.
 #[derive(Debug, Clone)]
 pub struct Subject {
     /// The scenario.
     pub scenario: Scenario,
-    /// What was assumed for plain objects.
+    /// The assumptions made for plain Kubernetes objects.
     pub assumptions: Vec<String>,
     /// The cluster as it is now.
     pub(super) cluster: Cluster,
-    /// After how many changes by the scenario's steps.
+    /// The number of changes by the scenario's steps.
     pub(super) step: usize,
-    /// The changes since.
+    /// The later changes.
     pub(super) changes: Vec<AdHocChange>,
     text: String,
     path: PathBuf,
@@ -51,11 +51,11 @@ fn changed(
 }
 
 impl Subject {
-    /// What a probe in a scenario's words means now.
+    /// Resolves a probe, written as in a scenario, in the present state.
     ///
     /// # Errors
     ///
-    /// What is wrong with it. A pod that a change has deleted sends nothing.
+    /// What is wrong with it. A deleted pod cannot send.
     pub(super) fn with_probe(&self, probe: AdHocProbe) -> Result<AdHocScenario, Printed> {
         let probe = AdHocProbe { step: self.step, ..probe };
         let (resolved, _) = changed(&self.text, (&self.path, self.reach), probe, true, &self.changes)?;
@@ -67,7 +67,7 @@ impl Subject {
         Ok(AdHocScenario { cluster: self.cluster.clone(), scenario: self.scenario.clone(), ..resolved })
     }
 
-    /// What one more change does, and what is worth a note in it.
+    /// Resolves one more change, and returns it with notes.
     ///
     /// # Errors
     ///

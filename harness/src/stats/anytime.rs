@@ -1,17 +1,16 @@
-//! Sequential tests: valid at any number of looks, they stop as soon as the result is clear.
+//! Sequential tests, which are valid at any number of interim looks and stop as soon as the result is clear.
 //!
-//! Two bets are made on the flows. Each starts with a stake of 1 and is fair, so that whatever is done, it reaches 1/α with
-//! a probability of at most α (Ville's inequality; Howard, Ramdas, McAuliffe and Sekhon, *Time-uniform, nonparametric,
-//! nonasymptotic confidence sequences*, Annals of Statistics 49, 2021):
+//! Two bets are placed on the flows. Each starts with a stake of 1 and is fair, so whenever it is stopped, it has reached 1/α with a
+//! probability of at most α (Ville's inequality; Howard, Ramdas, McAuliffe and Sekhon, *Time-uniform, nonparametric, nonasymptotic
+//! confidence sequences*, Annals of Statistics 49, 2021):
 //!
-//! - *that shares are wrong*: a mixture of all shares, weighed by a Dirichlet distribution around the stated ones, is held
-//!   against these (Lindon and Malek, *Anytime-valid inference for multinomial count data*, NeurIPS 2022). If the stated shares
-//!   are right this bet hardly ever wins much; if it has won 1/α, they are wrong, at a false-alarm rate of α.
-//! - *that no endpoint is off by the bias to be found*: each share is compared with those that are off by just that (Wald,
-//!   *Sequential tests of statistical hypotheses*, Annals of Mathematical Statistics 16, 1945). Where it has won against
-//!   all of them, counting may end.
+//! - *that shares are wrong*: a mixture of all shares, weighted by a Dirichlet distribution around the stated ones, is compared with these
+//!   (Lindon and Malek, *Anytime-valid inference for multinomial count data*, NeurIPS 2022). If the stated shares are right, this bet
+//!   hardly ever wins much; if it has won 1/α, they are wrong, at a false-alarm rate of α.
+//! - *that no endpoint is off by the bias to be found*: each share is compared with those that are off by exactly that (Wald, *Sequential
+//!   tests of statistical hypotheses*, Annals of Mathematical Statistics 16, 1945). Once it has won against all of them, counting may end.
 //!
-//! A test whose number of flows is fixed spends half of its rate at the end; the other half pays for the looks before.
+//! The final test, at the maximum number of flows, gets half of the rate; the other half covers the interim looks.
 
 use statrs::function::gamma::ln_gamma;
 
@@ -20,7 +19,7 @@ use super::fit::{Cell, Fit, Global, StatsError, check_counts, fit, possible};
 use super::rate::{FalseAlarmRate, Goal};
 use super::sample::sample_size;
 
-/// How many flows a test takes that is looked at on the way, if it is never clear before: see [`conclude`].
+/// The number of flows of a test with interim looks that never becomes clear: see [`conclude`].
 ///
 /// # Errors
 ///
@@ -30,8 +29,8 @@ pub(crate) fn most_flows(shares: &[f64], goal: &Goal) -> Result<u64, StatsError>
     sample_size(shares, &goal)
 }
 
-/// Whether counts are clear, so that counting may end before [`most_flows`]: they do not fit the shares, or an endpoint that is
-/// off by the bias to be found would have been seen by now.
+/// Whether counts are clear, so that counting may end before [`most_flows`]: they do not fit the shares, or an endpoint with the bias to be
+/// found would have been detected by now.
 ///
 /// # Errors
 ///
@@ -42,15 +41,15 @@ pub(crate) fn is_clear(counts: &[u64], shares: &[f64], goal: &Goal) -> Result<bo
     let enough = (2.0 / missed(goal)).ln();
     let unbiased = counts.iter().zip(shares).filter(|(_, share)| **share > 0.0).all(|(&count, &share)| {
         let biased = [1.0 - goal.relative_bias, 1.0 + goal.relative_bias].map(|factor| share * factor);
-        // More than all, or less than nothing, no endpoint can get.
+        // No endpoint can get more than everything or less than nothing.
         let possible = biased.into_iter().filter(|biased| (0.0..=1.0).contains(biased));
         possible.into_iter().all(|biased| log_likelihood(count, flows, share, biased) >= enough)
     });
     Ok(unbiased || !fit_anytime(counts, shares, goal)?.held)
 }
 
-/// What counts show that were looked at on the way. At [`most_flows`] or more they are compared with the shares by [`fit`](fit()),
-/// before by what holds at any time; each has half of the false-alarm rate.
+/// The result of counts with interim looks. From [`most_flows`] on they are compared with the shares by [`fit`](fit()), before that by the
+/// sequential test; each gets half of the false-alarm rate.
 ///
 /// # Errors
 ///
@@ -65,11 +64,11 @@ pub(crate) fn conclude(counts: &[u64], shares: &[f64], goal: &Goal) -> Result<Fi
     Ok(Fit { p_value, rate: goal.false_alarm, held: p_value > goal.false_alarm.get(), ..half })
 }
 
-/// Compares counts with shares so that it may be done after every flow, at half of the false-alarm rate.
+/// Compares counts with shares by a test that may be repeated after every flow, at half of the false-alarm rate.
 fn fit_anytime(counts: &[u64], shares: &[f64], goal: &Goal) -> Result<Fit, StatsError> {
     let flows: u64 = counts.iter().sum();
     let possible = possible(shares);
-    // Of the half rate, half is for single endpoints and half for the whole, as in `fit`.
+    // Half of this rate is for single endpoints and half for the whole, as in `fit`.
     let each = goal.false_alarm.shared_by(4 * possible);
     let cell = |(&count, &share): (&u64, &f64)| {
         let prior = concentration(share, goal.relative_bias);
@@ -86,7 +85,7 @@ fn fit_anytime(counts: &[u64], shares: &[f64], goal: &Goal) -> Result<Fit, Stats
     Ok(Fit { flows, cells, global, p_value, rate: goal.false_alarm, held: p_value > goal.false_alarm.get() })
 }
 
-/// How often a bias may be missed.
+/// The probability that a bias may be missed.
 fn missed(goal: &Goal) -> f64 {
     1.0 - goal.power
 }
@@ -96,12 +95,12 @@ fn chance(log_evidence: f64) -> f64 {
     (-log_evidence).exp().min(1.0)
 }
 
-/// How narrowly the mixture lies around a share: its standard deviation is the bias to be found. As a number of flows.
+/// The concentration of the mixture around a share, as a number of flows: its standard deviation is the bias to be found.
 fn concentration(share: f64, relative_bias: f64) -> f64 {
     ((1.0 - share) / (share * relative_bias.powi(2))).clamp(1.0, 1e9)
 }
 
-/// The logarithm of what the bet against these shares has won: the likelihood of the Dirichlet mixture, relative to theirs.
+/// The logarithm of the winnings of the bet against these shares: the likelihood of the Dirichlet mixture, relative to theirs.
 fn log_evidence(counts: &[u64], shares: &[f64], prior: f64) -> f64 {
     let flows: u64 = counts.iter().sum();
     let mut sum = ln_gamma(prior) - ln_gamma(flows as f64 + prior);
@@ -118,7 +117,7 @@ fn log_evidence(counts: &[u64], shares: &[f64], prior: f64) -> f64 {
 /// The shares of one endpoint against which the bet has not won 1/rate: they contain the right one at all times together.
 fn interval(count: u64, flows: u64, share: f64, prior: f64, rate: FalseAlarmRate) -> Interval {
     if share <= 0.0 || share >= 1.0 || flows == 0 {
-        // No mixture lies around a certain share; what is seen is what can be said.
+        // There is no mixture around a share of 0 or 1, so the interval follows from the count alone.
         return super::binomial::interval(flows.max(1), count, rate.get());
     }
     let (wins, losses, limit) = (count as f64, (flows - count) as f64, -rate.get().ln());

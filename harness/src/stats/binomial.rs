@@ -1,12 +1,12 @@
-//! The binomial distribution's exact tails, and what they say about a share.
+//! Exact tails of the binomial distribution, and confidence intervals for a share.
 //!
-//! The tails are summed term by term, from the count outwards: exact to about eight digits for up to 10^9 flows, also far
-//! out, where the regularized incomplete beta function of common libraries has lost all digits or does not converge.
+//! The tails are summed term by term, from the count outwards: exact to about eight digits for up to 10^9 flows, even far out, where the
+//! regularized incomplete beta function of common libraries has lost all digits or does not converge.
 
 use serde::{Deserialize, Serialize};
 use statrs::function::factorial::ln_binomial;
 
-/// A range that a share lies in, at a stated rate of error.
+/// A confidence interval for a share.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Interval {
     /// The least share.
@@ -15,8 +15,8 @@ pub(crate) struct Interval {
     pub(crate) high: f64,
 }
 
-/// The probability of a count at least as far from what is expected as this one, if the share is right: twice the
-/// smaller tail. A test that fails where this is at most α fails by chance at a rate of at most α.
+/// The probability of a count at least as far from the expected one as this, if the share is right: twice the smaller
+/// tail. A test that fails if this is at most α fails by chance at a rate of at most α.
 pub(crate) fn two_sided(flows: u64, count: u64, share: f64) -> f64 {
     (2.0 * lower_tail(flows, count, share).min(upper_tail(flows, count, share))).min(1.0)
 }
@@ -44,7 +44,7 @@ pub(super) fn solve(mut low: f64, mut high: f64, condition: impl Fn(f64) -> bool
 
 /// The probability of this count or a smaller one.
 pub(super) fn lower_tail(flows: u64, count: u64, share: f64) -> f64 {
-    // What is not a success is a failure: the same tail, seen from the other end.
+    // Counting failures instead of successes gives the same tail from the other end.
     if count >= flows { 1.0 } else { upper_tail(flows, flows - count, 1.0 - share) }
 }
 
@@ -59,7 +59,7 @@ pub(super) fn upper_tail(flows: u64, count: u64, share: f64) -> f64 {
     if count as f64 > flows as f64 * share {
         sum_up(flows, count, share)
     } else {
-        // The other tail begins at the next smaller count; seen from the other end, it goes up as well.
+        // The other tail starts at the next smaller count; from the other end, it is an upper tail as well.
         1.0 - sum_up(flows, flows - count + 1, 1.0 - share)
     }
 }

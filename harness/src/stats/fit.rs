@@ -1,4 +1,4 @@
-//! Whether counts fit exact shares.
+//! Goodness-of-fit test of counts for exact shares.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,19 +6,19 @@ use super::binomial::{Interval, interval, two_sided};
 use super::multinomial;
 use super::rate::FalseAlarmRate;
 
-/// What a goodness-of-fit test found.
+/// The result of a goodness-of-fit test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Fit {
-    /// How many flows were counted.
+    /// The number of flows counted.
     pub(crate) flows: u64,
     /// Each endpoint, in the order of the input.
     pub(crate) cells: Vec<Cell>,
     /// All endpoints together.
     pub(crate) global: Global,
-    /// The probability that right shares look at least this wrong, corrected for the number of endpoints; never stated
-    /// too small.
+    /// An upper bound on the probability that correct shares deviate at least this much, corrected for the number of
+    /// endpoints.
     pub(crate) p_value: f64,
-    /// The false-alarm rate that was asked for.
+    /// The requested false-alarm rate.
     pub(crate) rate: FalseAlarmRate,
     /// Whether the shares can be right: the p-value is greater than the rate.
     pub(crate) held: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Cell {
     pub(crate) share: f64,
     /// The probability of a count at least as far from the expected one, for this endpoint alone.
     pub(crate) p_value: f64,
-    /// The shares that fit the count. At the rate of the whole test, the intervals of all endpoints are right together.
+    /// The shares that fit the count. The intervals of all endpoints are simultaneously correct at the rate of the whole test.
     pub(crate) interval: Interval,
 }
 
@@ -52,9 +52,9 @@ pub(crate) enum Global {
         /// An upper bound on the probability of a G as great, at any number of flows.
         p_value: f64,
     },
-    /// By a bet that may be looked at after every flow: see [`conclude`](super::conclude).
+    /// By a bet that may be evaluated after every flow: see [`conclude`](super::conclude).
     Anytime {
-        /// The logarithm of what the bet against the shares has won.
+        /// The logarithm of the winnings of the bet against the shares.
         log_evidence: f64,
         /// An upper bound on the probability that it ever wins as much.
         p_value: f64,
@@ -62,7 +62,7 @@ pub(crate) enum Global {
 }
 
 impl Global {
-    /// The probability of counts at least as far from the shares, or a bound on it.
+    /// The probability of counts at least as far from the shares, or an upper bound on it.
     pub(crate) fn p_value(&self) -> f64 {
         match self {
             Self::Exact { p_value } | Self::LikelihoodRatio { p_value, .. } | Self::Anytime { p_value, .. } => *p_value,
@@ -71,7 +71,7 @@ impl Global {
 }
 
 impl Cell {
-    /// The count that the share makes expected.
+    /// The expected count for the share.
     pub(crate) fn expected(&self, flows: u64) -> f64 {
         self.share * flows as f64
     }
@@ -92,11 +92,11 @@ impl Fit {
     }
 }
 
-/// Why a question about shares has no answer.
+/// The error of a question about shares.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum StatsError {
-    /// Not a count for each share.
+    /// The numbers of counts and shares differ.
     #[error("{counts} counts for {shares} shares")]
     Lengths {
         /// Number of counts.
@@ -107,7 +107,7 @@ pub(crate) enum StatsError {
     /// A share lies outside of 0 to 1.
     #[error("a share is {0}; it must lie between 0 and 1")]
     Share(f64),
-    /// The shares do not make a whole.
+    /// The shares do not add up to 1.
     #[error("the shares add up to {0}, not to 1")]
     Sum(f64),
     /// Nothing was counted.
@@ -116,16 +116,16 @@ pub(crate) enum StatsError {
     /// A bias or a power that no test can have.
     #[error("{name} is {value}; it must be {range}")]
     Goal {
-        /// Which.
+        /// The name of the value.
         name: &'static str,
-        /// As given.
+        /// The value.
         value: f64,
-        /// What it may be.
+        /// The allowed range.
         range: &'static str,
     },
 }
 
-/// How far the sum of shares may be from 1 by rounding.
+/// The tolerance for the sum of shares, for rounding.
 const ROUNDING: f64 = 1e-6;
 
 /// Rejects shares that are not a distribution.
@@ -137,7 +137,7 @@ pub(super) fn check_shares(shares: &[f64]) -> Result<(), StatsError> {
     if (sum - 1.0).abs() > ROUNDING { Err(StatsError::Sum(sum)) } else { Ok(()) }
 }
 
-/// Rejects counts that do not go with shares, shares that are not a distribution, and counts of nothing.
+/// Rejects counts that do not match the shares, shares that are not a distribution, and empty counts.
 pub(super) fn check_counts(counts: &[u64], shares: &[f64]) -> Result<(), StatsError> {
     if counts.len() != shares.len() {
         return Err(StatsError::Lengths { counts: counts.len(), shares: shares.len() });
@@ -146,19 +146,19 @@ pub(super) fn check_counts(counts: &[u64], shares: &[f64]) -> Result<(), StatsEr
     if counts.iter().all(|count| *count == 0) { Err(StatsError::NoFlows) } else { Ok(()) }
 }
 
-/// How many endpoints may get anything. Those without a share cannot raise a false alarm, so they take no part of the rate.
+/// The number of endpoints with a share. Others cannot raise a false alarm, so they need no part of the rate.
 pub(super) fn possible(shares: &[f64]) -> usize {
     shares.iter().filter(|share| **share > 0.0).count()
 }
 
-/// Compares counts with exact shares. A share of 0 is a place where no flow may come.
+/// Compares counts with exact shares. A share of 0 is a destination that must not get any flow.
 ///
-/// With right shares the test fails at most at the rate given, whatever the number of flows. Half of the rate is spent
-/// on single endpoints and half on the whole, so that both one bad endpoint and many small shifts are found.
+/// If the shares are right, the test fails at most at the given rate, whatever the number of flows. Half of the rate is
+/// spent on single endpoints and half on the whole, so that both one bad endpoint and many small shifts are found.
 ///
 /// # Errors
 ///
-/// Where lists differ in length, shares are not a distribution, or nothing was counted.
+/// If the lists differ in length, the shares are not a distribution, or nothing was counted.
 pub(crate) fn fit(counts: &[u64], shares: &[f64], rate: FalseAlarmRate) -> Result<Fit, StatsError> {
     check_counts(counts, shares)?;
     let flows: u64 = counts.iter().sum();

@@ -1,4 +1,4 @@
-//! Whether one thing depends on another: the endpoint of a flow on that of the flow before, or on the source port.
+//! Tests of independence: whether the endpoint of a flow depends on that of the previous flow, or on the source port.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::multinomial;
 use super::rate::FalseAlarmRate;
 
-/// How often each pair of two properties was counted.
+/// A contingency table: how often each pair of two properties was counted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(bound(deserialize = "R: Deserialize<'de> + Ord, C: Deserialize<'de> + Ord"))]
 pub(crate) struct Contingency<R, C> {
@@ -20,24 +20,24 @@ impl<R, C> Default for Contingency<R, C> {
     }
 }
 
-/// What a test of independence found.
+/// The result of a test of independence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Independence {
-    /// How many pairs were counted.
+    /// The number of pairs counted.
     pub pairs: u64,
     /// G: twice the sum of observed · ln(observed / expected).
     pub statistic: f64,
-    /// An upper bound on the probability of a G as great, if neither depends on the other, at any number of pairs.
+    /// An upper bound on the probability of a G at least as great if the properties are independent, for any number of pairs.
     pub p_value: f64,
 }
 
 impl Independence {
-    /// Whether neither need depend on the other.
+    /// Whether the properties may be independent.
     pub(crate) fn held(&self, rate: FalseAlarmRate) -> bool {
         self.p_value > rate.get()
     }
 
-    /// In words, if it did not hold: what the endpoint of a flow depends on, and how surely.
+    /// The failure in words: what the endpoint of a flow depends on, and with which certainty.
     pub(crate) fn words(&self, on: &str) -> String {
         let (statistic, chance) = (self.statistic, super::numbers::chance(self.p_value));
         format!("the endpoint of a flow depends on {on} (likelihood ratio G = {statistic:.1}, chance at most {chance})")
@@ -45,27 +45,27 @@ impl Independence {
 }
 
 impl<R: Ord + Copy, C: Ord + Copy> Contingency<R, C> {
-    /// A pair was seen this many times more.
+    /// Adds a pair that was seen this number of times.
     pub(crate) fn add(&mut self, row: R, column: C, times: u64) {
         if times > 0 {
             *self.counts.entry((row, column)).or_default() += times;
         }
     }
 
-    /// The pairs of both.
+    /// The sum of both.
     #[must_use]
     pub(crate) fn plus(mut self, other: Self) -> Self {
         other.counts.into_iter().for_each(|((row, column), times)| self.add(row, column, times));
         self
     }
 
-    /// How many pairs were seen.
+    /// The number of pairs.
     pub(crate) fn pairs(&self) -> u64 {
         self.counts.values().sum()
     }
 
-    /// Tests whether the column depends on the row, if a column is one of so many. Given their rows, the columns of
-    /// different pairs must be drawn independently of each other.
+    /// Tests whether the column depends on the row, for this number of possible columns. Given their rows, the columns
+    /// of different pairs must be drawn independently of each other.
     ///
     /// `None` if there is nothing to test: fewer than two rows or columns.
     pub(crate) fn independence(&self, columns: usize) -> Option<Independence> {
@@ -83,9 +83,8 @@ impl<R: Ord + Copy, C: Ord + Copy> Contingency<R, C> {
             count as f64 * (count as f64 / expected).ln()
         });
         let statistic = (2.0 * parts.sum::<f64>()).max(0.0);
-        // Held against the right shares instead of the observed ones, G would be greater still; and that is a sum over rows
-        // of independent terms, each with as many degrees of freedom as columns less one, whose bound is that of one with all
-        // of them.
+        // Relative to the true shares instead of the observed ones, G would be even greater. That G is a sum of independent terms, one per
+        // row, each with one degree of freedom less than there are columns; its bound is that of a single term with all degrees of freedom.
         let p_value = multinomial::bound(statistic, by_row.len() * (columns - 1) + 1);
         Some(Independence { pairs, statistic, p_value })
     }

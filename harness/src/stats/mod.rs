@@ -1,15 +1,15 @@
-//! Statistics of load balancing: do counts fit exact shares, and how many flows does it take to know?
+//! Statistics of load balancing: whether counts fit exact shares, and how many flows are needed to tell.
 //!
-//! Every statement has a false-alarm rate that is kept at any number of flows, not only in the limit:
+//! Every result has a false-alarm rate that holds at any number of flows, not only asymptotically:
 //!
 //! - each endpoint's count is compared with its share by an exact binomial test ([`fit()`]);
-//! - all counts together are compared with all shares by an exact multinomial test where the outcomes can be
-//!   enumerated, and else by a likelihood ratio whose chance has a proven bound ([`Global`](fit::Global));
+//! - all counts together are compared with all shares by an exact multinomial test if the outcomes can be enumerated,
+//!   otherwise by a likelihood ratio whose probability has a proven bound ([`Global`](fit::Global));
 //! - half of the false-alarm rate goes to the endpoints, split evenly (Bonferroni), and half to the whole.
 //!
-//! Where the number of flows is left to svclab, counts are looked at on the way ([`is_clear`]), and counting ends as soon as they
-//! are clear, at the same rates ([`conclude`]). Whether flows depend on each other or on their source port is another
-//! question, with another test ([`Contingency::independence`]).
+//! If the number of flows is left to svclab, counts are tested at interim looks ([`is_clear`]), and counting ends as soon as they are
+//! clear, at the same rates ([`conclude`]). Whether flows depend on each other or on their source port is a separate test
+//! ([`Contingency::independence`]).
 
 mod anytime;
 pub(crate) mod binomial;

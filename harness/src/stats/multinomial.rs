@@ -1,12 +1,12 @@
-//! All counts at once: an exact test where the outcomes can be enumerated, and a bound that always holds.
+//! Tests of all counts at once: an exact test if the outcomes can be enumerated, and a bound that always holds.
 
 use statrs::function::factorial::{ln_binomial, ln_factorial};
 
-/// Outcomes that are enumerated at most: a millisecond's work.
+/// The maximum number of outcomes that are enumerated: about a millisecond.
 const MAX_OUTCOMES: f64 = 20_000.0;
 
-/// The probability of an outcome that is no more likely than this one, if the shares are right: the exact multinomial
-/// test. `None` if there are too many outcomes. Every share is more than 0.
+/// The exact multinomial test: the probability of an outcome that is no more likely than this one, if the shares are
+/// right. `None` if there are too many outcomes. Every share must be greater than 0.
 pub(super) fn exact(counts: &[u64], shares: &[f64]) -> Option<f64> {
     let flows: u64 = counts.iter().sum();
     // Ways to spread n flows over k endpoints: n + k - 1 choose k - 1.
@@ -21,7 +21,7 @@ pub(super) fn exact(counts: &[u64], shares: &[f64]) -> Option<f64> {
     Some(sum_unlikely(flows, &logs, whole, limit).min(1.0))
 }
 
-/// A cell's part of the logarithm of an outcome's probability.
+/// The contribution of a cell to the logarithm of an outcome's probability.
 fn cell(count: u64, log_share: f64) -> f64 {
     count as f64 * log_share - ln_factorial(count)
 }
@@ -40,7 +40,7 @@ fn sum_unlikely(flows: u64, logs: &[f64], so_far: f64, limit: f64) -> f64 {
     }
 }
 
-/// The likelihood ratio statistic G: twice the sum of observed · ln(observed / expected). Every share is more than 0.
+/// The likelihood ratio statistic G: twice the sum of observed · ln(observed / expected). Every share must be greater than 0.
 pub(super) fn likelihood_ratio(counts: &[u64], shares: &[f64]) -> f64 {
     let flows = counts.iter().sum::<u64>() as f64;
     let parts = counts.iter().zip(shares).filter(|(count, _)| **count > 0);

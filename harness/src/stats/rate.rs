@@ -1,4 +1,4 @@
-//! Error rates that a user states.
+//! Error rates that the user specifies.
 
 use std::fmt;
 
@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use super::numbers::power_of_ten;
 
-/// How often a test may fail although all is right: more than 0, less than 1.
+/// The probability of a failure although nothing is wrong: greater than 0, less than 1.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
 pub struct FalseAlarmRate(f64);
 
 impl FalseAlarmRate {
-    /// Once in a million.
+    /// One in a million.
     pub const DEFAULT: Self = Self(1e-6);
 
-    /// A rate; `None` unless it lies between 0 and 1, both excluded.
+    /// Creates a rate; `None` unless it is between 0 and 1, both exclusive.
     pub fn new(rate: f64) -> Option<Self> {
         (rate > 0.0 && rate < 1.0).then_some(Self(rate))
     }
@@ -24,12 +24,12 @@ impl FalseAlarmRate {
         self.0
     }
 
-    /// The rate of each of several tests of which none may fail by chance more often than this in all
-    /// (Bonferroni's correction). Holds whether or not the tests depend on each other.
+    /// The rate of each of several tests that together may fail by chance at this rate (Bonferroni's correction). It
+    /// holds whether or not the tests depend on each other.
     ///
-    /// Holm's correction (*Scandinavian Journal of Statistics* 6, 1979) rejects more, but only if one test has failed at
-    /// this rate already: its first step is this one. So no run would fail that does not fail now. And each test must know
-    /// its rate before it begins, because the number of its flows follows from that, and is judged as soon as it ends.
+    /// Holm's correction (*Scandinavian Journal of Statistics* 6, 1979) rejects more, but only once one test has failed at this rate, which
+    /// is its first step: no additional run would fail. And each test must know its rate before it starts, because it determines the number
+    /// of its flows, and is judged as soon as it ends.
     #[must_use]
     pub(crate) fn shared_by(self, tests: usize) -> Self {
         Self((self.0 / tests.max(1) as f64).max(f64::MIN_POSITIVE))
@@ -48,15 +48,15 @@ impl fmt::Display for FalseAlarmRate {
     }
 }
 
-/// What a test must be able to find, and how rarely it may be wrong.
+/// The bias that a test must be able to find, and its error rates.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Goal {
     /// The smallest relative bias of one endpoint's share that must be found: 0.05 means 5 % more or less than its
     /// share. More than 0.
     pub relative_bias: f64,
-    /// The probability that it is found: more than 0, less than 1.
+    /// The probability that it is found: greater than 0, less than 1.
     pub power: f64,
-    /// The probability of a failure although all is right.
+    /// The probability of a failure although nothing is wrong.
     pub false_alarm: FalseAlarmRate,
 }
 

@@ -1,4 +1,4 @@
-//! How many flows it takes, and what a number of flows can show.
+//! The number of flows that a goal needs.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
@@ -6,16 +6,16 @@ use super::binomial::{lower_tail, upper_tail};
 use super::fit::{StatsError, check_shares};
 use super::rate::{FalseAlarmRate, Goal};
 
-/// More flows than any lab can send; if a goal needs more, this is the answer.
+/// A number of flows that no lab can send, returned if a goal needs more.
 const MAX_FLOWS: u64 = 1_000_000_000_000;
 
-/// How often flows of a client may meet at one endpoint by chance. So rarely that a thousand tests of affinity stay within a run's
-/// false-alarm rate; not shared by the tests of a run, for then a scenario would need more flows together with others than alone.
+/// The probability that all flows of a client reach one endpoint by chance. It is so small that a thousand affinity tests stay within a
+/// run's false-alarm rate. The tests of a run do not share it, because then a scenario would need more flows when run together with others.
 const BY_CHANCE: f64 = 1e-9;
 
-/// The number of flows that show whether a client stays with one of this many even endpoints, because by chance they meet at one
-/// rarely enough: the least n with k · k^-n ≤ 1e-9. Where the number of endpoints is not known it is taken to be two, the worst
-/// case; if there is only one, nothing can be tested, and one flow is as good as many.
+/// The number of flows that show whether a client stays with one of this number of equally likely endpoints: the least n with k · k^-n ≤
+/// 1e-9. If the number of endpoints is unknown, it is assumed to be two, the worst case; if there is only one, nothing can be tested, and
+/// one flow is enough.
 pub(crate) fn flows_to_distinguish(endpoints: usize) -> u64 {
     match endpoints {
         1 => 1,
@@ -24,8 +24,8 @@ pub(crate) fn flows_to_distinguish(endpoints: usize) -> u64 {
     }
 }
 
-/// The number of flows of which each of this many even endpoints gets one, but for chances as rare as those of [`flows_to_distinguish`]: the
-/// least n with k · (1 - 1/k)^n ≤ 1e-9.
+/// The number of flows after which each of this number of equally likely endpoints has got one, except with a probability as small as that
+/// of [`flows_to_distinguish`]: the least n with k · (1 - 1/k)^n ≤ 1e-9.
 pub(crate) fn flows_to_meet_all(endpoints: usize) -> u64 {
     match endpoints {
         0 | 1 => 1,
@@ -33,24 +33,24 @@ pub(crate) fn flows_to_meet_all(endpoints: usize) -> u64 {
     }
 }
 
-/// The number of flows after which [`fit`](super::fit()) finds a biased endpoint as surely as the goal says, whichever
-/// endpoint it is and in whichever direction.
+/// The number of flows after which [`fit`](super::fit()) finds a biased endpoint with the goal's power, whichever
+/// endpoint and direction it is.
 ///
 /// Starts from the normal approximation (Fleiss, Levin and Paik, *Statistical Methods for Rates and Proportions*,
 /// section 2.5) and grows until the power of the exact test suffices. At most 10^12.
 ///
 /// # Errors
 ///
-/// Where shares are not a distribution, or bias or power lie outside of their ranges.
+/// If the shares are not a distribution, or bias or power is out of range.
 pub(crate) fn sample_size(shares: &[f64], goal: &Goal) -> Result<u64, StatsError> {
     check(shares, goal.power)?;
     if goal.relative_bias.is_nan() || goal.relative_bias <= 0.0 {
         return Err(StatsError::Goal { name: "relative bias", value: goal.relative_bias, range: "more than 0" });
     }
-    // A small share is known worst; a great one may go furthest beyond its bounds.
+    // A small share has the largest relative error; a large one may be the only one whose test has too little power.
     let side = side(shares, goal.false_alarm);
     let needed = extremes(shares).map(|share| {
-        // The approximation knows nothing of a share that has no spread.
+        // The approximation does not cover a share without variance.
         let mut flows = if share < 1.0 { approximate(share, goal, side).max(1) } else { 1 };
         while flows < MAX_FLOWS && power(flows, share, goal.relative_bias, side) < goal.power {
             flows += flows / 200 + 1;
@@ -69,13 +69,13 @@ fn check(shares: &[f64], power: f64) -> Result<(), StatsError> {
     }
 }
 
-/// The rate of one side of one endpoint's test: half of the whole rate is for endpoints, each has two sides.
+/// The rate of one side of one endpoint's test: half of the whole rate is for endpoints, each of which has two sides.
 fn side(shares: &[f64], rate: FalseAlarmRate) -> f64 {
     rate.shared_by(4 * shares.iter().filter(|share| **share > 0.0).count()).get()
 }
 
-/// The smallest and the greatest share that can be biased: an endpoint that should get everything can get less, but one that
-/// should get nothing is found by its first flow.
+/// The smallest and the greatest share that can be biased: an endpoint that should get everything can get less, but one that should get
+/// nothing is detected by its first flow.
 fn extremes(shares: &[f64]) -> impl Iterator<Item = f64> {
     let possible = shares.iter().copied().filter(|share| *share > 0.0);
     let smallest = possible.clone().min_by(f64::total_cmp);
@@ -84,7 +84,7 @@ fn extremes(shares: &[f64]) -> impl Iterator<Item = f64> {
     smallest.into_iter().chain(greatest)
 }
 
-/// Somewhat fewer flows than are needed, by the normal approximation.
+/// A number of flows somewhat below what is needed, by the normal approximation.
 fn approximate(share: f64, goal: &Goal, side: f64) -> u64 {
     let normal = Normal::standard();
     let (z_alarm, z_power) = (-normal.inverse_cdf(side), normal.inverse_cdf(goal.power).max(0.0));
@@ -96,17 +96,17 @@ fn approximate(share: f64, goal: &Goal, side: f64) -> u64 {
 /// The probability that one endpoint's exact test finds it biased, in the direction that is harder to find.
 fn power(flows: u64, share: f64, bias: f64, side: f64) -> f64 {
     let mean = flows as f64 * share;
-    // The least count that is too great, and the greatest that is too small.
+    // The smallest count that is too large, and the largest that is too small.
     let too_many = partition(mean as u64, flows + 1, |count| upper_tail(flows, count, share) <= side);
     let enough = partition(0, mean as u64 + 1, |count| lower_tail(flows, count, share) > side);
     let less = share * (1.0 - bias);
     let found_less = if enough == 0 { 0.0 } else { lower_tail(flows, enough - 1, less.max(0.0)) };
     let more = share * (1.0 + bias);
-    // More than all cannot happen, so it need not be found.
+    // A share above 1 is impossible, so it need not be detected.
     if more > 1.0 { found_less } else { found_less.min(upper_tail(flows, too_many, more)) }
 }
 
-/// The first number of a range at which a condition that once it holds, holds on, is true; the end where it never is.
+/// The first number of a range at which a monotonic condition becomes true; the end if it never does.
 fn partition(mut low: u64, mut high: u64, condition: impl Fn(u64) -> bool) -> u64 {
     while low < high {
         let middle = low + (high - low) / 2;

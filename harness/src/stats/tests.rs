@@ -1,4 +1,4 @@
-//! Stated error rates, measured on simulated draws with fixed seeds.
+//! Measures the error rates on simulated draws with fixed seeds.
 
 use rstest::rstest;
 
@@ -17,7 +17,7 @@ impl Draws {
         z ^ (z >> 31)
     }
 
-    /// Spreads flows over shares. Millions are drawn, without optimisation: so nothing but integers is compared for each.
+    /// Spreads flows over shares. Millions are drawn in unoptimized builds, so only integers are compared.
     fn counts(&mut self, flows: u64, shares: &[f64]) -> Vec<u64> {
         let sums = shares.iter().scan(0.0, |sum, share| {
             *sum += share;
@@ -174,7 +174,7 @@ fn percents(#[case] share: f64, #[case] text: &str) {
     assert_eq!(percent(share), text);
 }
 
-/// Counts flow after flow, looking every so often, until the counts are clear or there are enough.
+/// Counts flows with interim looks at regular intervals, until the counts are clear or there are enough.
 fn count_until_clear(draws: &mut Draws, real: &[f64], stated: &[f64], goal: &Goal, every: u64) -> Fit {
     let most = most_flows(stated, goal).unwrap();
     let mut counts = vec![0; stated.len()];
@@ -248,7 +248,7 @@ fn intervals_that_hold_at_any_time_end_where_the_bet_is_won() {
     assert!(early.words(|_| String::new())[0].ends_with("; 10,000 flows, which were enough"));
 }
 
-/// Pairs of draws; where it sticks, so often the second is the first again.
+/// Pairs of draws; with probability `sticks`, the second repeats the first.
 fn pairs(draws: &mut Draws, number: u64, sticks: f64) -> Contingency<u64, u64> {
     let mut pairs = Contingency::default();
     for _ in 0..number {

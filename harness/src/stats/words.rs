@@ -1,11 +1,11 @@
-//! What a test of shares showed, in words.
+//! The result of a test of shares, in words.
 
 use super::fit::{Cell, Fit, Global};
 use super::numbers::{chance, percent};
 use crate::text::grouped;
 
 impl Fit {
-    /// What the test showed, in a sentence for each finding. Endpoints are named by the caller, by their index.
+    /// Describes the result, one sentence for each finding. The caller names endpoints by their index.
     ///
     /// `no endpoint is off by more than 4.1 % (relative), at a false-alarm rate of 1e-6; 41,200 flows`
     pub(crate) fn words(&self, name: impl Fn(usize) -> String) -> Vec<String> {
@@ -14,8 +14,8 @@ impl Fit {
         }
         let possible = self.cells.iter().filter(|cell| cell.share > 0.0).count() as f64;
         let smallest = self.cells.iter().map(|cell| cell.p_value).fold(1.0, f64::min);
-        // Every endpoint that fails by itself; if none does, the whole does. The p-value of the test is that of its worst
-        // part, multiplied by the number of parts.
+        // Every endpoint that fails individually; if none does, all together do. The p-value of the test is that of its worst part,
+        // multiplied by the number of parts.
         let parts = self.p_value / (smallest * possible).min(self.global.p_value());
         let parts = if parts.is_finite() { parts.max(2.0) } else { 2.0 };
         let guilty = |cell: &Cell| cell.p_value * possible * parts <= self.rate.get();
@@ -34,7 +34,7 @@ impl Fit {
             _ => format!(
                 "no endpoint is off by more than {} (relative), at a false-alarm rate of {rate}; {flows} flows{}",
                 percent(self.greatest_bias()),
-                // The sooner counting ended, the wider the bounds that hold.
+                // The earlier counting ended, the wider the bounds are.
                 if matches!(self.global, Global::Anytime { .. }) { ", which were enough" } else { "" }
             ),
         }

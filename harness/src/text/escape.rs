@@ -1,19 +1,18 @@
-//! Text that other programs obey: control characters, colours, commands of GitHub.
+//! Escapes text that other programs interpret: control characters, colours, GitHub workflow commands.
 
 use std::borrow::Cow;
 
-/// A text in one line: control characters and line ends are escaped as in YAML, `\x1b`.
+/// Escapes a text to one line: control characters and line ends are written as in YAML, `\x1b`.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     escape(text, |letter, _| is_obeyed(letter))
 }
 
-/// A text that neither a terminal nor GitHub Actions obeys; with `colours`, a terminal obeys those that svclab itself uses.
+/// Escapes what a terminal or GitHub Actions would interpret; with `colours`, svclab's own colours are kept.
 pub fn harmless(text: &str, colours: bool) -> String {
     without_commands(&visible(text, colours)).into_owned()
 }
 
-/// A text with its lines, in which nothing but line ends and tabs is obeyed by a terminal; with `colours`, also the colours that
-/// svclab itself uses.
+/// Escapes what a terminal would interpret, except line ends and tabs; with `colours`, svclab's own colours are kept too.
 pub fn visible(text: &str, colours: bool) -> Cow<'_, str> {
     escape(text, |letter, rest| match letter {
         '\n' | '\t' => false,
@@ -22,8 +21,8 @@ pub fn visible(text: &str, colours: bool) -> Cow<'_, str> {
     })
 }
 
-/// A text in which GitHub Actions finds no workflow command: `::error ::...` at the start of a line, `##[error]...` anywhere in it
-/// (`ActionCommand.TryParseV2` and `TryParse` of actions/runner). The first sign of each is escaped.
+/// Escapes GitHub Actions workflow commands: `::error ::...` at the start of a line, `##[error]...` anywhere in it
+/// (`ActionCommand.TryParseV2` and `TryParse` of actions/runner). The first character of each is escaped.
 pub(super) fn without_commands(text: &str) -> Cow<'_, str> {
     if !text.contains("::") && !text.contains("##[") {
         return Cow::Borrowed(text);
@@ -37,7 +36,8 @@ pub(super) fn without_commands(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.split_inclusive('\n').map(line).collect())
 }
 
-/// Whether a line starts as a workflow command does. What an IPv6 address may start with, `::ffff`, does not: no command has such a name.
+/// Whether a line starts as a workflow command does. The start of an IPv6 address such as `::ffff` does not count: no command has such a
+/// name.
 fn is_command(line: &str) -> bool {
     let Some(rest) = line.strip_prefix("::").filter(|rest| rest.contains("::")) else { return false };
     let name = rest.find(|letter: char| !letter.is_ascii_alphabetic() && !"-_".contains(letter)).unwrap_or(rest.len());
@@ -45,12 +45,12 @@ fn is_command(line: &str) -> bool {
     !is_group
 }
 
-/// A text within XML, SVG or HTML, in one line: nothing in it is markup, and nothing is obeyed.
+/// Escapes a text for XML, SVG or HTML, in one line, without markup and control characters.
 pub(crate) fn markup(text: &str) -> String {
     one_line(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// JSON text with what is obeyed escaped: in strings, for outside of them there are line ends alone.
+/// Escapes interpreted characters in JSON text. They occur only in strings; outside of strings there are only line ends.
 pub(crate) fn json_escaped(text: String) -> String {
     let is_chosen = |at: usize, letter: char| {
         (is_obeyed(letter) && letter != '\n') || (letter == '#' && text[at..].starts_with("##["))
@@ -69,27 +69,26 @@ pub(crate) fn json_escaped(text: String) -> String {
     escaped
 }
 
-/// Control characters, those that let letters appear in another order than they are in or end a line, and the numbers that will
-/// never be letters, which XML cannot hold.
+/// Whether it is a control character, a bidirectional control, a line separator, or a noncharacter, which XML does not allow.
 pub fn is_obeyed(letter: char) -> bool {
     let never = u32::from(letter) & 0xfffe == 0xfffe || matches!(letter, '\u{fdd0}'..='\u{fdef}');
     letter.is_control() || never || matches!(letter, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Whether an escape sequence goes on like that of one of svclab's own colours: `[`, numbers, `m`. Text can be faint or green, but
-/// neither hidden nor in the background's colour.
+/// Whether an escape sequence continues like one of svclab's own colours: `[`, numbers, `m`. Text may be faint or green, but neither hidden
+/// nor in the background colour.
 fn is_colour(rest: &str) -> bool {
     let Some((numbers, _)) = rest.strip_prefix('[').and_then(|rest| rest.split_once('m')) else { return false };
     let is_own = |number: &str| matches!(number, "" | "0" | "1" | "2" | "3" | "4" | "39") || is_foreground(number);
     numbers.len() <= 16 && numbers.split(';').all(is_own)
 }
 
-/// The numbers of letters' colours but black.
+/// The codes of foreground colours except black.
 fn is_foreground(number: &str) -> bool {
     number.parse().is_ok_and(|number: u8| matches!(number, 31..=37 | 90..=97))
 }
 
-/// Escapes the characters that are chosen, each seen with what follows it.
+/// Escapes the characters that a function selects, given each character with the text that follows it.
 pub(super) fn escape(text: &str, chosen: impl Fn(char, &str) -> bool) -> Cow<'_, str> {
     let is_chosen = |(at, letter): (usize, char)| chosen(letter, &text[at + letter.len_utf8()..]);
     if !text.char_indices().any(is_chosen) {

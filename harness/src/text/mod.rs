@@ -31,7 +31,7 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// A number of things: `1 test`, `1,200 tests`, `2 entries`, `3 addresses`.
+/// A counted noun: `1 test`, `1,200 tests`, `2 entries`, `3 addresses`.
 pub fn counted<N: Number>(number: N, thing: &str) -> String {
     let number = number.wide();
     if number == 1 {
@@ -46,9 +46,9 @@ pub fn counted<N: Number>(number: N, thing: &str) -> String {
     format!("{} {plural}", grouped(number))
 }
 
-/// A number of things, of either width.
+/// A number of any integer width.
 pub trait Number {
-    /// The same as the wider one.
+    /// The number as a `u64`.
     fn wide(self) -> u64;
 }
 
@@ -64,10 +64,10 @@ impl Number for usize {
     }
 }
 
-/// The longest rule that is printed whole, in characters.
+/// The maximum length of rules that are printed unabridged, in characters.
 const LONGEST: usize = 240;
 
-/// A duration for a person: `< 1 ms`, `84 ms`, `1.31 s`, `2 min 03 s`.
+/// A human-readable duration: `< 1 ms`, `84 ms`, `1.31 s`, `2 min 03 s`.
 pub fn duration(duration: Duration) -> String {
     let millis = duration.as_millis();
     match millis {
@@ -82,7 +82,7 @@ pub fn duration(duration: Duration) -> String {
     }
 }
 
-/// The start of a text that is long, such as a rule with many comments.
+/// Abridges a long text, such as a rule with many comments.
 pub fn shortened(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => Cow::Owned(format!("{} ...", &text[..end])),
@@ -90,7 +90,7 @@ pub fn shortened(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The system's message for an error, as a fragment: without its number, and in lower case.
+/// The system's message for an error, as a lower-case fragment without its number.
 pub fn reason(error: impl Display) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
@@ -99,7 +99,7 @@ pub fn reason(error: impl Display) -> String {
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// A text as one word of a shell's command line.
+/// Quotes a text as one word of a shell command.
 pub(crate) fn shell_word(text: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "_./:=@+-".contains(letter);
     if !text.is_empty() && text.chars().all(plain) {
@@ -108,8 +108,8 @@ pub(crate) fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// A value as an indented JSON document with a line end, in which nothing is obeyed by a terminal or by GitHub Actions: such
-/// characters are escaped as JSON does.
+/// Serializes a value as an indented JSON document with a final newline. Characters that a terminal or GitHub Actions would interpret are
+/// escaped.
 ///
 /// # Errors
 ///
@@ -118,7 +118,7 @@ pub fn json(value: &impl Serialize) -> Result<String, serde_json::Error> {
     serde_json::to_string_pretty(value).map(|text| json_escaped(text) + "\n")
 }
 
-/// The network between nodes, as places are named.
+/// The name of the network between nodes, as a place.
 pub(crate) const UNDERLAY: &str = "underlay";
 
 /// Whether a place is in the cluster: a node, or a pod with its own rules. A packet on the underlay, or at a machine
@@ -127,7 +127,7 @@ pub(crate) fn is_in_cluster(place: &str) -> bool {
     place != UNDERLAY && !place.starts_with("host/")
 }
 
-/// The words for a drop at a place.
+/// A drop at a place, in words.
 pub(crate) fn drop_words(at: &str) -> String {
     if is_in_cluster(at) { format!("dropped on {at}") } else { "lost on the underlay".to_owned() }
 }

@@ -1,14 +1,14 @@
-//! Numbers that are typed: the standard library's messages (`invalid digit found in string`) do not say what is expected.
+//! Parses numbers with better messages than the standard library's (`invalid digit found in string`), which do not say what is expected.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// A number in a range.
+/// Parses a number in a range.
 ///
 /// # Errors
 ///
-/// Which numbers are expected.
+/// A message with the expected range.
 #[doc(hidden)]
 pub fn within<N: FromStr + PartialOrd + Display>(text: &str, range: RangeInclusive<N>) -> Result<N, String> {
     let number = text.parse().ok().filter(|number| range.contains(number));

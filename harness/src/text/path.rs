@@ -1,4 +1,4 @@
-//! Paths, which may be any bytes.
+//! Paths, which may contain any bytes.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::one_line;
 
-/// A path in messages, in one line: nothing in it is obeyed, and a byte that is not UTF-8 is written as `\xff`.
+/// A path for messages, in one line: control characters are escaped, and a byte that is not UTF-8 is written as `\xff`.
 ///
 /// All paths are printed through this: `Path::display` prints line ends and escape sequences as they are.
 pub fn printable(path: &Path) -> Printable<'_> {
@@ -27,8 +27,7 @@ impl Display for Printable<'_> {
     }
 }
 
-/// A path in documents with their own escapes, such as JSON: unchanged but for bytes that are not UTF-8, which are written as
-/// `\xff`.
+/// A path for documents with their own escapes, such as JSON: unchanged except for bytes that are not UTF-8, which are written as `\xff`.
 pub fn path_text(path: &Path) -> String {
     struct Plain<'p>(&'p Path);
     impl Display for Plain<'_> {
@@ -39,7 +38,7 @@ pub fn path_text(path: &Path) -> String {
     Plain(path).to_string()
 }
 
-/// Serializes a path: for people as [`path_text`], because serde fails on paths that are not UTF-8; else unchanged.
+/// Serializes a path: in human-readable formats as [`path_text`], because serde fails on paths that are not UTF-8; otherwise unchanged.
 pub(crate) fn serialize_path<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     if serializer.is_human_readable() {
         serializer.serialize_str(&path_text(path))
@@ -48,7 +47,7 @@ pub(crate) fn serialize_path<S: Serializer>(path: &Path, serializer: S) -> Resul
     }
 }
 
-/// Reads what [`serialize_path`] wrote.
+/// Deserializes the output of [`serialize_path`].
 pub(crate) fn deserialize_path<'d, D: Deserializer<'d>>(deserializer: D) -> Result<PathBuf, D::Error> {
     if deserializer.is_human_readable() {
         PathBuf::deserialize(deserializer)

@@ -99,7 +99,7 @@ fn json_obeys_nothing_and_means_the_same() {
     assert_eq!(serde_json::from_str::<[String; 1]>(&written).expect("JSON"), [text]);
 }
 
-/// A path that is printed otherwise brings the line ends and escape sequences of its name along.
+/// A path printed in any other way would print the line ends and escape sequences in its name.
 #[test]
 fn every_path_is_written_printable() {
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];

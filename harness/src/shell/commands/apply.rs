@@ -10,16 +10,16 @@ use crate::shell::engine::Engine;
 use crate::shell::reply::{Printed, View};
 use crate::text::{counted, printable};
 
-/// Change the cluster by a file; kube-proxy's rules follow.
+/// Change the cluster with a file; kube-proxy's rules follow.
 ///
-/// The file has complete Kubernetes objects, or the lists `nodes`, `pods`, `services` and `endpoints` of a step. Nodes and pods must be there
+/// The file has complete Kubernetes objects, or the lists `nodes`, `pods`, `services` and `endpoints` of a step. Nodes and pods must exist
 /// already; `delete: true` deletes.
 #[derive(Debug, clap::Args)]
 pub(in crate::shell) struct Apply {
     /// The file; `-` for standard input.
     #[arg(value_name = "FILE", required_unless_present = "filename")]
     file: Option<PathBuf>,
-    /// The file, as kubectl has it.
+    /// The file, as for kubectl.
     #[arg(short, long, value_name = "FILE", conflicts_with = "file", hide = true)]
     filename: Option<PathBuf>,
 }
@@ -34,7 +34,7 @@ impl Apply {
         let file = view.folder.join(self.file());
         let text = view.file.clone().unwrap_or_default();
         let named = if self.file().as_os_str() == "-" { STANDARD_INPUT.into() } else { self.file() };
-        // What a program that failed before a pipe has left.
+        // Empty output of a failed program before a pipe.
         if text.trim().is_empty() {
             let help = "Name a file of Kubernetes objects, or of the lists of a step.";
             return Err(Printed::wrong(format_args!("{} is empty", printable(&named)), help));
@@ -48,13 +48,13 @@ impl Apply {
     }
 }
 
-/// An error with files named as they were typed, relative to a folder.
+/// Names files in an error as they were typed, relative to a folder.
 fn as_typed(wrong: Printed, folder: &Path) -> Printed {
     let errors = wrong.errors.replace(&format!("{}/", printable(folder)), "");
     Printed { errors, ..wrong }
 }
 
-/// What is different, in words.
+/// The differences, in words.
 fn changed(before: &Cluster, after: &Cluster) -> String {
     let kinds = [
         ("node", differ(&before.nodes, &after.nodes, |one| one.name.clone())),
@@ -67,7 +67,7 @@ fn changed(before: &Cluster, after: &Cluster) -> String {
     if words.is_empty() { "nothing has changed".to_owned() } else { format!("{} changed", words.join(", ")) }
 }
 
-/// How many objects of a kind are new, gone or different.
+/// The number of objects of a kind that are new, gone or different.
 fn differ<T: PartialEq>(before: &[T], after: &[T], name: impl Fn(&T) -> String) -> usize {
     let gone = before.iter().filter(|old| !after.iter().any(|new| name(new) == name(old))).count();
     gone + after.iter().filter(|new| !before.contains(new)).count()

@@ -11,7 +11,7 @@ use crate::shell::reply::{Printed, View};
 
 /// Explain the path of one packet and its reply, rule by rule.
 ///
-/// The options are those of `svclab explain`. The exit code is 1 where the kernel disagrees.
+/// The options are those of `svclab explain`. The exit code is 1 if the kernel disagrees with the prediction.
 #[derive(Debug, clap::Args)]
 pub(in crate::shell) struct Explain {
     /// The sender: `pod/NAME`, `node/NAME`, `localhost@NODE` or `host/NAME`.
@@ -20,10 +20,10 @@ pub(in crate::shell) struct Explain {
     /// The destination: `service/NAME:PORT`, `nodeport/NAME:PORT@NODE`, `ADDRESS:PORT`, ...
     #[arg(value_name = "TO", required_unless_present = "to_option")]
     to: Option<String>,
-    /// The sender, as `svclab explain` has it.
+    /// The sender, as for `svclab explain`.
     #[arg(id = "from_option", long = "from", value_name = "FROM", conflicts_with = "from", hide = true)]
     from_option: Option<String>,
-    /// The destination, as `svclab explain` has it.
+    /// The destination, as for `svclab explain`.
     #[arg(id = "to_option", long = "to", value_name = "TO", conflicts_with = "to", hide = true)]
     to_option: Option<String>,
     #[command(flatten)]

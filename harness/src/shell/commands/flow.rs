@@ -1,26 +1,26 @@
-//! A flow that a command is about, and its path by the rules.
+//! The flow that a command is about, and its predicted path.
 
 use crate::explain::{self, Explanation};
 use crate::infer::{AdHocScenario, FlowArgs};
 use crate::shell::engine::Engine;
 use crate::shell::reply::Printed;
 
-/// What a flow is besides its ends, and which of its paths is meant.
+/// The properties of a flow besides its ends, and the number of the path.
 #[derive(Debug, clap::Args)]
 pub(super) struct Flow {
     #[command(flatten)]
     flow: FlowArgs,
-    /// The Nth path, where rules choose at random
+    /// The Nth path, if rules choose at random
     #[arg(long, value_name = "N", default_value = "1")]
     pub(super) path: usize,
 }
 
 impl Flow {
-    /// Explains the flow in the present state of the lab, by a packet that is really sent or not.
+    /// Explains the flow in the present state of the lab, with or without sending a packet.
     ///
     /// # Errors
     ///
-    /// What is wrong with the flow or with the number of the path, or the failure of the lab.
+    /// If the flow or the number of the path is invalid, or the lab fails.
     pub(super) fn explain(
         self,
         (from, to): (String, String),

@@ -1,4 +1,4 @@
-//! `graph`: the cluster as a picture, with the path of a flow.
+//! `graph`: a diagram of the cluster, with the path of a flow.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::text::printable;
 
 /// Draw nodes, pods, services and addresses as they are now, and the path of a flow.
 ///
-/// Nothing is sent: the path is predicted from the rules. `graph` prints a flowchart of Mermaid; `graph --write FILE.svg` writes a picture.
+/// Nothing is sent: the path is predicted from the rules. `graph` prints a Mermaid flowchart; `graph --write FILE.svg` writes an SVG file.
 #[derive(Debug, clap::Args)]
 pub(in crate::shell) struct Graph {
     /// Draw the path of a flow from this sender: `pod/NAME`, `node/NAME`, `localhost@NODE` or `host/NAME`.
@@ -21,7 +21,7 @@ pub(in crate::shell) struct Graph {
     to: Option<String>,
     #[command(flatten)]
     flow: Flow,
-    /// The format [default: by the ending of FILE (`.svg`, `.dot`, `.mmd`), else mermaid]
+    /// The format [default: by the extension of FILE (`.svg`, `.dot`, `.mmd`), otherwise mermaid]
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// Write it to a file.
@@ -35,8 +35,8 @@ impl Graph {
             (Some(format), _) => format,
             (None, None) => Format::Mermaid,
             (None, Some(file)) => Format::from_extension(file).ok_or_else(|| {
-                let help = "End its name in `.svg`, `.dot` or `.mmd`, or add `--format`.";
-                Printed::wrong(format_args!("`{}` does not say its format", printable(file)), help)
+                let help = "Use the extension `.svg`, `.dot` or `.mmd`, or add `--format`.";
+                Printed::wrong(format_args!("the format of `{}` is unknown", printable(file)), help)
             })?,
         };
         let graph = match (self.from, self.to) {

@@ -1,4 +1,4 @@
-//! `link`: how a machine's link is.
+//! `link`: the settings of a machine's link.
 
 use std::fmt::Write;
 
@@ -13,8 +13,8 @@ use crate::shell::reply::{Printed, View};
 
 /// Change the link of a machine: take it down, set its MTU, or lose, delay, duplicate, reorder or limit its packets.
 ///
-/// What is not given stays as it is. Nothing but the machine shows how its link is, and `link` alone shows all links that are not as usual. A
-/// pod's link leads to its node; that of a node or of an outside host leads to the network between nodes.
+/// Settings that are not given are kept. With only PLACE, `link` shows its settings; without arguments, it lists all links with settings
+/// other than the default. A pod's link leads to its node; that of a node or an outside host leads to the network between nodes.
 #[derive(Debug, clap::Args)]
 pub(in crate::shell) struct Link {
     /// The machine: `pod/NAME`, `node/NAME` or `host/NAME`.
@@ -28,7 +28,7 @@ pub(in crate::shell) struct Link {
     mtu: Option<u16>,
     #[command(flatten)]
     impairments: Impairments,
-    /// Make it as usual again.
+    /// Restore the default settings.
     #[arg(long, conflicts_with_all = ["state", "mtu", "loss", "delay", "jitter", "duplicate", "reorder", "rate"])]
     reset: bool,
 }
@@ -39,30 +39,30 @@ enum State {
     Up,
 }
 
-/// What happens to packets, in each direction, as a scenario writes it.
+/// Impairments in each direction, as a scenario writes them.
 #[derive(Debug, clap::Args)]
 struct Impairments {
-    /// The part of packets that is lost in each direction: `10%`.
+    /// The share of packets that is lost in each direction: `10%`.
     #[arg(long, value_name = "PERCENT")]
     loss: Option<String>,
-    /// How long packets take: `20ms`.
+    /// The delay of packets: `20ms`.
     #[arg(long, value_name = "TIME")]
     delay: Option<String>,
-    /// How much more or less than `--delay` that is: `5ms`.
+    /// The maximum deviation from `--delay`: `5ms`.
     #[arg(long, value_name = "TIME")]
     jitter: Option<String>,
-    /// The part of packets that arrives twice: `1%`.
+    /// The share of packets that arrives twice: `1%`.
     #[arg(long, value_name = "PERCENT")]
     duplicate: Option<String>,
-    /// The part of packets that is not delayed, and so overtakes others: `25%`.
+    /// The share of packets that is not delayed, and so overtakes others: `25%`.
     #[arg(long, value_name = "PERCENT")]
     reorder: Option<String>,
-    /// How much is sent in a second: `10mbit`, or `unlimited`.
+    /// The maximum rate: `10mbit`, or `unlimited`.
     #[arg(long, value_name = "RATE")]
     rate: Option<String>,
 }
 
-/// What `--reset` stands for; the state is not among it, where the link is up.
+/// The settings that `--reset` restores; the state is handled separately.
 const USUAL: [(&str, &str); 7] = [
     ("mtu", "1500"),
     ("loss", "\"0%\""),
@@ -119,7 +119,7 @@ impl Link {
     }
 }
 
-/// The machine of this name that has a link of its own, as the cluster's links have it.
+/// The machine of this name that owns a link.
 fn owner(place: &str, engine: &Engine<'_>) -> Option<LinkOwner> {
     let place = normalized(place);
     let cluster = engine.cluster();
@@ -136,16 +136,16 @@ fn link_of(owner: &LinkOwner, engine: &Engine<'_>) -> LinkOf {
 /// `pod/client  loss 10%`
 fn line(owner: &LinkOwner, link: LinkOf) -> String {
     let words = link_words(link);
-    format!("{owner}  {}\n", if words.is_empty() { "as usual: up, mtu 1500" } else { &words })
+    format!("{owner}  {}\n", if words.is_empty() { "default: up, mtu 1500" } else { &words })
 }
 
-/// All links that are not as usual.
+/// All links with settings other than the default.
 fn listed(engine: &Engine<'_>) -> String {
     let mut text = String::new();
     for (owner, link) in &engine.cluster().links {
         let _ = write!(text, "{}", line(owner, *link));
     }
-    if text.is_empty() { "all links are as usual: up, mtu 1500\n".to_owned() } else { text }
+    if text.is_empty() { "all links have the default settings: up, mtu 1500\n".to_owned() } else { text }
 }
 
 fn no_machine(name: &str, places: &[String]) -> Printed {

@@ -1,4 +1,4 @@
-//! The commands about a lab as a whole, one a file: the arguments, whose comments are the help, and what it does.
+//! The commands about a lab as a whole, one per file: the arguments, whose comments are the help, and the implementation.
 
 mod apply;
 mod explain;
@@ -17,7 +17,7 @@ use clap::Subcommand;
 use super::engine::Engine;
 use super::reply::{Printed, View};
 
-/// A command about the lab as a whole. The names of values say how they are completed: see `completion`.
+/// A command about the lab as a whole. The names of values determine how they are completed: see `completion`.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     #[command(alias = "status")]
@@ -37,7 +37,7 @@ pub(super) enum Command {
 }
 
 impl Command {
-    /// Carries out the command; an error is what it prints, too.
+    /// Executes the command; an error is also returned as its output.
     pub(super) fn execute(self, engine: &mut Engine<'_>, view: &View) -> Printed {
         let result = match self {
             Self::Show(show) => show.execute(engine, view),

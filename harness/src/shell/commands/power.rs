@@ -6,15 +6,15 @@ use crate::shell::reply::{Printed, View};
 
 /// Turn nodes off.
 ///
-/// Nothing on them runs any more: programs there and in their pods are killed, and their kube-proxies are stopped. No controller takes their pods out of
-/// endpoints: that is an `apply` of its own. (`link node/NAME down` takes only the link down.)
+/// Programs on them and in their pods are killed, and their kube-proxies are stopped. No controller removes their pods from endpoints: use
+/// `apply` for that. (`link node/NAME down` takes only the link down.)
 #[derive(Debug, clap::Args)]
 pub(in crate::shell) struct Down {
     #[command(flatten)]
     nodes: Nodes,
 }
 
-/// Turn nodes on again: they have forgotten all connections and clients, and their kube-proxies start.
+/// Turn nodes on again: they have lost all connections and client lists, and their kube-proxies start.
 #[derive(Debug, clap::Args)]
 pub(in crate::shell) struct Up {
     #[command(flatten)]
@@ -41,7 +41,7 @@ impl Up {
 }
 
 impl Nodes {
-    /// Makes the change that a step of this name makes.
+    /// Makes the change of the scenario step with this name.
     fn become_so(self, step: &str, state: &str, engine: &mut Engine<'_>) -> Result<Printed, Printed> {
         let whole = |name: &String| if name.contains('/') { name.clone() } else { format!("node/{name}") };
         let names: Vec<String> = self.names.iter().map(whole).collect();

@@ -7,9 +7,9 @@ use crate::run::RunError;
 use crate::shell::engine::Engine;
 use crate::shell::reply::{Printed, View};
 
-/// Send a packet as a scenario's probe does, and show its outcome, source, reply and path.
+/// Send a packet like a scenario's probe, and show its outcome, source, reply and path.
 ///
-/// The exit code is 1 where it is not delivered.
+/// The exit code is 1 if it is not delivered.
 #[derive(Debug, clap::Args)]
 pub(in crate::shell) struct Probe {
     /// The sender: `pod/NAME`, `node/NAME`, `localhost@NODE` or `host/NAME`.

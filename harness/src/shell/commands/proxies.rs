@@ -4,7 +4,7 @@ use crate::infer::AdHocChange;
 use crate::shell::engine::Engine;
 use crate::shell::reply::{Printed, View};
 
-/// Stop kube-proxies: the rules of their nodes stay as they are, whatever changes.
+/// Stop kube-proxies: the rules of their nodes no longer follow changes.
 #[derive(Debug, clap::Args)]
 pub(in crate::shell) struct Stop {
     #[command(flatten)]
@@ -51,7 +51,7 @@ impl Restart {
 }
 
 impl Proxies {
-    /// Makes the change that a step of this name makes.
+    /// Makes the change of the scenario step with this name.
     fn change(self, step: &str, done: &str, engine: &mut Engine<'_>) -> Result<Printed, Printed> {
         let names = serde_json::Value::from(self.names.clone());
         engine.change(AdHocChange::Step(format!("{step}: {names}\n")))?;

@@ -1,4 +1,4 @@
-//! `rules`: what is installed on a node.
+//! `rules`: the rules that are installed on a node.
 
 use svclab_rules::cluster::{Cluster, Family, Node};
 use svclab_rules::compare::{Comparison, compare_nodes};
@@ -15,7 +15,7 @@ use crate::text::{counted, shortened};
 /// `rules diff` compares with the rules that svclab has installed; its exit code is 1 if they differ.
 #[derive(Debug, clap::Args)]
 pub(in crate::shell) struct Rules {
-    /// The node, with `diff` before it or not [default: the first one, with `diff` all]
+    /// The node, optionally after `diff` [default: the first node, with `diff` all nodes]
     #[arg(value_name = "[diff] [NODE]", num_args = 0..=2)]
     words: Vec<String>,
 }
@@ -30,7 +30,7 @@ impl Rules {
             [] if is_diff => engine.cluster().nodes.iter().collect(),
             [] => engine.cluster().nodes.iter().take(1).collect(),
             [name] => vec![node(name, engine.cluster())?],
-            [..] => return Err(Printed::wrong("there are two nodes", "Name one node.")),
+            [..] => return Err(Printed::wrong("two nodes are given", "Name one node.")),
         };
         if is_diff {
             return diff(engine, &nodes);
@@ -45,7 +45,7 @@ impl Rules {
     }
 }
 
-/// A node by its name; `node/` may stand before it.
+/// Finds a node by its name, with or without `node/`.
 fn node<'c>(name: &str, cluster: &'c Cluster) -> Result<&'c Node, Printed> {
     let name = name.strip_prefix("node/").unwrap_or(name);
     let names: Vec<&str> = cluster.nodes.iter().map(|node| node.name.as_str()).collect();
@@ -55,7 +55,7 @@ fn node<'c>(name: &str, cluster: &'c Cluster) -> Result<&'c Node, Printed> {
     })
 }
 
-/// What the programs that list rules print of a node.
+/// The rules of a node, as printed by the programs that list them.
 fn saved(engine: &Engine<'_>, node: &Node, family: Family) -> Result<String, LabError> {
     let lab = engine.lab();
     let place = format!("node/{}", node.name);

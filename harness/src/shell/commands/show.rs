@@ -1,4 +1,4 @@
-//! `show`: what the lab has.
+//! `show`: the nodes, pods, outside hosts and services of the lab.
 
 use std::net::IpAddr;
 
@@ -49,7 +49,7 @@ impl Show {
     }
 }
 
-/// How a machine's link is, where it is not as usual.
+/// The settings of a machine's link that are not the default.
 fn link_of(cluster: &Cluster, owner: &LinkOwner) -> String {
     cluster.links.get(owner).map(|link| format!("  link: {}", link_words(*link))).unwrap_or_default()
 }
@@ -83,7 +83,7 @@ fn service(page: &mut Page, cluster: &Cluster, service: &Service) {
     }
 }
 
-/// The type as Kubernetes names it.
+/// The Kubernetes name of the type.
 fn kind(service: &Service) -> &'static str {
     match service.kind {
         ServiceType::ClusterIp => "ClusterIP",

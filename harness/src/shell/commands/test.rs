@@ -13,11 +13,11 @@ use crate::text::counted;
 
 /// Run the tests of the scenario in this lab.
 ///
-/// They see the present state. Where one of them changes the cluster, they start from the scenario's first state, and the lab is brought back afterwards. Ctrl-C ends
-/// them all. The exit code is 1 if a test fails.
+/// They run in the present state. If one of them changes the cluster, they start from the scenario's first state, and the present state is
+/// restored afterwards. Ctrl-C ends them all. The exit code is 1 if a test fails.
 #[derive(Debug, clap::Args)]
 pub(in crate::shell) struct Test {
-    /// The test, or a part of its name [default: all]
+    /// The test, or part of its name [default: all]
     #[arg(value_name = "TEST")]
     name: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The end of a front end in another process.
+//! The client side: a front end in another process.
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -20,11 +20,11 @@ impl Remote {
         Self { of: of.clone() }
     }
 
-    /// Connects to a shell, and enters its lab's user namespace, where that is another one: the process must have a single thread.
+    /// Connects to a shell, and enters its lab's user namespace unless the process is in it already. The process must have a single thread.
     ///
     /// # Errors
     ///
-    /// If it is gone, or another user's.
+    /// If the shell is gone, or belongs to another user.
     pub fn connect(of: &Running) -> io::Result<Self> {
         let remote = Self::new(of);
         let mut stream = remote.stream()?;
@@ -49,7 +49,7 @@ impl Remote {
 }
 
 impl Running {
-    /// What a line may start with there: commands and places.
+    /// The possible first words of a line: commands and places.
     pub fn first_words(&self) -> Vec<String> {
         Remote::new(self).complete("").words
     }

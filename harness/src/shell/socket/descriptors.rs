@@ -9,7 +9,7 @@ use nix::cmsg_space;
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
 use nix::unistd::close;
 
-/// The most descriptors that are passed at once: the mount, network and PID namespace of a place.
+/// The maximum number of descriptors passed at once: the mount, network and PID namespaces of a place.
 const MAX: usize = 3;
 
 /// Sends descriptors.
@@ -30,7 +30,7 @@ pub(super) fn receive(stream: &UnixStream) -> io::Result<Vec<OwnedFd>> {
     for message in message.cmsgs()? {
         let ControlMessageOwned::ScmRights(descriptors) = message else { continue };
         for descriptor in descriptors {
-            // An owned descriptor in place of the raw one.
+            // Take ownership of the raw descriptor.
             let own = File::open(format!("/proc/self/fd/{descriptor}"));
             let _ = close(descriptor);
             received.push(own?.into());

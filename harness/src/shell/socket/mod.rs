@@ -1,9 +1,9 @@
 //! Front ends in other processes: the shell listens on a socket.
 //!
-//! The socket is abstract (`unix(7)`): it has no file, and it disappears with its process, however that ends. Its name, `svclab/UID/LAB/PID`, says
-//! whose it is (`running`). Only processes of the same user are served. Requests and responses (`protocol`) are those of
-//! [`Access`](super::Access). Descriptors of namespaces are passed over the socket (`descriptors`), so a client runs programs by itself, on its
-//! own terminal.
+//! The socket is abstract (`unix(7)`): it has no file, and disappears with its process, however that ends. Its name, `svclab/UID/LAB/PID`,
+//! identifies its owner (`running`). Only processes of the same user are served. Requests and responses (`protocol`) are those of
+//! [`Access`](super::Access). Descriptors of namespaces are passed over the socket (`descriptors`), so that a client can run programs
+//! itself, on its own terminal.
 
 mod client;
 mod descriptors;

@@ -1,4 +1,4 @@
-//! What is written on the socket, as frames of the worker protocol.
+//! The messages on the socket, sent as frames of the worker protocol.
 
 use std::os::unix::net::UnixStream;
 

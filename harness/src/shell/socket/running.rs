@@ -1,4 +1,4 @@
-//! Shells that are running, by the names of their sockets.
+//! Running shells, found by the names of their sockets.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::SocketAddr;
@@ -6,10 +6,10 @@ use std::{fs, io};
 
 use nix::unistd::geteuid;
 
-/// What the names of all shells' sockets start with.
+/// The prefix of the socket names of all shells.
 const PREFIX: &str = "svclab";
 
-/// A shell that is running.
+/// A running shell.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Running {
     /// The name of its lab.
@@ -18,17 +18,17 @@ pub struct Running {
     pub pid: u32,
 }
 
-/// The shells of this user that are running.
+/// The running shells of this user.
 ///
 /// # Errors
 ///
-/// If the kernel does not list sockets.
+/// If the list of sockets cannot be read.
 pub fn running() -> io::Result<Vec<Running>> {
     let start = format!("@{PREFIX}/{}/", user()?);
     let listed = fs::read_to_string("/proc/net/unix")?;
     let names = listed.lines().filter_map(|line| line.split_whitespace().last()?.strip_prefix(&start));
     let mut all: Vec<Running> = names.filter_map(running_of).collect();
-    // A connection that was accepted has the name of the listener.
+    // An accepted connection has the name of its listener.
     all.sort();
     all.dedup();
     Ok(all)
@@ -44,7 +44,7 @@ pub(super) fn address(lab: &str, pid: u32) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("{PREFIX}/{}/{lab}/{pid}", user()?))
 }
 
-/// The number of this process's user outside of its user namespace (`user_namespaces(7)`).
+/// The UID of this process outside of its user namespace (`user_namespaces(7)`).
 fn user() -> io::Result<u32> {
     let map = fs::read_to_string("/proc/self/uid_map")?;
     let own = geteuid().as_raw();

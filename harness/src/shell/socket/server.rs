@@ -1,4 +1,4 @@
-//! The end of the shell itself.
+//! The server side: the shell itself.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -16,7 +16,7 @@ use crate::worker::{read_frame, write_frame};
 pub struct Socket(UnixListener);
 
 impl Socket {
-    /// Listens for a lab.
+    /// Opens the socket of a lab.
     ///
     /// # Errors
     ///
@@ -43,7 +43,7 @@ impl Socket {
     }
 }
 
-/// Responds to a client's requests until the client is gone.
+/// Responds to a client's requests until it disconnects.
 fn converse(shell: &Shell, mut stream: UnixStream) -> io::Result<()> {
     loop {
         let (response, namespaces) = match read_frame(&mut stream)? {

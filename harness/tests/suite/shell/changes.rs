@@ -95,7 +95,7 @@ link
     let output = typed(Path::new(SCENARIO), lines);
     let (said, errors) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{said}{errors}");
-    let (down, up) = said.split_once("node/cluster-worker2  as usual: up, mtu 1500\n").expect("it is up again");
+    let (down, up) = said.split_once("node/cluster-worker2  default: up, mtu 1500\n").expect("it is up again");
     assert!(
         down.starts_with("node/cluster-worker2  down\n") && down.ends_with("node/cluster-worker2  down\n"),
         "{down}"
@@ -103,7 +103,7 @@ link
     assert!(down.contains("link: down\n") && !down.contains("delivered to"), "{down}");
     assert!(up.contains("delivered to pod/nginx at 10.244.2.2:80"), "{up}");
     assert!(up.contains(" mtu 1400 ") && up.contains(" mtu 1500 "), "{up}");
-    assert!(up.ends_with("all links are as usual: up, mtu 1500\n"), "{up}");
+    assert!(up.ends_with("all links have the default settings: up, mtu 1500\n"), "{up}");
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn one_command_has_its_code(#[case] command: &[&str], #[case] code: i32) {
 #[case::no_program(&["pod/client"], "no program to run in pod/client\nhelp: Add its command: `pod/client ip address`")]
 #[case::program(&["pod/client", "svclab-knows-no-such-program"], "svclab-knows-no-such-program: command not found\nhelp: Install it")]
 #[case::machine(&["link", "client", "down"], "this lab has no `client`\nhelp: Did you mean `pod/client`?\n")]
-#[case::format(&["graph", "--write", "picture.png"], "`picture.png` does not say its format\nhelp: End its name in `.svg`")]
+#[case::format(&["graph", "--write", "picture.png"], "the format of `picture.png` is unknown\nhelp: Use the extension `.svg`")]
 #[case::command_of_kubectl(&["kubectl", "get", "svc"], "there is no command `kubectl`\nhelp: Use `apply FILE` for `kubectl apply`")]
 #[case::argument(&["exit", "3"], "unexpected argument '3' found\nUsage: exit\nhelp: Run `help exit`.\n")]
 #[case::pipe(&["pod/client echo a | cat"], "`|` is no operator here: a line is one command\nhelp: Let a shell do it: `pod/client sh -c '...'`")]

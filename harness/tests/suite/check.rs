@@ -63,6 +63,35 @@ fn what_is_ignored_is_reported_with_its_place() {
     assert_eq!(check(&[]), "1 scenario with 1 test, no errors\n");
 }
 
+/// Feature gates that change nothing, with their places and without `-v`; one on which rules depend is not mentioned.
+#[test]
+fn feature_gates_without_effect_are_reported() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gates");
+    fs::create_dir_all(&folder).expect("a folder");
+    let gates = "      ContextualLogging: true
+      PreferSameTrafficDistribution: true
+      ServiceTrafficDistribution: false
+      SomeGateOfTheFuture: true
+      TopologyAwareHints: false
+";
+    let cluster = format!("cluster:\n  proxy:\n    version: \"1.32\"\n    featureGates:\n{gates}nodes:");
+    let scenario = SCENARIO.replace("cluster: {podCIDR: 10.244.0.0/16}\nnodes:", &cluster);
+    fs::write(folder.join("gates.yaml"), scenario.replace("manifests: [objects.yaml]\n", "")).expect("a scenario");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
+    let output = command.current_dir(&folder).args(["check", "gates.yaml"]).output().expect("svclab starts");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let warnings = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(
+        warnings.lines().collect::<Vec<_>>(),
+        [
+            "gates.yaml:6:26: warning: feature gate `ContextualLogging` has no effect on the rules that svclab writes",
+            "gates.yaml:7:38: warning: feature gate `PreferSameTrafficDistribution` was added in 1.33: a kube-proxy before that \
+             does not start with it",
+            "gates.yaml:9:28: warning: feature gate `SomeGateOfTheFuture` is unknown to kube-proxy; ignored",
+        ]
+    );
+}
+
 /// However it is named, a scenario is checked once; a link to the folder that it is in causes no loop.
 #[test]
 fn a_scenario_is_found_once() {

@@ -143,7 +143,7 @@ impl From<Cause> for Exit {
         match cause {
             Cause::Input => Self::Input,
             Cause::Environment => Self::Environment,
-            Cause::Internal => Self::Internal,
+            _ => Self::Internal,
         }
     }
 }

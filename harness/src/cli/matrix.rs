@@ -84,7 +84,7 @@ fn word(status: Option<Status>) -> &'static str {
     match status {
         Some(Status::Ok) => "ok",
         Some(Status::Failed) => "FAILED",
-        Some(Status::Error) => "ERROR",
+        Some(_) => "ERROR",
         None => "not run",
     }
 }

@@ -81,7 +81,7 @@ fn exit(results: &Results) -> Exit {
     match (results.status(), gravest.max_by_key(|exit| exit.code())) {
         (Status::Ok, _) => Exit::Held,
         (Status::Failed, _) => Exit::Failed,
-        (Status::Error, exit) => exit.unwrap_or(Exit::Input),
+        (_, exit) => exit.unwrap_or(Exit::Input),
     }
 }
 

@@ -230,6 +230,6 @@ fn exit(report: &RunReport) -> Exit {
     match (report.status(), report.cause()) {
         (Status::Ok, _) => Exit::Held,
         (Status::Failed, _) => Exit::Failed,
-        (Status::Error, cause) => cause.map_or(Exit::Input, Exit::from),
+        (_, cause) => cause.map_or(Exit::Input, Exit::from),
     }
 }

@@ -74,7 +74,8 @@ fn following_words(seen: &StreamObservation) -> String {
                 Some(first) => format!("the first flow that followed the change started {}", moment(first)),
                 None => format!("no flow followed the change in {}", duration(seen.after)),
             };
-            let last = follows.last_before.map(|last| format!("; the last flow with the previous outcome, {}", moment(last)));
+            let last =
+                follows.last_before.map(|last| format!("; the last flow with the previous outcome, {}", moment(last)));
             first + &last.unwrap_or_default()
         }
     }

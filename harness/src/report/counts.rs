@@ -9,6 +9,7 @@ use crate::text::counted;
 /// The result of a test, a scenario or a run, in the order of severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Status {
     /// Everything was as expected.
     Ok,

@@ -33,6 +33,7 @@ impl std::error::Error for Trouble {}
 
 /// The kind of an error, in the order of severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum Cause {
     /// The input is invalid.
     Input,

@@ -49,7 +49,7 @@ impl<T> Branch<T> {
     }
 }
 
-/// The verdict on a packet at the end of a hook.
+/// The verdict on a packet at the end of a hook. There will be no others: whatever else the kernel does with a packet, as queueing it, is unknown here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookVerdict {
     /// It is accepted.

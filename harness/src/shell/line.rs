@@ -77,7 +77,7 @@ pub fn file_to_read(words: &[String]) -> Option<PathBuf> {
     }
 }
 
-/// Whether a word is a command of the shell.
+/// Whether a word is a command of the shell, or contains a whole line.
 pub fn is_command(word: &str) -> bool {
     word == "help" || word.contains(char::is_whitespace) || Typed::command().find_subcommand(word).is_some()
 }

@@ -1,11 +1,11 @@
-//! Links that are not as usual, in the plan.
+//! Links with settings other than the default, in the plan.
 
 use svclab_rules::cluster::{Cluster, Link, LinkOwner, LinkState};
 
 use super::model::Carrier;
 use super::{ETH0, Interface, InterfaceKind, Netns, NetnsId, Topology};
 
-/// Makes links what they are in a state of a cluster.
+/// Applies the link settings of a state of a cluster.
 pub(super) fn plan(topology: &mut Topology, cluster: &Cluster) {
     for (owner, link) in &cluster.links {
         change(topology, owner, *link);
@@ -13,8 +13,8 @@ pub(super) fn plan(topology: &mut Topology, cluster: &Cluster) {
     topology.namespaces.iter_mut().for_each(follow);
 }
 
-/// Gives bridges the smallest MTU of their ports, as the kernel does, and VXLAN devices what the packets around theirs leave of the carrier's,
-/// as flannel does.
+/// Gives bridges the smallest MTU of their ports, as the kernel does, and VXLAN devices the MTU of their carrier less the encapsulation
+/// overhead, as flannel does.
 fn follow(netns: &mut Netns) {
     for index in 0..netns.interfaces.len() {
         let own = &netns.interfaces[index];
@@ -49,8 +49,8 @@ fn change(topology: &mut Topology, owner: &LinkOwner, link: Link) {
     if link.state.is_up() {
         return;
     }
-    // A kernel forgets the routes and neighbours of an interface that is taken down, and keeps those of one that only has no carrier.
-    // So the end that has none is taken down: a bridge's port, or the pod's.
+    // The kernel deletes the routes and neighbours of an interface that is taken down, and keeps those of one that only loses its carrier.
+    // So the end without routes is taken down: a bridge's port, or the pod's.
     let is_port = topology.namespaces[far.0].interface(far.1).is_some_and(|port| port.bridge.is_some());
     let (down, other) = if is_port { (far, near) } else { (near, far) };
     for ((netns, index), carrier) in [(down, Carrier::Down), (other, Carrier::Lost)] {

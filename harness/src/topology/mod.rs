@@ -1,15 +1,15 @@
-//! The plan of a lab: which namespaces there are, how they are linked, and what is set in each.
+//! The plan of a lab: its namespaces, their links, and their settings.
 //!
-//! [`plan`] turns a scenario into a [`Topology`] without touching the kernel. The shape is always the same:
+//! [`plan`] turns a scenario into a [`Topology`] without touching the kernel. The structure is always the same:
 //!
-//! - `underlay`, a namespace with a bridge `br0` that all nodes and outside hosts are plugged into; it also routes between
-//!   them, and leads external and load-balancer addresses to a node;
-//! - one namespace a node, with `eth0` towards the underlay and an interface (or a bridge port) a pod;
-//! - one namespace a pod and one an outside host, with `eth0`.
+//! - `underlay`, a namespace with a bridge `br0` that all nodes and outside hosts are connected to; it also routes between them, and routes
+//!   external and load-balancer addresses to a node;
+//! - one namespace per node, with `eth0` towards the underlay and an interface (or a bridge port) per pod;
+//! - one namespace per pod and per outside host, with `eth0`.
 //!
-//! Pods and outside hosts have no address in their own kernel: their packets are made and answered by svclab on their
-//! interface, so no kernel sends a stray RST. Only a pod with rules of its own has a full stack; [`with_stacks`] gives all of them
-//! one, for real programs.
+//! Pods and outside hosts have no address in their own kernel: svclab sends and answers their packets on their interface, so no kernel
+//! sends a stray RST. Only a pod with rules of its own has a full network stack; [`with_stacks`] gives one to all of them, for real
+//! programs.
 
 mod links;
 mod model;
@@ -42,14 +42,14 @@ use crate::scenario::{Host, Place, Scenario};
 
 /// Plans the namespaces of a scenario as they are at its start.
 ///
-/// They are planned with all pods that any step has, so that nothing has to be rebuilt between steps.
+/// The plan includes all pods of any step, so that nothing has to be rebuilt between steps.
 pub(crate) fn plan(scenario: &Scenario) -> Topology {
     plan_at(scenario, &scenario.cluster)
 }
 
 /// Plans the namespaces of a scenario for one of the states of its cluster.
 ///
-/// Plans for different states differ in the routes that lead the addresses of services to a node, and in how links are.
+/// Plans for different states differ in the routes of service addresses to nodes, and in the settings of links.
 pub(crate) fn plan_at(scenario: &Scenario, state: &Cluster) -> Topology {
     let cluster = Cluster { pods: all_pods(scenario), ..state.clone() };
     let mut topology = Topology::default();
@@ -68,7 +68,7 @@ pub(crate) fn plan_at(scenario: &Scenario, state: &Cluster) -> Topology {
     topology
 }
 
-/// The pods that the scenario has at its start or by any of its steps.
+/// The pods that the scenario has at its start or after any of its steps.
 fn all_pods(scenario: &Scenario) -> Vec<Pod> {
     let mut pods: Vec<Pod> = Vec::new();
     let mut known: HashSet<&ObjectName> = HashSet::new();
@@ -90,12 +90,12 @@ fn plan_host(topology: &mut Topology, host: &Host) {
     underlay::plug_in(topology, id, &host.ips);
 }
 
-/// The prefix that holds a single address.
+/// The prefix of a single address.
 fn host_prefix(ip: IpAddr) -> IpNet {
     IpNet::from(ip)
 }
 
-/// The prefix that holds every address of a family.
+/// The prefix of all addresses of a family.
 fn everything(family: Family) -> IpNet {
     match family {
         Family::Ipv4 => IpNet::V4(Ipv4Net::default()),

@@ -61,7 +61,7 @@ pub(super) fn netns_of(cluster: &Cluster, node: &str) -> Option<NetnsId> {
     namespaces(cluster).find(|(_, candidate)| candidate.name == node).map(|(id, _)| id)
 }
 
-/// The kernel settings: what kubelet, kube-proxy and CNI plugins set on a node, then the scenario's own.
+/// The kernel settings: those of kubelet, kube-proxy and CNI plugins, then the scenario's own.
 fn settings(netns: &mut Netns, scenario: &Scenario, cluster: &Cluster, node: &Node) {
     netns.quiet_ipv6();
     netns.forward_packets();
@@ -88,7 +88,7 @@ fn plan_vxlan(netns: &mut Netns, id: NetnsId, node: &Node, local: IpAddr) {
     }
 }
 
-/// `cni0` with the first address of each of the node's ranges that no pod has.
+/// `cni0` with the first unused address of each of the node's ranges.
 fn plan_bridge(netns: &mut Netns, id: NetnsId, cluster: &Cluster, node: &Node) {
     let name = match &cluster.proxy.detect_local {
         DetectLocal::BridgeInterface(name) => name.clone(),

@@ -1,4 +1,4 @@
-//! What nodes need to reach each other, planned once for all of them.
+//! The routes and neighbours by which nodes reach each other, planned once for all nodes.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use super::{ETH0, Fdb, Hop, Neighbour, NetnsId, Route, host_prefix, mac_of};
 pub(super) const VXLAN: u32 = ETH0 + 1;
 
 impl Peers {
-    /// Nodes that route the packets of pods to each other.
+    /// Peers for nodes that route the packets of pods to each other.
     pub(super) fn routed(cluster: &Cluster) -> Self {
         let mut peers = Self::addresses(cluster);
         for (id, via, range) in ranges(cluster).chain(stray_pods(cluster)) {
@@ -22,7 +22,8 @@ impl Peers {
         peers
     }
 
-    /// Nodes that join their pods by VXLAN over their addresses of a family: each has a neighbour with the first address of each range.
+    /// Peers for nodes that connect their pods by VXLAN over their addresses of a family: each node is the neighbour with the first address
+    /// of each of its ranges.
     pub(super) fn tunnelled(cluster: &Cluster, over: Family) -> Self {
         let mut peers = Self::addresses(cluster);
         for (id, node) in namespaces(cluster) {
@@ -46,7 +47,7 @@ impl Peers {
         peers
     }
 
-    /// Only the nodes' own addresses.
+    /// Peers for the nodes' own addresses only.
     fn addresses(cluster: &Cluster) -> Self {
         let mut peers = Self::default();
         for (id, node) in namespaces(cluster) {
@@ -73,7 +74,7 @@ fn ranges(cluster: &Cluster) -> impl Iterator<Item = (NetnsId, IpAddr, IpNet)> {
     })
 }
 
-/// The addresses of pods that lie outside of the range of their node, each as a range: see [`ranges`].
+/// The addresses of pods outside of their node's ranges, each as a range: see [`ranges`].
 fn stray_pods(cluster: &Cluster) -> impl Iterator<Item = (NetnsId, IpAddr, IpNet)> {
     let nodes: HashMap<&str, (NetnsId, &Node)> =
         namespaces(cluster).map(|(id, node)| (node.name.as_str(), (id, node))).collect();

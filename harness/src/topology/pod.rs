@@ -13,7 +13,7 @@ use super::{
 use crate::scenario::{CniKind, Scenario, pod_label};
 use crate::wire::Mac;
 
-/// Plans a pod and plugs it into its node.
+/// Plans a pod and connects it to its node.
 pub(super) fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Cluster, pod: &Pod, has_stack: bool) {
     let Some(node) = netns_of(cluster, &pod.node) else { return };
     let role = if has_stack { Role::RoutingPod } else { Role::Pod };
@@ -59,7 +59,7 @@ pub(super) fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Clust
     }
 }
 
-/// Makes the newest link of a node a port of its bridge; returns the bridge's index.
+/// Makes the newest link of a node a port of its bridge, and returns the bridge's index.
 fn into_bridge(topology: &mut Topology, node: NetnsId, port: u32, pod_mac: Mac, hairpin: bool) -> Option<u32> {
     let netns = &mut topology.namespaces[node];
     let bridge = netns.interfaces.iter().find(|interface| interface.kind == InterfaceKind::Bridge)?.index;
@@ -70,7 +70,7 @@ fn into_bridge(topology: &mut Topology, node: NetnsId, port: u32, pod_mac: Mac, 
     Some(bridge)
 }
 
-/// Gives pods with a stack of their own their neighbours: the pods on the same bridge.
+/// Gives pods with their own network stack their neighbours: the pods on the same bridge.
 pub(super) fn introduce_routing_pods(topology: &mut Topology) {
     for id in 0..topology.namespaces.len() {
         if topology.namespaces[id].role == Role::RoutingPod {
@@ -79,7 +79,7 @@ pub(super) fn introduce_routing_pods(topology: &mut Topology) {
     }
 }
 
-/// Gives a pod with a stack of its own the neighbours on its link.
+/// Gives a pod with its own network stack the neighbours on its link.
 pub(super) fn neighbours_on_link(topology: &mut Topology, id: NetnsId) {
     let on_link = topology.namespaces[id].on_link.clone();
     let reachable = |ip: &IpAddr| on_link.iter().any(|net| net.contains(ip));
@@ -93,7 +93,7 @@ pub(super) fn neighbours_on_link(topology: &mut Topology, id: NetnsId) {
     }
 }
 
-/// Addresses, the default route and the gateway of a pod or outside host with a stack.
+/// Adds the addresses, the default route and the gateway of a pod or outside host with a network stack.
 pub(super) fn stack(netns: &mut Netns, ips: &[IpAddr], eth0: u32, gateway: Mac) {
     for &address in ips {
         netns.addresses.push((eth0, host_prefix(address)));

@@ -8,7 +8,7 @@ use crate::scenario::Vantage;
 /// A vantage point in a lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sender {
-    /// Packets are put on the `eth0` of a pod or an outside host.
+    /// Packets are sent on the `eth0` of a pod or an outside host.
     Wire(NetnsId),
     /// A process sends through its kernel.
     Process(NetnsId),
@@ -34,7 +34,7 @@ impl Sender {
         }
     }
 
-    /// The namespace that it is in.
+    /// The namespace of the sender.
     pub(crate) fn netns(self) -> NetnsId {
         match self {
             Self::Wire(netns) | Self::Process(netns) | Self::Loopback(netns) => netns,

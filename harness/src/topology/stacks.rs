@@ -1,12 +1,12 @@
-//! Pods and outside hosts with a stack of their own, in which real programs run.
+//! Network stacks for pods and outside hosts, in which real programs run.
 
 use std::net::IpAddr;
 
 use super::pod::{neighbours_on_link, stack};
 use super::{ETH0, Role, Topology};
 
-/// Gives pods and outside hosts addresses, routes and neighbours in their own kernel, in addition to what svclab sends and answers on
-/// their wire. While a probe is running their kernels must be silent: see [`Lab::silence`](crate::lab::Lab::silence).
+/// Gives pods and outside hosts addresses, routes and neighbours in their own kernel, in addition to the packets that svclab sends and
+/// answers on their wire. While a probe is running, their kernels must be silenced: see [`Lab::silence`](crate::lab::Lab::silence).
 pub(crate) fn with_stacks(mut topology: Topology) -> Topology {
     topology.has_stacks = true;
     let mut on_bridges = Vec::new();

@@ -1,4 +1,4 @@
-//! What is planned for small scenarios.
+//! The plans of small scenarios.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ use svclab_rules::iptables::RuleSet;
 use super::*;
 use crate::scenario::{Change, Cni, CniKind, Install, OtherRules, Overlay, Setting, Span, Step};
 
-/// The interface that packets leave by.
+/// The interface that packets leave through.
 fn interface_of(hop: Hop) -> Option<u32> {
     match hop {
         Hop::Gateway(_, interface) | Hop::Link(interface) => Some(interface),
@@ -120,7 +120,7 @@ fn netns<'a>(topology: &'a Topology, name: &str) -> &'a Netns {
     &topology.namespaces[topology.find(name).expect("the namespace is planned")]
 }
 
-/// Every link is known to both of its ends, and indices are unique where they are used.
+/// Checks that both ends of every link refer to each other, and that indices are unique in their namespace.
 fn assert_consistent(topology: &Topology) {
     for (id, netns) in topology.namespaces.iter().enumerate() {
         let mut indices: Vec<u32> = netns.interfaces.iter().map(|interface| interface.index).collect();
@@ -206,7 +206,7 @@ fn a_load_balancer_address_leads_to(#[case] policy: ExternalTrafficPolicy, #[cas
     assert_eq!(entry(&topology), Some(node));
 }
 
-/// The node that packets to the load balancer's address get to.
+/// The node that packets to the load balancer's address are routed to.
 fn entry(topology: &Topology) -> Option<&str> {
     topology.entry_node(ip("198.51.100.1")).and_then(Netns::node_name)
 }

@@ -11,13 +11,13 @@ use super::{
 use crate::scenario::Scenario;
 use crate::wire::Mac;
 
-/// The router's address on the link, used only as a next hop.
+/// The router's IPv4 address on the link, used only as a next hop.
 pub(super) const ROUTER_V4: IpAddr = IpAddr::V4(Ipv4Addr::new(169, 254, 1, 1));
 /// The router's IPv6 address on the link.
 pub(super) const ROUTER_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1));
 /// The source of the router's ICMP errors: the dummy address of RFC 7600.
 const ROUTER_NAME_V4: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 0, 8));
-/// And in IPv6: the discard-only prefix of RFC 6666.
+/// The source of its ICMPv6 errors, in the discard-only prefix of RFC 6666.
 const ROUTER_NAME_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, 8));
 /// The index of `br0`.
 const BRIDGE: u32 = 2;
@@ -38,25 +38,24 @@ fn router_name(family: Family) -> IpAddr {
     }
 }
 
-/// The router's hardware address.
+/// The router's MAC address.
 pub(super) fn router_mac() -> Mac {
     mac_of(UNDERLAY, BRIDGE)
 }
 
-/// Plans the underlay with nothing plugged in.
+/// Plans the underlay without any machine.
 pub(super) fn plan(topology: &mut Topology) {
     let mut netns = Netns::new("underlay".to_owned(), Role::Underlay);
     netns.quiet_ipv6();
     netns.forward_packets();
-    // No rule sees packets on the network between nodes.
+    // No rule applies to packets on the network between nodes.
     netns.set("bridge.bridge-nf-call-iptables", 0);
     netns.set("bridge.bridge-nf-call-ip6tables", 0);
     netns.interfaces.push(Interface::new(UNDERLAY, BRIDGE, "br0".to_owned(), InterfaceKind::Bridge));
     topology.add(netns);
 }
 
-/// Makes the underlay a router between all that is plugged in: its addresses, and its routes to addresses that no machine
-/// has.
+/// Makes the underlay a router between all machines: its addresses, and its routes to addresses that no machine has.
 pub(super) fn route(topology: &mut Topology, scenario: &Scenario, cluster: &Cluster) {
     let mut families = vec![Family::Ipv4];
     if topology.has_ipv6() {
@@ -66,8 +65,7 @@ pub(super) fn route(topology: &mut Topology, scenario: &Scenario, cluster: &Clus
     let netns = &mut topology.namespaces[UNDERLAY];
     for family in families {
         netns.addresses.push((BRIDGE, host_prefix(router_name(family))));
-        // Addresses of no machine are blackholed: a kernel's "net unreachable" is rate-limited, so it would depend on what was sent
-        // before.
+        // Unused addresses are blackholed: the kernel's "net unreachable" is rate-limited, so it would depend on earlier packets.
         netns.routes.push(Route { destination: everything(family), hop: Hop::Nowhere });
     }
     for (address, node) in routed {
@@ -77,7 +75,7 @@ pub(super) fn route(topology: &mut Topology, scenario: &Scenario, cluster: &Clus
     }
 }
 
-/// Plugs a machine into the bridge: its `eth0`, and the router's routes to its addresses.
+/// Connects a machine to the bridge: adds its `eth0`, and the router's routes to its addresses.
 ///
 /// Returns the index of its `eth0`.
 pub(super) fn plug_in(topology: &mut Topology, netns: NetnsId, addresses: &[IpAddr]) -> u32 {
@@ -96,7 +94,7 @@ pub(super) fn plug_in(topology: &mut Topology, netns: NetnsId, addresses: &[IpAd
     eth0
 }
 
-/// Service addresses that the network leads to a node, with that node.
+/// Service addresses that the network routes to a node, with that node.
 fn routed_addresses<'a>(scenario: &Scenario, cluster: &'a Cluster) -> Vec<(IpAddr, &'a Node)> {
     let owned = |ip: &IpAddr| {
         cluster.nodes.iter().any(|node| node.addresses().any(|own| own == *ip))
@@ -115,7 +113,7 @@ fn routed_addresses<'a>(scenario: &Scenario, cluster: &'a Cluster) -> Vec<(IpAdd
     routed
 }
 
-/// The node that a load balancer would choose: the first, or with the policy Local the first that has an endpoint.
+/// The node that a load balancer would choose: the first, or with the policy Local the first with an endpoint.
 fn entry_node<'a>(cluster: &'a Cluster, service: &Service) -> Option<&'a Node> {
     let has_endpoint = |node: &&Node| {
         let mut endpoints = cluster.slices_of(&service.name).flat_map(|slice| &slice.endpoints);

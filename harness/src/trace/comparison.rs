@@ -1,4 +1,4 @@
-//! The kernel's path compared with the predicted one.
+//! Compares the kernel's path with the predicted one.
 
 use svclab_rules::cluster::Family;
 use svclab_rules::ruleset::Rule;
@@ -10,18 +10,18 @@ use crate::predict::{MatchedRule, Network, PredictedBranch, Stage};
 use crate::sources::FlowOutcome;
 use crate::topology::NetnsId;
 
-/// The port of a tunnel's packets, which are not traced (VXLAN as Linux has it).
+/// The port of tunnel packets, which are not traced (the Linux default for VXLAN).
 const TUNNEL: u16 = 8472;
 
-/// How far the kernel followed the predicted path.
+/// The comparison of the kernel's path with the predicted one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Comparison {
-    /// Rules that both matched, one after the other, before the first difference.
+    /// The number of rules that both matched before the first difference.
     pub(crate) alike: usize,
     /// The first difference; `None` where there is none.
     pub(crate) difference: Option<Difference>,
-    /// For each hook on the path there and then back, for each matched rule: whether the kernel matched it too. `None` behind the
-    /// first difference, and for what the kernel does not report.
+    /// For each hook on the path there and back, and each matched rule: whether the kernel matched it too. `None` after the first
+    /// difference, and for rules that the kernel does not report.
     pub(crate) matched: Vec<Vec<Option<bool>>>,
 }
 
@@ -30,23 +30,23 @@ pub(crate) struct Comparison {
 pub(crate) struct Difference {
     /// The machine.
     pub(crate) place: String,
-    /// Which packet.
+    /// The packet.
     pub(crate) passage: Passage,
-    /// The rule that was predicted; nothing where no further rule was.
+    /// The predicted rule; `None` if no further rule was predicted.
     pub(crate) predicted: Option<String>,
-    /// What the kernel did instead.
+    /// The rule that the kernel matched instead, in words.
     pub(crate) kernel: String,
 }
 
-/// A rule that is predicted to match, and its place in [`Comparison::matched`].
+/// A rule that is predicted to match, and its position in [`Comparison::matched`].
 struct Predicted<'m> {
     matched: &'m MatchedRule<'m>,
     stage: usize,
     index: usize,
 }
 
-/// The branch that the kernel followed farthest, and how far; where chance decides within one rule, of several the one with the
-/// observed outcome. `None` where the kernel reported no rule at all, as without `nfnetlink_log` for rules of iptables-legacy.
+/// The branch that the kernel followed farthest, and its comparison. If a random choice within one rule leaves several, it is the one with
+/// the observed outcome. `None` if the kernel reported no rule at all, for example rules of iptables-legacy without `nfnetlink_log`.
 pub(crate) fn nearest(
     network: &Network<'_>,
     branches: &[PredictedBranch],
@@ -57,7 +57,7 @@ pub(crate) fn nearest(
         return None;
     }
     let compared = branches.iter().map(|branch| compare(network, branch, traced)).enumerate();
-    // Of equals the first.
+    // Among equals, the first.
     compared.reduce(|best, next| {
         let ends_so = |way: usize| FlowOutcome::predicted(&branches[way].outcome).is_some_and(|end| end.is_like(seen));
         let rank = |(way, one): &(usize, Comparison)| (one.difference.is_none(), one.alike, ends_so(*way));
@@ -96,7 +96,7 @@ pub(crate) fn compare(network: &Network<'_>, branch: &PredictedBranch, traced: &
     comparison
 }
 
-/// Prediction and trace of a machine: as a whole, or separately for each language where both have traces of their own.
+/// Prediction and trace of a machine: as a whole, or separately for each language if both have traces of their own.
 fn by_source<'m, 't>(
     predicted: Vec<Predicted<'m>>,
     kernel: Vec<&'t Traced>,
@@ -117,7 +117,7 @@ fn passages(branch: &PredictedBranch) -> impl Iterator<Item = (Passage, &Stage)>
     there.chain(branch.back.iter().map(|stage| (Passage::Back, &**stage)))
 }
 
-/// The namespaces that each packet visits: in the predicted order, then those that only the trace has.
+/// The namespaces that each packet traverses: in the predicted order, then those that only the trace has.
 fn visits(stages: &[(Passage, &Stage)], traced: &[Traced]) -> Vec<(Passage, NetnsId)> {
     let mut visits = Vec::new();
     for passage in [Passage::There, Passage::Back] {
@@ -132,7 +132,7 @@ fn visits(stages: &[(Passage, &Stage)], traced: &[Traced]) -> Vec<(Passage, Netn
     visits
 }
 
-/// The outer packet of a tunnel is not the one that is followed.
+/// Whether the packet is the outer packet of a tunnel, which is not traced.
 fn is_of_tunnel(stage: &Stage) -> bool {
     matches!(stage.came.transport, Transport::Udp { destination: TUNNEL, .. })
 }
@@ -155,7 +155,7 @@ impl Comparison {
                     self.alike += 1;
                     self.matched[*stage][*index] = Some(true);
                 }
-                // A rule that may or may not match need not be in the trace.
+                // A rule that may match need not be in the trace.
                 None if matches!(matched.did, Evaluated::Maybe) => {}
                 None => {
                     self.matched[*stage][*index] = Some(false);
@@ -167,7 +167,7 @@ impl Comparison {
     }
 }
 
-/// The kernel's matched rule in words: the rule itself where it was installed.
+/// The rule that the kernel matched, in words: its text if it is an installed rule.
 fn kernel_words(network: &Network<'_>, family: Family, matched: Option<&Traced>) -> String {
     let Some(Traced { netns, table, chain, what, .. }) = matched else {
         return "no further rule".to_owned();
@@ -259,7 +259,7 @@ mod tests {
         });
     }
 
-    /// A rule in the trace alone is a difference too, also on machines that no packet should reach.
+    /// A rule that occurs only in the trace is a difference too, even on a machine that no packet should reach.
     #[test]
     fn a_rule_beyond_the_prediction_is_a_difference() {
         with_kernel(|network, prediction, mut matched| {

@@ -1,4 +1,4 @@
-//! What the kernel reports of a packet.
+//! The kernel's trace events about a packet.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,13 +10,13 @@ use crate::topology::NetnsId;
 pub(crate) struct Traced {
     /// The namespace.
     pub netns: NetnsId,
-    /// Which packet of a flow it is about.
+    /// The packet of the flow that it is about.
     pub passage: Passage,
     /// The table.
     pub table: String,
     /// The chain.
     pub chain: String,
-    /// What happened.
+    /// The event.
     pub what: TracedWhat,
     /// The part of the kernel that reported it.
     pub trace_source: TraceSource,
@@ -25,7 +25,7 @@ pub(crate) struct Traced {
 /// A part of the kernel that traces rules. Events of different ones have no common order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TraceSource {
-    /// nftables, which has iptables-nft's rules too.
+    /// nftables, which also reports iptables-nft's rules.
     Nftables,
     /// iptables-legacy.
     Legacy,
@@ -34,15 +34,15 @@ pub(crate) enum TraceSource {
 /// An event of a packet in a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TracedWhat {
-    /// A rule matched, and was carried out: its number in the chain, from 1; `None` if the rule is gone.
+    /// A rule matched and was executed: its number in the chain, from 1; `None` if the rule is gone.
     Rule(Option<usize>),
-    /// The end of a chain: back to the one that it came from.
+    /// The end of a chain: the packet returns to the calling chain.
     Return,
-    /// The end of a chain of the kernel's own: the policy applies.
+    /// The end of a base chain: the policy applies.
     Policy,
 }
 
-/// An event as a socket gives it.
+/// An event as received from a socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Event {
     pub(super) header: Option<Header>,

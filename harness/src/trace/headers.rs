@@ -2,16 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A packet of a flow that is traced.
+/// The position of a packet in a traced flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum Passage {
     /// The first packet.
     There,
-    /// A packet back to the sender: a reply, or a rejection.
+    /// A packet to the sender: a reply or a rejection.
     Back,
 }
 
-/// The packet of a trace: its protocol, and the first bytes after the IP header.
+/// The traced packet: its protocol, and the first bytes after the IP header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Header {
     protocol: u8,
@@ -23,7 +23,7 @@ const RST: u8 = 0x04;
 const ACK: u8 = 0x10;
 
 impl Header {
-    /// Reads an IP packet that may be cut after its first bytes.
+    /// Parses an IP packet, which may be truncated after its first bytes.
     pub(super) fn read(packet: &[u8]) -> Option<Self> {
         let length = match packet.first()? >> 4 {
             4 => usize::from(packet[0] & 0x0f) * 4,
@@ -34,7 +34,7 @@ impl Header {
         Self::of(network, transport)
     }
 
-    /// Reads the two headers of a packet.
+    /// Parses the two headers of a packet.
     pub(super) fn of(network: &[u8], transport: &[u8]) -> Option<Self> {
         let protocol = match network.first()? >> 4 {
             4 => *network.get(9)?,
@@ -44,12 +44,12 @@ impl Header {
         Some(Self { protocol, transport: transport.to_vec() })
     }
 
-    /// Whether it opens a connection's other direction: by a SYN-ACK.
+    /// Whether it accepts a connection: a SYN-ACK.
     pub(super) fn accepts(&self) -> bool {
         self.protocol == 6 && self.transport.get(13).is_some_and(|flags| flags & (SYN | ACK) == SYN | ACK)
     }
 
-    /// Which packet of a flow it is, if it is one. A reset before any reply is a rejection; after one, it is
+    /// Its position in the flow, if it is part of the flow. A reset before any reply is a rejection; after one, it is
     /// the sender's.
     pub(super) fn passage(&self, is_answered: bool) -> Option<Passage> {
         let byte = |at: usize| self.transport.get(at).copied();
@@ -77,7 +77,7 @@ impl Header {
                 2 | 6 => Some(Passage::Back),
                 _ => None,
             },
-            // Destination unreachable; in IPv6 an unknown protocol is a parameter problem.
+            // Destination unreachable; for IPv6, an unknown protocol is a parameter problem.
             1 if byte(0)? == 3 => Some(Passage::Back),
             58 if matches!(byte(0)?, 1 | 4) => Some(Passage::Back),
             _ => None,

@@ -1,4 +1,4 @@
-//! Traces of iptables-legacy: lines for the log of its namespace, which `nfnetlink_log` sends to group 0.
+//! Traces of iptables-legacy: lines of its namespace's log, which `nfnetlink_log` sends to group 0.
 
 use std::io;
 
@@ -18,13 +18,13 @@ const BIND_FAMILY: u8 = 3;
 /// The attributes of a packet.
 const PAYLOAD: u16 = 9;
 const PREFIX: u16 = 10;
-/// NFULNL_COPY_PACKET, and how much of it: both headers at least.
+/// NFULNL_COPY_PACKET, and the number of bytes to copy: at least both headers.
 const COPY_PACKET: u8 = 2;
 const COPIED: u32 = 128;
 /// The families of addresses: AF_INET, AF_INET6.
 const FAMILIES: [u8; 2] = [2, 10];
 
-/// A socket that receives traces: it takes the log of the namespace that it is opened in.
+/// Opens a socket that receives traces from the log of the calling thread's namespace.
 pub(super) fn listen() -> io::Result<Socket> {
     let socket = Socket::open(0)?;
     for family in FAMILIES {
@@ -32,13 +32,13 @@ pub(super) fn listen() -> io::Result<Socket> {
     }
     socket.request(CONFIG, 0, 0, &encode(COMMAND, &[BIND]))?;
     let mode = [&COPIED.to_be_bytes()[..], &[COPY_PACKET, 0]].concat();
-    // One message is sent as soon as it is there, and not with others.
+    // Each message is sent at once, not batched with others.
     let attributes = [encode(MODE, &mode), encode(THRESHOLD, &1_u32.to_be_bytes())].concat();
     socket.request(CONFIG, 0, 0, &attributes)?;
     Ok(socket)
 }
 
-/// Every event since the last call.
+/// Returns all events since the last call.
 pub(super) fn receive(socket: &Socket) -> io::Result<Vec<Event>> {
     let messages = socket.messages()?;
     Ok(messages.iter().filter(|message| message.kind == PACKET).filter_map(event).collect())
@@ -50,7 +50,7 @@ fn event(message: &Message) -> Option<Event> {
     Some(Event { header, table, chain, what, trace_source: TraceSource::Legacy })
 }
 
-/// A line of the log: `TRACE: nat:KUBE-SERVICES:rule:3 `.
+/// Parses a line of the log: `TRACE: nat:KUBE-SERVICES:rule:3 `.
 fn read(line: &str) -> Option<(String, String, TracedWhat)> {
     let mut words = line.strip_prefix("TRACE: ")?.trim_end().split(':');
     let (table, chain, kind, number) = (words.next()?, words.next()?, words.next()?, words.next()?);

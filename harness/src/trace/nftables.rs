@@ -28,7 +28,7 @@ const HANDLE: u16 = 3;
 /// `enum nft_trace_types`.
 const POLICY: u32 = 1;
 
-/// What a message is about.
+/// The subject of a message.
 #[derive(Debug, PartialEq, Eq)]
 enum Reported {
     /// The policy of a base chain.
@@ -40,8 +40,8 @@ enum Reported {
 }
 
 impl Reported {
-    /// Kernels up to 6.3 report a rule that returns as the end of a chain (`NFT_TRACETYPE_RETURN`), but with its handle; later ones
-    /// the end of a chain as a rule (`NFT_TRACETYPE_RULE`), but without a handle.
+    /// Kernels up to 6.3 report a returning rule as the end of a chain (`NFT_TRACETYPE_RETURN`), but with its handle; later ones report the
+    /// end of a chain as a rule (`NFT_TRACETYPE_RULE`), but without a handle.
     fn of(kind: Option<u32>, handle: Option<u64>) -> Self {
         match (kind, handle) {
             (Some(POLICY), _) => Self::Policy,
@@ -51,16 +51,16 @@ impl Reported {
     }
 }
 
-/// A socket that receives traces.
+/// Opens a socket that receives traces.
 pub(super) fn listen() -> io::Result<Socket> {
     Socket::open(GROUP)
 }
 
-/// Every event since the last call.
+/// Returns all events since the last call.
 pub(super) fn receive(socket: &Socket) -> io::Result<Vec<Event>> {
     let messages = socket.messages()?;
     let mut chains: HashMap<(u8, String, String), Vec<u64>> = HashMap::new();
-    // Only the first message about a packet in a chain of the kernel's has its headers.
+    // Only the first message about a packet in a base chain contains its headers.
     let mut headers: HashMap<u32, Header> = HashMap::new();
     let mut events = Vec::with_capacity(messages.len());
     for message in messages.iter().filter(|message| message.kind == TRACE) {

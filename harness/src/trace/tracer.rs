@@ -1,4 +1,4 @@
-//! Tracing switched on while a flow is sent.
+//! Traces the kernel while a flow is sent.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use crate::probe::{ProbeError, Prober};
 use crate::scenario::{Flows, Probe};
 use crate::topology::{NetnsId, Role};
 
-/// Sends one flow of a probe while the kernel traces it; returns the observation and the trace.
+/// Sends one flow of a probe while the kernel traces it, and returns the observation and the trace.
 ///
 /// # Errors
 ///
@@ -27,7 +27,7 @@ pub(crate) fn send_traced(
     Ok((sent?.swap_remove(0), traced))
 }
 
-/// Listens to the kernel's traces in a lab. It has to be stopped with [`Tracer::stop`], so that the lab is as before.
+/// A listener for the kernel's traces in a lab. It must be stopped with [`Tracer::stop`], which restores the lab.
 struct Tracer {
     sockets: Vec<(NetnsId, TraceSockets)>,
 }
@@ -43,7 +43,7 @@ impl Tracer {
     ///
     /// # Errors
     ///
-    /// If the kernel gives no sockets, or the program nft is missing.
+    /// If the kernel provides no sockets, or nft is not installed.
     fn start(lab: &Lab) -> Result<Self, LabError> {
         let topology = lab.topology();
         let ruled = |netns: &NetnsId| matches!(topology.namespaces[*netns].role, Role::Node | Role::RoutingPod);
@@ -51,7 +51,7 @@ impl Tracer {
         let open = |netns: NetnsId| {
             let name = &topology.namespaces[netns].name;
             let listener = lab.inside(netns, || {
-                // Without nfnetlink_log there is no trace of iptables-legacy; that of nftables works all the same.
+                // Without nfnetlink_log there is no trace of iptables-legacy, but nftables is still traced.
                 Ok::<_, io::Error>(TraceSockets { nftables: nftables::listen()?, legacy: legacy::listen().ok() })
             })?;
             Ok((netns, listener.map_err(LabError::socket(name, "listening to the kernel's traces"))?))
@@ -89,7 +89,7 @@ impl TraceSockets {
     }
 }
 
-/// The events of a probe and what is said to it; others (a router's advertisement, the end of a connection) are left out.
+/// The events of a probe and its replies; others (router advertisements, the end of a connection) are left out.
 fn traced(netns: NetnsId, events: Vec<Event>) -> Vec<Traced> {
     let mut is_answered = false;
     let mut traced = Vec::new();

@@ -1,4 +1,4 @@
-//! What addresses are to a cluster.
+//! The kinds of addresses in a cluster.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -7,13 +7,13 @@ use svclab_rules::cluster::Cluster;
 
 use super::verification::AddressKind;
 
-/// The kind of every address that a cluster names.
+/// The kind of every address that occurs in a cluster.
 pub(super) struct Kinds(HashMap<IpAddr, AddressKind>);
 
 impl Kinds {
     pub(super) fn of(cluster: &Cluster) -> Self {
         let mut kinds = HashMap::new();
-        // Of an address of several kinds the last one here counts.
+        // If an address is of several kinds, the last one below counts.
         kinds.extend(cluster.nodes.iter().flat_map(|node| node.addresses()).map(|ip| (ip, AddressKind::NodePort)));
         for service in &cluster.services {
             kinds.extend(service.load_balancer.iter().map(|ingress| (ingress.ip, AddressKind::LoadBalancer)));

@@ -1,4 +1,4 @@
-//! Where the promise changes from one packet to another.
+//! The boundaries at which the promise changes between packets.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,10 +7,10 @@ use ipnet::IpNet;
 use svclab_rules::cluster::{Cluster, EndpointSlice, Family, Node, ObjectName, Service};
 use svclab_rules::walk::{Field, Intervals, Narrowing, Others, Packet, address_bits};
 
-/// Sorted numbers as ranges of one.
+/// Sorted numbers, as ranges of length one.
 type Keys = Vec<(u128, u128)>;
 
-/// The ports of services by protocol.
+/// The ports of services, by protocol.
 #[derive(Debug, Default)]
 struct Ports(BTreeMap<u8, OfProtocol>);
 
@@ -18,38 +18,37 @@ struct Ports(BTreeMap<u8, OfProtocol>);
 #[derive(Debug, Default)]
 struct OfProtocol {
     keys: Keys,
-    /// The services that have a port, by their position.
+    /// The positions of the services that have a port.
     services: HashMap<u16, Vec<usize>>,
 }
 
-/// The addresses, ports and ranges that a promise may ask for.
+/// The addresses, ports and ranges that a promise may depend on.
 ///
-/// Ports come before addresses: few ports are those of services, so packets to other ports are not split by services' addresses.
+/// Ports come before addresses: few ports belong to services, so packets to other ports are not split by the services' addresses.
 #[derive(Default)]
 pub(crate) struct Boundaries {
     /// The ports of services, and for each the addresses.
     ports: Ports,
     frontends: HashMap<(u8, u16), Frontends>,
-    /// Addresses of nodes, of each family.
+    /// The addresses of nodes, by family.
     nodes: [Keys; 2],
     node_ports: Ports,
-    /// Sets of addresses that a promise does not distinguish, of each family: those of services by kind, pods' by node; and ranges that an
-    /// address may be of.
+    /// Sets of addresses that a promise does not distinguish, by family: those of services by kind, those of pods by node, and ranges.
     sets: [Vec<Intervals>; 2],
     ranges: [Vec<Intervals>; 2],
-    /// What is asked of the client of each service.
+    /// The conditions on the clients of each service.
     clients: Vec<Clients>,
 }
 
-/// The addresses that services have on a port, of each family.
+/// The addresses of services on a port, by family.
 #[derive(Debug, Default)]
 struct Frontends {
     addresses: [Keys; 2],
-    /// The services, by their position.
+    /// The positions of the services.
     services: HashMap<IpAddr, Vec<usize>>,
 }
 
-/// What a promise asks of the source of a service's client.
+/// The conditions of a promise on the source of a service's client.
 #[derive(Debug, Default)]
 struct Clients {
     endpoints: Keys,
@@ -89,8 +88,8 @@ impl Boundaries {
         boundaries
     }
 
-    /// Whether endpoints of the services that a packet is for send others of its set, and a source of the set that is of none of them, or
-    /// else any.
+    /// Returns whether endpoints of the packet's services are among the sources of its set, with a source that is not an endpoint, if there
+    /// is one.
     pub(crate) fn plain_source(&self, packet: &Packet, sources: &Intervals) -> Option<(u128, Others)> {
         let port = u16::try_from(Field::DestinationPort.of(packet)).ok()?;
         let protocol = packet.transport.protocol();
@@ -99,7 +98,7 @@ impl Boundaries {
         let is_node = self.nodes[packet.family() as usize].binary_search(&(value, value)).is_ok();
         let node_ports = self.node_ports.0.get(&protocol).filter(|_| is_node).and_then(|own| own.services.get(&port));
         let mut claimed = frontends.into_iter().chain(node_ports).flatten();
-        // Of several services at one address, one is enough: rules distinguish the others.
+        // If several services have the address, one is enough: rules distinguish the others.
         let endpoints = &self.clients[*claimed.next()?].endpoints;
         let source = address_bits(packet.source);
         let is_endpoint = |source: u128| endpoints.binary_search(&(source, source)).is_ok();
@@ -110,7 +109,7 @@ impl Boundaries {
         Some(plain.map_or((source, Others::Apart), |plain| (plain, Others::Left)))
     }
 
-    /// Leaves the packets of a set of which the promise is another than of this one.
+    /// Narrows a set to the packets with the same promise as this one.
     pub(crate) fn narrow(&self, packet: &Packet, narrowing: &Narrowing) {
         let (family, to) = (packet.family() as usize, packet.destination);
         let value = address_bits(to);
@@ -140,14 +139,14 @@ impl Boundaries {
 }
 
 impl Frontends {
-    /// Makes the keys of the addresses.
+    /// Builds the lookup keys of the addresses.
     fn sort(&mut self) {
         let all: Vec<IpAddr> = self.services.keys().copied().collect();
         self.addresses = Family::ALL.map(|family| family_keys(&all, family));
     }
 }
 
-/// Addresses that a promise does not distinguish.
+/// Sets of addresses that a promise does not distinguish.
 fn sets(cluster: &Cluster) -> Vec<Vec<IpAddr>> {
     let services = || cluster.services.iter();
     let balancers = services().flat_map(|service| service.load_balancer.iter().map(|ingress| ingress.ip));
@@ -173,7 +172,7 @@ impl Ports {
         self.0.entry(protocol).or_default().services.entry(port).or_default().push(service);
     }
 
-    /// Makes the keys of what was added.
+    /// Builds the lookup keys of what was added.
     fn sort(&mut self) {
         for own in self.0.values_mut() {
             own.keys = keys(own.services.keys().map(|port| u128::from(*port)));

@@ -1,4 +1,4 @@
-//! All packets that anyone may send first, class by class, with what is promised and what is predicted of each.
+//! Walks all possible first packets, class by class, with the promise and the prediction for each.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -20,25 +20,26 @@ use crate::sources::{Context, Sources};
 use crate::topology::InterfaceKind;
 use crate::wire::VXLAN_PORT;
 
-/// Packets of which the same is promised and the same predicted.
+/// A class: packets with the same promise and the same prediction.
 pub(crate) struct Asked<'s> {
     pub(crate) senders: &'s Senders,
-    /// The packets, and one of them as it is sent.
+    /// The packets of the class.
     pub(crate) region: Region,
     pub(crate) packet: Packet,
-    /// What is asked by it.
+    /// The question about its representative.
     pub(crate) question: Question,
     pub(crate) vantage: &'s Vantage,
     pub(crate) promise: Promise,
     pub(crate) prediction: Prediction,
-    /// Whether the prediction has only the branches in which this packet is handled differently from another one that keeps its promise.
+    /// Whether the prediction contains only the branches in which this packet is handled differently from another one that keeps its
+    /// promise.
     is_part: bool,
     pub(crate) later: Later,
 }
 
 impl<'s> Asked<'s> {
-    /// The packet as a probe; `None` where a lab cannot send it: no machine has its source, or not every source port that a lab may
-    /// choose is of the class.
+    /// The packet as a probe; `None` if a lab cannot send it: no machine has its source, or a source port that a lab may choose is outside
+    /// of the class.
     pub(crate) fn probe(&self, scenario: &Scenario) -> Option<Probe> {
         let ports = Intervals::between(FIRST_PORT.into(), u16::MAX.into());
         let is_any = ports.without(&self.region[Field::SourcePort]).is_empty();
@@ -58,14 +59,14 @@ impl<'s> Asked<'s> {
         }
     }
 
-    /// What is promised and predicted of it.
+    /// The promise and the prediction for it.
     pub(crate) fn sources<'c, 'a>(&'c self, context: &'c Context<'a>) -> Sources<'c, 'a> {
         let sent = (self.senders, self.packet);
         let found = (self.promise.clone(), self.prediction.clone());
         Sources::about_packet(context, &self.question, sent, found).about_part(self.is_part)
     }
 
-    /// The same, which takes over all that is needed; `question` is this one's.
+    /// The same, but consuming the class; `question` is its question.
     pub(super) fn into_sources<'c, 'a>(self, context: &'c Context<'a>, question: &'c Question) -> Sources<'c, 'a>
     where
         's: 'c,
@@ -75,36 +76,36 @@ impl<'s> Asked<'s> {
     }
 }
 
-/// What was found of a set of packets.
+/// The answer for a set of packets.
 struct Answer<'s> {
-    /// Nothing where no packet of it is sent to any machine but the sender's own, or no service may be asked by it.
+    /// The class; `None` if its packets are not sent to any machine but the sender's own, or cannot be for a service.
     asked: Option<Asked<'s>>,
-    /// Sources that are set apart in it, if there are any.
+    /// The sources that were set apart in it, if any.
     apart: Option<(SetTraversal, Vec<u128>)>,
 }
 
-/// After how many classes progress is reported.
+/// The number of classes after which progress is reported.
 const REPORTED: usize = 256;
 
-/// What going through classes has come to.
+/// The result of walking classes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ClassCount {
-    /// How many classes there are.
+    /// The number of classes.
     pub(crate) classes: usize,
-    /// How many regions were left out, as there were too many.
+    /// The number of regions that were left out because there were too many.
     pub(crate) left_out: usize,
 }
 
-/// What all classes are asked about.
+/// A walk through all classes.
 pub(crate) struct ClassWalk<'x, 'a> {
     pub(crate) context: &'x Context<'a>,
-    /// The network with the rules that the release writes.
+    /// The network with the release's own rules.
     pub(crate) released: &'x Network<'a>,
     pub(crate) boundaries: &'x Boundaries,
     pub(crate) depth: Depth,
-    /// How many classes of senders that send alike are followed at most.
+    /// The maximum number of classes for each group of senders.
     most: usize,
-    /// Whether nodes tunnel packets to each other.
+    /// Whether nodes tunnel packets between each other.
     has_tunnels: bool,
 }
 
@@ -125,7 +126,7 @@ impl<'x, 'a> ClassWalk<'x, 'a> {
         Self { most: classes as usize, ..self }
     }
 
-    /// Goes through the classes of all first packets of some senders that open a connection of TCP, UDP or SCTP.
+    /// Walks the classes of all first packets of some senders that open a TCP, UDP or SCTP connection.
     pub(crate) fn all<'s>(
         &self,
         senders: &'s Senders,
@@ -138,8 +139,8 @@ impl<'x, 'a> ClassWalk<'x, 'a> {
         })
     }
 
-    /// The same; `found` says whether all that is predicted of a class is as promised. Then only what differs from it is predicted of the
-    /// sources that are set apart in it.
+    /// Like [`Self::all`], but `found` returns whether all predictions for a class are as promised. If so, only the differing branches are
+    /// predicted for the sources that are set apart in it.
     pub(crate) fn all_judged<'s>(
         &self,
         senders: &'s Senders,
@@ -150,7 +151,7 @@ impl<'x, 'a> ClassWalk<'x, 'a> {
         self.classes(senders, Classes::of(regions, senders.like()), counting, found)
     }
 
-    /// The same of some packets; witnesses are like one of them.
+    /// Walks the classes of some packets; representatives are chosen close to `like`.
     pub(crate) fn of<'s>(&self, senders: &'s Senders, region: Region, like: Packet, mut found: impl FnMut(Asked<'s>)) {
         self.classes(senders, Classes::of([region], like), None, |asked| {
             found(asked);
@@ -184,14 +185,14 @@ impl<'x, 'a> ClassWalk<'x, 'a> {
             }
             let is_due = class_count.classes - reported >= REPORTED || classes.left() == 0;
             if let Some(counting) = counting.filter(|_| is_due) {
-                // At least one class for each region that is left.
+                // There is at least one class for each remaining region.
                 let now = class_count.classes + classes.left();
                 counting.expect(now.saturating_sub(expected) as u64);
                 expected = expected.max(now);
                 counting.counted((class_count.classes - reported) as u64);
                 reported = class_count.classes;
             }
-            // What is left takes memory as well.
+            // The remaining regions take memory as well.
             if class_count.classes + classes.left() > self.most {
                 class_count.left_out = classes.left();
                 break;
@@ -200,8 +201,8 @@ impl<'x, 'a> ClassWalk<'x, 'a> {
         class_count
     }
 
-    /// Asks about a packet, and leaves those of its set of which something else is promised or predicted. `None` where it is not sent
-    /// to any machine but the sender's own, or no service may be asked by it.
+    /// Compares the sources for a packet, and narrows its set to packets with the same promise and prediction. `None` if it is not sent to
+    /// any machine but the sender's own, or cannot be for a service.
     fn ask<'s>(&self, senders: &'s Senders, witness: &Packet, narrowing: &Narrowing) -> Option<Answer<'s>> {
         let mut witness = *witness;
         if senders.are_pods()
@@ -222,8 +223,8 @@ impl<'x, 'a> ClassWalk<'x, 'a> {
         Some(Answer { asked, apart: of_set.map(|of_set| (of_set, narrowing.apart())) })
     }
 
-    /// Asks about the packets of a source that was set apart, which are a region. Returns also what is left of it. `kept` is what is
-    /// promised of the set, where all that is predicted of it is as promised.
+    /// Compares the sources for the packets of a source that was set apart, which form a region. Also returns the rest of the region.
+    /// `kept` is the promise for the set, if all predictions for it are as promised.
     fn ask_apart<'s>(
         &self,
         senders: &'s Senders,
@@ -248,7 +249,8 @@ impl<'x, 'a> ClassWalk<'x, 'a> {
         (asked, narrowing.take_rest())
     }
 
-    /// What is promised and predicted of a packet, and the outcome of packets after it. `predicted` says whether the prediction is a part.
+    /// Judges a packet: its promise, its prediction, and the outcome of later packets. `predicted` states whether the prediction is
+    /// partial.
     fn judge<'s>(
         &self,
         senders: &'s Senders,
@@ -289,8 +291,8 @@ impl<'x, 'a> ClassWalk<'x, 'a> {
     }
 }
 
-/// Whether the same is promised of a packet as of one that keeps its promise (`kept`), and it is handled alike but for some branches, which take
-/// the place of others with the same shares.
+/// Whether a packet has the same promise as one that keeps it (`kept`), and differs from it only in branches that replace others with the
+/// same shares.
 fn is_handled_alike<'p>(
     (kept, promise): (&Promise, &Promise),
     replaced: impl Iterator<Item = &'p PredictedBranch>,
@@ -313,7 +315,7 @@ fn is_handled_alike<'p>(
         && endpoints.iter().zip(others).all(is_same)
 }
 
-/// The shares of branches by their destinations; nothing where one does not come out.
+/// The shares of branches by their destinations; `None` if one is not delivered.
 fn shares<'p>(branches: impl Iterator<Item = &'p PredictedBranch>) -> Option<BTreeMap<SocketAddr, Share>> {
     let mut shares = BTreeMap::new();
     for branch in branches {
@@ -324,8 +326,8 @@ fn shares<'p>(branches: impl Iterator<Item = &'p PredictedBranch>) -> Option<BTr
     Some(shares)
 }
 
-/// Whether a pod sends a packet to itself, which does not leave it. Where a set has packets to many pods, those of each to itself are in
-/// it, although none sends them.
+/// Whether a pod sends a packet to itself, which does not leave the pod. A set with packets to many pods includes those of each pod to
+/// itself, although they are never sent.
 fn is_own(packet: &Packet, narrowing: &Narrowing) -> bool {
     let [from, to] = [packet.source, packet.destination].map(address_bits);
     if from == to {
@@ -337,13 +339,13 @@ fn is_own(packet: &Packet, narrowing: &Narrowing) -> bool {
     narrowing.ask(Field::Source, from, &Intervals::one(to))
 }
 
-/// Whether a packet is for the port of the tunnels between nodes, whose kernels take it for one of theirs.
+/// Whether a packet is for the port of the tunnels between nodes, whose kernels would decapsulate it.
 fn is_of_tunnel(packet: &Packet, narrowing: &Narrowing) -> bool {
     let one = |field: Field, number: u128| narrowing.ask(field, field.of(packet), &Intervals::one(number));
     one(Field::Protocol, Protocol::Udp.number().into()) && one(Field::DestinationPort, VXLAN_PORT.into())
 }
 
-/// The packets that open connections of protocols that services may have.
+/// The packets that open connections, by the protocols of services.
 fn regions(all: &Region) -> Vec<Region> {
     let of = |protocol: Protocol| all.with(Field::Protocol, Intervals::one(protocol.number().into()));
     let syn = Intervals::one(Transport::SYN.into());
@@ -357,7 +359,7 @@ fn regions(all: &Region) -> Vec<Region> {
         .collect()
 }
 
-/// The question that a packet puts to the promise.
+/// The question about a packet.
 fn question(network: &Network<'_>, senders: &Senders, packet: &Packet) -> Option<Question> {
     let protocol = Protocol::from_number(packet.transport.protocol())?;
     let (_, port) = packet.transport.ports()?;

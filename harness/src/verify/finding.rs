@@ -9,11 +9,11 @@ use crate::sources::Disagreement;
 /// Flows on which the sources disagree in the same way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Who disagrees with whom.
+    /// The sources that disagree.
     pub disagreement: Disagreement,
-    /// What differs, as a lower-case fragment: `dropped by table filter: -A FORWARD -j DROP`.
+    /// The difference, as a lower-case fragment: `dropped by table filter: -A FORWARD -j DROP`.
     pub what: String,
-    /// How many flows.
+    /// The number of flows.
     pub flows: usize,
     /// One of them.
     pub example: Example,
@@ -24,28 +24,28 @@ pub struct Finding {
 pub struct Example {
     /// The flow in words: `pod/client > 10.96.0.10:80 tcp`.
     pub flow: String,
-    /// The service and port, if the address is one's.
+    /// The service and port, if the flow is sent to a service.
     pub service: Option<String>,
-    /// What should happen.
+    /// The promise.
     pub promise: String,
-    /// What would happen: each branch with its share; nothing if nothing is predicted.
+    /// The prediction: each branch with its share; empty if nothing is predicted.
     pub prediction: Vec<String>,
     /// Whether a packet was sent.
     pub is_observed: bool,
-    /// What did happen.
+    /// The observation.
     pub observation: String,
-    /// The rules on the way of the branch that matters, in order, with the hook before each.
+    /// The rules on the path of the decisive branch, in order, with the hook before each.
     pub rules: Vec<String>,
     /// The command that explains the flow.
     pub explain: String,
 }
 
-/// Findings by cause, while they are gathered.
+/// Findings by cause, while they are collected.
 #[derive(Debug, Default)]
 pub(super) struct Findings(BTreeMap<(Disagreement, String), Finding>);
 
 impl Findings {
-    /// Counts a flow; the example is only made for the first of its kind, and again for the first that was sent.
+    /// Counts a flow. The example is created only for the first of its kind, and again for the first that was sent.
     pub(super) fn count(
         &mut self,
         disagreement: Disagreement,
@@ -82,7 +82,7 @@ impl Findings {
         }
     }
 
-    /// All of them: those that fail first, and of each kind the most frequent first.
+    /// All findings: those that fail first, and then by frequency.
     pub(super) fn finish(self) -> Vec<Finding> {
         let mut findings: Vec<Finding> = self.0.into_values().collect();
         findings.sort_by_key(|finding| (finding.disagreement, std::cmp::Reverse(finding.flows)));

@@ -40,7 +40,7 @@ struct Scenario<'a> {
     status: &'static str,
     /// The duration.
     seconds: Option<f64>,
-    /// Why it was not verified; `null` if it was.
+    /// The reason why it was not verified; `null` if it was.
     error: Option<ScenarioError<'a>>,
     /// The machines and services at the start.
     machines: &'a Machines,
@@ -73,7 +73,7 @@ impl<'a> Scenario<'a> {
     }
 }
 
-/// What the verification of a scenario found.
+/// The result of the verification of a scenario.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Found<'a> {
@@ -83,7 +83,7 @@ struct Found<'a> {
     services: usize,
     /// The number of flows sent.
     flows: usize,
-    /// The number of classes: sets of packets of which the same is promised and predicted.
+    /// The number of classes: sets of packets with the same promise and prediction.
     classes: usize,
     /// The number of sets of packets that were left out, because there are too many classes.
     unexamined_classes: usize,
@@ -93,10 +93,9 @@ struct Found<'a> {
     coverage: Vec<Row<'a>>,
     /// The disagreements, those that fail first.
     findings: Vec<FindingRow<'a>>,
-    /// What is wrong with the rules of nodes as a whole, mostly the cause of all findings: missing jumps, rules that a chain has
-    /// several times.
+    /// Defects in the structure of nodes' rules, usually the cause of all findings: missing jumps, duplicated rules.
     structure_defects: &'a [String],
-    /// What rules of services whose connections fail lack, or have besides, compared with those that kube-proxy's release writes.
+    /// Missing and additional rules of services whose connections fail, compared with the rules of the kube-proxy release.
     differences: &'a [String],
 }
 
@@ -149,11 +148,11 @@ impl<'a> Row<'a> {
 struct FindingRow<'a> {
     /// The source that disagrees, or its cause: `rules`, `network`, `connection`, `unpredicted`, `kernel`, `model`, `all`, `unknown` or `known`.
     disagreement: &'static str,
-    /// Whether the verification fails by it.
+    /// Whether it makes the verification fail.
     fails: bool,
-    /// What it means, in a sentence.
+    /// The meaning, in a sentence.
     meaning: &'static str,
-    /// What differs, a lower-case fragment.
+    /// The difference, a lower-case fragment.
     what: &'a str,
     /// The number of flows.
     flows: usize,
@@ -192,7 +191,7 @@ struct ExampleFlow<'a> {
     promise: &'a str,
     /// The prediction from the rules, in words: each branch with its share.
     prediction: &'a [String],
-    /// What the kernel did, in words.
+    /// The observation of the kernel, in words.
     observation: &'a str,
     /// The rules on the path of the decisive branch, in order.
     rules: &'a [String],

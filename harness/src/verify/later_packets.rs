@@ -1,5 +1,5 @@
-//! What follows a first packet: second connections of a client and first ones of others, if rules remember clients; later
-//! segments of a connection, both ways; and replies that connection tracking takes for packets of no connection.
+//! Packets after a first one: second connections of a client and first ones of others, if rules remember clients; later segments of a
+//! connection, in both directions; and replies that conntrack classifies as INVALID.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,10 +13,10 @@ use crate::predict::{
 /// The flags of later segments: ACK, with PSH, URG and FIN; and RST, alone and with ACK.
 const LATER: [u8; 7] = [16, 24, 48, 17, 25, 4, 20];
 
-/// Which packets after the first are examined.
+/// The packets after the first that are examined.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Depth {
-    /// Later segments of connections, both ways. Rules that are those of the release need no such question.
+    /// Later segments of connections, in both directions. The release's own rules need no such check.
     pub(crate) segments: bool,
     /// The segments with all flags, if rules compare them.
     pub(crate) flags: bool,
@@ -25,13 +25,13 @@ pub(crate) struct Depth {
 /// The outcome of packets after a first one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Later {
-    /// In words that can be compared.
+    /// The outcome, in comparable words.
     pub(crate) words: Vec<String>,
-    /// What is wrong with it, as a lower-case fragment.
+    /// The fault, as a lower-case fragment.
     pub(crate) fault: Option<String>,
 }
 
-/// Whether it cannot be determined what happens to a packet or to the reply to it.
+/// Whether the outcome of a packet or of its reply cannot be determined.
 fn is_unknown(branch: &PredictedBranch) -> bool {
     matches!(
         branch.outcome,
@@ -39,10 +39,10 @@ fn is_unknown(branch: &PredictedBranch) -> bool {
     )
 }
 
-/// A first packet with what is promised and predicted of it.
+/// A first packet with its promise and prediction.
 pub(super) struct Behind<'x, 'a> {
     pub(super) network: &'x Network<'a>,
-    /// The network with the rules that the release writes.
+    /// The network with the release's own rules.
     pub(super) released: &'x Network<'a>,
     pub(super) senders: &'x Senders,
     pub(super) packet: Packet,
@@ -56,7 +56,7 @@ impl Behind<'_, '_> {
     pub(super) fn later(&self, depth: Depth) -> Later {
         let mut later = Later::default();
         let PromisedOutcome::Delivered { endpoints, affinity_seconds } = &self.promise.outcome else { return later };
-        // Nor is it known of what follows: that is said of the first packet already.
+        // The outcome of later packets is then unknown, too; the first packet's result already says so.
         if self.prediction.branches.iter().any(is_unknown) {
             return later;
         }
@@ -67,7 +67,7 @@ impl Behind<'_, '_> {
         if depth.segments && matches!(self.packet.transport, Transport::Tcp { .. }) {
             self.segments(depth, &mut later);
         }
-        // The order of branches says nothing.
+        // The order of branches does not matter.
         later.words.sort_unstable();
         later
     }
@@ -75,13 +75,13 @@ impl Behind<'_, '_> {
     /// Second connections of the client, and first ones of others.
     fn connections(&self, affinity: Option<u32>, later: &mut Later) {
         let seconds = affinity.unwrap_or(0);
-        // Asked again: the prediction of an endpoint that asks its own service has its own branch alone.
+        // Predict again: the prediction for an endpoint that connects to its own service contains only its own branch.
         let fresh = self.destinations(&self.packet, &[], 0);
         let other = self.another_client();
         let own = other.map(|other| self.destinations(&other, &[], 0));
         let all: Vec<&PredictedBranch> =
             self.prediction.branches.iter().filter(|one| endpoint(one).is_some()).collect();
-        // Where all first connections together change nothing, none of them does alone.
+        // If all first connections together change nothing, none of them does individually.
         let is_forgotten = self.destinations(&self.packet, &all, seconds.saturating_add(1)) == fresh;
         let is_private = other.map(|other| self.destinations(&other, &all, 0)) == own;
         for (first, to) in all.iter().filter_map(|first| Some((*first, endpoint(first)?))) {
@@ -147,8 +147,8 @@ impl Behind<'_, '_> {
         }
     }
 
-    /// A reply that connection tracking takes for a packet of no connection: its source is not translated back, so the client would
-    /// reset the connection. Where the release drops such packets, others must as well.
+    /// A reply that conntrack classifies as INVALID: its source is not translated back, so the client would reset the connection. If the
+    /// release drops such packets, other rules must drop them, too.
     fn invalid(&self, first: &PredictedBranch, to: SocketAddr, later: &mut Later) {
         let reply = LaterReply { flags: LATER[0], is_invalid: true };
         let own = self.reply(self.network, first, reply);
@@ -160,7 +160,7 @@ impl Behind<'_, '_> {
         let released = self.reply(self.released, same, reply);
         if !released.is_empty() && released.iter().all(is_dropped) {
             let what = format!(
-                "a reply that connection tracking finds INVALID is not dropped: the client gets it from {leaked}, and would \
+                "a reply that conntrack classifies as INVALID is not dropped: the client gets it from {leaked}, and would \
                  reset the connection"
             );
             later.words.push(what.clone());
@@ -173,7 +173,7 @@ impl Behind<'_, '_> {
         network.predict_reply(self.senders, &self.packet, first, later, narrowing)
     }
 
-    /// A packet of another client whose first connection has the same choice.
+    /// A packet of another client whose first connection has the same choice of endpoints.
     fn another_client(&self) -> Option<Packet> {
         if !self.senders.have_sources() {
             return None;
@@ -187,7 +187,7 @@ impl Behind<'_, '_> {
         Some(Packet { source: address_from_bits(other, self.packet.family()), ..self.packet })
     }
 
-    /// Where a client's connection may go this many seconds after first ones.
+    /// The possible destinations of a client's connection this many seconds after first ones.
     fn destinations(&self, packet: &Packet, first: &[&PredictedBranch], age: u32) -> Vec<SocketAddr> {
         let mut memory = Memory::new();
         for (netns, effect) in first.iter().flat_map(|first| &first.remembered) {
@@ -222,13 +222,13 @@ fn names(flags: u8) -> String {
     names.iter().filter(|(bit, _)| flags & bit != 0).map(|(_, name)| *name).collect::<Vec<_>>().join(",")
 }
 
-/// Destinations as words; see [`destinations`].
+/// Destinations in words: see [`destinations`].
 fn listed(all: &[SocketAddr]) -> String {
     let word = |to: &SocketAddr| if to.port() == 0 { "nowhere".to_owned() } else { to.to_string() };
     all.iter().map(word).collect::<Vec<_>>().join(" or ")
 }
 
-/// Where packets are delivered; what is lost counts as an address of none.
+/// The destinations of packets; a lost packet counts as the unspecified address.
 fn destinations(prediction: &Prediction) -> Vec<SocketAddr> {
     let nowhere = SocketAddr::new(IpAddr::from([0; 4]), 0);
     let mut all: Vec<SocketAddr> =

@@ -4,12 +4,13 @@
 //! ([`svclab_rules::promise`]), the *prediction* from walking the rules (`crate::predict`), and the *observation* of a real
 //! packet in a lab (`crate::probe`). [`verify`] compares all three for the initial state of a scenario:
 //!
-//! - `prepared`: a scenario's plan and rules; `class_walk`: all packets that anyone may send first, in classes of which the same is promised
-//!   and the same predicted; `boundaries`: where the promise changes; `later_packets`: later connections and segments;
-//! - `run`: one witness of each class goes through a lab; `restored`: then the next packet of each connection that tables have from the start; `tally`, `verification`: the result;
-//! - `crate::sources`: which sources disagree on one flow;
+//! - `prepared`: a scenario's plan and rules; `class_walk`: all possible first packets, in classes with the same promise and the same
+//!   prediction; `boundaries`: where the promise changes; `later_packets`: later connections and segments;
+//! - `run`: one witness of each class is sent through a lab; `restored`: then the next packet of each connection that conntrack tables have
+//!   from the start; `tally`, `verification`: the result;
+//! - `crate::sources`: the sources for one flow, and which of them disagree;
 //! - `finding`: flows on which the sources disagree, by cause;
-//! - `render`: the page for a person; `json`: the same for machines.
+//! - `render`: the page for a terminal; `json`: the JSON output.
 
 mod address_kinds;
 mod boundaries;
@@ -53,12 +54,12 @@ pub use verification::{AddressKind, CoverageRow, SenderKind, Verification};
 
 pub use crate::sources::Disagreement;
 
-/// How scenarios are verified.
+/// Options of a verification.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Options {
-    /// How many labs run at the same time; `None` means one per CPU.
+    /// The number of labs that run in parallel; `None` means one per CPU.
     pub jobs: Option<NonZeroUsize>,
-    /// What installs iptables rules.
+    /// The implementation of iptables that installs rules.
     pub backend: Backend,
     /// The programs that write the nodes' rules, instead of the generator; scenarios must fit them.
     pub programs: Option<Programs>,
@@ -74,22 +75,22 @@ pub struct Options {
     pub from: Option<String>,
     /// Only packets that start on this node.
     pub node: Option<String>,
-    /// How many classes of packets are followed at most, of all pods of a node, of each node's processes, and of hosts by each of their ways:
-    /// each takes time, and those that are left take memory.
+    /// The maximum number of packet classes followed for all pods of a node, for each node's processes, and for outside hosts by each of
+    /// their routes: each class takes time, and the remaining ones take memory.
     pub max_classes: u32,
-    /// The release and mode of kube-proxy, where others were chosen than the input names, as `svclab explain --release` takes them.
+    /// The release and mode of kube-proxy that override those of the input, in the form of `svclab explain --release`.
     pub release: Option<String>,
-    /// Where workers are that have labs, one for each of `jobs`: machines with a kernel, or processes of svclab, which [`serve`]s with the arguments
-    /// [`WORKER`](crate::worker::WORKER) and `verify`. Then the death of a lab's process is an error of its scenario. It reads the
-    /// texts in [`Scenario::inputs`] again, so scenarios must be as they were read. `None` for threads of this process.
+    /// Where the workers with labs run, one for each of `jobs`: virtual machines, or processes of svclab, which call [`serve`] when started
+    /// with the arguments [`WORKER`](crate::worker::WORKER) and `verify`. If a worker's process dies, only its scenario fails. A worker
+    /// parses [`Scenario::inputs`] again, so scenarios must be unchanged since they were read. `None` for threads of this process.
     #[serde(skip)]
     pub worker: Option<Home>,
-    /// Where to report how far verification is.
+    /// The progress counter.
     #[serde(skip)]
     pub progress: Arc<Progress>,
 }
 
-/// How many classes are followed at most where nothing else is said.
+/// The default maximum number of classes.
 pub const MAX_CLASSES: u32 = 2_000_000;
 
 impl Default for Options {
@@ -113,7 +114,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Whether packets of a vantage point are examined. Outside hosts are on no node.
+    /// Whether packets of a vantage point are examined. Outside hosts do not belong to a node.
     fn selects_sender(&self, vantage: &Vantage, scenario: &Scenario) -> bool {
         let node = || match vantage {
             Vantage::Node(node) | Vantage::Localhost(node) => Some(node.as_str()),
@@ -144,7 +145,7 @@ impl Options {
         service.or(from).or(node)
     }
 
-    /// Whether packets for a service port are examined, `namespace/name:port`, or for none.
+    /// Whether packets for a service port (`namespace/name:port`), or for no service, are examined.
     fn selects_service(&self, port: Option<&str>) -> bool {
         let Some(wanted) = &self.service else { return true };
         let named = if wanted.contains('/') { wanted.clone() } else { format!("default/{wanted}") };
@@ -152,10 +153,10 @@ impl Options {
     }
 }
 
-/// A scenario's verification, or what kept it from being made.
+/// A scenario's verification, or the error that prevented it.
 #[derive(Debug)]
 pub struct Verified {
-    /// What the scenario shows.
+    /// The name of the scenario.
     pub name: String,
     /// The file, as the user named it.
     pub file: PathBuf,
@@ -165,14 +166,14 @@ pub struct Verified {
     pub(crate) programs: Vec<NodeProgram>,
     /// The outcome.
     pub result: Result<Verification, Trouble>,
-    /// The tables other than kube-proxy's that a node's rules have and the lab does not, each with the number of its rules.
+    /// The tables other than kube-proxy's that a node's rules contain but the lab does not, each with the number of its rules.
     pub left_out: Vec<String>,
     /// The rules of the input that are not part of the scenario, in words.
     pub ignored_rules: Vec<String>,
 }
 
 impl Verified {
-    /// Whether all sources agree about all packets.
+    /// Whether all sources agree on all packets.
     pub fn holds(&self, options: &Options) -> bool {
         let holds =
             |verification: &Verification| verification.left_out == 0 && verification.failures(options).next().is_none();
@@ -181,8 +182,7 @@ impl Verified {
     }
 }
 
-/// Verifies scenarios, several at a time, and hands each one's result to `finished` in their order, as soon as it is
-/// there.
+/// Verifies scenarios in parallel, and passes each result to `finished`, in order, as soon as it is ready.
 pub fn verify(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&Verified) + Sync)) -> Vec<Verified> {
     let verify_one = |slot: &mut Option<Slot<'_>>, scenario: &Scenario| {
         let begin = Instant::now();
@@ -211,18 +211,18 @@ fn verification(scenario: &Scenario, options: &Options) -> Result<Verification, 
     guarded(|| run::run(scenario, options)).map_err(RunError::into_trouble)
 }
 
-/// A verification that a worker makes.
+/// An order to a worker: a verification.
 #[derive(Serialize, Deserialize)]
 struct Order<'a> {
     scenario: Texts<'a>,
     options: Cow<'a, Options>,
 }
 
-/// Serves [`verify`] as the process of a lab, by standard input and output.
+/// Serves [`verify`] as a lab's worker process, over standard input and output.
 ///
 /// # Errors
 ///
-/// Where these are not the pipes of a command.
+/// If these are not the pipes of a parent svclab.
 pub fn serve() -> io::Result<()> {
     worker::serve(|order: Order<'static>, progress, _| {
         let options = Options { progress: Arc::clone(progress), ..order.options.into_owned() };

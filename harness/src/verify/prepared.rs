@@ -1,4 +1,4 @@
-//! Everything about a scenario's first state that the sources need.
+//! The preparation of a scenario's first state for the sources.
 
 use std::collections::BTreeSet;
 
@@ -14,17 +14,17 @@ use crate::scenario::{Destination, Flows, Host, Probe, Scenario, Shape, Span, Va
 use crate::sources::Context;
 use crate::topology::{self, Topology};
 
-/// A scenario's first state: its plan, its rules, and those that the release writes.
+/// A scenario's first state: its plan, its rules, and the release's own rules.
 pub(crate) struct Prepared<'a> {
     hosts: &'a [Host],
     pub(crate) cluster: &'a Cluster,
     pub(crate) documents: Vec<Document>,
-    /// What the cluster's release writes, without other rules.
+    /// The rules of the cluster's release, without other rules.
     released: Vec<Document>,
     pub(crate) topology: Topology,
 }
 
-/// The most differences of rules that are listed.
+/// The maximum number of rule differences that are listed.
 const MAX_DIFFERENCES: usize = 10;
 
 impl<'a> Prepared<'a> {
@@ -34,7 +34,7 @@ impl<'a> Prepared<'a> {
         Ok(Self::with(scenario, documents, released))
     }
 
-    /// The same with documents that another program has written.
+    /// The same state with documents that another program has written.
     pub(crate) fn with_documents(
         scenario: &'a Scenario,
         documents: Vec<Document>,
@@ -48,17 +48,17 @@ impl<'a> Prepared<'a> {
         Self { hosts: &scenario.hosts, cluster: &scenario.cluster, documents, released, topology }
     }
 
-    /// The context of questions where `documents` are installed.
+    /// The context of the sources with `documents` installed.
     pub(crate) fn context(&self, documents: &[Document]) -> Result<Context<'_>, RunError> {
         Context::of(self.hosts, &self.topology, documents, self.cluster)
     }
 
-    /// The network with the rules that the cluster's release writes.
+    /// The network with the release's own rules.
     pub(crate) fn released(&self) -> Result<Network<'_>, RunError> {
         Ok(Network::of(&self.topology, &self.released, self.cluster)?)
     }
 
-    /// Which rules of services on nodes are not as the release writes them: `node/worker, IPv4: ...`.
+    /// The rules of services on nodes that differ from those of the release: `node/worker, IPv4: ...`.
     pub(super) fn differences(&self, services: &BTreeSet<String>) -> Vec<String> {
         let release = self.cluster.releases().join(" or ");
         let of = |document: &Document| {
@@ -84,19 +84,19 @@ impl<'a> Prepared<'a> {
         all.truncate(MAX_DIFFERENCES);
         if more > 0 {
             all.push(format!(
-                "{more} more differences from what kube-proxy {release} writes: `svclab rules --diff` lists them"
+                "{more} more differences from the rules of kube-proxy {release}: `svclab rules --diff` lists them"
             ));
         }
         all
     }
 
-    /// Whether these are the rules that the cluster's release writes, and no others.
+    /// Whether these are exactly the rules of the cluster's release.
     pub(super) fn are_released(&self, documents: &[Document]) -> bool {
         documents == self.released
     }
 }
 
-/// What a scenario's release writes, without other rules.
+/// The rules of a scenario's release, without other rules.
 fn released(scenario: &Scenario, backend: Backend) -> Result<Vec<Document>, RunError> {
     let scenario = Scenario { rules: Vec::new(), ..scenario.clone() };
     Ok(generate_for_lab(&scenario, &scenario.cluster, backend)?)
@@ -112,7 +112,7 @@ pub(crate) fn vantages(scenario: &Scenario) -> Vec<Vantage> {
     pods.chain(processes).chain(loopbacks).chain(hosts).collect()
 }
 
-/// A question as a packet to send.
+/// The probe that asks a question.
 pub(crate) fn probe(scenario: &Scenario, question: &Question, from: &Vantage) -> Probe {
     let to = Destination {
         label: question.to.to_string(),

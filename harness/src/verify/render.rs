@@ -1,4 +1,4 @@
-//! The page for a person at a terminal.
+//! The page for a terminal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -10,13 +10,13 @@ use crate::page::{BAD, FAINT, GOOD, MARKED, Page, Settings};
 use crate::report::{Trouble, program_lines};
 use crate::text::{counted, printable};
 
-/// The number of vantage points up to which each has its own row.
+/// The maximum number of vantage points that have a row of their own.
 const MAX_ROWS: usize = 24;
-/// The number of rules of an example at most.
+/// The maximum number of rules of an example.
 const MAX_RULES: usize = 30;
-/// The number of predicted branches of an example at most.
+/// The maximum number of predicted branches of an example.
 const MAX_BRANCHES: usize = 6;
-/// As wide as the labels of an example.
+/// A blank of the width of an example's labels.
 const NO_LABEL: &str = "           ";
 
 /// The page of one scenario.
@@ -45,7 +45,7 @@ pub fn page(verified: &Verified, options: &Options, settings: Settings) -> Strin
             for (position, difference) in verification.differences.iter().enumerate() {
                 if position == 0 {
                     page.gap();
-                    page.line(2, "rules that are not as kube-proxy writes them:");
+                    page.line(2, "rules that differ from those of kube-proxy:");
                 }
                 page.line(4, difference);
             }
@@ -118,12 +118,12 @@ fn closing(page: &Page, verification: &Verification, options: &Options) -> Strin
     text
 }
 
-/// Vantage points in rows, kinds of addresses in columns: the number of flows, or how many of them all sources agree on.
+/// The table with vantage points in rows and kinds of addresses in columns: the number of flows, and of those on which all sources agree.
 fn table(page: &mut Page, verification: &Verification) {
     let points: BTreeSet<(SenderKind, &str)> =
         verification.coverage.iter().map(|row| (row.sender, row.from.as_str())).collect();
     let is_long = points.len() > MAX_ROWS;
-    // The row that a vantage point shares with the others of its kind.
+    // The row that a vantage point shares with others of its kind.
     let shared = |kind: SenderKind| kind.counted(points.iter().filter(|(sender, _)| *sender == kind).count());
     let mut rows: Vec<String> = Vec::new();
     let mut cells: BTreeMap<(usize, AddressKind), (usize, usize)> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The next packets of connections that connection tables have from the start.
+//! The next packets of connections that conntrack tables have from the start.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -16,7 +16,7 @@ use crate::run::RunError;
 use crate::scenario::{ConntrackEntry, Destination, Flows, Probe, Shape, Span, Vantage};
 use crate::sources::{Context, Sources};
 
-/// A packet of each connection whose sender is in the lab and is examined, with what the promise is asked: where a new connection of the same
+/// A packet of each connection whose sender is in the lab and examined, with the question about it: where a new connection of the same
 /// sender may go.
 pub(super) struct Restored<'v, 's, 'c> {
     verifying: &'v Verifying<'s, 'c>,
@@ -25,7 +25,7 @@ pub(super) struct Restored<'v, 's, 'c> {
 }
 
 impl<'s, 'c> Verifying<'s, 'c> {
-    /// The next packets of the scenario's connections. The context has these connections.
+    /// The next packets of the scenario's connections, which the context contains.
     pub(super) fn restored<'v>(&'v self, context: &'v Context<'v>) -> Restored<'v, 's, 'c> {
         let all = vantages(self.scenario);
         let senders = self.senders(&all);
@@ -45,7 +45,7 @@ impl<'s, 'c> Verifying<'s, 'c> {
         Restored { verifying: self, context, packets }
     }
 
-    /// Who sends from which address.
+    /// The senders by address.
     fn senders<'a>(&self, all: &'a [Vantage]) -> HashMap<IpAddr, Vec<&'a Vantage>> {
         let cluster = &self.scenario.cluster;
         let pods: HashMap<&ObjectName, &Pod> = cluster.pods.iter().map(|pod| (&pod.name, pod)).collect();

@@ -1,4 +1,4 @@
-//! Promise and prediction of all classes of packets, and one witness of each in a lab.
+//! Compares promise and prediction of all packet classes, and one witness of each in a lab.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -29,13 +29,13 @@ use crate::sources::{Context, Disagreement, Sources};
 use crate::text::{printable, shell_word};
 use crate::topology;
 
-/// How many flows are sent before progress is reported.
+/// The number of flows that are sent before progress is reported.
 const AT_ONCE: usize = 2048;
 
-/// What is sent in a lab.
+/// A function that sends packets in a lab.
 type Sending<'s> = Box<dyn FnOnce(&mut Lab) -> Result<(), RunError> + Send + 's>;
 
-/// Compares all sources about a scenario's first state.
+/// Compares all sources for a scenario's first state.
 pub(super) fn run(scenario: &Scenario, options: &Options) -> Result<Verification, RunError> {
     let backend = options.backend;
     let Some(programs) = &options.programs else {
@@ -44,7 +44,7 @@ pub(super) fn run(scenario: &Scenario, options: &Options) -> Result<Verification
             with_lab(&prepared.topology, &prepared.documents, backend, sending)?
         });
     };
-    // Only where they run can be asked what they write.
+    // Their rules are known only where the programs run.
     with_lab(&topology::plan(scenario), &[], backend, |lab| {
         let (_running, documents, _) = Proxies::install(lab, scenario, programs)?;
         let prepared = Prepared::with_documents(scenario, documents, backend)?;
@@ -52,7 +52,7 @@ pub(super) fn run(scenario: &Scenario, options: &Options) -> Result<Verification
     })?
 }
 
-/// Asks all sources; `in_lab` lets packets be sent in a lab with the documents that were prepared.
+/// Compares all sources; `in_lab` runs a function in a lab with the prepared documents.
 fn verified(
     scenario: &Scenario,
     options: &Options,
@@ -71,7 +71,7 @@ fn verified(
         class_walk: ClassWalk::new(&context, &released, &boundaries, depth).at_most(options.max_classes),
         kinds: Kinds::of(prepared.cluster),
     };
-    // The thread may be that of a lab, which stays on one CPU.
+    // The thread may be a lab's, which is bound to one CPU.
     let Part { mut tally, mut findings, witnesses } = on_all_cpus(|| verifying.ask_all());
     let with_connections = match scenario.connections.as_slice() {
         [] => None,
@@ -97,7 +97,7 @@ fn verified(
     Ok(Verification { frame_defects, differences, ..verification })
 }
 
-/// What is wrong with rules as a whole: `node/worker: ...`.
+/// Defects in the structure of rules: `node/worker: ...`.
 fn frame_defects(documents: &[Document]) -> Vec<String> {
     let of = |document: &Document| {
         let defects = cascade::frame_defects(&document.rules, &Coverage::all()).into_iter();
@@ -119,7 +119,7 @@ pub(super) struct Verifying<'v, 'a> {
 struct Part {
     tally: Tally,
     findings: Findings,
-    /// What is sent in a lab.
+    /// The witnesses to send in a lab.
     witnesses: Vec<(Question, Probe)>,
 }
 
@@ -128,7 +128,7 @@ impl<'a> Verifying<'_, 'a> {
         self.class_walk.context
     }
 
-    /// Goes through the classes of all senders, several at a time.
+    /// Walks the classes of all senders in parallel.
     fn ask_all(&self) -> Part {
         let all = vantages(self.scenario).into_iter();
         let chosen: Vec<Vantage> = all.filter(|vantage| self.options.selects_sender(vantage, self.scenario)).collect();
@@ -155,8 +155,8 @@ impl<'a> Verifying<'_, 'a> {
         whole
     }
 
-    /// Asks about one class: by a witness in a lab, where one can send it, else by promise and prediction alone.
-    /// Returns whether all that is predicted of it is known to be as promised.
+    /// Examines one class: queues a witness if a lab can send it, otherwise compares promise and prediction only.
+    /// Returns whether all predictions for it are known to be as promised.
     fn ask(&self, asked: Asked<'_>, part: &mut Part) -> bool {
         if !self.options.selects_service(asked.promise.service.as_deref()) {
             return false;
@@ -207,7 +207,7 @@ impl<'a> Verifying<'_, 'a> {
         RunError::Probe { span: Span::start_of(&self.scenario.file), source: Box::new(source) }
     }
 
-    /// Counts a flow; returns whether all sources agree on it.
+    /// Counts a flow, and returns whether all sources agree on it.
     pub(super) fn count(
         &self,
         sources: &Sources<'_, '_>,
@@ -254,7 +254,7 @@ impl<'a> Verifying<'_, 'a> {
             self.scenario.connections.iter().any(|entry| entry.to == sent.to && entry.from.port() == *source_port);
         let port = if is_restored { format!("{port} --connections") } else { port };
         let file = printable(&self.scenario.file).to_string();
-        // A file whose name begins with a hyphen would be an option.
+        // A file name that starts with a hyphen would be parsed as an option.
         let file = if file == STANDARD_INPUT { "-".to_owned() } else { shell_word(&file) };
         let release = self.options.release.as_ref().map(|release| format!(" --release={release}")).unwrap_or_default();
         let programs = self.options.programs.as_ref();
@@ -263,5 +263,5 @@ impl<'a> Verifying<'_, 'a> {
     }
 }
 
-/// The source port that `svclab explain` takes where none is given.
+/// The default source port of `svclab explain`.
 const DEFAULT_PORT: u16 = FIRST_PORT;

@@ -10,7 +10,7 @@ use crate::scenario::Vantage;
 /// Numbers of flows, while they are counted.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    /// In the order in which vantage points with kinds of addresses came first.
+    /// The rows, in the order in which vantage points and kinds of addresses first occurred.
     coverage: Vec<(Vantage, CoverageRow)>,
     positions: HashMap<(Vantage, AddressKind), usize>,
     not_promised: usize,

@@ -12,22 +12,22 @@ use crate::text::counted;
 /// The outcome of a verification.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Verification {
-    /// How many nodes the cluster has.
+    /// The number of nodes.
     pub nodes: usize,
-    /// How many services.
+    /// The number of services.
     pub services: usize,
     /// The flows by vantage point and kind of address, in the order of the questions.
     pub coverage: Vec<CoverageRow>,
-    /// How many classes of packets there are.
+    /// The number of packet classes.
     pub classes: usize,
-    /// How many sets of packets were left out, because there are too many classes.
+    /// The number of sets of packets that were left out because there are too many classes.
     pub left_out: usize,
-    /// Flows of which nothing is promised.
+    /// The number of flows for which nothing is promised.
     pub not_promised: usize,
-    /// What is wrong with the rules of nodes as a whole, where sources disagree: missing jumps from the chains of hooks, and rules that
-    /// chains have several times. Mostly the cause of all findings.
+    /// Defects in the structure of nodes' rules, if sources disagree: missing jumps from base chains, and duplicated rules. They are
+    /// usually the cause of all findings.
     pub frame_defects: Vec<String>,
-    /// What rules of services whose connections fail lack, or have besides, compared with those that kube-proxy's release writes.
+    /// Missing and additional rules of services whose connections fail, compared with the rules of the kube-proxy release.
     pub differences: Vec<String>,
     /// The disagreements.
     pub findings: Vec<Finding>,
@@ -44,9 +44,9 @@ pub struct CoverageRow {
     pub sender: SenderKind,
     /// The kind of address.
     pub kind: AddressKind,
-    /// How many flows.
+    /// The number of flows.
     pub flows: usize,
-    /// Those on which the sources disagree, including those that do not fail.
+    /// The number of flows on which the sources disagree, including those that do not fail.
     pub disagreeing: usize,
 }
 
@@ -74,7 +74,7 @@ impl SenderKind {
         }
     }
 
-    /// This many of them, in words: `12 pods`.
+    /// A number of them, in words: `12 pods`.
     pub(super) fn counted(self, number: usize) -> String {
         match self {
             Self::Pod => counted(number, "pod"),
@@ -85,20 +85,20 @@ impl SenderKind {
     }
 }
 
-/// What an address is to the cluster.
+/// The kind of an address in the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum AddressKind {
     /// A cluster IP.
     ClusterIp,
     /// An external IP.
     ExternalIp,
-    /// That of a load balancer.
+    /// The address of a load balancer.
     LoadBalancer,
-    /// That of a node, on the node's interface.
+    /// The address of a node, on the node's interface.
     NodePort,
     /// A loopback address.
     Loopback,
-    /// That of a pod, of an outside host, or of no machine.
+    /// The address of a pod, of an outside host, or of no machine.
     Other,
 }
 
@@ -121,12 +121,12 @@ impl AddressKind {
 }
 
 impl Verification {
-    /// How many flows there were.
+    /// The number of flows.
     pub fn flows(&self) -> usize {
         self.coverage.iter().map(|row| row.flows).sum()
     }
 
-    /// The findings by which it fails.
+    /// The findings that make it fail.
     pub fn failures(&self, options: &Options) -> impl Iterator<Item = &Finding> {
         let allow_unknown = options.allow_unknown;
         self.findings.iter().filter(move |finding| finding.disagreement.fails(allow_unknown))

@@ -1,18 +1,18 @@
-//! What a pod answers.
+//! The answers of pods.
 
 use super::content::{ANSWER_MARK, REQUEST_MARK};
 use super::probe::{TTL, syn_options};
 use super::{Chunk, Icmp, Init, Packet, Sctp, Tcp, TcpFlags, Transport, Udp};
 
-/// What a well-behaved pod answers, with no state of its own:
+/// Returns the answer of a well-behaved, stateless pod:
 ///
 /// - SYN: SYN-ACK; data or FIN: ACK
-/// - a UDP datagram: the same payload, with the mark of an answer in place of a request's, or in front of it
+/// - a UDP datagram: the same payload, with the mark of an answer instead of a request's, or prepended to it
 /// - SCTP INIT: INIT ACK
 /// - echo request: echo reply
 ///
-/// Routers may split an answer where they might have split what it answers. Everything else is not answered; in particular no answer is, so that two pods never answer each other for ever.
-/// A packet from or to an address of many (multicast, broadcast) or none is not answered either.
+/// Routers may fragment an answer if they might have fragmented the request. Everything else is not answered, in particular no answers, so
+/// that two pods never answer each other forever. A packet from or to a multicast, broadcast or unspecified address is not answered either.
 pub(crate) fn answer(packet: &Packet) -> Option<Packet> {
     let one = |ip: std::net::IpAddr| !ip.is_multicast() && !ip.is_unspecified() && ip != std::net::Ipv4Addr::BROADCAST;
     if !one(packet.source) || !one(packet.destination) {

@@ -1,4 +1,4 @@
-//! Whether checksums are right.
+//! Verification of checksums.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use etherparse::{LaxNetSlice, LaxSlicedPacket, UdpSlice, ip_number};
 
 use super::{decode::vxlan_header, sctp};
 
-/// A checksum that is wrong. Shown as `TCP checksum is 0x1234, should be 0xabcd`.
+/// A wrong checksum, displayed as `TCP checksum is 0x1234, should be 0xabcd`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ChecksumError {
-    /// Whose: `IPv4`, `TCP`, `UDP`, `SCTP`, `ICMP`, `ICMPv6`.
+    /// The layer: `IPv4`, `TCP`, `UDP`, `SCTP`, `ICMP`, `ICMPv6`.
     pub(super) layer: &'static str,
-    /// As in the packet; 32 bits in SCTP, 16 elsewhere.
+    /// The checksum in the packet; 32 bits for SCTP, otherwise 16.
     pub(super) found: u32,
-    /// As it should be.
+    /// The correct checksum.
     pub(super) expected: u32,
 }
 
@@ -28,9 +28,9 @@ impl fmt::Display for ChecksumError {
 
 /// All wrong checksums of an Ethernet frame: IPv4 header, transport, and the same inside VXLAN.
 ///
-/// What cannot be checked is not reported: fragments, packets that are cut off, UDP over IPv4 without a checksum, and
-/// packets that an ICMP error quotes. A frame captured on the machine whose socket sent it may not have its
-/// transport checksum yet, because the kernel leaves it to the network card.
+/// Not checked are fragments, truncated packets, UDP over IPv4 without a checksum, and packets quoted by an ICMP error.
+/// A frame captured on the machine whose socket sent it may not have its transport checksum yet, because the kernel
+/// leaves it to the network card.
 pub(super) fn checksum_errors(frame: &[u8]) -> Vec<ChecksumError> {
     LaxSlicedPacket::from_ethernet(frame).map(|sliced| errors(&sliced)).unwrap_or_default()
 }

@@ -2,10 +2,9 @@
 
 use super::Tag;
 
-/// What a UDP probe's payload begins with; then come the tag's two words.
+/// The start of a UDP probe's payload, followed by the tag's two words.
 pub(super) const REQUEST_MARK: [u8; 8] = *b"svclab>>";
-/// What an answer's payload begins with. A datagram with it is never answered, so two pods cannot echo each other for
-/// ever.
+/// The start of an answer's payload. A datagram with it is never answered, so two pods cannot echo each other forever.
 pub(super) const ANSWER_MARK: [u8; 8] = *b"svclab<<";
 
 /// The kind of a packet.
@@ -15,11 +14,11 @@ pub(crate) enum Content {
     Request(Tag),
     /// The answer to a probe.
     Answer(Tag),
-    /// Neither; a rejection, data, or not from svclab.
+    /// Neither: a rejection, data, or not from svclab.
     Other,
 }
 
-/// Whether a UDP payload, of which the first bytes are enough, is a probe's.
+/// Whether a UDP payload is a probe's. Its first bytes are enough.
 pub(crate) fn is_request(payload: &[u8]) -> bool {
     payload.starts_with(&REQUEST_MARK)
 }
@@ -29,7 +28,7 @@ pub(crate) fn is_answer(payload: &[u8]) -> bool {
     payload.starts_with(&ANSWER_MARK)
 }
 
-/// Reads a UDP payload of svclab's.
+/// Parses a UDP payload of svclab.
 pub(super) fn read_payload(payload: &[u8]) -> Option<Content> {
     let (mark, rest) = payload.split_first_chunk::<8>()?;
     let &[a, b, c, d, e, f, g, h] = rest.first_chunk()?;

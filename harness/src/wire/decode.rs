@@ -1,4 +1,4 @@
-//! Bytes become packets. etherparse splits the layers; SCTP and VXLAN are read here.
+//! Decodes packets. etherparse splits the layers; SCTP and VXLAN are parsed here.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ use super::{
     Echo, Fragment, Frame, Icmp, IcmpError, Mac, Packet, Tcp, TcpFlags, TcpOptions, Transport, Udp, Vxlan, sctp,
 };
 
-/// Why bytes are not a packet.
+/// The reason why bytes are not a packet.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum DecodeError {
@@ -22,33 +22,33 @@ pub(crate) enum DecodeError {
     /// The bytes end inside a header, or a header contradicts itself.
     #[error("malformed packet: {0}")]
     Malformed(String),
-    /// Packets are nested deeper than any sender nests them.
+    /// Packets are nested deeper than any sender does.
     #[error("packets nested more than {MAX_DEPTH} deep")]
     TooDeep,
 }
 
-/// How deep packets are read into each other: a frame in VXLAN that holds an ICMP error that quotes a packet is three.
+/// The maximum nesting of packets: a frame in VXLAN with an ICMP error that quotes a packet has depth three.
 const MAX_DEPTH: u8 = 4;
 
-/// UDP port of VXLAN in labs: Linux' own, which flannel keeps.
+/// The UDP port of VXLAN in labs: the Linux default, which flannel keeps.
 pub(crate) const VXLAN_PORT: u16 = 8472;
-/// The same as IANA assigned it.
+/// The UDP port of VXLAN that IANA has assigned.
 const VXLAN_PORT_OF_IANA: u16 = 4789;
 
 impl Frame {
-    /// Reads an Ethernet frame; VLAN tags are skipped.
+    /// Decodes an Ethernet frame; VLAN tags are skipped.
     ///
     /// # Errors
     ///
-    /// If there is no whole IP header in the frame. What follows that header may be cut off or odd: then the
-    /// packet's [`Transport`] says so.
+    /// If the frame has no complete IP header. What follows the header may be truncated or invalid, which the packet's
+    /// [`Transport`] shows.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         decode_frame(bytes, 0)
     }
 }
 
 impl Packet {
-    /// Reads an IP packet that has no Ethernet header.
+    /// Decodes an IP packet without an Ethernet header.
     ///
     /// # Errors
     ///
@@ -113,7 +113,7 @@ fn packet(sliced: &LaxSlicedPacket<'_>, ether_type: u16, depth: u8) -> Result<Pa
     Ok(Packet { source, destination, ttl, may_fragment, transport })
 }
 
-/// What the header of a fragment says.
+/// The fields of a fragment header.
 struct Part {
     identification: u32,
     offset: usize,
@@ -140,7 +140,7 @@ fn part_of_ipv6(ip: &LaxIpv6Slice<'_>) -> Option<Part> {
     })
 }
 
-/// What the content of an IP packet, or the beginning of it, is by the number of its protocol.
+/// Decodes the content of an IP packet, or the beginning of it, by its protocol number.
 pub(super) fn transport_of(protocol: u8, bytes: &[u8], ipv4: bool) -> Transport {
     transport(protocol, bytes, ipv4, 0)
 }
@@ -200,8 +200,8 @@ fn udp(bytes: &[u8], depth: u8) -> Option<Transport> {
     Some(Transport::Udp(Udp { source_port, destination_port, payload: udp.payload().to_vec() }))
 }
 
-/// Splits a VXLAN payload into network identifier and frame; `None` if it is not VXLAN (RFC 7348, section 5:
-/// flags with the I bit, reserved bytes of zero).
+/// Splits a VXLAN payload into network identifier and frame; `None` if it is not VXLAN (RFC 7348, section 5: flags with
+/// the I bit, reserved bytes zero).
 pub(super) fn vxlan_header(payload: &[u8]) -> Option<(u32, &[u8])> {
     let (&[flags, 0, 0, 0, a, b, c, 0], frame) = payload.split_first_chunk()? else { return None };
     (flags == 0x08 && frame.len() >= etherparse::Ethernet2Header::LEN)
@@ -209,7 +209,7 @@ pub(super) fn vxlan_header(payload: &[u8]) -> Option<(u32, &[u8])> {
 }
 
 fn icmp(bytes: &[u8], ipv4: bool, depth: u8) -> Option<Icmp> {
-    // The first eight bytes have the same shape in both versions.
+    // The first eight bytes have the same format in both versions.
     let (header, payload) = bytes.split_first_chunk::<{ Icmpv4Header::MIN_LEN }>()?;
     let &[icmp_type, code, _, _, a, b, c, d] = header;
     let echo = || Echo {

@@ -1,4 +1,4 @@
-//! Packets in words, in tcpdump's manner.
+//! Descriptions of packets in the style of tcpdump.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use super::{Chunk, Fragment, Frame, Icmp, IcmpError, Packet, TcpFlags, Transport, Vxlan};
 
 impl fmt::Display for Frame {
-    /// The packet alone: the Ethernet addresses are of one link, and say nothing about the flow.
+    /// Writes only the packet: the Ethernet addresses belong to one link, and say nothing about the flow.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.packet.fmt(f)
     }
@@ -70,7 +70,7 @@ pub(super) fn error_words(error: &IcmpError, ipv4: bool) -> String {
     format!("{name} (type {icmp_type}, code {code}{mtu})")
 }
 
-/// Names of ICMP errors, after RFC 792, RFC 1122 and RFC 1812; the words are iptables' `--reject-with` where it has any.
+/// The names of ICMP errors (RFC 792, RFC 1122, RFC 1812), as in iptables' `--reject-with` if it has one.
 fn icmp_name(icmp_type: u8, code: u8) -> &'static str {
     match (icmp_type, code) {
         (3, 0) => "net unreachable",
@@ -89,7 +89,7 @@ fn icmp_name(icmp_type: u8, code: u8) -> &'static str {
     }
 }
 
-/// Names of ICMPv6 errors, after RFC 4443.
+/// The names of ICMPv6 errors (RFC 4443).
 fn icmpv6_name(icmp_type: u8, code: u8) -> &'static str {
     match (icmp_type, code) {
         (1, 0) => "no route",

@@ -1,4 +1,4 @@
-//! Packets become bytes, with right lengths and checksums. etherparse writes the layers; SCTP and VXLAN are added here.
+//! Encodes packets with correct lengths and checksums. etherparse writes the layers; SCTP and VXLAN are added here.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -10,7 +10,7 @@ use etherparse::{
 
 use super::{Frame, Icmp, Packet, Tcp, TcpFlags, TcpOptions, Transport, Vxlan, sctp};
 
-/// Why a packet cannot be written.
+/// The reason why a packet cannot be encoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum EncodeError {
@@ -20,13 +20,13 @@ pub(crate) enum EncodeError {
     /// The content does not fit the headers' length fields.
     #[error("packet too long: {0}")]
     TooLong(String),
-    /// The value is incomplete: a fragment, an unknown protocol, a nested packet that was not read.
-    #[error("the packet's content is not known, so it cannot be written")]
+    /// The value is incomplete: a fragment, an unknown protocol, or a nested packet that was not decoded.
+    #[error("the packet's content is unknown, so it cannot be encoded")]
     Incomplete,
 }
 
 impl Frame {
-    /// Writes the frame.
+    /// Encodes the frame.
     ///
     /// # Errors
     ///
@@ -40,11 +40,11 @@ impl Frame {
 }
 
 impl Packet {
-    /// Writes the packet without an Ethernet header. Identification and flow label are 0.
+    /// Encodes the packet without an Ethernet header. Identification and flow label are 0.
     ///
     /// # Errors
     ///
-    /// Where families are mixed, the content is longer than 65,535 bytes less the headers, or not known.
+    /// If families are mixed, or the content is unknown or longer than 65,535 bytes minus the headers.
     pub(crate) fn encode(&self) -> Result<Vec<u8>, EncodeError> {
         let mut bytes = Vec::with_capacity(128);
         self.write(PacketBuilder::ip(self.ip_headers()?), &mut bytes)?;
@@ -98,7 +98,7 @@ impl Packet {
     }
 }
 
-/// The other reasons of this error lie in extension headers, ARP, and ICMPv6 in IPv4: none is ever written.
+/// The other causes of this error are extension headers, ARP, and ICMPv6 in IPv4, which are never written.
 fn too_long(err: BuildVecWriteError) -> EncodeError {
     EncodeError::TooLong(err.to_string())
 }

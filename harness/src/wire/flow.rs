@@ -1,4 +1,4 @@
-//! The five values that name a flow.
+//! The 5-tuple of a flow.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -6,14 +6,14 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 use svclab_rules::cluster::Protocol;
 
-/// Protocol, source and destination of a packet. Shown as `10.244.1.3:37328 > 10.96.34.82:80 tcp`.
+/// Protocol, source and destination of a packet, displayed as `10.244.1.3:37328 > 10.96.34.82:80 tcp`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Flow {
     /// The protocol.
     pub protocol: Protocol,
-    /// Where the packet comes from.
+    /// The source address and port.
     pub source: SocketAddr,
-    /// Where the packet goes.
+    /// The destination address and port.
     pub destination: SocketAddr,
 }
 

@@ -1,4 +1,4 @@
-//! Fragments: a packet is split for a small MTU, and put together again.
+//! Fragmentation of packets for a small MTU, and reassembly.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -8,8 +8,8 @@ use etherparse::{IpFragOffset, Ipv4Header, Ipv6FragmentHeader, Ipv6Header, ip_nu
 use super::decode::transport_of;
 use super::{Fragment, Packet, Transport};
 
-/// Splits an IP packet, which has no options or extension headers, into fragments of at most this many bytes. A packet that fits is returned
-/// as it is, and so is what is not an IP packet.
+/// Splits an IP packet without options or extension headers into fragments of at most this many bytes. A packet that fits, and anything
+/// that is not an IP packet, is returned unchanged.
 pub(crate) fn split(packet: Vec<u8>, mtu: u16, identification: u32) -> Vec<Vec<u8>> {
     let mtu = usize::from(mtu);
     if packet.len() <= mtu {
@@ -25,10 +25,10 @@ pub(crate) fn split(packet: Vec<u8>, mtu: u16, identification: u32) -> Vec<Vec<u
     parts
 }
 
-/// The content of all fragments but the last is a multiple of this.
+/// The unit of offsets: the content of all fragments except the last is a multiple of it.
 const UNIT: usize = 8;
 
-/// The parts of a content, each with its offset in units, and whether others follow.
+/// The parts of a content, each with its offset in units and the "more fragments" flag.
 fn parts(content: &[u8], room: usize) -> impl Iterator<Item = (u16, bool, &[u8])> {
     let size = (room / UNIT).max(1) * UNIT;
     let last = content.len().div_ceil(size).saturating_sub(1);
@@ -66,7 +66,7 @@ fn split_ipv6(packet: &[u8], mtu: usize, identification: u32) -> Option<Vec<Vec<
     parts(content, mtu.saturating_sub(Ipv6Header::LEN + Ipv6FragmentHeader::LEN)).map(fragment).collect()
 }
 
-/// What the fragments of a packet have in common.
+/// The key that the fragments of a packet have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Whole {
     source: IpAddr,
@@ -83,26 +83,26 @@ impl Whole {
     }
 }
 
-/// Fragments that receivers have, each receiver by its number.
+/// The incomplete packets of receivers, which are identified by a number.
 #[derive(Debug, Default)]
 pub(crate) struct Reassembly {
     parts: HashMap<(usize, Whole), Vec<Fragment>>,
 }
 
-/// The fragments that are kept: far more than are in flight at the same time.
+/// The maximum number of fragments that are kept: far more than are in flight at the same time.
 const MOST: usize = 4096;
 
 impl Reassembly {
-    /// Takes what a receiver got. Returns the whole packet, and in how many fragments it came, as soon as all of it is there: a packet that is
-    /// no fragment at once.
+    /// Adds a packet that a receiver got. Returns the whole packet, and the number of its fragments, as soon as it is complete; an
+    /// unfragmented packet is returned at once.
     pub(crate) fn take(&mut self, receiver: usize, packet: &Packet) -> Option<(Packet, u16)> {
         let Some((whole, fragment)) = Whole::of(packet) else { return Some((packet.clone(), 1)) };
         if self.parts.len() > MOST {
-            // What is still incomplete is lost.
+            // Discard incomplete packets.
             self.parts.clear();
         }
         let parts = self.parts.entry((receiver, whole)).or_default();
-        // A link may deliver one twice.
+        // A link may deliver a fragment twice.
         if parts.iter().all(|part| part.offset != fragment.offset) {
             parts.push(fragment.clone());
             parts.sort_by_key(|part| part.offset);
@@ -124,12 +124,13 @@ impl Reassembly {
     }
 }
 
-/// Which packets fragments are of.
+/// The keys of the packets that fragments belong to.
 #[derive(Debug, Default)]
 pub(crate) struct FragmentKeys(HashMap<Whole, u32>);
 
 impl FragmentKeys {
-    /// The key of a packet's tag, as [`Packet::key`]; of a fragment that of the whole packet, once its first fragment has been seen.
+    /// The key of a packet's tag: see [`Packet::key`]. For a fragment, it is that of the whole packet, once its first fragment has been
+    /// seen.
     pub(crate) fn key(&mut self, packet: &Packet) -> Option<u32> {
         let Some((whole, fragment)) = Whole::of(packet) else { return packet.key() };
         if fragment.offset > 0 {

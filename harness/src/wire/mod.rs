@@ -1,13 +1,14 @@
-//! Frames: what is put on the wire and what is read from it.
+//! Frames on the wire: encoding and decoding.
 //!
-//! A [`Packet`] is a plain value. [`Packet::decode`] and [`Frame::decode`] read one from bytes, [`Packet::encode`] and
-//! [`Frame::encode`] write one with valid checksums, and its [`Display`](std::fmt::Display) is in tcpdump's manner:
+//! A [`Packet`] is a plain value. [`Packet::decode`] and [`Frame::decode`] read it from bytes, [`Packet::encode`] and
+//! [`Frame::encode`] write it with valid checksums, and its [`Display`](std::fmt::Display) is in the style of tcpdump:
 //! `10.244.1.3:37328 > 10.96.34.82:80 tcp [S]`.
 //!
-//! Where millions of flows are sent, a [`Template`] is patched instead of encoded, and [`peek()`] reads what counting
-//! needs without a full decode. Both work without allocation.
+//! For millions of flows, a [`Template`] is patched instead of encoded, and [`peek()`] reads what counting needs
+//! without fully decoding. Both work without allocation.
 //!
-//! Bytes from outside never panic: whatever cannot be read is a [`DecodeError`](decode::DecodeError), or a packet that says how far it goes.
+//! Decoding never panics: bytes that cannot be parsed give a [`DecodeError`](decode::DecodeError), or a packet that shows how far it could
+//! be parsed.
 
 mod answer;
 #[cfg(test)]

@@ -20,7 +20,7 @@ impl fmt::Display for Mac {
     }
 }
 
-/// A packet with the Ethernet addresses it has on one link.
+/// A packet with its Ethernet addresses on one link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Frame {
     /// The sender's address.
@@ -40,13 +40,13 @@ pub(crate) struct Packet {
     pub destination: IpAddr,
     /// Time to live, or hop limit.
     pub ttl: u8,
-    /// Whether routers may split it: in IPv4 the flag DF is off. Routers split no IPv6 packet.
+    /// Whether routers may fragment it: the DF flag of IPv4 is off. Routers never fragment IPv6 packets.
     pub may_fragment: bool,
     /// What is in it.
     pub transport: Transport,
 }
 
-/// What an IP packet carries.
+/// The content of an IP packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Transport {
     /// A TCP segment.
@@ -57,9 +57,9 @@ pub(crate) enum Transport {
     Sctp(Sctp),
     /// An ICMP or ICMPv6 message, by the family of the addresses.
     Icmp(Icmp),
-    /// A UDP datagram to a VXLAN port that holds a frame.
+    /// A UDP datagram to a VXLAN port that contains a frame.
     Vxlan(Vxlan),
-    /// The beginning of a TCP, UDP or SCTP header, cut off after the ports: what an ICMP error may quote.
+    /// The beginning of a TCP, UDP or SCTP header, truncated after the ports, as an ICMP error may quote it.
     Truncated {
         /// The protocol.
         protocol: Protocol,
@@ -82,15 +82,15 @@ pub(crate) enum Transport {
 pub(crate) struct Fragment {
     /// The number of the protocol.
     pub protocol: u8,
-    /// What the fragments of a packet have in common.
+    /// The identification, which all fragments of a packet have in common.
     pub identification: u32,
-    /// The number of bytes of the packet's content that come before.
+    /// The offset of the fragment in the packet's content, in bytes.
     pub offset: usize,
-    /// Whether others follow.
+    /// Whether more fragments follow.
     pub more: bool,
-    /// Its part of the packet's content.
+    /// The fragment's part of the packet's content.
     pub content: Vec<u8>,
-    /// What the first fragment shows of the packet's content; `None` for the others.
+    /// The packet's content as far as the first fragment shows it; `None` for the others.
     pub first: Option<Box<Transport>>,
 }
 
@@ -115,7 +115,7 @@ pub(crate) struct Tcp {
     pub payload: Vec<u8>,
 }
 
-/// The flags of a TCP segment, shown as tcpdump shows them: `S.` is SYN and ACK.
+/// The flags of a TCP segment, displayed like tcpdump does: `S.` is SYN and ACK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct TcpFlags(pub u8);
 
@@ -126,13 +126,13 @@ impl TcpFlags {
     pub(crate) const SYN: Self = Self(0x02);
     /// The connection is rejected or aborted.
     pub(crate) const RST: Self = Self(0x04);
-    /// Data should be handed on at once.
+    /// PSH: data should be delivered at once.
     pub(crate) const PSH: Self = Self(0x08);
     /// The acknowledgment number counts.
     pub(crate) const ACK: Self = Self(0x10);
     /// The urgent pointer counts.
     pub(crate) const URG: Self = Self(0x20);
-    /// What congestion notification (RFC 3168) adds to a segment of any kind: ECE and CWR.
+    /// The flags of explicit congestion notification (RFC 3168), which any segment may have: ECE and CWR.
     const ECN: Self = Self(0xc0);
 
     /// Whether all of these are set.
@@ -145,12 +145,12 @@ impl TcpFlags {
         self.0 & flags.0 != 0
     }
 
-    /// Whether these are set and no others, but for those of congestion notification.
+    /// Whether exactly these are set, ignoring those of congestion notification.
     pub(crate) const fn are(self, flags: Self) -> bool {
         self.0 & !Self::ECN.0 == flags.0
     }
 
-    /// These and those.
+    /// The union of both.
     pub(crate) const fn with(self, flags: Self) -> Self {
         Self(self.0 | flags.0)
     }
@@ -194,13 +194,13 @@ pub(crate) struct Sctp {
 /// An SCTP chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Chunk {
-    /// An association is asked for.
+    /// INIT: the request for an association.
     Init(Init),
-    /// The answer to that; encoded with a state cookie, as the protocol demands.
+    /// INIT ACK: the answer to it, encoded with a state cookie, as the protocol requires.
     InitAck(Init),
     /// The association is rejected or aborted.
     Abort,
-    /// A chunk of another type, or one that is cut off.
+    /// A chunk of another type, or a truncated one.
     Other(u8),
 }
 
@@ -255,9 +255,9 @@ pub(crate) struct IcmpError {
     pub icmp_type: u8,
     /// The code.
     pub code: u8,
-    /// The MTU that it reports: of "fragmentation needed" and "packet too big", where it has one.
+    /// The MTU that it reports, if it is "fragmentation needed" or "packet too big" and has one.
     pub mtu: Option<u16>,
-    /// The packet that it is about, as far as it is quoted and can be read.
+    /// The packet that it is about, as far as it is quoted and can be parsed.
     pub quoted: Option<Box<Packet>>,
 }
 
@@ -268,19 +268,19 @@ pub(crate) struct Vxlan {
     pub source_port: u16,
     /// The outer destination port: 8472 or 4789.
     pub destination_port: u16,
-    /// The network identifier, of 24 bits.
+    /// The 24-bit network identifier.
     pub vni: u32,
     /// The frame; `None` if it is not IP, or nested too deep.
     pub inner: Option<Box<Frame>>,
 }
 
 impl Frame {
-    /// Bytes in front of the packet.
+    /// The number of bytes in front of the packet.
     pub(crate) const HEADER: usize = 14;
 }
 
 impl Packet {
-    /// Protocol, addresses and ports; `None` for what has no ports, and for VXLAN.
+    /// Protocol, addresses and ports; `None` for packets without ports and for VXLAN.
     pub(crate) fn flow(&self) -> Option<Flow> {
         let (protocol, source, destination) = match &self.transport {
             Transport::Tcp(tcp) => (Protocol::Tcp, tcp.source_port, tcp.destination_port),
@@ -300,8 +300,7 @@ impl Packet {
         })
     }
 
-    /// Whether it is a probe or its answer, with its tag. Of a SYN that a kernel sent only the tag's key is meaningful: see
-    /// [`Self::key`].
+    /// Whether it is a probe or an answer, with its tag. For a SYN sent by a kernel, only the tag's key is meaningful: see [`Self::key`].
     pub(crate) fn content(&self) -> Content {
         let content = match &self.transport {
             Transport::Tcp(tcp) => tcp.options.timestamps.and_then(|(value, echo)| {
@@ -326,13 +325,13 @@ impl Packet {
         content.unwrap_or(Content::Other)
     }
 
-    /// The packet as far as its first fragment shows it; `None` for other fragments, and for what is not a fragment.
+    /// The packet as far as its first fragment shows it; `None` for other fragments and for unfragmented packets.
     pub(crate) fn begun(&self) -> Option<Self> {
         let Transport::Fragment(Fragment { first: Some(first), .. }) = &self.transport else { return None };
         Some(Self { transport: Transport::clone(first), ..self.clone() })
     }
 
-    /// The tag of a probe or of its answer; `None` for everything else, also for rejections.
+    /// The tag of a probe or of its answer; `None` for everything else, including rejections.
     pub(crate) fn tag(&self) -> Option<Tag> {
         match self.content() {
             Content::Request(tag) | Content::Answer(tag) => Some(tag),
@@ -340,13 +339,12 @@ impl Packet {
         }
     }
 
-    /// The key of the tag (see [`Tag`]) that a probe and everything that answers it carries, a rejection and a kernel's SYN
-    /// with this sequence number included. An ICMP error has that of the packet that it quotes, a tunnel's packet that of the
-    /// one inside.
+    /// The key of the tag (see [`Tag`]) that a probe and everything that answers it carries, a rejection and a kernel's SYN with this
+    /// sequence number included. An ICMP error has the key of the packet that it quotes, a tunnel packet that of its inner packet.
     pub(crate) fn key(&self) -> Option<u32> {
         let key = match &self.transport {
             Transport::Tcp(tcp) if tcp.flags.contains(TcpFlags::ACK) => tcp.acknowledgment.wrapping_sub(1),
-            // It answers a segment with ACK, whose acknowledgment number it has (RFC 9293, section 3.10.7.1).
+            // It answers a segment with ACK, and has its acknowledgment number as its sequence number (RFC 9293, section 3.10.7.1).
             Transport::Tcp(tcp) if tcp.flags.contains(TcpFlags::RST) => tcp.sequence.wrapping_sub(1),
             Transport::Tcp(tcp) => tcp.sequence,
             Transport::Sctp(Sctp { chunk: Some(Chunk::Init(init)), .. }) => init.initiate_tag,
@@ -358,7 +356,7 @@ impl Packet {
         Tag::from_words(key, 0).map(Tag::key)
     }
 
-    /// Whether it opens a connection: a TCP SYN, an SCTP INIT. A UDP datagram does not show it.
+    /// Whether it opens a connection: a TCP SYN, an SCTP INIT. A UDP datagram does not show that.
     pub(crate) fn opens(&self) -> bool {
         match &self.transport {
             Transport::Tcp(tcp) => tcp.flags.are(TcpFlags::SYN),

@@ -1,4 +1,4 @@
-//! The fast way to read a frame: addresses, ports, protocol and tag, at fixed places, without allocation.
+//! Fast parsing of frames: addresses, ports, protocol and tag, at fixed offsets, without allocation.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -12,16 +12,16 @@ use super::{Flow, Tag, TcpFlags};
 pub(crate) struct FlowKey {
     /// Protocol, addresses and ports.
     pub flow: Flow,
-    /// Whether it is a probe or an answer of svclab's.
+    /// Whether it is a probe or an answer of svclab.
     pub content: Content,
 }
 
 const ETHERNET: usize = 14;
 
-/// Reads an Ethernet frame with TCP, UDP or SCTP in IPv4 or IPv6.
+/// Parses an Ethernet frame with TCP, UDP or SCTP in IPv4 or IPv6.
 ///
-/// `None` for everything else, and for what is rare enough to be left to [`Frame::decode`](super::Frame::decode):
-/// VLAN tags, IPv6 extension headers, fragments.
+/// `None` for everything else, and for rare cases that are left to [`Frame::decode`](super::Frame::decode): VLAN tags,
+/// IPv6 extension headers, fragments.
 pub(crate) fn peek(frame: &[u8]) -> Option<FlowKey> {
     let (header, packet) = frame.split_first_chunk::<ETHERNET>()?;
     match (&header[12..], packet.first()? >> 4) {
@@ -30,7 +30,7 @@ pub(crate) fn peek(frame: &[u8]) -> Option<FlowKey> {
     }
 }
 
-/// As [`peek`], for a packet that has no Ethernet header.
+/// As [`peek`], for a packet without an Ethernet header.
 #[inline]
 pub(crate) fn peek_ip(packet: &[u8]) -> Option<FlowKey> {
     match packet.first()? >> 4 {
@@ -51,7 +51,7 @@ fn peek_ipv4(packet: &[u8]) -> Option<FlowKey> {
     }
     let &[_, _, _, _, _, _, _, _, _, protocol, _, _, a, b, c, d, e, f, g, h] = header;
     let (source, destination) = (Ipv4Addr::new(a, b, c, d), Ipv4Addr::new(e, f, g, h));
-    // Short frames are padded: only what the header counts is the packet's.
+    // Short frames are padded: the packet ends at the length in its header.
     let transport = packet.get(header_len..total_len)?;
     peek_transport(protocol, source.into(), destination.into(), transport)
 }
@@ -86,7 +86,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().copied().map(u32::from_be_bytes)
 }
 
-/// Where the options begin as svclab and Linux write them: maximum segment size, selective acknowledgments, timestamps.
+/// The options in the order in which svclab and Linux write them: maximum segment size, selective acknowledgments, timestamps.
 fn tcp_content(tcp: &[u8]) -> Option<Content> {
     let header: &[u8; 36] = tcp.first_chunk()?;
     let [2, 4, _, _, 4, 2, 8, 10] = header[20..28] else { return None };

@@ -5,20 +5,20 @@ use svclab_rules::cluster::Protocol;
 use super::content::REQUEST_MARK;
 use super::{Chunk, Flow, Init, Packet, Sctp, Tag, Tcp, TcpFlags, TcpOptions, Transport, Udp};
 
-/// Time to live of every packet that svclab sends; Linux' default.
+/// The TTL of every packet that svclab sends: the Linux default.
 pub(super) const TTL: u8 = 64;
 
-/// The options of every SYN and SYN-ACK: 1460 bytes of data fit an Ethernet frame with IPv4.
+/// The maximum segment size of every SYN and SYN-ACK: 1460 bytes of data fit an Ethernet frame with IPv4.
 pub(super) fn syn_options(value: u32, echo: u32) -> TcpOptions {
     TcpOptions { maximum_segment_size: Some(1460), selective_acknowledgments: true, timestamps: Some((value, echo)) }
 }
 
-/// What is added to the sequence number of a segment with ACK: half of the numbers that compare as later, so that it lies outside the window
-/// of every connection that svclab opens.
+/// The offset added to the sequence number of a segment with ACK: half of the range that compares as later, so that it is outside of the
+/// window of every connection that svclab opens.
 const FAR: u32 = 1 << 30;
 
-/// A TCP segment that opens no connection. It carries the tag's key: with ACK, in its acknowledgment number, and its sequence number is
-/// outside of every window; else in its sequence number.
+/// A TCP segment that does not open a connection. It carries the tag's key: with ACK in its acknowledgment number, and then its sequence
+/// number is outside of every window; otherwise in its sequence number.
 pub(crate) fn segment(flow: &Flow, tag: Tag, flags: TcpFlags) -> Packet {
     let next = tag.key().wrapping_add(1);
     let (sequence, acknowledgment) = if flags.contains(TcpFlags::ACK) {
@@ -74,8 +74,7 @@ pub(crate) fn probe(flow: &Flow, tag: Tag) -> Packet {
 }
 
 impl Packet {
-    /// The same datagram with so many zeros after its payload that the whole IP packet has this size, in bytes. What is not a datagram, or
-    /// larger already, stays as it is.
+    /// Pads a datagram with zeros, so that the IP packet has this size in bytes. Other packets, and larger ones, are returned unchanged.
     pub(crate) fn with_size(mut self, size: u16) -> Self {
         const UDP: usize = 8;
         let ip = if self.source.is_ipv4() { 20 } else { 40 };

@@ -1,4 +1,4 @@
-//! Rejections of flows, read from packets.
+//! Rejections of flows, parsed from packets.
 
 use std::net::IpAddr;
 
@@ -21,13 +21,13 @@ pub enum RejectKind {
     PortUnreachable,
     /// By another ICMP or ICMPv6 destination unreachable.
     OtherUnreachable,
-    /// By ICMP "fragmentation needed" or ICMPv6 "packet too big": no rule does so, but a router whose next link has a smaller MTU (RFC 1191,
-    /// RFC 8201).
+    /// By ICMP "fragmentation needed" or ICMPv6 "packet too big": sent not by a rule but by a router whose next link has a smaller MTU (RFC
+    /// 1191, RFC 8201).
     TooBig {
-        /// That MTU, in bytes; 0 where the router does not say.
+        /// That MTU, in bytes; 0 if the router does not report it.
         mtu: u16,
     },
-    /// By the sender's own kernel, which has no route to the destination and sends nothing.
+    /// By the sender's own kernel, which has no route to the destination.
     Unsent,
 }
 
@@ -42,15 +42,15 @@ pub struct Rejection {
     pub by: IpAddr,
 }
 
-/// Reads a packet that the sender of a segment other than a SYN received as a rejection of it: as [`rejection`], and an ICMP error may
-/// quote any segment.
+/// Interprets a packet received by the sender of a segment other than a SYN as a rejection: like [`rejection`], but an ICMP error may quote
+/// any segment.
 pub(crate) fn rejection_of_segment(packet: &Packet, flow: &Flow) -> Option<Rejection> {
     read(packet, flow, |quoted| quoted.flow() == Some(*flow))
 }
 
-/// Reads a packet that the sender of a flow received as a rejection of it: a TCP segment with RST, an SCTP ABORT, or an
-/// ICMP or ICMPv6 destination unreachable, or ICMPv6's unknown next header, that quotes the flow as it was sent.
-/// Nor is a flow rejected of which a later segment is.
+/// Interprets a packet received by the sender of a flow as a rejection: a TCP segment with RST, an SCTP ABORT, or an
+/// ICMP or ICMPv6 destination unreachable, or ICMPv6's unknown next header, that quotes the flow as it was sent. The
+/// rejection of a later segment does not count.
 pub(crate) fn rejection(packet: &Packet, flow: &Flow) -> Option<Rejection> {
     read(packet, flow, |quoted| quotes_the_first_of(quoted, flow))
 }
@@ -73,7 +73,7 @@ fn read(packet: &Packet, flow: &Flow, is_about: impl Fn(&Packet) -> bool) -> Opt
     }
 }
 
-/// Whether a quoted packet is one that opens a flow, as far as the quotation shows.
+/// Whether a quoted packet opens a flow, as far as the quotation shows it.
 fn quotes_the_first_of(quoted: &Packet, flow: &Flow) -> bool {
     let is_later = matches!(&quoted.transport, Transport::Tcp(tcp) if !tcp.flags.contains(TcpFlags::SYN));
     quoted.flow() == Some(*flow) && !is_later
@@ -84,7 +84,7 @@ fn unreachable_kind(error: &IcmpError, ipv4: bool) -> Option<RejectKind> {
         (3, 3, true) | (1, 4, false) => Some(RejectKind::PortUnreachable),
         (3, 4, true) | (2, 0, false) => Some(RejectKind::TooBig { mtu: error.mtu.unwrap_or(0) }),
         (3, _, true) | (1, _, false) => Some(RejectKind::OtherUnreachable),
-        // What ICMP calls protocol unreachable is a parameter problem in ICMPv6: an unknown next header.
+        // ICMP's "protocol unreachable" is a parameter problem in ICMPv6: an unknown next header.
         (4, 1, false) => Some(RejectKind::OtherUnreachable),
         _ => None,
     }

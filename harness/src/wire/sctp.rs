@@ -1,4 +1,4 @@
-//! SCTP packets (RFC 9260), which etherparse does not know: common header, first chunk, CRC32c.
+//! SCTP packets (RFC 9260), which etherparse does not support: common header, first chunk, CRC32c.
 
 use super::{Chunk, Init, Sctp};
 
@@ -10,12 +10,12 @@ pub(super) const CHECKSUM: std::ops::Range<usize> = 8..12;
 const INIT: u8 = 1;
 const INIT_ACK: u8 = 2;
 const ABORT: u8 = 6;
-/// The length of an INIT chunk without parameters, its four bytes of chunk header included.
+/// The length of an INIT chunk without parameters, including its four-byte chunk header.
 const INIT_LEN: usize = 20;
-/// Parameter "state cookie" (type 7) with eight bytes of content; an INIT ACK must have one.
+/// The parameter "state cookie" (type 7) with eight bytes of content, which an INIT ACK must have.
 const STATE_COOKIE: [u8; 12] = *b"\x00\x07\x00\x0csvclab\0\0";
 
-/// Reads a packet; `None` if not even the common header is whole.
+/// Parses a packet; `None` if not even the common header is complete.
 pub(super) fn read(bytes: &[u8]) -> Option<Sctp> {
     let header: &[u8; HEADER] = bytes.first_chunk()?;
     let chunk = bytes[HEADER..].first_chunk::<4>().map(|&[kind, ..]| match (kind, read_init(&bytes[HEADER..])) {
@@ -72,8 +72,8 @@ fn write_init(bytes: &mut Vec<u8>, kind: u8, init: &Init, parameters: &[u8]) {
     bytes.extend(parameters);
 }
 
-/// The checksum as on the wire: CRC32c over the packet with the checksum's bytes as zero, stored with its
-/// least significant byte first (RFC 9260, appendix A). The packet holds at least a common header.
+/// The checksum as on the wire: CRC32c over the packet with a zero checksum field, stored with its least significant
+/// byte first (RFC 9260, appendix A). The packet has at least a common header.
 pub(super) fn checksum(packet: &[u8]) -> [u8; 4] {
     let crc = crc32c::crc32c(&packet[..CHECKSUM.start]);
     let crc = crc32c::crc32c_append(crc, &[0; 4]);

@@ -13,7 +13,7 @@
 /// | SCTP INIT | initiate tag | initial TSN |
 /// | SCTP INIT ACK | verification tag | initial TSN |
 ///
-/// A rejection (RST, ABORT) carries the key alone.
+/// A rejection (RST, ABORT) carries only the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Tag(u64);
 
@@ -26,7 +26,7 @@ impl Tag {
     /// The greatest tag.
     pub(crate) const MAX: Self = Self((1 << 63) - 1);
 
-    /// The tag of a number's lower 63 bits: 0 follows [`Self::MAX`].
+    /// The tag of a number's lower 63 bits, so that 0 follows [`Self::MAX`].
     pub(crate) const fn new(number: u64) -> Self {
         Self(number & Self::MAX.0)
     }

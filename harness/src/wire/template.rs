@@ -1,4 +1,4 @@
-//! The fast way to write probes: a packet that is encoded once, and patched for each flow.
+//! Fast encoding of probes: a packet is encoded once, and patched for each flow.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -6,24 +6,24 @@ use svclab_rules::cluster::{Family, Protocol};
 
 use super::{EncodeError, Flow, Frame, Mac, Packet, Tag, probe, sctp};
 
-/// The probe of all flows from one family's addresses to one destination, but for source and tag.
+/// A template for the probes of all flows from one family's addresses to one destination, without source and tag.
 ///
-/// Its checksums are updated as RFC 1624 describes: the sum over everything that stays is kept, and the words that
-/// change are added to it. Only SCTP's CRC32c is computed anew, over 32 bytes.
+/// Its checksums are updated as RFC 1624 describes: the sum over the constant part is kept, and the changing words are
+/// added to it. Only SCTP's CRC32c is recomputed, over 32 bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Template {
     /// The packet with zeros for source address, source port, tag and checksums.
     bytes: [u8; Self::MAX_LEN],
     len: usize,
-    /// Where the IP header begins: 14 after an Ethernet header, else 0.
+    /// The offset of the IP header: 14 after an Ethernet header, otherwise 0.
     ip: usize,
-    /// Where the transport header begins.
+    /// The offset of the transport header.
     transport: usize,
     family: Family,
     protocol: Protocol,
-    /// The sum of all words of the IPv4 header that stay.
+    /// The sum of the constant words of the IPv4 header.
     ip_sum: u32,
-    /// The sum of all words of TCP or UDP, pseudo-header included, that stay.
+    /// The sum of the constant words of TCP or UDP, including the pseudo-header.
     transport_sum: u32,
 }
 
@@ -35,7 +35,7 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// None in fact: the packet is always short and of one family.
+    /// In practice none: the packet is always short and of one family.
     pub(crate) fn frame(
         source: Mac,
         destination: Mac,
@@ -75,7 +75,7 @@ impl Template {
         if let Some(at) = checksum_at(protocol) {
             template.transport_sum = template.take_sum(transport + at);
         }
-        // The tag of the blank packet leaves its key bit behind, which is in no sum that is kept.
+        // The tag of the blank packet leaves its key bit set, which must not be part of the kept sums.
         for at in tag_at(protocol) {
             let key = read_word(&template.bytes, transport + at);
             template.transport_sum += negated(key);
@@ -84,7 +84,7 @@ impl Template {
         template
     }
 
-    /// Takes a checksum out of the packet and turns it into the sum that it was made of.
+    /// Removes a checksum from the packet and returns the sum that it was computed from.
     fn take_sum(&mut self, at: usize) -> u32 {
         let checksum = u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]]);
         self.bytes[at..at + 2].fill(0);
@@ -150,7 +150,7 @@ impl Template {
     }
 }
 
-/// The probe from nowhere, with tag 0.
+/// The probe from the unspecified address, with tag 0.
 fn blank(to: SocketAddr, protocol: Protocol) -> Packet {
     let nowhere = if to.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
     let flow = Flow { protocol, source: SocketAddr::new(nowhere, 0), destination: to };
@@ -179,12 +179,12 @@ fn read_word(bytes: &[u8], at: usize) -> u32 {
     bytes[at..].first_chunk().copied().map_or(0, u32::from_be_bytes)
 }
 
-/// The sum of a word's halves.
+/// The sum of the two 16-bit halves of a word.
 const fn halves(word: u32) -> u32 {
     (word >> 16) + (word & 0xffff)
 }
 
-/// What takes a word out of a sum again.
+/// The complement that removes a word from a sum.
 const fn negated(word: u32) -> u32 {
     halves(!word)
 }

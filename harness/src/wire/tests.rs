@@ -1,4 +1,4 @@
-//! Properties of frames, and what the kinds of packets look like in words.
+//! Properties of frames, and descriptions of packets.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -156,7 +156,7 @@ proptest! {
 
     #[test]
     fn one_flipped_bit_is_found(packet in any_packet(), at in any::<prop::sample::Index>(), bit in 0..8_u8) {
-        // The transport of a bare packet: a flip in a header's length would leave nothing that can be checked.
+        // Only the transport of a bare packet: a flipped bit in a header's length would leave nothing to check.
         let mut bytes = packet.encode().unwrap();
         let start = if packet.source.is_ipv4() { 28 } else { 48 };
         let at = start + at.index(bytes.len() - start);
@@ -165,7 +165,7 @@ proptest! {
     }
 }
 
-/// Reads the bytes in every way there is. What can be read can be described, answered and written.
+/// Decodes the bytes in every way. Whatever can be decoded can be described, answered and encoded.
 fn survive(bytes: &[u8]) {
     let _ = (checksum_errors(bytes), checksum_errors_ip(bytes));
     for packet in [Frame::decode(bytes).map(|frame| frame.packet), Packet::decode(bytes)].into_iter().flatten() {
@@ -322,7 +322,7 @@ fn no_rejections(#[case] packet: Packet) {
 #[test]
 fn an_error_that_quotes_eight_bytes_names_the_ports() {
     let bytes = error("172.18.0.2", 3, 3, probe(&some_flow(), tag())).encode().unwrap();
-    // Outer header, ICMP header, quoted header, eight bytes: all that RFC 792 asks for.
+    // Outer header, ICMP header, quoted header, eight bytes: the minimum that RFC 792 requires.
     let packet = Packet::decode(&bytes[..20 + 8 + 20 + 8]).unwrap();
     let words =
         "ICMP 172.18.0.2 > 10.244.1.3: port unreachable (type 3, code 3) for 10.244.1.3:37328 > 10.96.34.82:80 tcp";
@@ -348,7 +348,7 @@ fn a_syn_of_linux_is_decoded() {
     let timestamps = Some((0x0708_3de5, 0));
     let options = TcpOptions { maximum_segment_size: Some(65_495), selective_acknowledgments: true, timestamps };
     assert_eq!((tcp.sequence, tcp.window, tcp.options), (0x46c4_0ff0, 65_495, options));
-    // Its sequence number has no key bit, so it cannot be taken for a probe.
+    // Its sequence number has no key bit, so it cannot be mistaken for a probe.
     assert_eq!(peek_ip(&bytes).unwrap().content, Content::Other);
     let layers: Vec<_> = checksum_errors_ip(&bytes).into_iter().map(|error| error.layer).collect();
     assert_eq!(layers, ["TCP"]);

@@ -11,16 +11,16 @@ use crate::report::{Cause, Trouble};
 use crate::text::reason;
 use crate::vm::{Ending, VmError};
 
-/// Why a worker has not done what it was to do.
+/// The error of a worker.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WorkerError {
-    /// It cannot be started.
+    /// The worker cannot be started.
     #[error("starting a worker process: {}", reason(.0))]
     NotStarted(io::Error),
-    /// The machine that it is to be in cannot be started.
+    /// The virtual machine for the worker cannot be started.
     #[error(transparent)]
     NoMachine(#[from] VmError),
-    /// It has ended by itself, or something else ended it.
+    /// The worker exited or was killed.
     #[error("the worker process of this lab {how}")]
     Died {
         /// How: `was killed by signal 9 (SIGKILL)`.
@@ -28,19 +28,19 @@ pub(crate) enum WorkerError {
         /// The number of the signal.
         signal: Option<i32>,
     },
-    /// It was not waited for any longer.
+    /// The worker timed out.
     #[error(transparent)]
     Late(Late),
-    /// The machine that it was in has ended, or does not respond.
+    /// The virtual machine of the worker has stopped, or does not respond.
     #[error("{0}")]
     Machine(Ending),
-    /// It could not carry out the order.
+    /// The worker could not execute the order.
     #[error("{}", .0.message)]
     Unable(Box<Trouble>),
 }
 
 impl WorkerError {
-    /// How a worker has ended.
+    /// The error of a worker that has exited with a status.
     pub(super) fn ended(status: ExitStatus) -> Self {
         let signal = status.signal();
         let how = match signal {
@@ -53,7 +53,7 @@ impl WorkerError {
         Self::Died { how, signal }
     }
 
-    /// The error as reports contain it.
+    /// Converts the error for reports.
     pub(crate) fn into_trouble(self) -> Trouble {
         let message = self.to_string();
         let (cause, help) = match self {
@@ -66,7 +66,7 @@ impl WorkerError {
             Self::Machine(ending) => ending.cause.trouble(),
             Self::Late(Late::Silent(_)) => (
                 Cause::Environment,
-                "Look for what stopped it: a SIGSTOP, a frozen cgroup, or a machine without free memory or CPU time.",
+                "Find out what stopped it: a SIGSTOP, a frozen cgroup, or a machine without free memory or CPU time.",
             ),
             Self::Late(Late::Overdue { .. }) => (
                 Cause::Environment,
@@ -77,20 +77,21 @@ impl WorkerError {
     }
 }
 
-/// The cause of a worker's death, and the fix. svclab itself never sends signals that a person or the kernel sends to end a process.
+/// The cause of a worker's death, and the fix. svclab itself never sends its workers the signals by which users or the kernel kill a
+/// process.
 fn death_cause(signal: Option<i32>) -> (Cause, &'static str) {
     match signal.and_then(|number| Signal::try_from(number).ok()) {
         Some(Signal::SIGKILL) => {
-            let help = "Look in `dmesg` for \"Out of memory\": if the kernel killed it, run fewer labs at the same time (`--jobs 1`) or allow \
+            let help = "Look in `dmesg` for \"Out of memory\": if the kernel killed it, run fewer labs in parallel (`--jobs 1`) or allow \
                         more memory.";
             (Cause::Environment, help)
         }
         Some(Signal::SIGTERM | Signal::SIGINT | Signal::SIGHUP | Signal::SIGQUIT | Signal::SIGXCPU) => {
-            (Cause::Environment, "Run it again: something outside of svclab ended this process.")
+            (Cause::Environment, "Run it again: something outside of svclab killed this process.")
         }
         _ => (
             Cause::Internal,
-            "This is a bug in svclab: please report it with the scenario and what standard error says.",
+            "This is a bug in svclab: please report it with the scenario and the output on standard error.",
         ),
     }
 }

@@ -1,4 +1,4 @@
-//! Values on a pipe: the length in eight bytes, then the value as postcard writes it, which keeps paths and numbers exactly.
+//! Frames on a pipe: the length in eight bytes, then the value in postcard's format, which preserves paths and numbers exactly.
 
 use std::io::{self, Read, Write};
 
@@ -37,7 +37,7 @@ mod tests {
     use crate::report::samples::failing;
     use crate::scenario::Span;
 
-    /// What a worker sends is what the run gets, also numbers, maps and paths that JSON does not know.
+    /// A run receives exactly what a worker sends, including numbers, maps and paths that JSON cannot represent.
     #[test]
     fn reports_arrive_as_they_were_sent() {
         let mut tests: Vec<TestReport> = failing().scenarios.into_iter().flat_map(|scenario| scenario.tests).collect();

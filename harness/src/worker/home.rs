@@ -1,4 +1,4 @@
-//! Where workers are: processes of this machine, or machines with a kernel of their own.
+//! Where workers run: processes of this machine, or virtual machines.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,18 +14,17 @@ use crate::lab::Backend;
 use crate::report::Trouble;
 use crate::vm::Vm;
 
-/// Where workers are.
+/// Where workers run.
 #[derive(Debug, Clone)]
 pub enum Home {
-    /// Processes of this machine, of a program: svclab, which serves with the argument [`WORKER`](super::WORKER) and a [`Kind`].
+    /// Processes of this machine, started from this program: svclab, with the arguments [`WORKER`](super::WORKER) and a [`Kind`].
     Process(PathBuf),
-    /// Machines with a kernel, in which svclab is the first process.
+    /// Virtual machines in which svclab is PID 1.
     Machines(Arc<Machines>),
 }
 
 impl Home {
-    /// Machines with a kernel; the first is started now, so that a kernel that does not start is found before anything is
-    /// asked of it.
+    /// Virtual machines. The first is started now, so that a kernel that does not boot is noticed before it gets an order.
     ///
     /// # Errors
     ///
@@ -38,7 +37,7 @@ impl Home {
         Ok(Self::Machines(Arc::new(Machines { vm, environment, judging, idle: Mutex::new(Some((kind, worker))) })))
     }
 
-    /// Starts a worker; it ends with the calling thread.
+    /// Starts a worker, which is killed when the calling thread ends.
     pub(super) fn worker(&self, kind: Kind) -> Result<Worker, WorkerError> {
         match self {
             Self::Process(program) => Worker::process(program, kind),
@@ -46,7 +45,7 @@ impl Home {
         }
     }
 
-    /// What the results of its workers depend on, where that is not this machine.
+    /// The environment of its workers, if it is not this machine's.
     pub fn environment(&self) -> Option<&Environment> {
         match self {
             Self::Process(_) => None,
@@ -54,7 +53,7 @@ impl Home {
         }
     }
 
-    /// How the kernel there decides where kernels differ, if it is not this machine's.
+    /// The decisions of the workers' kernel where kernels differ, if it is not this machine's.
     pub fn kernel(&self) -> Option<cluster::Kernel> {
         match self {
             Self::Process(_) => None,
@@ -63,24 +62,24 @@ impl Home {
     }
 }
 
-/// Machines with one kernel.
+/// Virtual machines with the same kernel.
 #[derive(Debug)]
 pub struct Machines {
     vm: Vm,
     environment: Environment,
-    /// How it decides where kernels differ.
+    /// The decisions of this kernel where kernels differ.
     judging: cluster::Kernel,
-    /// The first worker, until it is needed.
+    /// The first worker, until it is used.
     idle: Mutex<Option<(Kind, Worker)>>,
 }
 
 impl Machines {
-    /// What they start from.
+    /// The virtual machine that they are started from.
     pub fn vm(&self) -> &Vm {
         &self.vm
     }
 
-    /// A worker of a kind in a machine that runs already, or that is started.
+    /// A worker of a kind in a machine that is running already or is started.
     fn worker(&self, kind: Kind) -> Result<Worker, WorkerError> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take_if(|(own, _)| *own == kind);
         idle.map_or_else(|| Worker::in_machine(&self.vm, kind), |(_, worker)| Ok(worker))

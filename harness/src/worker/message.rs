@@ -1,28 +1,29 @@
-//! What a worker says.
+//! The messages of a worker.
 
 use serde::{Deserialize, Serialize};
 
 use crate::lab::Backend;
 use crate::report::Trouble;
 
-/// What a command asks of a worker.
+/// A request of a command to a worker.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Asked<O> {
-    /// What results depend on where the worker is: its [`Environment`](crate::environment::Environment) and [`Kernel`](svclab_rules::cluster::Kernel).
+    /// Report the environment of the worker: its [`Environment`](crate::environment::Environment) and
+    /// [`Kernel`](svclab_rules::cluster::Kernel).
     Environment(Backend),
-    /// To carry out an order.
+    /// Execute an order.
     Order(O),
 }
 
-/// What a worker says: events `E` until the result `R`.
+/// A message of a worker: events `E` until the result `R`.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Message<E, R> {
-    /// The worker is alive, and has counted this many flows of those that are wanted at most.
+    /// The worker is alive, and has counted this number of flows, of the maximum that is expected.
     Alive { counted: u64, wanted: u64 },
-    /// Something of interest; whether it is answered depends on it.
+    /// An event; whether it is answered depends on its kind.
     Event(E),
-    /// The order has been carried out.
+    /// The order has been executed.
     Done(R),
-    /// The order cannot be carried out.
+    /// The order cannot be executed.
     Unable(Trouble),
 }

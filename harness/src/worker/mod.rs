@@ -1,15 +1,15 @@
-//! Processes that build labs, so that the death of one is the failure of what it was doing and not of the command.
+//! Worker processes that build labs: if one dies, only its current task fails, not the command.
 //!
-//! A command starts svclab once more, as a worker of its [`Kind`], and sends it orders; the worker serves them, one after
-//! the other. Both sides write frames to a pipe:
+//! A command starts svclab again, as a worker of a [`Kind`], and sends it orders, which the worker executes one after the other. Both sides
+//! write frames to a pipe:
 //!
-//! - `frame`: a value on a pipe; `message`: what a worker says;
-//! - `scenario_texts`: a scenario as both sides read it;
-//! - `process`: the command's side; `timeouts`: how long a worker is waited for; `error`: how it ends early;
-//! - `home`: where workers are: on this machine, or on a kernel of their own; `slot`: the worker of a thread;
+//! - `frame`: a value on a pipe; `message`: the messages of a worker;
+//! - `scenario_texts`: a scenario, parsed identically by both sides;
+//! - `process`: the command's side; `timeouts`: how long to wait for a worker; `error`: the errors of workers;
+//! - `home`: where workers run: on this machine, or in virtual machines; `slot`: the worker of a thread;
 //! - `serve`: the worker's side.
 //!
-//! A worker is killed with the thread that started it.
+//! A worker is killed when the thread that started it ends.
 
 mod error;
 mod frame;
@@ -31,7 +31,7 @@ pub(crate) use slot::Slot;
 /// The argument that makes svclab a worker; the name of its [`Kind`] follows.
 pub const WORKER: &str = "worker";
 
-/// What a worker does.
+/// The task of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The tests of scenarios.
@@ -46,9 +46,9 @@ pub enum Kind {
     Diff,
     /// Samples of cascades.
     Sample,
-    /// What a machine has and lacks.
+    /// The features that a machine has and lacks.
     Doctor,
-    /// None of these: it waits, as the first process of the PID namespace that programs of a shell run in.
+    /// None of these: it waits, as PID 1 of the namespace that programs of a shell run in.
     Init,
 }
 
@@ -57,7 +57,7 @@ impl Kind {
     pub const ALL: [Self; 8] =
         [Self::Run, Self::Verify, Self::Mutate, Self::Explain, Self::Diff, Self::Sample, Self::Doctor, Self::Init];
 
-    /// The argument that chooses it.
+    /// The argument that selects it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Run => "run",

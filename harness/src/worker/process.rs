@@ -1,4 +1,4 @@
-//! The command's side: a process that carries out orders.
+//! The command's side of a worker process.
 
 use std::io;
 use std::mem;
@@ -20,26 +20,26 @@ use crate::lab::programs;
 use crate::probe::Progress;
 use crate::vm::{Log, Started, Vm};
 
-/// A worker that runs.
+/// A running worker.
 #[derive(Debug)]
 pub(super) struct Worker {
     process: Child,
     input: ChildStdin,
     output: ChildStdout,
-    /// The log of the machine that it is in, where it has a kernel of its own.
+    /// The log of its virtual machine, if it is in one.
     log: Option<Log>,
-    /// How long its next sign of life may take.
+    /// The maximum time until its next sign of life.
     silence: Duration,
 }
 
 impl Worker {
-    /// Starts a machine with a worker; it ends with the calling thread.
+    /// Starts a virtual machine with a worker, which is killed when the calling thread ends.
     pub(super) fn in_machine(vm: &Vm, kind: Kind) -> Result<Self, WorkerError> {
         let Started { process, input, output, log } = vm.start(&[WORKER, kind.as_str()])?;
         Self { process, input, output, log: Some(log), silence: BOOT }.unblocked()
     }
 
-    /// Starts a worker as a process of this machine; it ends with the calling thread.
+    /// Starts a worker as a process of this machine, which is killed when the calling thread ends.
     pub(super) fn process(program: &Path, kind: Kind) -> Result<Self, WorkerError> {
         let mut command = Command::new(program);
         command.arg0("svclab").args([WORKER, kind.as_str()]);
@@ -52,7 +52,8 @@ impl Worker {
         Ok(self)
     }
 
-    /// Has an order carried out. What happens meanwhile goes to `happens`, whose answer, if there is one, goes back.
+    /// Sends an order, and waits for its result. Events in the meantime are passed to `happens`, whose answer, if there
+    /// is one, is sent back.
     pub(super) fn ask<E: DeserializeOwned, A: Serialize, R: DeserializeOwned>(
         &mut self,
         order: &impl Serialize,
@@ -81,7 +82,7 @@ impl Worker {
         exchange().unwrap_or_else(|error| Err(self.end(&error)))
     }
 
-    /// How the worker has ended. One that is late, or wrote what cannot be read, is ended now.
+    /// The error of a worker that failed. One that is late, or sent an invalid message, is killed now.
     fn end(&mut self, error: &io::Error) -> WorkerError {
         let late = error.get_ref().and_then(|inner| inner.downcast_ref::<Late>()).copied();
         let has_ended = matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe);
@@ -109,7 +110,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // It has no lab between two orders, and the kernel takes down one that it has.
+        // Between two orders it has no lab, and the kernel would remove any other.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,4 +1,4 @@
-//! A scenario as both sides read it.
+//! A scenario, parsed identically by both sides.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,15 +15,15 @@ use crate::proxy::{self, Programs};
 use crate::report::{Cause, Trouble};
 use crate::scenario::{Scenario, Tests, parse_with};
 
-/// A scenario as the texts that it was read from: its files may be pipes, or change.
+/// A scenario as the texts that it was read from, because its files may be pipes, or change.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Texts<'a> {
     file: Cow<'a, OsStr>,
     /// The texts of all its files.
     texts: BTreeMap<Cow<'a, OsStr>, Cow<'a, str>>,
-    /// The names of its tests in their order.
+    /// The names of its tests, in order.
     tests: Vec<Cow<'a, str>>,
-    /// The release and mode of its kube-proxy, which may have been chosen otherwise.
+    /// The release and mode of its kube-proxy, which the command may have overridden.
     proxy: (Cow<'a, str>, Cow<'a, str>),
 }
 
@@ -52,7 +52,7 @@ impl<'a> Texts<'a> {
     ///
     /// # Errors
     ///
-    /// If the scenario has none of this name.
+    /// If the scenario has no file of this name.
     pub(crate) fn read(&self, file: &Path) -> io::Result<String> {
         let text = self.texts.get(file.as_os_str()).ok_or(io::ErrorKind::NotFound)?;
         Ok(text.clone().into_owned())
@@ -62,7 +62,7 @@ impl<'a> Texts<'a> {
     ///
     /// # Errors
     ///
-    /// If the texts are not those of the scenario: an error of svclab's own.
+    /// If the texts do not give the same scenario, which is a bug in svclab.
     pub(crate) fn scenario(&self) -> Result<Scenario, Trouble> {
         let (text, file) = self.text();
         let parsed = parse_with(text, file, &|file| self.read(file), Tests::Optional);
@@ -73,7 +73,7 @@ impl<'a> Texts<'a> {
         Ok(scenario)
     }
 
-    /// Gives a cluster that was read from the texts the release and mode that the command chose.
+    /// Sets the release and mode that the command has chosen in a cluster that was read from the texts.
     pub(crate) fn choose_proxy(&self, cluster: &mut Cluster) {
         let (version, mode) = &self.proxy;
         cluster.proxy.version = version.clone().into_owned();
@@ -82,11 +82,11 @@ impl<'a> Texts<'a> {
 }
 
 impl Texts<'_> {
-    /// The scenario as it is for programs under test, if there are any.
+    /// The scenario, adapted to programs under test, if there are any.
     ///
     /// # Errors
     ///
-    /// As [`Self::scenario`], and where it is not for them.
+    /// As [`Self::scenario`], and if the programs cannot run it.
     pub(crate) fn scenario_for(&self, programs: Option<&Programs>) -> Result<Scenario, Trouble> {
         let scenario = self.scenario()?;
         let fitted = proxy::fit(programs, &scenario).map_err(|why| not_applicable(&why))?;
@@ -94,13 +94,13 @@ impl Texts<'_> {
     }
 }
 
-/// That a scenario cannot be carried out by programs under test.
+/// The error that programs under test cannot run a scenario.
 pub(crate) fn not_applicable(why: &proxy::NotApplicable) -> Trouble {
     Trouble { cause: Cause::Input, message: why.to_string(), help: Some(why.help()), span: None }
 }
 
-/// That a worker has read something else than the command has: an error of svclab's own.
+/// The error that a worker has parsed something else than the command, which is a bug in svclab.
 pub(crate) fn misread(errors: &Diagnostics) -> Trouble {
-    let message = format!("a worker read the scenario otherwise than the command: {errors}");
+    let message = format!("a worker parsed the scenario differently from the command: {errors}");
     Trouble { cause: Cause::Internal, message, help: None, span: None }
 }

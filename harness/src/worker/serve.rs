@@ -21,15 +21,14 @@ use crate::report::Trouble;
 /// The time between two signs of life.
 const TICK: Duration = Duration::from_millis(200);
 
-/// How willingly the kernel ends a worker where memory is short: before the command, which reports it then.
+/// The OOM score adjustment of a worker: if memory is short, the kernel kills it before the command, which can then report it.
 const OUT_OF_MEMORY: &str = "500";
 
-/// Carries out the orders that standard input has, until that ends, and writes what happens to standard output. Both must be the
-/// pipes of a command.
+/// Executes the orders from standard input until its end, and writes messages to standard output. Both must be the pipes of a command.
 ///
 /// # Errors
 ///
-/// If standard input says anything else, or standard output cannot be written.
+/// If standard input contains anything else, or standard output cannot be written.
 pub(crate) fn serve<O: DeserializeOwned, R: Serialize>(
     carry_out: impl Fn(O, &Arc<Progress>, &Command) -> Result<R, Trouble>,
 ) -> io::Result<()> {
@@ -40,7 +39,7 @@ pub(crate) fn serve<O: DeserializeOwned, R: Serialize>(
     let _ = std::fs::write("/proc/self/oom_score_adj", OUT_OF_MEMORY);
     let progress = Arc::new(Progress::default());
     let command = Command { input: Mutex::new(io::stdin()), output: Arc::new(Mutex::new(io::stdout())) };
-    // A worker without a thread for signs of life would be taken for dead.
+    // A worker without a thread for signs of life would be considered dead.
     let mut unable =
         show_life(&progress, &command.output).map_err(|error| WorkerError::NotStarted(error).into_trouble());
     loop {
@@ -84,11 +83,11 @@ pub(crate) struct Command {
 }
 
 impl Command {
-    /// Reads what the command says: an order, or the answer to an event.
+    /// Reads a message of the command: an order, or the answer to an event.
     ///
     /// # Errors
     ///
-    /// If it is gone, or says anything else.
+    /// If the command is gone, or sends anything else.
     pub(crate) fn answer<T: DeserializeOwned>(&self) -> io::Result<T> {
         read(&mut *self.input.lock().unwrap_or_else(PoisonError::into_inner))
     }

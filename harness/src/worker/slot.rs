@@ -14,7 +14,7 @@ use super::process::Worker;
 use super::timeouts::Patience;
 use crate::probe::Progress;
 
-/// The worker of a thread, which is started when it is needed, and again after its death.
+/// The worker of a thread, which is started on demand, and restarted after its death.
 pub(crate) struct Slot<'p> {
     home: &'p Home,
     kind: Kind,
@@ -26,11 +26,11 @@ impl<'p> Slot<'p> {
         Self { home, kind, running: None }
     }
 
-    /// Has an order carried out, during which nothing happens that is reported.
+    /// Sends an order without events, and waits for its result.
     ///
     /// # Errors
     ///
-    /// If the worker ends early, or cannot carry out the order.
+    /// If the worker dies, or cannot execute the order.
     pub(crate) fn ask<R: DeserializeOwned>(
         &mut self,
         order: &impl Serialize,
@@ -39,7 +39,7 @@ impl<'p> Slot<'p> {
         self.ask_with(order, progress, |(), _| Ok(None::<()>))
     }
 
-    /// The same, if what happens meanwhile goes to `happens`, whose answer, if there is one, goes back.
+    /// Sends an order. Events are passed to `happens`, whose answer, if there is one, is sent back.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! How long a worker is waited for.
+//! Timeouts of workers.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -10,70 +10,70 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::text;
 
-/// The longest time without a sign of life, of which a worker gives five in a second: then it is stopped, or frozen.
+/// The maximum time without a sign of life. A worker gives five per second, so after this time it is stopped or frozen.
 pub(super) const SILENCE: Duration = Duration::from_secs(30);
 
-/// The same of one whose machine starts first: an emulated kernel takes some 6 s where nothing else runs.
+/// The same for a worker whose virtual machine boots first: an emulated kernel takes some 6 s on an idle host.
 pub(super) const BOOT: Duration = Duration::from_secs(90);
 
-/// How much longer than its limit a task may take: flows in flight are awaited, and artifacts are collected.
+/// The grace period after the limit of a task, in which flows in flight are awaited and artifacts are collected.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// The longest single wait. Only waits are counted, and none as longer than this: so the time in which svclab itself is stopped
-/// (Ctrl-Z) does not count.
+/// The longest single wait. Only waits are counted, each at most this long, so that the time in which svclab itself is stopped (Ctrl-Z)
+/// does not count.
 const WAIT: u16 = 500;
 
-/// How long a worker is waited for.
+/// The patience with a worker.
 #[derive(Debug)]
 pub(crate) struct Patience {
-    /// The time without a sign of life, and the longest that it may be.
+    /// The time without a sign of life, and its maximum.
     silent: Duration,
     silence: Duration,
-    /// The process that is waited for, and how long it had waited for a CPU when it gave its last sign of life, once that was read.
+    /// The process, and how long it had waited for a CPU at its last sign of life, once that has been read.
     process: u32,
     starved: Option<Duration>,
     /// The limit of the task that is running, and the time since it started.
     task: Option<(Duration, Duration)>,
 }
 
-/// Why a worker is not waited for any longer.
+/// The reason why a worker has timed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Late {
     /// It gave no sign of life.
     #[error("the worker process of this lab did not respond for {} s, so it was killed", .0.as_secs())]
     Silent(Duration),
-    /// What it was doing took too long, and it did not end it.
+    /// Its task took too long, and the worker did not end it.
     #[error("the test took longer than {}; its worker process did not end it within another {} s, so it was killed", text::duration(*limit), grace.as_secs())]
     Overdue {
         /// The limit.
         limit: Duration,
-        /// How much longer it was waited for.
+        /// The grace period.
         grace: Duration,
     },
 }
 
 impl Patience {
-    /// That with a process whose first sign of life may take this long.
+    /// Patience with a process whose first sign of life may take this long.
     pub(super) fn with(process: u32, silence: Duration) -> Self {
         Self { silent: Duration::ZERO, silence, process, starved: None, task: None }
     }
 
-    /// A task starts, which should end within a limit, if it has one.
+    /// Records that a task starts, with its time limit, if any.
     pub(crate) fn task_starts(&mut self, limit: Option<Duration>) {
         self.task = limit.map(|limit| (limit, Duration::ZERO));
     }
 
-    /// The task has ended.
+    /// Records that the task has ended.
     pub(crate) fn task_ended(&mut self) {
         self.task = None;
     }
 
-    /// The worker has said something.
+    /// Records a sign of life.
     pub(super) fn is_alive(&mut self) {
         (self.silent, self.silence, self.starved) = (Duration::ZERO, SILENCE, None);
     }
 
-    /// Time has passed, until which the process had waited for a CPU this long.
+    /// Adds waiting time; `starved` is how long the process has waited for a CPU so far.
     fn waited(&mut self, time: Duration, starved: Duration) -> Result<(), Late> {
         self.silent += time;
         if let Some((limit, taken)) = &mut self.task {
@@ -104,8 +104,8 @@ impl Patience {
     }
 }
 
-/// How long the thread of a process that waited the longest for a CPU has done so: ready to run, while a busy host or a quota gave it none
-/// (the second number of `schedstat`). That is no fault of the process, so it does not count. Nothing where the kernel does not say.
+/// The longest time that a thread of a process has waited for a CPU: ready to run, but without CPU time because of a busy host or a quota
+/// (the second number of `schedstat`). That is not the process's fault, so it does not count. Zero if the kernel does not report it.
 fn waited_for_cpu(process: u32) -> Duration {
     let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     let waits = threads.filter_map(|thread| fs::read_to_string(thread.path().join("schedstat")).ok());
@@ -113,13 +113,13 @@ fn waited_for_cpu(process: u32) -> Duration {
     Duration::from_nanos(nanoseconds.max().unwrap_or_default())
 }
 
-/// Makes a pipe's own end one that does not block, as [`Patient`] needs.
+/// Makes this end of a pipe non-blocking, as [`Patient`] requires.
 pub(super) fn unblock(pipe: &impl AsFd) -> io::Result<()> {
     fcntl(pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
     Ok(())
 }
 
-/// A worker's pipe that is waited for with patience.
+/// A worker's pipe, with timeouts.
 pub(super) struct Patient<'p, P> {
     pub(super) pipe: &'p mut P,
     pub(super) patience: &'p mut Patience,
@@ -146,7 +146,7 @@ impl<P: Write + AsFd> Write for Patient<'_, P> {
                     self.patience.wait(self.pipe, PollFlags::POLLOUT)?;
                 }
                 written => {
-                    // A worker that takes an order is alive.
+                    // A worker that accepts an order is alive.
                     self.patience.silent = Duration::ZERO;
                     return written;
                 }
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(patience.waited(MOMENT, NEVER), Err(Late::Silent(SILENCE)));
     }
 
-    /// A machine that starts on a busy host makes progress, however slowly.
+    /// A virtual machine that boots on a busy host makes progress, however slowly.
     #[test]
     fn silence_does_not_count_while_the_host_has_no_cpu() {
         let mut patience = Patience::with(std::process::id(), BOOT);
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(patience.waited(Duration::ZERO, before), Ok(()));
         assert_eq!(patience.waited(BOOT + BOOT, before + BOOT), Ok(()));
         assert_eq!(patience.waited(MOMENT, before + BOOT), Err(Late::Silent(BOOT)));
-        // Since the last sign of life, the host has had CPUs.
+        // Since the last sign of life, the host has had free CPUs.
         patience.is_alive();
         assert_eq!(patience.waited(SILENCE, before + BOOT), Ok(()));
         assert_eq!(patience.waited(MOMENT, before + BOOT), Err(Late::Silent(SILENCE)));
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_process_that_is_gone_has_not_waited_for_a_cpu() {
-        // Numbers of processes end at 4,194,304.
+        // The maximum PID is 4,194,304.
         assert_eq!(waited_for_cpu(u32::MAX), NEVER);
     }
 

@@ -36,7 +36,7 @@ pub(crate) const ETH0: u32 = 2;
 /// The underlay's index.
 pub(crate) const UNDERLAY: NetnsId = 0;
 
-/// The hardware address of an interface of a namespace: locally administered and unique in the lab.
+/// The MAC address of an interface of a namespace: locally administered and unique in the lab.
 pub(crate) fn mac_of(netns: NetnsId, index: u32) -> Mac {
     let [.., high, middle, low] = netns.to_be_bytes();
     let [.., index_high, index_low] = index.to_be_bytes();
@@ -50,7 +50,7 @@ impl Topology {
         self.namespaces.len() - 1
     }
 
-    /// True if any machine has an IPv6 address.
+    /// Whether any machine has an IPv6 address.
     pub(crate) fn has_ipv6(&self) -> bool {
         let kernels = self.namespaces.iter().flat_map(|netns| &netns.addresses).map(|(_, prefix)| prefix.addr());
         kernels.chain(self.owners.keys().copied()).any(|address| address.is_ipv6())
@@ -61,8 +61,8 @@ impl Topology {
         self.namespaces.iter().position(|netns| netns.name == name)
     }
 
-    /// A name for an interface of a namespace that leads to another: after that one's name where it is short enough and
-    /// not taken, else after its number.
+    /// A name for an interface that leads to another namespace: with the name of that namespace if it is short enough
+    /// and unused, otherwise with its number.
     pub(in crate::topology) fn interface_name(&self, netns: NetnsId, prefix: &str, to: NetnsId) -> String {
         /// IFNAMSIZ of linux/if.h, without the closing zero.
         const LONGEST: usize = 15;
@@ -72,7 +72,7 @@ impl Topology {
         if is_taken || name.len() > LONGEST { format!("{prefix}{to}") } else { name }
     }
 
-    /// Joins two namespaces by a veth pair; returns the index of the owner's end and of the peer's.
+    /// Connects two namespaces by a veth pair, and returns the indices of the owner's and the peer's end.
     pub(crate) fn link(&mut self, owner: (NetnsId, String), peer: (NetnsId, &str)) -> (u32, u32) {
         let (owner_index, peer_index) = (self.namespaces[owner.0].next_index(), self.namespaces[peer.0].next_index());
         let end = |netns, index, name: String, kind| (netns, Interface::new(netns, index, name, kind));
@@ -91,13 +91,13 @@ impl Topology {
         (owner_index, peer_index)
     }
 
-    /// The hardware address that a packet made on the wire of a namespace is sent to: that of the node which it is handed to, if
-    /// there is one, whatever routes say.
+    /// The MAC address to which a packet injected on the wire of a namespace is sent: that of the node `via` if it is given, regardless of
+    /// routes.
     pub(crate) fn first_hop(&self, from: NetnsId, destination: IpAddr, via: Option<NetnsId>) -> Option<Mac> {
         via.map(|node| mac_of(node, ETH0)).or_else(|| self.next_hop(from, destination))
     }
 
-    /// The hardware address that a packet made on the wire of a namespace is sent to by routes.
+    /// The MAC address to which routes send a packet injected on the wire of a namespace.
     pub(crate) fn next_hop(&self, from: NetnsId, destination: IpAddr) -> Option<Mac> {
         let netns = self.namespaces.get(from)?;
         let neighbour =
@@ -105,8 +105,8 @@ impl Topology {
         neighbour.map(|owner| mac_of(*owner, ETH0)).or(netns.gateway)
     }
 
-    /// The same network as Kubernetes expects it: without the settings that a scenario asks for, with bridges that send packets
-    /// back to the port they came from and hand them to iptables, and with links as usual.
+    /// The same network as Kubernetes expects it: without the scenario's settings, with bridges in hairpin mode that pass packets to
+    /// iptables, and with default links.
     pub(crate) fn with_default_settings(&self) -> Self {
         let mut topology = self.clone();
         for netns in &mut topology.namespaces {
@@ -132,14 +132,14 @@ impl Topology {
         nodes.find(|node| node.addresses.iter().any(|(_, address)| address.addr() == gateway))
     }
 
-    /// The addresses that the kernels of nodes have, by the node's name.
+    /// The addresses of nodes, by the node's name.
     pub(crate) fn node_addresses(&self) -> BTreeMap<String, Vec<IpAddr>> {
         let own = |netns: &Netns| netns.addresses.iter().map(|(_, prefix)| prefix.addr()).collect();
         let nodes = self.namespaces.iter().filter(|netns| netns.role == Role::Node);
         nodes.filter_map(|netns| Some((netns.node_name()?.to_owned(), own(netns)))).collect()
     }
 
-    /// The namespace that a packet gets into which leaves a namespace by an interface.
+    /// The namespace that a packet enters when it leaves this namespace through an interface.
     pub(crate) fn behind(&self, netns: NetnsId, index: u32) -> Option<NetnsId> {
         match self.namespaces.get(netns)?.interface(index)?.kind {
             InterfaceKind::VethOwner(end) | InterfaceKind::VethPeer(end) => Some(end.netns),

@@ -17,11 +17,11 @@ pub(crate) enum Role {
     Underlay,
     /// A node.
     Node,
-    /// A pod whose packets svclab makes and answers on the wire.
+    /// A pod whose packets svclab sends and answers on the wire.
     Pod,
     /// A pod with addresses, routes and rules in its own kernel.
     RoutingPod,
-    /// A machine outside of the cluster, made and answered on the wire as a pod is.
+    /// A machine outside of the cluster, whose packets svclab sends and answers on the wire.
     Host,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Netns {
     pub name: String,
     /// Its role.
     pub role: Role,
-    /// Interfaces in the order of their creation, the loopback left out.
+    /// Interfaces in the order of their creation, without the loopback.
     pub interfaces: Vec<Interface>,
     /// Addresses that the kernel has, by interface index.
     pub addresses: Vec<(u32, IpNet)>,
@@ -44,15 +44,15 @@ pub(crate) struct Netns {
     pub(in crate::topology) neighbours: Vec<Neighbour>,
     /// Its own permanent forwarding entries of bridges and VXLAN devices.
     pub(in crate::topology) fdb: Vec<Fdb>,
-    /// Those of a node to reach the others.
+    /// The entries by which a node reaches the others.
     pub(in crate::topology) peers: Option<OfPeers>,
-    /// Kernel settings in the order of writing: before interfaces are made, and those of an interface once it is there.
+    /// Kernel settings in the order of writing: before interfaces are created, and those of an interface once it exists.
     pub sysctls: Vec<Sysctl>,
-    /// Ranges that are on the link of `eth0`, for packets made on the wire.
+    /// The on-link prefixes of `eth0`, for packets injected on the wire.
     pub on_link: Vec<IpNet>,
-    /// Where packets made on the wire go that are not for the link.
+    /// The MAC address of the gateway, for packets injected on the wire that are not on-link.
     pub gateway: Option<Mac>,
-    /// Whether the machine is off. Then its link is down, too.
+    /// Whether the machine is off, and therefore its link down, too.
     pub is_off: bool,
 }
 
@@ -61,9 +61,9 @@ pub(crate) struct Netns {
 pub(crate) struct Sysctl {
     /// Its name without `net.`, as sysctl(8) writes it: `ipv4.ip_forward`, `ipv4.conf.flannel/1.rp_filter`.
     pub name: String,
-    /// What it is set to.
+    /// Its value.
     pub value: String,
-    /// Where the scenario asks for it; `None` for what svclab sets by itself.
+    /// The place in the scenario that asks for it; `None` for svclab's own settings.
     pub asked_for: Option<Span>,
 }
 
@@ -74,40 +74,40 @@ pub(crate) struct Interface {
     pub index: u32,
     /// The interface's name.
     pub name: String,
-    /// The hardware address.
+    /// The MAC address.
     pub mac: Mac,
-    /// What kind of device it is.
+    /// The kind of device.
     pub kind: InterfaceKind,
     /// The index of the bridge that it is a port of.
     pub bridge: Option<u32>,
-    /// Whether, as a bridge's port, it sends packets back to where they came from.
+    /// Whether it is a bridge port in hairpin mode.
     pub hairpin: bool,
-    /// Whether its link passes packets; that of a bridge or VXLAN device is as its ports' or its carrier's.
+    /// Whether its link passes packets; a bridge or VXLAN device follows its ports or its carrier.
     pub carrier: Carrier,
     /// The size of the largest IP packet that it sends, in bytes.
     pub mtu: u16,
-    /// What it does to the packets that it sends.
+    /// The impairments of the packets that it sends.
     pub impairment: Impairment,
 }
 
-/// Whether a link passes packets, as one end of it sees it.
+/// Whether a link passes packets, seen from one of its ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Carrier {
-    /// It does.
+    /// It passes packets.
     #[default]
     Up,
-    /// It does not: the other end is down.
+    /// It does not pass packets because the other end is down.
     Lost,
-    /// It does not: this end is down.
+    /// It does not pass packets because this end is down.
     Down,
 }
 
 /// The kind of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum InterfaceKind {
-    /// The end of a veth pair that makes the pair.
+    /// The end of a veth pair that creates the pair.
     VethOwner(LinkEnd),
-    /// The end that comes with it.
+    /// The peer that is created with it.
     VethPeer(LinkEnd),
     /// A bridge.
     Bridge,
@@ -135,12 +135,12 @@ impl Netns {
         self.routes.iter().chain(self.peers.iter().flat_map(OfPeers::routes))
     }
 
-    /// The routes that no other node has too, with those to its pods.
+    /// The routes that it does not share with other nodes, including those to its pods.
     pub(crate) fn own_routes(&self) -> &[Route] {
         &self.routes
     }
 
-    /// The neighbours that no other node has too, with its pods.
+    /// The neighbours that it does not share with other nodes, including its pods.
     pub(crate) fn own_neighbours(&self) -> &[Neighbour] {
         &self.neighbours
     }
@@ -155,12 +155,12 @@ impl Netns {
         self.fdb.iter().chain(self.peers.iter().flat_map(OfPeers::fdb))
     }
 
-    /// The node's name, if it is one.
+    /// The node's name, if it is a node.
     pub(crate) fn node_name(&self) -> Option<&str> {
         self.name.strip_prefix("node/")
     }
 
-    /// A namespace with nothing in it.
+    /// An empty namespace.
     pub(crate) fn new(name: String, role: Role) -> Self {
         Self {
             name,
@@ -179,7 +179,7 @@ impl Netns {
         }
     }
 
-    /// The index that the next interface gets: 1 is the loopback's.
+    /// The index of the next interface: 1 is the loopback's.
     pub(in crate::topology) fn next_index(&self) -> u32 {
         self.interfaces.last().map_or(1, |last| last.index) + 1
     }
@@ -189,12 +189,12 @@ impl Netns {
         self.sysctls.push(Sysctl { name: name.into(), value: value.to_string(), asked_for: None });
     }
 
-    /// Keeps the kernel from sending anything on its own: no IPv6 address, no router solicitation.
+    /// Keeps the kernel from sending packets on its own: no IPv6 address, no router solicitation.
     pub(in crate::topology) fn silence(&mut self) {
         self.set("ipv6.conf.default.disable_ipv6", 1);
     }
 
-    /// IPv6 without what only takes time: no duplicate address detection, no link-local address, no autoconfiguration.
+    /// Disables the parts of IPv6 that only take time: duplicate address detection, link-local addresses, autoconfiguration.
     pub(crate) fn quiet_ipv6(&mut self) {
         self.set("ipv6.conf.default.accept_dad", 0);
         self.set("ipv6.conf.all.accept_dad", 0);
@@ -203,15 +203,15 @@ impl Netns {
         self.set("ipv6.conf.default.router_solicitations", 0);
     }
 
-    /// Makes the kernel forward packets, without reverse-path filters and redirects, and send every ICMP error. By default
-    /// ICMP errors to one destination are limited to one a second after the first few, and a lab's probes follow each other faster.
+    /// Makes the kernel forward packets, without reverse-path filters and redirects, and send every ICMP error. By default, ICMP errors to
+    /// one destination are limited to one per second after the first few, but a lab's probes follow each other faster.
     pub(crate) fn forward_packets(&mut self) {
         self.set("ipv4.ip_forward", 1);
-        // Where the host forwards, that was no change, and a new namespace has the host's `default`.
+        // If the host forwards, setting this changes nothing, and a new namespace inherits the host's `default`.
         self.set("ipv4.conf.default.forwarding", 1);
         self.set("ipv6.conf.all.forwarding", 1);
         self.set("ipv6.conf.default.forwarding", 1);
-        // A mask of no type of message; in IPv6 a list, which cannot be empty: 0 is reserved.
+        // An empty mask of message types; for IPv6 it is a list, which cannot be empty: type 0 is reserved.
         self.set("ipv4.icmp_ratemask", 0);
         self.set("ipv6.icmp.ratemask", 0);
         for scope in ["all", "default"] {
@@ -225,20 +225,20 @@ impl Netns {
         matches!(self.role, Role::Underlay | Role::Node | Role::RoutingPod)
     }
 
-    /// Whether the namespace's kernel has addresses, or forwards packets of others.
+    /// Whether the namespace's kernel has addresses, or forwards packets.
     pub(crate) fn has_stack(&self) -> bool {
         self.forwards() || !self.addresses.is_empty()
     }
 
-    /// The indices of interfaces on which packets may wait for long: those that delay them.
+    /// The indices of interfaces that delay packets, which may wait there for a long time.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = u32> {
         let may_hold = |impairment: Impairment| !impairment.delay.is_zero() || impairment.rate.is_some();
         let waiting = self.interfaces.iter().filter(move |interface| may_hold(interface.impairment));
         waiting.map(|interface| interface.index)
     }
 
-    /// The indices of interfaces that have a carrier: veths whose links are up, and bridges with such ports. Ports come before
-    /// their bridge, which has its carrier from them.
+    /// The indices of interfaces with a carrier: veths whose links are up, and bridges with such ports. Ports come before their bridge,
+    /// because it gets its carrier from them.
     pub(crate) fn linked(&self) -> Vec<u32> {
         let mut up = self.interfaces.iter().filter(|interface| interface.carrier == Carrier::Up);
         let ports: Vec<u32> = up.clone().filter_map(|port| port.bridge).collect();
@@ -250,7 +250,7 @@ impl Netns {
         linked.map(|interface| interface.index).rev().collect()
     }
 
-    /// True for a setting that is there only once one of the namespace's interfaces is.
+    /// Whether a setting belongs to one of the namespace's interfaces, so that it exists only once the interface does.
     pub(crate) fn is_of_interface(&self, sysctl: &Sysctl) -> bool {
         let mut parts = sysctl.name.split('.');
         let (family, table, name) = (parts.next(), parts.next(), parts.next().unwrap_or_default());
@@ -260,7 +260,7 @@ impl Netns {
 
     /// The interface with this index.
     pub(crate) fn interface(&self, index: u32) -> Option<&Interface> {
-        // Indices are given one after the other, from 2 on.
+        // Indices are consecutive, starting at 2.
         let expected =
             self.interfaces.get((index as usize).checked_sub(2)?).filter(|interface| interface.index == index);
         expected.or_else(|| self.interfaces.iter().find(|interface| interface.index == index))
@@ -268,7 +268,7 @@ impl Netns {
 }
 
 impl Interface {
-    /// An interface with the address that its place gives it.
+    /// An interface with the MAC address for its namespace and index.
     pub(crate) fn new(netns: NetnsId, index: u32, name: String, kind: InterfaceKind) -> Self {
         let mtu = kind.usual_mtu();
         Self {
@@ -284,7 +284,7 @@ impl Interface {
         }
     }
 
-    /// Makes its link as usual.
+    /// Restores the default settings of its link.
     pub(super) fn make_usual(&mut self) {
         (self.carrier, self.mtu) = (Carrier::Up, self.kind.usual_mtu());
         self.impairment = Impairment::default();
@@ -295,15 +295,15 @@ impl Interface {
 const ETHERNET: u16 = 1500;
 
 impl InterfaceKind {
-    /// The MTU where no link is unusual.
+    /// The default MTU.
     pub(crate) fn usual_mtu(&self) -> u16 {
         ETHERNET - self.overhead()
     }
 
-    /// What a packet that leaves by it grows by.
+    /// The number of bytes that it adds to a packet.
     pub(crate) fn overhead(&self) -> u16 {
         match self {
-            // An IP header, and those of UDP, VXLAN and Ethernet.
+            // The headers of IP, UDP, VXLAN and Ethernet.
             Self::Vxlan { local: IpAddr::V4(_), .. } => 20 + 8 + 8 + 14,
             Self::Vxlan { local: IpAddr::V6(_), .. } => 40 + 8 + 8 + 14,
             Self::VethOwner(_) | Self::VethPeer(_) | Self::Bridge => 0,

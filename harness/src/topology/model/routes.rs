@@ -1,4 +1,4 @@
-//! Routes, neighbours and forwarding entries, and those that nodes share.
+//! Routes, neighbours and forwarding entries, including those that nodes share.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -20,16 +20,16 @@ pub(crate) struct Route {
 /// The next hop of a route. Interfaces are given by their index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Hop {
-    /// To a next hop behind an interface.
+    /// A gateway behind an interface.
     Gateway(IpAddr, u32),
-    /// To the destination itself, on the link of an interface.
+    /// None: the destination is on the link of an interface.
     Link(u32),
-    /// To a blackhole: packets are dropped silently.
+    /// A blackhole: packets are dropped silently.
     Nowhere,
 }
 
 impl Hop {
-    /// The next hop, if that is another machine than the destination.
+    /// The gateway, if there is one.
     pub(crate) fn gateway(self) -> Option<IpAddr> {
         match self {
             Self::Gateway(address, _) => Some(address),
@@ -45,22 +45,22 @@ pub(crate) struct Neighbour {
     pub interface: u32,
     /// Its address.
     pub address: IpAddr,
-    /// Its hardware address.
+    /// Its MAC address.
     pub mac: Mac,
 }
 
 /// A permanent forwarding entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fdb {
-    /// The index of the bridge's port or of the VXLAN device.
+    /// The index of the bridge port or of the VXLAN device.
     pub interface: u32,
-    /// The hardware address behind it.
+    /// The MAC address behind it.
     pub mac: Mac,
-    /// With VXLAN, the node that has it.
+    /// For VXLAN, the address of the node that has it.
     pub remote: Option<IpAddr>,
 }
 
-/// What nodes need to reach each other. Each entry leads to a node, given first, which does not have the entry itself.
+/// The entries by which nodes reach each other. Each entry leads to a node, given first, which does not have the entry itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Peers {
     pub(in crate::topology) routes: Vec<(NetnsId, Route)>,

@@ -89,7 +89,9 @@ impl Coverage {
 
     /// Adds a chain of which some rules are known to be left out.
     pub fn add_truncated(&mut self, table: &str, chain: &str) {
-        self.cut.insert((table.to_owned(), chain.to_owned()));
+        let names = (table.to_owned(), chain.to_owned());
+        self.chains.remove(&names);
+        self.cut.insert(names);
     }
 
     /// Whether a table is shown with all its chains: one that it does not have is not on the node.

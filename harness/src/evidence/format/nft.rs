@@ -1,5 +1,6 @@
 //! `nft list ruleset`, `nft list table`, and chains or maps without their table.
 
+mod hidden;
 mod stray;
 
 use std::collections::HashSet;
@@ -98,6 +99,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
         known => known,
     };
     filter.apply(chains, None, false, &mut coverage);
+    hidden::limit(block.iter().map(|line| &*line.text), &rules.rules.tables, &mut coverage);
     let contents = Contents::Nftables { rules, count, coverage };
     Some(Block { format: Format::Nft, taken, contents, unread, mends })
 }
@@ -314,6 +316,9 @@ pub(in super::super) fn whole(text: &str) -> Option<Contents> {
         return None;
     }
     let rules = nftables::parse(text).ok()?;
+    if hidden::is_in(text, &rules.rules.tables) {
+        return None;
+    }
     let count = count(&rules);
     let coverage = whole_tables(&rules);
     Some(Contents::Nftables { rules, count, coverage })

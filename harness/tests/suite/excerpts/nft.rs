@@ -46,6 +46,33 @@ fn what_lacks_headings_of_nft_is_an_excerpt(#[values("grep -v dnat", "grep -v en
     assert_eq!(failures(&imported(&flat)), Vec::<String>::new());
 }
 
+/// Without the command too, where no line has what several lines of any such table have: the lines with it were left out.
+#[rstest]
+fn what_all_lines_of_nft_lack_was_left_out(
+    #[values("comment", "elements", "hook", " hook \\|comment ")] word: &str,
+    #[values("small-cluster/v1.36", "affinity-policies/v1.34", "both-policies-local/v1.30", "loadbalancer-source-ranges/v1.34")]
+    recording: &str,
+) {
+    let whole = golden(&format!("{recording}-nftables/nft-ruleset.txt"));
+    let text = filtered(&format!("grep -v '{word}'"), &whole);
+    let assumed = imported(&text);
+    assert_eq!(failures(&assumed), Vec::<String>::new(), "{}", assumed.assumptions.join("\n"));
+    // Of elements on several lines the other ones are left, and are not read.
+    let bad: Vec<String> = grave(&text).into_iter().filter(|words| !words.starts_with("rules-not-read")).collect();
+    assert_eq!(bad, Vec::<String>::new());
+}
+
+/// Rules that have no comments are judged, where all lines with comments were left out.
+#[rstest]
+#[case::translation("dnat ip to numgen random mod 3")]
+#[case::share("numgen random mod")]
+#[case::hook("\t\tjump services")]
+fn a_table_of_nft_without_comments_is_judged_by_rules_that_have_none(#[case] lost: &str) {
+    assert!(nft().contains(lost));
+    let left = without(&nft(), |line| line.contains("comment ") || line.contains(lost));
+    assert_ne!(failures(&imported(&left)), Vec::<String>::new());
+}
+
 /// Rules below the heading of another chain, and below none, are listed and not judged.
 #[rstest]
 fn rules_of_nft_without_their_chain_are_not_judged(

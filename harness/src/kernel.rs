@@ -2,12 +2,20 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::OnceLock;
+use std::time::Duration;
 
 use nix::sys::utsname::uname;
 use svclab_rules::cluster::Kernel;
 
 /// Connections that a kernel should remember (`nf_conntrack_max`): many are open when balance is measured.
 pub(crate) const CONNECTIONS: u64 = 262_144;
+
+/// Where a kernel names its processors, and how qemu names one that it emulates: `model name : QEMU TCG CPU version 2.5+`.
+const PROCESSORS: &str = "/proc/cpuinfo";
+const EMULATED: &str = "QEMU TCG CPU";
+/// How many times slower an emulated processor is, and more.
+const SLOWNESS: u32 = 10;
 
 /// What a kernel that handles SCTP has.
 const SCTP: &str = "/proc/net/sctp";
@@ -21,4 +29,29 @@ pub(crate) fn running() -> Kernel {
     let build = format!("{} {signature}", name.version().to_string_lossy());
     let kernel = Kernel::of(&name.release().to_string_lossy(), &build);
     kernel.with_sctp(Path::new(SCTP).exists())
+}
+
+/// The time that something may take on this kernel which may take this long on one that no program emulates.
+pub(crate) fn patience(time: Duration) -> Duration {
+    static IS_EMULATED: OnceLock<bool> = OnceLock::new();
+    let look = || is_emulated(&fs::read_to_string(PROCESSORS).unwrap_or_default());
+    if *IS_EMULATED.get_or_init(look) { time.saturating_mul(SLOWNESS) } else { time }
+}
+
+fn is_emulated(processors: &str) -> bool {
+    processors.lines().any(|line| line.starts_with("model name") && line.contains(EMULATED))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_processor_that_qemu_emulates_is_known_by_its_name() {
+        assert!(is_emulated("processor\t: 0\nmodel name\t: QEMU TCG CPU version 2.5+\nflags\t\t: fpu\n"));
+        // The processor of a host on which qemu uses KVM, and a CPU model of qemu's that KVM executes.
+        for name in ["Intel(R) Xeon(R) Processor", "QEMU Virtual CPU version 2.5+"] {
+            assert!(!is_emulated(&format!("processor\t: 0\nmodel name\t: {name}\n")), "{name}");
+        }
+    }
 }

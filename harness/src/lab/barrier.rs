@@ -15,6 +15,7 @@ use nix::unistd::{Pid, getpid};
 use super::channel::Channel;
 use super::namespaces::Namespace;
 use super::{LabError, filter};
+use crate::kernel::patience;
 use crate::topology::LOOPBACK;
 
 /// The EtherType of barrier frames: the first one reserved for local experiments (IEEE 802).
@@ -71,10 +72,10 @@ impl Barrier {
     ///
     /// # Errors
     ///
-    /// [`LabError::Stalled`] when stamping does not start within five seconds, and the errors of [`Self::pass`].
+    /// [`LabError::Stalled`] when stamping does not start in time, and the errors of [`Self::pass`].
     pub(super) fn wait_for_stamps(&mut self) -> Result<(), LabError> {
         let begin = Instant::now();
-        while begin.elapsed() < PATIENCE {
+        while begin.elapsed() < patience(PATIENCE) {
             let Arrival { stamp, read } = self.arrival()?;
             if stamp < read {
                 return Ok(());
@@ -82,7 +83,7 @@ impl Barrier {
             std::thread::yield_now();
         }
         Err(LabError::Stalled {
-            millis: PATIENCE.as_millis(),
+            millis: patience(PATIENCE).as_millis(),
             what: "the kernel did not start to time-stamp packets".to_owned(),
         })
     }
@@ -100,7 +101,7 @@ impl Barrier {
         self.channel.send(&frame)?;
         let begin = Instant::now();
         let mut looks = 0;
-        while begin.elapsed() < PATIENCE {
+        while begin.elapsed() < patience(PATIENCE) {
             let read = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             match self.channel.receive(&mut buffer)? {
                 Some(seen) if !seen.outgoing && buffer[12..22] == frame[12..22] => {
@@ -116,7 +117,7 @@ impl Barrier {
             }
         }
         Err(LabError::Stalled {
-            millis: PATIENCE.as_millis(),
+            millis: patience(PATIENCE).as_millis(),
             what: format!("the backlog of CPU {} was not processed", self.cpu),
         })
     }

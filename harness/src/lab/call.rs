@@ -14,10 +14,13 @@ use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
+use crate::kernel::patience;
+
 /// The folders of system administration programs, which users often do not have in `PATH`.
 pub(super) const ADMINISTRATORS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// The time that a program may take in addition to the time for its input: many times the longest call seen on a busy machine.
+/// The time that a program may take in addition to the time for its input: many times the longest call seen on a busy machine. On an
+/// emulated kernel, all times are longer: see [`patience`].
 const TIME: Duration = Duration::from_secs(60);
 /// The least input rate, in bytes per second, that a program must keep up with. iptables-restore manages 10 MB/s and more.
 const BYTES_PER_SECOND: u64 = 100 << 10;
@@ -47,7 +50,7 @@ impl Limits {
     /// The limits of a program with this many bytes of input.
     pub(super) fn of(input: &[u8]) -> Self {
         let time = TIME + Duration::from_secs(input.len() as u64 / BYTES_PER_SECOND);
-        Self { time, result: RESULT, messages: MESSAGES }
+        Self { time: patience(time), result: RESULT, messages: MESSAGES }
     }
 }
 

@@ -21,6 +21,7 @@ use super::LabError;
 use super::impairments::impair;
 use super::namespaces::Namespace;
 use super::netlink::Netlink;
+use crate::kernel::patience;
 use crate::topology::{Carrier, Fdb, Hop, Interface, InterfaceKind, LOOPBACK, Neighbour, Netns, Route, Topology};
 use crate::wire::VXLAN_PORT;
 
@@ -181,9 +182,9 @@ async fn wait_until_up(netlink: &mut Netlink, indices: &[u32], number: usize, ev
     const PATIENCE: Duration = Duration::from_secs(10);
     let begin = Instant::now();
     while netlink.count_up(indices).await? != number {
-        if begin.elapsed() > PATIENCE {
+        if begin.elapsed() > patience(PATIENCE) {
             let what = format!("the interfaces of {} did not {event}", netlink.netns());
-            return Err(LabError::Stalled { millis: PATIENCE.as_millis(), what });
+            return Err(LabError::Stalled { millis: patience(PATIENCE).as_millis(), what });
         }
         tokio::task::yield_now().await;
     }

@@ -17,6 +17,7 @@ use rtnetlink::sys::{SocketAddr, protocols::NETLINK_ROUTE};
 
 use super::LabError;
 use super::namespaces::Namespace;
+use crate::kernel::patience;
 
 /// The number of requests in one message, small enough for all acknowledgements to fit into the socket's buffer.
 const BATCH: usize = 100;
@@ -85,7 +86,7 @@ impl Netlink {
         }
         let (requests, operations) = (std::mem::take(&mut self.requests), std::mem::take(&mut self.operations));
         let answers = self.send(requests)?;
-        self.acknowledged(operations, answers, PATIENCE).await
+        self.acknowledged(operations, answers, patience(PATIENCE)).await
     }
 
     /// Waits for the acknowledgement of each operation.
@@ -114,7 +115,7 @@ impl Netlink {
             let mut answers = self.send(some.iter().map(|index| question(*index)).collect())?;
             for index in some {
                 let operation = format!("asking for interface {index}");
-                match next(&mut answers, PATIENCE).await {
+                match next(&mut answers, patience(PATIENCE)).await {
                     Some(NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link))) => {
                         up += usize::from(link.attributes.contains(&LinkAttribute::OperState(State::Up)));
                     }
@@ -133,7 +134,7 @@ impl Netlink {
             let mut answers = self.send(some.iter().map(|index| question_of_queue(*index)).collect())?;
             for index in some {
                 let operation = format!("asking for the queue of interface {index}");
-                match next(&mut answers, PATIENCE).await {
+                match next(&mut answers, patience(PATIENCE)).await {
                     Some(NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewQueueDiscipline(qdisc))) => {
                         let length = queue_length(&qdisc)
                             .ok_or_else(|| self.broken(&format_args!("no answer to {operation}")))?;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::sys::socket::{LinkAddr, MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, sendmmsg};
 
+use crate::kernel::patience;
 use crate::wire::Template;
 
 /// The number of packets sent or received by one call.
@@ -31,7 +32,7 @@ pub(super) fn send_all(fd: RawFd, frames: &Frames, length: usize) -> io::Result<
             Ok(sent) => left = &left[sent.count().max(1)..],
             // A DROP in OUTPUT, or a link that is down: the packet is lost, which the count will show.
             Err(Errno::EPERM | Errno::ENETDOWN) => left = &left[1..],
-            Err(Errno::ENOBUFS | Errno::EAGAIN | Errno::EINTR) if begin.elapsed() < PATIENCE => {
+            Err(Errno::ENOBUFS | Errno::EAGAIN | Errno::EINTR) if begin.elapsed() < patience(PATIENCE) => {
                 std::thread::yield_now();
             }
             Err(errno) => return Err(errno.into()),

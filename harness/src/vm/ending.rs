@@ -46,6 +46,8 @@ pub(crate) enum EndingCause {
     Unknown,
     /// It has not ended, and not responded for this time.
     Silent(Duration),
+    /// It has not ended, and its kernel has not logged anything for this time.
+    NothingLogged(Duration),
 }
 
 impl EndingCause {
@@ -73,7 +75,9 @@ impl EndingCause {
             Self::QemuKilled(_) => {
                 "Run it again: something outside of svclab has ended qemu. Look in `dmesg` for \"Out of memory\"."
             }
-            Self::NotStarted => "Compare the kernel image with the one that its package has: it may be damaged.",
+            Self::NotStarted | Self::NothingLogged(_) => {
+                "Compare the kernel image with the one that its package has: it may be damaged, or built without CONFIG_SERIAL_8250_CONSOLE."
+            }
             Self::Unknown => "Run it again; if it ends again, report it with the kernel's package.",
         };
         (Cause::Environment, help)
@@ -83,16 +87,28 @@ impl EndingCause {
 impl Ending {
     /// How a machine that wrote this log ended.
     pub(super) fn of(console: &str, messages: &str) -> Self {
-        let lines: Vec<&str> =
-            console.lines().map(|line| line.trim_end_matches('\r')).filter(|line| !line.is_empty()).collect();
-        let (cause, shown) = match cause(&lines) {
-            Some((cause, at)) => (cause, excerpt(&lines, at)),
-            None => {
-                let said = messages.lines().rfind(|line| !line.contains("terminating on signal"));
-                let quiet = if lines.is_empty() { EndingCause::NotStarted } else { EndingCause::Unknown };
-                let cause = said.map_or(quiet, |said| EndingCause::Qemu(said.to_owned()));
-                (cause, &lines[lines.len().saturating_sub(SHOWN)..])
-            }
+        let lines = lines(console);
+        Self::with(&lines, cause(&lines), || {
+            let said = messages.lines().rfind(|line| !line.contains("terminating on signal"));
+            let quiet = if lines.is_empty() { EndingCause::NotStarted } else { EndingCause::Unknown };
+            said.map_or(quiet, |said| EndingCause::Qemu(said.to_owned()))
+        })
+    }
+
+    /// What became of a machine that wrote this log, is still there, and has not responded for this time.
+    pub(super) fn silent(console: &str, time: Duration) -> Self {
+        let lines = lines(console);
+        let stuck = || first(&lines, STUCK).map(|at| (EndingCause::Hang(message(lines[at]).to_owned()), at));
+        Self::with(&lines, cause(&lines).or_else(stuck), || {
+            if lines.is_empty() { EndingCause::NothingLogged(time) } else { EndingCause::Silent(time) }
+        })
+    }
+
+    /// That with the cause which a line of the log shows, or else another, and the end of the log.
+    fn with(lines: &[&str], shown: Option<(EndingCause, usize)>, other: impl FnOnce() -> EndingCause) -> Self {
+        let (cause, shown) = match shown {
+            Some((cause, at)) => (cause, excerpt(lines, at)),
+            None => (other(), &lines[lines.len().saturating_sub(SHOWN)..]),
         };
         Self { cause, lines: shown.iter().map(|line| (*line).to_owned()).collect() }
     }
@@ -106,17 +122,16 @@ impl Ending {
         }
         self
     }
+}
 
-    /// The same of a machine that was still there, and had not responded for this time: only its log counts.
-    pub(crate) fn or_silent(mut self, time: Duration) -> Self {
-        if matches!(
-            self.cause,
-            EndingCause::Unknown | EndingCause::NotStarted | EndingCause::Qemu(_) | EndingCause::QemuKilled(_)
-        ) {
-            self.cause = EndingCause::Silent(time);
-        }
-        self
-    }
+/// The lines of a log that say something.
+fn lines(console: &str) -> Vec<&str> {
+    console.lines().map(|line| line.trim_end_matches('\r')).filter(|line| !line.is_empty()).collect()
+}
+
+/// The first line that starts with one of these.
+fn first(lines: &[&str], starts: &[&str]) -> Option<usize> {
+    lines.iter().position(|line| starts.iter().any(|start| message(line).starts_with(start)))
 }
 
 /// The lines around one that shows a cause: some before it, and the trace behind it.
@@ -129,6 +144,8 @@ fn excerpt<'l, 't>(lines: &'l [&'t str], at: usize) -> &'l [&'t str] {
 const WARNINGS: &[&str] = &["WARNING: "];
 const TASKS: &[&str] = &["INFO: task "];
 const PROCESSORS: &[&str] = &["watchdog: BUG: "];
+/// The same where the kernel does not panic, as a busy host may have made it wait: then it counts once the machine is silent as well.
+const STUCK: &[&str] = &["watchdog: BUG: ", "rcu: INFO: rcu_"];
 const OOPSES: &[&str] = &[
     "BUG: ",
     "Oops: ",
@@ -146,17 +163,15 @@ const WITHOUT_INIT: [&str; 3] = ["VFS: ", "No working init", "Requested init"];
 
 /// The cause in a log, and the line that shows it: what stands first, for what comes later follows from it.
 fn cause(lines: &[&str]) -> Option<(EndingCause, usize)> {
-    let first =
-        |starts: &[&str]| lines.iter().position(|line| starts.iter().any(|start| message(line).starts_with(start)));
     if let Some((at, complaint)) =
         lines.iter().enumerate().rev().find_map(|(at, line)| Some((at, line.strip_prefix(COMPLAINT)?)))
     {
         return Some((EndingCause::NotReady(complaint.to_owned()), at));
     }
-    let at = first(&[PANIC])?;
+    let at = first(lines, &[PANIC])?;
     let why = &message(lines[at])[PANIC.len()..];
     let shown_by = |starts: &[&str], cause: fn(String) -> EndingCause| {
-        let at = first(starts).unwrap_or(at);
+        let at = first(lines, starts).unwrap_or(at);
         (cause(message(lines[at]).to_owned()), at)
     };
     Some(match why {
@@ -167,7 +182,7 @@ fn cause(lines: &[&str]) -> Option<(EndingCause, usize)> {
         _ if WITHOUT_INIT.iter().any(|start| why.starts_with(start)) => (EndingCause::NoInit, at),
         _ => match signal_of_init(why) {
             Some(signal) => (EndingCause::Killed(signal), at),
-            None if first(OOPSES).is_some() => shown_by(OOPSES, EndingCause::Oops),
+            None if first(lines, OOPSES).is_some() => shown_by(OOPSES, EndingCause::Oops),
             None => (EndingCause::Panic(why.to_owned()), at),
         },
     })
@@ -204,6 +219,7 @@ impl fmt::Display for EndingCause {
             Self::NotStarted => f.write_str("the machine ended before its kernel started"),
             Self::Unknown => f.write_str("the machine ended without a message"),
             Self::Silent(time) => write!(f, "the machine did not respond for {} s", time.as_secs()),
+            Self::NothingLogged(time) => write!(f, "the kernel did not start within {} s", time.as_secs()),
         }
     }
 }
@@ -271,10 +287,27 @@ mod tests {
     fn without_a_word_of_the_kernel_that_of_qemu_counts() {
         let ended = Ending::of("[    0.1] Linux version 6.1.0\n", "qemu: cannot set up guest memory\n");
         assert_eq!(ended.cause, EndingCause::Qemu("qemu: cannot set up guest memory".to_owned()));
-        let time = Duration::from_secs(90);
-        assert_eq!(ended.or_silent(time).cause, EndingCause::Silent(time));
         assert_eq!(Ending::of("", "").cause, EndingCause::NotStarted);
         assert_eq!(Ending::of("[    0.1] Linux version 6.1.0\n", "").cause, EndingCause::Unknown);
+    }
+
+    /// A processor in an endless loop is no panic.
+    #[test]
+    fn a_machine_that_is_silent_hangs_where_its_log_says_so() {
+        let time = Duration::from_secs(30);
+        let silent = |console: &str| Ending::silent(console, time).cause;
+        assert_eq!(silent(""), EndingCause::NothingLogged(time));
+        assert_eq!(silent("[    0.1] Linux version 6.1.0\n"), EndingCause::Silent(time));
+        for hangs in [
+            "watchdog: BUG: soft lockup - CPU#0 stuck for 26s! [svclab:1]",
+            "rcu: INFO: rcu_preempt self-detected stall on CPU",
+        ] {
+            let trace: String = (0..2 * SHOWN).map(|number| format!("[   41.0]  frame {number}\n")).collect();
+            let console = format!("[    0.1] Linux version 6.1.0\n[   41.0] {hangs}\n{trace}");
+            assert_eq!(silent(&console), EndingCause::Hang(hangs.to_owned()));
+            // One that has gone on since, and was ended by something else.
+            assert_eq!(Ending::of(&console, "").cause, EndingCause::Unknown);
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::process::Stdio;
+use std::time::Duration;
 
 use super::ending::Ending;
 
@@ -38,6 +39,11 @@ impl Log {
     /// How a machine ended, whose qemu ended by this signal, if by any.
     pub(crate) fn ending(&self, signal: Option<i32>) -> Ending {
         Ending::of(&end_of(&self.console), &end_of(&self.messages)).or_killed(signal)
+    }
+
+    /// What became of a machine that has not responded for this time.
+    pub(crate) fn silence(&self, time: Duration) -> Ending {
+        Ending::silent(&end_of(&self.console), time)
     }
 }
 

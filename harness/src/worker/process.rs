@@ -93,10 +93,9 @@ impl Worker {
         if let Some(log) = &self.log
             && !matches!(late, Some(Late::Overdue { .. }))
         {
-            let ending = log.ending(status.ok().and_then(|status| status.signal()));
             return WorkerError::Machine(match late {
-                Some(Late::Silent(time)) => ending.or_silent(time),
-                _ => ending,
+                Some(Late::Silent(time)) => log.silence(time),
+                _ => log.ending(status.ok().and_then(|status| status.signal())),
             });
         }
         match (late, status) {

@@ -1,4 +1,4 @@
-//! How fast exact shares are read from the rules of a service with 10,000 endpoints.
+//! Benchmark of exact shares for the rules of a service with 10,000 endpoints.
 //!
 //! `cargo bench -p svclab-rules --bench cascade`
 #![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark is not a library")]
@@ -16,14 +16,14 @@ fn main() {
     divan::main();
 }
 
-/// The shares and what is wrong with them, of rules that have been read.
+/// Shares and defects of parsed rules.
 #[divan::bench(sample_count = 20)]
 fn shares(bencher: Bencher<'_, '_>) {
     let rules = parse(&text(), Family::Ipv4).unwrap().rules;
     bencher.bench(|| cascades(black_box(&rules)));
 }
 
-/// The same from the text of iptables-save.
+/// The same from the output of iptables-save.
 #[divan::bench(sample_count = 20)]
 fn read_and_share(bencher: Bencher<'_, '_>) {
     let text = text();

@@ -1,4 +1,4 @@
-//! All classes of first packets that come to a node with the rules of 10,000 services of five endpoints each, in both languages: one
+//! Benchmark of the classes of first packets at a node with the rules of 10,000 services with five endpoints each, in both languages: one
 //! iteration is a partition of all packets.
 //!
 //! `cargo bench -p svclab-rules --bench classes`
@@ -45,7 +45,7 @@ fn classes_of_a_node(bencher: Bencher<'_, '_>, mode: &str) {
     });
 }
 
-/// PREROUTING, then FORWARD and POSTROUTING: all that a node does to a packet for another machine.
+/// PREROUTING, then FORWARD and POSTROUTING: the path of a packet for another machine.
 fn walk(program: &Program, environment: &Environment, packet: &Packet, narrowing: &Narrowing) -> Vec<Branch<Narrowed>> {
     let packet = Packet { input: Interface::new("eth0"), ..*packet };
     let tracking = Tracking::unknown(&packet, Some(narrowing));

@@ -1,4 +1,4 @@
-//! How long rules take: from a cluster to text, and from text back. Cost should grow with the number of services.
+//! Benchmark of generating rules from a cluster, printing and parsing them. Cost should grow with the number of services.
 //!
 //! `cargo bench -p svclab-rules`
 #![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark is not a library")]
@@ -44,7 +44,7 @@ fn parse_rules(bencher: Bencher<'_, '_>, services: u32) {
     bencher.bench(|| parse(black_box(&text), Family::Ipv4).unwrap());
 }
 
-/// What is forgotten when every service of a cluster has lost an endpoint.
+/// The conntrack cleanup when every service of a cluster has lost an endpoint.
 #[divan::bench(args = SIZES, sample_count = 10)]
 fn clean_up_connections(bencher: Bencher<'_, '_>, services: u32) {
     let mut before = cluster(services);

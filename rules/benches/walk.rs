@@ -1,5 +1,5 @@
-//! How fast packets walk through the rules of 10,000 services of five endpoints each, in both of kube-proxy's languages: one
-//! iteration is one flow.
+//! Benchmark of walking packets through the rules of 10,000 services with five endpoints each, in both modes of kube-proxy: one iteration
+//! is one flow.
 //!
 //! `cargo bench -p svclab-rules --bench walk`
 #![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark is not a library")]
@@ -20,7 +20,7 @@ use svclab_rules::walk::{
 
 const SERVICES: u32 = 10_000;
 
-/// Flows of one iteration. Their services are spread over all, so that no cache holds what the next flow needs.
+/// The number of flows. They are spread over all services, so that no cache holds what the next flow needs.
 const FLOWS: usize = 10_000;
 
 fn main() {
@@ -33,7 +33,7 @@ fn compile(bencher: Bencher<'_, '_>) {
     bencher.bench(|| Program::compile(black_box(&rules)).unwrap());
 }
 
-/// PREROUTING alone, where the endpoint is chosen.
+/// PREROUTING only, where the endpoint is chosen.
 #[divan::bench(sample_count = 50)]
 fn choose_endpoint(bencher: Bencher<'_, '_>) {
     let program = Program::compile(&rules()).unwrap();
@@ -51,7 +51,7 @@ fn choose_endpoint_traced(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// PREROUTING, then FORWARD and POSTROUTING for each of the five endpoints: all that a node does to a first packet.
+/// PREROUTING, then FORWARD and POSTROUTING for each of the five endpoints: the whole path of a first packet through a node.
 #[divan::bench(sample_count = 50)]
 fn cross_node(bencher: Bencher<'_, '_>) {
     let program = Program::compile(&rules()).unwrap();
@@ -80,7 +80,7 @@ fn cross_node(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// The tables of nftables mode: one of 1.30, with chains for endpoints, or one of 1.37, with destinations in a map.
+/// The tables of nftables mode: of 1.30, with chains for endpoints, or of 1.37, with destinations in a map.
 #[divan::bench(sample_count = 50, args = ["1.30", "1.37"])]
 fn choose_endpoint_of_nftables(bencher: Bencher<'_, '_>, version: &str) {
     let mut cluster = clusters::cluster(SERVICES);
@@ -97,7 +97,7 @@ fn first<'a>(environment: &'a Environment, packet: &'a Packet) -> Arrival<'a> {
     Arrival { environment, hook: Hook::Prerouting, packet, tracking: Tracking::first(packet) }
 }
 
-/// Takes every flow through PREROUTING, by a function for a program of either language.
+/// Walks every flow through PREROUTING, with a function for a program of either language.
 fn prerouting<T: Trace>(bencher: Bencher<'_, '_>, walk: impl Fn(&Environment, &Packet, &mut Vec<Branch<T>>)) {
     let (environment, packets) = flows();
     bencher.counter(ItemsCount::new(FLOWS)).bench_local(|| {
@@ -112,7 +112,7 @@ fn prerouting<T: Trace>(bencher: Bencher<'_, '_>, walk: impl Fn(&Environment, &P
     });
 }
 
-/// Whether a packet goes on to the port that all endpoints have.
+/// Returns whether a packet is translated to the port of the endpoints.
 fn is_translated<T>(branch: &Branch<T>) -> bool {
     branch.outcome == HookVerdict::Accept && branch.packet.transport.ports().is_some_and(|(_, port)| port == 8080)
 }
@@ -127,7 +127,7 @@ fn flows() -> (Environment, Vec<Packet>) {
     environment.addresses.assign_in("172.18.0.2/16".parse().unwrap(), Interface::new("eth0").unwrap());
     let client: IpAddr = "10.0.0.3".parse().unwrap();
     let flow = |number: usize| {
-        // A step without a factor in common with the number of services visits them all, far from each other.
+        // A step coprime to the number of services visits them all, far from each other.
         let service = (number * 7_919 % SERVICES as usize) as u32;
         let transport = Transport::opening(Protocol::Tcp, 40_000, 80);
         let packet = Packet::new(client, clusters::cluster_ip(service), transport);

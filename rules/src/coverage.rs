@@ -1,4 +1,4 @@
-//! How much of a node's rules a text shows, chain by chain.
+//! Coverage: which of a node's rules a text contains, chain by chain.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -7,37 +7,36 @@ use std::sync::Arc;
 
 use crate::cluster::Family;
 
-/// Which tables and chains a text shows with all their rules.
+/// The tables and chains that a text contains with all their rules.
 ///
-/// A rule that is missing from a chain that is shown whole is missing on the node. What else is missing may be in the rest, which the
-/// text does not show.
+/// A rule that is missing from a complete chain is missing on the node. Other missing rules may exist outside the text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Coverage {
-    /// Whether this is a node with all its rules, and not a text.
+    /// Whether all rules of the node are covered.
     is_all: bool,
     tables: BTreeSet<String>,
     chains: BTreeSet<(String, String)>,
-    /// The chains that are cut: some of their rules are not shown.
+    /// The truncated chains: some of their rules are not in the text.
     cut: BTreeSet<(String, String)>,
-    /// What chose the lines that are shown: a line that one of these shows and that is not there is missing.
+    /// The known filters of the lines: a line that one of them selects and that is not in the text is missing on the node.
     picked: Vec<Picked>,
-    /// What may have chosen them, by what they have in common.
+    /// Possible filters, guessed from what the lines have in common.
     guessed: Vec<Picked>,
 }
 
-/// What chooses among lines of saved rules, such as `grep`.
+/// A filter of lines of saved rules, such as `grep`.
 pub trait Lines: Any + fmt::Debug + Send + Sync {
-    /// Whether a line is shown.
+    /// Returns whether the filter selects a line.
     fn shows(&self, line: &str) -> bool;
 
-    /// Whether all lines that start like this are shown, whatever follows.
+    /// Returns whether the filter selects all lines with this prefix.
     fn shows_all(&self, start: &str) -> bool;
 
-    /// Whether another chooser chooses in the same way.
+    /// Returns whether another filter is equal.
     fn equals(&self, other: &dyn Lines) -> bool;
 }
 
-/// Lines that were chosen of a table; of all where none is named.
+/// A filter and the table it applies to; all tables if none is named.
 #[derive(Debug, Clone)]
 struct Picked {
     table: Option<String>,
@@ -58,7 +57,7 @@ impl PartialEq for Picked {
 
 impl Eq for Picked {}
 
-/// The name under which kube-proxy's table of a family of nftables is covered.
+/// Returns the name of kube-proxy's nftables table of a family.
 pub fn nft_table(family: Family) -> &'static str {
     match family {
         Family::Ipv4 => "ip kube-proxy",
@@ -67,39 +66,39 @@ pub fn nft_table(family: Family) -> &'static str {
 }
 
 impl Coverage {
-    /// All rules of a node.
+    /// Coverage of all rules of a node.
     pub fn all() -> Self {
         Self { is_all: true, ..Self::default() }
     }
 
-    /// Adds a table that is shown with all its chains.
+    /// Adds a table with all its chains.
     pub fn add_table(&mut self, table: &str) {
         self.tables.insert(table.to_owned());
     }
 
-    /// Takes back that a table is shown with all its chains.
+    /// Removes a table from the complete ones.
     pub fn remove_table(&mut self, table: &str) {
         self.tables.remove(table);
     }
 
-    /// Adds a chain, or a set or map, that is shown with all its rules.
+    /// Adds a complete chain, set or map.
     pub fn add_chain(&mut self, table: &str, chain: &str) {
         self.chains.insert((table.to_owned(), chain.to_owned()));
     }
 
-    /// Adds a chain of which some rules are known to be left out.
+    /// Adds a chain that is known to be truncated.
     pub fn add_truncated(&mut self, table: &str, chain: &str) {
         let names = (table.to_owned(), chain.to_owned());
         self.chains.remove(&names);
         self.cut.insert(names);
     }
 
-    /// Whether a table is shown with all its chains: one that it does not have is not on the node.
+    /// Returns whether a table is covered with all its chains: a chain that is not in the text does not exist on the node.
     pub fn has_table(&self, table: &str) -> bool {
         self.is_all || self.tables.contains(table)
     }
 
-    /// Whether a chain, a set or a map is shown with all its rules.
+    /// Returns whether a chain, set or map is covered completely.
     pub fn has_chain(&self, table: &str, chain: &str) -> bool {
         let names = || (table.to_owned(), chain.to_owned());
         let is_filtered = || {
@@ -109,29 +108,29 @@ impl Coverage {
         self.has_table(table) || self.chains.contains(&names()) || is_filtered() && !self.cut.contains(&names())
     }
 
-    /// Takes back what is said of tables and chains: of those of one table, or of all, only the lines that something chose are shown.
+    /// Removes tables and chains from the complete ones, of one table or of all: the text contains only the lines that a filter selected.
     pub fn pick(&mut self, table: Option<&str>, lines: impl Lines + 'static) {
         self.tables.clear();
         self.chains.clear();
         self.picked.push(Picked { table: table.map(str::to_owned), lines: Arc::new(lines) });
     }
 
-    /// Adds what may have chosen the lines.
+    /// Adds a possible filter.
     pub fn guess(&mut self, lines: impl Lines + 'static) {
         self.guessed.push(Picked { table: None, lines: Arc::new(lines) });
     }
 
-    /// Whether what is known of a table is which of its lines were chosen.
+    /// Returns whether the lines of a table were selected by a known filter.
     pub fn is_filtered(&self, table: &str) -> bool {
         self.picked.iter().any(|one| one.is_of(table))
     }
 
-    /// Whether a line of saved rules would be shown, because what chose the lines shows it.
+    /// Returns whether a known filter selects a line of saved rules.
     pub fn shows(&self, table: &str, line: &str) -> bool {
         self.picked.iter().any(|one| one.is_of(table) && one.lines.shows(line))
     }
 
-    /// Whether all lines of saved rules that start like this would be shown, whatever follows.
+    /// Returns whether a known filter selects all lines of saved rules with this prefix.
     pub fn shows_all(&self, table: &str, start: &str) -> bool {
         if self.is_filtered(table) {
             return self.picked.iter().any(|one| one.is_of(table) && one.lines.shows_all(start));
@@ -139,12 +138,12 @@ impl Coverage {
         !self.guessed.is_empty() && self.guessed.iter().all(|one| one.lines.shows_all(start))
     }
 
-    /// Whether some rules of a chain are known to be left out.
+    /// Returns whether a chain is known to be truncated.
     pub fn is_cut(&self, table: &str, chain: &str) -> bool {
         !self.has_chain(table, chain) && self.cut.contains(&(table.to_owned(), chain.to_owned()))
     }
 
-    /// Takes back what is said of tables and chains.
+    /// Removes all tables and chains from the complete ones.
     pub fn clear(&mut self) {
         self.tables.clear();
         self.chains.clear();
@@ -152,12 +151,12 @@ impl Coverage {
         self.guessed.clear();
     }
 
-    /// Whether a line of saved rules would be shown by all that may have chosen the lines.
+    /// Returns whether all possible filters select a line of saved rules.
     pub fn may_show(&self, line: &str) -> bool {
         self.guessed.iter().all(|one| one.lines.shows(line))
     }
 
-    /// Adds what another text shows of the same node.
+    /// Adds the coverage of another text from the same node.
     pub fn join(&mut self, other: Self) {
         self.is_all |= other.is_all;
         self.tables.extend(other.tables);

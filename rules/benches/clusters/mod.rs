@@ -7,10 +7,10 @@ use svclab_rules::cluster::{
     ObjectName, Protocol, Service, ServicePort, ServiceType,
 };
 
-/// The endpoints of every service.
+/// The number of endpoints of every service.
 pub(crate) const ENDPOINTS: u32 = 5;
 
-/// ClusterIP services of five endpoints each, in slices of their own, on two nodes.
+/// Creates ClusterIP services with five endpoints each, one slice per service, on two nodes.
 pub(crate) fn cluster(services: u32) -> Cluster {
     let node = Node { name: "node-1".to_owned(), internal_ips: vec![address(0xac12_0002)], ..Node::default() };
     let mut cluster = Cluster { nodes: vec![node], ..Cluster::default() };
@@ -20,7 +20,7 @@ pub(crate) fn cluster(services: u32) -> Cluster {
     cluster
 }
 
-/// The address of a service.
+/// Returns the cluster IP of a service.
 pub(crate) fn cluster_ip(number: u32) -> IpAddr {
     address(0x0a80_0000 + number)
 }

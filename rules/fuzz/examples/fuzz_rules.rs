@@ -1,4 +1,4 @@
-//! Runs the targets of this crate: `EXECUTIONS SEED [TARGET...]`. See `ci/fuzz`.
+//! Runs the fuzz targets of this crate: `EXECUTIONS SEED [TARGET...]`. See `ci/fuzz`.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Many executions of a target.
+//! Fuzzing campaigns: many executions of a target.
 
 use std::fs;
 use std::num::ParseIntError;
@@ -11,32 +11,32 @@ use std::time::{Duration, Instant};
 use crate::dice::Dice;
 use crate::mutate::mutated;
 
-/// What is fuzzed.
+/// A fuzz target.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// Its name, also that of its program for cargo-fuzz.
+    /// Its name, which is also that of its cargo-fuzz program.
     pub name: &'static str,
     /// Inputs to start from.
     pub corpus: fn() -> Vec<Vec<u8>>,
-    /// Panics where an input shows a property that does not hold.
+    /// Panics if a property does not hold for an input.
     pub check: fn(&[u8]),
 }
 
-/// Executions of targets with inputs that follow from a seed.
+/// Executions of targets with inputs derived from a seed.
 #[derive(Debug, Clone, Copy)]
 pub struct Campaign {
     /// The seed.
     pub seed: u64,
-    /// How much of it there is.
+    /// The length.
     pub length: Length,
 }
 
 /// The length of a campaign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
-    /// So many executions.
+    /// This many executions.
     Executions(u64),
-    /// As many as there is time for: fast targets have more.
+    /// As many executions as fit into this time.
     Time(Duration),
 }
 
@@ -61,21 +61,22 @@ impl Length {
     }
 }
 
-/// What came of a campaign.
+/// The result of a campaign.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
-    /// How many executions there were.
+    /// The number of executions.
     pub executions: u64,
-    /// How long they took.
+    /// Their total time.
     pub time: Duration,
-    /// The input that took longest, and how long that was.
+    /// The slowest input, and its time.
     pub slowest: (Duration, Vec<u8>),
-    /// An input for which a property does not hold, as small as it could be made.
+    /// An input for which a property does not hold, reduced as far as possible.
     pub failure: Option<Vec<u8>>,
 }
 
 impl Campaign {
-    /// Executes a target with the corpus as it is and with mutations of it, by turns: a short campaign has both. Ends at the first failure.
+    /// Executes a target alternately with the corpus and with mutations of it, so that a short campaign has both. Stops at the first
+    /// failure.
     pub fn run(&self, target: &Target) -> Report {
         let corpus = (target.corpus)();
         let (mut report, begin) = (Report::default(), Instant::now());
@@ -100,11 +101,11 @@ impl Campaign {
     }
 }
 
-/// Runs a few executions of each target, as a test does.
+/// Runs a few executions of each target, for tests.
 ///
 /// # Panics
 ///
-/// Where a property does not hold.
+/// If a property does not hold.
 pub fn assert_all(targets: &[Target], executions: u64) {
     for target in targets {
         let report = Campaign { seed: 1, length: Length::Executions(executions) }.run(target);
@@ -114,11 +115,11 @@ pub fn assert_all(targets: &[Target], executions: u64) {
     }
 }
 
-/// Asserts that every target has its program for libFuzzer in a package. Tests cannot link these, so their text is compared.
+/// Asserts that every target has its libFuzzer program in a package. Tests cannot link these, so their source is compared.
 ///
 /// # Panics
 ///
-/// Where one is missing, differs, or belongs to no target.
+/// If one is missing, differs, or belongs to no target.
 pub fn assert_programs(targets: &[Target], package: &Path, library: &str) {
     let folder = package.join("fuzz_targets");
     let files = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
@@ -140,7 +141,7 @@ fn fails(target: &Target, input: &[u8]) -> bool {
     catch_unwind(AssertUnwindSafe(|| (target.check)(input))).is_err()
 }
 
-/// A failing input without the parts that it also fails without.
+/// Reduces a failing input to the parts that are needed for the failure.
 fn reduced(target: &Target, mut input: Vec<u8>) -> Vec<u8> {
     let mut length = input.len() / 2;
     while length > 0 {
@@ -159,8 +160,8 @@ fn reduced(target: &Target, mut input: Vec<u8>) -> Vec<u8> {
     input
 }
 
-/// Runs a campaign from a command line, `EXECUTIONS|SECONDSs SEED [TARGET...]`, prints what came of each target, and fails where a
-/// property does not hold. The inputs of failures are written to the working directory.
+/// Runs a campaign from a command line, `EXECUTIONS|SECONDSs SEED [TARGET...]`, prints the result of each target, and fails if a property
+/// does not hold. The inputs of failures are written to the working directory.
 #[expect(clippy::print_stdout, reason = "it is what a program prints")]
 pub fn main(targets: &[Target]) -> ExitCode {
     let mut arguments = std::env::args().skip(1);

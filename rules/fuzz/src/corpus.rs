@@ -1,16 +1,16 @@
-//! Inputs that fuzzing starts from.
+//! The corpus that fuzzing starts from.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Bytes of an input that is still quick to mutate and to run.
+/// Maximum size of an input in bytes, to keep mutation and execution fast.
 const LONGEST: u64 = 12 << 10;
 
-/// The small files below folders whose names end in one of these, in the order of their paths. A folder need not exist.
+/// Reads the small files below folders whose names have one of these endings, in the order of their paths. A folder need not exist.
 ///
 /// # Panics
 ///
-/// Where there is no such file: a campaign would start from nothing.
+/// If there is no such file: a campaign would start from nothing.
 pub fn files(folders: &[&Path], endings: &[&str]) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     folders.iter().for_each(|folder| collect(folder, endings, &mut found));
@@ -20,11 +20,11 @@ pub fn files(folders: &[&Path], endings: &[&str]) -> Vec<Vec<u8>> {
     inputs
 }
 
-/// What a file holds.
+/// Reads a file.
 ///
 /// # Panics
 ///
-/// Where it cannot be read.
+/// If it cannot be read.
 pub fn read(file: &Path) -> Vec<u8> {
     fs::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }

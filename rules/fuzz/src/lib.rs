@@ -1,7 +1,7 @@
-//! Fuzzing of what svclab-rules reads: the properties that hold for every input.
+//! Fuzzing of the parsers of svclab-rules: properties that hold for every input.
 //!
-//! - [`targets`]: one module for each reader, each with a function `check` that panics where a property does not hold;
-//! - [`corpus`]: inputs to start from; [`mutate`]: inputs made of these with a fixed seed, on any toolchain;
+//! - [`targets`]: one module for each parser, each with a function `check` that panics if a property does not hold;
+//! - [`corpus`]: inputs to start from; [`mutate`]: inputs derived from these with a fixed seed, on any toolchain;
 //! - [`campaign`]: many executions of a target, reproducible by seed.
 //!
 //! `fuzz_targets/` has the same targets for cargo-fuzz, whose libFuzzer is guided by coverage. `ci/fuzz` runs either.

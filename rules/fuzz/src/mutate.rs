@@ -1,16 +1,16 @@
-//! New inputs from known ones: lines and words are moved, repeated, exchanged and lost; sometimes single bytes are.
+//! Mutation of inputs: lines and words, and sometimes single bytes, are moved, repeated, exchanged and removed.
 
 use std::ops::Range;
 
 use crate::dice::Dice;
 
-/// Bytes of the longest input that is made.
+/// Maximum size of a mutated input in bytes.
 const LONGEST: usize = 16 << 10;
 
-/// Lines of each of the three pieces of an excerpt, at most.
+/// Maximum number of lines in each of the three parts of an excerpt.
 const EXCERPT: usize = 12;
 
-/// Words at the edges of what readers take.
+/// Words at the limits of what parsers accept.
 const EDGES: [&str; 28] = [
     "0",
     "-1",
@@ -42,7 +42,7 @@ const EDGES: [&str; 28] = [
     "\u{e9}\u{202e}",
 ];
 
-/// An input made of one of the corpus, with parts of others.
+/// Derives an input from one in the corpus, with parts of others.
 pub fn mutated(corpus: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {
     let whole = dice.one_of(corpus).map(Vec::as_slice).unwrap_or_default();
     let mut input = if dice.below(4) == 0 { whole.to_vec() } else { excerpt(whole, dice) };
@@ -53,7 +53,7 @@ pub fn mutated(corpus: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {
     input
 }
 
-/// Some lines from the start, the middle and the end of an input: formats are opened and closed at the ends. Most errors of readers need
+/// Takes some lines from the start, the middle and the end of an input, because formats open and close at the ends. Most parser errors need
 /// no more, and short inputs take a fraction of the time.
 fn excerpt(whole: &[u8], dice: &mut Dice) -> Vec<u8> {
     let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
@@ -103,7 +103,7 @@ fn insert(input: &mut Vec<u8>, at: usize, piece: &[u8]) {
     }
 }
 
-/// A line with its end, or a word.
+/// Selects a line with its newline, or a word.
 fn piece(input: &[u8], is_line: bool, dice: &mut Dice) -> Range<usize> {
     let at = dice.below(input.len());
     let ends =

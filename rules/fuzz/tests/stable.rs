@@ -1,10 +1,10 @@
-//! The targets on any toolchain: corpus, regressions, and as many mutations as a test has time for.
+//! Runs the fuzz targets on any toolchain: corpus, regressions, and as many mutations as a test has time for.
 
 use std::path::Path;
 
 use svclab_rules_fuzz::{Campaign, Length, TARGETS, campaign};
 
-/// Executions of each target: some seconds without optimisation. `ci/fuzz` has as many as there is time for.
+/// The number of executions of each target, which take some seconds without optimisation. `ci/fuzz` runs for a given time.
 const EXECUTIONS: u64 = 400;
 
 #[test]
@@ -17,7 +17,7 @@ fn properties_hold_of_mutated_inputs() {
     campaign::assert_all(&TARGETS, EXECUTIONS);
 }
 
-/// A target that fails is noticed, and what it fails for is found.
+/// A failing target is detected, and its failing input is found.
 #[test]
 fn a_failure_is_found_and_made_small() {
     let corpus = || vec![b"one two three\nfour five\n".to_vec()];

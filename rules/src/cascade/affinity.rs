@@ -1,7 +1,7 @@
-//! Whether clients come back to their endpoint, if rules remember them.
+//! Checks of session affinity: whether returning clients get the endpoint that they had before.
 //!
-//! kube-proxy notes a client in a list of the endpoint's own when it sends it there, and looks these lists up before
-//! any chance decides. That only works where both rules mean the same list, the same part of a packet and the same time.
+//! kube-proxy adds a client to the endpoint's own list when it first sends it there, and looks these lists up before any random rule. That
+//! only works where both rules use the same list, the same part of the packet and the same timeout.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use super::affinity_defect::{AffinityDefect, USUAL_SIZE};
 use super::defect::Defect;
 use crate::chains::{Group, Key, Note, Reading, Recall};
 
-/// A rule of the group's chain that leads clients to the endpoint that they had before.
+/// A rule of the group's chain that sends returning clients to the endpoint that they had before.
 struct Back<'a> {
     rule: usize,
     /// The endpoint's chain.
@@ -17,16 +17,16 @@ struct Back<'a> {
     recall: &'a Recall<'a>,
 }
 
-/// An endpoint that new clients are led to.
+/// An endpoint that new clients are sent to.
 struct New<'a> {
-    /// The number of the first rule that leads there.
+    /// The number of the first rule that jumps there.
     rule: usize,
     chain: &'a str,
-    /// What notes its clients; `None` if the chain is not in the text.
+    /// The rules that record its clients; `None` if the chain is not in the text.
     notes: Option<Vec<Note<'a>>>,
 }
 
-/// What is wrong with the affinity of a group.
+/// Returns the affinity defects of a group.
 pub(super) fn affinity<'a>(reading: &impl Reading<'a>, group: &Group<'a>) -> Vec<Defect> {
     let mut known = HashSet::new();
     let (mut recalls, mut endpoints) = (Vec::new(), Vec::new());
@@ -41,7 +41,7 @@ pub(super) fn affinity<'a>(reading: &impl Reading<'a>, group: &Group<'a>) -> Vec
     }
     let label = |chain: &str| label(reading, chain);
     let mut found = check(&recalls, &endpoints, label);
-    // Clients that a rule of the group notes are not those of an endpoint.
+    // Clients that a rule of the group's own chain records belong to no particular endpoint.
     for (rule, note) in &group.notes {
         if let Some(back) = recalls.iter().find(|back| back.recall.list == note.list) {
             let defect = AffinityDefect::SetByAll { list: note.list.to_owned(), endpoint: label(back.endpoint) };
@@ -51,7 +51,7 @@ pub(super) fn affinity<'a>(reading: &impl Reading<'a>, group: &Group<'a>) -> Vec
     found
 }
 
-/// What is wrong with recalls and notes. `label` says what an endpoint's chain is called.
+/// Compares the lists that are looked up with those that clients are added to. `label` names an endpoint's chain in messages.
 fn check(recalls: &[Back<'_>], endpoints: &[New<'_>], label: impl Fn(&str) -> String) -> Vec<Defect> {
     let any_notes = endpoints.iter().any(|own| own.notes.as_ref().is_some_and(|notes| !notes.is_empty()));
     if recalls.is_empty() && !any_notes {
@@ -69,7 +69,7 @@ fn check(recalls: &[Back<'_>], endpoints: &[New<'_>], label: impl Fn(&str) -> St
             found.push(AffinityDefect::ReturningClientsOnly { endpoint: label(back.endpoint) }.at(back.rule));
         }
     }
-    // Behind a rule that takes new clients, only some of the old ones come.
+    // After a rule that takes new clients, only some of the returning ones are left.
     let is_asked = |back: &Back<'_>| back.recall.is_plain && back.rule < first_new;
     let any_asked = recalls.iter().any(is_asked);
     for endpoint in endpoints {
@@ -89,7 +89,7 @@ fn check(recalls: &[Back<'_>], endpoints: &[New<'_>], label: impl Fn(&str) -> St
     found
 }
 
-/// Whether an endpoint's clients are noted where they are looked for.
+/// Checks that an endpoint's clients are added to the list that is looked up.
 fn noted(
     endpoint: &New<'_>,
     notes: &[Note<'_>],
@@ -123,7 +123,7 @@ fn noted(
     found
 }
 
-/// What is wrong with the part of a packet that a rule looks up.
+/// Checks the part of a packet that a rule looks up.
 fn keys(back: &Back<'_>, label: impl Fn(&str) -> String) -> Option<Defect> {
     let endpoint = || label(back.endpoint);
     let defect = match back.recall.key {
@@ -134,19 +134,19 @@ fn keys(back: &Back<'_>, label: impl Fn(&str) -> String) -> Option<Defect> {
     Some(defect.at(back.rule))
 }
 
-/// Whether the list has room for fewer clients than kube-proxy's.
+/// Checks whether the set holds fewer clients than kube-proxy's does.
 fn size(back: &Back<'_>, label: impl Fn(&str) -> String) -> Option<Defect> {
     let size = back.recall.size.filter(|size| *size < USUAL_SIZE)?;
     Some(AffinityDefect::Size { endpoint: label(back.endpoint), size }.at(back.rule))
 }
 
-/// Rules that remember clients for another time than most do.
+/// Finds rules whose timeout differs from that of most rules.
 fn times(recalls: &[Back<'_>], label: impl Fn(&str) -> String) -> Vec<Defect> {
     let mut counts: HashMap<Option<u32>, (usize, usize)> = HashMap::new();
     for (back, place) in recalls.iter().zip(0..) {
         counts.entry(back.recall.seconds).or_insert((0, place)).0 += 1;
     }
-    // Of times that are as frequent, the first one.
+    // Of equally frequent timeouts, the first one.
     let usual = counts.iter().max_by_key(|(_, (count, first))| (*count, std::cmp::Reverse(*first)));
     let Some((usual, _)) = usual else { return Vec::new() };
     let others = recalls.iter().filter(|back| back.recall.seconds != *usual);
@@ -157,7 +157,7 @@ fn times(recalls: &[Back<'_>], label: impl Fn(&str) -> String) -> Vec<Defect> {
     others.map(defect).collect()
 }
 
-/// An endpoint's address and port, or its chain where no rule of it translates.
+/// An endpoint's address and port, or its chain if that has no DNAT rule.
 fn label<'a>(reading: &impl Reading<'a>, chain: &str) -> String {
     let destination = reading.endpoint(chain).and_then(|own| own.destination);
     destination.map_or_else(|| chain.to_owned(), |address| crate::digits::socket(address).to_string())

@@ -1,30 +1,31 @@
-//! What can be wrong with the affinity of a service's clients.
+//! Defects of session affinity.
 
 use std::fmt;
 use std::net::IpAddr;
 
-/// A reason why clients do not stay with their endpoint, or not with their own.
+/// A reason why returning clients do not get their endpoint, or get another client's.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum AffinityDefect {
-    /// Clients that were here before are led to an endpoint that new clients are not.
+    /// Returning clients are sent to an endpoint that no new client gets.
     ReturningClientsOnly {
         /// The endpoint.
         endpoint: String,
     },
-    /// Clients of an endpoint are noted, or those of others stay there, but its own are balanced anew.
+    /// No rule looks up the clients of this endpoint, although they are recorded or other endpoints have affinity: their connections are
+    /// balanced again.
     NoAffinity {
         /// The endpoint.
         endpoint: String,
-        /// Whether those of no endpoint stay.
+        /// Whether no endpoint of the service has affinity.
         is_of_all: bool,
     },
-    /// Nothing notes the clients of this endpoint, so that they are not known again.
+    /// No rule records the clients of this endpoint, so they are not recognised when they return.
     NotRemembered {
         /// The endpoint.
         endpoint: String,
     },
-    /// Clients of this endpoint are noted in a list whose clients are led to another one.
+    /// Clients of this endpoint are added to a list whose clients are sent to another one.
     Crossed {
         /// The endpoint.
         endpoint: String,
@@ -33,59 +34,59 @@ pub enum AffinityDefect {
         /// The other endpoint.
         other: String,
     },
-    /// A rule of the group notes clients, whatever endpoint they get, in a list whose clients are led to one.
+    /// A rule of the group adds all clients, whatever endpoint they get, to a list whose clients are sent to one endpoint.
     SetByAll {
         /// The list.
         list: String,
         /// The endpoint.
         endpoint: String,
     },
-    /// Clients of this endpoint are noted in another list than the one that is looked up.
+    /// Clients of this endpoint are added to a different list than the one that is looked up.
     ListMismatch {
         /// The endpoint.
         endpoint: String,
-        /// Where they are noted.
+        /// The list that they are added to.
         noted: String,
-        /// Where they are looked for.
+        /// The list that is looked up.
         asked: String,
     },
-    /// Clients of this endpoint are noted by another part of their packets than they are looked for.
+    /// Clients of this endpoint are added under one key and looked up under another.
     KeyMismatch {
         /// The endpoint.
         endpoint: String,
     },
-    /// Clients are looked for by their packets' destination, which all of them have in common.
+    /// Clients are looked up by destination address, which all of them share.
     Destination {
-        /// The endpoint that they are led to.
+        /// The endpoint that they are sent to.
         endpoint: String,
     },
-    /// Clients are looked for by a part of their address, which others have too.
+    /// Clients are looked up under a mask, so clients with the same prefix are confused.
     Mask {
-        /// The endpoint that they are led to.
+        /// The endpoint that they are sent to.
         endpoint: String,
-        /// The part that counts.
+        /// The mask.
         mask: IpAddr,
     },
-    /// The set has room for fewer clients than kube-proxy gives it: those that it has no room for are balanced again.
+    /// The set is smaller than kube-proxy's: clients that do not fit are balanced again.
     Size {
         /// The endpoint whose clients it remembers.
         endpoint: String,
-        /// For how many clients it has room.
+        /// The size of the set.
         size: u32,
     },
-    /// Clients of this endpoint are remembered for another time than clients of most endpoints.
+    /// Clients of this endpoint have a different timeout than those of most endpoints.
     Time {
         /// The endpoint.
         endpoint: String,
-        /// For how many seconds; `None` for ever.
+        /// The timeout in seconds; `None` for no timeout.
         seconds: Option<u32>,
-        /// For how many those of most.
+        /// The timeout of most endpoints.
         usual: Option<u32>,
     },
 }
 
 impl AffinityDefect {
-    /// A name for programs, which stays the same.
+    /// Returns a stable identifier for programs.
     pub(super) fn code(&self) -> &'static str {
         match self {
             Self::ReturningClientsOnly { .. } => "affinity-old-clients-only",
@@ -102,12 +103,12 @@ impl AffinityDefect {
         }
     }
 
-    /// Whether clients are not led back to their endpoint because of it, or not to their own.
+    /// Returns whether clients lose their endpoint because of this defect.
     pub(super) fn loses_clients(&self) -> bool {
         !matches!(self, Self::ReturningClientsOnly { .. } | Self::Time { .. })
     }
 
-    /// Whether it is a missing rule, which an excerpt cannot show.
+    /// Returns whether the defect is a missing rule, which an excerpt cannot prove.
     pub(super) fn is_absence(&self) -> bool {
         matches!(self, Self::ReturningClientsOnly { .. } | Self::NoAffinity { .. } | Self::NotRemembered { .. })
     }
@@ -165,7 +166,7 @@ impl fmt::Display for AffinityDefect {
     }
 }
 
-/// For how many keys nft makes a dynamic set without `size`, as kube-proxy does.
+/// The size that nft gives a dynamic set without `size`, as kube-proxy writes it.
 pub(super) const USUAL_SIZE: u32 = 65535;
 
 fn time(seconds: Option<u32>) -> String {

@@ -1,4 +1,4 @@
-//! What has been found of a cascade, put together.
+//! Assembly of a cascade from what the walk and the checks found.
 
 use super::Cascade;
 use super::check::check;
@@ -9,25 +9,25 @@ use crate::chains::Frontend;
 use crate::cluster::Protocol;
 use crate::walk::Share;
 
-/// What is known about a cascade in addition to the walk.
+/// What is known about a cascade besides the result of the walk.
 pub(super) struct About {
     pub(super) service: String,
     pub(super) protocol: Option<Protocol>,
     pub(super) frontends: Vec<Frontend>,
     pub(super) chain: String,
     pub(super) has_affinity: bool,
-    /// What is wrong with names, addresses and affinity.
+    /// Defects of names, addresses and affinity.
     pub(super) defects: Vec<Defect>,
     /// Whether all rules of the chain are known.
     pub(super) is_whole: bool,
 }
 
-/// How far shares may be off where nothing is wrong with the single rules, apart from the last bit of each of their thresholds.
+/// Largest deviation of a share if each rule is right except for the last bit of its threshold.
 const ROUNDED: f64 = 1e-9;
-/// At most.
+/// Upper limit of the tolerance, however many rules there are.
 const MAX_ROUNDED: f64 = 0.01;
 
-/// Puts a cascade together.
+/// Assembles a cascade.
 pub(super) fn judge(about: About, walked: Walked) -> Cascade {
     let About { service, protocol, frontends, chain, has_affinity, defects: more, is_whole } = about;
     let Walked { steps, endpoints, left, fallen, cases, mut unknown, mut defects } = walked;
@@ -61,7 +61,7 @@ pub(super) fn judge(about: About, walked: Walked) -> Cascade {
     cascade
 }
 
-/// What is missing in a text that is a part of a whole.
+/// Turns a defect of an excerpt into what the excerpt leaves unknown.
 fn beyond(defect: Defect) -> Unknown {
     let share = if let Kind::FallsThrough { share } = defect.kind { Some(share) } else { None };
     let why = match defect.kind {
@@ -71,7 +71,7 @@ fn beyond(defect: Defect) -> Unknown {
     Unknown { rule: defect.rule, share, why }
 }
 
-/// Shares that deviate without another defect.
+/// Returns the deviation of shares that no other defect explains.
 fn uneven(cascade: &Cascade) -> Option<Defect> {
     if !cascade.defects.is_empty() || !cascade.unknown.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! Whether the chances of a cascade's rules are those of an even one, and how they are not.
+//! Checks that the probabilities of a cascade give every endpoint the same share, and how they fail to.
 
 use std::collections::HashSet;
 
@@ -8,8 +8,8 @@ use crate::chains::{FIVE_DIGITS, TEN_DIGITS, is_even};
 use crate::iptables::Probability;
 use crate::walk::Share;
 
-/// What is wrong with the chances of steps, of this many different endpoints. Where an endpoint has several rules, and the others are right
-/// without one of them, that one is the stray, which is another defect.
+/// Returns the defects in the probabilities of the steps for this many different endpoints. If an endpoint has several rules and the
+/// cascade is right without one of them, that rule is a duplicate, which is another defect.
 pub(super) fn check(steps: &[Step], endpoints: usize) -> Vec<Defect> {
     if steps.len() > endpoints {
         let mut last_first: Vec<Step> = once(steps.iter().rev());
@@ -23,7 +23,7 @@ pub(super) fn check(steps: &[Step], endpoints: usize) -> Vec<Defect> {
     chances(steps, endpoints)
 }
 
-/// The first step of every endpoint.
+/// Keeps the first step of every endpoint.
 fn once<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<Step> {
     let mut known = HashSet::new();
     steps.filter(|step| known.insert(step.endpoint.as_str())).cloned().collect()
@@ -51,7 +51,7 @@ fn chances(steps: &[Step], endpoints: usize) -> Vec<Defect> {
     found
 }
 
-/// Of how many endpoints a rule's chance is one; where several numbers fit what is written, the one that should be there.
+/// Returns n if a rule's probability is 1/n; where several n fit the written digits, the expected one.
 fn one_in(step: &Step, left: usize) -> Option<usize> {
     let threshold = match step.chance {
         Chance::Below(probability) => probability.threshold(),
@@ -66,7 +66,7 @@ fn one_in(step: &Step, left: usize) -> Option<usize> {
     Some(number).filter(|number| fits(*number))
 }
 
-/// Whether these are the numbers from n to 1, but not in this order.
+/// Returns whether these are the numbers n to 1 in a different order.
 fn is_other_order(one_in: &[usize]) -> bool {
     let mut sorted = one_in.to_vec();
     sorted.sort_unstable_by(|one, other| other.cmp(one));
@@ -83,8 +83,8 @@ fn order(steps: &[Step], one_in: &[usize]) -> Defect {
     Defect { rule: steps[wrong].rule, kind }
 }
 
-/// Where the numbers go down by more than one, and nowhere up: rules are missing there. Where they go otherwise, this is not
-/// what is wrong.
+/// Finds where n falls by more than one between two rules: rules are missing there. If n rises anywhere, missing rules are not the
+/// explanation, and nothing is returned.
 fn gaps(steps: &[Step], one_in: &[usize]) -> Vec<Defect> {
     if !one_in.windows(2).all(|pair| pair[0] > pair[1]) {
         return Vec::new();
@@ -99,7 +99,7 @@ fn gaps(steps: &[Step], one_in: &[usize]) -> Vec<Defect> {
     .collect()
 }
 
-/// What is wrong with a rule's chance, if so many endpoints are left and it is one of that many.
+/// Returns the defect of a rule with probability 1/`of` where `left` endpoints remain.
 fn uneven(step: &Step, of: Option<usize>, left: usize) -> Option<Defect> {
     let is_reached = step.share != Share::ZERO || step.chance.threshold() == 0;
     if matches!(step.chance, Chance::Condition | Chance::Drawn { .. } | Chance::Nth { .. })
@@ -114,7 +114,7 @@ fn uneven(step: &Step, of: Option<usize>, left: usize) -> Option<Defect> {
     Some(Defect { rule: step.rule, kind })
 }
 
-/// Rules whose chance is even to five digits, but not to ten, as one defect: it has the first of them as its place.
+/// Reports all rules that are even to five digits but not to ten as one defect, placed at the first of them.
 fn five_digits(steps: &[Step], endpoints: usize) -> Option<Defect> {
     let is_short = |step: &Step, left: usize| match step.chance {
         Chance::Below(own) => {

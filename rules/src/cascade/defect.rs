@@ -1,4 +1,4 @@
-//! What can be wrong with a cascade.
+//! Defects of cascades.
 
 use std::fmt;
 
@@ -7,132 +7,131 @@ use super::outcome::Fate;
 use crate::cluster::Protocol;
 use crate::walk::Share;
 
-/// Something wrong, with its place.
+/// A defect and its place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Defect {
     /// The number of the rule in the chain, from 1; 0 for the chain as a whole.
     pub rule: usize,
-    /// What it is.
+    /// The kind.
     pub kind: Kind,
 }
 
-/// What is wrong, with what it does to shares. Shares are of all new connections.
+/// The kind of a defect, with its effect on shares. Shares are fractions of all new connections.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Kind {
-    /// The probability is not one of as many as there are endpoints left.
+    /// The probability is not 1/n for the n endpoints that remain.
     Probability {
-        /// What is written.
+        /// The probability as written.
         written: String,
-        /// What would be even.
+        /// The probability that would be even.
         even: f64,
-        /// Of how many endpoints the probability is one; `None` if it is of no whole number.
+        /// n if the probability is 1/n; `None` if it is not the inverse of a whole number.
         of: Option<usize>,
-        /// What the endpoint gets.
+        /// The share of the endpoint.
         share: Share,
     },
-    /// The probabilities are those of an even cascade, but their rules are in a different order.
+    /// The probabilities are those of an even cascade, but in another order.
     Order {
-        /// The least that an endpoint gets.
+        /// The smallest share of an endpoint.
         least: Share,
-        /// The most that an endpoint gets.
+        /// The largest share of an endpoint.
         most: Share,
     },
-    /// By the probabilities before and after it, rules are missing after this one.
+    /// Rules are missing after this one, as the probabilities before and after it imply.
     Missing {
-        /// How many.
+        /// The number of missing rules.
         endpoints: usize,
-        /// What the rule's own endpoint gets, and those that are missing would get.
+        /// The share of the rule's own endpoint, and of each missing one if it were there.
         share: Share,
-        /// What the next endpoint gets instead; `None` if none comes.
+        /// The share of the next endpoint; `None` if there is none.
         next: Option<Share>,
     },
-    /// Probabilities are even, but written with five digits, as releases up to 1.16 do: what is lost adds up.
+    /// Probabilities are even, but written with five digits, as kube-proxy up to 1.16 does: rounding errors add up.
     FiveDigits {
-        /// How many rules have such a probability.
+        /// The number of rules with such a probability.
         rules: usize,
-        /// How many of them have the same as the rule before: 1/320 and 1/319 are both 0.00313, and so on.
+        /// The number of rules whose probability equals that of the rule before: 1/320 and 1/319, for example, are both 0.00313.
         alike: usize,
         /// The endpoint whose share is farthest from even.
         endpoint: String,
-        /// By how much, relative to even.
+        /// The deviation relative to an even share.
         deviation: f64,
     },
-    /// The map of `numgen` lacks values: connections that get such a number go on to the next rule.
+    /// The map of `numgen` lacks values: connections that draw such a number continue with the next rule.
     Gap {
-        /// How many numbers have none.
+        /// The number of values that the map lacks.
         lacking: u32,
-        /// How many numbers there are.
+        /// The modulus of `numgen`.
         of: u32,
     },
-    /// The endpoint has had a rule before.
+    /// An earlier rule already sends connections to the endpoint.
     Duplicate {
         /// The endpoint.
         endpoint: String,
         /// The number of the first rule.
         first: usize,
-        /// What its rules up to this one give it.
+        /// The share that its rules up to this one give it.
         share: Share,
     },
     /// The chain has the rule several times; this is the second one.
     Repeated {
         /// The number of the first one.
         first: usize,
-        /// How often the chain has it.
+        /// The number of copies.
         times: usize,
-        /// The endpoint, if it leads to one.
+        /// The endpoint that the rule sends connections to, if any.
         endpoint: Option<String>,
-        /// What all of them take together.
+        /// The share of all copies together.
         share: Share,
     },
-    /// No packet ever comes here: a rule before takes all that is left.
+    /// No packet reaches this rule: an earlier rule takes everything that is left.
     Unreachable {
-        /// The endpoint that gets nothing by this rule.
+        /// The endpoint that gets no connections from this rule.
         endpoint: String,
     },
-    /// Connections of some kind are handled differently from others.
+    /// Some connections are handled differently from others.
     Conditional {
-        /// One of them, by what distinguishes it from the others: `from 10.0.0.1`.
+        /// An example, as what distinguishes it from other connections: `from 10.0.0.1`.
         example: String,
-        /// Their outcome.
+        /// The outcomes, each with its share.
         fates: Vec<(Fate, Share)>,
     },
-    /// The rule depends on more than a connection's first packet: what a list remembers, how many packets came lately, the
-    /// connection's mark, the port of a bridge.
+    /// The rule depends on more than a connection's first packet: a list's content, a rate, the connection mark, a bridge port.
     History {
         /// The chain and number of the rule, if it is in another chain.
         within: Option<String>,
     },
-    /// A rule takes connections that then get no endpoint.
+    /// A rule takes connections that then reach no endpoint.
     TakenWithoutEndpoint {
-        /// Their outcome.
+        /// The outcomes, each with its share.
         fate: Fate,
         /// The chain of the rule that decides, if it is another one.
         within: Option<String>,
-        /// How much of all new connections.
+        /// The share of all new connections.
         share: Share,
     },
     /// No connection to the service matches the rule.
     NeverTaken {
-        /// The endpoint that gets nothing by this rule.
+        /// The endpoint that gets no connections from this rule.
         endpoint: String,
     },
-    /// The endpoint's chain translates another protocol than the service's.
+    /// The endpoint's chain translates a different protocol than the service's.
     Protocol {
         /// The chain.
         chain: String,
-        /// What it translates.
+        /// The protocol that it translates.
         translates: Protocol,
-        /// What the service has.
+        /// The protocol of the service.
         service: Protocol,
     },
-    /// The endpoint's chain translates to another address than it is for.
+    /// The endpoint's chain translates to a different address than the endpoint that it is meant for.
     Address {
         /// The chain.
         chain: String,
-        /// Where it translates to.
+        /// The destination of its DNAT.
         destination: String,
-        /// What it is for.
+        /// The endpoint that the chain is meant for.
         named: String,
         /// The source: `its masquerade rule`.
         by: &'static str,
@@ -141,51 +140,51 @@ pub enum Kind {
     NoEndpoint {
         /// The chain.
         chain: String,
-        /// What it translates to: `10.0.0.1 without a port`.
+        /// The destination of its DNAT: `10.0.0.1 without a port`.
         destination: String,
     },
-    /// Shares are off, though no single rule is wrong.
+    /// Shares are uneven, although no single rule is wrong.
     Uneven {
         /// The endpoint whose share is farthest from even.
         endpoint: String,
-        /// By how much, relative to even.
+        /// The deviation relative to an even share.
         deviation: f64,
     },
-    /// The endpoint's chain translates to nowhere: connections come back from it and go on to the next rule.
+    /// The endpoint's chain has no DNAT: connections return from it and continue with the next rule.
     NoDestination {
         /// The chain.
         chain: String,
     },
-    /// An endpoint of the service has a chain, but no rule leads there.
+    /// An endpoint of the service has a chain, but no rule jumps to it.
     Orphan {
         /// The endpoint.
         endpoint: String,
         /// Its chain.
         chain: String,
     },
-    /// Clients do not stay with their endpoint, or not with their own.
+    /// Session affinity does not work.
     Affinity(AffinityDefect),
-    /// A rule translates to a port, but matches no protocol that has ports: the kernel rejects it.
+    /// A rule translates to a port, but matches no protocol with ports: the kernel rejects it.
     PortWithoutProtocol {
         /// The chain of the rule, if it is an endpoint's.
         chain: Option<String>,
     },
-    /// A packet that no rule takes leaves the chain untranslated.
+    /// Packets that no rule takes leave the chain untranslated.
     FallsThrough {
-        /// How much of all new connections.
+        /// The share of all new connections.
         share: Share,
     },
 }
 
 impl AffinityDefect {
-    /// This defect at a rule.
+    /// Places the defect at a rule.
     pub(super) fn at(self, rule: usize) -> Defect {
         Defect { rule, kind: Kind::Affinity(self) }
     }
 }
 
 impl Kind {
-    /// A name for programs, which stays the same.
+    /// Returns a stable identifier for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Probability { .. } => "probability",
@@ -212,12 +211,12 @@ impl Kind {
         }
     }
 
-    /// Whether clients are not led back to their endpoint because of it, or not to their own.
+    /// Returns whether clients lose their endpoint because of this defect.
     pub(super) fn is_of_affinity(&self) -> bool {
         matches!(self, Self::Affinity(defect) if defect.loses_clients())
     }
 
-    /// Whether it is a missing rule, which an excerpt cannot show.
+    /// Returns whether the defect is a missing rule, which an excerpt cannot prove.
     pub(super) fn is_absence(&self) -> bool {
         match self {
             Self::Affinity(defect) => defect.is_absence(),
@@ -344,7 +343,7 @@ fn five_digits(f: &mut fmt::Formatter<'_>, rules: usize, alike: usize, endpoint:
     Ok(())
 }
 
-/// Fates that are written out.
+/// Number of outcomes listed in a message.
 const LISTED: usize = 3;
 
 fn conditional(f: &mut fmt::Formatter<'_>, example: &str, fates: &[(Fate, Share)]) -> fmt::Result {
@@ -373,7 +372,7 @@ fn repeated(
     write!(f, "the same as rule {first}; the chain has this rule {times} times, which {takes} {share} of all")
 }
 
-/// The chain of a rule, if it is another one.
+/// Writes the chain of a rule if it is not the cascade's own.
 fn in_chain(f: &mut fmt::Formatter<'_>, chain: Option<&str>) -> fmt::Result {
     chain.map_or(Ok(()), |chain| write!(f, "{chain}: "))
 }

@@ -1,4 +1,4 @@
-//! A group of endpoints before and after it is walked.
+//! A group of endpoints, before and after the walk.
 
 use super::Step;
 use super::defect::Defect;
@@ -6,7 +6,7 @@ use super::outcome::{Case, Fallen, Unknown};
 use crate::chains::{Chance, Group, Reading};
 use crate::walk::{Program, RuleId, Share};
 
-/// A group, in rules that are ready for walking.
+/// A group in rules that are prepared for walking.
 pub(super) struct Walk<'a, 'b, C, R> {
     pub(super) program: &'a Program<C>,
     /// The chain's position.
@@ -16,34 +16,34 @@ pub(super) struct Walk<'a, 'b, C, R> {
 }
 
 impl<'b, C, R: Reading<'b>> Walk<'_, 'b, C, R> {
-    /// Whether a chain is another group's, and is not looked into.
+    /// Returns whether a chain belongs to another group, which the walk does not enter.
     pub(super) fn is_group(&self, chain: u32) -> bool {
         self.reading.naming().service_port_part(self.program.chain_name(chain)).is_some()
     }
 
-    /// Whether that group is one of the same service.
+    /// Returns whether that group belongs to the same service.
     pub(super) fn is_kin(&self, chain: u32) -> bool {
         let naming = self.reading.naming();
         let own = naming.service_port_part(self.group.chain);
         own.is_some() && own == naming.service_port_part(self.program.chain_name(chain))
     }
 
-    /// The chance that is written at a rule, for one of several choices; `None` if the rule leads clients to an endpoint again.
+    /// Returns the probability written in a rule, for one of several choices; `None` if the rule is for returning clients.
     pub(super) fn chance(&self, rule: usize, choice: u32) -> Option<Chance> {
         self.reading.chance(self.group, rule, choice)
     }
 
-    /// The chain that a rule leads to and that is not in the text.
+    /// Returns the target chain of a rule if the text does not contain it.
     pub(super) fn missing(&self, rule: RuleId) -> Option<&'b str> {
         let place = self.program.place(rule);
         self.reading.missing(place.chain, place.rule)
     }
 }
 
-/// What was found of a group.
+/// The result of walking a group.
 pub(super) struct Walked {
     pub(super) steps: Vec<Step>,
-    /// How many different endpoints there are.
+    /// The number of different endpoints.
     pub(super) endpoints: usize,
     pub(super) left: Share,
     pub(super) fallen: Vec<Fallen>,

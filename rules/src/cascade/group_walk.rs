@@ -1,4 +1,4 @@
-//! A group of endpoints, as connections find it that walk all rules of its chain.
+//! Walks of connections through all rules of a group's chain.
 
 use super::group::{Walk, Walked};
 use super::outcome::{Case, Fate, Unknown};
@@ -8,13 +8,13 @@ use crate::chains::Reading;
 use crate::cluster::Protocol;
 use crate::walk::{End, Entry, Environment, Inspect, Packet, Portion, Reach, Scan, Share, distribute};
 
-/// How many times rules are evaluated at most for one packet, in addition to [`TIMES`] for each that there is.
+/// Maximum number of rule evaluations for one packet, in addition to [`TIMES`] for each rule.
 const MAX_STEPS: usize = 1 << 16;
 const TIMES: usize = 16;
-/// How many rules there may be for all packets together.
+/// Maximum number of rules for all packets together.
 const MAX_RULES: usize = 1 << 20;
 
-/// Walks a group; nothing if no rule of it leads to an endpoint, or may do so.
+/// Walks a group; returns nothing if none of its rules leads, or may lead, to an endpoint.
 pub(super) fn walk<'b, C: Inspect, R: Reading<'b>>(walk: &Walk<'_, 'b, C, R>) -> Option<Walked> {
     let is_border = |chain: u32| chain != walk.chain && walk.is_group(chain);
     let mut reach = Reach::new(walk.program, &is_border, true);
@@ -62,7 +62,7 @@ impl<'b, C: Inspect, R: Reading<'b>> Walking<'_, '_, 'b, C, R> {
         distribute(walk.program, environment, &entry)
     }
 
-    /// The packets that are handled differently from the main one, one of each kind.
+    /// Returns the packets that are handled differently from the main one, one of each kind.
     fn cases(
         &self,
         ledger: &Ledger<'_, '_, 'b, C, R>,
@@ -88,14 +88,14 @@ impl<'b, C: Inspect, R: Reading<'b>> Walking<'_, '_, 'b, C, R> {
         cases
     }
 
-    /// Whether all connections go on to another group of the same service, as those of pods do that ask for a load balancer's address.
+    /// Returns whether all connections continue in another group of the same service, as those from pods to a load balancer's address do.
     fn is_handed_on(&self, parts: &[Portion]) -> bool {
         let is_kin = |part: &Portion| matches!(part.end, End::Handed(chain) if self.walk.is_kin(chain));
         parts.iter().all(is_kin)
     }
 }
 
-/// Whether the outcomes of two parts are the same. What lists remember of them is their own.
+/// Returns whether two portions have the same outcome, whatever lists record about them.
 fn is_alike(one: &Portion, other: &Portion) -> bool {
     (one.by, &one.end, one.share) == (other.by, &other.end, other.share)
 }

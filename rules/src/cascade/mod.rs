@@ -1,14 +1,14 @@
-//! The probability cascade: how the rules of a service share new connections out among its endpoints.
+//! The probability cascade: how a service's rules distribute new connections among its endpoints.
 //!
 //! kube-proxy gives endpoint 1 of n the probability 1/n, endpoint 2 the probability 1/(n-1) of what is left, and so on; the
-//! last takes all that is left. Written down, 0.33333333349, 0.5 and nothing look unfair; they are even, because each
-//! rule sees only what those before it left: 1/3, then 1/2 of 2/3, then all of 1/3.
+//! last takes all that is left. The probabilities 0.33333333349, 0.5 and none look unfair, but they are even, because each rule sees only
+//! what earlier rules left: 1/3, then 1/2 of 2/3, then all of 1/3.
 //!
-//! [`cascades`] reads every such chain of iptables rules, [`numgens`] those of kube-proxy's nftables tables. Both walk new
-//! connections through all rules of the chain and of those that it leads to, by the machinery that predicts single packets
-//! ([`crate::walk`]), and give the exact share of each endpoint, as the kernel deals it out ([`Chance`] has how it draws).
-//! What gets no endpoint is [`Fallen`]; what depends on something of the packet is a [`Case`] of its own; what the rules at hand
-//! do not say is [`Unknown`]. What is wrong with a cascade is a [`Defect`], with its place and its effect.
+//! [`cascades`] reads every such chain of iptables rules, [`numgens`] those of kube-proxy's nftables tables. Both walk new connections
+//! through the chain and the chains it jumps to, with the code that predicts single packets ([`crate::walk`]), and give the exact share of
+//! each endpoint in the kernel ([`Chance`] describes how the kernel draws). Connections that reach no endpoint are [`Fallen`]; connections
+//! handled differently because of a packet field are a [`Case`]; what the given rules leave open is [`Unknown`]. A [`Defect`] has a place
+//! and an effect.
 
 mod affinity;
 mod affinity_defect;
@@ -36,68 +36,68 @@ pub use crate::chains::{Chance, FrameDefect, Frontend};
 use crate::cluster::Protocol;
 use crate::walk::Share;
 
-/// How the rules of one chain share new connections out.
+/// How the rules of one chain distribute new connections.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cascade {
-    /// The service port, as rules' comments call it: `default/web:http`; else the chain's name.
+    /// The service port as in the comments of rules, `default/web:http`; else the chain's name.
     pub service: String,
     /// The protocol, if the rules specify it.
     pub protocol: Option<Protocol>,
-    /// The addresses and ports whose connections come here.
+    /// The addresses and ports whose connections enter the chain.
     pub frontends: Vec<Frontend>,
     /// The chain.
     pub chain: String,
-    /// The endpoints in the order in which rules come to them.
+    /// The endpoints in the order of the rules.
     pub steps: Vec<Step>,
-    /// How many different endpoints there are.
+    /// The number of different endpoints.
     pub endpoints: usize,
-    /// What gets no endpoint.
+    /// The share that reaches no endpoint.
     pub left: Share,
-    /// The outcome of that, in the order of rules.
+    /// What happens to that share, in the order of the rules.
     pub fallen: Vec<Fallen>,
-    /// Connections that are handled differently from those that the shares are of.
+    /// Connections that are handled differently from those that the shares describe.
     pub cases: Vec<Case>,
     /// The unknown parts, in the order of the rules.
     pub unknown: Vec<Unknown>,
-    /// True if rules look up returning clients before any random choice: shares are those of new clients.
-    /// Whether the others come back to their endpoint: [`Self::keeps_affinity`].
+    /// True if rules look up returning clients before any random choice: shares are those of new clients. [`Self::keeps_affinity`] says
+    /// whether returning clients get their endpoint.
     pub has_affinity: bool,
-    /// What is wrong, in the order of rules.
+    /// The defects, in the order of the rules.
     pub defects: Vec<Defect>,
 }
 
-/// A rule that leads to an endpoint, or an element of an nft map that does.
+/// A rule, or an element of an nft map, that sends connections to an endpoint.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// The endpoint's address and port, where its chain has a `DNAT`; else the chain's name.
+    /// The endpoint's address and port if its chain has a `DNAT`; else the chain's name.
     pub endpoint: String,
-    /// Its chain; empty where an nft map holds addresses.
+    /// Its chain; empty if an nft map holds addresses.
     pub chain: String,
     /// The number of the rule in the chain, from 1.
     pub rule: usize,
-    /// When the rule takes a connection that comes to it.
+    /// When the rule takes a connection that reaches it.
     pub chance: Chance,
-    /// What the rule takes of all new connections.
+    /// The share of all new connections that the rule takes.
     pub share: Share,
-    /// What this rule and those before it take.
+    /// The share that this rule and those before it take.
     pub cumulative: Share,
-    /// How many elements of an nft map have this endpoint; 1 without a map.
+    /// The number of elements with this endpoint in an nft map; 1 without a map.
     pub places: u32,
 }
 
 impl Cascade {
-    /// Whether rules lead every client back to its endpoint, as far as they show.
+    /// Returns whether returning clients get their endpoint, as far as the rules show.
     pub fn keeps_affinity(&self) -> bool {
         self.has_affinity && !self.defects.iter().any(|defect| defect.kind.is_of_affinity())
     }
 
-    /// Whether the share of a step is known: no connection comes to what these rules do not say, by the step's rule or one before it.
+    /// Returns whether the share of a step is known: neither its rule nor one before it depends on rules that are not given.
     pub fn is_known(&self, step: &Step) -> bool {
         let is_before = |fallen: &Fallen| fallen.rule <= step.rule && matches!(fallen.fate, Fate::Unknown(_));
         !self.fallen.iter().any(is_before)
     }
 
-    /// Its assessment.
+    /// Assesses the cascade.
     pub fn assessment(&self) -> Assessment {
         match (self.defects.is_empty(), self.unknown.is_empty()) {
             (false, _) => Assessment::Defective,
@@ -106,17 +106,17 @@ impl Cascade {
         }
     }
 
-    /// What each endpoint would get if all got the same.
+    /// Returns the even share of each endpoint.
     pub fn even(&self) -> Share {
         Share::of(1, u32::try_from(self.endpoints).unwrap_or(u32::MAX).max(1))
     }
 
-    /// By how much a step's share is off from even, relative to it: 0.5 for half as much again.
+    /// Returns the relative deviation of a step's share from the even share: 0.5 if it is 50 % larger.
     pub fn deviation(&self, step: &Step) -> f64 {
         self.deviation_of(step.share)
     }
 
-    /// Every endpoint in the order of its first rule, with what all its rules take together.
+    /// Returns every endpoint, in the order of its first rule, with the share of all its rules together.
     pub fn shares(&self) -> Vec<(&str, Share)> {
         let mut places: HashMap<&str, usize> = HashMap::with_capacity(self.steps.len());
         let mut shares: Vec<(&str, Share)> = Vec::with_capacity(self.steps.len());
@@ -130,12 +130,12 @@ impl Cascade {
         shares
     }
 
-    /// The largest deviation from even of any endpoint, without its sign; 0 where there are none.
+    /// Returns the largest absolute deviation of an endpoint from the even share; 0 without endpoints.
     pub fn largest_deviation(&self) -> f64 {
         self.worst().map_or(0.0, |(_, deviation)| deviation.abs())
     }
 
-    /// The endpoint that is farthest from even, and by how much.
+    /// Returns the endpoint that deviates most from the even share, and its deviation.
     fn worst(&self) -> Option<(&str, f64)> {
         let all = self.shares().into_iter().map(|(endpoint, share)| (endpoint, self.deviation_of(share)));
         all.max_by(|(_, one), (_, other)| one.abs().total_cmp(&other.abs()))

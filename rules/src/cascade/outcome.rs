@@ -4,16 +4,16 @@ use std::fmt;
 
 use crate::walk::Share;
 
-/// A part of the connections that gets no endpoint.
+/// A part of the connections that reaches no endpoint.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fallen {
-    /// The number of the rule of the cascade's chain by which they leave it, from 1; 0 for its end.
+    /// The number of the rule by which they leave the cascade's chain, from 1; 0 for its end.
     pub rule: usize,
-    /// The chain of the rule that decides, if it is another one that the rule leads to.
+    /// The chain of the rule that decides, if it is not the cascade's own.
     pub within: Option<String>,
     /// Their outcome.
     pub fate: Fate,
-    /// How much of all new connections they are.
+    /// Their share of all new connections.
     pub share: Share,
 }
 
@@ -21,9 +21,9 @@ pub struct Fallen {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fate {
-    /// They get this endpoint.
+    /// They reach this endpoint.
     Endpoint(String),
-    /// They go back untranslated to the chain that led here.
+    /// They return to the calling chain untranslated.
     Returned,
     /// They are accepted untranslated.
     Accepted,
@@ -31,14 +31,14 @@ pub enum Fate {
     Dropped,
     /// They are rejected.
     Rejected,
-    /// They go on with the chain of another cascade.
+    /// They continue in the chain of another cascade.
     Handed(String),
     /// Unknown, for this reason.
     Unknown(String),
 }
 
 impl Fate {
-    /// A name for programs, which stays the same.
+    /// Returns a stable identifier for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Endpoint(_) => "endpoint",
@@ -67,12 +67,12 @@ impl fmt::Display for Fate {
     }
 }
 
-/// Connections that rules treat otherwise than those that the shares are of, because of something that is not chance.
+/// Connections that the rules handle differently from those that the shares describe, because of something other than chance.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
-    /// One of them, by what distinguishes it from the others: `from 10.0.0.1`.
+    /// An example, as what distinguishes it from other connections: `from 10.0.0.1`.
     pub example: String,
-    /// The number of the first rule that treats them otherwise.
+    /// The number of the first rule that handles them differently.
     pub rule: usize,
     /// Their outcome, in the order of rules.
     pub fates: Vec<(Fate, Share)>,
@@ -83,9 +83,9 @@ pub struct Case {
 pub struct Unknown {
     /// The number of the rule in the chain, from 1; 0 for the chain as a whole.
     pub rule: usize,
-    /// How much of all new connections it is about, if that is known.
+    /// The share of all new connections concerned, if known.
     pub share: Option<Share>,
-    /// What is not known, and why, as a lower-case fragment.
+    /// What is unknown and why, as a lower-case fragment.
     pub why: String,
 }
 
@@ -103,16 +103,16 @@ impl fmt::Display for Unknown {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Assessment {
-    /// Every endpoint gets the same, whatever the connection.
+    /// Every endpoint gets the same share, for all connections.
     Even,
-    /// Something is wrong.
+    /// There are defects.
     Defective,
-    /// Nothing is wrong as far as the rules are shown, but they do not show all.
+    /// No defect in the rules given, but they are incomplete.
     Unknown,
 }
 
 impl Assessment {
-    /// A name for programs, which stays the same.
+    /// Returns a stable identifier for programs.
     pub fn code(self) -> &'static str {
         match self {
             Self::Even => "even",

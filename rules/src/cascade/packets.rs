@@ -1,4 +1,4 @@
-//! The connections that a cascade is asked for: one that represents most, and those that rules may treat otherwise.
+//! The connections that a cascade is walked with: one that represents most, and those that rules may handle differently.
 
 use std::net::IpAddr;
 
@@ -6,20 +6,20 @@ use crate::chains::Frontend;
 use crate::cluster::{Family, Protocol};
 use crate::walk::{Edges, Environment, Interface, Packet, Transport, address_from_bits};
 
-/// Packets that are tried at most.
+/// Maximum number of packets that are tried.
 const MAX: usize = 256;
 
 /// First packets of connections.
 pub(super) struct Packets {
-    /// The one that represents most: from an outside client to the first frontend.
+    /// The packet that represents most: from an outside client to the first frontend.
     pub(super) main: Packet,
-    /// One of every other kind that rules may distinguish.
+    /// One packet of every other kind that rules may distinguish.
     pub(super) others: Vec<Packet>,
-    /// Whether there are kinds that none represents.
+    /// Whether some kinds are left out because there are too many.
     pub(super) is_cut: bool,
 }
 
-/// A source that hardly any rule names, and the machine's own address.
+/// Returns a source address that hardly any rule matches, and the node's own address.
 fn addresses(family: Family) -> (IpAddr, IpAddr) {
     match family {
         Family::Ipv4 => ([203, 0, 113, 77].into(), [198, 18, 0, 1].into()),
@@ -27,11 +27,11 @@ fn addresses(family: Family) -> (IpAddr, IpAddr) {
     }
 }
 
-/// The interface that packets come in by if no rule matches one.
+/// The input interface of packets if no rule matches one.
 const INPUT: &str = "uplink0";
 const SOURCE_PORT: u16 = 40_000;
 
-/// A machine that remembers no client.
+/// A node without recorded clients.
 pub(super) fn machine(family: Family) -> Environment {
     let mut environment = Environment::default();
     let interface = Interface::new(INPUT).unwrap_or(Interface::LOOPBACK);
@@ -39,7 +39,7 @@ pub(super) fn machine(family: Family) -> Environment {
     environment
 }
 
-/// The packets of a cascade with these frontends; of the protocol if it has none.
+/// Returns the packets for a cascade with these frontends; `protocol` is used if it has none.
 pub(super) fn packets(family: Family, protocol: Protocol, frontends: &[Frontend], edges: &Edges) -> Packets {
     let (client, own) = addresses(family);
     let target = |frontend: &Frontend| (frontend.protocol.number(), frontend.address.unwrap_or(own), frontend.port);
@@ -100,15 +100,15 @@ fn opening(number: u8, source: u16, destination: u16) -> Transport {
         .map_or(Transport::Other(number), |protocol| Transport::opening(protocol, source, destination))
 }
 
-/// The interface whose name is this number, as [`Edges`] has it.
+/// Decodes an interface name from its number in [`Edges`].
 fn interface(bits: u128) -> Option<Interface> {
     let bytes = bits.to_be_bytes();
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-    // A pattern may be without a letter: any name fits then.
+    // A pattern may have no letter; then any name matches.
     Interface::new(std::str::from_utf8(&bytes[..end]).ok()?)
 }
 
-/// What distinguishes a packet from another: `from 10.0.0.1`, `udp to 10.96.0.10:53`.
+/// Describes how a packet differs from the main one: `from 10.0.0.1`, `udp to 10.96.0.10:53`.
 pub(super) fn difference(packet: &Packet, main: &Packet) -> String {
     let mut words: Vec<String> = Vec::new();
     if packet.source != main.source {

@@ -1,4 +1,4 @@
-//! Rules to cascades.
+//! Cascades from rules.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -19,11 +19,11 @@ use crate::ruleset::Rules;
 use crate::walk::{Inspect, Program};
 use crate::{chains, iptables, nftables};
 
-/// Chains that only set a mark: what they do is known where a text does not have them.
+/// Chains that only set a mark: their effect is known even if the text does not contain them.
 const MARKING: [&str; 2] = [MASQUERADE, "KUBE-MARK-DROP"];
 
-/// Every chain of a rule set that balances connections among endpoints, in the rule set's order: kube-proxy's chains of
-/// services, and chains of others that translate by chance themselves.
+/// Returns every chain that balances connections among endpoints, in the rule set's order: kube-proxy's service chains, and other chains
+/// whose own rules translate at random.
 pub fn cascades(rules: &RuleSet) -> Vec<Cascade> {
     cascades_with_coverage(rules, &Coverage::all())
 }
@@ -39,17 +39,17 @@ pub fn cascades_with_coverage(rules: &RuleSet, coverage: &Coverage) -> Vec<Casca
     cascades
 }
 
-/// How rules share connections out, and what is wrong with them as a whole.
+/// How rules distribute connections, and defects of the rules as a whole.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Shares {
-    /// The chains that share connections out among endpoints, in the order of the rules.
+    /// The chains that balance connections among endpoints, in the order of the rules.
     pub cascades: Vec<Cascade>,
-    /// Missing jumps from the chains of hooks, and rules that chains have several times.
+    /// Missing jumps from base chains, and duplicate rules.
     pub frame_defects: Vec<FrameDefect>,
 }
 
-/// The shares of rules in either language. There are none in other tables of nftables than kube-proxy's, and none in rules that the kernel
-/// rejects: why it does is the defect then, of which all else would be a consequence.
+/// Computes the shares of iptables or nftables rules. Of nftables, only kube-proxy's tables are read. If the kernel rejects the rules, the
+/// only defect is the reason, because everything else would follow from it.
 pub fn shares(rules: &Rules, coverage: &Coverage) -> Shares {
     let rejected = rejections(rules);
     if !rejected.is_empty() {
@@ -63,8 +63,7 @@ pub fn shares(rules: &Rules, coverage: &Coverage) -> Shares {
     Shares { cascades, frame_defects: frame_defects(rules, coverage) }
 }
 
-/// What is wrong with rules as a whole, where the kernel takes them: missing jumps from the chains of hooks, and rules that chains have
-/// several times.
+/// Returns the defects of rules as a whole, if the kernel accepts them: missing jumps from base chains, and duplicate rules.
 pub fn frame_defects(rules: &Rules, coverage: &Coverage) -> Vec<FrameDefect> {
     match rules {
         Rules::Iptables(parsed) => chains::iptables::frame_defects(&parsed.rules, coverage),
@@ -75,7 +74,7 @@ pub fn frame_defects(rules: &Rules, coverage: &Coverage) -> Vec<FrameDefect> {
     }
 }
 
-/// Why the kernel rejects rules, even where they are a part of a whole.
+/// Returns why the kernel rejects rules, also for an excerpt.
 fn rejections(rules: &Rules) -> Vec<FrameDefect> {
     match rules {
         Rules::Iptables(parsed) => iptables::evaluate::rejections(&parsed.rules)
@@ -111,7 +110,7 @@ fn rejected_by_nft(error: nftables::evaluate::CompileError) -> FrameDefect {
     }
 }
 
-/// Every chain of a table that balances connections among endpoints, in the table's order.
+/// Returns every chain of a table that balances connections among endpoints, in the table's order.
 pub fn numgens(table: &nftables::Table) -> Vec<Cascade> {
     numgens_of(table, &Coverage::all())
 }
@@ -135,8 +134,7 @@ pub(crate) fn numgens_of(table: &nftables::Table, coverage: &Coverage) -> Vec<Ca
     all(&chains::nftables::Table::new(&table, shown), &program, &is_whole)
 }
 
-/// A table with the marking chains that it lacks, and without endpoints' chains of which only a part is known, and not the rule that
-/// translates.
+/// Adds missing marking chains to a table, and removes endpoint chains that are known only in part, without the rule that translates.
 fn completed<'t>(table: &'t Table, is_whole: IsWhole<'_>) -> Cow<'t, Table> {
     let jumps = || table.chains.iter().flat_map(|chain| &chain.rules).filter_map(Rule::next_chain);
     let is_lacking = |name: &&str| table.chain(name).is_none() && jumps().any(|next| **next == **name);
@@ -153,7 +151,7 @@ fn completed<'t>(table: &'t Table, is_whole: IsWhole<'_>) -> Cow<'t, Table> {
     Cow::Owned(Table { name: table.name, chains })
 }
 
-/// Whether all rules of a chain are known.
+/// A function that says whether all rules of a chain are known.
 type IsWhole<'f> = &'f dyn Fn(&str) -> bool;
 
 fn all<'a, C: Inspect>(reading: &impl Reading<'a>, program: &Program<C>, is_whole: IsWhole<'_>) -> Vec<Cascade> {
@@ -171,11 +169,11 @@ fn all<'a, C: Inspect>(reading: &impl Reading<'a>, program: &Program<C>, is_whol
     reading.groups().into_iter().filter_map(cascade).collect()
 }
 
-/// What is wrong with where the endpoints' chains of a group translate to, and with rules that give a port without a protocol.
+/// Checks the destinations of a group's endpoint chains, and finds rules with a port but no protocol.
 ///
-/// kube-proxy says up to three times which endpoint a chain is for: in its name; in the rule that masquerades what the endpoint sends to
-/// itself; and, in iptables mode from 1.24 on, in the comment of the rule that leads there. In right rules all of them agree with the
-/// destination.
+/// kube-proxy states the endpoint of a chain up to three times: in its name, in the masquerade rule for the endpoint's connections to
+/// itself, and, in iptables mode from 1.24 on, in the comment of the rule that jumps there. In correct rules all of them agree with the
+/// DNAT destination.
 fn endpoints<'a>(reading: &impl Reading<'a>, group: &Group<'a>) -> Vec<Defect> {
     let new = group.leads.iter().filter(|lead| lead.recall.is_none());
     let endpoints: Vec<(&Lead<'a>, Endpoint<'a>)> =
@@ -212,14 +210,14 @@ fn port_without_protocol(rule: usize, chain: Option<&str>) -> Defect {
     Defect { rule, kind: Kind::PortWithoutProtocol { chain: chain.map(str::to_owned) } }
 }
 
-/// The protocol that an endpoint's chain translates instead of the service's.
+/// Returns the protocol that an endpoint's chain translates if it is not the service's.
 fn other_protocol(endpoint: &Endpoint<'_>, service: Protocol) -> Option<Protocol> {
     let fits = |protocol: &Option<Protocol>| protocol.is_none_or(|protocol| protocol == service);
     if endpoint.protocols.iter().any(fits) { None } else { endpoint.protocols.iter().find_map(|protocol| *protocol) }
 }
 
-/// Finds endpoints that translate for a service, but that no rule leads to. In a part of the rules, that rule may be among those that
-/// are not shown; the chain that has all endpoints lacks it then.
+/// Finds endpoint chains of a service that no rule jumps to. In an excerpt, that rule may be among the missing ones; then the group's chain
+/// is incomplete.
 fn orphans(chains: &[Chain], is_whole: IsWhole<'_>, cascades: &mut [Cascade]) {
     let jumps = chains.iter().flat_map(|chain| &chain.rules).filter_map(Rule::next_chain);
     let led: HashSet<&str> = jumps.map(|next| &**next).filter(|next| NAMING.is_endpoint(next)).collect();
@@ -234,7 +232,7 @@ fn orphans(chains: &[Chain], is_whole: IsWhole<'_>, cascades: &mut [Cascade]) {
         let is_of_all =
             |cascade: &Cascade| NAMING.of(&cascade.chain).is_some_and(|(kind, _)| kind == Role::Group(Policy::Cluster));
         let mut own: Vec<&mut Cascade> = cascades.iter_mut().filter(|cascade| cascade.service == service).collect();
-        // The chain of all endpoints may be cut so that it is not a cascade.
+        // The excerpt may cut the group's chain so that it is no longer a cascade.
         let of_all = |cascade: &Cascade| NAMING.of(&cascade.chain).map(|(_, base)| format!("KUBE-SVC-{base}"));
         let is_known =
             |cascade: &Cascade| is_whole(&cascade.chain) && of_all(cascade).is_none_or(|chain| is_whole(&chain));

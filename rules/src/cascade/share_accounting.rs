@@ -1,4 +1,5 @@
-//! What the rules of a group lead to, and what they take: entered step by step while connections walk.
+//! Accounting of shares: the endpoints that the rules of a group lead to and the share each rule takes, recorded while connections are
+//! walked.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -10,12 +11,12 @@ use super::outcome::{Case, Fallen, Fate, Unknown};
 use crate::chains::{Chance, Copies, Reading};
 use crate::walk::{Destination, End, Inspect, Packet, Portion, Reach, RuleEffect, RuleId, Share};
 
-/// The ledger of a chain: what its rules lead to, and what they take.
+/// The ledger of a chain: the endpoints of its rules, and the shares that they take.
 pub(super) struct Ledger<'a, 'w, 'b, C, R> {
     walk: &'a Walk<'w, 'b, C, R>,
     first_rule: u32,
     pub(super) steps: Vec<Step>,
-    /// The step of a rule and what it leads to.
+    /// The index of the step for a rule and its target.
     places: HashMap<(usize, String), usize>,
     fallen: Vec<Fallen>,
     pub(super) unknown: Vec<Unknown>,
@@ -23,7 +24,7 @@ pub(super) struct Ledger<'a, 'w, 'b, C, R> {
 }
 
 impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
-    /// All that the rules of a chain lead to; nothing is taken yet.
+    /// Lists all targets of a chain's rules, with shares of zero.
     pub(super) fn new(walk: &'a Walk<'w, 'b, C, R>, reach: &mut Reach<'_, C>, packet: &Packet) -> Self {
         let span = walk.program.span(walk.chain);
         let (steps, places) = (Vec::new(), HashMap::new());
@@ -35,12 +36,12 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
         ledger
     }
 
-    /// The number of a rule of the chain, from 1.
+    /// Returns the number of a rule in the chain, from 1.
     pub(super) fn number(&self, rule: u32) -> usize {
         (rule - self.first_rule) as usize + 1
     }
 
-    /// Enters what a rule may lead to.
+    /// Records the possible targets of a rule.
     fn list(&mut self, rule: u32, reach: &mut Reach<'_, C>, packet: &Packet) {
         let (walk, number) = (self.walk, self.number(rule));
         match self.walk.program.code.effect(rule) {
@@ -99,7 +100,7 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
         self.defects.push(Defect { rule, kind });
     }
 
-    /// Gives a part of the connections to the step that it belongs to.
+    /// Adds a portion of the connections to its step.
     pub(super) fn take(&mut self, part: &Portion) {
         let rule = part.by.map_or(0, |rule| self.number(rule));
         let endpoint = match (&part.end, self.fate(part)) {
@@ -124,7 +125,7 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
                 let step = &mut self.steps[*place];
                 step.share = step.share.plus(part.share);
             }
-            // An address that a rule leaves, with a port that it gives.
+            // The rule keeps the address and sets the port.
             None => {
                 self.enter(rule, "", endpoint, Chance::Condition);
                 if let Some(step) = self.steps.last_mut() {
@@ -134,7 +135,7 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
         }
     }
 
-    /// The chain of a rule, if it is not the group's own.
+    /// Returns the chain of a rule if it is not the group's own.
     fn within(&self, rule: RuleId) -> Option<String> {
         let place = self.walk.program.place(rule);
         (place.chain != self.walk.program.chain_name(self.walk.chain)).then(|| place.chain.to_owned())
@@ -152,14 +153,14 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
 
     fn fall(&mut self, rule: usize, within: Option<String>, fate: Fate, share: Share) {
         let alike = |other: &&mut Fallen| other.rule == rule && other.within == within && other.fate == fate;
-        // Parts come in the order of rules, so that those of one rule are close to each other.
+        // Portions come in the order of the rules, so those of one rule are adjacent.
         match self.fallen.iter_mut().rev().take(8).find(alike) {
             Some(other) => other.share = other.share.plus(share),
             None => self.fallen.push(Fallen { rule, within, fate, share }),
         }
     }
 
-    /// The outcome of a part.
+    /// Returns the outcome of a portion.
     pub(super) fn fate(&self, part: &Portion) -> Fate {
         match &part.end {
             End::Translated(address, port) => {
@@ -181,10 +182,10 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
         }
     }
 
-    /// Notes what depends on more than chance.
+    /// Records the connections whose handling depends on more than chance.
     pub(super) fn conditional(&mut self, cases: &[Case]) {
         for case in cases {
-            // What a chain does that is not shown is not a difference.
+            // The unknown effect of a missing chain is not a difference.
             if let [(Fate::Unknown(why), share)] = case.fates.as_slice() {
                 self.unknown.push(Unknown { rule: case.rule, share: Some(*share), why: why.clone() });
                 continue;
@@ -213,7 +214,7 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
         Walked { steps, endpoints, left, fallen, cases, unknown, defects }
     }
 
-    /// Sums up what steps take; returns how many endpoints there are.
+    /// Sums up the shares of the steps, and returns the number of endpoints.
     fn add_up(&mut self) -> usize {
         let mut first: HashMap<&str, (usize, Share)> = HashMap::with_capacity(self.steps.len());
         let mut sum = Share::ZERO;
@@ -250,15 +251,15 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
         endpoints
     }
 
-    /// The rules that the chain has several times, by their numbers, each with the number of the first.
+    /// Returns the duplicate rules by number, each with the number of its first copy.
     fn copies(&self) -> HashMap<usize, usize> {
         let all = self.walk.group.copies.iter();
         all.flat_map(|copies| copies.numbers.iter().map(|number| (*number, copies.numbers[0]))).collect()
     }
 
-    /// Notes the steps that get nothing although their chance is not zero.
+    /// Records the steps that get no connections although their probability is not zero.
     fn never_taken(&mut self, parts: &[Portion], cases: &[Case]) {
-        // All that comes to a rule leaves the chain by it or after it.
+        // Every connection that reaches a rule leaves the chain at this rule or later.
         let last = parts.iter().map(|part| part.by.map_or(usize::MAX, |rule| self.number(rule))).max().unwrap_or(0);
         let taken_in_cases: HashSet<&str> = cases
             .iter()
@@ -272,7 +273,7 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
             .map(|defect| defect.rule)
             .collect();
         if self.fallen.iter().any(|fallen| matches!(fallen.fate, Fate::Unknown(_))) {
-            // They may come back from a chain whose outcome is unknown.
+            // Connections may return from a chain whose outcome is unknown.
             return;
         }
         let mut found = Vec::new();
@@ -290,7 +291,7 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
         self.defects.extend(found);
     }
 
-    /// Notes which of these rules depend on earlier packets without leading clients back to their endpoint.
+    /// Records which of these rules depend on earlier packets without being affinity lookups.
     pub(super) fn history(&mut self, rules: &[u32]) {
         let span = self.walk.program.span(self.walk.chain);
         for &rule in rules {
@@ -305,7 +306,7 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
     }
 }
 
-/// What a destination is called, for connections like the one of a packet.
+/// Names a destination, for connections like the given packet.
 fn label(destination: &Destination, packet: &Packet) -> String {
     let own = packet.tuple();
     let address = destination.address.unwrap_or(own.destination);

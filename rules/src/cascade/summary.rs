@@ -1,12 +1,12 @@
-//! A cascade in a sentence.
+//! One-sentence summaries of cascades.
 
 use super::{Cascade, Chance, Step};
 
-/// Rules that are written out before the dots.
+/// Number of probabilities listed before the ellipsis.
 const LISTED: usize = 3;
 
 impl Cascade {
-    /// Why the chances are even, or how far they are from it, as one sentence without its full stop.
+    /// Explains in one sentence, without a full stop, why the shares are even, or how far they are from even.
     pub fn sentence(&self) -> String {
         match (self.steps.as_slice(), self.defects.is_empty()) {
             ([], _) if !self.unknown.is_empty() => "what these rules lead to is unknown".to_owned(),
@@ -43,7 +43,7 @@ impl Cascade {
         match self.worst() {
             Some((endpoint, deviation)) if deviation.abs() >= 1e-6 => {
                 let percent = deviation * 100.0;
-                // What is too small for two digits would be shown as none.
+                // A deviation too small for two digits would print as zero.
                 let off = if percent.abs() < 0.005 { format!("{percent:+.1e}") } else { format!("{percent:+.2}") };
                 format!("the shares are not even: {endpoint} deviates most, by {off} %")
             }
@@ -55,7 +55,7 @@ impl Cascade {
     }
 }
 
-/// Why 1/n, 1/(n-1), ..., 1 gives each of n the same.
+/// Explains why 1/n, 1/(n-1), ..., 1 gives each of n endpoints the same share.
 fn why(n: usize) -> String {
     match n {
         2 => "the second rule sees only the half that the first left, and takes all of it".to_owned(),
@@ -73,7 +73,7 @@ fn written(step: &Step) -> String {
     match step.chance {
         Chance::Below(probability) => {
             let text = format!("{:.2}", probability.share());
-            // A probability of one in a hundred endpoints has no two digits.
+            // Two decimal places cannot show 1/100 and less.
             if probability.share() < 0.1 { format!("{:.5}", probability.share()) } else { text }
         }
         chance => chance.words(),

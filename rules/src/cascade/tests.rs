@@ -6,12 +6,12 @@ use crate::coverage::Coverage;
 use crate::ruleset::Rules;
 use crate::{iptables, nftables};
 
-/// A service's chain with these rules, and the chains of endpoints A, B, C and D.
+/// Builds a service's chain with these rules, and the chains of endpoints A, B, C and D.
 fn one(rules: &str) -> Cascade {
     with_endpoints(rules, |_| String::new())
 }
 
-/// The same, where the rules that translate have more conditions.
+/// The same, with more conditions in the DNAT rules.
 fn with_endpoints(rules: &str, more: impl Fn(&str) -> String) -> Cascade {
     let mut text = String::from("*nat\n:KUBE-SVC-FOO - [0:0]\n");
     for name in ["A", "B", "C", "D"] {
@@ -236,7 +236,7 @@ fn frontends_are_found_through_the_chains_between() {
     let cascade = cascades(&parsed.rules).remove(0);
     let frontends: Vec<String> = cascade.frontends.iter().map(ToString::to_string).collect();
     assert_eq!(frontends, ["10.96.0.1:80", "node port 30080"]);
-    // Where the chain leads to is not in the text, which may be a part of a whole.
+    // The target of the chain is not in the text, which may be an excerpt.
     assert_eq!((cascade.steps[0].endpoint.as_str(), cascade.defects.len()), ("KUBE-SEP-A", 0));
 }
 
@@ -338,7 +338,7 @@ fn shares_behind_an_unknown_match_are_unknown() {
     assert!(one(RIGHT).steps.iter().all(|step| one(RIGHT).is_known(step)));
 }
 
-/// The frame's defects of rules that the kernel rejects. There are no shares then.
+/// Returns the frame defects of rules that the kernel rejects. There are no shares then.
 fn rejected(rules: &Rules) -> Vec<String> {
     let Shares { cascades, frame_defects } = shares(rules, &Coverage::all());
     assert_eq!(cascades, []);

@@ -1,35 +1,35 @@
-//! When a rule takes a connection.
+//! How a rule decides whether it takes a connection.
 
 use crate::iptables::Probability;
 
-/// When a rule takes a connection that comes to it.
+/// The condition under which a rule takes a connection that reaches it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Chance {
-    /// Where 31 random bits are below a threshold: `statistic --mode random` (`xt_statistic.c`).
+    /// If 31 random bits are below a threshold: `statistic --mode random` (`xt_statistic.c`).
     Below(Probability),
-    /// Always: it takes all that is left.
+    /// Always: the rule takes everything that is left.
     Always,
-    /// By one of the numbers of nft's `numgen random`: 32 random bits, multiplied by `of` and cut to the number above
-    /// the lowest 32 bits (`nft_numgen.c`, `reciprocal_scale`).
+    /// For one of the numbers of nft's `numgen random`: 32 random bits, multiplied by `of` and shifted right by 32 bits (`nft_numgen.c`,
+    /// `reciprocal_scale`).
     Drawn {
-        /// How many of the 2^32 values of the random bits give this number.
+        /// The number of the 2^32 random values that give this number.
         draws: u32,
-        /// How many numbers there are, at least 2.
+        /// The modulus, at least 2.
         of: u32,
     },
     /// For `part` of every `every` packets, in turn: `statistic --mode nth`.
     Nth {
-        /// How many of a turn.
+        /// The number of packets taken per round.
         part: u32,
-        /// How many packets a turn has, at least 2.
+        /// The length of a round in packets, at least 2.
         every: u32,
     },
-    /// By something of the packet, which is not random.
+    /// By a property of the packet, which is not random.
     Condition,
 }
 
 impl Chance {
-    /// How many of [`Self::draws`] hold.
+    /// Returns how many of [`Self::draws`] the rule takes.
     pub fn threshold(self) -> u32 {
         match self {
             Self::Below(probability) => probability.threshold(),
@@ -40,7 +40,7 @@ impl Chance {
         }
     }
 
-    /// The chance as rules have it: `0.33333333349`, `always`, `1 of 3`.
+    /// Returns the probability as rules write it: `0.33333333349`, `always`, `1 of 3`.
     pub fn words(self) -> String {
         match self {
             Self::Below(probability) => probability.words(),
@@ -54,7 +54,7 @@ impl Chance {
         }
     }
 
-    /// This chance or that one, of the same draw.
+    /// Combines two outcomes of the same draw: either of them.
     pub(crate) fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Drawn { draws, of }, Self::Drawn { draws: more, .. }) => match draws.checked_add(more) {
@@ -68,7 +68,7 @@ impl Chance {
         }
     }
 
-    /// How many draws the kernel can make: 2^31, or for nft's `numgen` 2^32.
+    /// Returns the number of values that the kernel can draw: 2^31, or 2^32 for nft's `numgen`.
     pub fn draws(self) -> u64 {
         match self {
             Self::Drawn { .. } => 1 << 32,

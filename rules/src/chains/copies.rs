@@ -1,18 +1,18 @@
-//! Rules that a chain has several times, as bugs of kube-proxy and iptables leave them.
+//! Duplicate rules in a chain, as bugs of kube-proxy and iptables leave them.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// A rule that a chain has several times.
+/// A rule of which a chain has several copies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Copies {
     /// Its text.
     pub(crate) rule: String,
-    /// The numbers of all of them, from 1; at least two.
+    /// The numbers of all copies, from 1; at least two.
     pub(crate) numbers: Vec<usize>,
 }
 
-/// The rules that are there several times, in order. Equal rules have equal keys; only of rules with the same key the texts are compared.
+/// Finds duplicate rules, in order. Equal rules must have equal keys: only the texts of rules with the same key are compared.
 pub(super) fn copies<'r, R, K: Hash + Eq>(
     rules: &'r [R],
     key: impl Fn(&'r R) -> K,

@@ -1,18 +1,18 @@
-//! Whether a rule's probability gives its endpoint as much as those to come.
+//! Test whether a rule's probability gives its endpoint the same share as the endpoints after it.
 
 use crate::iptables::Probability;
 
-/// Digits after the point with which releases from 1.17 on write a probability.
+/// Number of decimals with which releases from 1.17 on write a probability.
 pub(crate) const TEN_DIGITS: usize = 10;
-/// The digits of releases up to 1.16: `%0.5f`.
+/// Number of decimals of releases up to 1.16: `%0.5f`.
 pub(crate) const FIVE_DIGITS: usize = 5;
 
-/// By how much a probability may be off in units of 2^-31: iptables rounds what kube-proxy writes to the nearest
-/// threshold, and what iptables-save shows of it once more.
+/// Tolerance of a probability in units of 2^-31: iptables rounds kube-proxy's value to the nearest threshold, and iptables-save rounds
+/// again when it prints it.
 const ROUNDED: u32 = 1;
 
-/// Whether a threshold is that of one in so many endpoints that are to come, its own included, if the probability is
-/// written with this many digits.
+/// Returns whether a threshold is that of 1/`to_come`, written with this many digits; `to_come` counts the rule's own endpoint and those
+/// after it.
 pub(crate) fn is_even(threshold: u32, to_come: usize, digits: usize) -> bool {
     let even = format!("{:.digits$}", 1.0 / to_come as f64).parse().ok().and_then(Probability::from_number);
     even.is_some_and(|even| threshold.abs_diff(even.threshold()) <= ROUNDED)

@@ -1,11 +1,11 @@
-//! What is wrong with rules as a whole, whatever the service.
+//! Defects of rules as a whole, independent of any service.
 
 use std::collections::HashSet;
 use std::fmt;
 
 use super::copies::Copies;
 
-/// Something wrong with rules that does not belong to one service.
+/// A defect of rules that does not belong to one service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FrameDefect {
@@ -13,27 +13,27 @@ pub enum FrameDefect {
     Rejected {
         /// The table.
         table: &'static str,
-        /// The chain, where it is about one.
+        /// The chain, if the defect is in one.
         chain: Option<String>,
-        /// The number of the rule in the chain, from 1, where it is about one.
+        /// The number of the rule in the chain, from 1, if the defect is in one.
         rule: Option<usize>,
-        /// Whether the rule leads back to its own chain.
+        /// Whether the rule closes a jump loop.
         is_loop: bool,
-        /// Where, and why.
+        /// The place and the reason.
         why: String,
     },
-    /// A chain of the kernel's hooks does not lead to kube-proxy's chain.
+    /// A base chain has no path to kube-proxy's chain.
     MissingJump {
         /// The table.
         table: &'static str,
-        /// The chain that packets enter by; of nftables, the hook where there is no such chain.
+        /// The base chain; in nftables, the hook if it has no base chain.
         chain: String,
-        /// The chain that it does not lead to.
+        /// The chain that it does not reach.
         to: &'static str,
-        /// What follows from that.
+        /// The consequence.
         effect: &'static str,
     },
-    /// A chain has the same rule several times.
+    /// A chain contains the same rule several times.
     Repeated {
         /// The table.
         table: &'static str,
@@ -41,7 +41,7 @@ pub enum FrameDefect {
         chain: String,
         /// The rule.
         rule: String,
-        /// How often the chain has it.
+        /// The number of copies.
         times: usize,
         /// The number of the first copy in the chain, from 1.
         first: usize,
@@ -49,7 +49,7 @@ pub enum FrameDefect {
 }
 
 impl FrameDefect {
-    /// A name for programs, which stays the same.
+    /// Returns a stable identifier for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Rejected { .. } => "rejected",
@@ -77,7 +77,7 @@ impl fmt::Display for FrameDefect {
     }
 }
 
-/// Whether jumps lead from one of the chains to another one; `next` lists where a chain leads to.
+/// Returns whether jumps lead from one of the chains to `to`; `next` lists the targets of a chain.
 pub(super) fn leads<'a>(from: Vec<&'a str>, to: &str, next: impl Fn(&'a str) -> Vec<&'a str>) -> bool {
     let (mut known, mut open): (HashSet<&str>, _) = (from.iter().copied().collect(), from);
     while let Some(chain) = open.pop() {

@@ -1,4 +1,4 @@
-//! Where a service port is reached, and which chains lead there.
+//! Frontends of service ports, and the chains that lead to them.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -6,10 +6,10 @@ use std::net::IpAddr;
 
 use crate::cluster::Protocol;
 
-/// An address and port that rules look for.
+/// An address and port that rules match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Frontend {
-    /// The address; `None` for a node port, which is one of every address of the node.
+    /// The address; `None` for a node port, which is on every address of the node.
     pub address: Option<IpAddr>,
     /// The port.
     pub port: u16,
@@ -29,22 +29,23 @@ impl fmt::Display for Frontend {
     }
 }
 
-/// What leads to each chain: frontends of rules and elements, and other chains.
+/// What leads to each chain: frontends in rules and map elements, and other chains.
 #[derive(Default)]
 pub(crate) struct Routes<'a>(HashMap<&'a str, (Vec<Frontend>, Vec<&'a str>)>);
 
 impl<'a> Routes<'a> {
-    /// Notes that connections to a frontend go to a chain.
+    /// Records that connections to a frontend go to a chain.
     pub(super) fn add_frontend(&mut self, to: &'a str, frontend: Frontend) {
         self.0.entry(to).or_default().0.push(frontend);
     }
 
-    /// Notes that a chain leads to another one.
+    /// Records that a chain jumps to another one.
     pub(super) fn add_chain(&mut self, to: &'a str, from: &'a str) {
         self.0.entry(to).or_default().1.push(from);
     }
 
-    /// The frontends whose connections come to a chain, also through other chains, in the order of rules; each once.
+    /// Returns the frontends whose connections reach a chain, directly or through other chains, in the order of the rules and without
+    /// duplicates.
     pub(super) fn frontends(&self, chain: &'a str) -> Vec<Frontend> {
         let (mut found, mut known, mut open) = (Vec::new(), HashSet::from([chain]), vec![chain]);
         while let Some(chain) = open.pop() {

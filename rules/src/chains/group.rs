@@ -1,4 +1,4 @@
-//! The rules that lead to a service port's endpoints, in the terms of either mode.
+//! The rules that lead to a service port's endpoints, in terms common to both modes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,19 +10,19 @@ use crate::cluster::Protocol;
 /// A chain that balances connections among endpoints.
 pub(crate) struct Group<'a> {
     pub(crate) chain: &'a str,
-    /// The service port, as comments call it: `default/web:http`; else the chain's name.
+    /// The service port as in comments, `default/web:http`; else the chain's name.
     pub(crate) service: Cow<'a, str>,
     pub(crate) protocol: Option<Protocol>,
     pub(crate) frontends: Vec<Frontend>,
-    /// The rules that lead to endpoints, in order. A rule that leads to several is there for each of them.
+    /// The rules that lead to endpoints, in order. A rule that leads to several endpoints is listed once for each.
     pub(crate) leads: Vec<Lead<'a>>,
-    /// Which of these rules the chain has several times.
+    /// Duplicates among these rules.
     pub(crate) copies: Vec<Copies>,
-    /// Rules with a `numgen` whose map lacks values, by their numbers: for how many of how many numbers.
+    /// Rules with a `numgen` whose map lacks values, by rule number: the number of missing values, and the modulus.
     pub(crate) gaps: Vec<(usize, (u32, u32))>,
-    /// The lists in which rules of the chain itself note clients, by the rules' numbers.
+    /// The lists to which rules of the chain itself add clients, by rule number.
     pub(crate) notes: Vec<(usize, Note<'a>)>,
-    /// Rules of the chain itself that translate to a port without asking for a protocol that has ports.
+    /// Rules of the chain itself that translate to a port without matching a protocol with ports.
     pub(crate) without_protocol: Vec<usize>,
 }
 
@@ -31,18 +31,18 @@ pub(crate) struct Lead<'a> {
     /// Its number in the chain, from 1.
     pub(crate) rule: usize,
     pub(crate) to: To<'a>,
-    /// What it asks of a list of clients; `None` for a rule of new connections.
+    /// Its lookup in a list of clients; `None` for a rule of new connections.
     pub(crate) recall: Option<Recall<'a>>,
-    /// The endpoint that its comment names.
+    /// The endpoint named in its comment.
     pub(crate) named: Option<SocketAddr>,
 }
 
-/// Where a rule leads to.
+/// The target of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum To<'a> {
     /// An endpoint's chain.
     Chain(&'a str),
-    /// The endpoint itself: the rule translates.
+    /// The endpoint itself: the rule has the DNAT.
     Address(SocketAddr),
 }
 
@@ -56,55 +56,55 @@ impl<'a> Lead<'a> {
     }
 }
 
-/// What a rule of a group's chain asks of the list by which clients are known again.
+/// The lookup of returning clients in a list, by a rule of a group's chain.
 #[derive(Debug, Clone)]
 pub(crate) struct Recall<'a> {
     pub(crate) list: &'a str,
     pub(crate) key: Key,
-    /// For how long clients are remembered; for ever where there is none.
+    /// The timeout of clients in seconds; `None` for no timeout.
     pub(crate) seconds: Option<u32>,
-    /// How many clients the list has room for, where the rules say it.
+    /// The size of the list, if the rules state it.
     pub(crate) size: Option<u32>,
-    /// Whether the rule asks for nothing else.
+    /// Whether the rule has no other matches.
     pub(crate) is_plain: bool,
 }
 
-/// A rule that notes clients in a list.
+/// A rule that adds clients to a list.
 #[derive(Debug, Clone)]
 pub(crate) struct Note<'a> {
     pub(crate) list: &'a str,
     pub(crate) key: Key,
-    /// Whether it notes every client: the rule asks for nothing else, and no rule before it translates.
+    /// Whether it adds every client: the rule has no other matches, and no rule before it translates.
     pub(crate) is_plain: bool,
 }
 
-/// Which part of a packet is remembered.
+/// The part of a packet that identifies a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
-    /// Whether it is the destination, which all clients have in common.
+    /// Whether it is the destination, which all clients share.
     pub(crate) destination: bool,
-    /// The bits of the address that count; `None` for all.
+    /// The mask of the address; `None` for all bits.
     pub(crate) mask: Option<IpAddr>,
 }
 
 /// An endpoint's chain.
 pub(crate) struct Endpoint<'a> {
     pub(crate) chain: &'a str,
-    /// Where it translates to.
+    /// The destination of its DNAT.
     pub(crate) destination: Option<SocketAddr>,
-    /// What it translates to that is not one address with one port, in words.
+    /// A DNAT destination that is not one address with one port, in words.
     pub(crate) no_endpoint: Option<String>,
-    /// The protocol that each of its translating rules asks for.
+    /// The protocol that each of its DNAT rules matches.
     pub(crate) protocols: Vec<Option<Protocol>>,
-    /// The source whose packets it marks for masquerading: the endpoint itself.
+    /// The source whose packets it marks for masquerading, normally the endpoint itself.
     pub(crate) masqueraded: Option<Masqueraded>,
-    /// The lists in which it notes clients.
+    /// The lists to which it adds clients.
     pub(crate) notes: Vec<Note<'a>>,
-    /// Whether it translates to a port without asking for a protocol that has ports.
+    /// Whether it translates to a port without matching a protocol with ports.
     pub(crate) lacks_protocol: bool,
 }
 
-/// Whose packets an endpoint's chain marks for masquerading.
+/// The sources whose packets an endpoint's chain marks for masquerading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Masqueraded {
     /// Packets of one source.
@@ -114,7 +114,7 @@ pub(crate) enum Masqueraded {
 }
 
 impl Masqueraded {
-    /// Packets of a source, or, if negated, of all others.
+    /// Returns packets of a source or, if negated, of all others.
     pub(crate) fn of(negated: bool, source: IpAddr) -> Self {
         if negated { Self::AllBut(source) } else { Self::Only(source) }
     }
@@ -137,40 +137,40 @@ impl fmt::Display for Masqueraded {
     }
 }
 
-/// Another address than the one that an endpoint's chain translates to.
+/// An endpoint name or comment that contradicts the DNAT destination of the endpoint's chain.
 pub(crate) struct Mismatch {
-    /// What the chain is for.
+    /// The endpoint that the chain is meant for.
     pub(crate) named: String,
-    /// What says so: `its masquerade rule`.
+    /// The source of that: `its masquerade rule`.
     pub(crate) by: &'static str,
 }
 
-/// A table's chains, read in the terms of its mode.
+/// A reader of a table's chains, one for each mode.
 pub(crate) trait Reading<'a> {
-    /// How chains are named.
+    /// Returns the naming scheme of chains.
     fn naming(&self) -> &'static Naming;
 
-    /// The chains that balance connections, in the table's order.
+    /// Returns the chains that balance connections, in the table's order.
     fn groups(&self) -> Vec<&'a str>;
 
-    /// A chain that balances connections.
+    /// Reads a chain that balances connections.
     fn group(&self, chain: &str) -> Option<Group<'a>>;
 
-    /// An endpoint's chain, or whatever chain has this name; `None` if the text does not have it.
+    /// Reads the chain of this name as an endpoint's; `None` if the text does not contain it.
     fn endpoint(&self, chain: &str) -> Option<Endpoint<'a>>;
 
-    /// The endpoint that the name of its chain has in clear, as that of nftables has.
+    /// Returns the endpoint written in the name of its chain, as in nftables mode.
     fn named_endpoint(&self, _chain: &str) -> Option<SocketAddr> {
         None
     }
 
-    /// Which other endpoint the names and comments of a group's endpoints say, one for each; `None` if they agree with the destination.
+    /// Returns the endpoint that names and comments give instead, for each endpoint of a group; `None` if they agree with the destination.
     fn misnamed(&self, group: &Group<'a>, endpoints: &[(&Lead<'a>, Endpoint<'a>)]) -> Vec<Option<Mismatch>>;
 
-    /// The chance that is written at a rule of a group, given from 1, for one of several choices; `None` if the rule leads
-    /// clients to an endpoint again.
+    /// Returns the probability of rule number `rule` of a group (from 1), for one of several choices; `None` if the rule is for returning
+    /// clients.
     fn chance(&self, group: &Group<'a>, rule: usize, choice: u32) -> Option<Chance>;
 
-    /// The chain that a rule leads to and that the text does not have.
+    /// Returns the target chain of a rule if the text does not contain it.
     fn missing(&self, chain: &str, rule: usize) -> Option<&'a str>;
 }

@@ -1,8 +1,8 @@
-//! What kube-proxy's chains are for, by their names.
+//! Kinds of kube-proxy's chains, by name.
 
 use std::fmt;
 
-/// What a chain of a service port or an endpoint is for, in either mode.
+/// The kind of a chain of a service port or an endpoint, in either mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     /// `KUBE-SVC`, `KUBE-SVL` and `KUBE-XLB`, `service-` and `local-`: balances connections among endpoints.
@@ -15,7 +15,7 @@ pub(crate) enum Kind {
     Endpoint,
 }
 
-/// The traffic policy that a group of endpoints serves.
+/// The traffic policy of a group of endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Policy {
     /// Cluster: the endpoints of all nodes.
@@ -33,21 +33,21 @@ impl fmt::Display for Policy {
     }
 }
 
-/// The prefixes of a mode's chain names.
+/// The chain name prefixes of a mode.
 pub(crate) struct Naming(pub(super) &'static [(&'static str, Kind)]);
 
 impl Naming {
-    /// What a chain is for, and its name after the prefix.
+    /// Returns the kind of a chain, and its name after the prefix.
     pub(crate) fn of<'n>(&self, chain: &'n str) -> Option<(Kind, &'n str)> {
         self.0.iter().find_map(|(prefix, kind)| Some((*kind, chain.strip_prefix(prefix)?)))
     }
 
-    /// The service port's part of a group's name, which all groups of that port have in common.
+    /// Returns the service port in a group's name, which all groups of that port share.
     pub(crate) fn service_port_part<'n>(&self, chain: &'n str) -> Option<&'n str> {
         self.of(chain).filter(|(kind, _)| matches!(kind, Kind::Group(_))).map(|(_, base)| base)
     }
 
-    /// The endpoint's part of the name of its chain.
+    /// Returns the endpoint in the name of its chain.
     pub(crate) fn endpoint_part<'n>(&self, chain: &'n str) -> Option<&'n str> {
         self.of(chain).filter(|(kind, _)| *kind == Kind::Endpoint).map(|(_, base)| base)
     }

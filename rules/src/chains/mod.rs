@@ -1,10 +1,10 @@
-//! kube-proxy's chains and maps, as they are written: which service port a chain belongs to, where it is reached, and which
-//! endpoints its rules lead to.
+//! A reader of kube-proxy's chains and maps: which service port a chain belongs to, its frontends, and the endpoints of its rules.
 //!
-//! [`iptables`] and [`nftables`] read the rules of a mode in the same terms: what a chain is for ([`Kind`]), the addresses and
-//! ports that lead to it ([`Frontend`]), the rules that lead to endpoints ([`Group`], [`Lead`]), and the endpoints' chains
-//! ([`Endpoint`]). What is wrong with the rules as they are written is found here too: rules that a chain has several times
-//! ([`Copies`]), endpoints' chains that are for another endpoint ([`Mismatch`]), missing jumps ([`FrameDefect`]). Nothing here says what happens to a packet: shares and outcomes come from walking the rules.
+//! [`iptables`] and [`nftables`] read the rules of both modes into the same types: the kind of a chain ([`Kind`]), the addresses and ports
+//! that lead to it ([`Frontend`]), the rules that lead to endpoints ([`Group`], [`Lead`]), and the endpoints' chains ([`Endpoint`]).
+//! Defects of the rules as written are found here too: duplicate rules ([`Copies`]), endpoint chains with the name or comment of another
+//! endpoint ([`Mismatch`]), missing jumps ([`FrameDefect`]). What happens to a packet is not decided here: shares and outcomes come from
+//! walking the rules.
 
 mod chance;
 mod copies;

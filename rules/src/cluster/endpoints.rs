@@ -44,10 +44,10 @@ pub struct Endpoint {
     pub addresses: Vec<IpAddr>,
     /// `conditions.ready`; the API says to read a missing value as true.
     pub ready: bool,
-    /// `conditions.serving`. A missing value is to be read as true; the API's text up to 1.33 said as `ready`, which
-    /// kube-proxy never did.
+    /// `conditions.serving`. A missing value means true; up to 1.33 the API documentation said the same as `ready`, which kube-proxy never
+    /// implemented.
     pub serving: Option<bool>,
-    /// `conditions.terminating`; where missing, false.
+    /// `conditions.terminating`; false if missing.
     pub terminating: bool,
     /// `nodeName`.
     pub node: Option<String>,

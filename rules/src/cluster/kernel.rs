@@ -1,9 +1,9 @@
-//! What Linux kernels decide differently about the same packet.
+//! Differences between Linux kernels in how they handle the same packet.
 
 use serde::{Deserialize, Serialize};
 
-/// A kernel, with a named property for each decision in which kernels differ, as a release of kube-proxy has in
-/// [`Profile`](crate::profile::Profile).
+/// A kernel, with a named property for each difference between kernels, as [`Profile`](crate::profile::Profile) has for releases of
+/// kube-proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Kernel {
     version: Version,
@@ -13,7 +13,7 @@ pub struct Kernel {
 /// Major, minor and patch.
 type Version = (u32, u32, u32);
 
-/// What decides where nothing is said of a kernel: one that has all corrections.
+/// The default, used if no kernel is specified: one with all fixes.
 impl Default for Kernel {
     fn default() -> Self {
         Self { version: (u32::MAX, 0, 0), has_sctp: false }
@@ -21,10 +21,9 @@ impl Default for Kernel {
 }
 
 impl Kernel {
-    /// The kernel that says so of itself, by `uname -r` (`6.1.0-50-cloud-amd64`) and `uname -v` (`#1 SMP Debian 6.1.176-1`): the
-    /// release of a distribution need not have the version of the sources that it was built from, which then is in the latter, or
-    /// in what else is known of the build (Ubuntu: `/proc/version_signature`).
-    /// One whose release is not a version decides as [`default`](Self::default).
+    /// Identifies a kernel by `uname -r` (`6.1.0-50-cloud-amd64`) and `uname -v` (`#1 SMP Debian 6.1.176-1`). A distribution's release
+    /// string may lack the upstream version; `build` then contains it: `uname -v`, or on Ubuntu `/proc/version_signature`. A kernel whose
+    /// release is not a version behaves as [`default`](Self::default).
     pub fn of(release: &str, build: &str) -> Self {
         let Some(version) = version(release) else { return Self::default() };
         let is_later = |found: &Version| (found.0, found.1) == (version.0, version.1) && *found > version;
@@ -32,15 +31,15 @@ impl Kernel {
         Self { version, has_sctp: false }
     }
 
-    /// Sets whether the kernel handles SCTP itself. Most do so as a module, once any process has opened an SCTP socket.
+    /// Sets whether the kernel handles SCTP itself. In most kernels SCTP is a module, loaded when a process first opens an SCTP socket.
     #[must_use]
     pub fn with_sctp(self, has_sctp: bool) -> Self {
         Self { has_sctp, ..self }
     }
 
-    /// Whether `REDIRECT` of IPv6 looks for an address of the destination's scope, and drops the packet where the interface has none
-    /// (commit 80abbe8a8263, "netfilter: nat: fix ipv6 nat redirect with mapped and scoped addresses": in 6.7, and in the stable releases of
-    /// November 2023). Before, it takes the first address of the interface.
+    /// Returns whether IPv6 `REDIRECT` picks an address of the destination's scope, and drops the packet if the interface has none (commit
+    /// 80abbe8a8263, "netfilter: nat: fix ipv6 nat redirect with mapped and scoped addresses", in 6.7 and the stable releases of November
+    /// 2023). Older kernels take the first address of the interface.
     pub fn redirects_within_scope(self) -> bool {
         const CORRECTED: [Version; 6] = [(5, 4, 261), (5, 10, 201), (5, 15, 139), (6, 1, 63), (6, 5, 12), (6, 6, 2)];
         let (major, minor, _) = self.version;
@@ -48,13 +47,14 @@ impl Kernel {
         self.version >= (6, 7, 0) || CORRECTED.iter().any(is_corrected)
     }
 
-    /// Whether it replies to SCTP packets to ports at which no SCTP socket listens, whatever raw sockets get (`sctp_sf_ootb`).
+    /// Returns whether the kernel replies to SCTP packets for ports without an SCTP socket, even if raw sockets receive them
+    /// (`sctp_sf_ootb`).
     pub fn replies_to_sctp(self) -> bool {
         self.has_sctp
     }
 }
 
-/// `6.1.176` of `6.1.176-1`: two or three numbers.
+/// Reads the version at the start of a text, two or three numbers: `6.1.176` of `6.1.176-1`.
 fn version(text: &str) -> Option<Version> {
     let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
     let mut numbers = text[..end].split('.').filter(|number| !number.is_empty()).map(str::parse);

@@ -1,11 +1,11 @@
-//! The links by which machines are connected, where they are not as usual.
+//! Links between machines that are down, impaired or have an unusual MTU.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::ObjectName;
 
-/// A machine that has a link of its own to the network. Shown as scenarios write it: `node/worker`, `pod/other/web`, `host/outside`.
+/// A machine with its own link to the network. Displayed as in scenarios: `node/worker`, `pod/other/web`, `host/outside`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LinkOwner {
     /// A node: its link leads to the network between nodes.
@@ -27,10 +27,10 @@ impl fmt::Display for LinkOwner {
     }
 }
 
-/// A machine's link, where it is not as usual. Kubernetes knows nothing of it, so neither rules nor promises depend on it.
+/// The state of a machine's link, if it is not the default. Kubernetes does not know it, so neither rules nor promises depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Link {
-    /// Whether packets pass.
+    /// Whether packets pass the link.
     pub state: LinkState,
     /// The largest IP packet that passes, in bytes; `None` for 1500.
     pub mtu: Option<u16>,
@@ -38,29 +38,29 @@ pub struct Link {
     pub impairment: Impairment,
 }
 
-/// What a link does to packets, in each direction by itself: the parameters of netem.
+/// The netem parameters of a link, applied in each direction independently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Impairment {
-    /// The part of packets that is lost.
+    /// The fraction of packets that is lost.
     pub loss: Percentage,
-    /// How long packets take.
+    /// The delay of packets.
     pub delay: Duration,
-    /// How much longer or shorter that is, at most.
+    /// The maximum deviation from that delay.
     pub jitter: Duration,
-    /// The part of packets that arrives twice.
+    /// The fraction of packets that is duplicated.
     pub duplicate: Percentage,
-    /// The part of packets that is not delayed, and so overtakes those that are.
+    /// The fraction of packets that is sent without delay, and so overtakes others.
     pub reorder: Percentage,
-    /// Bits per second; `None` for as many as the machine can send.
+    /// The rate in bits per second; `None` for no limit.
     pub rate: Option<u64>,
 }
 
-/// A part of many, from 0 to 100 %, in millionths. Shown as a percentage: `2.5%`.
+/// A fraction from 0 to 100 %, in millionths. Displayed as a percentage: `2.5%`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Percentage(u32);
 
 impl Percentage {
-    /// This many millionths; `None` for more than all.
+    /// Creates a fraction from millionths; `None` for more than 1,000,000.
     pub fn from_millionths(millionths: u32) -> Option<Self> {
         (millionths <= 1_000_000).then_some(Self(millionths))
     }
@@ -70,7 +70,7 @@ impl Percentage {
         self.0
     }
 
-    /// Whether it is none at all.
+    /// Returns whether the fraction is zero.
     pub fn is_zero(self) -> bool {
         self.0 == 0
     }
@@ -82,20 +82,20 @@ impl fmt::Display for Percentage {
     }
 }
 
-/// Whether a link passes packets.
+/// Whether a link is up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum LinkState {
-    /// It passes packets.
+    /// The link is up.
     #[default]
     Up,
-    /// It passes none, in both directions.
+    /// The link is down, in both directions.
     Down,
-    /// The machine is off, so its link is down, and nothing on it runs.
+    /// The machine is off: its link is down, and nothing runs on it.
     MachineOff,
 }
 
 impl LinkState {
-    /// Whether packets pass.
+    /// Whether packets pass the link.
     pub fn is_up(self) -> bool {
         self == Self::Up
     }

@@ -1,7 +1,7 @@
-//! Kubernetes facts: what nodes, pods, services and endpoints there are, and how kube-proxy is configured.
+//! The state of a Kubernetes cluster: nodes, pods, services, endpoints, and the configuration of kube-proxy.
 //!
-//! Every stage after parsing starts from a [`Cluster`]. The types hold what decides on Service traffic and
-//! nothing else; names of fields follow the Kubernetes API.
+//! Every stage after parsing starts from a [`Cluster`]. The types hold only what affects Service traffic; field names follow the Kubernetes
+//! API.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ pub use service::{
 
 /// All objects of one cluster, and the configuration that every node's kube-proxy runs with.
 ///
-/// The order of the lists is the order of the input. Names are unique in their list.
+/// The lists are in the order of the input. Names are unique within a list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Cluster {
     /// The machines that run kube-proxy.
@@ -50,17 +50,17 @@ pub struct Cluster {
     pub service_cidrs: Vec<IpNet>,
     /// kube-proxy's configuration.
     pub proxy: ProxyConfig,
-    /// The nodes whose kube-proxy does not run, each with the cluster as it was when that stopped: its rules stay those of then.
+    /// The nodes whose kube-proxy is stopped, each with the cluster at that time: their rules are still those of that time.
     pub stopped: BTreeMap<String, Arc<Cluster>>,
-    /// The links that are not as usual.
+    /// The links that are not in their default state.
     pub links: BTreeMap<LinkOwner, Link>,
     /// The kernel of all nodes.
     pub kernel: Kernel,
 }
 
 impl Cluster {
-    /// The cluster that a node's rules are of: this one, or where its kube-proxy does not run, what it was when that stopped.
-    /// The configuration is that of all nodes.
+    /// Returns the cluster that a node's rules reflect: this one or, if the node's kube-proxy is stopped, the cluster at that time. The
+    /// configuration is that of all nodes.
     pub fn synced_on(&self, node: &str) -> Cow<'_, Self> {
         match self.stopped.get(node) {
             Some(then) => {
@@ -72,7 +72,7 @@ impl Cluster {
         }
     }
 
-    /// Stops a node's kube-proxy, unless it does not run already.
+    /// Stops a node's kube-proxy; no effect if it is already stopped.
     pub fn stop_proxy(&mut self, node: &str) {
         if !self.stopped.contains_key(node) {
             let now = Self { stopped: BTreeMap::new(), ..self.clone() };
@@ -80,12 +80,12 @@ impl Cluster {
         }
     }
 
-    /// The release of a node's kube-proxy.
+    /// Returns the release of a node's kube-proxy.
     pub fn release_on<'a>(&'a self, node: &'a Node) -> &'a str {
         node.release.as_deref().unwrap_or(&self.proxy.version)
     }
 
-    /// Gives the cluster and its nodes the releases that another state of it has.
+    /// Copies the kube-proxy releases of the cluster and its nodes from another state.
     pub fn copy_releases_from(&mut self, other: &Self) {
         self.proxy.version.clone_from(&other.proxy.version);
         for node in &mut self.nodes {
@@ -93,7 +93,7 @@ impl Cluster {
         }
     }
 
-    /// The releases of all nodes' kube-proxies, each once: the cluster's first.
+    /// Returns the releases of all nodes' kube-proxies without duplicates, the cluster's first.
     pub fn releases(&self) -> Vec<&str> {
         let mut releases = vec![self.proxy.version.as_str()];
         for release in self.nodes.iter().filter_map(|node| node.release.as_deref()) {
@@ -104,7 +104,7 @@ impl Cluster {
         releases
     }
 
-    /// Whether a node is off.
+    /// Returns whether a node is off.
     pub fn is_off(&self, node: &str) -> bool {
         let link = self.links.get(&LinkOwner::Node(node.to_owned()));
         link.is_some_and(|link| link.state == LinkState::MachineOff)
@@ -130,7 +130,7 @@ impl Cluster {
         self.slices.iter().filter(move |slice| &slice.service == service)
     }
 
-    /// The endpoints of a service's port in a family, each with the address and port that it is reached at.
+    /// Returns the endpoints of a service port in a family, each with its address and port.
     pub fn endpoints_of<'a>(
         &'a self,
         service: &'a ObjectName,

@@ -18,12 +18,11 @@ pub struct Node {
     pub internal_ips: Vec<IpAddr>,
     /// `ExternalIP` addresses.
     pub external_ips: Vec<IpAddr>,
-    /// The ranges that this node's pods have their addresses from.
+    /// The ranges of this node's pod addresses.
     pub pod_cidrs: Vec<IpNet>,
-    /// The name that the node's kube-proxy takes for its node's, if that is another one (`hostnameOverride` of a
-    /// KubeProxyConfiguration).
+    /// The node name that the node's kube-proxy uses, if it differs (`hostnameOverride` of a KubeProxyConfiguration).
     pub hostname_override: Option<String>,
-    /// The release of the node's kube-proxy, if that is another one than the cluster's: in an upgrade, nodes have several.
+    /// The release of the node's kube-proxy, if it differs from the cluster's, as during an upgrade.
     pub release: Option<String>,
 }
 
@@ -33,17 +32,17 @@ impl Node {
         self.labels.get("topology.kubernetes.io/zone").map(String::as_str)
     }
 
-    /// The name that the node's kube-proxy looks for in EndpointSlices, and by which it asks for its Node.
+    /// Returns the name that the node's kube-proxy looks for in EndpointSlices and uses to get its Node object.
     pub(crate) fn proxy_name(&self) -> &str {
         self.hostname_override.as_deref().unwrap_or(&self.name)
     }
 
-    /// Whether the node's kube-proxy finds its Node. One that does not knows neither its labels nor its addresses.
+    /// Returns whether the node's kube-proxy finds its Node object. If not, it knows neither labels nor addresses of the node.
     fn proxy_finds_itself(&self) -> bool {
         self.proxy_name() == self.name
     }
 
-    /// The zone that the node's kube-proxy knows.
+    /// Returns the zone of the node, as known to its kube-proxy.
     pub(crate) fn proxy_zone(&self) -> Option<&str> {
         self.zone().filter(|_| self.proxy_finds_itself())
     }
@@ -53,8 +52,8 @@ impl Node {
         self.internal_ips.iter().copied().find(|ip| Family::of(*ip) == family)
     }
 
-    /// The address that kube-proxy takes for the node's own in a family: the first internal one, else the first external
-    /// one, else the loopback address, as where it does not find its Node (`GetNodeHostIPs` in `pkg/util/node`, `detectNodeIPs` in `cmd/kube-proxy`).
+    /// Returns the node IP that kube-proxy uses in a family: the first internal address, else the first external one, else the loopback
+    /// address, which it also uses if it does not find its Node (`GetNodeHostIPs` in `pkg/util/node`, `detectNodeIPs` in `cmd/kube-proxy`).
     pub(crate) fn proxy_ip(&self, family: Family) -> IpAddr {
         let own = self.addresses().find(|address| Family::of(*address) == family);
         own.filter(|_| self.proxy_finds_itself()).unwrap_or(match family {

@@ -14,7 +14,7 @@ pub struct Pod {
     pub node: String,
     /// Its addresses, at most one of each family; those of the node with `hostNetwork`.
     pub ips: Vec<IpAddr>,
-    /// True if the pod has no network namespace of its own.
+    /// Whether the pod shares the node's network namespace.
     pub host_network: bool,
     /// Labels, for the selectors of services.
     pub labels: BTreeMap<String, String>,
@@ -31,6 +31,6 @@ pub struct ContainerPort {
     pub protocol: Protocol,
     /// The port inside the pod.
     pub port: u16,
-    /// The port on the node that leads here.
+    /// The `hostPort` that is forwarded to it.
     pub host_port: Option<u16>,
 }

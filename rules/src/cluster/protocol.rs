@@ -21,7 +21,7 @@ impl Protocol {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Tcp, Self::Udp, Self::Sctp];
 
-    /// The protocol of a number in an IP header.
+    /// Returns the protocol of a number in an IP header.
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|protocol| protocol.number() == number)
     }
@@ -51,7 +51,7 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// A protocol name that is none of tcp, udp and sctp.
+/// A protocol name other than tcp, udp and sctp.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown protocol `{0}`")]
 pub struct UnknownProtocol(pub String);
@@ -69,11 +69,11 @@ impl FromStr for Protocol {
     }
 }
 
-/// A protocol's number in the IP header; iptables takes 0 for any protocol.
+/// A protocol number in the IP header; in iptables, 0 means any protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProtocolNumber(pub u8);
 
-/// Names that iptables and nft know by themselves or find in `/etc/protocols`. The first name of a number is the one printed.
+/// Names that iptables and nft know or find in `/etc/protocols`. The first name of a number is the one printed.
 const PROTOCOLS: &[(u8, &str)] = &[
     (0, "all"),
     (1, "icmp"),
@@ -105,12 +105,12 @@ impl ProtocolNumber {
         by_name.or_else(|| text.parse().ok()).map(Self)
     }
 
-    /// The name, for protocols that have a well-known one.
+    /// Returns the name, if the protocol has a well-known one.
     pub fn name(self) -> Option<&'static str> {
         PROTOCOLS.iter().find(|(number, _)| *number == self.0).map(|(_, name)| *name)
     }
 
-    /// The protocol, if a Service port can have it.
+    /// Returns the protocol, if a Service port can have it.
     pub fn transport(self) -> Option<Protocol> {
         Protocol::from_number(self.0)
     }

@@ -6,12 +6,12 @@ use std::str::FromStr;
 
 use ipnet::IpNet;
 
-/// The fields of a KubeProxyConfiguration that decide on rules; the defaults are kube-proxy's.
+/// The fields of a KubeProxyConfiguration that affect rules; the defaults are kube-proxy's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxyConfig {
     /// `mode`.
     pub mode: ProxyMode,
-    /// The release whose rules are written, as `1.30`. Parsed by [`crate::profile`].
+    /// The kube-proxy release whose rules are generated, such as `1.30`. Parsed by [`crate::profile`].
     pub version: String,
     /// `clusterCIDR`, split at commas.
     pub cluster_cidrs: Vec<IpNet>,
@@ -25,16 +25,16 @@ pub struct ProxyConfig {
     pub localhost_node_ports: bool,
     /// `nodePortAddresses`; the word `primary` becomes an empty list with `primary_node_ports`.
     pub node_port_addresses: Vec<IpNet>,
-    /// True where `nodePortAddresses` is `[primary]`.
+    /// Whether `nodePortAddresses` is `[primary]`.
     pub primary_node_ports: bool,
     /// `conntrack.tcpBeLiberal`: then no rule drops INVALID packets (from 1.29 on).
     pub tcp_be_liberal: bool,
-    /// Which connections are deleted when objects change. Not a field of the configuration.
+    /// Which conntrack entries are deleted when objects change. Not a field of the configuration.
     pub conntrack_cleanup: ConntrackCleanup,
     /// `featureGates`.
     pub feature_gates: BTreeMap<String, bool>,
-    /// Whether the nodes' kernel has accounting objects (nfacct), with which rules of iptables mode count from 1.32 on.
-    /// Not a field of the configuration: kube-proxy asks the kernel.
+    /// Whether the nodes' kernel supports nfacct objects, which count packets in iptables mode from 1.32 on. Not a field of the
+    /// configuration: kube-proxy detects it.
     pub nfacct: bool,
 }
 
@@ -58,19 +58,19 @@ impl Default for ProxyConfig {
     }
 }
 
-/// Whose clean-up of connections follows a change of objects: see [`crate::conntrack`].
+/// The conntrack cleanup that follows a change of objects: see [`crate::conntrack`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ConntrackCleanup {
-    /// The cleanup of the release that writes the rules.
+    /// The cleanup of the release whose rules are generated.
     #[default]
     SameAsVersion,
     /// The cleanup of another release, such as `1.31`.
     Of(String),
-    /// None: connections outlive what they were made for, as where kube-proxy does not find the `conntrack` program.
+    /// No cleanup: stale entries stay, as if kube-proxy did not find the `conntrack` program.
     Off,
 }
 
-/// Which backend kube-proxy writes rules for.
+/// The backend for which kube-proxy writes rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum ProxyMode {
     /// iptables and ip6tables.
@@ -84,7 +84,7 @@ impl ProxyMode {
     /// Both of them.
     pub const ALL: [Self; 2] = [Self::Iptables, Self::Nftables];
 
-    /// The mode in kube-proxy's spelling, which is also the field of its settings: `iptables`, `nftables`.
+    /// Returns the mode in kube-proxy's spelling, which is also the name of its section in the configuration: `iptables`, `nftables`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Iptables => "iptables",
@@ -120,8 +120,8 @@ pub enum DetectLocal {
     ClusterCidr,
     /// By source address in the node's `podCIDRs`.
     NodeCidr,
-    /// By the incoming interface, the bridge of this name.
+    /// By input interface: the bridge of this name.
     BridgeInterface(String),
-    /// By the incoming interface, one whose name starts so.
+    /// By input interface: those with this name prefix.
     InterfaceNamePrefix(String),
 }

@@ -12,7 +12,7 @@ use super::{Family, ObjectName, Pod, Protocol};
 pub struct Service {
     /// Namespace and name.
     pub name: ObjectName,
-    /// Labels; `service.kubernetes.io/service-proxy-name` takes a service away from kube-proxy.
+    /// Labels; kube-proxy ignores services with the label `service.kubernetes.io/service-proxy-name`.
     pub labels: BTreeMap<String, String>,
     /// Annotations; the topology mode is one.
     pub annotations: BTreeMap<String, String>,
@@ -22,7 +22,7 @@ pub struct Service {
     pub cluster_ips: Vec<IpAddr>,
     /// True if `clusterIP` is `None`.
     pub headless: bool,
-    /// `spec.ipFamilies` as given; empty if the object leaves them out.
+    /// `spec.ipFamilies` as given; empty if omitted.
     pub families: Vec<Family>,
     /// `spec.ports`.
     pub ports: Vec<ServicePort>,
@@ -30,7 +30,7 @@ pub struct Service {
     pub selector: BTreeMap<String, String>,
     /// `spec.externalIPs`.
     pub external_ips: Vec<IpAddr>,
-    /// `status.loadBalancer.ingress`, those with an address.
+    /// The entries of `status.loadBalancer.ingress` with an address.
     pub load_balancer: Vec<LoadBalancerIngress>,
     /// `spec.loadBalancerSourceRanges`, exactly as written after trimming, in order.
     pub source_ranges: Vec<IpNet>,
@@ -38,7 +38,7 @@ pub struct Service {
     pub external_traffic_policy: ExternalTrafficPolicy,
     /// `spec.internalTrafficPolicy`.
     pub internal_traffic_policy: InternalTrafficPolicy,
-    /// With `sessionAffinity: ClientIP`, how many seconds a client stays with its endpoint.
+    /// The timeout of `sessionAffinity: ClientIP` in seconds; `None` without affinity.
     pub affinity_seconds: Option<u32>,
     /// `spec.healthCheckNodePort`.
     pub health_check_node_port: Option<u16>,
@@ -48,12 +48,12 @@ pub struct Service {
     pub traffic_distribution: Option<String>,
 }
 
-/// Labels with which a Service or EndpointSlice is none of kube-proxy's business.
+/// Labels that make kube-proxy ignore a Service or EndpointSlice.
 pub(crate) const NOT_FOR_KUBE_PROXY: [&str; 2] =
     ["service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless"];
 
 impl Service {
-    /// Why kube-proxy writes no rules for this service, if it does not.
+    /// Returns why kube-proxy writes no rules for this service, if it does not.
     pub fn skipped(&self) -> Option<&'static str> {
         if self.labels.contains_key(NOT_FOR_KUBE_PROXY[0]) {
             Some("its label service.kubernetes.io/service-proxy-name gives it to another proxy")
@@ -68,36 +68,37 @@ impl Service {
         }
     }
 
-    /// Whether the selector matches a pod, so that the EndpointSlice controller makes it an endpoint; without a selector it makes none.
+    /// Returns whether the selector matches a pod, so that the EndpointSlice controller adds it as an endpoint; without a selector it adds
+    /// none.
     pub fn selects(&self, pod: &Pod) -> bool {
         let matches = || self.selector.iter().all(|(key, value)| pod.labels.get(key) == Some(value));
         !self.selector.is_empty() && pod.name.namespace == self.name.namespace && matches()
     }
 
-    /// The address that kube-proxy serves in a family: without `ipFamilies`, which an API server fills in, it knows the
-    /// first one only (`GetClusterIPByFamily` in its `pkg/proxy/util`).
+    /// Returns the address that kube-proxy serves in a family: without `ipFamilies`, which an API server would set, it uses only the first
+    /// address (`GetClusterIPByFamily` in its `pkg/proxy/util`).
     pub(crate) fn served_cluster_ip(&self, family: Family) -> Option<IpAddr> {
         let known = if self.families.is_empty() { 1 } else { self.cluster_ips.len() };
         self.cluster_ips.iter().copied().take(known).find(|ip| Family::of(*ip) == family)
     }
 
-    /// The service's own address of a family.
+    /// Returns the cluster IP of a family.
     pub fn cluster_ip(&self, family: Family) -> Option<IpAddr> {
         self.cluster_ips.iter().copied().find(|ip| Family::of(*ip) == family)
     }
 }
 
-/// What a Service is published as.
+/// The type of a Service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ServiceType {
-    /// A virtual address inside the cluster.
+    /// ClusterIP: a virtual address inside the cluster.
     #[default]
     ClusterIp,
-    /// And a port on every node.
+    /// NodePort: also a port on every node.
     NodePort,
-    /// And addresses that a load balancer brings.
+    /// LoadBalancer: also the addresses of a load balancer.
     LoadBalancer,
-    /// A DNS alias; kube-proxy ignores it.
+    /// ExternalName: a DNS alias, which kube-proxy ignores.
     ExternalName,
 }
 
@@ -112,7 +113,7 @@ pub struct ServicePort {
     pub port: u16,
     /// The port on the nodes' addresses.
     pub node_port: Option<u16>,
-    /// `targetPort` as a number or the name of a container's port; the port itself if left out.
+    /// `targetPort`, a number or the name of a container port; `port` if omitted.
     pub target_port: Option<String>,
 }
 
@@ -121,7 +122,7 @@ pub struct ServicePort {
 pub struct LoadBalancerIngress {
     /// The address.
     pub ip: IpAddr,
-    /// Whether nodes take the short-circuit path for it.
+    /// Whether nodes handle packets to it themselves.
     pub mode: IpMode,
 }
 
@@ -135,20 +136,20 @@ pub enum IpMode {
     Proxy,
 }
 
-/// Which endpoints serve traffic from outside the cluster.
+/// The endpoints for traffic from outside the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExternalTrafficPolicy {
-    /// All of them; the source is masqueraded.
+    /// All endpoints; the source is masqueraded.
     #[default]
     Cluster,
-    /// Endpoints on the node that the packet came to; the source is kept.
+    /// Endpoints on the node that received the packet; the source is preserved.
     Local,
 }
 
-/// Which endpoints serve traffic from inside the cluster.
+/// The endpoints for traffic from inside the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum InternalTrafficPolicy {
-    /// All of them.
+    /// All endpoints.
     #[default]
     Cluster,
     /// Endpoints on the client's own node.

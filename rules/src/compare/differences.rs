@@ -1,4 +1,4 @@
-//! How two models are different.
+//! Differences between two models.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Display;
@@ -7,10 +7,10 @@ use super::finding::{Difference, Fact, Finding, Subject};
 use super::model::{Group, Line, Order, Part, Place, Said, Service, Shares};
 use crate::chains::Policy;
 
-/// A difference, and where what is different stands.
+/// A difference and its line.
 type At = (Difference, Line);
 
-/// The differences: services by name, then what belongs to none.
+/// Returns the differences: services by name, then chains and sets of no service.
 pub(super) fn differences<K: Ord + Display + 'static, S: Said<K>>(expected: &S, found: &S) -> Vec<Finding> {
     let mut findings = Vec::new();
     for key in expected.services().chain(found.services()).collect::<BTreeSet<&K>>() {
@@ -58,7 +58,7 @@ fn service(expected: &Service, found: &Service) -> Vec<At> {
         Fact::Hairpin(endpoint) | Fact::Translation(endpoint) | Fact::Memory(endpoint) | Fact::Clients(endpoint) => {
             !reported.iter().any(|(_, other)| other == endpoint)
         }
-        // The ranges of a check that one of both has not at all.
+        // Ranges are not compared if only one side has a source-range check at all.
         Fact::SourceRange(_) => !unchecked,
         _ => true,
     };
@@ -89,13 +89,13 @@ fn service(expected: &Service, found: &Service) -> Vec<At> {
     differences
 }
 
-/// Whether one has no check of sources at all, and the other one.
+/// Returns whether `one` has no source-range check at all while the other has one.
 fn lacks_check(one: &Service, other: &Service) -> bool {
     let of_check = |fact: &Fact| matches!(fact, Fact::RejectResponse(None) | Fact::SourceRange(_));
     !one.facts.keys().any(of_check) && other.facts.contains_key(&Fact::RejectResponse(None))
 }
 
-/// Whether rules are those that should be there, and some of them again.
+/// Returns whether `found` are the expected rules with some of them repeated.
 fn is_repeated(expected: &[String], found: &[String]) -> bool {
     let count = |texts: &[String], text: &String| texts.iter().filter(|own| *own == text).count();
     found.iter().all(|text| expected.contains(text))
@@ -106,7 +106,7 @@ fn changed(fact: Fact, expected: &str, found: &str) -> Difference {
     Difference::Changed { fact, expected: format!("`{expected}`"), found: format!("`{found}`") }
 }
 
-/// The endpoint that a difference says to be missing or unexpected: what its own rules say is not reported too.
+/// Returns the endpoint that a difference reports as missing or unexpected: differences in its own rules are not reported too.
 fn endpoint_of(difference: &Difference) -> Option<(Policy, String)> {
     match difference {
         Difference::Missing(Fact::Endpoint(policy, endpoint))
@@ -115,8 +115,8 @@ fn endpoint_of(difference: &Difference) -> Option<(Policy, String)> {
     }
 }
 
-/// Which endpoints there are, and what they get. Another number of endpoints gives each another share: then, only those
-/// are reported that get more or less than their fair one.
+/// Compares endpoints and their shares. With a different number of endpoints every share differs: then only endpoints with an uneven share
+/// are reported.
 fn endpoints(differences: &mut Vec<At>, policy: Policy, expected: &Group, found: &Group) {
     let (found, repeated) = found.once(expected);
     differences.extend(repeated.into_iter().map(|(endpoint, times, expected)| {
@@ -140,13 +140,13 @@ fn endpoints(differences: &mut Vec<At>, policy: Policy, expected: &Group, found:
     }
 }
 
-/// Shares of the traffic as text, one for each rule.
+/// Writes shares of traffic, one for each rule.
 fn shares(shares: &Shares) -> String {
     let shares: Vec<String> = shares.each.iter().map(|share| format!("{:.7} %", share * 100.0)).collect();
     shares.join(" and ")
 }
 
-/// A chain or set of no service.
+/// Compares a chain or set that belongs to no service.
 fn part(subject: &Subject, expected: &Part, found: &Part) -> Vec<At> {
     let mut differences = Vec::new();
     for fact in keys(&expected.kinds, &found.kinds) {
@@ -169,7 +169,7 @@ fn part(subject: &Subject, expected: &Part, found: &Part) -> Vec<At> {
     differences
 }
 
-/// Rules that one of two chains has more often than the other, in the order of the chains.
+/// Finds rules of which one chain has more copies than the other, in the order of the chains.
 fn rules(expected: &[(Fact, Line)], found: &[(Fact, Line)]) -> Vec<At> {
     let mut left: HashMap<&Fact, (usize, Vec<Line>)> = HashMap::new();
     expected.iter().for_each(|(fact, _)| left.entry(fact).or_default().0 += 1);
@@ -178,7 +178,7 @@ fn rules(expected: &[(Fact, Line)], found: &[(Fact, Line)]) -> Vec<At> {
     for (fact, _) in expected.iter().chain(found) {
         let Some((should, lines)) = left.remove(fact) else { continue };
         differences.extend((lines.len()..should).map(|_| (Difference::Missing(fact.clone()), None)));
-        // Of several that are alike, the last are too many.
+        // Of several equal rules, the last ones are the surplus.
         let first = lines.get(should).copied().flatten();
         differences.extend(match lines.len() {
             times if times <= should => None,
@@ -189,12 +189,12 @@ fn rules(expected: &[(Fact, Line)], found: &[(Fact, Line)]) -> Vec<At> {
     differences
 }
 
-/// Whether what two chains have in common is in another order.
+/// Returns whether the common parts of two chains are in a different order.
 fn reordered(expected: &[Place], found: &[Place]) -> bool {
     common(expected, found) != common(found, expected)
 }
 
-/// What is in another chain too: facts where they come first, stretches where they are.
+/// Keeps what the other chain contains too: facts where they first appear, stretches at their place.
 fn common<'a>(places: &'a [Place], others: &'a [Place]) -> Vec<&'a Place> {
     let mut left: HashSet<&Place> = others.iter().collect();
     let mut common: Vec<&Place> = Vec::new();
@@ -207,7 +207,7 @@ fn common<'a>(places: &'a [Place], others: &'a [Place]) -> Vec<&'a Place> {
     common
 }
 
-/// The keys of both maps, each once, sorted.
+/// Returns the keys of both maps, sorted and without duplicates.
 fn keys<'a, K: Ord, V>(expected: &'a BTreeMap<K, V>, found: &'a BTreeMap<K, V>) -> BTreeSet<&'a K> {
     expected.keys().chain(found.keys()).collect()
 }

@@ -1,4 +1,5 @@
-//! Rules of a text that shows a part of a node's → rules of a whole node: what the text shows as it is, the rest as kube-proxy writes it.
+//! Completion of an excerpt to the rules of a whole node: what the text contains stays as it is, and the rest is added as kube-proxy writes
+//! it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::mem::{Discriminant, discriminant};
@@ -11,23 +12,23 @@ use crate::iptables::{self, Chain, Match, Rule, RuleSet, TableName, Target, esse
 use crate::nftables::{self, Condition, Key, Statement};
 use crate::ruleset::Rules;
 
-/// Completed rules, and what was added to them.
+/// Completed rules, and what was added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completed {
     /// The rules.
     pub rules: Rules,
-    /// The tables of which nothing is shown.
+    /// The tables of which the text contains nothing.
     pub tables: Vec<String>,
-    /// How many chains, sets and maps of the other tables are not shown.
+    /// The number of chains, sets and maps of the other tables that the text does not contain.
     pub chains: usize,
-    /// The chains of which some rules are not shown, with their tables.
+    /// The chains that the text contains only in part, with their tables.
     pub partial: Vec<(String, String)>,
 }
 
-/// Completes the rules that a text shows with those that kube-proxy writes for the same objects.
+/// Completes the rules of a text with those that kube-proxy writes for the same objects.
 ///
-/// What the text shows whole stays as it is: a rule that is missing there is missing on the node. Other chains get the rules that they lack,
-/// but for those that the text would show if they were on the node (`LeftOut`).
+/// Chains that the text covers completely stay as they are: a rule that is missing there is missing on the node. Other chains get the rules
+/// that they lack, except rules that the text would contain if they were on the node (`LeftOut`).
 pub fn completed(shown: &Rules, coverage: &Coverage, written: Rules) -> Completed {
     let mut completed = Completed { rules: shown.clone(), tables: Vec::new(), chains: 0, partial: Vec::new() };
     match (&mut completed.rules, written) {
@@ -92,7 +93,7 @@ fn complete_iptables(completed: &mut Completed, coverage: &Coverage, written: Ru
     completed.chains = added.iter().filter(is_of_shown).count();
 }
 
-/// Leaves out added chains of services and endpoints that nothing leads to.
+/// Removes added chains of services and endpoints that no rule jumps to.
 fn drop_unused(rules: &mut RuleSet, added: &mut BTreeSet<(TableName, String)>) {
     loop {
         let before = added.len();
@@ -114,13 +115,13 @@ fn drop_unused(rules: &mut RuleSet, added: &mut BTreeSet<(TableName, String)>) {
     }
 }
 
-/// Adds the rules that a chain lacks, in the order in which kube-proxy writes them. Returns whether there are any.
+/// Adds the rules that a chain lacks, in the order in which kube-proxy writes them. Returns whether any were added.
 fn merge(own: &mut iptables::Parsed, at: (usize, usize), written: Chain, is_cut: bool, left_out: &LeftOut<'_>) -> bool {
     let lines = own.lines_of(at);
     let chain = &mut own.rules.tables[at.0].chains[at.1];
     let mut shown = std::mem::take(&mut chain.rules);
     let mut lines: Vec<usize> = lines.into_iter().chain(std::iter::repeat(0)).take(shown.len()).collect();
-    // Shares of which a part is hidden are as kube-proxy writes them for the endpoints that are shown.
+    // If some shares may be hidden, the rest are as kube-proxy writes them for the endpoints in the text.
     let hides_shares = left_out.hides_shares(&written, &shown, is_cut);
     if hides_shares {
         let is_written = |rule: &Rule| written.rules.iter().any(|own| is_share(own) && slot(own) == slot(rule));
@@ -136,7 +137,7 @@ fn merge(own: &mut iptables::Parsed, at: (usize, usize), written: Chain, is_cut:
     let (by_text, by_slot) = (place(&|rule| Some(essence(rule))), place(&slot));
     let mut anchors: Vec<Option<usize>> =
         written.rules.iter().map(|rule| by_text.get(&essence(rule)).copied()).collect();
-    // A rule that is shown as it is written does not stand in place of another one.
+    // A rule that equals a written one does not replace another one.
     let taken: HashSet<usize> = anchors.iter().flatten().copied().collect();
     for (anchor, rule) in anchors.iter_mut().zip(&written.rules).filter(|(anchor, _)| anchor.is_none()) {
         *anchor = slot(rule).and_then(|slot| by_slot.get(&slot)).copied().filter(|at| !taken.contains(at));
@@ -158,7 +159,7 @@ fn merge(own: &mut iptables::Parsed, at: (usize, usize), written: Chain, is_cut:
     is_changed
 }
 
-/// The rules that come before each of those that are shown, and after the last one.
+/// The rules to insert before each rule of the text, and after the last one.
 struct Gaps(Vec<Vec<Rule>>);
 
 impl Gaps {
@@ -170,7 +171,7 @@ impl Gaps {
         self.0[gap].push(rule);
     }
 
-    /// All rules, those that are added without a line.
+    /// Returns all rules; added ones have no line.
     fn filled(self, shown: impl Iterator<Item = (Rule, usize)>) -> Vec<(Rule, usize)> {
         let mut shown = shown.peekable();
         let mut all = Vec::new();
@@ -182,19 +183,20 @@ impl Gaps {
     }
 }
 
-/// Before which of the shown rules one stands that only kube-proxy writes: next to the other rule of the same frontend, whatever order the
-/// frontends have; else after all rules that kube-proxy writes before it. `anchors` are the places of written rules among those that are shown.
+/// Returns before which rule of the text to insert a rule that only kube-proxy writes: next to the other rule of the same frontend,
+/// whatever the order of frontends; else after all rules that kube-proxy writes before it. `anchors` are the positions of written rules
+/// among those in the text.
 fn gap(written: &[Rule], anchors: &[Option<usize>], at: usize, shown: usize) -> usize {
     let is_same = |other: usize| frontend(&written[at]).is_some_and(|own| frontend(&written[other]) == Some(own));
     let after = (at + 1..written.len()).take_while(|other| is_same(*other)).find_map(|other| anchors[other]);
     let before = (0..at).rev().take_while(|other| is_same(*other)).find_map(|other| anchors[other]);
     let last = || anchors[..at].iter().flatten().max().map(|last| last + 1);
-    // Rules of others, where none of kube-proxy's says where they are, come first.
+    // Rules of other programs come first if no kube-proxy rule determines their place.
     let others = || if anchors.iter().all(Option::is_none) { shown } else { 0 };
     after.or(before.map(|before| before + 1)).or_else(last).unwrap_or_else(others)
 }
 
-/// What a rule of kube-proxy is for, so that one that differs in something else stands in place of the one that kube-proxy writes.
+/// Returns the purpose of a kube-proxy rule, so that a rule which differs in something else replaces the one that kube-proxy writes.
 fn slot(rule: &Rule) -> Option<String> {
     if !is_readable(rule) {
         return None;
@@ -229,13 +231,13 @@ fn complete_nftables(completed: &mut Completed, coverage: &Coverage, written: nf
     for table in parsed.rules.tables.iter_mut().filter(|table| !coverage.has_table(nft_table(table.family))) {
         table.add_missing();
     }
-    // Lines are laid out as the rules were.
+    // The lines have the same layout as the rules.
     if is_changed {
         *parsed = std::mem::take(&mut parsed.rules).into();
     }
 }
 
-/// Adds what a table of nftables lacks. Counts the chains and sets that are new, and lists those to which something is added.
+/// Adds what an nftables table lacks. Counts new chains and sets, and lists those that were extended.
 fn complete_table(
     own: &mut nftables::Table,
     written: nftables::Table,
@@ -243,7 +245,7 @@ fn complete_table(
     (added, partial): (&mut usize, &mut Vec<(String, String)>),
 ) {
     let name = nft_table(written.family);
-    // The addresses of services that nothing else shows are left out with these.
+    // Addresses of services that appear nowhere else are dropped with these.
     let lists_services = ["service-ips", "no-endpoint-services"].iter().all(|map| coverage.has_chain(name, map));
     if let Some(known) = own.sets.iter_mut().find(|set| &*set.name == "cluster-ips").filter(|_| !lists_services) {
         let listed = written.set("cluster-ips").map(|set| set.elements.as_slice()).unwrap_or_default();
@@ -280,7 +282,7 @@ fn complete_table(
     }
 }
 
-/// Adds the elements that a set lacks. Returns whether there are any.
+/// Adds the elements that a set lacks. Returns whether any were added.
 fn add_elements(shown: &mut nftables::Set, written: Vec<nftables::Element>) -> bool {
     let keys: HashSet<Vec<Key>> = shown.elements.iter().map(|one| one.key.clone()).collect();
     let before = shown.elements.len();
@@ -288,7 +290,7 @@ fn add_elements(shown: &mut nftables::Set, written: Vec<nftables::Element>) -> b
     shown.elements.len() > before
 }
 
-/// Adds the rules that a chain of nftables lacks, where kube-proxy writes them. Returns whether there are any.
+/// Adds the rules that an nftables chain lacks, where kube-proxy writes them. Returns whether any were added.
 fn fill(shown: &mut Vec<nftables::Rule>, written: Vec<nftables::Rule>, family: Family) -> bool {
     let mut anchors = Anchors { of_written: vec![None; written.len()], is_taken: vec![false; shown.len()] };
     anchors.add(shown, &written, |rule| nftables::print_rule(rule, family));
@@ -308,15 +310,15 @@ fn fill(shown: &mut Vec<nftables::Rule>, written: Vec<nftables::Rule>, family: F
     is_changed
 }
 
-/// The shown rules in whose places written ones stand.
+/// The matches between rules of the text and written rules.
 struct Anchors {
     of_written: Vec<Option<usize>>,
-    /// Which shown rules have one.
+    /// Which rules of the text have a match.
     is_taken: Vec<bool>,
 }
 
 impl Anchors {
-    /// Adds those that are equal in a key, each to the first rule that still has none.
+    /// Matches rules with equal keys, each with the first rule that has no match yet.
     fn add<K: PartialEq>(
         &mut self,
         shown: &[nftables::Rule],
@@ -332,7 +334,8 @@ impl Anchors {
     }
 }
 
-/// What a rule of nftables asks and does, apart from values: one that differs in a value stands in place of the one that kube-proxy writes.
+/// Returns the matches and statements of an nftables rule without their values: a rule that differs in a value replaces the one that
+/// kube-proxy writes.
 fn shape(rule: &nftables::Rule) -> (Vec<Discriminant<Condition>>, Vec<Discriminant<Statement>>) {
     (rule.conditions.iter().map(discriminant).collect(), rule.statements.iter().map(discriminant).collect())
 }

@@ -1,4 +1,4 @@
-//! Differences as values, and their words.
+//! Differences as values, and their messages.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,21 +6,21 @@ use std::net::IpAddr;
 use crate::chains::{Frontend, Policy};
 use crate::nftables::SetKind;
 
-/// A difference between the rules that should be there and those that were found.
+/// A difference between expected rules and found ones.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Finding {
-    /// Whose difference it is.
+    /// The subject of the difference.
     pub subject: Subject,
-    /// What is different.
+    /// The difference.
     pub difference: Difference,
-    /// The line in the text that was found, from 1; `None` for what is missing.
+    /// The line in the found text, from 1; `None` for missing rules.
     pub line: Option<usize>,
 }
 
-/// Whose a difference is.
+/// The subject of a difference.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Subject {
-    /// A service port: `namespace/name:port`, or the hash in its chains' names where no comment names it.
+    /// A service port: `namespace/name:port`, or the hash in its chains' names if no comment names it.
     Service(String),
     /// A table.
     Table(&'static str),
@@ -31,91 +31,91 @@ pub enum Subject {
         /// Its name.
         name: String,
     },
-    /// A set of nftables, or a map.
+    /// An nftables set or map.
     Set {
         /// Its table.
         table: &'static str,
-        /// Which of both.
+        /// Set or map.
         kind: SetKind,
         /// Its name.
         name: String,
     },
 }
 
-/// How a fact is different.
+/// The kind of a difference.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Difference {
-    /// It should be there and is not.
+    /// The fact is missing.
     Missing(Fact),
-    /// It exists but should not.
+    /// The fact is unexpected.
     Unexpected(Fact),
-    /// It is there, in another way.
+    /// The fact has another value.
     Changed {
-        /// Which fact.
+        /// The fact.
         fact: Fact,
-        /// How it should be.
+        /// The expected value.
         expected: String,
-        /// How it is.
+        /// The found value.
         found: String,
     },
     /// Rules are repeated.
     Repeated {
-        /// What they say.
+        /// The fact that they state.
         fact: Fact,
-        /// How often they are there.
+        /// The number of copies found.
         times: usize,
-        /// How often they should be there.
+        /// The number of copies expected.
         expected: usize,
     },
     /// The rules of this chain are in another order.
     Reordered(String),
 }
 
-/// What rules say.
+/// A fact stated by rules.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Fact {
     /// The service, or the chain, as a whole.
     Whole,
-    /// What the kernel does at the end of the chain.
+    /// The policy of the chain.
     Policy,
-    /// What a chain or set of nftables is: where packets enter it, of what type its keys are.
+    /// The hook of an nftables chain, or the key type of a set.
     Kind,
-    /// An address that leads to the service.
+    /// A frontend of the service.
     Entry(Frontend),
-    /// An address that kube-proxy of nftables mode knows for a cluster IP.
+    /// An address in the set of cluster IPs of nftables mode.
     ClusterIp(IpAddr),
-    /// An address before which sources are checked.
+    /// A frontend with a source-range check.
     Firewall(Frontend),
-    /// Traffic that is rejected or dropped: that to an address, or what is left at the end of a chain.
+    /// Rejected or dropped traffic: to a frontend, or at the end of a chain.
     RejectResponse(Option<Frontend>),
-    /// The port that a load balancer asks for the service's health.
+    /// The health check node port of the service.
     HealthCheck(u16),
-    /// Traffic that is masqueraded: that to an address, or what comes to a chain.
+    /// Masqueraded traffic: to a frontend, or all traffic in a chain.
     Masquerade(Option<Frontend>),
-    /// A range of sources that a load balancer's firewall lets in.
+    /// A source range that a load balancer's firewall accepts.
     SourceRange(String),
-    /// An endpoint that gets traffic.
+    /// An endpoint that receives traffic.
     Endpoint(Policy, String),
-    /// How much of the traffic an endpoint gets.
+    /// The share of an endpoint.
     Share(Policy, String),
-    /// The rule that returns clients to their endpoint.
+    /// The affinity rule for an endpoint.
     Affinity(Policy, String),
-    /// Masquerading of what an endpoint sends to its own service.
+    /// Masquerading of connections from an endpoint to itself.
     Hairpin(String),
-    /// The translation of addresses to an endpoint's.
+    /// The DNAT to an endpoint.
     Translation(String),
     /// The rule with which an endpoint records its clients.
     Memory(String),
-    /// The set in which an endpoint's clients are noted.
+    /// The set of an endpoint's clients.
     Clients(String),
     /// A chain of the service's own.
     Chain(String),
-    /// A jump from a chain of the kernel's hooks to kube-proxy's rules, as text, and what follows where it is missing.
+    /// A jump from a base chain to kube-proxy's rules, as text, and the consequence if it is missing.
     Jump(String, &'static str),
-    /// A rule that is none of these, as text.
+    /// Any other rule, as text.
     Rule(String),
-    /// An element of a set that is none of these, as text.
+    /// Any other element of a set, as text.
     Element(String),
 }
 
@@ -152,7 +152,7 @@ impl fmt::Display for Difference {
                 write!(f, "{fact} appears {times} times; expected {expected}")
             }
             Self::Unexpected(fact) => write!(f, "{fact} is unexpected"),
-            // A rule that says nothing any more.
+            // An empty value means that the rule no longer matches or does anything.
             Self::Changed { fact, found, .. } if found == "``" => write!(f, "{fact} is missing"),
             Self::Changed { fact, expected, found } => write!(f, "{fact} is {found} instead of {expected}"),
             Self::Reordered(chain) => write!(f, "the rules of {chain} are in a different order"),

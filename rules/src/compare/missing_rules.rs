@@ -1,4 +1,4 @@
-//! Rules that a text does not show, although it would show them if they were on the node.
+//! Rules that a text would contain if they were on the node, but does not.
 
 use std::collections::HashSet;
 use std::mem::{Discriminant, discriminant};
@@ -9,25 +9,25 @@ use crate::cluster::Family;
 use crate::coverage::Coverage;
 use crate::iptables::{Chain, Match, Rule, Table, TableName, Target, UNREAD, print_rule};
 
-/// What a text leaves out of a table that it does not show whole.
+/// What an incomplete text leaves out of a table.
 pub(super) struct LeftOut<'c> {
     coverage: &'c Coverage,
     table: TableName,
     family: Family,
-    /// The last chain that is shown, where the text ends before it shows all that was chosen.
+    /// The last chain in the text, if the text is cut before the end of the filter's output.
     last_before_cut: Option<String>,
-    /// The chains of services whose shown rules lead to endpoints, and those before them whose rules lead on.
+    /// The service chains whose rules in the text lead to endpoints, and the chains that jump to them.
     leading: HashSet<String>,
-    /// The chains of which rules are shown.
+    /// The chains with rules in the text.
     shown: HashSet<String>,
-    /// The chains that shown rules jump to.
+    /// The chains that rules of the text jump to.
     targets: HashSet<String>,
-    /// What the shown rules of services and endpoints are like, whichever these are.
+    /// The shapes of service and endpoint rules in the text, regardless of the service.
     shown_shapes: HashSet<Shape>,
 }
 
 impl<'c> LeftOut<'c> {
-    /// Of a table that is shown, by what kube-proxy writes into it.
+    /// Compares a table of the text with what kube-proxy writes.
     pub(super) fn of(shown: &Table, coverage: &'c Coverage, written: &Table, family: Family) -> Self {
         let leads = |chain: &&Chain| {
             let is_group = NAMING.service_port_part(&chain.name).is_some();
@@ -57,7 +57,7 @@ impl<'c> LeftOut<'c> {
         left_out
     }
 
-    /// The last chain that is shown, if several rules of chains after it would be shown: the kernel lists chains by name.
+    /// Returns the last chain in the text, if the text should contain several rules of later chains: the kernel lists chains by name.
     fn last_before_cut(&self, shown: &Table, written: &Table) -> Option<String> {
         let has_rules = |chain: &&Chain| !chain.rules.is_empty() && !self.is_builtin(&chain.name);
         let last = shown.chains.iter().filter(has_rules).map(|chain| chain.name.to_string()).max()?;
@@ -74,12 +74,12 @@ impl<'c> LeftOut<'c> {
         print_rule(self.family, chain, rule)
     }
 
-    /// Whether what chose the lines would have chosen this rule.
+    /// Returns whether the filter that selected the lines would select this rule.
     fn is_chosen(&self, chain: &str, rule: &Rule) -> bool {
         self.coverage.shows(self.table.as_str(), &self.line(chain, rule))
     }
 
-    /// Whether a rule that kube-proxy writes into a chain that is shown, and that is not shown, is not on the node.
+    /// Returns whether a rule that kube-proxy writes, and that the text lacks in a chain it contains, is missing on the node.
     pub(super) fn is_missing(&self, chain: &str, rule: &Rule) -> bool {
         if self.coverage.is_filtered(self.table.as_str()) {
             self.is_missing_by_pattern(chain, rule)
@@ -88,7 +88,8 @@ impl<'c> LeftOut<'c> {
         }
     }
 
-    /// By the pattern that chose the lines: what it shows is missing, unless it follows the last line or leads to a placeholder.
+    /// Decides by the known filter: a rule that it would select is missing on the node, unless it belongs after the last line or leads to a
+    /// placeholder.
     ///
     /// `grep shop/web` shows `-A KUBE-SVC-X --comment "shop/web -> 10.244.1.5:80" -j KUBE-SEP-Y`, so without this line the rule is missing.
     fn is_missing_by_pattern(&self, chain: &str, rule: &Rule) -> bool {
@@ -98,10 +99,10 @@ impl<'c> LeftOut<'c> {
             && self.is_chosen(chain, rule)
     }
 
-    /// By what is shown, where nothing says what chose the lines: a service's chain that leads somewhere is complete, and rules are there that are
-    /// like those of other services and endpoints, unless it lacks what all lines that are shown have in common.
+    /// Decides by the lines present, if the filter is unknown: a service's chain with a jump is complete, and a rule is missing on the node
+    /// if other services or endpoints have a rule like it, unless it lacks what all lines of the text have in common.
     ///
-    /// Without `-A KUBE-SEP-Y -s 10.244.1.5/32 -j KUBE-MARK-MASQ` this rule is missing where other endpoints have theirs.
+    /// If other endpoints have a rule like `-A KUBE-SEP-Y -s 10.244.1.5/32 -j KUBE-MARK-MASQ`, an endpoint without one lacks it.
     fn is_missing_by_likeness(&self, chain: &str, rule: &Rule) -> bool {
         let is_usual = || shape(chain, rule).is_some_and(|shape| self.shown_shapes.contains(&shape));
         let is_of_group = |kind| matches!(kind, Kind::Group(_) | Kind::Firewall);
@@ -113,19 +114,19 @@ impl<'c> LeftOut<'c> {
         is_like_others && self.coverage.may_show(&self.line(chain, rule))
     }
 
-    /// Whether a rule leads to an endpoint that stands for those that the text does not show: nothing names it, and no rule of the chain leads
-    /// to another.
+    /// Returns whether a rule leads to a placeholder for endpoints outside the text: nothing names the endpoint, and no rule of the chain
+    /// leads to another one.
     fn is_placeholder_endpoint(&self, chain: &str, rule: &Rule) -> bool {
         let is_endpoint = |next: &str| NAMING.is_endpoint(next) && !self.targets.contains(next);
         !self.leading.contains(chain)
             && rule.next_chain().is_some_and(|next| is_endpoint(next) && !self.shown.contains(&**next))
     }
 
-    /// Whether a chain's shares do not add up because rules of endpoints that nothing names may be hidden: the shares are some of those of more
-    /// endpoints than are known, and a rule of one of these would not be shown.
+    /// Returns whether a chain's shares may fail to add up because rules of unknown endpoints are hidden: the shares fit a larger number of
+    /// endpoints, and the filter would not select the rule of an unknown one.
     ///
-    /// `grep 10.244.0` shows `--comment "shop/web -> 10.244.0.5:80" --probability 0.5 -j KUBE-SEP-Y`, and no endpoint in 10.244.1.0/24.
-    /// Of a chain that is known to be cut, any may be hidden.
+    /// `grep 10.244.0` shows `--comment "shop/web -> 10.244.0.5:80" --probability 0.5 -j KUBE-SEP-Y`, but no endpoint in 10.244.1.0/24. In
+    /// a chain that is known to be truncated, any rule may be hidden.
     pub(super) fn hides_shares(&self, written: &Chain, shown: &[Rule], is_cut: bool) -> bool {
         let shares: Vec<&Rule> = shown.iter().filter(|rule| is_share(rule)).collect();
         let known = written.rules.iter().filter(|rule| is_share(rule)).count();
@@ -135,7 +136,7 @@ impl<'c> LeftOut<'c> {
         is_cut || !self.coverage.shows_all(self.table.as_str(), &start(&self.line(&written.name, last)))
     }
 
-    /// A chain of which the text shows no rule, without the rules that are missing; `None` where nothing is left of it.
+    /// Removes the rules missing on the node from a chain that has no rule in the text; returns `None` if no rule is left.
     pub(super) fn rest_of(&self, mut chain: Chain) -> Option<Chain> {
         let is_unknown = NAMING.is_endpoint(&chain.name) && !self.targets.contains(&*chain.name);
         let is_cut = self.coverage.is_cut(self.table.as_str(), &chain.name);
@@ -148,12 +149,12 @@ impl<'c> LeftOut<'c> {
     }
 }
 
-/// What a rule of a service's or endpoint's chain is like: what it asks and does, apart from addresses and names.
+/// The shape of a rule in a service's or endpoint's chain: its matches and target, without addresses and names.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Shape {
-    /// The kind of the chain, and of the one that the rule leads to.
+    /// The kind of the chain and of the target chain.
     kinds: (Kind, Option<Kind>),
-    /// A chain of another kind that it leads to.
+    /// A target chain of no such kind.
     next: Option<String>,
     target: Option<Discriminant<Target>>,
     has_source: bool,
@@ -179,18 +180,18 @@ pub(super) fn is_readable(rule: &Rule) -> bool {
     !rule.matches.iter().any(|one| matches!(one, Match::Other(other) if &*other.name == UNREAD))
 }
 
-/// Whether a rule only marks packets, as the first one of an endpoint's chain does.
+/// Returns whether a rule only marks packets, as the first rule of an endpoint's chain does.
 fn marks(rule: &Rule) -> bool {
     rule.next_chain().is_some_and(|next| next.starts_with("KUBE-MARK-"))
 }
 
-/// Whether a rule leads a share of connections, or the rest of them, to an endpoint.
+/// Returns whether a rule sends a share of connections, or the rest, to an endpoint.
 pub(super) fn is_share(rule: &Rule) -> bool {
     let recalls = rule.matches.iter().any(|one| matches!(one, Match::Recent(_)));
     !recalls && rule.next_chain().is_some_and(|next| NAMING.is_endpoint(next))
 }
 
-/// The start of the line of a rule that leads to an endpoint, up to what names this one.
+/// Returns the line of a rule up to the name of the endpoint it leads to.
 fn start(line: &str) -> String {
     let rest = line.split_once(" --comment \"").map_or("", |(_, rest)| rest);
     let name = rest.split(['"', ' ']).next().unwrap_or_default();
@@ -198,8 +199,8 @@ fn start(line: &str) -> String {
     line[..end.or(line.find(" -j ")).unwrap_or(line.len())].to_owned()
 }
 
-/// Among how many endpoints connections are shared out, by rules of which some may be hidden; `None` where these are not shares that kube-proxy
-/// writes: 1/n, 1/(n-1) and so on, at last all.
+/// Returns the number of endpoints that rules balance among, some of which may be hidden; `None` if the probabilities are not kube-proxy's:
+/// 1/n, 1/(n-1), ..., 1.
 fn shared_by(shares: &[&Rule]) -> Option<usize> {
     let count = |rule: &&Rule| match probability(rule) {
         None => Some(1),
@@ -213,5 +214,5 @@ fn shared_by(shares: &[&Rule]) -> Option<usize> {
     counts.first().copied()
 }
 
-/// How far shares of old releases, which have five digits, are off: 0.33333 is not 1/3.
+/// Rounding error of old releases, which write five digits: 0.33333 is not 1/3.
 const ROUNDED: f64 = 0.001;

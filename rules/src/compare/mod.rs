@@ -1,12 +1,12 @@
-//! The difference of two rule sets, in words of services and endpoints.
+//! Comparison of two rule sets in terms of services and endpoints.
 //!
-//! Both rule sets are read into the same terms: what leads to a service, which endpoints get which share
-//! of its traffic, what is masqueraded or rejected. What no such term is for is compared as rules. Comments,
-//! counters, the order of services in a chain and that of endpoints in a group mean nothing to a packet, and so nothing
-//! here; comments only give services their names.
+//! Both rule sets are read into the same model: the frontends of a service, the endpoints and their shares, what is masqueraded or
+//! rejected. Everything else is compared rule by rule. Comments, counters, the order of services in a chain and of endpoints in a group do
+//! not affect packets and are ignored; comments only provide the names of services.
 //!
-//! The modules `iptables` and `nftables` read the rules of a mode in the terms of `model`; `differences` knows these only. Of iptables,
-//! where a node has hundreds of thousands of rules, a service is read when it is compared: all at once took many times the memory of the rules.
+//! The modules `iptables` and `nftables` read the rules of a mode into `model`; `differences` depends on the model only. In iptables mode,
+//! where a node may have hundreds of thousands of rules, each service is read only when it is compared: reading all at once took many times
+//! the memory of the rules.
 
 mod differences;
 mod excerpt;
@@ -36,8 +36,7 @@ use crate::cluster::Family;
 use crate::iptables::{RuleSet, TableName};
 use crate::nftables::Ruleset;
 
-/// The differences between the rules that were found and the expected ones, sorted by service; empty if both do
-/// the same.
+/// Returns the differences between found rules and expected ones, sorted by service; empty if they are equivalent.
 ///
 /// ```
 /// use svclab_rules::cluster::Family;
@@ -55,19 +54,19 @@ pub fn compare<R: Rules>(expected: &R, found: &R) -> Vec<Finding> {
     expected.findings(found, Scope::All)
 }
 
-/// The differences, with kube-proxy's own rules separate from those of other programs on the same machine.
+/// The differences, separately for kube-proxy's rules and those of other programs on the same machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Comparison {
-    /// The differences in what is kube-proxy's.
+    /// The differences in kube-proxy's rules.
     pub own: Vec<Finding>,
-    /// The differences in other rules, where they can be compared: in tables of iptables, which all programs share.
+    /// The differences in other rules, where they can be compared: in iptables, whose tables all programs share.
     pub in_others: Vec<Finding>,
-    /// How much of the rules that were found is not kube-proxy's.
+    /// The number of found rules that are not kube-proxy's.
     pub others: Others,
 }
 
-/// Compares rules of a machine on which other programs write too: in iptables, rules known to be theirs are separate; in
-/// nftables, tables of other families than the expected ones are left out.
+/// Compares the rules of a machine on which other programs write rules too: in iptables, their rules are compared separately; in nftables,
+/// only tables of the expected families are compared.
 pub fn compare_nodes<R: Rules>(expected: &R, found: &R) -> Comparison {
     let own = expected.findings(found, Scope::Own);
     let mut in_others = expected.findings(found, Scope::All);
@@ -80,7 +79,7 @@ pub fn compare_nodes<R: Rules>(expected: &R, found: &R) -> Comparison {
     Comparison { own, in_others, others: expected.others(found) }
 }
 
-/// Rules of a mode, as they are or with the lines that they were read from.
+/// Rules of a mode, with or without the lines that they were read from.
 pub trait Rules: sealed::Rules {}
 
 impl<R: sealed::Rules> Rules for R {}
@@ -88,7 +87,7 @@ impl<R: sealed::Rules> Rules for R {}
 mod sealed {
     use super::{Finding, Others};
 
-    /// Which rules are compared.
+    /// The scope of a comparison.
     #[expect(unnameable_types, reason = "sealed")]
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Scope {
@@ -101,10 +100,10 @@ mod sealed {
     /// Rules that can be compared with others of their mode.
     #[expect(unnameable_types, reason = "sealed")]
     pub trait Rules {
-        /// What is different in others.
+        /// Returns the differences of `found`.
         fn findings(&self, found: &Self, scope: Scope) -> Vec<Finding>;
 
-        /// How much of others is not kube-proxy's, where these are expected.
+        /// Returns how much of `found` is not kube-proxy's, given the expected rules.
         fn others(&self, found: &Self) -> Others;
     }
 }
@@ -152,7 +151,7 @@ impl sealed::Rules for crate::nftables::Parsed {
     }
 }
 
-/// Rules of either language; those of different languages have nothing in common to compare.
+/// Rules of either mode; rules of different modes cannot be compared.
 impl sealed::Rules for crate::ruleset::Rules {
     fn findings(&self, found: &Self, scope: Scope) -> Vec<Finding> {
         match (self, found) {
@@ -171,7 +170,7 @@ impl sealed::Rules for crate::ruleset::Rules {
     }
 }
 
-/// A table that is missing is one finding; the others are compared without it.
+/// A missing table is one finding; the other tables are compared without it.
 fn compare_iptables([expected, found]: [iptables::Source<'_>; 2], scope: Scope) -> Vec<Finding> {
     let own = (scope == Scope::Own).then(|| Own::of(expected.rules));
     let own = own.as_ref();
@@ -195,7 +194,7 @@ fn compare_iptables([expected, found]: [iptables::Source<'_>; 2], scope: Scope) 
     findings
 }
 
-/// Tables are compared each with that of its family.
+/// Each table is compared with that of the same family.
 fn compare_nftables([expected, found]: [nftables::Source<'_>; 2], scope: Scope) -> Vec<Finding> {
     let mut findings = Vec::new();
     for family in Family::ALL {

@@ -1,4 +1,4 @@
-//! What two rule sets are compared by.
+//! The model in which two rule sets are compared.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -6,32 +6,32 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::finding::{Fact, Subject};
 use crate::chains::{FIVE_DIGITS, Policy, TEN_DIGITS, is_even};
 
-/// The line of the text that was read, if one is known.
+/// The line of the text, if known.
 pub(super) type Line = Option<usize>;
 
-/// What a rule set says in terms of services, and what is left of it. `K` is the key of a service port.
+/// What a rule set states about services, and its other rules. `K` is the key of a service port.
 pub(super) trait Said<K: 'static> {
-    /// What people call services.
+    /// The names of services.
     fn names(&self) -> &BTreeMap<K, String>;
 
-    /// The services of which something is said.
+    /// Returns the services with any facts.
     fn services(&self) -> impl Iterator<Item = &K>;
 
-    /// What is said of one.
+    /// Returns the facts about a service.
     fn service(&self, key: &K) -> Option<Cow<'_, Service>>;
 
-    /// The chains and sets that belong to no service.
+    /// Returns the chains and sets that belong to no service.
     fn subjects(&self) -> impl Iterator<Item = &Subject>;
 
-    /// What is in one.
+    /// Returns the content of such a chain or set.
     fn part(&self, subject: &Subject) -> Option<Cow<'_, Part>>;
 }
 
-/// A rule set in terms of services, and what is left of it. `K` is the key of a service port.
+/// A rule set as facts about services, and its other rules. `K` is the key of a service port.
 #[derive(Debug)]
 pub(super) struct Model<K> {
     pub(super) services: BTreeMap<K, Service>,
-    /// What people call services.
+    /// The names of services.
     pub(super) names: BTreeMap<K, String>,
     /// Chains and sets that belong to no service.
     pub(super) parts: BTreeMap<Subject, Part>,
@@ -66,23 +66,23 @@ impl<K: Ord + 'static> Said<K> for Model<K> {
 }
 
 impl<K: Ord> Model<K> {
-    /// Notes a fact that a rule or element says of a service.
+    /// Records a fact that a rule or element states about a service.
     pub(super) fn record(&mut self, service: K, fact: Fact, text: String, line: Line) {
         self.services.entry(service).or_default().record(fact, text, line);
     }
 }
 
-/// What rules say of a service port.
+/// Facts about a service port.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Service {
     pub(super) facts: BTreeMap<Fact, Rules>,
     pub(super) groups: BTreeMap<Policy, Group>,
-    /// The facts of every chain in the order of rules.
+    /// The facts of every chain, in the order of the rules.
     pub(super) order: BTreeMap<String, Order>,
 }
 
 impl Service {
-    /// Notes a fact that a rule or element says.
+    /// Records a fact that a rule or element states.
     pub(super) fn record(&mut self, fact: Fact, text: String, line: Line) {
         let stated = self.facts.entry(fact).or_default();
         stated.line = stated.line.or(line);
@@ -90,44 +90,44 @@ impl Service {
     }
 }
 
-/// The rules that say a fact.
+/// The rules that state a fact.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rules {
-    /// Their texts, without what means nothing to a packet.
+    /// Their texts, without comments and counters.
     pub(super) texts: Vec<String>,
-    /// The place of the first of them.
+    /// The line of the first of them.
     pub(super) line: Line,
 }
 
 /// The endpoints of one policy.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Group {
-    /// Each endpoint with what leads to it.
+    /// The shares of each endpoint.
     pub(super) shares: BTreeMap<String, Shares>,
-    /// The rules in order: to which endpoint they lead, and by which chance.
+    /// The rules in order: the endpoint and the probability of each.
     pub(super) rules: Vec<(String, Chance)>,
 }
 
-/// What an endpoint gets.
+/// The shares of an endpoint.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Shares {
-    /// The shares of the rules that lead to it, in order.
+    /// The share of each rule that leads to it, in order.
     pub(super) each: Vec<f64>,
-    /// The place of the first of these rules.
+    /// The line of the first of these rules.
     pub(super) line: Line,
 }
 
-/// How a rule is drawn.
+/// The probability of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Chance {
-    /// For so many of the 2^31 draws that come to it.
+    /// For this many of the 2^31 possible draws.
     Threshold(u32),
-    /// As often as every other endpoint.
+    /// The same as every other endpoint's.
     Even,
 }
 
 impl Group {
-    /// Notes that a rule leads to an endpoint, for a share of the group's traffic.
+    /// Records that a rule sends a share of the group's traffic to an endpoint.
     pub(super) fn lead(&mut self, endpoint: &str, share: f64, chance: Chance, line: Line) {
         let shares = self.shares.entry(endpoint.to_owned()).or_default();
         shares.each.push(share);
@@ -135,8 +135,7 @@ impl Group {
         self.rules.push((endpoint.to_owned(), chance));
     }
 
-    /// The group without rules that it has more often than expected; and which endpoints these lead to, how often they are there, and how
-    /// often they should be.
+    /// Returns the group without surplus copies of rules, and the endpoints of these copies with the found and expected number.
     pub(super) fn once(&self, expected: &Self) -> (Cow<'_, Self>, Vec<(String, usize, usize)>) {
         if self.rules.len() <= expected.rules.len() {
             return (Cow::Borrowed(self), Vec::new());
@@ -178,8 +177,8 @@ impl Group {
         (Cow::Owned(group), repeated)
     }
 
-    /// The endpoints that get as much as every other, up to what is lost by the digits of probabilities: theirs, and all
-    /// before them, are even ones. None if an endpoint has two rules.
+    /// Returns the endpoints with an even share, up to rounding: their probability and all before it are even. Empty if an endpoint has two
+    /// rules.
     pub(super) fn even(&self) -> BTreeSet<&str> {
         let count = self.rules.len();
         if count != self.shares.len() {
@@ -197,7 +196,7 @@ impl Group {
         self.rules[..first].iter().map(|(endpoint, _)| endpoint.as_str()).collect()
     }
 
-    /// Whether shares are the same, up to what is lost where every probability is rounded to 31 bits.
+    /// Returns whether shares are the same, up to the rounding of every probability to 31 bits.
     pub(super) fn is_same(&self, one: &Shares, other: &Shares) -> bool {
         let lost = self.shares.len() as f64 / f64::from(1_u32 << 31);
         let pairs = one.each.iter().zip(&other.each);
@@ -205,16 +204,16 @@ impl Group {
     }
 }
 
-/// The places of a chain in order.
+/// The places of a chain, in order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Order {
     pub(super) places: Vec<Place>,
-    /// The place of the first of them.
+    /// The line of the first of them.
     pub(super) line: Line,
 }
 
 impl Order {
-    /// Adds a place at the end; stretches of the same kind are one.
+    /// Appends a place; adjacent stretches of the same kind are merged.
     pub(super) fn push(&mut self, place: Place, line: Line) {
         self.line = self.line.or(line);
         let stretch = !matches!(place, Place::Fact(_));
@@ -224,27 +223,27 @@ impl Order {
     }
 }
 
-/// What stands at a place of a chain: a fact, or a stretch of rules whose order means nothing.
+/// A place in a chain: a fact, or a stretch of rules whose order does not matter.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Place {
     Fact(Fact),
-    /// Rules for endpoints that clients had before, in whatever order.
+    /// Affinity rules, in any order.
     Affinity,
-    /// Rules that share traffic out: their order is in the shares.
+    /// Balancing rules: the shares reflect their order.
     Balance,
-    /// Rules of services, which kube-proxy lists in whatever order.
+    /// Rules of services, which kube-proxy lists in any order.
     Services,
-    /// Jumps to all node ports, one for each address of the node, in whatever order.
+    /// Jumps to the node ports chain, one for each address of the node, in any order.
     NodePorts,
 }
 
 /// A chain or set of no service.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Part {
-    /// What it is: [`Fact::Policy`] and [`Fact::Kind`].
+    /// Its properties: [`Fact::Policy`] and [`Fact::Kind`].
     pub(super) kinds: BTreeMap<Fact, String>,
-    /// The rules or elements that are of no service, in order.
+    /// The rules or elements that belong to no service, in order.
     pub(super) rules: Vec<(Fact, Line)>,
-    /// All rules in order; those of services too. Elements have no order.
+    /// All rules in order, including those of services. Elements have no order.
     pub(super) order: Order,
 }

@@ -57,7 +57,7 @@ fn read(text: &str) -> RuleSet {
     parse(text, Family::Ipv4).unwrap().rules
 }
 
-/// The findings where some lines are others, given as pairs of what a line contains and what replaces it.
+/// Returns the findings after edits, each a pair of a line's content and its replacement.
 fn findings(edits: &[(&str, &str)]) -> Vec<String> {
     let mut text = RULES.to_owned();
     for (old, new) in edits {
@@ -71,12 +71,12 @@ fn reported(expected: &str, found: &str) -> Vec<String> {
     compare(&read(expected), &read(found)).iter().map(ToString::to_string).collect()
 }
 
-/// A line of the rules that contains a text, with its end.
+/// Returns the line of the rules that contains a text, with its newline.
 fn line(part: &str) -> &'static str {
     RULES.split_inclusive('\n').find(|line| line.starts_with("-A") && line.contains(part)).unwrap()
 }
 
-/// What counts with nfacct does nothing to a packet: its presence is not a difference, but where it leads elsewhere.
+/// Rules that count with nfacct do not affect packets: their presence is a difference only if they match or jump differently.
 #[rstest]
 #[case::on_loopback("-A KUBE-NODEPORTS -d 127.0.0.0/8 -p tcp -m comment --comment \"default/web:http\" -m tcp --dport 30080 -m nfacct --nfacct-name  localhost_nps_accepted_pkts -j KUBE-EXT-CDGGSHYLG3RE2FKL", &[])]
 #[case::another_port("-A KUBE-NODEPORTS -d 127.0.0.0/8 -p tcp -m comment --comment \"default/web:http\" -m tcp --dport 30081 -m nfacct --nfacct-name  localhost_nps_accepted_pkts -j KUBE-EXT-CDGGSHYLG3RE2FKL", &["30081"])]
@@ -166,13 +166,13 @@ fn another_probability_changes_the_shares_behind_it_too() {
     );
 }
 
-/// The name of an endpoint's chain, with letters for digits as hashes have few of these.
+/// Returns the name of an endpoint's chain, with letters for digits, as hashes contain few digits.
 fn endpoint_chain(number: usize) -> String {
     let letters: String = format!("{number:0>16}").bytes().map(|digit| char::from(digit - b'0' + b'A')).collect();
     format!("KUBE-SEP-{letters}")
 }
 
-/// A service with this many endpoints, with probabilities of this many digits.
+/// Builds a service with this many endpoints and probabilities of this many digits.
 fn many(endpoints: usize, digits: usize) -> String {
     let mut text = "*nat\n:KUBE-SVC-CDGGSHYLG3RE2FKL - [0:0]\n".to_owned();
     let chains = (0..endpoints).map(endpoint_chain).collect::<Vec<_>>();
@@ -290,7 +290,7 @@ fn rules_of_others_are_counted_and_distinguished() {
     assert_eq!(reported.in_others.len(), 8, "{:?}", reported.in_others);
 }
 
-/// A jump in one of the kernel's chains, and a chain that no other program creates, are kube-proxy's.
+/// A jump in a built-in chain, and a chain that no other program creates, are kube-proxy's.
 #[test]
 fn what_is_kube_proxys_is_reported_as_such() {
     let jump = line("-j KUBE-FORWARD");
@@ -307,7 +307,7 @@ fn what_is_kube_proxys_is_reported_as_such() {
     assert_eq!(reported[2], "chain KUBE-LOAD-BALANCER of filter is unexpected");
 }
 
-/// What the lost rule said is known from the rules that should be there.
+/// The name in the missing rule is known from the expected rules.
 #[test]
 fn an_endpoint_without_its_dnat_keeps_its_name() {
     assert_eq!(

@@ -1,7 +1,7 @@
-//! Clean-up by what changed: the calls of the `conntrack` program that kube-proxy 1.22 to 1.31 makes.
+//! Cleanup by change: the calls of the `conntrack` program by kube-proxy 1.22 to 1.31.
 //!
-//! As in 1.30 (`pkg/proxy/conntrack/cleanup.go`, and `detectStaleConnections` of `pkg/proxy/endpoints.go`), equal to
-//! recorded calls; by description for the other releases ([`Profile::cleans_up_after_changes`]).
+//! As in 1.30 (`pkg/proxy/conntrack/cleanup.go`, and `detectStaleConnections` in `pkg/proxy/endpoints.go`), verified against recorded
+//! calls; for the other releases, according to their source code ([`Profile::cleans_up_after_changes`]).
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -10,18 +10,18 @@ use crate::cluster::{Cluster, Family, Node, ObjectName, Protocol};
 use crate::profile::Profile;
 use crate::selection::{EndpointView, ServicePortView, Slices, service_ports};
 
-/// One call of `conntrack -D`: UDP entries that lead, or led, to a service.
+/// One call of `conntrack -D` for UDP entries of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Deletion {
     /// The family of the entries.
     pub family: Family,
-    /// What the first packet was sent to.
+    /// The original destination.
     pub sent_to: SentTo,
-    /// The endpoint that it was translated to; entries of any endpoint, or of none, if this is missing.
+    /// The endpoint that it was translated to; `None` selects entries with any endpoint or none.
     pub endpoint: Option<IpAddr>,
 }
 
-/// What the first packet of a connection was sent to.
+/// The original destination of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SentTo {
     /// This address, on any port.
@@ -31,7 +31,7 @@ pub enum SentTo {
 }
 
 impl Deletion {
-    /// The arguments that kube-proxy gives to the `conntrack` program, in its order.
+    /// Returns the arguments of the `conntrack` program, in kube-proxy's order.
     pub fn arguments(&self) -> Vec<String> {
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let endpoint = self.endpoint.map(|endpoint| owned(&["--dst-nat", &endpoint.to_string()])).unwrap_or_default();
@@ -48,16 +48,15 @@ impl Deletion {
     }
 }
 
-/// What a node's kube-proxy deletes when the cluster's objects change from `old` to `new`.
+/// Returns what a node's kube-proxy deletes when the cluster's objects change from `old` to `new`.
 ///
-/// - A service port is gone (the whole service, or its port's name or protocol): every entry of its cluster IP. Its node
-///   port and other addresses are left alone, and so is the former address of a port that got another.
-/// - A service port has ready endpoints and had none: every entry of all its addresses and its node port.
-/// - An endpoint that was ready is gone, is not ready any more, or moved to or from this node: its entries at all
-///   addresses and the node port of its service.
+/// - A service port was removed (the whole service, or its port's name or protocol): every entry of its cluster IP. Entries of its node
+///   port and other addresses are kept, and so are those of the old address if a port's address changed.
+/// - A service port has its first ready endpoints: every entry of all its addresses and its node port.
+/// - A ready endpoint was removed, became unready, or moved to or from this node: its entries for all addresses and the node port of its
+///   service.
 ///
-/// Each call is listed once. kube-proxy's order is random within each of these groups, which follow each other in this
-/// order.
+/// Each call is listed once. The groups are in kube-proxy's order; within a group, kube-proxy's order is random.
 pub(super) fn deletions(old: &Cluster, new: &Cluster, node: &Node, profile: Profile) -> Vec<Deletion> {
     let mut deletions = Deletions::default();
     for family in Family::ALL {
@@ -91,7 +90,7 @@ fn udp_ports<'a>(cluster: &'a Cluster, node: &'a Node, family: Family, profile: 
     views
 }
 
-/// Deletions, each once.
+/// Deletions without duplicates.
 #[derive(Default)]
 struct Deletions {
     list: Vec<Deletion>,
@@ -106,17 +105,17 @@ impl Deletions {
     }
 }
 
-/// What became of the endpoints of a service port that is there now.
+/// The change of the endpoints of an existing service port.
 struct Change<'a> {
     view: &'a ServicePortView<'a>,
-    /// Ready endpoints now, none before.
+    /// Whether it has its first ready endpoints.
     newly_active: bool,
-    /// The addresses of endpoints that were ready and changed.
+    /// The addresses of formerly ready endpoints that changed.
     stale: Vec<IpAddr>,
 }
 
 impl<'a> Change<'a> {
-    /// Compares with the endpoints in the slices before, whether or not there was a service for them.
+    /// Compares with the endpoints in the old slices, whether or not their service existed.
     fn of(view: &'a ServicePortView<'a>, old: &Slices<'_>, node: &Node, profile: Profile) -> Self {
         let before = old.endpoints(&view.service.name, view.port, node, profile);
         let state = |endpoint: &EndpointView<'_>| (endpoint.address, endpoint.local, endpoint.endpoint.ready);
@@ -132,7 +131,7 @@ impl<'a> Change<'a> {
     }
 }
 
-/// What kube-proxy knows a service port by.
+/// Returns kube-proxy's key of a service port.
 fn key<'a>(view: &ServicePortView<'a>) -> (&'a ObjectName, &'a str) {
     (&view.service.name, &view.port.name)
 }

@@ -1,5 +1,5 @@
-//! Clean-up by comparison: which entries of a connection table lead to no serving endpoint, as kube-proxy 1.32 and later
-//! ask (`CleanStaleEntries` in `pkg/proxy/conntrack/cleanup.go`).
+//! Cleanup by comparison: kube-proxy 1.32 and later deletes conntrack entries that lead to no serving endpoint (`CleanStaleEntries` in
+//! `pkg/proxy/conntrack/cleanup.go`).
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
@@ -8,38 +8,37 @@ use crate::cluster::{Cluster, EndpointSlice, Family, Node, ObjectName, Protocol}
 use crate::profile::Profile;
 use crate::selection::{ServicePortView, service_ports};
 
-/// An entry of a connection table.
+/// An entry of a conntrack table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Flow {
     /// The protocol.
     pub protocol: Protocol,
-    /// What the first packet was sent to.
+    /// The original destination.
     pub original_destination: SocketAddr,
-    /// What replies come from: the endpoint, if the destination was translated.
+    /// The source of replies: the endpoint, if the destination was translated.
     pub reply_source: SocketAddr,
 }
 
 /// The UDP frontends of a cluster's services, and the endpoints that serve them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Serving {
-    /// By an address of a service; by its port too, but for releases that leave that out.
+    /// Endpoints by address and port of a service; the port is `None` for releases that ignore it.
     addresses: HashMap<(IpAddr, Option<u16>), HashSet<Backend>>,
-    /// By the number of a node port, of each family.
+    /// Endpoints by family and node port.
     node_ports: HashMap<(Family, u16), HashSet<Backend>>,
     compares_service_ports: bool,
     compares_endpoint_ports: bool,
 }
 
-/// An endpoint as entries are compared with it: its port is missing for releases that leave it out.
+/// An endpoint to compare entries with; the port is `None` for releases that ignore it.
 type Backend = (IpAddr, Option<u16>);
 
 impl Serving {
-    /// What a node's kube-proxy compares its connection table with when objects have changed from `old` to `new`.
+    /// Returns what a node's kube-proxy compares its conntrack table with when objects change from `old` to `new`.
     ///
-    /// It does so for a family only if slices have changed of a service with UDP endpoints
-    /// (`ConntrackCleanupRequired`); else nothing is stale. An endpoint counts if it serves or does not say so, terminating or not; traffic
-    /// policies and topology hints play no part. Where two services have the same address and port, kube-proxy takes a
-    /// random one; this takes the last by name.
+    /// It does so for a family only if slices of a service with UDP endpoints have changed (`ConntrackCleanupRequired`); else nothing is
+    /// stale. An endpoint counts if its `serving` condition is true or unset, terminating or not; traffic policies and topology hints do
+    /// not matter. If two services have the same address and port, kube-proxy takes a random one; this function takes the last by name.
     pub(super) fn after(old: &Cluster, new: &Cluster, node: &Node, profile: Profile) -> Self {
         let mut serving = Self {
             compares_service_ports: !profile.compares_connections_on_any_port(),
@@ -73,13 +72,13 @@ impl Serving {
         }
     }
 
-    /// Whether nothing can be stale.
+    /// Returns whether nothing can be stale.
     pub(crate) fn is_empty(&self) -> bool {
         self.addresses.is_empty() && self.node_ports.is_empty()
     }
 
-    /// Whether kube-proxy deletes an entry: a UDP flow that was sent to a service's address and port, or to the number of
-    /// a node port **at any address**, and leads to none of the service's serving endpoints.
+    /// Returns whether kube-proxy deletes an entry: a UDP flow to a service's address and port, or to a node port **on any address**, that
+    /// leads to none of the service's serving endpoints.
     pub fn is_stale(&self, flow: &Flow) -> bool {
         if flow.protocol != Protocol::Udp {
             return false;
@@ -101,7 +100,7 @@ impl Serving {
     }
 }
 
-/// Whether the slices of some service have changed that has, or had, UDP endpoints.
+/// Returns whether slices changed of a service that has, or had, UDP endpoints.
 fn udp_endpoints_changed(old: &Cluster, new: &Cluster, family: Family) -> bool {
     let (before, after) = (slices(old, family), slices(new, family));
     let services: HashSet<_> = before.keys().chain(after.keys()).copied().collect();
@@ -115,7 +114,7 @@ fn has_udp_endpoints(slice: &EndpointSlice) -> bool {
     !slice.endpoints.is_empty() && slice.ports.iter().any(|port| port.protocol == Protocol::Udp)
 }
 
-/// The slices of each service, by their names.
+/// Returns the slices of each service, by name.
 fn slices(cluster: &Cluster, family: Family) -> HashMap<&ObjectName, Vec<&EndpointSlice>> {
     let mut slices: HashMap<_, Vec<_>> = HashMap::new();
     for slice in cluster.slices.iter().filter(|slice| slice.family == family) {

@@ -1,17 +1,17 @@
-//! Which connection-table entries kube-proxy deletes when objects change.
+//! Conntrack entries that kube-proxy deletes when objects change.
 //!
-//! A UDP "connection" is kept as long as packets come, so that a client which never pauses would keep its translation to
-//! an endpoint that is gone, or its lack of one from the time before there were endpoints. kube-proxy deletes such entries
-//! after it has written the new rules. TCP and SCTP entries are left alone.
+//! A UDP conntrack entry lives as long as packets arrive, so a client that never pauses would keep its translation to a removed endpoint,
+//! or an untranslated entry from before the service had endpoints. kube-proxy deletes such entries after it has written the new rules. TCP
+//! and SCTP entries are not deleted.
 //!
-//! [`cleanup`] says how a release does that:
+//! [`cleanup`] depends on the release:
 //!
 //! | releases | how | source |
 //! | --- | --- | --- |
-//! | 1.10 to 1.21 | not known; [`cleanup`] says what 1.30 would do, and [`note`] says that it does | |
-//! | 1.22 to 1.31 | [`Deletion`]s, computed from what changed | recorded calls of 1.30, else by description |
-//! | 1.32 to 1.36 | [`Serving`]: every entry is compared with the endpoints | by recording, in both modes |
-//! | 1.37 | the same, for services without endpoints too | by description |
+//! | 1.10 to 1.21 | unknown; [`cleanup`] returns what 1.30 would do, and [`note`] says so | |
+//! | 1.22 to 1.31 | [`Deletion`]s, computed from what changed | recorded calls of 1.30, source code of the others |
+//! | 1.32 to 1.36 | [`Serving`]: every entry is compared with the endpoints | recordings, in both modes |
+//! | 1.37 | the same, also for services without endpoints | source code |
 
 mod changes;
 mod comparison;
@@ -22,7 +22,7 @@ pub use comparison::{Flow, Serving};
 use crate::cluster::{Cluster, ConntrackCleanup, Node, ProxyConfig};
 use crate::profile::{Profile, UnknownVersion};
 
-/// What a kube-proxy deletes from its node's connection table after a change of objects.
+/// What kube-proxy deletes from its node's conntrack table after a change of objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cleanup {
     /// The entries that these calls of `conntrack -D` select.
@@ -32,7 +32,7 @@ pub enum Cleanup {
 }
 
 impl Cleanup {
-    /// Whether no entry can be deleted.
+    /// Returns whether no entry can be deleted.
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Calls(calls) => calls.is_empty(),
@@ -41,12 +41,12 @@ impl Cleanup {
     }
 }
 
-/// What a node's kube-proxy deletes when the cluster's objects change from `old` to `new`; an empty `old` stands for its
-/// start. For a release for which [`note`] returns a note, this is what 1.30 would delete.
+/// Returns what a node's kube-proxy deletes when the cluster's objects change from `old` to `new`; an empty `old` means that kube-proxy
+/// starts. For a release for which [`note`] returns a note, this is what 1.30 would delete.
 ///
 /// # Errors
 ///
-/// If the release whose clean-up it is (see [`ConntrackCleanup`]) is not known.
+/// If the release of the cleanup (see [`ConntrackCleanup`]) is unknown.
 pub fn cleanup(old: &Cluster, new: &Cluster, node: &Node) -> Result<Cleanup, UnknownVersion> {
     let Some(version) = release(&new.proxy) else { return Ok(Cleanup::Calls(Vec::new())) };
     let profile: Profile = version.parse()?;
@@ -57,7 +57,7 @@ pub fn cleanup(old: &Cluster, new: &Cluster, node: &Node) -> Result<Cleanup, Unk
     })
 }
 
-/// The release whose clean-up it is; `None` if there is none.
+/// Returns the release of the cleanup; `None` if there is no cleanup.
 fn release(proxy: &ProxyConfig) -> Option<&str> {
     match &proxy.conntrack_cleanup {
         ConntrackCleanup::SameAsVersion => Some(&proxy.version),
@@ -66,8 +66,7 @@ fn release(proxy: &ProxyConfig) -> Option<&str> {
     }
 }
 
-/// A caveat for the results of [`cleanup`]: for a release whose own clean-up is not known, that they are
-/// those of another one.
+/// Returns a caveat for [`cleanup`] if the release's own cleanup is not modelled and that of another release is used.
 pub fn note(proxy: &ProxyConfig) -> Option<String> {
     let profile: Profile = release(proxy)?.parse().ok()?;
     (!profile.cleans_up_after_changes() && !profile.compares_connections())

@@ -7,13 +7,13 @@ use crate::chains::{Kind, Lead, Policy, Reading, To};
 use crate::cluster::Protocol;
 use crate::iptables::ChainHash;
 
-/// What a group of endpoints shows of its service port.
+/// What a group of endpoints reveals about its service port.
 pub(super) struct Endpoints<'a> {
-    /// The service port's part of the chain's name.
+    /// The service port in the chain's name.
     pub(super) base: &'a str,
     policy: Policy,
     endpoints: Vec<Shown>,
-    /// Endpoints whose chain does not translate, with the hash in its name.
+    /// Endpoints whose chain has no DNAT, with the hash in its name.
     lost: Vec<(IpAddr, Option<ChainHash>)>,
     affinity: Option<u32>,
 }
@@ -33,7 +33,8 @@ impl Endpoints<'_> {
         port.affinity = port.affinity.or(self.affinity);
     }
 
-    /// The endpoint that a chain was made for, by the address that it marks and the hash in its name, else with the port of the others.
+    /// Returns the endpoint that a chain was created for: from the address that it marks and the hash in its name, else with the port of
+    /// the other endpoints.
     fn recovered(&self, (ip, hash): (IpAddr, Option<ChainHash>), port: &InferredPort) -> SocketAddr {
         let likely: Vec<u16> = self.endpoints.iter().map(|endpoint| endpoint.to.port()).chain(port.port).collect();
         let names = port.hashed_names();
@@ -44,18 +45,18 @@ impl Endpoints<'_> {
     }
 }
 
-/// An endpoint that a rule or its chain shows.
+/// An endpoint found in a rule or in its chain.
 struct Shown {
-    /// Where its chain translates to.
+    /// The DNAT destination of its chain.
     to: SocketAddr,
-    /// What the comment and the masquerading of it say.
+    /// The endpoints in its comment and masquerade rule.
     others: Vec<SocketAddr>,
     /// The hash in its chain's name.
     hash: Option<ChainHash>,
 }
 
 impl Shown {
-    /// The endpoint that the chain was made for: a hash decides between readings.
+    /// Returns the endpoint that the chain was created for: the hash decides between candidates.
     fn meant(&self, names: &[String], protocol: Protocol) -> SocketAddr {
         let is_own = |to: &SocketAddr| self.hash.is_some_and(|hash| is_of(hash, names, protocol, *to));
         let meant = std::iter::once(&self.to).chain(&self.others).find(|to| is_own(to));
@@ -68,17 +69,17 @@ fn is_of(hash: ChainHash, names: &[String], protocol: Protocol, to: SocketAddr) 
     names.iter().any(|name| ChainHash::for_endpoint(name, protocol, &to) == hash)
 }
 
-/// The most endpoints whose port is looked for by its hash.
+/// Maximum number of endpoints whose port is searched by hash.
 const MAX_LOST: usize = 64;
 
-/// The endpoints of all groups, and for how long clients come back to theirs.
+/// Returns the endpoints of all groups, and the affinity timeouts.
 pub(super) fn endpoints<'a>(reading: &impl Reading<'a>) -> Vec<Endpoints<'a>> {
     let of_group = |chain: &'a str| {
         let (kind, base) = reading.naming().of(chain)?;
         let Kind::Group(policy) = kind else { return None };
         let leads = reading.group(chain)?.leads;
         let mut lost = Vec::new();
-        // A rule that is lost is a defect of the rules, not of the Service.
+        // A missing rule is a defect of the rules, not of the Service.
         let mut endpoint = |lead: &Lead<'a>| match lead.to {
             To::Chain(chain) => {
                 let known = reading.endpoint(chain);

@@ -1,4 +1,4 @@
-//! What rules of iptables show.
+//! Inference from iptables rules.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
@@ -39,7 +39,7 @@ pub(super) fn read(rules: &RuleSet) -> Inferred {
                 of_group.add_to(reader.port(hash, None));
             }
         }
-        // Where the list of Services is not shown, endpoints' chains are all that there may be of one.
+        // If KUBE-SERVICES is not in the text, a service may appear only in its endpoints' chains.
         let is_listed = nat.chain("KUBE-SERVICES").is_some();
         for Orphan { port, name, protocol, endpoint } in orphans(nat) {
             if is_listed && !reader.ports.contains_key(&port) {
@@ -57,10 +57,10 @@ struct Reader<'a> {
     known: Known<'a>,
     names: BTreeMap<ChainHash, String>,
     ports: BTreeMap<ChainHash, InferredPort>,
-    /// Which packets to an address are marked.
+    /// Which packets to an address are marked for masquerading.
     marked: Vec<(IpAddr, Marked<'a>)>,
     proxy: InferredProxy,
-    /// The service ports whose connections rules of `nat` are about: those that have endpoints.
+    /// The service ports with rules in `nat`: those that have endpoints.
     served: BTreeSet<ChainHash>,
 }
 
@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
             },
         }
         if let Some(hash) = ChainKind::ExternalLocal.hash(&chain.name) {
-            // Without endpoints here, the chain drops what it is asked for.
+            // Without local endpoints, the chain drops its packets.
             let drops = |rule: &Rule| {
                 rule.target == Some(Target::Drop) || rule.next_chain().is_some_and(|next| **next == *"KUBE-MARK-DROP")
             };
@@ -95,13 +95,13 @@ impl<'a> Reader<'a> {
             port.is_external_local = true;
             port.has_local_endpoints |= leads_here;
         }
-        // Such a chain says so by its name, wherever its own rules are.
+        // The name of such a chain is enough, even if its rules are not in the text.
         for hash in chain.rules.iter().filter_map(|rule| ChainKind::ExternalLocal.hash(rule.next_chain()?)) {
             self.port(hash, None).is_external_local = true;
         }
     }
 
-    /// A service port, by the hash in its chains' names.
+    /// Returns a service port, by the hash in its chains' names.
     fn port(&mut self, hash: ChainHash, protocol: Option<Protocol>) -> &mut InferredPort {
         let unnamed = || format!("default/unnamed-{}", hash.as_str().to_lowercase());
         let names = &self.names;
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
         port
     }
 
-    /// The service port that a rule of a list is about.
+    /// Returns the service port of a rule in a list.
     fn owner(&mut self, rule: &Rule) -> Option<&mut InferredPort> {
         let (hash, name) = self.known.owner(rule)?;
         if let Some(name) = name {
@@ -124,7 +124,7 @@ impl<'a> Reader<'a> {
         Some(self.port(hash, transport(rule)))
     }
 
-    /// A rule of `KUBE-SERVICES` in `nat`.
+    /// Reads a rule of `KUBE-SERVICES` in `nat`.
     fn portal(&mut self, rule: &'a Rule) {
         if rule.next_chain().is_some_and(|next| **next == *NODE_PORTS) {
             match &rule.destination {
@@ -156,7 +156,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Notes which packets a rule marks for masquerading.
+    /// Records which packets a rule marks for masquerading.
     fn marks(&mut self, rule: &'a Rule) {
         let Some(ip) = frontend(rule).and_then(|frontend| frontend.address) else { return };
         if !leads_to(rule, MASQUERADE) {
@@ -187,18 +187,18 @@ impl<'a> Reader<'a> {
 
     fn health_check(&mut self, rule: &Rule) {
         let Some(frontend) = frontend(rule).filter(|_| rule.target == Some(Target::Accept)) else { return };
-        // The port is a TCP one whatever the service's is: the name has to say whose it is.
+        // The health check is TCP whatever the service's protocol: only the name identifies the service port.
         let name = service_in(rule);
         let hash = name.and_then(|name| self.names.iter().find(|(_, known)| *known == name)).map(|(hash, _)| *hash);
         if let Some(hash) = hash {
             let port = self.port(hash, None);
             port.health_check = Some(frontend.port);
-            // Only load balancers with this policy are asked.
+            // Only load balancer services with this policy have health checks.
             port.is_external_local = true;
         }
     }
 
-    /// A rule for a service without endpoints that could serve it.
+    /// Reads a rule for a service without usable endpoints.
     fn rejected(&mut self, rule: &Rule, is_internal: bool) {
         let is_dropped = match rule.target {
             Some(Target::Drop) => true,
@@ -225,7 +225,7 @@ impl<'a> Reader<'a> {
 
     fn in_group(&mut self, policy: Policy, hash: ChainHash, rule: &'a Rule) {
         self.marks(rule);
-        // Only traffic to the cluster IP is marked here, which an excerpt may show nowhere else.
+        // Only traffic to the cluster IP is marked here; an excerpt may contain that address nowhere else.
         if leads_to(rule, MASQUERADE)
             && let Some((frontend, ip)) = frontend(rule).and_then(|frontend| Some((frontend, frontend.address?)))
         {
@@ -277,13 +277,13 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The protocol that a service's chains are named for; TCP where the name is not the one that was hashed.
+/// Returns the protocol in the hash of a service's chain names; TCP if the hash does not fit the name.
 fn protocol_by_hash(name: &str, hash: ChainHash) -> Protocol {
     let is_hashed = |protocol: &Protocol| ChainHash::for_service_port(name, *protocol) == hash;
     [Protocol::Tcp, Protocol::Udp, Protocol::Sctp].into_iter().find(is_hashed).unwrap_or(Protocol::Tcp)
 }
 
-/// Whether a rule marks what is for the service that its comment names.
+/// Returns whether a rule marks traffic to the service that its comment names.
 fn is_marked_for_name(rule: &Rule) -> bool {
     leads_to(rule, MASQUERADE) && service_in(rule).is_some()
 }

@@ -1,11 +1,11 @@
-//! What rules show of the cluster that they were written for.
+//! Inference of a cluster from its rules.
 //!
-//! Rules are read backwards: from what kube-proxy wrote to the Services, endpoints and settings that it wrote it for. What a rule
-//! does not say stays unknown: the names of pods, the nodes of endpoints but for traffic policy Local, endpoints that get no
-//! traffic, and in nftables mode which addresses are those of a load balancer, unless sources are checked before them.
+//! Rules are read backwards: from what kube-proxy wrote to the Services, endpoints and settings behind it. What rules do not contain stays
+//! unknown: the names of pods, the nodes of endpoints except with traffic policy Local, endpoints that get no traffic, and in nftables mode
+//! which addresses belong to a load balancer, unless they have a source-range check.
 //!
-//! The modules `iptables` and `nftables` read the rules of a mode into the `model`: `endpoints` from the chains of service ports, `unreferenced_endpoints` from
-//! endpoints' chains that no rule leads to.
+//! The modules `iptables` and `nftables` read the rules of a mode into the `model`: `endpoints` from the chains of service ports,
+//! `unreferenced_endpoints` from endpoint chains that no rule jumps to.
 
 mod endpoints;
 mod iptables;
@@ -17,9 +17,9 @@ mod unreferenced_endpoints;
 
 pub use self::model::{Inferred, InferredPort, InferredProxy};
 
-/// Rules of a mode that show something.
+/// Rules of a mode from which a cluster is inferred.
 pub trait Show {
-    /// What they show. There are no ports where they are not kube-proxy's.
+    /// Infers service ports and settings. There are no ports if the rules are not kube-proxy's.
     fn show(&self) -> Inferred;
 }
 

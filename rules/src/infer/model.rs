@@ -1,4 +1,4 @@
-//! What rules show, as values.
+//! The result of inference, as values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -8,17 +8,17 @@ use ipnet::IpNet;
 use crate::cluster::{Family, ObjectName, Protocol};
 use crate::iptables::ChainHash;
 
-/// What rules show.
+/// Service ports and settings inferred from rules.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Inferred {
     /// The service ports, by name.
     pub ports: Vec<InferredPort>,
-    /// How kube-proxy was set up.
+    /// The configuration of kube-proxy.
     pub proxy: InferredProxy,
 }
 
 impl Inferred {
-    /// What several rule sets of one cluster show together.
+    /// Joins what several rule sets of one cluster reveal.
     pub fn joined(all: impl IntoIterator<Item = Self>) -> Self {
         let mut joined = Self::default();
         let mut places: BTreeMap<(ObjectName, String, Protocol), usize> = BTreeMap::new();
@@ -39,28 +39,28 @@ impl Inferred {
     }
 }
 
-/// What rules show of a service port.
+/// What rules reveal about a service port.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct InferredPort {
-    /// The service; if no rule names it, its name is the hash of its chains.
+    /// The service; if no rule names it, the hash in its chains' names.
     pub service: ObjectName,
     /// The port's name; empty if it has none.
     pub name: String,
     /// Its protocol.
     pub protocol: Protocol,
-    /// The port of its addresses.
+    /// The port on its addresses.
     pub port: Option<u16>,
     /// Cluster IPs.
     pub cluster_ips: BTreeSet<IpAddr>,
-    /// External IPs; of nftables also those of a load balancer before which sources are not checked.
+    /// External IPs; in nftables mode also load balancer addresses without a source-range check.
     pub external_ips: Vec<IpAddr>,
-    /// A load balancer's.
+    /// Load balancer addresses.
     pub load_balancer: Vec<IpAddr>,
     /// The port on nodes.
     pub node_port: Option<u16>,
-    /// Where a load balancer asks whether a node has endpoints.
+    /// The health check node port.
     pub health_check: Option<u16>,
-    /// The sources that a load balancer lets in; all where there are none.
+    /// The source ranges of the load balancer; empty if all sources are allowed.
     pub source_ranges: Vec<IpNet>,
     /// The endpoints of traffic with policy Cluster.
     pub endpoints: BTreeSet<SocketAddr>,
@@ -70,15 +70,15 @@ pub struct InferredPort {
     pub is_internal_local: bool,
     /// Whether other addresses have policy Local.
     pub is_external_local: bool,
-    /// Whether traffic is dropped because all endpoints are on other nodes.
+    /// Whether traffic is dropped because all endpoints are on other nodes (policy Local).
     pub has_endpoints_elsewhere: bool,
-    /// Whether rules translate its connections, but none shows where to.
+    /// Whether rules translate its connections, but the destinations are not in the text.
     pub has_unshown_endpoints: bool,
-    /// Whether rules for external traffic lead to endpoints of its node, in iptables mode.
+    /// Whether rules for external traffic lead to endpoints on the rules' node, in iptables mode.
     pub has_local_endpoints: bool,
-    /// The families of the rules that are about it.
+    /// The families of its rules.
     pub families: BTreeSet<Family>,
-    /// For how many seconds a client comes back to its endpoint.
+    /// The affinity timeout in seconds.
     pub affinity: Option<u32>,
     /// The hash in the names of its chains, in iptables mode.
     pub hash: Option<ChainHash>,
@@ -87,7 +87,7 @@ pub struct InferredPort {
 }
 
 impl InferredPort {
-    /// A port of which nothing else is known. `name` is what kube-proxy calls it: `namespace/name:port`.
+    /// Creates a port of which nothing else is known. `name` is kube-proxy's: `namespace/name:port`.
     pub(super) fn named(name: &str, protocol: Protocol) -> Self {
         let (namespace, rest) = name.split_once('/').unwrap_or(("default", name));
         let (service, port) = rest.split_once(':').unwrap_or((rest, ""));
@@ -116,31 +116,31 @@ impl InferredPort {
         }
     }
 
-    /// What is hashed for the names of its chains: up to 1.18 the name of an unnamed port ended in a colon.
+    /// Returns the names that may be hashed in the names of its chains: up to 1.18 the name of an unnamed port ended in a colon.
     pub fn hashed_names(&self) -> Vec<String> {
         let full = self.full_name();
         let older = self.name.is_empty().then(|| format!("{full}:"));
         std::iter::once(full).chain(older).collect()
     }
 
-    /// What kube-proxy calls it: `namespace/name:port`, or `namespace/name` where the port has no name.
+    /// Returns kube-proxy's name of the port: `namespace/name:port`, or `namespace/name` if the port has no name.
     pub fn full_name(&self) -> String {
         if self.name.is_empty() { self.service.to_string() } else { format!("{}:{}", self.service, self.name) }
     }
 
-    /// Leaves out what the rules say twice, or only because other things are as they are.
+    /// Removes duplicates, and what kube-proxy adds only because of other settings.
     pub(super) fn tidy(&mut self) {
         let mut known = BTreeSet::new();
         self.load_balancer.retain(|ip| known.insert(*ip));
         self.external_ips.retain(|ip| known.insert(*ip));
         let mut known = BTreeSet::new();
-        // A load balancer's own address is let in where ranges have the node's, for what it sends to itself.
+        // kube-proxy also allows the load balancer's own address if the ranges contain the node's, for hairpin traffic.
         let is_own =
             |range: &IpNet| range.prefix_len() == range.max_prefix_len() && self.load_balancer.contains(&range.addr());
         self.source_ranges.retain(|range| !is_own(range) && known.insert(*range));
     }
 
-    /// Takes over what the rules of the other family show of the same port.
+    /// Adds what the rules of the other family reveal about the same port.
     pub(super) fn join(&mut self, other: Self) {
         self.port = self.port.or(other.port);
         self.cluster_ips.extend(other.cluster_ips);
@@ -163,24 +163,24 @@ impl InferredPort {
     }
 }
 
-/// What rules show of kube-proxy's configuration.
+/// What rules reveal about kube-proxy's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InferredProxy {
-    /// The ranges that sources of local pods are in.
+    /// The source ranges of local pods.
     pub local_sources: BTreeSet<IpNet>,
-    /// The interface that packets of local pods come by; the start of its name if it ends with `+` or `*`.
+    /// The input interface of packets from local pods; a name prefix if it ends with `+` or `*`.
     pub local_interface: Option<String>,
-    /// Whether all that is sent to cluster IPs is masqueraded.
+    /// Whether all traffic to cluster IPs is masqueraded.
     pub masquerades_all: bool,
-    /// The bit of the mark that asks for masquerading.
+    /// The masquerade bit of the packet mark.
     pub masquerade_bit: Option<u8>,
-    /// The addresses on which node ports are served, if rules name them; loopback ones among them.
+    /// The addresses on which node ports are served, if rules name them, including loopback addresses.
     pub node_port_addresses: BTreeSet<IpAddr>,
     /// The families in which node ports are served on every address.
     pub families_on_all_addresses: BTreeSet<Family>,
-    /// The families that have node ports, but none of the node's addresses serves them (nftables mode).
+    /// The families in which node ports are served on no address of the node (nftables mode).
     pub families_without_node_ports: BTreeSet<Family>,
-    /// The ranges of cluster IPs whose unallocated addresses are dropped.
+    /// The ranges of cluster IPs for which traffic to unallocated addresses is rejected.
     pub service_cidrs: BTreeSet<IpNet>,
     /// Endpoints that rules treat as those of their own node, in addition to the [`local`](InferredPort::local) ones of service ports.
     pub here: BTreeSet<IpAddr>,
@@ -203,18 +203,18 @@ impl InferredProxy {
     }
 }
 
-/// How the marks of packets to a cluster IP depend on where they come from.
+/// Which packets to a cluster IP are marked for masquerading.
 pub(super) enum Marked<'a> {
-    /// All are.
+    /// All packets.
     Always,
-    /// Packets from outside of a range.
+    /// Packets from outside a range.
     Outside(IpNet),
     /// Packets that arrive on another interface.
     NotBy(&'a str),
 }
 
 impl InferredProxy {
-    /// Notes which packets to a cluster IP are marked for masquerading.
+    /// Records which packets to a cluster IP are marked for masquerading.
     pub(super) fn marks(&mut self, marked: &Marked<'_>) {
         match marked {
             Marked::Always => self.masquerades_all = true,
@@ -226,7 +226,7 @@ impl InferredProxy {
     }
 }
 
-/// The number of the only bit that is set.
+/// Returns the number of the only set bit.
 pub(super) fn bit(value: u32) -> Option<u8> {
     value.is_power_of_two().then(|| u8::try_from(value.trailing_zeros()).unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! What a table of nftables shows.
+//! Inference from an nftables table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -40,7 +40,7 @@ pub(super) fn read(table: &Table) -> Inferred {
     match table.set("nodeport-ips") {
         None if table.chains.iter().flat_map(|chain| &chain.rules).any(asks) => {}
         None => drop(reader.proxy.families_on_all_addresses.insert(table.family)),
-        // Without node ports, an empty set says nothing: 1.30 writes one for a family in which the node has no address.
+        // Without node ports, an empty set means nothing: 1.30 writes one for a family in which the node has no address.
         Some(set) if set.elements.is_empty() && has_node_ports(table) => {
             reader.proxy.families_without_node_ports.insert(table.family);
         }
@@ -68,17 +68,17 @@ fn has_node_ports(table: &Table) -> bool {
 
 struct Reader<'a> {
     known: Known<'a>,
-    /// The elements of `cluster-ips`, where it is shown.
+    /// The elements of `cluster-ips`, if it is in the text.
     cluster_ips: Option<BTreeSet<Vec<Key>>>,
-    /// The keys of addresses before which sources are checked.
+    /// The keys of addresses with a source-range check.
     checked: BTreeSet<Vec<Key>>,
     family: Family,
-    /// By the part after the prefix in the names of their chains.
+    /// Service ports by the part of their chains' names after the prefix.
     ports: BTreeMap<String, InferredPort>,
-    /// Which packets to an address are marked.
+    /// Which packets to an address are marked for masquerading.
     marked: Vec<(IpAddr, Marked<'a>)>,
     proxy: InferredProxy,
-    /// The service ports that elements lead to chains of: those that have endpoints.
+    /// The service ports with a chain that map elements jump to: those that have endpoints.
     served: BTreeSet<String>,
 }
 
@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An element of a map of services.
+    /// Reads an element of a map of services.
     fn element(&mut self, element: &Element) {
         let (Some(service), Some(frontend)) = (self.known.service_of(element), frontend_of_key(&element.key)) else {
             return;
@@ -113,7 +113,7 @@ impl<'a> Reader<'a> {
         };
         let is_cluster_ip = frontend.address.is_some_and(|ip| match &self.cluster_ips {
             Some(all) => all.contains([Key::Address(ip)].as_slice()),
-            // Only external addresses lead to a chain for them.
+            // Only external addresses lead to such a chain.
             None => !matches!(kind, Some(Kind::External | Kind::Firewall)),
         });
         let is_checked = self.checked.contains(&element.key);
@@ -161,8 +161,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A rule that belongs to no service: which bit asks for masquerading, and, if one rule is about all cluster IPs, which
-    /// packets to them are marked.
+    /// Reads a rule that belongs to no service: the masquerade bit and, if one rule covers all cluster IPs, which packets to them are
+    /// marked.
     fn in_frame(&mut self, rule: &'a Rule) {
         for statement in &rule.statements {
             if let Statement::Mark(MarkChange::Set(value)) = statement {
@@ -180,7 +180,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Notes which packets a rule marks for masquerading.
+    /// Records which packets a rule marks for masquerading.
     fn marks(&mut self, rule: &'a Rule) {
         let Some(ip) = address(rule, Side::Destination) else { return };
         if !rule.statements.iter().any(marks) {
@@ -203,7 +203,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Connections of endpoints to themselves are masqueraded on the endpoint's own node, which the set is of (from 1.36).
+/// Finds local endpoints: connections of an endpoint to itself are masqueraded on its own node, so the set lists that node's endpoints
+/// (from 1.36).
 fn place_endpoints(shown: &mut Inferred, hairpins: &Set) {
     let addresses = hairpins.elements.iter().filter_map(|element| match element.key.first() {
         Some(Key::Address(ip)) => Some(*ip),
@@ -214,7 +215,7 @@ fn place_endpoints(shown: &mut Inferred, hairpins: &Set) {
     shown.proxy.elsewhere = all.filter(|ip| !shown.proxy.here.contains(ip)).collect();
 }
 
-/// Whether a statement leads to the chain of the endpoints on the node.
+/// Returns whether a statement jumps to the chain of local endpoints.
 fn leads_to_local(statement: &Statement) -> bool {
     let next = match statement {
         Statement::Verdict(Verdict::Goto(next) | Verdict::Jump(next)) => kind_of(next),
@@ -223,7 +224,7 @@ fn leads_to_local(statement: &Statement) -> bool {
     matches!(next, Some((Kind::Group(Policy::Local), _)))
 }
 
-/// Which packets a rule marks, by where they come from.
+/// Returns which packets a rule marks, by source.
 fn marked(rule: &Rule) -> Marked<'_> {
     let interface = rule.conditions.iter().find_map(|condition| match condition {
         Condition::Interfaces(Interfaces { output: false, negated: true, names, .. }) => {
@@ -238,7 +239,7 @@ fn marked(rule: &Rule) -> Marked<'_> {
     }
 }
 
-/// The prefixes that a range is made of: `10.0.0.0/8`, `10.0.0.1`, `10.0.0.1-10.0.0.6`.
+/// Splits a range into prefixes: `10.0.0.0/8`, `10.0.0.1`, `10.0.0.1-10.0.0.6`.
 fn prefixes(range: &str) -> Vec<IpNet> {
     let ends = range.split_once('-').map(|(first, last)| (first.parse(), last.parse()));
     match ends {
@@ -253,7 +254,7 @@ fn prefixes(range: &str) -> Vec<IpNet> {
     }
 }
 
-/// The ranges that a rule asks destinations to be in.
+/// Returns the destination ranges that a rule matches.
 fn destinations(rule: &Rule) -> Vec<IpNet> {
     let of = |value: &Addresses| match value {
         Addresses::Prefix(range) => vec![*range],
@@ -267,7 +268,7 @@ fn destinations(rule: &Rule) -> Vec<IpNet> {
     destinations.flatten().collect()
 }
 
-/// The range that a rule asks sources to be in, or not to be in.
+/// Returns the source range that a rule matches, or excludes if `negated`.
 fn source(rule: &Rule, negated: bool) -> Option<IpNet> {
     rule.conditions.iter().find_map(|condition| match condition {
         Condition::Address { side: Side::Source, negated: not, value: Addresses::Prefix(range) } if *not == negated => {

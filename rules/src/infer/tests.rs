@@ -2,7 +2,7 @@ use super::Show;
 use crate::cluster::Family;
 use crate::iptables::parse;
 
-/// Rules that a service port has are read back whatever chains they are in.
+/// A service port's rules are read back whatever chains they are in.
 #[test]
 fn a_service_is_read_from_its_rules() {
     let text = "*nat\n:KUBE-SERVICES - [0:0]\n:KUBE-NODEPORTS - [0:0]\n:KUBE-SVC-CDGGSHYLG3RE2FKL - [0:0]\n\

@@ -1,4 +1,4 @@
-//! Endpoints' chains that no rule leads to, where the rules that led there are lost or not shown.
+//! Endpoint chains that no rule jumps to, because the rules are missing or not in the text.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -7,23 +7,23 @@ use crate::chains::iptables::{NAMING, destination, probability, service_in};
 use crate::cluster::Protocol;
 use crate::iptables::{Chain, ChainHash, ChainKind, Match, Rule, Table};
 
-/// An endpoint, and the service port that it is one of.
+/// An endpoint and its service port.
 pub(super) struct Orphan {
     pub(super) port: ChainHash,
-    /// What kube-proxy calls the service port.
+    /// kube-proxy's name of the service port.
     pub(super) name: String,
     pub(super) protocol: Protocol,
     pub(super) endpoint: SocketAddr,
 }
 
-/// The endpoints whose chains no rule leads to and whose service's chain lacks rules. Where a service's chain shares all connections out, such a chain is
-/// one that kube-proxy has not removed yet.
+/// Finds endpoints whose chains no rule jumps to and whose service's chain lacks rules. If a service's chain balances all connections, such
+/// an endpoint chain is one that kube-proxy has not removed yet.
 pub(super) fn orphans(nat: &Table) -> Vec<Orphan> {
     let jumps = nat.chains.iter().flat_map(|chain| &chain.rules).filter_map(Rule::next_chain);
     let led: HashSet<&str> = jumps.map(|next| &**next).collect();
     let endpoints = || nat.chains.iter().filter(|chain| NAMING.is_endpoint(&chain.name));
     let alone: Vec<Orphan> = endpoints().filter(|chain| !led.contains(&*chain.name)).filter_map(orphan).collect();
-    // Where no rule has a probability at all, those that have one are not shown, whatever else leads to the endpoint.
+    // If no rule has a probability at all, the rules with one are not in the text, whatever else leads to the endpoint.
     let mut all = nat.chains.iter().flat_map(|chain| &chain.rules);
     if alone.len() > 1 && !all.any(|rule| probability(rule).is_some()) {
         return endpoints().filter_map(orphan).collect();
@@ -32,7 +32,7 @@ pub(super) fn orphans(nat: &Table) -> Vec<Orphan> {
     alone.into_iter().filter(lacks).collect()
 }
 
-/// The endpoint of a chain whose name is the hash of it and of the service that its comment names.
+/// Returns the endpoint of a chain if the chain's name is the hash of the endpoint and the service in its comment.
 fn orphan(chain: &Chain) -> Option<Orphan> {
     let endpoint = chain.rules.iter().find_map(destination)?;
     let service = chain.rules.iter().find_map(service_in)?;
@@ -47,7 +47,7 @@ fn orphan(chain: &Chain) -> Option<Orphan> {
     Some(Orphan { port, name: service.to_owned(), protocol, endpoint })
 }
 
-/// Whether a service's chain does not share all connections out, each endpoint's the same.
+/// Returns whether a service's chain does not balance all connections evenly.
 fn lacks_rules(chain: Option<&Chain>) -> bool {
     let Some(chain) = chain else { return true };
     let leads: Vec<&Rule> = chain.rules.iter().filter(|rule| leads_to_endpoint(rule)).collect();
@@ -59,10 +59,10 @@ fn lacks_rules(chain: Option<&Chain>) -> bool {
     count == 0 || !leads.iter().enumerate().all(is_fair)
 }
 
-/// How far probabilities of old releases are off.
+/// Rounding error of probabilities in old releases.
 const ROUNDED: f64 = 0.0001;
 
-/// Whether a rule leads new clients to an endpoint.
+/// Returns whether a rule sends new clients to an endpoint.
 fn leads_to_endpoint(rule: &Rule) -> bool {
     rule.next_chain().is_some_and(|next| NAMING.is_endpoint(next))
         && !rule.matches.iter().any(|one| matches!(one, Match::Recent(_)))

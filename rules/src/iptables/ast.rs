@@ -20,7 +20,7 @@ pub struct RuleSet {
 }
 
 impl RuleSet {
-    /// A rule set without tables.
+    /// Creates a rule set without tables.
     pub fn new(family: Family) -> Self {
         Self { family, tables: Vec::new() }
     }
@@ -30,7 +30,7 @@ impl RuleSet {
         self.tables.iter().find(|table| table.name == name)
     }
 
-    /// The table of this name, created if it does not exist.
+    /// Returns the table of this name, and creates it if it does not exist.
     pub fn table_mut(&mut self, name: TableName) -> &mut Table {
         let index = self.tables.iter().position(|table| table.name == name).unwrap_or_else(|| {
             self.tables.push(Table { name, chains: Vec::new() });
@@ -39,13 +39,13 @@ impl RuleSet {
         &mut self.tables[index]
     }
 
-    /// The matches of all rules.
+    /// Returns the matches of all rules.
     pub fn matches(&self) -> impl Iterator<Item = &Match> {
         let rules = self.tables.iter().flat_map(|table| &table.chains).flat_map(|chain| &chain.rules);
         rules.flat_map(|rule| &rule.matches)
     }
 
-    /// The rules of a chain; none if there is no such chain.
+    /// Returns the rules of a chain; empty if there is no such chain.
     pub fn rules(&self, table: TableName, chain: &str) -> &[Rule] {
         let chain = self.table(table).and_then(|table| table.chain(chain));
         chain.map(|chain| chain.rules.as_slice()).unwrap_or_default()
@@ -55,7 +55,7 @@ impl RuleSet {
 /// One table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
-    /// Which one.
+    /// The name.
     pub name: TableName,
     /// Its chains in the order of their declarations, each name once.
     pub chains: Vec<Chain>,
@@ -67,7 +67,7 @@ impl Table {
         self.chains.iter().find(|chain| &*chain.name == name)
     }
 
-    /// Removes the chains that no rule leads to, until every one is used or `is_kept`.
+    /// Removes unreferenced chains until every remaining one is referenced or `is_kept`.
     pub fn remove_unused(&mut self, is_kept: impl Fn(&Chain) -> bool) {
         loop {
             let rules = self.chains.iter().flat_map(|chain| &chain.rules);
@@ -86,7 +86,7 @@ impl Table {
 pub struct Chain {
     /// The name.
     pub name: ChainName,
-    /// The policy for packets that reach the end, for the kernel's own chains; `None` for others, which return.
+    /// The policy at the end of a built-in chain; `None` for user-defined chains, which return.
     pub policy: Option<Policy>,
     /// How often the policy was applied.
     pub counters: Counters,
@@ -95,18 +95,18 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// A chain that rules jump to, empty.
+    /// Creates an empty user-defined chain.
     pub fn user(name: impl Into<ChainName>) -> Self {
         Self { name: name.into(), policy: None, counters: Counters::default(), rules: Vec::new() }
     }
 
-    /// A chain of the kernel with the policy ACCEPT, empty.
+    /// Creates an empty built-in chain with policy ACCEPT.
     pub fn builtin(name: impl Into<ChainName>) -> Self {
         Self { policy: Some(Policy::Accept), ..Self::user(name) }
     }
 
-    /// Whether the rule at a position only counts packets: it has an `nfacct`, and the next rule has the same conditions and target for
-    /// any destination.
+    /// Returns whether the rule at a position only counts packets: it has an `nfacct`, and the next rule has the same matches and target
+    /// for any destination.
     pub(crate) fn only_counts(&self, at: usize) -> bool {
         let [rule, next, ..] = self.rules.get(at..).unwrap_or_default() else { return false };
         let counts = rule.matches.iter().any(|condition| matches!(condition, Match::Nfacct(_)));
@@ -119,12 +119,12 @@ impl Chain {
     }
 }
 
-/// What the kernel does at the end of one of its own chains.
+/// The policy of a built-in chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Policy {
-    /// The packet goes on.
+    /// The packet is accepted.
     Accept,
-    /// The packet is lost.
+    /// The packet is dropped.
     Drop,
 }
 
@@ -137,10 +137,10 @@ pub struct Counters {
     pub bytes: u64,
 }
 
-/// The `-m` of a rule. Most rules have two at most; those need no allocation.
+/// The matches (`-m`) of a rule. Most rules have at most two, which need no allocation.
 pub type Matches = SmallVec<[Match; 2]>;
 
-/// A rule: conditions, all of which must hold, and what happens then.
+/// A rule: matches, all of which must hold, and a target.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rule {
     /// The counters that `iptables-save -c` prints before the rule.
@@ -149,13 +149,13 @@ pub struct Rule {
     pub source: Option<Negatable<Network>>,
     /// `-d`.
     pub destination: Option<Negatable<Network>>,
-    /// `-i`; a `+` at the end matches any rest.
+    /// `-i`; a trailing `+` matches any suffix.
     pub in_interface: Option<Negatable<Box<str>>>,
     /// `-o`.
     pub out_interface: Option<Negatable<Box<str>>>,
     /// `-p`.
     pub protocol: Option<Negatable<ProtocolNumber>>,
-    /// `-f`, true for `! -f`: IPv4 fragments but the first.
+    /// `-f`: IPv4 fragments except the first; negated for `! -f`.
     pub fragment: Option<Negatable<()>>,
     /// `-m`, in order.
     pub matches: Matches,
@@ -164,7 +164,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// The text of the first `-m comment`.
+    /// Returns the text of the first `-m comment`.
     pub fn comment(&self) -> Option<&str> {
         self.matches.iter().find_map(|m| match m {
             Match::Comment(text) => Some(&**text),
@@ -172,7 +172,7 @@ impl Rule {
         })
     }
 
-    /// The chain that the rule sends packets to.
+    /// Returns the chain that the rule jumps or goes to.
     pub fn next_chain(&self) -> Option<&ChainName> {
         match &self.target {
             Some(Target::Jump(chain) | Target::Goto(chain)) => Some(chain),

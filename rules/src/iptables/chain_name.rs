@@ -1,8 +1,8 @@
-//! The names of the chains that belong to a service port or an endpoint.
+//! Names of chains that belong to a service port or an endpoint.
 //!
-//! kube-proxy hashes what a chain is for, so that names are short enough (28 characters) and stay the same from one
-//! sync to the next: `base32(sha256(text))`, of which the first 16 characters follow the prefix
-//! (`portProtoHash` and `servicePortEndpointChainName` in kube-proxy's `pkg/proxy/iptables/proxier.go`).
+//! kube-proxy hashes the purpose of a chain, so that names are short enough (28 characters) and stay the same from one sync to the next:
+//! the first 16 characters of `base32(sha256(text))` follow the prefix (`portProtoHash` and `servicePortEndpointChainName` in kube-proxy's
+//! `pkg/proxy/iptables/proxier.go`).
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::values::ChainName;
 use crate::cluster::Protocol;
 
-/// What a chain with a hash in its name is for. Its prefix says so.
+/// The kind of a chain with a hash in its name, as given by its prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ChainKind {
     /// `KUBE-SVC-`: balances connections among the endpoints of a service port.
@@ -30,11 +30,11 @@ pub enum ChainKind {
 }
 
 impl ChainKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 6] =
         [Self::Service, Self::Local, Self::ExternalLocal, Self::External, Self::Firewall, Self::Endpoint];
 
-    /// The start of the names of its chains.
+    /// Returns the name prefix of its chains.
     pub const fn prefix(self) -> &'static str {
         match self {
             Self::Service => "KUBE-SVC-",
@@ -46,18 +46,18 @@ impl ChainKind {
         }
     }
 
-    /// The kind of a chain with this name, and the name after the prefix: a [`ChainHash`], unless the name was cut or
-    /// made by someone else.
+    /// Returns the kind of a chain with this name, and the name after the prefix: a [`ChainHash`], unless the name was truncated or is
+    /// another program's.
     pub fn of(chain: &str) -> Option<(Self, &str)> {
         Self::ALL.into_iter().find_map(|kind| Some((kind, chain.strip_prefix(kind.prefix())?)))
     }
 
-    /// Whether a chain with this name is of this kind.
+    /// Returns whether a chain with this name is of this kind.
     pub fn is_of(self, chain: &str) -> bool {
         chain.starts_with(self.prefix())
     }
 
-    /// The hash in the name of a chain of this kind.
+    /// Returns the hash in the name of a chain of this kind.
     pub fn hash(self, chain: &str) -> Option<ChainHash> {
         ChainHash::parse(chain.strip_prefix(self.prefix())?)
     }
@@ -68,17 +68,17 @@ impl ChainKind {
 pub struct ChainHash([u8; 16]);
 
 impl ChainHash {
-    /// The hash of a service port, which kube-proxy calls `namespace/name:port`.
+    /// Computes the hash of a service port, by kube-proxy's name `namespace/name:port`.
     pub fn for_service_port(name: &str, protocol: Protocol) -> Self {
         Self::of(&[name, protocol.as_str()])
     }
 
-    /// The hash of an endpoint, as `10.244.1.2:8080` or `[fd00::2]:8080`, of a service port.
+    /// Computes the hash of an endpoint of a service port; the endpoint is written as `10.244.1.2:8080` or `[fd00::2]:8080`.
     pub fn for_endpoint(name: &str, protocol: Protocol, endpoint: &str) -> Self {
         Self::of(&[name, protocol.as_str(), endpoint])
     }
 
-    /// The hash of such text as a chain's name has it.
+    /// Parses a hash as written in a chain's name.
     pub fn parse(text: &str) -> Option<Self> {
         let base32 = |c: u8| matches!(c, b'A'..=b'Z' | b'2'..=b'7');
         text.as_bytes().try_into().ok().filter(|text: &[u8; 16]| text.iter().copied().all(base32)).map(Self)
@@ -94,12 +94,12 @@ impl ChainHash {
         Self(text)
     }
 
-    /// The name of the chain with this hash.
+    /// Returns the name of the chain with this hash.
     pub(crate) fn chain(self, kind: ChainKind) -> ChainName {
         ChainName::joined(kind.prefix(), self.as_str())
     }
 
-    /// The sixteen characters.
+    /// Returns the sixteen characters.
     pub(crate) fn as_str(&self) -> &str {
         // Base32 is ASCII.
         str::from_utf8(&self.0).unwrap_or_default()

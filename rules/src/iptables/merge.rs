@@ -1,4 +1,4 @@
-//! Other rules merged with the generated ones.
+//! Merging of other rules with the generated ones.
 
 use std::collections::HashMap;
 
@@ -14,9 +14,9 @@ pub enum Order {
     After,
 }
 
-/// One document out of two: chains that both have get the rules of both, other chains are added.
+/// Merges two documents: chains in both get the rules of both, other chains are added.
 ///
-/// A built-in chain of the other rules brings its policy along; counters of the generated chain stay.
+/// The policy of a built-in chain is that of the other rules; the counters are those of the generated chain.
 pub fn merge(mut generated: RuleSet, other: &RuleSet, order: Order) -> RuleSet {
     for table in &other.tables {
         merge_table(generated.table_mut(table.name), table, order);

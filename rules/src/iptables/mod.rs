@@ -1,6 +1,6 @@
 //! iptables: kube-proxy's rules in `iptables` mode, and rule text in general.
 //!
-//! [`generate()`] makes a node's rules out of a cluster, [`print()`] writes them as `iptables-save` does, [`parse()`] reads
+//! [`generate()`] generates a node's rules from a cluster, [`print()`] writes them as `iptables-save` does, [`parse()`] reads
 //! such text back and [`parse_listing`] the output of `iptables -L`, [`merge()`] adds other rules to the generated ones,
 //! [`evaluate`] evaluates them for packets.
 

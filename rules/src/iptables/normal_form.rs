@@ -1,9 +1,9 @@
-//! What a rule asks and does, however it is written.
+//! The meaning of a rule, however it is written.
 
 use super::ast::Rule;
 use super::matches::{Match, Ports};
 
-/// A key that is equal for rules that ask and do the same: comments, counters and the order of matches are left out.
+/// Returns a key that is equal for rules with the same meaning: comments, counters and the order of matches are ignored.
 pub(crate) fn essence(rule: &Rule) -> String {
     let mut matches: Vec<String> =
         rule.matches.iter().filter(|one| !one.always_holds()).map(|one| format!("{one:?}")).collect();

@@ -1,11 +1,11 @@
-//! Rule sets as text, in the form of `iptables-save` (1.8.9).
+//! Printing of rule sets in the format of `iptables-save` (1.8.9).
 
 use super::ast::{Chain, Counters, Policy, Rule, RuleSet};
 use super::text::Printer;
 use super::values::{Negatable, Network};
 use crate::cluster::Family;
 
-/// A rule set as `iptables-save` prints it and `iptables-restore` loads it: no comment lines, rules chain by chain.
+/// Prints a rule set as `iptables-save` does and `iptables-restore` accepts it: no comment lines, rules chain by chain.
 pub fn print(rules: &RuleSet) -> String {
     let count: usize = rules.tables.iter().flat_map(|table| &table.chains).map(|chain| chain.rules.len() + 1).sum();
     let mut out = Printer { text: String::with_capacity(count * 144), family: rules.family };
@@ -21,7 +21,7 @@ pub fn print(rules: &RuleSet) -> String {
     out.text
 }
 
-/// One rule of a chain, as a line without its end.
+/// Prints one rule of a chain, without a newline.
 pub fn print_rule(family: Family, chain: &str, rule: &Rule) -> String {
     let mut out = Printer { text: String::new(), family };
     rule_line(&mut out, chain, rule);
@@ -29,7 +29,7 @@ pub fn print_rule(family: Family, chain: &str, rule: &Rule) -> String {
     out.text
 }
 
-/// Ends a line with some text.
+/// Appends text and a newline.
 fn line(out: &mut Printer, text: &str) {
     out.push(text);
     out.push("\n");

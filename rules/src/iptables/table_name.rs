@@ -1,8 +1,8 @@
-//! Tables of the kernel.
+//! Tables of iptables.
 
 use std::fmt;
 
-/// A table of the kernel, in the order in which `iptables-nft-save` prints them.
+/// A table of iptables; ordered as `iptables-nft-save` prints them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TableName {
     /// `mangle`.
@@ -32,7 +32,7 @@ impl TableName {
         }
     }
 
-    /// The chains that the kernel enters, in hook order.
+    /// Returns the built-in chains, in hook order.
     pub fn builtin_chains(self) -> &'static [&'static str] {
         match self {
             Self::Mangle => &["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"],

@@ -1,4 +1,4 @@
-//! Values in rules: names of chains, conditions and their opposites, addresses.
+//! Values in rules: names of chains, negatable values, addresses.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -13,11 +13,11 @@ use ipnet::IpNet;
 
 use crate::cluster::Family;
 
-/// The name of a chain. Cheap to clone and to compare: it needs no allocation.
+/// The name of a chain. It is cheap to clone and to compare, because it needs no allocation.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ChainName(Text);
 
-/// The bytes that the kernel has for the name of a chain (`XT_EXTENSION_MAXNAMELEN` without the end).
+/// The maximum length of a chain name in the kernel (`XT_EXTENSION_MAXNAMELEN` without the terminating zero).
 const LONGEST_NAME: usize = 28;
 
 #[derive(Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ enum Text {
 }
 
 impl ChainName {
-    /// The name that starts so and ends so.
+    /// Joins two parts of a name.
     pub(super) fn joined(start: &str, end: &str) -> Self {
         let mut name = ArrayString::new();
         let fits = name.try_push_str(start).and_then(|()| name.try_push_str(end)).is_ok();
@@ -89,38 +89,38 @@ impl fmt::Display for ChainName {
     }
 }
 
-/// A condition, or with `!` its opposite.
+/// A value that `!` negates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Negatable<T> {
     /// True after a `!`.
     pub negated: bool,
-    /// The condition.
+    /// The value.
     pub value: T,
 }
 
 impl<T> Negatable<T> {
-    /// The condition itself.
+    /// Creates a value that is not negated.
     pub fn is(value: T) -> Self {
         Self { negated: false, value }
     }
 
-    /// The opposite of the condition.
+    /// Creates a negated value.
     pub(crate) fn not(value: T) -> Self {
         Self { negated: true, value }
     }
 
-    /// `not ` for an opposite, else nothing: for sentences.
+    /// Returns `not ` if negated, else nothing: for sentences.
     pub fn negation(&self) -> &'static str {
         if self.negated { "not " } else { "" }
     }
 }
 
-/// Ports from first to last.
+/// A range of ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PortRange {
     /// The lowest.
     pub first: u16,
-    /// The highest, not below the first.
+    /// The highest, at least `first`.
     pub last: u16,
 }
 
@@ -144,22 +144,22 @@ impl PortRange {
     }
 }
 
-/// A 32-bit value of which only the bits of a mask count.
+/// A 32-bit value under a mask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Masked {
     /// The bits.
     pub value: u32,
-    /// Which of them count; all for `0xffffffff`.
+    /// The mask; `0xffffffff` for all bits.
     pub mask: u32,
 }
 
 impl Masked {
-    /// Exactly these bits.
+    /// Creates a value with these bits as its mask.
     pub(crate) fn bits(bits: u32) -> Self {
         Self { value: bits, mask: bits }
     }
 
-    /// `0x4000`, or with its mask where they differ: `0x1 in the bits 0x3`.
+    /// `0x4000`, or with the mask if they differ: `0x1 in the bits 0x3`.
     pub fn explain(self) -> String {
         let Self { value, mask } = self;
         if mask == value || mask == u32::MAX {
@@ -170,27 +170,27 @@ impl Masked {
     }
 }
 
-/// Addresses that `-s` and `-d` compare with.
+/// The addresses of `-s` and `-d`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Network {
-    /// A prefix, without bits after its length.
+    /// A prefix, without host bits.
     Prefix(IpNet),
     /// An address under a mask that is not a prefix length.
     Masked(Box<(IpAddr, IpAddr)>),
 }
 
 impl Network {
-    /// One address.
+    /// Creates a network of one address.
     pub(crate) fn host(address: IpAddr) -> Self {
         Self::Prefix(IpNet::from(address))
     }
 
-    /// A range; bits after its length are dropped, as iptables does.
+    /// Creates a network from a range; host bits are cleared, as iptables does.
     pub fn range(range: IpNet) -> Self {
         Self::Prefix(range.trunc())
     }
 
-    /// The family of the addresses.
+    /// Returns the family of the addresses.
     pub(crate) fn family(&self) -> Family {
         match self {
             Self::Prefix(range) => Family::of(range.addr()),

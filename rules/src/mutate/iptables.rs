@@ -1,4 +1,4 @@
-//! Mutations of rules of iptables.
+//! Mutations of iptables rules.
 
 use super::adjacent_address::{another_length, neighbour, unused};
 use super::{AnyEdit, Change, Edit, Holder, Operator, Place};
@@ -13,7 +13,7 @@ pub(super) fn changes(rules: &RuleSet) -> Vec<Change> {
     for (table_at, table) in rules.tables.iter().enumerate() {
         for (chain_at, chain) in table.chains.iter().enumerate() {
             let words = |rule: &Rule| print_rule(rules.family, &chain.name, rule).trim_end().to_owned();
-            // Most changes of a rule that only counts are nothing that a packet meets.
+            // Most changes of a rule that only counts do not affect packets.
             for (at, rule) in chain.rules.iter().enumerate().filter(|(at, _)| !chain.only_counts(*at)) {
                 let found = edits(rules.family, table, &chain.rules[at..]);
                 changes.extend(found.into_iter().map(|(operator, edit)| Change {
@@ -114,7 +114,7 @@ impl Replacements<'_> {
     fn matches(&mut self) {
         for (at, found) in self.rule.matches.iter().enumerate() {
             let lost = match found {
-                // What only says that a header is there says what `-p` has said.
+                // A match that only requires a header repeats `-p`.
                 Match::Comment(_) | Match::Nfacct(_) => None,
                 Match::Ports(ports)
                     if ports.source.is_none() && ports.destination.is_none() && ports.flags.is_none() =>

@@ -1,4 +1,4 @@
-//! Mutations of rules of nftables, and of elements of sets and maps.
+//! Mutations of nftables rules, and of elements of sets and maps.
 
 use std::net::SocketAddr;
 
@@ -115,7 +115,7 @@ fn removal(rule: &Rule) -> Operator {
     }
 }
 
-/// Whether nft accepts a rule only with this condition: translating a port requires a protocol.
+/// Returns whether nft accepts a rule only with this condition: translating a port requires a protocol.
 fn is_needed(rule: &Rule, at: usize) -> bool {
     let says_protocol =
         |condition: &Condition| condition.as_protocol().is_some() || condition.as_destination_port().is_some();

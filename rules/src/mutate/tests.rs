@@ -23,7 +23,7 @@ fn rules() -> Rules {
     parse(RULES, Family::Ipv4).unwrap().rules.into()
 }
 
-/// The lines that a change takes away and those that it brings.
+/// Returns the lines that a change removes and those that it adds.
 fn difference(change: &Change) -> (Vec<String>, Vec<String>) {
     let lines = |rules: &Rules| rules.print().lines().map(str::to_owned).collect::<Vec<_>>();
     let (before, after) = (lines(&rules()), lines(&change.apply(&rules())));
@@ -132,7 +132,7 @@ fn the_first_of_its_kind_in_nftables(#[case] operator: Operator, #[case] expecte
     assert_eq!(change.and_then(|change| change.is).as_deref(), Some(expected));
 }
 
-/// What is written is what was meant: nft's own grammar takes every mutant that is sound.
+/// nft's own grammar accepts every sound mutant.
 #[test]
 fn mutants_of_nftables_are_read_back_as_they_are() {
     for change in changes(&tables()) {

@@ -1,4 +1,4 @@
-//! Tables and what they hold.
+//! Tables and their content.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use super::verdict::Verdict;
 use crate::cluster::Family;
 use crate::walk::Hook;
 
-/// The tables of a namespace that belong together.
+/// The tables of a network namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ruleset {
-    /// The tables, in the order in which they were made.
+    /// The tables, in creation order.
     pub tables: Vec<Table>,
 }
 
 impl Ruleset {
-    /// The table of a family, of which kube-proxy has one each.
+    /// Returns kube-proxy's table of a family.
     pub fn table(&self, family: Family) -> Option<&Table> {
         self.tables.iter().find(|table| table.family == family)
     }
@@ -30,23 +30,23 @@ impl Ruleset {
 pub struct Table {
     /// `ip` or `ip6`.
     pub family: Family,
-    /// The name, one of its own in its family.
+    /// The name, unique in its family.
     pub name: Name,
-    /// What it is for.
+    /// The comment.
     pub comment: Option<Arc<str>>,
-    /// Sets and maps, in the order in which they were made.
+    /// Sets and maps, in creation order.
     pub sets: Vec<Set>,
-    /// The chains, in the order in which they were made.
+    /// The chains, in creation order.
     pub chains: Vec<Chain>,
 }
 
 impl Table {
-    /// The chain of a name.
+    /// Returns the chain of this name.
     pub fn chain(&self, name: &str) -> Option<&Chain> {
         self.chains.iter().find(|chain| &*chain.name == name)
     }
 
-    /// Adds the chains that rules and maps lead to and that are not there, without rules.
+    /// Adds empty chains for those that rules and maps jump to but that do not exist.
     pub(crate) fn add_missing(&mut self) {
         let of_rules = self.chains.iter().flat_map(|chain| &chain.rules).flat_map(|rule| &rule.statements);
         let of_maps = self.sets.iter().flat_map(|set| &set.elements).filter_map(|one| one.verdict.as_ref()?.chain());
@@ -59,7 +59,7 @@ impl Table {
         self.chains.extend(missing);
     }
 
-    /// Whether rules or maps name chains or sets that are not there. The kernel has no such table: a part of it is shown.
+    /// Returns whether rules or maps name chains or sets that do not exist. The kernel cannot have such a table, so it is an excerpt.
     pub fn lacks_some(&self) -> bool {
         let chains: HashSet<&str> = self.chains.iter().map(|chain| &*chain.name).collect();
         let sets: HashSet<&str> = self.sets.iter().map(|set| &*set.name).collect();
@@ -76,7 +76,7 @@ impl Table {
         verdicts.any(lacks_chain) || self.chains.iter().flat_map(|chain| &chain.rules).any(lacks)
     }
 
-    /// The set or map of a name.
+    /// Returns the set or map of this name.
     pub fn set(&self, name: &str) -> Option<&Set> {
         self.sets.iter().find(|set| &*set.name == name)
     }
@@ -87,36 +87,36 @@ impl Table {
 pub struct Set {
     /// The name.
     pub name: Name,
-    /// Whether keys have verdicts.
+    /// Set or verdict map.
     pub kind: SetKind,
-    /// What a key is made of.
+    /// The types of a key's parts.
     pub key: Vec<Datatype>,
-    /// What it is for.
+    /// The comment.
     pub comment: Option<Arc<str>>,
-    /// Whether rules add keys.
+    /// Size and timeout if rules add keys; `None` for a constant set.
     pub dynamic: Option<Dynamic>,
-    /// What it holds from the start.
+    /// The initial elements.
     pub elements: Vec<Element>,
 }
 
 impl Set {
-    /// Whether the kernel takes another set for this one, declared again.
+    /// Returns whether the kernel accepts another declaration as the same set.
     pub(super) fn is_declared_as(&self, other: &Self) -> bool {
         (self.kind, &self.key, self.dynamic) == (other.kind, &other.key, other.dynamic)
     }
 }
 
-/// A set, or a map to verdicts.
+/// The kind of a set: a set of keys, or a verdict map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SetKind {
     /// Keys only.
     Set,
-    /// Keys with a verdict each.
+    /// Keys with verdicts.
     VerdictMap,
 }
 
 impl SetKind {
-    /// nft's word: `set` or `map`.
+    /// Returns nft's keyword: `set` or `map`.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Set => "set",
@@ -125,12 +125,12 @@ impl SetKind {
     }
 }
 
-/// A set that rules add keys to, each for some time.
+/// A set to which rules add keys with a timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dynamic {
     /// The maximum number of keys.
     pub size: u32,
-    /// How many seconds a key stays.
+    /// The timeout of a key in seconds.
     pub timeout: u32,
 }
 
@@ -139,9 +139,9 @@ pub struct Dynamic {
 pub struct Element {
     /// Its parts.
     pub key: Vec<Key>,
-    /// What it is for, at most 128 bytes.
+    /// The comment, at most 128 bytes.
     pub comment: Option<Arc<str>>,
-    /// The outcome of packets with this key.
+    /// The verdict for packets with this key.
     pub verdict: Option<Verdict>,
 }
 
@@ -150,41 +150,41 @@ pub struct Element {
 pub struct Chain {
     /// The name.
     pub name: Name,
-    /// Where packets enter it, if not by jumps only.
+    /// The hook of a base chain; `None` for a regular chain.
     pub base: Option<BaseChain>,
-    /// What it is for.
+    /// The comment.
     pub comment: Option<Arc<str>>,
     /// The rules, in order.
     pub rules: Vec<Rule>,
 }
 
 impl Chain {
-    /// A chain that is reached by jumps.
+    /// Creates a regular chain.
     pub fn regular(name: Name) -> Self {
         Self { name, base: None, comment: None, rules: Vec::new() }
     }
 }
 
-/// Where packets enter a chain, and their outcome at its end.
+/// The hook and policy of a base chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BaseChain {
     /// True for type `nat`, false for type `filter`.
     pub nat: bool,
     /// The hook.
     pub hook: Hook,
-    /// The order at the hook, low numbers first; translation of destinations is at -100, of sources at 100.
+    /// The priority at the hook, low numbers first; DNAT happens at -100, SNAT at 100.
     pub priority: i32,
-    /// True for policy `drop`, false for `accept`, as kube-proxy has it.
+    /// True for policy `drop`, false for `accept`, kube-proxy's policy.
     pub drops: bool,
 }
 
-/// A rule: if all conditions hold, its statements are run in order.
+/// A rule: if all conditions hold, its statements are executed in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rule {
     /// The conditions, in order.
     pub conditions: Vec<Condition>,
-    /// What is done.
+    /// The statements, in order.
     pub statements: Vec<Statement>,
-    /// What it is for.
+    /// The comment.
     pub comment: Option<Arc<str>>,
 }

@@ -1,4 +1,4 @@
-//! Sets and maps as tables of numbers.
+//! Compiled sets and maps, as tables of numbers.
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -11,22 +11,22 @@ use super::sorted_keys::SortedKeys;
 use super::verdict::Verdict;
 use crate::walk::{Edges, Effect, Environment, Intervals, RecentLists, Trace, Walker, bits};
 
-/// A set or map: its keys, those of a map with what they lead to.
+/// A set or map: its keys, with verdicts in a map.
 #[derive(Debug, Clone)]
 pub(super) struct Elements {
-    /// The list that has what rules put into the set.
+    /// The list of keys that rules added to the set.
     list: Arc<str>,
-    /// For how many seconds that stays; for ever if there is none.
+    /// The timeout of these keys in seconds; `None` for no timeout.
     timeout: Option<u32>,
     keys: FxHashMap<Packed, Option<Verdict<u32>>>,
-    /// Keys that are all addresses between two.
+    /// Keys that are address ranges.
     ranges: Vec<(RangeInclusive<u128>, Option<Verdict<u32>>)>,
-    /// All keys in order.
+    /// All other keys, in order.
     sorted: SortedKeys,
 }
 
 impl Elements {
-    /// A set without elements.
+    /// Creates a set without elements.
     pub(super) fn empty(list: Arc<str>, timeout: Option<u32>) -> Self {
         Self { list, timeout, keys: FxHashMap::default(), ranges: Vec::new(), sorted: SortedKeys::default() }
     }
@@ -40,18 +40,18 @@ impl Elements {
         }
     }
 
-    /// The verdicts that keys have.
+    /// Returns the verdicts of keys.
     pub(super) fn verdicts(&self) -> impl Iterator<Item = Verdict<u32>> {
         self.keys.values().copied().chain(self.ranges.iter().map(|(_, verdict)| *verdict)).flatten()
     }
 
-    /// The first and last address of every key, in a set of addresses.
+    /// Returns the first and last address of every key, in a set of addresses.
     pub(super) fn addresses(&self) -> impl Iterator<Item = (u128, u128)> {
         let single = self.keys.keys().filter_map(Packed::first).map(|address| (address, address));
         single.chain(self.ranges.iter().map(|(range, _)| (*range.start(), *range.end())))
     }
 
-    /// What there is for a packet's key, if it is there. An error if the key is unknown.
+    /// Looks up a packet's key. Returns an error if the key is unknown.
     pub(super) fn find<T: Trace>(
         &self,
         key: &[LookupKey],
@@ -72,8 +72,7 @@ impl Elements {
         Ok(self.keys.get(&Packed::made(key, packet)).copied().or_else(in_range))
     }
 
-    /// Whether rules put a packet's key into it, and it is still there (`nft_set_elem_expired`). Only addresses are put
-    /// into sets.
+    /// Returns whether rules added a packet's key that has not expired (`nft_set_elem_expired`). Only addresses are added to sets.
     pub(super) fn remembers<T: Trace>(&self, key: &[LookupKey], walker: &Walker<T>, at: &Environment) -> bool {
         let [LookupKey::Address(side)] = key else { return false };
         let address = side.of(&walker.packet);
@@ -85,7 +84,7 @@ impl Elements {
         walker.effects.iter().any(by_this_packet) || self.is_noted(address, &at.recent)
     }
 
-    /// Asks for each address that rules put into it before whether it is the packet's, for sets of packets.
+    /// Splits a set of packets by the addresses that rules added earlier.
     fn ask_for_noted<T: Trace>(&self, side: Side, walker: &Walker<T>, lists: &RecentLists) {
         let address = bits(side.of(&walker.packet));
         if walker.trace.is_open(side.field(), address) {
@@ -100,8 +99,8 @@ impl Elements {
         lists.entry(&self.list, address).is_some_and(|entry| entry.ages.iter().any(lives))
     }
 
-    /// Notes the values at which a lookup with this key changes: what rules put into it is history; what else is in it are edges
-    /// where it is asked for addresses.
+    /// Adds the values at which a lookup with this key changes: keys that rules added depend on history; for lookups by address, the other
+    /// keys are edges.
     pub(super) fn edges(&self, key: &[LookupKey], edges: &mut Edges) {
         match key {
             [LookupKey::Address(side)] if self.timeout.is_none() => {

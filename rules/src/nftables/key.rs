@@ -1,4 +1,4 @@
-//! Keys of sets and maps: their types, those of elements, and those that packets make.
+//! Keys of sets and maps: their types, keys of elements, and keys of packets.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -23,7 +23,7 @@ pub enum Datatype {
 }
 
 impl Datatype {
-    /// nft's word for it.
+    /// Returns nft's keyword.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Address(Family::Ipv4) => "ipv4_addr",
@@ -33,7 +33,7 @@ impl Datatype {
         }
     }
 
-    /// The type that nft calls so; none if it is not one of kube-proxy's.
+    /// Returns the type of a name in nft; nothing if kube-proxy does not use it.
     pub(super) fn of(name: &str) -> Option<Self> {
         let all = [Self::Address(Family::Ipv4), Self::Address(Family::Ipv6), Self::Protocol, Self::Port];
         all.into_iter().find(|datatype| datatype.as_str() == name)
@@ -45,7 +45,7 @@ impl Datatype {
 pub enum Key {
     /// An address.
     Address(IpAddr),
-    /// Addresses from one to another, in a set of intervals.
+    /// A range of addresses, in an interval set.
     Addresses(AddressRange),
     /// A protocol.
     Protocol(Protocol),
@@ -54,7 +54,7 @@ pub enum Key {
 }
 
 impl Key {
-    /// The part of a type that a word is.
+    /// Parses a word as a part of this type.
     pub(super) fn parse(datatype: Datatype, word: &str) -> Option<Self> {
         match datatype {
             Datatype::Address(family) => {
@@ -88,7 +88,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// nft's word for it.
+    /// Returns nft's keyword.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Source => "saddr",
@@ -96,7 +96,7 @@ impl Side {
         }
     }
 
-    /// The side of nft's word.
+    /// Parses nft's keyword.
     pub(super) fn parse(word: &str) -> Option<Self> {
         [Self::Source, Self::Destination].into_iter().find(|side| side.as_str() == word)
     }
@@ -109,7 +109,7 @@ impl Side {
         }
     }
 
-    /// The field of the address.
+    /// Returns the field of the address.
     pub(super) fn field(self) -> Field {
         match self {
             Self::Source => Field::Source,
@@ -117,7 +117,7 @@ impl Side {
         }
     }
 
-    /// The address of a packet.
+    /// Returns this address of a packet.
     pub(crate) fn of(self, packet: &Packet) -> IpAddr {
         match self {
             Self::Source => packet.source,
@@ -126,7 +126,7 @@ impl Side {
     }
 }
 
-/// One part of the key that a packet makes for a set or map.
+/// One part of a packet's lookup key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LookupKey {
     /// One of the addresses.
@@ -163,7 +163,7 @@ impl LookupKey {
         });
     }
 
-    /// The parts in words: `destination, protocol and port`.
+    /// Describes the parts: `destination, protocol and port`.
     pub fn explain(parts: &[Self]) -> String {
         let word = |part: &Self| match part {
             Self::Address(Side::Source) => "source",
@@ -179,7 +179,7 @@ impl LookupKey {
         }
     }
 
-    /// The type of this part, in a table of this family.
+    /// Returns the type of this part, in a table of this family.
     pub(super) fn datatype(self, family: Family) -> Datatype {
         match self {
             Self::Address(_) => Datatype::Address(family),
@@ -188,7 +188,7 @@ impl LookupKey {
         }
     }
 
-    /// The number of a packet that this part is.
+    /// Returns the packet field of this part.
     pub(super) fn field(self) -> Field {
         match self {
             Self::Address(side) => side.field(),
@@ -197,7 +197,7 @@ impl LookupKey {
         }
     }
 
-    /// Whether a packet's key is not known: where a port would be, its header has something else.
+    /// Returns whether a packet's key is unknown, because its header has something else in place of a port.
     pub(super) fn is_blind<T: Trace>(parts: &[Self], walker: &Walker<T>) -> bool {
         let asks_port = parts.contains(&Self::DestinationPort) && !parts.contains(&Self::Protocol);
         asks_port && walker.ports().is_none()
@@ -207,11 +207,11 @@ impl LookupKey {
 /// The reason why the key of a packet is unknown.
 pub(super) const BLIND: &str = "`th dport` of a packet that has no ports is not modelled";
 
-/// The parts of a key, side by side in as few words as they have room in.
+/// The parts of a key, packed into as few words as possible.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Packed {
     words: SmallVec<[u128; 2]>,
-    /// Bits in use of the last word.
+    /// The number of used bits in the last word.
     used: u32,
 }
 
@@ -238,7 +238,7 @@ impl Packed {
         }
     }
 
-    /// The key of an element.
+    /// Packs the key of an element.
     pub(super) fn of(key: &[Key]) -> Self {
         let mut packed = Self::default();
         for part in key {
@@ -253,7 +253,7 @@ impl Packed {
         packed
     }
 
-    /// The key that a packet makes. The ports of packets that have none are zero, and their protocol is in no key.
+    /// Packs a packet's lookup key. Packets without ports have zero ports, and no key contains their protocol.
     pub(super) fn made(parts: &[LookupKey], packet: &Packet) -> Self {
         let mut packed = Self::default();
         for part in parts {
@@ -268,7 +268,7 @@ impl Packed {
         packed
     }
 
-    /// The first word: the address, of a key that is one.
+    /// Returns the first word: the address, if the key is only an address.
     pub(super) fn first(&self) -> Option<u128> {
         self.words.first().copied()
     }

@@ -1,11 +1,11 @@
 //! nftables: kube-proxy's rules in `nftables` mode.
 //!
-//! [`generate()`] makes a node's table of one family out of a cluster, [`print()`] writes it as `nft list ruleset` does,
-//! which `nft -f` loads as it is. [`parse()`] reads tables back from that text, or from the JSON of `nft -j list ruleset`.
-//! [`print_sync`] is for a namespace that may have the table of an earlier sync. [`evaluate`] evaluates tables for a packet.
+//! [`generate()`] generates a node's table of one family from a cluster, [`print()`] writes it as `nft list ruleset` does,
+//! which `nft -f` loads unchanged. [`parse()`] reads tables back from that text, or from the JSON of `nft -j list ruleset`. [`print_sync`]
+//! is for a network namespace that may have the table of an earlier sync. [`evaluate`] evaluates tables for a packet.
 //!
-//! A table holds sets, maps and chains, which share no names with those of other tables. kube-proxy keeps to one table a
-//! family, `kube-proxy`, and never touches those of others.
+//! A table holds sets, maps and chains in a namespace of its own. kube-proxy uses one table per family, `kube-proxy`, and never touches
+//! other tables.
 
 mod ast;
 mod conditions;
@@ -41,7 +41,7 @@ pub use statements::{MarkChange, Statement};
 pub(crate) use text::family as print_family;
 pub use verdict::Verdict;
 
-/// What kube-proxy calls its tables.
+/// The name of kube-proxy's tables.
 const TABLE: &str = "kube-proxy";
 
 /// The maximum length in bytes of an element's comment.

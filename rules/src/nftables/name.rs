@@ -1,8 +1,8 @@
 //! Names of chains and sets.
 //!
-//! nft allows 255 characters, so that kube-proxy puts all it knows into a name: `service-ULMVA6XW-ns1/svc1/tcp/p80`,
-//! `endpoint-5OJB2KTY-ns1/svc1/tcp/p80__10.180.0.1/80`. The hash before it is of what follows, and keeps names apart that
-//! had to be cut off (`hashAndTruncate` in kube-proxy's `pkg/proxy/nftables/proxier.go`).
+//! nft allows 255 characters, so kube-proxy writes the service port and the endpoint into names: `service-ULMVA6XW-ns1/svc1/tcp/p80`,
+//! `endpoint-5OJB2KTY-ns1/svc1/tcp/p80__10.180.0.1/80`. The hash covers what follows it, and keeps truncated names distinct
+//! (`hashAndTruncate` in kube-proxy's `pkg/proxy/nftables/proxier.go`).
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -52,26 +52,26 @@ impl fmt::Display for Name {
     }
 }
 
-/// The part of a name after its prefix: eight characters of a hash, and what was hashed, cut off at 240 characters.
+/// The part of a name after its prefix: eight characters of a hash, and the hashed text, truncated to 240 characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NameBase(String);
 
 impl NameBase {
-    /// The longest base: 256 characters without the longest prefix.
+    /// The maximum length of a base: 256 characters minus the longest prefix.
     const LONGEST: usize = 240;
 
-    /// The base for a service port.
+    /// Returns the base for a service port.
     pub(super) fn for_service_port(view: &ServicePortView<'_>) -> Self {
         Self::of(&service_port(view))
     }
 
-    /// The base for an endpoint of a service port. Colons of addresses become dots, because names have none.
+    /// Returns the base for an endpoint of a service port. Colons of addresses become dots, because names cannot contain colons.
     pub(super) fn for_endpoint(view: &ServicePortView<'_>, endpoint: SocketAddr) -> Self {
         let address = endpoint.ip().to_string().replace(':', ".");
         Self::of(&format!("{}__{address}/{}", service_port(view), endpoint.port()))
     }
 
-    /// The base for what is hashed: `ns1/svc1/tcp/p80`.
+    /// Returns the base for a text: `ns1/svc1/tcp/p80`.
     pub(super) fn of(text: &str) -> Self {
         let mut base = format!("{}-{text}", name_hash(text));
         if base.len() > Self::LONGEST {
@@ -81,31 +81,31 @@ impl NameBase {
         Self(base)
     }
 
-    /// The name with a prefix, as `service-`.
+    /// Returns the name with a prefix, such as `service-`.
     pub(super) fn with(&self, prefix: &str) -> Name {
         Name::from(format!("{prefix}{}", self.0))
     }
 }
 
-/// The eight characters in a name before what is hashed: `ULMVA6XW` of `ns1/svc1/tcp/p80`.
+/// Returns the eight characters of the hash in a name: `ULMVA6XW` for `ns1/svc1/tcp/p80`.
 pub fn name_hash(text: &str) -> String {
     BASE32.encode(&Sha256::digest(text)[..5])
 }
 
-/// The part after the prefix in the names of a service port's chains, of the port's name as in comments
-/// (`ns1/svc1:p80`, without the colon where a port has no name).
+/// Returns the base of a service port's chain names, from the port's name as in comments (`ns1/svc1:p80`, without the colon if the port has
+/// no name).
 pub(crate) fn base_of_comment(comment: &str, protocol: Protocol) -> String {
     let (service, port) = comment.split_once(':').unwrap_or((comment, ""));
     NameBase::of(&format!("{service}/{protocol}/{port}")).0
 }
 
-/// The same of the part behind `endpoint-`; nothing if that was cut off.
+/// The same from the part after `endpoint-`; nothing if that was truncated.
 pub(crate) fn base_of_endpoint(base: &str) -> Option<String> {
     let (_, hashed) = base.split_once('-')?;
     Some(NameBase::of(hashed.split_once("__")?.0).0)
 }
 
-/// What comments call the service port of such a part.
+/// Returns the service port of a base as comments write it.
 pub(crate) fn comment_of_base(base: &str) -> Option<String> {
     let mut parts = base.split_once('-')?.1.split('/');
     let (namespace, name, _, port) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);

@@ -1,4 +1,4 @@
-//! Where the chains and sets of a table are in a program.
+//! Positions of a table's chains and sets in a program.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::name::Name;
 use super::verdict::Verdict;
 use crate::cluster::Family;
 
-/// Where the chains and sets of a table are. All chains that rules name were found to be there.
+/// The positions of a table's chains and sets. All chains that rules name are known to exist.
 pub(super) struct Positions<'a> {
     pub(super) table: &'a Name,
     pub(super) family: Family,
@@ -16,7 +16,7 @@ pub(super) struct Positions<'a> {
 }
 
 impl Positions<'_> {
-    /// The list that has what rules put into a set.
+    /// Returns the list of the keys that rules add to a set.
     pub(super) fn list(&self, set: &str) -> Arc<str> {
         format!("{} {set}", self.table).into()
     }

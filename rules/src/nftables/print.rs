@@ -1,4 +1,4 @@
-//! The text of rules, as `nft list ruleset` prints it (nft 1.0.6).
+//! Printing of rules as `nft list ruleset` does (nft 1.0.6).
 
 use std::fmt::Write;
 
@@ -9,22 +9,22 @@ use super::verdict::Verdict;
 use crate::cluster::Family;
 use crate::walk::Hook;
 
-/// Shows tables as `nft list ruleset` does. `nft -f` loads the text as it is into a namespace that has none of them.
+/// Prints tables as `nft list ruleset` does. `nft -f` loads the text into a network namespace that has none of them.
 ///
-/// What is not modelled is printed as it was read; if that was JSON, `nft -f` rejects it.
+/// Expressions that are not modelled are printed as they were read; if that was JSON, `nft -f` rejects them.
 ///
-/// The order of elements is the model's; nft prints those of maps in an order of its own.
+/// Elements are in the model's order; nft prints those of maps in a different order.
 pub fn print(rules: &Ruleset) -> String {
     let mut out = String::new();
     rules.tables.iter().for_each(|table| print_table(&mut out, table));
     out
 }
 
-/// The text with which `nft -f` makes a namespace's tables equal to these, whether or not it has them from an earlier
+/// Prints the input for `nft -f` that makes the tables of a network namespace equal to these, whether or not it has them from an earlier
 /// sync.
 ///
-/// What rules remembered in dynamic sets stays, as with kube-proxy. Chains that are not used any more stay too, empty, as
-/// they do in kube-proxy until a later sync.
+/// Keys in dynamic sets are kept, as with kube-proxy. Chains that are no longer used stay as empty chains, as in kube-proxy until a later
+/// sync.
 pub fn print_sync(rules: &Ruleset) -> String {
     let mut out = String::new();
     for table in &rules.tables {
@@ -39,8 +39,8 @@ pub fn print_sync(rules: &Ruleset) -> String {
     out + &print(rules)
 }
 
-/// The commands that delete the dynamic sets of an earlier sync that a later one has no more, to be run with it: kube-proxy deletes the
-/// affinity set of an endpoint that is gone at once, so that no client is sent back to it when it returns.
+/// Prints the commands that delete the dynamic sets that a later sync no longer has, to be run with it: kube-proxy deletes the affinity set
+/// of a removed endpoint at once, so that no client is sent back to it when it returns.
 pub(crate) fn print_deleted_sets(before: &Ruleset, after: &Ruleset) -> String {
     let mut out = String::new();
     for table in &after.tables {
@@ -59,7 +59,7 @@ fn without_elements(table: &Table) -> Table {
     Table { sets: sets.collect(), ..table.clone() }
 }
 
-/// Shows one rule of a table of this family.
+/// Prints one rule of a table of this family.
 pub fn print_rule(rule: &Rule, family: Family) -> String {
     let mut out = String::new();
     write_rule(&mut out, rule, family);
@@ -106,7 +106,7 @@ fn print_set(out: &mut String, set: &Set) {
     out.push_str("\t}\n");
 }
 
-/// Two elements a line where they are IPv4 addresses, else one.
+/// Prints elements: two per line if they are IPv4 addresses, else one.
 fn print_elements(out: &mut String, set: &Set) {
     let in_line = if set.key == [Datatype::Address(Family::Ipv4)] { 2 } else { 1 };
     out.push_str("\t\telements = { ");
@@ -121,21 +121,21 @@ fn print_elements(out: &mut String, set: &Set) {
     out.push_str(" }\n");
 }
 
-/// Shows an element of a set or map.
+/// Prints an element of a set or map.
 pub(crate) fn print_element(element: &Element) -> String {
     let mut out = String::new();
     write_element(&mut out, element);
     out
 }
 
-/// Shows the key of an element.
+/// Prints the key of an element.
 pub fn print_key(key: &[Key]) -> String {
     let mut out = String::new();
     write_parts(&mut out, key);
     out
 }
 
-/// Shows a verdict.
+/// Prints a verdict.
 pub(crate) fn print_verdict(verdict: &Verdict) -> String {
     let mut out = String::new();
     verdict.print(&mut out);
@@ -184,7 +184,7 @@ fn print_chain(out: &mut String, chain: &Chain, family: Family) {
     out.push_str("\t}\n");
 }
 
-/// A number, or its distance from the name that nft has for a number near it at this hook.
+/// Prints a priority as a number, or as an offset from a name that nft has at this hook.
 fn write_priority(out: &mut String, base: &BaseChain) {
     let named = match base.hook {
         Hook::Prerouting => Some(("dstnat", -100)),

@@ -1,4 +1,4 @@
-//! Ranges of addresses, as nft keeps them.
+//! Address ranges, as nft keeps them.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,7 +7,7 @@ use ipnet::IpNet;
 
 use crate::cluster::Family;
 
-/// The addresses from one to another, both included.
+/// An inclusive range of addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AddressRange {
     /// The lowest.
@@ -27,7 +27,7 @@ impl AddressRange {
         address.or_else(|_| word.parse::<IpNet>().map(|range| range.trunc().into())).ok()
     }
 
-    /// The prefix that covers the same addresses, if there is one.
+    /// Returns the prefix that covers the same addresses, if there is one.
     pub(super) fn prefix(&self) -> Option<IpNet> {
         let (first, last) = (number(self.first), number(self.last));
         let bits = Family::of(self.first).bits();
@@ -51,7 +51,7 @@ impl From<IpAddr> for AddressRange {
 }
 
 impl fmt::Display for AddressRange {
-    /// `10.0.0.1`, `10.0.0.0/8`, or `10.0.0.1-10.0.0.3` where no prefix is the same.
+    /// `10.0.0.1`, `10.0.0.0/8`, or `10.0.0.1-10.0.0.3` if no prefix is equal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.prefix() {
             _ if self.first == self.last => write!(f, "{}", self.first),
@@ -61,7 +61,7 @@ impl fmt::Display for AddressRange {
     }
 }
 
-/// The same addresses, sorted, with ranges joined that overlap or touch, as nft does with the ranges of a rule.
+/// Sorts ranges and merges those that overlap or touch, as nft does with the ranges of a rule.
 pub(super) fn join(mut ranges: Vec<AddressRange>) -> Vec<AddressRange> {
     ranges.sort_unstable();
     let mut joined: Vec<AddressRange> = Vec::with_capacity(ranges.len());
@@ -97,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    /// As nft 1.0.6 lists a rule with these ranges.
+    /// Ranges as nft 1.0.6 lists them.
     #[rstest]
     #[case(&["10.0.0.0/9", "10.128.0.0/9"], "10.0.0.0/8")]
     #[case(&["10.0.0.0/8", "11.0.0.0/8", "12.0.0.0/8"], "10.0.0.0-12.255.255.255")]

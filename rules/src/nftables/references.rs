@@ -1,4 +1,4 @@
-//! What the rules and maps of a table refer to.
+//! References in the rules and maps of a table.
 
 use std::collections::HashSet;
 
@@ -36,7 +36,7 @@ impl References {
         found
     }
 
-    /// The names in text that is not modelled.
+    /// Adds the names in text that is not modelled.
     fn learn(&mut self, text: &str) {
         let words: Vec<&str> =
             text.split([' ', ',', ';', '{', '}', '(', ')']).filter(|word| !word.is_empty()).collect();
@@ -47,8 +47,7 @@ impl References {
 }
 
 impl Table {
-    /// Removes the chains that nothing leads to, base chains without a rule among them, and the sets and maps that no rule
-    /// uses, until every one is used.
+    /// Removes unreferenced chains, including base chains without rules, and unused sets and maps, until all remaining ones are used.
     pub fn remove_unused(&mut self) {
         loop {
             let References { chains, sets } = References::of(self);
@@ -69,7 +68,7 @@ mod tests {
 
     use crate::nftables::parse;
 
-    /// What is left of a table with these rules in its only base chain.
+    /// Returns what is left of a table with these rules in its only base chain.
     fn left(rules: &str) -> Vec<String> {
         let text = format!(
             "table ip kube-proxy {{
@@ -96,7 +95,7 @@ mod tests {
     #[case::balance("numgen random mod 1 vmap { 0 : goto endpoint }", &["base", "endpoint"])]
     #[case::not_modelled("ip ttl vmap { 1 : jump service, 2 : drop }", &["base", "service", "endpoint"])]
     #[case::set_not_modelled("ip ttl 3 add @dynamic { ip daddr }", &["base", "@dynamic"])]
-    // A name in a comment, or in a name, is none.
+    // A name in a comment, or within another name, is no reference.
     #[case::comment("ip daddr 10.0.0.1 drop comment \"jump service @ips\"", &["base"])]
     fn what_is_named_stays(#[case] rules: &str, #[case] expected: &[&str]) {
         assert_eq!(left(rules), expected);

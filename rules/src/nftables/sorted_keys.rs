@@ -1,7 +1,7 @@
-//! The keys of a set in order, part by part, for lookups of sets of packets.
+//! Sorted keys of a set, part by part, for lookups by sets of packets.
 //!
-//! Protocols and ports come before addresses, whatever their order in the set: few ports are asked for, so packets to other ports are
-//! not distinguished by addresses.
+//! Protocols and ports come before addresses, whatever their order in the set: keys contain few ports, so packets to other ports need not
+//! be split by address.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -11,11 +11,11 @@ use smallvec::SmallVec;
 use super::key::{Key, LookupKey};
 use crate::walk::{Field, Trace, Walker, bits};
 
-/// The keys of a set. Put in order when a set of packets is first looked up.
+/// The keys of a set, sorted at the first lookup by a set of packets.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SortedKeys {
     listed: Vec<Vec<(u128, u128)>>,
-    /// Whether a key leads to something that another does not.
+    /// Whether keys have verdicts.
     is_map: bool,
     sorted: OnceLock<Level>,
 }
@@ -23,7 +23,7 @@ pub(super) struct SortedKeys {
 /// The parts of a key, as ranges.
 type Parts = [(u128, u128)];
 
-/// One part of keys: its ranges, and for each the parts behind it.
+/// One part of keys: its ranges, each with the parts that follow.
 #[derive(Debug, Clone, Default)]
 struct Level {
     ranges: Vec<(u128, u128)>,
@@ -59,12 +59,12 @@ impl SortedKeys {
         for (position, part) in ordered.iter().enumerate() {
             let field = part.field();
             if field == Field::DestinationPort && walker.ports().is_none() {
-                // No key is of a protocol without ports.
+                // No key contains a protocol without ports.
                 return;
             }
             let value = field.of(&walker.packet);
             if !self.is_map && position + 1 == ordered.len() {
-                // It is in the set or not, by whatever key.
+                // In a set only membership matters, not the matching key.
                 walker.trace.asked(field, value, || level.ranges.iter().copied().collect());
                 return;
             }
@@ -93,7 +93,7 @@ fn numbers(key: &Key) -> (u128, u128) {
 }
 
 impl Level {
-    /// The keys by their first part, and each of these by the rest. No two ranges of a set overlap.
+    /// Sorts keys by their first part, and recursively by the rest. Ranges of a set do not overlap.
     fn of(keys: &[&[(u128, u128)]]) -> Self {
         let mut parts: BTreeMap<(u128, u128), Vec<&Parts>> = BTreeMap::new();
         for key in keys {

@@ -3,23 +3,23 @@
 use super::name::Name;
 use crate::walk::{By, HookVerdict, Next, RuleId};
 
-/// The outcome of a packet. Chains go by their names, or in compiled rules by their positions.
+/// A verdict. Chains are given by name, or in compiled rules by position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict<C = Name> {
-    /// It goes on to the next chain that a hook has.
+    /// The packet continues in the next base chain.
     Accept,
-    /// It disappears.
+    /// The packet is dropped.
     Drop,
-    /// It goes on behind the rule that jumped here.
+    /// The packet continues after the rule that jumped here.
     Return,
-    /// It goes through a chain and comes back.
+    /// The packet continues in a chain, then returns.
     Jump(C),
-    /// It goes through a chain and comes back to where this one was jumped from.
+    /// The packet continues in a chain, then returns to the caller of the current chain.
     Goto(C),
 }
 
 impl Verdict {
-    /// A verdict by its first word, and the chain that follows it.
+    /// Parses a verdict from its first word and the chain that follows it.
     pub(super) fn parse<'a>(word: &str, chain: impl FnOnce() -> &'a str) -> Option<Self> {
         let chain = || Some(Name::from(chain())).filter(|name| !name.is_empty());
         match word {
@@ -44,7 +44,7 @@ impl Verdict {
 }
 
 impl<C> Verdict<C> {
-    /// The chain that it leads to.
+    /// Returns the chain that it jumps to.
     pub(crate) fn chain(&self) -> Option<&C> {
         match self {
             Self::Jump(chain) | Self::Goto(chain) => Some(chain),
@@ -65,7 +65,7 @@ impl<C> Verdict<C> {
 }
 
 impl Verdict<u32> {
-    /// Where a rule with this verdict leads to.
+    /// Returns the next step after a rule with this verdict.
     pub(super) fn next(self, rule: u32) -> Next {
         match self {
             Self::Accept => Next::Accept,

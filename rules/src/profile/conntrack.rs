@@ -1,33 +1,33 @@
-//! What differs between releases in the cleanup of connections.
+//! Differences between releases in the conntrack cleanup.
 
 use super::backports;
 use super::version::Profile;
 
-/// Cleanup of connections.
+/// Conntrack cleanup.
 impl Profile {
-    /// Connections are forgotten after a change of objects, by what changed, as [`crate::conntrack`] has it (1.22 to
-    /// 1.31); before 1.22 in a way that is not known here.
+    /// Entries are deleted after a change of objects, depending on the change, as modelled in [`crate::conntrack`] (1.22 to 1.31); the
+    /// cleanup before 1.22 is not modelled.
     pub(crate) fn cleans_up_after_changes(self) -> bool {
         (22..=31).contains(&self.minor)
     }
 
-    /// Connections are forgotten by a comparison of the whole connection table with the endpoints (from 1.32).
+    /// Entries are deleted after a comparison of the whole conntrack table with the endpoints (from 1.32).
     pub(crate) fn compares_connections(self) -> bool {
         self.minor >= 32
     }
 
-    /// That comparison looks at connections to a service's address on any port (1.32.0 to 1.32.2; kubernetes#130484).
+    /// The comparison covers entries to a service's address on any port (1.32.0 to 1.32.2; kubernetes#130484).
     pub(crate) fn compares_connections_on_any_port(self) -> bool {
         self.minor == 32 && !self.has_backport(&backports::COMPARES_PORTS)
     }
 
-    /// That comparison looks at the endpoint's port too (from 1.34; kubernetes#130542); before, at its address alone.
+    /// The comparison includes the endpoint's port (from 1.34; kubernetes#130542); before, only its address.
     pub(crate) fn compares_endpoint_ports(self) -> bool {
         self.minor >= 34
     }
 
-    /// That comparison forgets the connections of a service that has no serving endpoint left (from 1.37;
-    /// kubernetes#139629); before, it leaves them alone.
+    /// The comparison deletes the entries of a service that has no serving endpoint left (from 1.37; kubernetes#139629); before, it keeps
+    /// them.
     pub(crate) fn compares_connections_without_endpoints(self) -> bool {
         self.minor >= 37
     }

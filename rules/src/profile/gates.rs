@@ -1,8 +1,7 @@
 //! kube-proxy's feature gates.
 //!
-//! The `featureGates` of a KubeProxyConfiguration may be any of Kubernetes'. Listed here are those that kube-proxy's own
-//! code asks for (`pkg/features/kube_features.go`, `pkg/proxy`, `cmd/kube-proxy`), and a few of all components that
-//! are in its configuration as well.
+//! The `featureGates` of a KubeProxyConfiguration may be any of Kubernetes'. Listed here are those that kube-proxy's own code uses
+//! (`pkg/features/kube_features.go`, `pkg/proxy`, `cmd/kube-proxy`), and a few of all components that also appear in its configuration.
 
 use std::fmt;
 
@@ -14,24 +13,24 @@ use crate::cluster::ProxyConfig;
 pub struct Gate {
     /// Its name.
     pub name: &'static str,
-    /// The minor release in which it came, as alpha or beta.
+    /// The minor release that introduced it, as alpha or beta.
     since: u8,
-    /// The minor release from which on it is on by default, if svclab's results depend on it.
+    /// The first minor release in which it is on by default, if svclab's results depend on it.
     default_on: u8,
-    /// The minor release from which on it is on for good: kube-proxy does not start where it is set to false.
+    /// The first minor release in which it is locked on: kube-proxy does not start if it is set to false.
     locked_since: Option<u8>,
-    /// Whether what svclab writes depends on it.
+    /// Whether svclab's rules depend on it.
     decides: bool,
 }
 
-/// What is odd about a gate that a configuration sets.
+/// A problem with a gate in a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Oddity {
-    /// No gate of this name is listed.
+    /// No gate with this name is listed.
     Unknown,
-    /// It came in a later minor release: this kube-proxy does not start.
+    /// It was introduced in a later minor release: this kube-proxy does not start.
     NotYet(u8),
-    /// It is set to false, and has been on for good since a minor release: this kube-proxy does not start.
+    /// It is set to false, but locked on since a minor release: this kube-proxy does not start.
     Locked(u8),
     /// svclab's results do not depend on it.
     NoEffect,
@@ -50,12 +49,12 @@ impl fmt::Display for Oddity {
     }
 }
 
-/// The names of all gates that are listed.
+/// Returns the names of all listed gates.
 pub fn names() -> Vec<&'static str> {
     GATES.iter().map(|gate| gate.name).collect()
 }
 
-/// What is odd about a gate that the configuration of a release's kube-proxy sets.
+/// Returns the problem with a gate in the configuration of a release's kube-proxy, if any.
 pub fn oddity(name: &str, on: bool, profile: Profile) -> Option<Oddity> {
     let Some(gate) = GATES.iter().find(|gate| gate.name == name) else { return Some(Oddity::Unknown) };
     if profile.minor < gate.since {
@@ -68,7 +67,7 @@ pub fn oddity(name: &str, on: bool, profile: Profile) -> Option<Oddity> {
 }
 
 impl Gate {
-    /// Whether it is on in a release: never before it came, always once it is locked, else as configured or by default.
+    /// Returns whether it is on in a release: never before it was introduced, always once it is locked, else as configured or by default.
     pub(super) fn is_on(self, profile: Profile, config: &ProxyConfig) -> bool {
         let is_locked = self.locked_since.is_some_and(|since| profile.minor >= since);
         let by_default = || profile.minor >= self.default_on;
@@ -77,12 +76,12 @@ impl Gate {
     }
 }
 
-/// A gate on which what svclab writes depends.
+/// Creates a gate that affects svclab's rules.
 const fn decides(name: &'static str, since: u8, default_on: u8, locked_since: Option<u8>) -> Gate {
     Gate { name, since, default_on, locked_since, decides: true }
 }
 
-/// A gate on which nothing depends here.
+/// Creates a gate without effect in svclab.
 const fn other(name: &'static str, since: u8) -> Gate {
     Gate { name, since, default_on: since, locked_since: None, decides: false }
 }

@@ -1,7 +1,7 @@
-//! Which kube-proxy release's rules are written.
+//! Releases of kube-proxy, and the differences between their rules.
 //!
-//! Every difference between releases is a named predicate of [`Profile`]; nothing else asks for a version. How sure
-//! each release is:
+//! Every difference between releases is a named predicate of [`Profile`]; no other code depends on a version. The basis of each release is
+//! either recorded output of that kube-proxy (by recording), or its source code and documentation (by description):
 //!
 //! | releases | iptables mode | nftables mode |
 //! | --- | --- | --- |
@@ -19,8 +19,8 @@
 //! | 1.32 to 1.36 | by recording of 1.32.5, 1.33.2, 1.34.1, 1.35.2 and 1.36.2 | by recording of the same |
 //! | 1.37 | by description | by description |
 //!
-//! Which feature of a release is by recording, and by which clusters of `tests/golden`; a test holds this table against them.
-//! The last two columns are for all five releases from 1.32 on, iptables mode and nftables mode:
+//! The basis of each feature, with its clusters in `tests/golden`; a test compares this table with them. The last two columns are for all
+//! five releases from 1.32 on, in iptables mode and nftables mode:
 //!
 //! | feature | clusters | 1.18 | 1.21 | 1.25 | 1.30 | 1.30 nftables | 1.32 on | 1.32 on, nftables |
 //! | --- | --- | --- | --- | --- | --- | --- | --- | --- |
@@ -48,11 +48,11 @@
 //! | affinity with UDP, both policies and many endpoints | `affinity-many` `affinity-policies` `affinity-udp` | description | description | description | description | description | recording | recording |
 //! | more policies, protocols and families | `config-masquerade-all-local` `dual-stack-healthcheck` `hairpin-shared-endpoint` `internal-local-terminating` `long-names-no-endpoints` `nodeport-udp-local-none-here` `sctp-everything` | description | description | description | description | description | recording | recording |
 //!
-//! All features of the other releases are by description. So is in which patch release between two recorded ones a change
-//! came, and what ServiceCIDR objects do. Changes of objects are by recording of 1.30 in iptables mode, and the connections
-//! that are forgotten with them by recording of 1.30 in iptables mode and of 1.32 to 1.36 in both (`tests/golden-updates`).
+//! All features of the other releases are by description. So are the exact patch release of a change between two recorded ones, and the
+//! effect of ServiceCIDR objects. Changes of objects are by recording of 1.30 in iptables mode; the conntrack entries deleted with them are
+//! by recording of 1.30 in iptables mode and of 1.32 to 1.36 in both modes (`tests/golden-updates`).
 //!
-//! A version without a patch number is the newest patch release of its minor one, with what was backported to it.
+//! A version without a patch number is the newest patch release of that minor release, including backports.
 
 mod backports;
 mod conntrack;

@@ -1,4 +1,4 @@
-//! Releases that write different rules, and how several of them are named.
+//! Kinds of releases by the rules they write, and names for several of them.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,8 @@ use super::backports;
 use super::version::{KNOWN, Profile};
 
 impl Profile {
-    /// A release of every kind that is known, the oldest first: of each minor release the last patch before every backport,
-    /// and the newest.
+    /// Returns one release of every known kind, the oldest first: of each minor release the last patch release before every backport, and
+    /// the newest.
     pub fn kinds() -> impl DoubleEndedIterator<Item = Self> {
         let of_minor = |minor| {
             let before = changes(minor).into_iter().map(move |patch| Self { minor, patch: Some(patch - 1) });
@@ -16,7 +16,7 @@ impl Profile {
         KNOWN.flat_map(of_minor)
     }
 
-    /// The first release of this release's kind: `1.18.4` for 1.18.5, `1.27` for 1.27.3.
+    /// Returns the first release of the same kind: `1.18.4` for 1.18.5, `1.27` for 1.27.3.
     pub fn first_with_same_rules(self) -> String {
         match self.first_patch() {
             Some(patch) if patch > 0 => format!("1.{}.{patch}", self.minor),
@@ -24,12 +24,12 @@ impl Profile {
         }
     }
 
-    /// Whether it is the newest kind of its minor release.
+    /// Returns whether it is the newest kind of its minor release.
     fn is_newest(self) -> bool {
         self.patch.is_none()
     }
 
-    /// The first patch release of its kind; `None` if it is the only kind of its minor release.
+    /// Returns the first patch release of its kind; `None` if it is the only kind of its minor release.
     fn first_patch(self) -> Option<u8> {
         let is_only = changes(self.minor).is_empty();
         let last = self.patch.unwrap_or(u8::MAX);
@@ -37,13 +37,13 @@ impl Profile {
     }
 }
 
-/// The patch releases of a minor one that write other rules than the one before them.
+/// Returns the patch releases of a minor release that write different rules than the one before.
 fn changes(minor: u8) -> BTreeSet<u8> {
     let all = backports::OF_RULES.into_iter().flatten();
     all.filter(|(own, _)| *own == minor).map(|(_, patch)| *patch).collect()
 }
 
-/// The names of releases of several kinds, as [`Profile::kinds`] lists them: `1.25 to 1.28`, `1.34 or 1.35`,
+/// Names the releases of several kinds, given in the order of [`Profile::kinds`]: `1.25 to 1.28`, `1.34 or 1.35`,
 /// `1.33.0 to 1.33.5, 1.36`.
 pub fn named(kinds: &[Profile]) -> String {
     let all: Vec<Profile> = Profile::kinds().collect();
@@ -54,7 +54,7 @@ pub fn named(kinds: &[Profile]) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// The name of kinds that follow each other.
+/// Names consecutive kinds.
 fn run_named(run: &[Profile]) -> String {
     let [first, .., last] = run else { return run.first().map_or(String::new(), |only| kind_named(*only)) };
     let has_all_of = |minor: u8| Profile::kinds().filter(|kind| kind.minor == minor).all(|kind| run.contains(&kind));

@@ -1,4 +1,4 @@
-//! A release, read from its version.
+//! Parsing of release versions.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use super::backports::Backport;
 
-/// The minor releases of Kubernetes 1 that are known.
+/// The known minor releases of Kubernetes 1.
 pub(super) const KNOWN: RangeInclusive<u8> = 10..=37;
 
 /// A kube-proxy release.
@@ -17,12 +17,12 @@ pub struct Profile {
     pub(super) patch: Option<u8>,
 }
 
-/// A version that is not a kube-proxy release, or none that is known.
+/// A version that is not a known kube-proxy release.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown kube-proxy version `{0}`: known are 1.{first} to 1.{last}", first = KNOWN.start(), last = KNOWN.end())]
 pub struct UnknownVersion(pub String);
 
-/// By age: a release without a patch number is the newest of its minor one.
+/// Ordered by age: a release without a patch number is the newest of its minor release.
 impl Ord for Profile {
     fn cmp(&self, other: &Self) -> Ordering {
         let key = |one: &Self| (one.minor, one.patch.unwrap_or(u8::MAX));
@@ -39,7 +39,7 @@ impl PartialOrd for Profile {
 impl FromStr for Profile {
     type Err = UnknownVersion;
 
-    /// Reads `1.30`, `v1.30` or `1.30.2`. What a vendor appends, as in `v1.31.4-eks-1a2b3c` or `v1.30.2+k3s1`, does not change the rules.
+    /// Parses `1.30`, `v1.30` or `1.30.2`. Vendor suffixes, as in `v1.31.4-eks-1a2b3c` or `v1.30.2+k3s1`, are ignored.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let unknown = || UnknownVersion(text.to_owned());
         let (release, suffix) = text.split_at(text.find(['-', '+']).unwrap_or(text.len()));
@@ -66,12 +66,12 @@ impl fmt::Display for Profile {
 }
 
 impl Profile {
-    /// The newest patch release of every minor one that is known, the oldest first.
+    /// Returns the newest patch release of every known minor release, the oldest first.
     pub fn all() -> impl DoubleEndedIterator<Item = Self> {
         KNOWN.map(|minor| Self { minor, patch: None })
     }
 
-    /// Whether this is a patch release, of one of these minor ones, that is not older.
+    /// Returns whether the release has the change: it is not older than the backport to its minor release.
     pub(super) fn has_backport(self, since: &[Backport]) -> bool {
         let patch = self.patch.unwrap_or(u8::MAX);
         since.iter().any(|(minor, first)| self.minor == *minor && patch >= *first)

@@ -1,4 +1,4 @@
-//! Which service port an address and port belong to.
+//! Lookup of the service port for an address and port.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
@@ -12,7 +12,7 @@ use crate::cluster::{
 };
 use crate::profile::Profile;
 
-/// The kinds of addresses that a service has.
+/// A kind of service address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AddressKind {
     ClusterIp,
@@ -22,7 +22,7 @@ pub(super) enum AddressKind {
 }
 
 impl AddressKind {
-    /// What makes a node treat this kind of address.
+    /// Returns the clause by which nodes handle this kind of address.
     pub(super) fn clause(self) -> Clause {
         match self {
             Self::ClusterIp => Clause::ClusterIp,
@@ -56,16 +56,16 @@ impl Claim<'_> {
     }
 }
 
-/// How a node treats a destination.
+/// How a node handles a destination.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Meaning<'a> {
     /// It is an address of this service port.
     Service(Claim<'a>),
     /// Several service ports claim it.
     AddressConflict,
-    /// It is a cluster IP, on a port that its service does not have.
+    /// It is a cluster IP with a port that its service does not have.
     UnusedPort,
-    /// It is an unallocated address of a range of cluster IPs.
+    /// It is an unallocated address in a cluster IP range.
     Unallocated,
     /// kube-proxy has no rules for it.
     Unknown,
@@ -78,7 +78,7 @@ pub(super) struct Claims<'a> {
     addresses: HashMap<(SocketAddr, Protocol), Vec<Claim<'a>>>,
     node_ports: HashMap<(u16, Protocol, Family), Vec<Claim<'a>>>,
     cluster_ips: HashSet<IpAddr>,
-    /// Where cluster IPs come from, as far as kube-proxy asks.
+    /// The ranges of cluster IPs, if kube-proxy watches them.
     service_ranges: Vec<IpNet>,
 }
 
@@ -113,7 +113,7 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// How the kube-proxy of a node treats a destination.
+    /// Returns how a node's kube-proxy handles a destination.
     pub(super) fn meaning(&self, node: &Node, to: SocketAddr, protocol: Protocol) -> Meaning<'a> {
         let family = Family::of(to.ip());
         if !serves_family(self.profile, node, family) {
@@ -136,13 +136,13 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// The service port that has a node port, wherever nodes serve it.
+    /// Returns the service port with this node port, on whatever addresses nodes serve it.
     pub(super) fn node_port(&self, port: u16, protocol: Protocol, family: Family) -> Option<Claim<'a>> {
         self.node_ports.get(&(port, protocol, family))?.first().copied()
     }
 }
 
-/// The claim, if all are of one service port. Nothing says what a node does when two services list one external IP.
+/// Returns the claim if all are from one service port. The documents do not specify what happens if two services list the same external IP.
 fn undisputed<'a>(claims: &[Claim<'a>]) -> Meaning<'a> {
     match claims {
         [first, rest @ ..] if rest.iter().all(|other| other.is_same_port(first)) => Meaning::Service(*first),
@@ -150,8 +150,8 @@ fn undisputed<'a>(claims: &[Claim<'a>]) -> Meaning<'a> {
     }
 }
 
-/// Whether kube-proxy has anything to do with a service: one of type ExternalName is a DNS alias, a headless one is a
-/// list of endpoints in DNS, and one with the label `service-proxy-name` belongs to another proxy.
+/// Returns whether kube-proxy handles a service: an ExternalName service is a DNS alias, a headless one is a list of endpoints in DNS, and
+/// one with the label `service-proxy-name` belongs to another proxy.
 ///
 /// ServiceSpec `type`, `externalName`, `clusterIP`; KEP-2447; Well-Known Labels, `service.kubernetes.io/headless`.
 pub(super) fn is_proxied(service: &Service) -> bool {
@@ -162,7 +162,7 @@ pub(super) fn is_proxied(service: &Service) -> bool {
         && !service.labels.contains_key("service.kubernetes.io/headless")
 }
 
-/// The ranges whose unallocated addresses kube-proxy drops: those of ServiceCIDR objects, in nftables mode.
+/// Returns the ranges in which kube-proxy drops unallocated addresses: those of ServiceCIDR objects, in nftables mode.
 ///
 /// KEP-3866, "Behavior of service IPs"; KEP-1880.
 fn watched_ranges(cluster: &Cluster, profile: Profile) -> Vec<IpNet> {
@@ -170,7 +170,7 @@ fn watched_ranges(cluster: &Cluster, profile: Profile) -> Vec<IpNet> {
     if watches { cluster.service_cidrs.clone() } else { Vec::new() }
 }
 
-/// The addresses that a service has on every node, in the families that it has. Nodes need not serve external IPs.
+/// Returns the addresses of a service on every node, in its families. A feature gate may disable external IPs.
 ///
 /// ServiceSpec `externalIPs`; feature gate AllowServiceExternalIPs.
 pub(super) fn addresses(service: &Service, profile: Profile, config: &ProxyConfig) -> Vec<(IpAddr, AddressKind)> {
@@ -182,8 +182,8 @@ pub(super) fn addresses(service: &Service, profile: Profile, config: &ProxyConfi
     all.filter(|(ip, _)| has_family(service, Family::of(*ip))).collect()
 }
 
-/// The addresses of a load balancer that nodes serve themselves: those with `ipMode: VIP`. With `Proxy`, packets are to
-/// go to the load balancer, which sends them on to nodes' or pods' own addresses.
+/// Returns the load balancer addresses that nodes serve themselves: those with `ipMode: VIP`. With `Proxy`, packets go to the load
+/// balancer, which forwards them to the addresses of nodes or pods.
 ///
 /// LoadBalancerIngress `ipMode`; KEP-1860.
 fn load_balancer_ips(service: &Service, profile: Profile, config: &ProxyConfig) -> impl Iterator<Item = IpAddr> {
@@ -193,7 +193,7 @@ fn load_balancer_ips(service: &Service, profile: Profile, config: &ProxyConfig) 
     served.filter(move |_| is_balanced).map(|entry| entry.ip)
 }
 
-/// The node ports of a service port, in each of the service's families. Services of type LoadBalancer have them too,
+/// Returns the node ports of a service port, in each of the service's families. Services of type LoadBalancer have them too,
 /// unless `allocateLoadBalancerNodePorts` is false.
 ///
 /// ServiceSpec `type`, ServicePort `nodePort`; KEP-1864.
@@ -209,17 +209,17 @@ pub(super) fn node_ports_of<'a>(
         .filter_map(move |family| Some((number?, family)))
 }
 
-/// Whether a service is one of a family: it has a cluster IP of it. There is no translation between families.
+/// Returns whether a service has a family: it has a cluster IP of that family. There is no translation between families.
 ///
-/// ServiceSpec `ipFamilies`, whose entries correspond to those of `clusterIPs`; KEP-563. A Service of an API server has
-/// them; one without has `clusterIP` alone.
+/// ServiceSpec `ipFamilies`, whose entries correspond to those of `clusterIPs`; KEP-563. A Service from an API server has them; one without
+/// has only `clusterIP`.
 pub(super) fn has_family(service: &Service, family: Family) -> bool {
     let known = if service.families.is_empty() { 1 } else { service.cluster_ips.len() };
     service.cluster_ips.iter().take(known).any(|ip| Family::of(*ip) == family)
 }
 
-/// Whether a node's kube-proxy serves a family: from 1.21 both; before, dual-stack is an alpha feature and off, and a
-/// node serves the family of its own address.
+/// Returns whether a node's kube-proxy serves a family: both from 1.21 on; before, dual-stack is an alpha feature and off, and a node
+/// serves the family of its own address.
 ///
 /// KEP-563, "Kube-Proxy".
 fn serves_family(profile: Profile, node: &Node, family: Family) -> bool {

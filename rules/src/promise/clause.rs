@@ -1,8 +1,8 @@
-//! The clauses of the documents, each with a sentence and its place in them.
+//! Clauses of the documentation, each with a sentence and a citation.
 
 use std::fmt;
 
-/// A clause that a promise rests on. Shown as its sentence.
+/// A clause on which a promise is based. Displayed as its sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "every clause says itself what it is, in `sentence`")]
 #[non_exhaustive]
@@ -50,12 +50,12 @@ pub enum Clause {
 }
 
 impl Clause {
-    /// Its sentence, without a full stop.
+    /// Returns its sentence, without a full stop.
     pub fn sentence(self) -> &'static str {
         CLAUSES[self as usize].1
     }
 
-    /// The document, and the place in it.
+    /// Returns the document and the place in it.
     pub fn citation(self) -> &'static str {
         CLAUSES[self as usize].2
     }
@@ -71,7 +71,7 @@ impl fmt::Display for Clause {
 const CLAUSES: [(Clause, &str, &str); 40] = [
     (
         Clause::ClusterIp,
-        "every node captures what is sent to a service's cluster IP and port, and sends it to an endpoint",
+        "every node captures traffic to a service's cluster IP and port, and redirects it to an endpoint",
         "Virtual IPs and Service Proxies",
     ),
     (
@@ -86,22 +86,22 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
     ),
     (
         Clause::LoadBalancerIp,
-        "what is sent to a load balancer's address with ipMode VIP reaches nodes as it is, and they serve it",
+        "packets to a load balancer's address with ipMode VIP reach nodes with that destination, and nodes serve it",
         "LoadBalancerIngress ipMode; KEP-1860",
     ),
     (
         Clause::AddressConflict,
-        "several service ports claim this address, and nothing says which one gets the traffic",
+        "several service ports claim this address, and the API does not specify which one gets the traffic",
         "Virtual IPs and Service Proxies, \"Avoiding collisions\"",
     ),
     (
         Clause::UnusedPort,
-        "in nftables mode a cluster IP rejects what comes to ports that its service does not have",
+        "in nftables mode, traffic to ports of a cluster IP that its service does not have is rejected",
         "KEP-3866, \"Behavior of service IPs\"",
     ),
     (
         Clause::Unallocated,
-        "in nftables mode a node drops what is sent to an address for cluster IPs that no service has",
+        "in nftables mode, traffic to unallocated cluster IPs is dropped",
         "KEP-3866, \"Behavior of service IPs\"",
     ),
     (
@@ -122,7 +122,7 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
     ),
     (
         Clause::PodAddress,
-        "the address is a pod's own, and pods and nodes reach it as it is",
+        "the address is a pod's own, and pods and nodes reach it without NAT",
         "Services, Load Balancing, and Networking, \"The Kubernetes network model\"",
     ),
     (
@@ -132,7 +132,7 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
     ),
     (
         Clause::UnknownClient,
-        "there is no such client, or it has no address of the destination's family",
+        "the client does not exist, or has no address of the destination's family",
         "ServiceSpec ipFamilies; KEP-563",
     ),
     (
@@ -147,7 +147,7 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
     ),
     (
         Clause::SourceRangesIncludeNode,
-        "source ranges that admit the node also admit the load balancer's own addresses, because a packet of the \
+        "source ranges that allow the node also allow the load balancer's own addresses, because a packet from the \
          node may have one of them as its source",
         "ServiceSpec loadBalancerSourceRanges; kube-proxy, pkg/proxy/iptables/proxier.go, allowFromNode",
     ),
@@ -158,7 +158,7 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
     ),
     (
         Clause::InternalPolicyLocal,
-        "with internalTrafficPolicy Local, the cluster IP leads to endpoints on the client's own node only",
+        "with internalTrafficPolicy Local, the cluster IP leads only to endpoints on the client's own node",
         "ServiceSpec internalTrafficPolicy; KEP-2086",
     ),
     (
@@ -168,8 +168,8 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
     ),
     (
         Clause::ExternalPolicyLocal,
-        "with externalTrafficPolicy Local, external addresses lead to endpoints on the node that the packet \
-         came to only",
+        "with externalTrafficPolicy Local, external addresses lead only to endpoints on the node that received the \
+         packet",
         "ServiceSpec externalTrafficPolicy",
     ),
     (
@@ -179,7 +179,7 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
     ),
     (
         Clause::NoEndpoint,
-        "a service without any endpoint that can serve rejects connections",
+        "a service without any usable endpoint rejects connections",
         "Virtual IPs and Service Proxies, \"Traffic policies\"; KEP-3866, \"Dropping or rejecting packets for \
          services with no endpoints\"",
     ),
@@ -191,12 +191,12 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
     (Clause::ReadyEndpoints, "only endpoints with condition ready serve", "EndpointConditions ready"),
     (
         Clause::PublishNotReady,
-        "with publishNotReadyAddresses all endpoints are ready, whatever their pods say",
+        "with publishNotReadyAddresses all endpoints count as ready, whatever the state of their pods",
         "ServiceSpec publishNotReadyAddresses",
     ),
     (
         Clause::TerminatingEndpoints,
-        "if no endpoint in the policy's scope is ready, terminating endpoints that still serve are used",
+        "if no endpoint in the policy's scope is ready, serving terminating endpoints are used",
         "KEP-1669; Virtual IPs and Service Proxies, \"Traffic to terminating endpoints\"",
     ),
     (
@@ -212,7 +212,7 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
     ),
     (
         Clause::Affinity,
-        "connections of one client address go to the same endpoint, until the timeout is over",
+        "connections from one client address go to the same endpoint until the timeout expires",
         "ServiceSpec sessionAffinity; Virtual IPs and Service Proxies, \"Session stickiness timeout\"",
     ),
     (
@@ -222,8 +222,8 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
     ),
     (
         Clause::MasqueradeNonPods,
-        "traffic to a cluster IP from other clients than pods is masqueraded, so that replies return through \
-         the same node",
+        "traffic to a cluster IP from clients other than pods is masqueraded, so that replies return through the same \
+         node",
         "KubeProxyConfiguration clusterCIDR and detectLocalMode; KEP-2450",
     ),
     (
@@ -240,8 +240,8 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
     ),
     (
         Clause::SourceUnspecified,
-        "whether a pod that uses an external IP is masqueraded differs between releases, and nothing says \
-         which it should be",
+        "whether a pod that uses an external IP is masqueraded differs between releases, and the API does not specify \
+         it",
         "ServiceSpec externalTrafficPolicy",
     ),
     (
@@ -251,23 +251,25 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
     ),
     (
         Clause::Hairpin,
-        "a pod that is load-balanced to itself is masqueraded, as its reply would not come back to the node",
+        "a pod that is load-balanced to itself is masqueraded, because its reply would not return to the node \
+         otherwise",
         "Debug Services, \"Edge case: A Pod fails to reach itself via the Service IP\"",
     ),
     (
         Clause::HostNetworkEndpoint,
-        "the endpoint is in the node's own network, so the packet leaves by no interface and keeps its source",
+        "the endpoint is in the node's own network namespace, so the packet leaves through no interface and keeps its \
+         source",
         "Virtual IPs and Service Proxies, \"IP address assignment to Services\"",
     ),
     (
         Clause::ReplyBypassesNode,
-        "the reply goes directly to the client, not through the node that translated: neither of them is there, \
-         and the source was kept",
+        "the reply goes directly to the client, not through the node that translated: neither endpoint nor client is \
+         on that node, and the source was preserved",
         "ServiceSpec externalTrafficPolicy, on node ports from within the cluster; kubernetes#44916",
     ),
     (
         Clause::OutsideEndpoint,
-        "the endpoint is outside of the cluster, and need not have a route to the client",
+        "the endpoint is outside the cluster and need not have a route to the client",
         "Services, Load Balancing, and Networking, \"The Kubernetes network model\"",
     ),
 ];

@@ -1,4 +1,4 @@
-//! The client, and the nodes that its packets reach before their destination is translated.
+//! The client, and the nodes that its packets reach before DNAT.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,16 +8,16 @@ use crate::cluster::{Cluster, Family, Node, ObjectName, Pod};
 /// The client of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Client<'a> {
-    /// The source of its packets when they start.
+    /// The initial source of its packets.
     pub(super) address: IpAddr,
-    /// Where they start.
+    /// Where its packets start.
     pub(super) place: Place<'a>,
 }
 
 /// Where a client's packets start.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Place<'a> {
-    /// In a pod with a network namespace of its own, on this node.
+    /// In a pod with its own network namespace, on this node.
     Pod(&'a Node),
     /// In this node's own network namespace.
     Process(&'a Node),
@@ -26,7 +26,8 @@ pub(super) enum Place<'a> {
 }
 
 impl<'a> Client<'a> {
-    /// The client; `find_pod` finds pods by their names. `None` if there is no such client, or it has no address of the destination's family.
+    /// Finds the client; `find_pod` finds pods by name. `None` if there is no such client, or it has no address of the destination's
+    /// family.
     pub(super) fn of(
         cluster: &'a Cluster,
         question: &Question,
@@ -55,8 +56,8 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// A process of a node. The kernel uses the destination as source if it is the node's own address, otherwise
-    /// the address of the outgoing interface, assumed to be the node's first.
+    /// Returns a process on a node. The kernel uses the destination as source if it is the node's own address, otherwise the address of the
+    /// output interface, assumed to be the node's first.
     fn process(node: &'a Node, to: IpAddr) -> Option<Self> {
         let place = Place::Process(node);
         if to.is_loopback() {
@@ -68,7 +69,7 @@ impl<'a> Client<'a> {
         Some(Self { address, place })
     }
 
-    /// The node that it is on.
+    /// Returns the node that it is on.
     pub(super) fn node(&self) -> Option<&'a Node> {
         match self.place {
             Place::Pod(node) | Place::Process(node) => Some(node),
@@ -76,21 +77,21 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Whether it is on this node.
+    /// Returns whether it is on this node.
     pub(super) fn is_on(&self, node: &Node) -> bool {
         self.node().is_some_and(|own| own.name == node.name)
     }
 
-    /// Whether it is a process of this node.
+    /// Returns whether it is a process on this node.
     pub(super) fn is_process_of(&self, node: &Node) -> bool {
         matches!(self.place, Place::Process(own) if own.name == node.name)
     }
 
-    /// The nodes whose kube-proxy sees the packet with its first destination, in order: the client's own node, or for an
-    /// outside host the one that the network hands the packet to; then the node that has the address.
+    /// Returns the nodes whose kube-proxy sees the packet with its original destination, in order: the client's own node, or for an outside
+    /// host the node that the network forwards the packet to; then the node that has the address.
     ///
-    /// A node treats a packet when the address is one of a service on every node, or one of its own node ports. So a
-    /// pod's packet for another node's port passes its own node untranslated.
+    /// A node handles a packet if the address is a service's address on every node, or one of its own node ports. So a pod's packet to
+    /// another node's node port passes its own node untranslated.
     pub(super) fn nodes_on_the_way(&self, cluster: &'a Cluster, question: &Question) -> Vec<&'a Node> {
         let via = question.via.as_ref().filter(|_| matches!(self.place, Place::Outside));
         let first = self.node().or_else(|| cluster.node(via?));
@@ -100,7 +101,7 @@ impl<'a> Client<'a> {
     }
 }
 
-/// Whether an address is a node's own.
+/// Returns whether an address is a node's own.
 pub(super) fn has_address(node: &Node, address: IpAddr) -> bool {
     node.addresses().any(|own| own == address)
 }

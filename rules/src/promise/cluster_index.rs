@@ -1,4 +1,4 @@
-//! The cluster and its kube-proxy, with the addresses of pods at hand.
+//! The cluster and its kube-proxy, with indexes of pods and nodes by address.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,14 +6,14 @@ use std::net::IpAddr;
 use crate::cluster::{Cluster, Node, ObjectName, Pod, ProxyConfig};
 use crate::profile::Profile;
 
-/// What every clause is read in: objects, configuration, release.
+/// The context of every clause: objects, configuration, release.
 pub(super) struct Setting<'a> {
     pub(super) cluster: &'a Cluster,
     pub(super) profile: Profile,
-    /// Pods that have addresses of their own.
+    /// Pods with their own addresses.
     pods: HashMap<IpAddr, &'a Pod>,
     by_name: HashMap<&'a ObjectName, &'a Pod>,
-    /// Nodes by their addresses, and by their names.
+    /// Nodes by address, and by name.
     nodes: HashMap<IpAddr, &'a Node>,
     nodes_by_name: HashMap<&'a str, &'a Node>,
 }
@@ -22,7 +22,7 @@ impl<'a> Setting<'a> {
     pub(super) fn new(cluster: &'a Cluster, profile: Profile) -> Self {
         let own = cluster.pods.iter().filter(|pod| !pod.host_network);
         let pods = own.flat_map(|pod| pod.ips.iter().map(move |ip| (*ip, pod))).collect();
-        // Of several with one name the first counts.
+        // Of several with the same name, the first counts.
         let by_name = cluster.pods.iter().rev().map(|pod| (&pod.name, pod)).collect();
         let nodes = cluster.nodes.iter().rev().flat_map(|node| node.addresses().map(move |address| (address, node)));
         let nodes_by_name = cluster.nodes.iter().rev().map(|node| (node.name.as_str(), node)).collect();
@@ -33,8 +33,8 @@ impl<'a> Setting<'a> {
         &self.cluster.proxy
     }
 
-    /// The node that an address is on as the network knows it, whatever an endpoint's `nodeName` says: the one that has
-    /// it itself, the one of the pod that has it, or the one whose `podCIDRs` it is of.
+    /// Returns the node of an address in the network, whatever an endpoint's `nodeName` says: the node that has the address, the node of
+    /// the pod that has it, or the node whose `podCIDRs` contain it.
     pub(super) fn location(&self, address: IpAddr) -> Option<&'a Node> {
         let nodes = &self.cluster.nodes;
         let own = self.nodes.get(&address).copied();
@@ -43,19 +43,19 @@ impl<'a> Setting<'a> {
         own.or_else(of_pod).or_else(in_range)
     }
 
-    /// Whether an address is a pod's own, so that pods reach it without NAT.
+    /// Returns whether an address is a pod's own, so that pods reach it without NAT.
     ///
     /// Services, Load Balancing, and Networking, "The Kubernetes network model".
     pub(super) fn is_pod(&self, address: IpAddr) -> bool {
         !self.nodes.contains_key(&address) && self.location(address).is_some()
     }
 
-    /// The pod of a name.
+    /// Returns the pod of this name.
     pub(super) fn pod(&self, name: &ObjectName) -> Option<&'a Pod> {
         self.by_name.get(name).copied()
     }
 
-    /// The pod that has an address of its own.
+    /// Returns the pod with this address, if it is the pod's own.
     pub(super) fn pod_at(&self, address: IpAddr) -> Option<&'a ObjectName> {
         self.pods.get(&address).map(|pod| &pod.name)
     }

@@ -1,4 +1,4 @@
-//! An endpoint that may serve, and what its conditions say.
+//! A candidate endpoint and its conditions.
 
 use std::net::SocketAddr;
 
@@ -12,23 +12,23 @@ pub(super) struct Candidate<'a> {
 }
 
 impl Candidate<'_> {
-    /// It may be used in the first place.
+    /// Returns whether it is ready.
     ///
-    /// EndpointConditions `ready`. With `publishNotReadyAddresses` the condition is true whatever the pod says, and
-    /// consumers of EndpointSlices may rely on that.
+    /// EndpointConditions `ready`. With `publishNotReadyAddresses` the condition is true whatever the state of the pod, and consumers of
+    /// EndpointSlices may rely on that.
     pub(super) fn is_ready(&self) -> bool {
         self.endpoint.ready
     }
 
-    /// It is being shut down, and still serves.
+    /// Returns whether it is terminating but still serving.
     ///
-    /// EndpointConditions `serving` and `terminating`; KEP-1672. A missing `serving` is to be read as true: until 1.33 the
-    /// text said that it is to be read as `ready`, which no consumer did.
+    /// EndpointConditions `serving` and `terminating`; KEP-1672. A missing `serving` means true: until 1.33 the documentation said that it
+    /// means the same as `ready`, which no consumer implemented.
     pub(super) fn is_serving_terminating(&self) -> bool {
         self.endpoint.serving.unwrap_or(true) && self.endpoint.terminating
     }
 
-    /// It is on this node.
+    /// Returns whether it is on this node.
     ///
     /// Endpoint `nodeName`.
     pub(super) fn is_on(&self, node: &Node) -> bool {

@@ -1,4 +1,4 @@
-//! Which endpoints serve.
+//! Selection of the endpoints that serve.
 
 use std::net::SocketAddr;
 
@@ -11,18 +11,18 @@ use crate::cluster::{EndpointSlice, Family, Node, Service, ServicePort};
 /// All endpoints of a service port in one family.
 pub(super) struct Candidates<'a> {
     all: Vec<Candidate<'a>>,
-    /// Further entries of their addresses, in the order of these.
+    /// Further entries with the same addresses, in the same order.
     repeated: Vec<Candidate<'a>>,
     /// Whether terminating endpoints are used as a fallback.
     terminating_stand_in: bool,
 }
 
 impl<'a> Candidates<'a> {
-    /// Collects them from the slices of the service.
+    /// Collects the endpoints from the slices of the service.
     ///
-    /// A slice's port serves the service port of the same name and protocol; one without a number is for no port in
-    /// particular. The first address counts (EndpointPort `name`, `port`; Endpoint `addresses`). An endpoint may be in
-    /// several slices at once (EndpointSlices, "Duplicate endpoints"): it counts once, and as ready if any slice says so.
+    /// A slice's port serves the service port of the same name and protocol; one without a number is ignored. The first address counts
+    /// (EndpointPort `name`, `port`; Endpoint `addresses`). An endpoint may be in several slices at once (EndpointSlices, "Duplicate
+    /// endpoints"): it counts once, and as ready if any slice says so.
     pub(super) fn of(slices: &[&'a EndpointSlice], port: &ServicePort, family: Family, setting: &Setting<'_>) -> Self {
         let mut all = Vec::new();
         for slice in slices.iter().filter(|slice| slice.family == family) {
@@ -44,13 +44,13 @@ impl<'a> Candidates<'a> {
         Self { all, repeated, terminating_stand_in: setting.profile.terminating_endpoints(setting.config()) }
     }
 
-    /// Whether any node could serve a new connection.
+    /// Returns whether any node could serve a new connection.
     pub(super) fn any_usable(&self) -> bool {
         let stands_in = |candidate: &Candidate<'_>| self.terminating_stand_in && candidate.is_serving_terminating();
         self.all.iter().any(|candidate| candidate.is_ready() || stands_in(candidate))
     }
 
-    /// Whether one that is ready has entries of this node that all are not.
+    /// Returns whether a ready endpoint has entries on this node, none of which is ready.
     pub(super) fn are_hidden_on(&self, node: &Node) -> bool {
         let is_hidden = |address: SocketAddr| {
             let same = self.all.iter().chain(&self.repeated).filter(|one| one.address == address);
@@ -61,7 +61,7 @@ impl<'a> Candidates<'a> {
         repeated.filter(|address| self.all.iter().any(|one| one.address == *address && one.is_ready())).any(is_hidden)
     }
 
-    /// Endpoints for policy Cluster: all that are ready, or by topology those that are meant for the node.
+    /// Returns the endpoints for policy Cluster: all ready ones, or with topology hints those for the node.
     ///
     /// ServiceSpec `internalTrafficPolicy` and `externalTrafficPolicy`.
     pub(super) fn anywhere(
@@ -79,9 +79,9 @@ impl<'a> Candidates<'a> {
         self.terminating(|_| true, because)
     }
 
-    /// Endpoints for policy Local: all on the node that are ready. Topology does not count.
+    /// Returns the endpoints for policy Local: all ready ones on the node. Topology hints are ignored.
     ///
-    /// KEP-2433, "Interoperability": traffic policies come before topology.
+    /// KEP-2433, "Interoperability": traffic policies take precedence over topology.
     pub(super) fn on_node(&self, node: &Node, because: &mut Vec<Clause>) -> Vec<Candidate<'a>> {
         let ready = self.all.iter().copied().filter(|candidate| candidate.is_on(node) && candidate.is_ready());
         let ready: Vec<Candidate<'a>> = ready.collect();
@@ -92,7 +92,7 @@ impl<'a> Candidates<'a> {
         self.terminating(|candidate| candidate.is_on(node), because)
     }
 
-    /// Endpoints that are used if none is ready in the scope of the policy: the ones that terminate and still serve.
+    /// Returns the endpoints that are used if none is ready in the scope of the policy: serving terminating ones.
     ///
     /// KEP-1669, "kube-proxy".
     fn terminating(&self, in_scope: impl Fn(&Candidate<'_>) -> bool, because: &mut Vec<Clause>) -> Vec<Candidate<'a>> {

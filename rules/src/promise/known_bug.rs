@@ -2,39 +2,39 @@
 
 use std::fmt;
 
-/// A known fault of a release: the promise is as the documents have it, and the release's rules do something else.
+/// A known bug of a release: its rules deviate from the documented promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KnownBug {
     /// Up to 1.20, external IPs are not served to processes of nodes, nor to pods on a bridge.
     ExternalIpsFromInside,
-    /// In 1.22 and 1.23, `internalTrafficPolicy: Local` takes remote endpoints away from external addresses too, rejects
-    /// where it should drop, and does not count alongside an external policy Local.
+    /// In 1.22 and 1.23, `internalTrafficPolicy: Local` restricts external addresses to local endpoints too, rejects instead of dropping,
+    /// and has no effect alongside an external policy Local.
     InternalPolicyAffectsExternal,
-    /// Up to 1.24, what is to be dropped is only marked, and a packet that passes the node goes on nevertheless.
+    /// Up to 1.24, packets to be dropped are only marked, and are forwarded if they are not for the node itself.
     DropIsForwarded,
     /// Before 1.15, a node's own processes have no short-circuit path with `externalTrafficPolicy: Local`.
     NoShortCircuitForNodes,
-    /// In nftables mode before 1.33.6, a node without endpoints drops what its own processes send to external and
-    /// load-balancer IPs by the short-circuit path (kubernetes#131765).
+    /// In nftables mode before 1.33.6, a node without endpoints drops packets of its own processes to external and load-balancer IPs
+    /// instead of using the short-circuit path (kubernetes#131765).
     ShortCircuitDropped,
     /// Before 1.26, a connection to a node port at `::1` is translated and lost.
     Ipv6LoopbackLost,
-    /// In iptables mode, what no endpoint takes is rejected at all addresses of a node, those that serve no node ports
-    /// included: a process of the node that listens there is not reached.
+    /// In iptables mode, a node port without endpoints is rejected on all addresses of a node, including those that serve no node ports: a
+    /// process that listens there is unreachable.
     RejectedAtEveryAddress,
-    /// In iptables mode, a node does not reject what its own processes send to external and load-balancer IPs of a
-    /// service without endpoints: the packet leaves the node.
+    /// In iptables mode, a node does not reject packets of its own processes to external and load-balancer IPs of a service without
+    /// endpoints: the packet leaves the node.
     NodeTrafficNotRejected,
-    /// In nftables mode from 1.36, a node does not masquerade what it sends back to its sender, unless its kube-proxy knows the sender
-    /// for an endpoint of the node's own: the set `hairpin-connections` has no others.
+    /// In nftables mode from 1.36, a node does not masquerade a connection that it sends back to its client, unless the client is a local
+    /// endpoint: the set `hairpin-connections` contains only local endpoints.
     RemoteHairpinNotMasqueraded,
-    /// Up to 1.35, of several entries with one address the local one wins, even if it is not ready and another is.
+    /// Up to 1.35, of several entries with the same address the local one wins, even if it is not ready and another one is.
     LocalDuplicateWins,
 }
 
 impl KnownBug {
-    /// Where it is documented: an address, or a file of svclab's repository.
+    /// Returns where it is documented: a URL, or a file in svclab's repository.
     pub fn document(self) -> &'static str {
         match self {
             Self::ExternalIpsFromInside => "https://github.com/kubernetes/kubernetes/pull/96296",
@@ -67,16 +67,18 @@ impl fmt::Display for KnownBug {
             }
             Self::NoShortCircuitForNodes => "before 1.15, a node's own processes have no short-circuit path to other nodes' endpoints",
             Self::ShortCircuitDropped => {
-                "in nftables mode before 1.33.6, a node without endpoints drops what its own processes send"
+                "in nftables mode before 1.33.6, a node without endpoints drops packets of its own processes"
             }
             Self::NodeTrafficNotRejected => {
-                "in iptables mode, a node does not reject its own processes at external addresses without endpoints"
+                "in iptables mode, a node does not reject packets of its own processes to external addresses without \
+                 endpoints"
             }
             Self::RemoteHairpinNotMasqueraded => {
-                "in nftables mode from 1.36, a node does not masquerade what it sends back to an endpoint on another node"
+                "in nftables mode from 1.36, a node does not masquerade connections that it sends back to an endpoint \
+                 on another node"
             }
             Self::LocalDuplicateWins => {
-                "up to 1.35, of several entries with one address the local one wins, even if it is not ready"
+                "up to 1.35, of several entries with the same address the local one wins, even if it is not ready"
             }
             Self::RejectedAtEveryAddress => {
                 "in iptables mode, a node port without endpoints is rejected even at addresses that serve no node ports"

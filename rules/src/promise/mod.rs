@@ -1,32 +1,31 @@
 //! What the Service API promises for a connection.
 //!
-//! [`Promises::about`] answers from Kubernetes objects and kube-proxy's configuration alone. It knows no rules, and but
-//! for [`profile`](crate::profile), which says what a release does, shares no code with what generates them: a fault there must not be repeated here. It is read from these documents, line by
-//! line:
+//! [`Promises::about`] uses only Kubernetes objects and kube-proxy's configuration. It uses no rules and, except for
+//! [`profile`](crate::profile), shares no code with their generators: their bugs must not be repeated here. It is derived from these
+//! documents, line by line:
 //!
 //! - the API reference: [Service](https://kubernetes.io/docs/reference/kubernetes-api/service-resources/service-v1/),
 //!   [EndpointSlice](https://kubernetes.io/docs/reference/kubernetes-api/service-resources/endpoint-slice-v1/),
 //!   [KubeProxyConfiguration](https://kubernetes.io/docs/reference/config-api/kube-proxy-config.v1alpha1/);
 //! - [Virtual IPs and Service Proxies](https://kubernetes.io/docs/reference/networking/virtual-ips/) and
 //!   [Using Source IP](https://kubernetes.io/docs/tutorials/services/source-ip/);
-//! - enhancement proposals ([KEP](https://github.com/kubernetes/enhancements/tree/master/keps/sig-network)) where a field
-//!   came with one.
+//! - enhancement proposals ([KEP](https://github.com/kubernetes/enhancements/tree/master/keps/sig-network)) that introduced a field.
 //!
-//! The steps of an answer, each with its clauses in a file of its own:
+//! The steps to a promise, each with its clauses in a file of its own:
 //!
 //! 1. `client_path`: the client, and the nodes that its packet reaches with its original destination;
-//! 2. `address_lookup`, `node_ports`: whether that is a service's address to one of these nodes. The first such node treats the
-//!    packet, and no other does;
-//! 3. `handling`: what this node does with it, by the files that follow;
-//! 4. `policy`: whether the client is admitted, and how far the endpoints may be;
+//! 2. `address_lookup`, `node_ports`: whether one of these nodes handles that destination as a service address. Only the first such node
+//!   handles the packet;
+//! 3. `handling`: what this node does with it, in the following files;
+//! 4. `policy`: whether the client is allowed, and whether endpoints must be local;
 //! 5. `endpoints`, `topology`: which of them serve;
-//! 6. `source`: what the endpoint sees of the client, and the client of the reply.
+//! 6. `source`: the source address that the endpoint sees, and the source of the reply that the client sees.
 //!
-//! Where a release differs because a field or feature was not there yet, the promise differs too. Where a release does not
-//! keep the promise, the answer names the bug: [`KnownBug`].
+//! If a release lacks a field or feature, the promise differs accordingly. If a release breaks the promise, the result names the bug:
+//! [`KnownBug`].
 //!
-//! The network between nodes is taken to be as Kubernetes wants it, and to do no NAT of its own. [`questions`] lists what
-//! can be asked of a cluster.
+//! The network between nodes is assumed to satisfy the Kubernetes network model and to do no NAT. [`questions`] lists the connections worth
+//! checking in a cluster.
 
 mod address_lookup;
 mod clause;
@@ -64,15 +63,15 @@ use cluster_index::Setting;
 use endpoints::Candidates;
 use handling::Handling;
 
-/// What a cluster promises for connections, prepared for many questions.
+/// The promises of a cluster for connections, indexed for many questions.
 pub struct Promises<'a> {
     cluster: &'a Cluster,
-    /// The cluster as each release of its kube-proxies reads it: the cluster's own first.
+    /// The cluster as interpreted by each release of its kube-proxies, the cluster's own first.
     readings: Vec<Reading<'a>>,
     slices: HashMap<&'a ObjectName, Vec<&'a EndpointSlice>>,
 }
 
-/// A cluster as one release reads it.
+/// A cluster as interpreted by one release.
 struct Reading<'a> {
     release: &'a str,
     setting: Setting<'a>,
@@ -86,21 +85,21 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// What a cluster promises for one connection.
+/// Returns what a cluster promises for one connection.
 ///
 /// # Errors
 ///
-/// The release of a kube-proxy of the cluster is not known.
+/// The release of a kube-proxy in the cluster is unknown.
 pub fn promise(cluster: &Cluster, question: &Question) -> Result<Promise, UnknownVersion> {
     Ok(Promises::of(cluster)?.about(question))
 }
 
 impl<'a> Promises<'a> {
-    /// Reads the objects of a cluster.
+    /// Indexes the objects of a cluster.
     ///
     /// # Errors
     ///
-    /// The release of a kube-proxy of the cluster is not known.
+    /// The release of a kube-proxy in the cluster is unknown.
     pub fn of(cluster: &'a Cluster) -> Result<Self, UnknownVersion> {
         let releases = cluster.releases().into_iter();
         let readings = releases.map(|release| Reading::of(cluster, release)).collect::<Result<_, _>>()?;
@@ -111,7 +110,7 @@ impl<'a> Promises<'a> {
         Ok(Self { cluster, readings, slices })
     }
 
-    /// What is promised for a connection.
+    /// Returns the promise for a connection.
     pub fn about(&self, question: &Question) -> Promise {
         let cluster = self.cluster;
         let Some(client) = Client::of(cluster, question, |name| self.setting().pod(name)) else {
@@ -141,9 +140,9 @@ impl<'a> Promises<'a> {
         self.goes_where_its_address_leads(&client, question)
     }
 
-    /// Whether a loopback address keeps the packet from anything that is promised: as a destination, on another host than
-    /// the process that asks; as a source, toward anything but the node itself, and toward its node ports where these are
-    /// not open to localhost. From `::1`, a kernel does not even reply at the host's other addresses.
+    /// Returns whether nothing is promised because of a loopback address: as a destination, from another host; as a source, to any
+    /// destination except the node itself, and to its node ports if they are not served on localhost. To packets from `::1`, a kernel does
+    /// not even reply on the host's other addresses.
     fn is_kept_by_loopback(
         &self,
         client: &Client<'_>,
@@ -162,7 +161,7 @@ impl<'a> Promises<'a> {
         client.address.is_loopback() && !is_free
     }
 
-    /// The outcome of a packet that no kube-proxy treats.
+    /// Returns the promise for a packet that no kube-proxy handles.
     fn goes_where_its_address_leads(&self, client: &Client<'_>, question: &Question) -> Promise {
         let to = question.to.ip();
         let own = client.node().filter(|_| to.is_loopback() && matches!(client.place, Place::Process(_)));
@@ -184,7 +183,7 @@ impl<'a> Promises<'a> {
         unserved(PromisedOutcome::NotAService(Owner::Outside), because)
     }
 
-    /// What kube-proxy is known to do with a node port's number at an address of the node that does not serve node ports.
+    /// Returns the known bug for a node port's number on an address of the node that does not serve node ports.
     fn known_bug_of_own_port(&self, node: &Node, question: &Question) -> Option<KnownBug> {
         let family = Family::of(question.to.ip());
         let Reading { setting, claims, .. } = self.reading(node);
@@ -199,13 +198,13 @@ impl<'a> Promises<'a> {
         if rejects { Some(KnownBug::RejectedAtEveryAddress) } else { is_lost.then_some(KnownBug::Ipv6LoopbackLost) }
     }
 
-    /// The cluster as the kube-proxy of a node reads it.
+    /// Returns the cluster as interpreted by the kube-proxy of a node.
     fn reading(&self, node: &Node) -> &Reading<'a> {
         let release = self.cluster.release_on(node);
         self.readings.iter().find(|reading| reading.release == release).unwrap_or(&self.readings[0])
     }
 
-    /// The objects, of which no release reads others.
+    /// Returns the objects, which are the same for all releases.
     fn setting(&self) -> &Setting<'a> {
         &self.readings[0].setting
     }
@@ -215,7 +214,7 @@ impl<'a> Promises<'a> {
     }
 }
 
-/// The promise for a connection that no service serves.
+/// Returns the promise for a connection that no service serves.
 fn unserved(outcome: PromisedOutcome, clause: Clause) -> Promise {
     Promise { outcome, node: None, service: None, because: vec![clause], known_bug: None }
 }

@@ -1,4 +1,4 @@
-//! What is promised.
+//! Types of promises.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,18 +7,18 @@ use super::clause::Clause;
 use super::known_bug::KnownBug;
 use crate::cluster::ObjectName;
 
-/// What must happen to a connection.
+/// The promise for a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Promise {
     /// The outcome of its packets.
     pub outcome: PromisedOutcome,
-    /// The node whose kube-proxy treats them; `None` where none does.
+    /// The node whose kube-proxy handles them; `None` if none does.
     pub node: Option<String>,
     /// The service and port that the address belongs to, as `namespace/name:port`.
     pub service: Option<String>,
-    /// The clauses that lead to this, in the order in which they were used.
+    /// The clauses that apply, in the order of use.
     pub because: Vec<Clause>,
-    /// The release is known not to keep the promise here.
+    /// The known bug by which the release breaks the promise.
     pub known_bug: Option<KnownBug>,
 }
 
@@ -26,27 +26,27 @@ pub struct Promise {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PromisedOutcome {
-    /// Each new connection comes out at one of these.
+    /// Each new connection is delivered to one of these.
     Delivered {
         /// The endpoints that serve, sorted by address; at least one.
         endpoints: Vec<PromisedEndpoint>,
-        /// With session affinity: for how many seconds a client stays with the endpoint of its first connection.
+        /// With session affinity: the timeout in seconds.
         affinity_seconds: Option<u32>,
     },
     /// The client gets a rejection at once.
     Rejected(Rejection),
-    /// The packets are lost, and the client gets no rejection.
+    /// The packets are dropped, and the client gets no rejection.
     Dropped,
-    /// The packets are rejected or dropped; which of the two is not promised.
+    /// The packets are rejected or dropped; which of the two is unspecified.
     Fails,
-    /// No kube-proxy on the way takes the address for a service's: packets go where it leads.
+    /// No kube-proxy on the path handles the address as a service address: packets are routed normally.
     NotAService(Owner),
     /// The documents do not specify this.
     NotPromised,
 }
 
 impl PromisedOutcome {
-    /// The endpoint that serves at an address, where there is one.
+    /// Returns the endpoint at an address, if any.
     pub fn endpoint(&self, address: SocketAddr) -> Option<&PromisedEndpoint> {
         let Self::Delivered { endpoints, .. } = self else { return None };
         let at = endpoints.binary_search_by_key(&address, |endpoint| endpoint.address).ok()?;
@@ -59,15 +59,15 @@ impl PromisedOutcome {
 pub struct PromisedEndpoint {
     /// Its address and port.
     pub address: SocketAddr,
-    /// Its part of new connections (without session affinity: of all).
+    /// Its share of new connections (without session affinity: of all).
     pub share: Share,
     /// The source that it sees.
     pub source: Source,
-    /// What the client sees of the reply.
+    /// The reply that the client sees.
     pub reply: Reply,
 }
 
-/// One part in this many: shares of a service port are all the same.
+/// A share of 1/n: all endpoints of a service port have the same share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Share {
     /// The number of endpoints, at least 1.
@@ -85,11 +85,10 @@ impl fmt::Display for Share {
 pub enum Source {
     /// The client's own.
     Preserved,
-    /// An address of this node. Which of its addresses is the network's choice: the one of the interface by which the
-    /// packet leaves, be that the node's own link, a bridge to pods or a tunnel.
+    /// An address of this node. Which one depends on the output interface, which may be the node's own link, a bridge to pods or a tunnel.
     Node(String),
-    /// The client's own, or one of this node: kube-proxy leaves the source alone, but a CNI may masquerade what pods
-    /// send to others than pods.
+    /// The client's own, or one of this node: kube-proxy preserves the source, but a CNI plugin may masquerade traffic from pods to
+    /// destinations other than pods.
     PreservedOrNode(String),
 }
 
@@ -98,30 +97,29 @@ pub enum Source {
 pub enum Reply {
     /// The address and port that the client sent to.
     FromDestination,
-    /// The reply bypasses the node that translated: it bears the endpoint's own address, or a node on its path drops
-    /// it as belonging to no connection.
+    /// The reply bypasses the node that translated: it has the endpoint's own address, or a node on its path drops it because it belongs to
+    /// no connection.
     BypassesNode,
     /// Whether a reply arrives depends on the network.
     Unspecified,
 }
 
-/// What a client gets for a rejected packet.
+/// The response to a rejected packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rejection {
     /// ICMP or ICMPv6 port unreachable, whatever the protocol.
     PortUnreachable,
-    /// What a kernel sends for a port that no process listens on: to TCP a segment with RST, to UDP port unreachable,
-    /// to SCTP an ABORT, or protocol unreachable where the kernel has no SCTP.
+    /// The kernel's response for a port without a listener: RST for TCP, ICMP port unreachable for UDP, ABORT for SCTP, or ICMP protocol
+    /// unreachable if the kernel has no SCTP.
     NoListener,
 }
 
 /// The owner of an address that is not a service's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Owner {
-    /// This node: its processes are reached, and where none listens its kernel rejects
-    /// ([`Rejection::NoListener`]).
+    /// This node: its processes are reached, and without a listener its kernel rejects ([`Rejection::NoListener`]).
     Node(String),
-    /// This pod, with the source that it sees.
+    /// This pod, with the source address that it sees.
     Pod(ObjectName, Source),
     /// Nothing in the cluster.
     Outside,

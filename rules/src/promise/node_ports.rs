@@ -1,4 +1,4 @@
-//! On which of a node's addresses node ports are served.
+//! The node addresses on which node ports are served.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use crate::cluster::{Family, Node, ProxyConfig, ProxyMode};
 use crate::profile::Profile;
 
-/// What `nodePortAddresses` says for one family.
+/// The selection by `nodePortAddresses` for one family.
 enum Chosen<'a> {
     /// All of the node's addresses.
     All,
@@ -17,7 +17,7 @@ enum Chosen<'a> {
     Ranges(Vec<&'a IpNet>),
 }
 
-/// Whether a node serves node ports at an address.
+/// Returns whether a node serves node ports on an address.
 pub(super) fn are_served(node: &Node, address: IpAddr, config: &ProxyConfig, profile: Profile) -> bool {
     if address.is_loopback() {
         return are_served_at_loopback(address, config, profile);
@@ -32,9 +32,8 @@ pub(super) fn are_served(node: &Node, address: IpAddr, config: &ProxyConfig, pro
     }
 }
 
-/// Whether node ports are reached at an address of the loopback interface: in iptables mode, in IPv4, and unless
-/// `localhostNodePorts` (from 1.26) or `nodePortAddresses` say otherwise. Where ranges are listed, only 127.0.0.1 itself
-/// is an address that an interface has.
+/// Returns whether node ports are reachable on a loopback address: in iptables mode, for IPv4, unless `localhostNodePorts` (from 1.26) or
+/// `nodePortAddresses` exclude it. With ranges, only 127.0.0.1 itself counts, because only that address is assigned to an interface.
 ///
 /// KubeProxyIPTablesConfiguration `localhostNodePorts`; Virtual IPs and Service Proxies, "Migrating from iptables mode to
 /// nftables"; KEP-3866, "Localhost NodePorts"; KEP-1138 for IPv6.
@@ -52,16 +51,16 @@ fn are_served_at_loopback(address: IpAddr, config: &ProxyConfig, profile: Profil
     }
 }
 
-/// Whether packets from 127.0.0.1 may be translated and leave the node: kube-proxy opens `route_localnet` for node ports
-/// on localhost.
+/// Returns whether packets from 127.0.0.1 may be translated and leave the node: kube-proxy sets `route_localnet` for node ports on
+/// localhost.
 pub(super) fn loopback_is_open(config: &ProxyConfig, profile: Profile) -> bool {
     are_served_at_loopback(IpAddr::V4(Ipv4Addr::LOCALHOST), config, profile)
 }
 
-/// What is chosen for a family. Without ranges, iptables mode takes all addresses and nftables mode the primary one; a
-/// range of all addresses is the same as none. The outcome of a family that no range is of, no document says: it is
-/// served everywhere, but at its primary address in nftables mode up to 1.30 (`NewNodePortAddresses` in kube-proxy's
-/// `pkg/proxy/util`; before 1.21, a kube-proxy has one family and compares all ranges with it).
+/// Returns the selection for a family. Without ranges, iptables mode uses all addresses and nftables mode the primary one; a range of all
+/// addresses is the same as no range. A family without a range is undocumented: node ports are served on all its addresses, except in
+/// nftables mode up to 1.30, which uses its primary address (`NewNodePortAddresses` in kube-proxy's `pkg/proxy/util`; before 1.21, a
+/// kube-proxy has one family and compares all ranges with it).
 ///
 /// KubeProxyConfiguration `nodePortAddresses`; Virtual IPs and Service Proxies, "Migrating from iptables mode to
 /// nftables".
@@ -81,7 +80,7 @@ fn chosen(config: &ProxyConfig, family: Family, profile: Profile) -> Chosen<'_> 
     if unlimited || ranges.is_empty() { Chosen::All } else { Chosen::Ranges(ranges) }
 }
 
-/// A node's primary address of a family: the first `InternalIP`, else the first `ExternalIP`.
+/// Returns a node's primary address of a family: the first `InternalIP`, else the first `ExternalIP`.
 fn primary(node: &Node, family: Family) -> Option<IpAddr> {
     node.addresses().find(|address| Family::of(*address) == family)
 }

@@ -9,7 +9,7 @@ use super::policy::Scope;
 use crate::cluster::{EndpointSlice, Family};
 
 impl Handling<'_, '_> {
-    /// The outcome of the connection, with the slices of the service.
+    /// Returns the promise for the connection, given the slices of the service.
     pub(super) fn promise(&self, slices: &[&EndpointSlice]) -> Promise {
         let mut because = vec![self.claim.kind.clause()];
         if self.client.node().is_some() && !self.client.is_on(self.node) {
@@ -27,8 +27,7 @@ impl Handling<'_, '_> {
         Promise { outcome, node: None, service: Some(self.claim.name()), because, known_bug }
     }
 
-    /// Its outcome once the client is admitted. A service without any endpoint rejects; a node that only lacks
-    /// one of its own drops.
+    /// Returns its outcome for an allowed client. A service without any usable endpoint rejects; a node that only lacks a local one drops.
     ///
     /// Virtual IPs and Service Proxies, "Internal traffic policy", "External traffic policy"; KEP-3866, "Dropping or
     /// rejecting packets for services with no endpoints".
@@ -48,8 +47,8 @@ impl Handling<'_, '_> {
         PromisedOutcome::Rejected(Rejection::PortUnreachable)
     }
 
-    /// How connections spread over endpoints, and what these see. Endpoints are served evenly; with session affinity, a
-    /// client stays with the first that it got.
+    /// Returns how connections are balanced among endpoints, and the sources that these see. Endpoints get even shares; with session
+    /// affinity, a client stays with its first endpoint.
     ///
     /// ServiceSpec `externalTrafficPolicy`, `sessionAffinity`; Virtual IPs and Service Proxies, "Session affinity".
     fn delivered(&self, endpoints: &[Candidate<'_>], because: &mut Vec<Clause>) -> PromisedOutcome {

@@ -1,4 +1,4 @@
-//! Traffic policies, short-circuit paths and source ranges: what a client may use by which address.
+//! Traffic policies, short-circuit paths and source ranges.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ use super::handling::Handling;
 use crate::cluster::{DetectLocal, ExternalTrafficPolicy, Family, InternalTrafficPolicy, Service, ServiceType};
 use crate::profile::Profile;
 
-/// Which endpoints traffic may go to.
+/// The scope of endpoints for a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
     /// Endpoints on any node.
@@ -21,7 +21,7 @@ pub(super) enum Scope {
     OnNode,
 }
 
-/// What a node takes a client for.
+/// The client type that a node detects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Detected {
     /// A pod.
@@ -33,7 +33,7 @@ pub(super) enum Detected {
 }
 
 impl Handling<'_, '_> {
-    /// How far the endpoints may be.
+    /// Returns the scope of endpoints.
     pub(super) fn scope(&self, because: &mut Vec<Clause>) -> Scope {
         let (service, profile) = (self.claim.service, self.setting.profile);
         let (scope, clause) = if self.claim.kind == AddressKind::ClusterIp {
@@ -53,18 +53,18 @@ impl Handling<'_, '_> {
         scope
     }
 
-    /// Whether the client counts as inside of the cluster for external addresses: it is a process of the node, or the
-    /// node takes it for a pod.
+    /// Returns whether the client counts as inside the cluster for external addresses: it is a process on the node, or the node detects it
+    /// as a pod.
     ///
     /// ServiceSpec `externalTrafficPolicy`: traffic to external and load-balancer IPs from within the cluster always gets
-    /// the semantics of Cluster. For node ports the field only warns that the policy may have to be minded; kube-proxy
-    /// gives clients of its own node the same short-circuit path.
+    /// the semantics of Cluster. For node ports the documentation only says that the policy may need to be taken into account; kube-proxy
+    /// gives clients on its own node the same short-circuit path.
     fn takes_short_circuit(&self) -> bool {
         self.client.is_process_of(self.node) || self.detect_local() == Detected::Pod
     }
 
-    /// What `detectLocalMode` makes of the client: by its source address, or by the interface that its packets come in
-    /// by, which only pods of the node itself have.
+    /// Returns the client type by `detectLocalMode`: by source address, or by input interface, which only pods on the node itself can
+    /// match.
     ///
     /// KubeProxyConfiguration `detectLocalMode`, `clusterCIDR`; DetectLocalConfiguration; KEP-2450.
     pub(super) fn detect_local(&self) -> Detected {
@@ -84,8 +84,8 @@ impl Handling<'_, '_> {
         }
     }
 
-    /// Whether source ranges let the client use a load balancer's address. They are about that address alone, and count
-    /// for clients inside of the cluster as well. Ranges of one family say nothing of the other.
+    /// Returns whether source ranges allow the client. They apply only to the load balancer's address, also for clients inside the cluster.
+    /// Ranges of one family do not affect the other.
     ///
     /// ServiceSpec `loadBalancerSourceRanges`.
     pub(super) fn is_admitted(&self, because: &mut Vec<Clause>) -> bool {
@@ -97,8 +97,8 @@ impl Handling<'_, '_> {
         clause == Clause::SourceRangesIncludeNode
     }
 
-    /// Whether the client has one of the load balancer's own addresses and the ranges admit the node. A node that has the
-    /// address itself sends from it, and kube-proxy cannot distinguish that from any other client which does.
+    /// Returns whether the client has one of the load balancer's own addresses and the ranges allow the node. A node with that address
+    /// sends from it, and kube-proxy cannot distinguish it from any other client with the address.
     ///
     /// kube-proxy, `pkg/proxy/iptables/proxier.go`, `allowFromNode`.
     fn is_admitted_as_node(&self) -> bool {
@@ -115,23 +115,23 @@ impl Handling<'_, '_> {
     }
 }
 
-/// Whether one of the ranges of an address's family contains it. `None` if there is no range of the family.
+/// Returns whether one of the ranges of an address's family contains it. `None` if there is no range of the family.
 fn is_in(address: IpAddr, ranges: &[IpNet]) -> Option<bool> {
     let mut of_family = ranges.iter().filter(|range| Family::of(range.addr()) == Family::of(address)).peekable();
     of_family.peek()?;
     Some(of_family.any(|range| range.contains(&address)))
 }
 
-/// Whether the cluster IP leads to endpoints on the client's own node only.
+/// Returns whether the cluster IP leads only to endpoints on the client's own node.
 ///
 /// ServiceSpec `internalTrafficPolicy`; KEP-2086 (on by default from 1.22).
 pub(super) fn is_internal_local(service: &Service, profile: Profile) -> bool {
     profile.internal_policy() && service.internal_traffic_policy == InternalTrafficPolicy::Local
 }
 
-/// Whether external addresses lead to endpoints on the node that the packet came to only.
+/// Returns whether external addresses lead only to endpoints on the node that received the packet.
 ///
-/// ServiceSpec `externalTrafficPolicy`: it is about node ports, external IPs and load-balancer IPs. Before 1.29, a
+/// ServiceSpec `externalTrafficPolicy`: it applies to node ports, external IPs and load-balancer IPs. Before 1.29, a
 /// service that is not of type NodePort or LoadBalancer has no such policy.
 pub(super) fn is_external_local(service: &Service, profile: Profile) -> bool {
     let published = matches!(service.kind, ServiceType::NodePort | ServiceType::LoadBalancer);

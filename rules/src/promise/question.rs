@@ -1,4 +1,4 @@
-//! What is asked.
+//! The connection that a promise is about.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,13 +9,12 @@ use crate::cluster::{ObjectName, Protocol};
 pub struct Question {
     /// The sender.
     pub from: VantagePoint,
-    /// The destination on the wire.
+    /// The original destination.
     pub to: SocketAddr,
     /// The protocol.
     pub protocol: Protocol,
-    /// The node that the network hands an outside host's packet to, if the destination is no node's own address:
-    /// the routed one, or the one that a load balancer chose. Packets of pods and nodes start on their own node, and
-    /// this says nothing of them.
+    /// The node that receives an outside host's packet, if the destination is not a node's own address: the routed node, or the one that a
+    /// load balancer chose. Ignored for packets from pods and nodes, which start on their own node.
     pub via: Option<String>,
 }
 
@@ -24,10 +23,10 @@ pub struct Question {
 pub enum VantagePoint {
     /// A pod. One with `hostNetwork` is a process of its node.
     Pod(ObjectName),
-    /// A process on the node of this name, which leaves the choice of a source address to the kernel.
+    /// A process on the node of this name; the kernel chooses its source address.
     Node(String),
     /// A process on the node of this name that sends from 127.0.0.1 or `::1`.
     Localhost(String),
-    /// A machine outside of the cluster that has this address.
+    /// A machine outside the cluster with this address.
     Outside(IpAddr),
 }

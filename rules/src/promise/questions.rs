@@ -1,4 +1,4 @@
-//! What can be asked of a cluster.
+//! The list of questions for a cluster.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -8,18 +8,18 @@ use super::question::{Question, VantagePoint};
 use crate::cluster::{Cluster, Family, Node, Protocol};
 use crate::profile::{Profile, UnknownVersion};
 
-/// Every vantage point against every service address: cluster IPs, external and load-balancer IPs, and node ports on every
-/// address of every node; each port, in the protocol that it has and in the other of TCP and UDP, and one port that
-/// nothing uses. Alongside every address that services have on all nodes stands one that no service has, which is asked for their first
-/// port: rules with a wrong mask serve it as well.
+/// Returns a question for every vantage point and every service address: cluster IPs, external and load-balancer IPs, and node ports on
+/// every address of every node; each port with its own protocol and with the other of TCP and UDP, and one unused port. Every address that
+/// services have on all nodes is paired with an unused neighbouring address and the first port, because rules with a wrong mask serve it
+/// too.
 ///
-/// An outside host asks for addresses that are no node's own over every node in turn. From a loopback address only the
-/// node itself is asked, in IPv6 at `::1` alone. Families that a vantage point does not have are left out. The order is
-/// that of the cluster's lists, and no question comes twice.
+/// An outside host reaches addresses that are not a node's own through every node in turn. From a loopback address, only the node itself is
+/// a destination; for IPv6, only `::1`. Families that a vantage point does not have are skipped. Questions are in the order of the
+/// cluster's lists, without duplicates.
 ///
 /// # Errors
 ///
-/// The release of a kube-proxy of the cluster is not known.
+/// The release of a kube-proxy in the cluster is unknown.
 pub fn questions(cluster: &Cluster, vantage_points: &[VantagePoint]) -> Result<Vec<Question>, UnknownVersion> {
     let targets = Targets::of(cluster)?;
     let mut asked = HashSet::new();
@@ -34,11 +34,11 @@ pub fn questions(cluster: &Cluster, vantage_points: &[VantagePoint]) -> Result<V
 /// A port with its protocol.
 type Port = (u16, Protocol);
 
-/// The destinations that a cluster has.
+/// The destinations in a cluster.
 struct Targets {
-    /// Addresses that services have on every node, with the ports to ask for.
+    /// Addresses that services have on every node, with the ports to try.
     services: Vec<(IpAddr, Vec<Port>)>,
-    /// Node ports to ask for on nodes' addresses.
+    /// Node ports to try on nodes' addresses.
     node_ports: Vec<(Family, Vec<Port>)>,
 }
 
@@ -82,7 +82,7 @@ impl Targets {
         Ok(Self { services, node_ports: node_ports.into() })
     }
 
-    /// The questions of one vantage point.
+    /// Returns the questions of one vantage point.
     fn from(&self, cluster: &Cluster, from: &VantagePoint) -> Vec<Question> {
         let families = families(cluster, from);
         let is_asked = |address: &IpAddr| families.contains(&Family::of(*address));
@@ -117,7 +117,7 @@ impl Targets {
     }
 }
 
-/// The families that a vantage point has addresses of.
+/// Returns the address families of a vantage point.
 fn families(cluster: &Cluster, from: &VantagePoint) -> BTreeSet<Family> {
     let of_node =
         |name: &str| -> Vec<IpAddr> { cluster.node(name).map(|node| node.addresses().collect()).unwrap_or_default() };
@@ -133,7 +133,7 @@ fn families(cluster: &Cluster, from: &VantagePoint) -> BTreeSet<Family> {
     addresses.into_iter().map(Family::of).collect()
 }
 
-/// The nodes over which a vantage point asks for an address: an outside host over each one, unless it is a node's own.
+/// Returns the nodes through which a vantage point reaches an address: every node for an outside host, unless the address is a node's own.
 fn entries<'a>(cluster: &'a Cluster, from: &VantagePoint, address: IpAddr) -> Vec<Option<&'a Node>> {
     let is_node = cluster.nodes.iter().any(|node| node.addresses().any(|own| own == address));
     match from {
@@ -144,7 +144,7 @@ fn entries<'a>(cluster: &'a Cluster, from: &VantagePoint, address: IpAddr) -> Ve
     }
 }
 
-/// The ports to ask for where these are served: each in its own protocol, in the other of TCP and UDP, and a free one.
+/// Returns the ports to try if these are served: each with its own protocol and with the other of TCP and UDP, and a free one.
 fn to_ask(served: impl Iterator<Item = Port>, free: u16) -> Vec<Port> {
     let mut ports: Vec<Port> = Vec::new();
     for (number, protocol) in served {
@@ -157,13 +157,13 @@ fn to_ask(served: impl Iterator<Item = Port>, free: u16) -> Vec<Port> {
     ports
 }
 
-/// The addresses that machines of a cluster have.
+/// Returns the addresses of the machines in a cluster.
 fn addresses(cluster: &Cluster) -> impl Iterator<Item = IpAddr> {
     let pods = cluster.pods.iter().flat_map(|pod| &pod.ips).copied();
     pods.chain(cluster.nodes.iter().flat_map(Node::addresses))
 }
 
-/// The address that differs in the last bit.
+/// Returns the address with the last bit flipped.
 fn neighbour(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(address) => Ipv4Addr::from_bits(address.to_bits() ^ 1).into(),
@@ -171,11 +171,11 @@ fn neighbour(address: IpAddr) -> IpAddr {
     }
 }
 
-/// A port that nothing in the cluster uses.
+/// Ports that nothing in the cluster uses.
 struct UnusedPorts {
-    /// Below the range of node ports.
+    /// A port below the range of node ports.
     service: u16,
-    /// In the default range of node ports.
+    /// A port in the default range of node ports.
     node: u16,
 }
 

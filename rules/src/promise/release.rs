@@ -1,4 +1,4 @@
-//! The known bug of a release that affects a connection.
+//! Known bugs of a release that affect a connection.
 
 use super::address_lookup::AddressKind;
 use super::client_path::has_address;
@@ -11,7 +11,7 @@ use super::source::Masquerade;
 use crate::cluster::ProxyMode;
 
 impl Handling<'_, '_> {
-    /// The fault that the release may show in the connection.
+    /// Returns the known bug of the release that may affect the connection.
     pub(super) fn known_bug(&self, outcome: &PromisedOutcome, candidates: &Candidates<'_>) -> Option<KnownBug> {
         let local = candidates.on_node(self.node, &mut Vec::new());
         let is_own = local.iter().any(|candidate| candidate.address.ip() == self.client.address);
@@ -46,7 +46,7 @@ impl Handling<'_, '_> {
         self.setting.config().mode == ProxyMode::Iptables && is_external
     }
 
-    /// Whether the client may be the endpoint, if only the node's own endpoints are masqueraded for that.
+    /// Returns whether the client may be the endpoint, in a release that masquerades such connections only for local endpoints.
     fn sends_back_as_it_is(&self, outcome: &PromisedOutcome) -> bool {
         let PromisedOutcome::Delivered { endpoints, .. } = outcome else { return false };
         self.setting.config().mode == ProxyMode::Nftables

@@ -11,20 +11,20 @@ use super::model::{Reply, Source};
 use super::policy::{Detected, is_external_local};
 use crate::profile::Profile;
 
-/// What a node does to the source of a connection that it treats, before it is known which endpoint is chosen.
+/// What a node does to the source of a connection that it handles, whichever endpoint is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Masquerade {
     /// It is replaced by an address of the node.
     Yes,
-    /// It stays.
+    /// It is preserved.
     No,
-    /// The one or the other.
+    /// One or the other.
     Unspecified,
 }
 
 impl Handling<'_, '_> {
-    /// Whether the node hides the client: by external addresses, with policy Cluster it does, so that replies come back
-    /// the same way, and with policy Local it does not.
+    /// Returns whether the node masquerades the client: for external addresses, it does with policy Cluster, so that replies return on the
+    /// same path, and does not with policy Local.
     ///
     /// Virtual IPs and Service Proxies, "iptables proxy mode", "Example"; Using Source IP, "Source IP for Services with
     /// Type=NodePort"; ServiceSpec `externalTrafficPolicy`.
@@ -42,9 +42,9 @@ impl Handling<'_, '_> {
         masquerade
     }
 
-    /// By the cluster IP, pods keep their address; traffic that `detectLocalMode` does not detect as a pod's is masqueraded, so that
-    /// replies come back to the node that translated it. Where pods cannot be detected, no client is masqueraded. With
-    /// `masqueradeAll`, everyone is.
+    /// Returns whether the node masquerades a client of a cluster IP: pods keep their address; traffic that `detectLocalMode` does not
+    /// detect as a pod's is masqueraded, so that replies return to the node that translated it. If pods cannot be detected, no client is
+    /// masqueraded. With `masqueradeAll`, all clients are.
     ///
     /// Virtual IPs and Service Proxies, "iptables proxy mode", "Example"; KubeProxyConfiguration `clusterCIDR`,
     /// `iptables.masqueradeAll`, `nftables.masqueradeAll`.
@@ -59,14 +59,14 @@ impl Handling<'_, '_> {
         }
     }
 
-    /// Whether the client is a pod that uses an external IP in a release that lets it keep its address there.
+    /// Returns whether the client is a pod that uses an external IP, in a release that does not masquerade it there.
     fn may_keep_pod(&self) -> bool {
         self.claim.kind == AddressKind::ExternalIp
             && keeps_pods_at_external_ips(self.setting.profile)
             && self.detect_local() == Detected::Pod
     }
 
-    /// How an endpoint sees the client, and how the client sees the reply.
+    /// Returns the source that an endpoint sees, and the reply that the client sees.
     pub(super) fn seen_by(
         &self,
         endpoint: SocketAddr,
@@ -90,11 +90,11 @@ impl Handling<'_, '_> {
         }
     }
 
-    /// A reply has the address that the client sent to if it passes the node that translated the question: that is so
-    /// where the endpoint or the client is on that node. An endpoint outside of the cluster need not have a route to pods.
+    /// Returns the reply to a client that is not masqueraded. It comes from the address that the client sent to if it passes the node that
+    /// translated the request: that is so if the endpoint or the client is on that node. An endpoint outside the cluster need not have a
+    /// route to pods.
     ///
-    /// The network model promises pods a path to each other without NAT, and so a reply that does not pass any node but
-    /// their own.
+    /// The network model promises pods a path to each other without NAT, and so a reply that passes only their own nodes.
     fn reply_to_unchanged(&self, endpoint: IpAddr, because: &mut Vec<Clause>) -> Reply {
         let is_here = |name: &str| name == self.node.name;
         match self.setting.location(endpoint) {
@@ -112,14 +112,14 @@ impl Handling<'_, '_> {
     }
 }
 
-/// From 1.21 to 1.23 a pod that uses an external IP with policy Cluster keeps its address; before and after, it is
-/// masqueraded as every client of an external address. No document specifies which it should be.
+/// Returns whether a pod that uses an external IP with policy Cluster keeps its address: it does from 1.21 to 1.23; before and after, it is
+/// masqueraded like every client of an external address. No document specifies this.
 fn keeps_pods_at_external_ips(profile: Profile) -> bool {
     !profile.guards_external_ips() && !profile.external_chains()
 }
 
-/// The source of a packet that kube-proxy has not masqueraded. A process of a node has an address of its node. Between
-/// pods there is no NAT; toward others, a CNI may masquerade pods.
+/// Returns the source of a packet that kube-proxy has not masqueraded. A process on a node has an address of its node. Between pods there
+/// is no NAT; to other destinations, a CNI plugin may masquerade pods.
 ///
 /// Services, Load Balancing, and Networking, "The Kubernetes network model".
 pub(super) fn unchanged(client: &Client<'_>, to: IpAddr, setting: &Setting<'_>) -> Source {

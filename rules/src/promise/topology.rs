@@ -1,4 +1,4 @@
-//! Topology: endpoints that are meant for the node's zone, or for the node itself.
+//! Topology hints: endpoints for the node's zone, or for the node itself.
 
 use super::clause::Clause;
 use super::cluster_index::Setting;
@@ -6,9 +6,9 @@ use super::endpoint_candidate::Candidate;
 use crate::cluster::{Endpoint, Node, Service};
 use crate::profile::Profile;
 
-/// Of ready endpoints, those that hints leave to a node; all of them, if hints do not count.
+/// Returns the ready endpoints that hints assign to a node; all of them, if hints are not used.
 ///
-/// A hint for the node itself comes before one for its zone (KEP-3015).
+/// A hint for the node takes precedence over one for its zone (KEP-3015).
 pub(super) fn preferred<'a>(
     ready: Vec<Candidate<'a>>,
     service: &Service,
@@ -34,8 +34,8 @@ pub(super) fn preferred<'a>(
     ready
 }
 
-/// Whether hints count for a service: at first, only if its annotation asks for them; later, wherever they are, since
-/// `trafficDistribution` makes the control plane write them as well.
+/// Returns whether hints are used for a service: in older releases, only if its annotation enables them; later always, because the control
+/// plane also writes them for `trafficDistribution`.
 ///
 /// KEP-2433, "Kube-Proxy"; KEP-4444, "Kube-Proxy".
 fn hints_count(service: &Service, setting: &Setting<'_>) -> bool {
@@ -43,8 +43,8 @@ fn hints_count(service: &Service, setting: &Setting<'_>) -> bool {
     profile.zone_hints(config) && (profile.hints_without_annotation(config) || asks_for_hints(service, profile))
 }
 
-/// Whether a service's annotation asks for hints: `topology-aware-hints` with the value Auto, and from 1.27
-/// `topology-mode` with any value but Disabled, for values other than Auto may name other heuristics.
+/// Returns whether a service's annotation enables hints: `topology-aware-hints` with the value Auto, and from 1.27 `topology-mode` with any
+/// value except Disabled, because other values may name other heuristics.
 ///
 /// KEP-2433, "Configuration"; Well-Known Labels, `service.kubernetes.io/topology-mode`.
 fn asks_for_hints(service: &Service, profile: Profile) -> bool {
@@ -57,8 +57,8 @@ fn asks_for_hints(service: &Service, profile: Profile) -> bool {
     !matches!(asked, None | Some("" | "Disabled" | "disabled"))
 }
 
-/// The endpoints whose hints name a zone or node. `None` if one of the endpoints has no hints of this kind, or no hint
-/// names it: then hints do not count at all.
+/// Returns the endpoints with hints for a zone or node. `None` if an endpoint has no hints of this kind, or no hint names the zone or node:
+/// then hints are not used at all.
 ///
 /// KEP-2433, "Kube-Proxy".
 fn meant_for<'a>(

@@ -1,7 +1,7 @@
-//! The rules of one network namespace, in either language.
+//! Rules of one network namespace, of iptables or nftables.
 //!
-//! The generators and parsers make [`Rules`] once. From there on rules stay typed values: they become text again only where they
-//! are installed ([`Rules::print_sync`]) or shown ([`Rules::print`]).
+//! Generators and parsers create [`Rules`] once. From then on rules stay typed values: they become text again only when they are installed
+//! ([`Rules::print_sync`]) or displayed ([`Rules::print`]).
 
 mod other_tables;
 mod parse;
@@ -18,14 +18,14 @@ pub use parse::ParseError;
 pub use program::{CompileError, Program, compile};
 pub use rule::{ChainIndex, Rule};
 
-/// Rules of iptables or nftables, with the line of each where they were parsed.
+/// Rules of iptables or nftables, with their lines if they were parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rules {
-    /// Tables of iptables, of one family.
+    /// iptables tables of one family.
     Iptables(iptables::Parsed),
-    /// kube-proxy's tables of nftables.
+    /// kube-proxy's nftables tables.
     Nftables(nftables::Parsed),
-    /// Other tables of nftables, alongside kube-proxy's rules.
+    /// Other nftables tables, alongside kube-proxy's rules.
     OtherTables(OtherTables),
 }
 
@@ -42,12 +42,12 @@ impl From<Ruleset> for Rules {
 }
 
 impl Rules {
-    /// Generates the rules that a node's kube-proxy writes for a family, in the mode and release that its configuration has; where it
-    /// does not run, those that it wrote last.
+    /// Generates the rules that a node's kube-proxy writes for a family, in its configured mode and release; if it is stopped, those that
+    /// it wrote last.
     ///
     /// # Errors
     ///
-    /// An unknown release, or objects for which a kube-proxy of this release in nftables mode cannot write its table.
+    /// An unknown release, or objects for which kube-proxy of this release cannot write its nftables table.
     pub fn generate(cluster: &Cluster, node: &Node, family: Family) -> Result<Self, Unsupported> {
         let synced = cluster.synced_on(&node.name);
         let node = synced.node(&node.name).unwrap_or(node);
@@ -57,7 +57,7 @@ impl Rules {
         })
     }
 
-    /// The mode of kube-proxy that writes rules in this language.
+    /// Returns the mode of kube-proxy that writes such rules.
     pub fn mode(&self) -> ProxyMode {
         match self {
             Self::Iptables(_) => ProxyMode::Iptables,
@@ -65,7 +65,7 @@ impl Rules {
         }
     }
 
-    /// The tables of iptables, if it is this language.
+    /// Returns the iptables tables, if these are iptables rules.
     pub fn iptables(&self) -> Option<&RuleSet> {
         match self {
             Self::Iptables(parsed) => Some(&parsed.rules),
@@ -73,7 +73,7 @@ impl Rules {
         }
     }
 
-    /// The tables of nftables, if it is this language: kube-proxy's or others.
+    /// Returns the nftables tables, if these are nftables rules: kube-proxy's or others.
     pub fn nftables(&self) -> Option<&nftables::Parsed> {
         match self {
             Self::Iptables(_) => None,
@@ -82,7 +82,7 @@ impl Rules {
         }
     }
 
-    /// These rules without those of the other family: of kube-proxy's nftables tables, only the one of this family is kept.
+    /// Removes the rules of the other family: of kube-proxy's nftables tables, only the one of this family is kept.
     #[must_use]
     pub fn for_family(self, family: Family) -> Self {
         match self {
@@ -94,7 +94,7 @@ impl Rules {
         }
     }
 
-    /// These rules as they were written: without counters, and without what packets have added to sets.
+    /// Returns the rules as they were written: without counters, and without elements that packets have added to sets.
     #[must_use]
     pub fn without_runtime_state(mut self) -> Self {
         match &mut self {
@@ -113,7 +113,7 @@ impl Rules {
         self
     }
 
-    /// These rules with kube-proxy's tables of another family added, which are the same value in nftables.
+    /// Adds kube-proxy's tables of another family, which in nftables are part of the same value.
     #[must_use]
     pub fn joined(self, other: Self) -> Self {
         match (self, other) {
@@ -125,7 +125,7 @@ impl Rules {
         }
     }
 
-    /// The text that `iptables-save` or `nft list ruleset` shows for these rules.
+    /// Prints the rules as `iptables-save` or `nft list ruleset` does.
     pub fn print(&self) -> String {
         match self {
             Self::Iptables(parsed) => iptables::print(&parsed.rules),
@@ -134,7 +134,7 @@ impl Rules {
         }
     }
 
-    /// The text with which `iptables-restore` or `nft -f` installs these rules in place of those that their tables have.
+    /// Prints the input for `iptables-restore` or `nft -f` that replaces the content of the rules' tables with these rules.
     pub fn print_sync(&self) -> String {
         match self {
             Self::Iptables(parsed) => iptables::print(&parsed.rules),
@@ -143,8 +143,7 @@ impl Rules {
         }
     }
 
-    /// The same where the tables have the rules of a sync before. What that one remembered of clients stays, but for sets that are not
-    /// used any more.
+    /// The same if the tables have the rules of an earlier sync. Recorded clients are kept, except in sets that are no longer used.
     pub fn print_sync_after(&self, before: &Self) -> String {
         let deleted = match (before, self) {
             (Self::Nftables(before), Self::Nftables(after)) => {
@@ -155,7 +154,7 @@ impl Rules {
         self.print_sync() + &deleted
     }
 
-    /// Whether there is any rule.
+    /// Returns whether there is any rule.
     pub fn has_rules(&self) -> bool {
         let of_nftables = |parsed: &nftables::Parsed| {
             let tables = &parsed.rules.tables;
@@ -168,12 +167,12 @@ impl Rules {
         self.iptables().is_some_and(of_iptables) || self.nftables().is_some_and(of_nftables)
     }
 
-    /// Whether a kernel accepts the rules of a family.
+    /// Returns whether a kernel accepts the rules of a family.
     pub fn is_sound(&self, family: Family) -> bool {
         compile(&[self], family).is_ok()
     }
 
-    /// Whether rules keep state between packets of a client: lists of `recent`, or sets that rules add to.
+    /// Returns whether rules keep state between packets of a client: `recent` lists, or dynamic sets.
     pub fn remembers(&self) -> bool {
         let is_recent = |one: &Match| match one {
             Match::Recent(_) => true,
@@ -185,13 +184,13 @@ impl Rules {
             || self.nftables().is_some_and(|parsed| parsed.rules.tables.iter().any(is_dynamic))
     }
 
-    /// Whether rules of iptables compare the flags of TCP. Those of nftables that do are not modelled.
+    /// Returns whether iptables rules match TCP flags. nftables rules that do are not modelled.
     pub fn matches_tcp_flags(&self) -> bool {
         let asks = |one: &Match| matches!(one, Match::Ports(ports) if ports.flags.is_some());
         self.iptables().is_some_and(|rules| rules.matches().any(asks))
     }
 
-    /// Whether rules name interfaces that must exist when they are installed: `iif` and `oif` of nftables stand for an index.
+    /// Returns whether rules name interfaces that must exist when they are installed: nftables resolves `iif` and `oif` to an index.
     pub fn needs_interfaces(&self) -> bool {
         let tables = self.nftables().into_iter().flat_map(|parsed| &parsed.rules.tables);
         let rules = tables.flat_map(|table| &table.chains).flat_map(|chain| &chain.rules);

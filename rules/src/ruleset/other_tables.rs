@@ -1,11 +1,11 @@
-//! Tables of nftables that are not kube-proxy's.
+//! nftables tables that are not kube-proxy's.
 
 use std::sync::Arc;
 
 use crate::nftables::{ParseError, Parsed, parse_all};
 
-/// Tables of nftables alongside kube-proxy's rules. They are installed as their author wrote them, since the parsed form has no room for
-/// what decides about no packet (`log`, counters).
+/// nftables tables alongside kube-proxy's rules. They are installed as written, because the parsed form omits statements that do not affect
+/// packets (`log`, counters).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtherTables {
     text: Arc<str>,
@@ -17,17 +17,17 @@ impl OtherTables {
         Ok(Self { parsed: parse_all(text)?, text: text.into() })
     }
 
-    /// The tables, one of `inet` as one of each family.
+    /// Returns the tables; an `inet` table is one of each family.
     pub(crate) fn parsed(&self) -> &Parsed {
         &self.parsed
     }
 
-    /// The text as it was given.
+    /// Returns the text as given.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// The text after commands that empty these tables, because `nft -f` adds to existing ones.
+    /// Prints the text after commands that flush these tables, because `nft -f` adds to existing ones.
     pub(super) fn print_sync(&self) -> String {
         let emptied = self.parsed.names.iter().map(|name| format!("table {name} {{\n}}\nflush table {name}\n"));
         emptied.collect::<String>() + &self.text

@@ -1,22 +1,22 @@
-//! Rules from text, in the language of a mode.
+//! Parsing of rules in the language of a mode.
 
 use super::{OtherTables, Rules};
 use crate::cluster::{Family, ProxyMode};
 use crate::{iptables, nftables};
 
-/// Something that cannot be parsed, in either language.
+/// A parse error, in either language.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(transparent)]
 #[non_exhaustive]
 pub enum ParseError {
-    /// In rules of iptables.
+    /// In iptables rules.
     Iptables(#[from] iptables::ParseError),
-    /// In tables of nftables.
+    /// In nftables tables.
     Nftables(#[from] nftables::ParseError),
 }
 
 impl ParseError {
-    /// The line and column in the text, from 1, and what is wrong; see [`nftables::ParseError::in_text`].
+    /// Returns line and column in the text, from 1, and the message; see [`nftables::ParseError::in_text`].
     pub fn in_text(&self) -> ((usize, usize), String) {
         match self {
             Self::Iptables(error) => ((error.line, error.column), error.message.clone()),
@@ -24,7 +24,7 @@ impl ParseError {
         }
     }
 
-    /// How many characters of the line it is about: a word of iptables, a single character of nftables.
+    /// Returns the number of characters to mark: a word in iptables rules, one character in nftables tables.
     pub fn width(&self) -> usize {
         match self {
             Self::Iptables(error) => {
@@ -37,7 +37,7 @@ impl ParseError {
 }
 
 impl Rules {
-    /// Parses what `iptables-save` or `nft list ruleset` shows, in the language of a mode; of nftables, kube-proxy's tables.
+    /// Parses the output of `iptables-save` or `nft list ruleset`, depending on the mode; in nftables mode, only kube-proxy's tables.
     ///
     /// # Errors
     ///
@@ -49,7 +49,7 @@ impl Rules {
         }
     }
 
-    /// Parses tables of nftables that are not kube-proxy's, as `nft list ruleset` shows them without `-j`.
+    /// Parses nftables tables that are not kube-proxy's, in the format of `nft list ruleset` without `-j`.
     ///
     /// # Errors
     ///

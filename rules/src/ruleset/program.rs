@@ -1,4 +1,4 @@
-//! Rules of a namespace made ready for walking.
+//! Compilation of a network namespace's rules.
 
 use std::borrow::Cow;
 
@@ -8,30 +8,29 @@ use crate::nftables::Ruleset;
 use crate::walk::{self, Alongside};
 use crate::{iptables, nftables};
 
-/// The rules of a namespace for packets of one family, ready for walking: those of iptables alongside tables of nftables.
+/// The compiled rules of a network namespace for packets of one family: iptables rules alongside nftables tables.
 pub type Program = walk::Program<Alongside<iptables::evaluate::Code, nftables::evaluate::Code>>;
 
-/// A reason why the kernel would not load rules, in either language.
+/// A reason why the kernel would reject rules, in either language.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(transparent)]
 #[non_exhaustive]
 pub enum CompileError {
-    /// In rules of iptables.
+    /// In iptables rules.
     Iptables(#[from] iptables::evaluate::CompileError),
-    /// In tables of nftables.
+    /// In nftables tables.
     Nftables(#[from] nftables::evaluate::CompileError),
 }
 
-/// Makes the rules of a namespace ready for walking, given in the order in which they are installed. Only one of them, at most, is
-/// of iptables.
+/// Compiles the rules of a network namespace, given in the order of installation. At most one of them is iptables rules.
 ///
 /// # Errors
 ///
-/// Every reason why the kernel would not load them, and tables whose rules no packet traverses.
+/// Every reason why the kernel would reject them, and tables whose rules no packet traverses.
 pub fn compile(installed: &[&Rules], family: Family) -> Result<Program, Vec<CompileError>> {
     let mut tables: Cow<'_, Ruleset> = Cow::default();
     let mut iptables = walk::Program::empty(family, iptables::evaluate::Code::default());
-    // How many tables are older than the rules of iptables.
+    // The number of tables installed before the iptables rules.
     let mut older = 0;
     for rules in installed {
         if let Some(rules) = rules.iptables() {

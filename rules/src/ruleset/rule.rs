@@ -5,17 +5,17 @@ use crate::cluster::Family;
 use crate::iptables::{self, ChainKind, Match, Target};
 use crate::nftables::{self, Condition, ConnectionState, Statement, Verdict};
 
-/// A rule in its language, with the rules of its chain.
+/// A rule in either language, with the rules of its chain.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rule<'r> {
-    /// One of iptables.
+    /// An iptables rule.
     Iptables {
         /// The rule.
         rule: &'r iptables::Rule,
         /// All rules of its chain.
         chain: &'r [iptables::Rule],
     },
-    /// One of nftables.
+    /// An nftables rule.
     Nftables {
         /// The rule.
         rule: &'r nftables::Rule,
@@ -87,7 +87,7 @@ impl Rule<'_> {
         }
     }
 
-    /// The rule as its language writes it: one of nftables after the name of its chain, as iptables has it by itself.
+    /// Prints the rule in its language; an nftables rule is prefixed with the name of its chain, as in iptables.
     pub fn print(self, family: Family, chain: &str) -> String {
         let text = match self {
             Self::Iptables { rule, .. } => iptables::print_rule(family, chain, rule),
@@ -96,7 +96,7 @@ impl Rule<'_> {
         text.trim_end().to_owned()
     }
 
-    /// Whether it sends every packet to one other chain and does nothing else.
+    /// Returns whether it sends every packet to one other chain and does nothing else.
     pub fn only_jumps(self) -> bool {
         match self {
             Self::Iptables { rule, .. } => rule.next_chain().is_some() && rule.is_unconditional(),
@@ -108,7 +108,7 @@ impl Rule<'_> {
         }
     }
 
-    /// Whether it leads to the chain of an endpoint, which translates whatever comes to it.
+    /// Returns whether it jumps to the chain of an endpoint, which translates all its packets.
     pub fn leads_to_endpoint(self) -> bool {
         match self {
             Self::Iptables { rule, .. } => rule.next_chain().is_some_and(|next| ChainKind::Endpoint.is_of(next)),
@@ -116,7 +116,7 @@ impl Rule<'_> {
         }
     }
 
-    /// Whether it is for packets in the connection state `INVALID`.
+    /// Returns whether it matches packets in the connection state `INVALID`.
     pub fn is_for_invalid(self) -> bool {
         let names = |states: &iptables::States, negated: bool| states.intersects(iptables::States::INVALID) && !negated;
         match self {
@@ -131,7 +131,7 @@ impl Rule<'_> {
         }
     }
 
-    /// Whether it does more to packets than to send them to other rules.
+    /// Returns whether it does more to packets than jump to other rules.
     pub fn has_effect(self) -> bool {
         match self {
             Self::Iptables { rule, .. } => {
@@ -148,7 +148,7 @@ impl Rule<'_> {
 }
 
 impl iptables::Rule {
-    /// Whether it matches every packet.
+    /// Returns whether it matches every packet.
     fn is_unconditional(&self) -> bool {
         let Self { source, destination, in_interface, out_interface, protocol, fragment, matches, .. } = self;
         let ends = [source.is_some(), destination.is_some(), in_interface.is_some(), out_interface.is_some()];

@@ -50,7 +50,7 @@ fn what_is_installed_is_what_was_parsed() {
     assert_eq!(rules.print_sync(), expected);
 }
 
-/// As kube-proxy does: an endpoint that comes back knows no clients.
+/// As with kube-proxy, an endpoint that returns has no recorded clients.
 #[test]
 fn sets_of_clients_that_are_not_used_any_more_are_deleted() {
     let tables = |sets: &[&str]| {

@@ -18,22 +18,22 @@ pub(crate) struct EndpointView<'a> {
     pub(crate) address: SocketAddr,
     /// The address as text.
     pub(crate) text: EndpointText,
-    /// Whether it is on the proxy's own node.
+    /// Whether it is on kube-proxy's own node.
     pub(crate) local: bool,
     /// The endpoint itself.
     pub(crate) endpoint: &'a Endpoint,
 }
 
-/// Whether an endpoint is shutting down, but still answers. kube-proxy takes `serving` for true if it is missing, whatever
-/// `ready` is (`addEndpoints` in its `pkg/proxy/endpointslicecache.go`).
+/// Returns whether an endpoint is terminating but still serving. kube-proxy treats a missing `serving` as true, whatever `ready` is
+/// (`addEndpoints` in its `pkg/proxy/endpointslicecache.go`).
 pub(super) fn serves_while_terminating(endpoint: &Endpoint) -> bool {
     endpoint.serving.unwrap_or(true) && endpoint.terminating
 }
 
-/// A slice whose ports are found by name and protocol.
+/// A slice with its ports indexed by name and protocol.
 pub(crate) struct Listed<'a> {
     slice: &'a EndpointSlice,
-    /// Sorted; of the same name and protocol the first that the slice lists.
+    /// Sorted; of ports with the same name and protocol, the first in the slice.
     numbers: Vec<(&'a str, Protocol, u16)>,
 }
 
@@ -46,12 +46,12 @@ impl<'a> Listed<'a> {
         Self { slice, numbers }
     }
 
-    /// The slice's name.
+    /// Returns the slice's name.
     pub(super) fn name(&self) -> &'a ObjectName {
         &self.slice.name
     }
 
-    /// The port on its endpoints that serves one of the service's.
+    /// Returns the port on its endpoints for a service port.
     fn number(&self, port: &ServicePort) -> Option<u16> {
         let wanted = (port.name.as_str(), port.protocol);
         let at = self.numbers.binary_search_by_key(&wanted, |(name, protocol, _)| (*name, *protocol)).ok()?;
@@ -59,11 +59,11 @@ impl<'a> Listed<'a> {
     }
 }
 
-/// The endpoints of a service port, from all slices of its service: each address and port once, sorted by their text
-/// (so that `10.0.0.10` comes before `10.0.0.9`).
+/// Returns the endpoints of a service port from all slices of its service: without duplicates, sorted as text (so that `10.0.0.10` comes
+/// before `10.0.0.9`).
 ///
-/// Where several entries have an address, a local one wins, or from 1.36 on one that is not terminating; then one that is
-/// ready, then the first by the slice's name. (kube-proxy has no order there but the first.)
+/// If several entries have the same address, a local one wins, or from 1.36 on one that is not terminating; then a ready one, then the
+/// first by slice name. (kube-proxy only implements the first criterion.)
 pub(super) fn join<'a>(
     slices: &[Listed<'a>],
     port: &ServicePort,

@@ -1,14 +1,14 @@
-//! Topology hints: which endpoints are meant for this node.
+//! Topology hints: the endpoints for this node.
 
 use super::endpoints::EndpointView;
 use super::service_port::ServicePortView;
 use crate::cluster::{Cluster, Endpoint, Node};
 use crate::profile::Profile;
 
-/// Which endpoints hints leave to a node.
+/// The endpoints that hints assign to a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Topology<'a> {
-    /// All: hints are off, or some ready endpoint has none, or none is for this node.
+    /// All endpoints: hints are off, or some ready endpoint has no hints, or no hint is for this node.
     Everywhere,
     /// Endpoints for this zone.
     Zone(&'a str),
@@ -17,7 +17,7 @@ pub(super) enum Topology<'a> {
 }
 
 impl<'a> Topology<'a> {
-    /// What hints say of a service port (`topologyModeFromHints` in kube-proxy's `pkg/proxy/topology.go`).
+    /// Evaluates the hints of a service port (`topologyModeFromHints` in kube-proxy's `pkg/proxy/topology.go`).
     pub(super) fn of(port: &ServicePortView<'_>, cluster: &Cluster, node: &'a Node, profile: Profile) -> Self {
         let config = &cluster.proxy;
         if !profile.zone_hints(config) || !(profile.hints_without_annotation(config) || is_annotated(port, profile)) {
@@ -32,7 +32,7 @@ impl<'a> Topology<'a> {
         }
     }
 
-    /// Whether an endpoint is among them.
+    /// Returns whether an endpoint is among them.
     pub(super) fn admits(self, view: &EndpointView<'_>) -> bool {
         let names = |hints: &Option<Vec<String>>, name: &str| hints.iter().flatten().any(|hint| hint == name);
         match self {
@@ -43,7 +43,7 @@ impl<'a> Topology<'a> {
     }
 }
 
-/// Whether every ready endpoint has hints of a kind, and one of them is for this zone or node.
+/// Returns whether every ready endpoint has hints of this kind, and one of them is for this zone or node.
 fn applies(port: &ServicePortView<'_>, name: &str, hints: impl Fn(&Endpoint) -> Option<&[String]>) -> bool {
     let mut found = false;
     for view in port.endpoints.iter().filter(|view| view.endpoint.ready) {

@@ -1,24 +1,24 @@
-//! How rules distinguish traffic of local pods from other traffic.
+//! Detection of traffic from local pods.
 
 use ipnet::IpNet;
 
 use crate::cluster::{DetectLocal, Family, Node, ProxyConfig};
 
-/// What packets from pods have that others have not (`detectLocalMode`).
+/// The criterion for packets from pods (`detectLocalMode`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LocalTraffic {
-    /// Nothing is known of pods: no rule depends on them.
+    /// No detection: no rule depends on the source.
     Unknown,
-    /// A source address in a range.
+    /// By source address in this range.
     Source(IpNet),
-    /// They come by the interface of this name.
+    /// By input interface of this name.
     Interface(String),
-    /// They come by an interface whose name starts so.
+    /// By input interface with this name prefix.
     InterfacePrefix(String),
 }
 
 impl LocalTraffic {
-    /// What a node's kube-proxy goes by for a family.
+    /// Returns the criterion of a node's kube-proxy for a family.
     pub(crate) fn of(config: &ProxyConfig, node: &Node, family: Family) -> Self {
         let ranges = match &config.detect_local {
             DetectLocal::ClusterCidr => &config.cluster_cidrs,

@@ -1,5 +1,4 @@
-//! What every mode of kube-proxy works with: service ports as one family's proxy sees them, and which endpoints
-//! serve them.
+//! Input shared by all modes of kube-proxy: service ports as one family's proxy sees them, and the endpoints that serve them.
 //!
 //! `service_ports` joins services with their slices; `ServicePortView::select` decides which of the endpoints
 //! traffic goes to, by traffic policy, topology hints and conditions. [`notes()`] lists the objects that have no effect on rules.

@@ -1,4 +1,4 @@
-//! On which addresses of the node node ports are served.
+//! The node addresses on which node ports are served.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use crate::cluster::{Family, Node, ProxyConfig, ProxyMode};
 use crate::profile::Profile;
 
-/// The part of `nodePortAddresses` that is for a family (`NodePortAddresses` in kube-proxy's `pkg/proxy/util`).
+/// The part of `nodePortAddresses` for a family (`NodePortAddresses` in kube-proxy's `pkg/proxy/util`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NodePortAddresses {
     /// All addresses of the node.
@@ -17,8 +17,8 @@ pub(crate) enum NodePortAddresses {
 }
 
 impl NodePortAddresses {
-    /// What a node's kube-proxy goes by in a mode: the ranges of the family, or its own address where the configuration
-    /// has the word `primary`, which nftables mode takes for an empty list. Where that leaves none, all addresses count.
+    /// Returns the selection of a node's kube-proxy in a mode: the ranges of the family, or the node's primary address if the configuration
+    /// says `primary`, which is nftables mode's default for an empty list. If none is left, all addresses count.
     pub(crate) fn of(config: &ProxyConfig, node: &Node, family: Family, mode: ProxyMode, profile: Profile) -> Self {
         let given = &config.node_port_addresses;
         let of_family = |range: &&IpNet| Family::of(range.addr()) == family;
@@ -34,7 +34,7 @@ impl NodePortAddresses {
         if ranges.is_empty() || everything { Self::All } else { Self::In(ranges) }
     }
 
-    /// The node's addresses of a family, loopback last, without [`Self::All`]'s.
+    /// Returns the selected addresses of a node in a family, loopback last; none for [`Self::All`].
     pub(crate) fn addresses(&self, node: &Node, family: Family) -> Vec<IpAddr> {
         let Self::In(ranges) = self else { return Vec::new() };
         let loopback: IpAddr = match family {
@@ -51,7 +51,7 @@ impl NodePortAddresses {
         addresses
     }
 
-    /// Whether IPv4's loopback addresses are among them.
+    /// Returns whether IPv4 loopback addresses are among them.
     pub(crate) fn cover_loopback(&self) -> bool {
         let start = IpAddr::from([127, 0, 0, 0]);
         match self {
@@ -63,7 +63,7 @@ impl NodePortAddresses {
     }
 }
 
-/// Whether a range stands for all addresses. Written with host bits, as `10.0.0.0/0`, it did not always.
+/// Returns whether a range means all addresses. In older releases it does not if it has host bits, as in `10.0.0.0/0`.
 fn is_everything(range: &IpNet, profile: Profile) -> bool {
     range.prefix_len() == 0 && (range.addr().is_unspecified() || profile.zero_range_by_length())
 }
@@ -74,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    /// A node with one IPv4 address, and what `nodePortAddresses` says: the word or ranges.
+    /// A node with one IPv4 address, and `nodePortAddresses` with the word `primary` or ranges.
     #[rstest]
     #[case::unset(ProxyMode::Iptables, "1.30", "", Family::Ipv4, "all")]
     #[case::unset_in_nftables_mode(ProxyMode::Nftables, "1.30", "", Family::Ipv4, "192.168.10.11/32")]

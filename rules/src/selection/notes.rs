@@ -1,4 +1,4 @@
-//! What kube-proxy ignores, and why.
+//! Notes on what kube-proxy ignores, and why.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -11,9 +11,9 @@ use crate::profile::Profile;
 #[cfg(test)]
 mod tests;
 
-/// The Services and EndpointSlices of a cluster, and the parts of them, that a kube-proxy of a release writes no rules for.
+/// Returns notes on the Services and EndpointSlices of a cluster, or parts of them, for which kube-proxy of a release writes no rules.
 ///
-/// A Service that gets none at all has one note, and its slices have no further ones.
+/// A Service without any rules has one note, and its slices have none.
 pub fn notes(cluster: &Cluster, profile: Profile) -> Vec<Note> {
     let mut slices: HashMap<&ObjectName, Vec<&EndpointSlice>> = HashMap::new();
     cluster.slices.iter().for_each(|slice| slices.entry(&slice.service).or_default().push(slice));
@@ -35,7 +35,8 @@ pub fn notes(cluster: &Cluster, profile: Profile) -> Vec<Note> {
     notes
 }
 
-/// Notes on a Service that has rules. Its ports are those of the same name and protocol in a slice (`endpointslicecache.go` in kube-proxy).
+/// Notes on a Service with rules. Its ports are matched with ports of the same name and protocol in a slice (`endpointslicecache.go` in
+/// kube-proxy).
 struct OfService<'n> {
     service: &'n Service,
     notes: &'n mut Vec<Note>,
@@ -80,7 +81,7 @@ impl OfService<'_> {
         }
     }
 
-    /// Notes an address of a family in which the service has no address of its own.
+    /// Adds a note on an address of a family in which the service has no cluster IP.
     fn family_of(&mut self, ip: IpAddr, effect: String) {
         let family = Family::of(ip);
         if self.service.cluster_ip(family).is_none() {
@@ -132,12 +133,12 @@ fn called(name: &str, protocol: impl std::fmt::Display) -> String {
     if name.is_empty() { format!("a {protocol} port without a name") } else { format!("a {protocol} port `{name}`") }
 }
 
-/// Why traffic does not go to an endpoint, if it does not.
+/// Returns why an endpoint gets no traffic, if it does not.
 fn unused(endpoint: &Endpoint) -> Option<&'static str> {
     match (endpoint.ready, endpoint.terminating) {
         (true, _) => None,
         (false, true) if serves_while_terminating(endpoint) => {
-            Some("it is terminating, and serves at most where no endpoint is ready")
+            Some("it is terminating, and is used at most if no endpoint is ready")
         }
         (false, true) => Some("it is terminating"),
         (false, false) => Some("it is not ready"),

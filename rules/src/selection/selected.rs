@@ -1,4 +1,4 @@
-//! Which endpoints of a service port serve.
+//! Selection of a service port's endpoints.
 
 use super::endpoints::{EndpointView, serves_while_terminating};
 use super::hints::Topology;
@@ -13,12 +13,12 @@ pub(crate) struct Selected {
     pub(crate) cluster: Vec<usize>,
     /// Endpoints for traffic with policy Local.
     pub(crate) local: Vec<usize>,
-    /// Whether any node could serve; without, traffic is rejected.
+    /// Whether any node has a usable endpoint; if not, traffic is rejected.
     pub(crate) any: bool,
 }
 
 impl Selected {
-    /// All that serve anything on this node, each once, in order.
+    /// Returns all endpoints that get traffic on this node, in order and without duplicates.
     pub(crate) fn reachable(&self) -> Vec<usize> {
         let mut all: Vec<usize> = self.cluster.iter().chain(&self.local).copied().collect();
         all.sort_unstable();
@@ -28,22 +28,22 @@ impl Selected {
 }
 
 impl ServicePortView<'_> {
-    /// Whether some traffic goes to endpoints on any node.
+    /// Returns whether some traffic goes to endpoints on any node.
     ///
-    /// That is so with the external policy Local too, for what comes from inside the cluster.
+    /// That is also the case with external policy Local, for traffic from inside the cluster.
     pub(crate) fn uses_cluster_endpoints(&self) -> bool {
         !self.internal_local || self.externally_accessible()
     }
 
-    /// Whether some traffic goes to endpoints on this node only.
+    /// Returns whether some traffic goes only to endpoints on this node.
     pub(crate) fn uses_local_endpoints(&self) -> bool {
         self.internal_local || (self.external_local && self.externally_accessible())
     }
 
     /// Decides which endpoints serve (`CategorizeEndpoints` in kube-proxy's `pkg/proxy/topology.go`).
     ///
-    /// Where no endpoint is ready, those that are terminating but still serve stand in, among all endpoints and among
-    /// the local ones each by itself. Topology hints count for traffic with policy Cluster only.
+    /// If no endpoint is ready, serving terminating ones are used; this is decided separately for all endpoints and for local ones.
+    /// Topology hints apply only to traffic with policy Cluster.
     pub(crate) fn select(&self, cluster: &Cluster, node: &Node, profile: Profile) -> Selected {
         let stand_in = profile.terminating_endpoints(&cluster.proxy);
         let usable =

@@ -12,14 +12,14 @@ use crate::cluster::{
 };
 use crate::profile::Profile;
 
-/// One port of one service, with what of it belongs to one family.
+/// One port of a service, restricted to one family.
 #[derive(Debug, Clone)]
 pub(crate) struct ServicePortView<'a> {
     /// The service.
     pub(crate) service: &'a Service,
     /// The port.
     pub(crate) port: &'a ServicePort,
-    /// The service's own address.
+    /// The cluster IP.
     pub(crate) cluster_ip: IpAddr,
     /// `externalIPs` of the family that are served, in order.
     pub(crate) external_ips: Vec<IpAddr>,
@@ -27,24 +27,24 @@ pub(crate) struct ServicePortView<'a> {
     pub(crate) has_external_ips: bool,
     /// Load-balancer addresses of the family that nodes serve themselves, in order.
     pub(crate) load_balancer_ips: Vec<IpAddr>,
-    /// Source ranges of the family, in order; none if they allow everyone and the release knows.
+    /// Source ranges of the family, in order; empty if they allow everyone and the release detects that.
     pub(crate) source_ranges: Vec<IpNet>,
-    /// True with `externalTrafficPolicy: Local`, if it counts.
+    /// True with `externalTrafficPolicy: Local`, if it applies.
     pub(crate) external_local: bool,
-    /// True with `internalTrafficPolicy: Local`, if it counts.
+    /// True with `internalTrafficPolicy: Local`, if it applies.
     pub(crate) internal_local: bool,
-    /// All endpoints, each address and port once, sorted by their text.
+    /// All endpoints, without duplicates, sorted as text.
     pub(crate) endpoints: Vec<EndpointView<'a>>,
 }
 
 impl ServicePortView<'_> {
-    /// Whether it is reached by more than its cluster IP, as kube-proxy counts it: by `externalIPs` too that a gate turns
-    /// off.
+    /// Returns whether kube-proxy considers it externally accessible: it has more addresses than its cluster IP, including `externalIPs`
+    /// that a gate disables.
     pub(crate) fn externally_accessible(&self) -> bool {
         self.port.node_port.is_some() || !self.load_balancer_ips.is_empty() || self.has_external_ips
     }
 
-    /// `namespace/name:port`, how kube-proxy calls it.
+    /// Returns kube-proxy's name for it: `namespace/name:port`.
     pub(crate) fn name(&self, profile: Profile) -> String {
         let ObjectName { namespace, name } = &self.service.name;
         let port = self.port.name.as_str();
@@ -53,10 +53,10 @@ impl ServicePortView<'_> {
     }
 }
 
-/// All service ports of a family, sorted by namespace, name, port name and protocol. The order of the cluster's lists
-/// does not matter.
+/// Returns all service ports of a family, sorted by namespace, name, port name and protocol. The order of the cluster's lists does not
+/// matter.
 ///
-/// kube-proxy walks hash maps there, so that its order is random; this one is stable.
+/// kube-proxy iterates over hash maps, so its order is random; this one is stable.
 pub(crate) fn service_ports<'a>(
     cluster: &'a Cluster,
     node: &'a Node,
@@ -92,11 +92,11 @@ pub(crate) fn service_ports<'a>(
     views
 }
 
-/// The slices of a family by their services, those of each sorted by name.
+/// The slices of a family by service, sorted by name.
 pub(crate) struct Slices<'a>(HashMap<&'a ObjectName, Vec<Listed<'a>>>);
 
 impl<'a> Slices<'a> {
-    /// The slices of a cluster.
+    /// Collects the slices of a cluster.
     pub(crate) fn new(cluster: &'a Cluster, family: Family) -> Self {
         let mut slices: HashMap<&ObjectName, Vec<Listed<'_>>> = HashMap::with_capacity(cluster.services.len());
         for slice in cluster.slices.iter().filter(|slice| slice.family == family) {
@@ -106,7 +106,7 @@ impl<'a> Slices<'a> {
         Self(slices)
     }
 
-    /// The endpoints that slices list for a port of a service, whether or not the cluster has that service.
+    /// Returns the endpoints in slices for a port of a service, whether or not the service exists.
     pub(crate) fn endpoints(
         &self,
         service: &ObjectName,

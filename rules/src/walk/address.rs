@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::cluster::Family;
 
-/// An address as a number; those of IPv4 are below 2^32.
+/// Returns an address as a number; IPv4 addresses are below 2^32.
 pub fn bits(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => u128::from(address.to_bits()),
@@ -12,7 +12,7 @@ pub fn bits(address: IpAddr) -> u128 {
     }
 }
 
-/// The address of a number; bits that IPv4 has no room for are dropped.
+/// Returns the address of a number; for IPv4, the upper bits are dropped.
 pub fn address_from_bits(bits: u128, family: Family) -> IpAddr {
     match family {
         Family::Ipv4 => Ipv4Addr::from_bits(bits as u32).into(),
@@ -20,7 +20,7 @@ pub fn address_from_bits(bits: u128, family: Family) -> IpAddr {
     }
 }
 
-/// An address under a mask of its family.
+/// Applies a mask of the same family to an address.
 pub(super) fn masked(address: IpAddr, mask: IpAddr) -> IpAddr {
     address_from_bits(bits(address) & bits(mask), Family::of(address))
 }

@@ -6,7 +6,7 @@ use super::program::{Program, Span};
 use super::trace::Trace;
 use super::walker::Walker;
 
-/// The conditions and actions of rules of two languages: those of the first up to a border, those of the second from there on.
+/// The conditions and actions of rules of two languages: rules before a border are of the first, later ones of the second.
 #[derive(Debug, Clone)]
 pub struct Alongside<A, B> {
     first: A,
@@ -15,7 +15,7 @@ pub struct Alongside<A, B> {
     border: u32,
 }
 
-/// Where the numbers of a program begin that is appended to another.
+/// The first numbers of a program that is appended to another.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Start {
     pub(crate) rule: u32,
@@ -23,13 +23,13 @@ pub(crate) struct Start {
 }
 
 impl<A> Program<A> {
-    /// Where the numbers of a program begin that is appended to this one.
+    /// Returns the first numbers for a program that is appended to this one.
     pub(crate) fn end(&self) -> Start {
         Start { rule: self.len() as u32, chain: self.spans.len() as u32 }
     }
 
-    /// Both programs as one machine has them. The second's rules and chains are numbered from [`Self::end`] on; this many of its chains
-    /// that hooks have were there before the first's. Of chains at the same priority, the kernel evaluates the one created last first.
+    /// Combines two programs on one machine. The second's rules and chains are numbered from [`Self::end`] on; `older` of its base chains
+    /// were created before the first program's. Of chains with the same priority, the kernel evaluates the one created last first.
     pub(crate) fn alongside<B>(self, second: Program<B>, older: usize) -> Program<Alongside<A, B>> {
         let border = self.len() as u32;
         let (older, younger) = second.hooked.split_at(older.min(second.hooked.len()));

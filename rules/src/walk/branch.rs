@@ -16,30 +16,30 @@ use crate::cluster::Family;
 /// One of the possible outcomes of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Branch<T = NoTrace> {
-    /// The share of such packets that takes this path.
+    /// The share of packets that take this path.
     pub share: Share,
-    /// How it ends.
+    /// The verdict.
     pub outcome: HookVerdict,
-    /// The packet as it leaves the hook, or as it was when its path ended. A source that [`Self::source_nat`] asks for is
-    /// not in it before [`Self::settle_source`].
+    /// The packet as it leaves the hook, or as it was when its path ended. A source set by [`Self::source_nat`] is applied by
+    /// [`Self::settle_source`].
     pub packet: Packet,
-    /// Its conntrack state then.
+    /// Its conntrack state at that time.
     pub tracking: Tracking,
-    /// The new source that a rule sets: the caller knows what address and port it becomes.
+    /// The source NAT that a rule requests: the caller determines the actual address and port.
     pub source_nat: Option<SourceNat>,
-    /// True if OUTPUT changed what routing looks at (mark, address), so that the packet is routed again
+    /// True if OUTPUT changed fields that routing depends on (mark, address), so that the packet is routed again
     /// (`ip_route_me_harder`).
     pub reroute: bool,
-    /// What is remembered for later packets.
+    /// Changes of state that later packets see.
     pub effects: Effects,
-    /// What had to be assumed.
+    /// Assumptions made.
     pub assumptions: Assumptions,
     /// The matched rules.
     pub trace: T,
 }
 
 impl<T> Branch<T> {
-    /// Gives the connection, and the packet, the new source.
+    /// Applies the new source to the connection and the packet.
     pub fn settle_source(&mut self, address: IpAddr, port: u16) {
         if let Tracking::Tracked(tracked) = &mut self.tracking {
             tracked.connection.bind_source(address, port);
@@ -49,16 +49,16 @@ impl<T> Branch<T> {
     }
 }
 
-/// The verdict on a packet at the end of a hook. There will be no others: whatever else the kernel does with a packet, as queueing it, is unknown here.
+/// The verdict at the end of a hook. There will be no others: whatever else the kernel does with a packet, as queueing it, is unknown here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookVerdict {
-    /// It is accepted.
+    /// The packet is accepted.
     Accept,
-    /// It is lost.
+    /// The packet is dropped.
     Drop(By),
-    /// It is lost, and its sender gets a rejection.
+    /// The packet is rejected, and its sender gets a response.
     Reject(RuleId, RejectResponse),
-    /// It is unknown.
+    /// The verdict is unknown.
     Unknown(Unknown),
 }
 
@@ -67,7 +67,7 @@ pub enum HookVerdict {
 pub enum By {
     /// A rule.
     Rule(RuleId),
-    /// The policy of a hook's chain.
+    /// The policy of a base chain.
     Policy(ChainId),
 }
 
@@ -76,11 +76,11 @@ pub enum By {
 pub struct Unknown {
     /// The rule that it depends on.
     pub rule: RuleId,
-    /// Why, as a lower-case fragment.
+    /// The reason, as a lower-case fragment.
     pub why: Arc<str>,
 }
 
-/// What the sender of a rejected packet gets.
+/// The response to a rejected packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum RejectResponse {
@@ -107,14 +107,14 @@ pub enum RejectResponse {
 }
 
 impl RejectResponse {
-    /// The type and code of the ICMP error (RFC 792, RFC 1812, RFC 4443); nothing for a reset.
+    /// Returns type and code of the ICMP error (RFC 792, RFC 1812, RFC 4443); nothing for a reset.
     pub fn icmp(self, family: Family) -> Option<(u8, u8)> {
         let (v4, v6) = match self {
             Self::TcpReset => return None,
             Self::PortUnreachable => ((3, 3), (1, 4)),
             Self::NetUnreachable => ((3, 0), (1, 0)),
             Self::HostUnreachable => ((3, 1), (1, 3)),
-            // In IPv6 a header is unknown, which is a parameter problem.
+            // In IPv6 this is an unknown next header: a parameter problem.
             Self::ProtocolUnreachable => ((3, 2), (4, 1)),
             Self::NetProhibited => ((3, 9), (1, 1)),
             Self::HostProhibited => ((3, 10), (1, 1)),
@@ -129,17 +129,17 @@ impl RejectResponse {
 /// Effects, in order. Most branches have none or one.
 pub type Effects = SmallVec<[Effect; 1]>;
 
-/// Something that is remembered for later packets.
+/// A change of state that later packets see.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// A `recent` list, or a dynamic set, notes the address.
+    /// The address is added to a `recent` list or dynamic set.
     Note {
         /// The list's name.
         list: Arc<str>,
         /// The address, under the list's mask.
         address: IpAddr,
     },
-    /// The list forgets it.
+    /// The address is removed from the list.
     Forget {
         /// The list's name.
         list: Arc<str>,
@@ -148,26 +148,26 @@ pub enum Effect {
     },
 }
 
-/// What had to be assumed about state that was not given.
+/// Assumptions about unknown state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Assumptions(u8);
 
 impl Assumptions {
     /// Nothing.
     pub const NONE: Self = Self(0);
-    /// `statistic --mode nth`, `numgen inc`: the counter may have any value, all equally likely. Over many packets the share of one
-    /// such rule is exact; two of them count in step, so that single packets are not independent.
+    /// `statistic --mode nth`, `numgen inc`: the counter may have any value, all equally likely. Over many packets the share of one such
+    /// rule is exact; two such rules count in step, so their results for one packet are not independent.
     pub(crate) const COUNTER: Self = Self(1);
-    /// `limit`: packets are rare enough that the limit is not reached, so that the rule holds.
+    /// `limit`: packets are rare enough that the limit is not reached, so the match holds.
     pub(crate) const BELOW_LIMIT: Self = Self(2);
 
-    /// These and those.
+    /// Returns the union of two sets.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether all of those are among these.
+    /// Returns whether `self` contains all of `other`.
     pub(crate) const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }

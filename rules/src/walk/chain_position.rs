@@ -1,4 +1,4 @@
-//! A packet in the chains of one stop of a hook: where it is, and the branches left for later.
+//! The position of a packet in the chains of one stop of a hook, and its pending branches.
 
 use std::sync::Arc;
 
@@ -15,30 +15,30 @@ use super::share::Share;
 use super::trace::{ChainId, Evaluated, RuleId, Step, Then, Trace};
 use super::walker::Walker;
 
-/// What a rule leads to.
+/// The next step after a rule.
 #[derive(Debug, Clone)]
 pub(crate) enum Next {
     /// The rule after it.
     Rule,
-    /// Another chain, then back.
+    /// Another chain, then back here.
     Jump(u32),
-    /// Another chain, then back to where this one was called.
+    /// Another chain, then back to the caller of this one.
     Goto(u32),
-    /// Back to where this chain was called.
+    /// Back to the caller of this chain.
     Return,
-    /// The next stop.
+    /// On to the next stop.
     Accept,
-    /// Nothing more. In a box, so that what every rule leads to is handed on in two words.
+    /// The end of the walk. Boxed, so that the type stays two words large.
     End(Box<HookVerdict>),
 }
 
 impl Next {
-    /// Nothing more: the packet ends so.
+    /// Ends the walk with this verdict.
     pub(crate) fn end(outcome: HookVerdict) -> Self {
         Self::End(Box::new(outcome))
     }
 
-    /// Records it in the walker's trace, where it is not the next rule.
+    /// Records it in the walker's trace, unless it is the next rule.
     pub(super) fn record<T: Trace>(&self, walker: &mut Walker<T>) {
         walker.trace.then(match self {
             Self::Rule => return,
@@ -51,47 +51,47 @@ impl Next {
     }
 }
 
-/// Where a packet is in the chains of a stop.
+/// The position of a packet in the chains of a stop.
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor {
     pub(super) chain: u32,
-    /// The rule that is next.
+    /// The next rule.
     pub(super) rule: u32,
-    /// Chains to come back to, with the rules to go on with.
+    /// The call stack: chains to return to, with their next rules.
     pub(super) callers: ArrayVec<(u32, u32), DEEPEST>,
 }
 
-/// A packet that is yet to be taken to the end of the hook.
+/// A pending branch of a packet.
 #[derive(Debug, Clone)]
 pub(crate) struct Work<T> {
     pub(super) walker: Walker<T>,
-    /// The position of the stop where it is.
+    /// The position of its stop.
     pub(super) stop: usize,
-    /// Where it is in the stop's chains, and what comes next; not yet in them where this is missing.
+    /// Its position in the stop's chains and the next step; `None` before it enters them.
     pub(super) place: Option<(Cursor, Next)>,
 }
 
-/// A place in a hook at which sources were set apart: before the rule that matched.
+/// A place in a hook at which sources were separated: before the rule that matched.
 #[derive(Debug, Clone)]
 pub struct Fork<T> {
-    /// Which.
+    /// The separated sources.
     pub apart: Apart,
     pub(super) work: Work<T>,
 }
 
-/// The branches of a packet that are left for later.
+/// The pending branches of a packet.
 #[derive(Debug)]
 pub(super) struct Todo<T> {
-    /// What is left last is taken up first.
+    /// A stack: the branch added last is followed first.
     works: SmallVec<[Work<T>; 2]>,
-    /// How many branches a rule has divided by chance that were chosen by chance before.
+    /// For each rule, the number of branches it split at random that were already chosen at random.
     divided: FxHashMap<RuleId, usize>,
-    /// Whether that were too many for one of them.
+    /// Whether that number exceeded the limit for a rule.
     pub(super) is_doubling: bool,
 }
 
-/// How many branches that differ are followed through one random rule. A cascade of endpoints is passed by one branch, and each random
-/// rule before it doubles them.
+/// Maximum number of different branches that are followed through one random rule. Normally one branch passes a cascade of endpoints; each
+/// random rule before it doubles that number.
 pub(super) const MAX_ALIKE: usize = 64;
 
 impl<T> Todo<T> {
@@ -99,7 +99,7 @@ impl<T> Todo<T> {
         Self { works: SmallVec::new(), divided: FxHashMap::default(), is_doubling: false }
     }
 
-    /// The branch to go on with.
+    /// Takes the next branch.
     pub(super) fn pop(&mut self) -> Option<Work<T>> {
         self.works.pop()
     }
@@ -111,7 +111,7 @@ impl<T> Todo<T> {
         Some(self.works.remove(at))
     }
 
-    /// Notes that a rule divides a branch by chance.
+    /// Records that a rule splits a branch at random.
     fn divide(&mut self, walker: &Walker<T>, rule: RuleId) {
         if walker.is_drawn {
             let divided = self.divided.entry(rule).or_default();
@@ -121,7 +121,7 @@ impl<T> Todo<T> {
     }
 }
 
-/// One way of a packet through the chains of one stop.
+/// One branch of a packet through the chains of one stop.
 pub(crate) struct Pass<'a, T> {
     /// The machine's state.
     pub(crate) environment: &'a Environment,
@@ -130,12 +130,12 @@ pub(crate) struct Pass<'a, T> {
     pub(super) stop: usize,
     pub(super) cursor: Cursor,
     pub(super) todo: &'a mut Todo<T>,
-    /// Where sources were set apart.
+    /// The places where sources were separated.
     pub(super) forks: &'a mut Vec<Fork<T>>,
     pub(super) draws: Draws,
 }
 
-/// How the numbers that a kernel draws fall to choices that are meant to be equal.
+/// The probabilities of choices that are meant to be equal, by the kernel's random numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Draws {
     /// Every choice is equally likely.
@@ -145,13 +145,13 @@ pub(super) enum Draws {
 }
 
 impl<T: Trace> Pass<'_, T> {
-    /// Whether the kernel's draws are counted, instead of taking all numbers for alike.
+    /// Returns whether the kernel's draws are counted exactly, instead of treating all numbers as equally likely.
     pub(crate) fn counts(&self) -> bool {
         self.draws == Draws::Counted
     }
 
-    /// Goes on with the part of the packets for which a condition of a rule holds by chance; leaves the others, which do not
-    /// match the rule, for later.
+    /// Continues with the share of packets for which a random condition holds; the others, which do not match the rule, become a pending
+    /// branch.
     pub(crate) fn split(&mut self, walker: &mut Walker<T>, rule: RuleId, part: u32, whole: u64) {
         let rest = (whole - u64::from(part)) as u32;
         self.todo.divide(walker, rule);
@@ -162,19 +162,18 @@ impl<T: Trace> Pass<'_, T> {
         self.choose(walker, part, whole);
     }
 
-    /// Divides a packet into the parts that a rule leads to different places by chance: each is [chosen](Self::choose).
+    /// Splits a packet into the branches of a random rule: each is [chosen](Self::choose).
     pub(crate) fn divide(&mut self, walker: &Walker<T>, rule: u32) {
         self.todo.divide(walker, RuleId(rule));
     }
 
-    /// Goes on with a part of the packets that chance chooses.
+    /// Continues with a randomly chosen share of the packets.
     pub(crate) fn choose(&self, walker: &mut Walker<T>, part: u32, whole: u64) {
         walker.share = walker.share.times(part, whole);
         walker.is_drawn = true;
     }
 
-    /// Leaves a part of the packets for later, for which the present rule leads to something else than for the others. What
-    /// is left last is taken up first.
+    /// Adds a pending branch, for which the current rule has a different next step. The branch added last is followed first.
     pub(crate) fn leave(&mut self, mut walker: Walker<T>, next: Next) {
         next.record(&mut walker);
         self.todo.works.push(Work { walker, stop: self.stop, place: Some((self.cursor.clone(), next)) });

@@ -1,15 +1,15 @@
-//! All packets as disjoint classes, each of packets that are handled alike.
+//! Partition of all packets into disjoint classes, whose packets are handled alike.
 
 use super::narrowing::Narrowing;
 use super::packet::Packet;
 use super::region::Region;
 
-/// Goes through regions of packets, and splits them into classes: sets of packets of which all comparisons have the same results.
+/// An iterator that splits regions of packets into classes: sets of packets for which all comparisons have the same results.
 ///
-/// A class is found by walking one of its packets, the *witness*, with a [`Narrowing`] that every condition reports its question to.
-/// Packets with another result are left for later walks. So classes are disjoint and cover the regions, whatever is walked; and conditions
-/// have one definition for packets and for sets. Several walks with one narrowing, as of two rule sets, give the classes whose
-/// packets each of them handles alike.
+/// A class is found by walking one of its packets, the *witness*, with a [`Narrowing`] to which every condition reports its comparison.
+/// Packets with a different result are left for later walks. So classes are disjoint and cover the regions, whatever the rules; and
+/// conditions have a single definition for packets and sets. Several walks with one narrowing, for example through two rule sets, give
+/// classes whose packets each rule set handles alike.
 ///
 /// ```
 /// use svclab_rules::cluster::{Family, Protocol};
@@ -35,31 +35,31 @@ use super::region::Region;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Classes {
-    /// The region to go on with is the last.
+    /// The pending regions; the last one is next.
     todo: Vec<Region>,
     like: Packet,
 }
 
-/// Packets for which all comparisons have the same results.
+/// A class: packets for which all comparisons have the same results.
 #[derive(Debug, Clone)]
 pub struct Class<R> {
     /// The packets.
     pub region: Region,
-    /// The one of them that was walked.
+    /// The packet that was walked.
     pub witness: Packet,
-    /// The outcome of it.
+    /// The result of the walk.
     pub found: R,
 }
 
 impl Classes {
-    /// The classes of disjoint regions. Witnesses are as `like`, as far as their regions have such packets.
+    /// Starts with disjoint regions. Witnesses resemble `like` as far as their regions allow.
     pub fn of(regions: impl IntoIterator<Item = Region>, like: Packet) -> Self {
         let mut todo: Vec<Region> = regions.into_iter().filter(|region| !region.is_empty()).collect();
         todo.reverse();
         Self { todo, like }
     }
 
-    /// The next class, found by what is walked; `None` where all packets are in one.
+    /// Finds the next class with the given walk; returns `None` once all packets are in a class.
     pub fn next_by<R>(&mut self, walk: impl FnOnce(&Packet, &Narrowing) -> R) -> Option<Class<R>> {
         let region = self.todo.pop()?;
         let witness = region.witness(&self.like)?;
@@ -69,12 +69,12 @@ impl Classes {
         Some(Class { region: narrowing.own_region(), witness, found })
     }
 
-    /// Adds packets, which are disjoint with all others.
+    /// Adds regions, which must be disjoint with all others.
     pub fn add(&mut self, regions: Vec<Region>) {
         self.todo.extend(regions.into_iter().rev());
     }
 
-    /// How many regions are left, each of at least one class.
+    /// Returns the number of regions left, each with at least one class.
     pub fn left(&self) -> usize {
         self.todo.len()
     }

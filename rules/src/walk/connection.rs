@@ -1,7 +1,7 @@
-//! A packet's entry in the connection table, and the translation that is bound to it.
+//! The conntrack entry of a packet, and its translation.
 //!
-//! As in the kernel, an entry has two tuples: the one of the first packet, and the one that replies will have. A
-//! translation is nothing but a reply tuple that is not the reverse of the original one (`nf_nat_core.c`).
+//! As in the kernel, an entry has two tuples: that of the first packet, and that of replies. A translation is a reply tuple that is not the
+//! reverse of the original one (`nf_nat_core.c`).
 
 use std::net::IpAddr;
 
@@ -13,58 +13,58 @@ use super::narrowing::Narrowing;
 use super::packet::{Packet, Transport};
 use super::tuple::Tuple;
 
-/// An entry of the connection table.
+/// A conntrack entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Connection {
     /// The tuple of the first packet, as it arrived.
     pub original: Tuple,
     /// The tuple of replies, as they arrive.
     pub reply: Tuple,
-    /// Whether it is settled where the connection goes: the nat rules of PREROUTING or OUTPUT are not evaluated again.
+    /// Whether the destination is settled: the nat rules of PREROUTING or OUTPUT are not evaluated again.
     pub destination_settled: bool,
-    /// Whether it is settled where it comes from: those of INPUT or POSTROUTING are not evaluated again.
+    /// Whether the source is settled: the nat rules of INPUT or POSTROUTING are not evaluated again.
     pub source_settled: bool,
     /// The connection's mark.
     pub mark: u32,
 }
 
 impl Connection {
-    /// An entry that nothing is settled of.
+    /// Creates an entry with nothing settled.
     pub fn new(original: Tuple) -> Self {
         Self { original, reply: original.reversed(), destination_settled: false, source_settled: false, mark: 0 }
     }
 
-    /// Whether the destination is translated (`IPS_DST_NAT`).
+    /// Returns whether the destination is translated (`IPS_DST_NAT`).
     pub(crate) fn is_dnat(&self) -> bool {
         (self.reply.source, self.reply.source_port) != (self.original.destination, self.original.destination_port)
     }
 
-    /// Whether the source is translated (`IPS_SRC_NAT`).
+    /// Returns whether the source is translated (`IPS_SRC_NAT`).
     pub(crate) fn is_snat(&self) -> bool {
         (self.reply.destination, self.reply.destination_port) != (self.original.source, self.original.source_port)
     }
 
-    /// Makes it the same connection of another source, wherever it has the one.
+    /// Replaces one source address with another, wherever it occurs.
     pub fn with_source(&mut self, from: IpAddr, to: IpAddr) {
         let ends = [&mut self.original.source, &mut self.reply.destination];
         ends.into_iter().filter(|end| **end == from).for_each(|end| *end = to);
     }
 
-    /// Settles where the connection goes.
+    /// Settles the destination of the connection.
     pub(crate) fn bind_destination(&mut self, address: IpAddr, port: u16) {
         (self.reply.source, self.reply.source_port) = (address, port);
         self.destination_settled = true;
     }
 
-    /// Settles where the connection comes from.
+    /// Settles the source of the connection.
     pub(crate) fn bind_source(&mut self, address: IpAddr, port: u16) {
         (self.reply.destination, self.reply.destination_port) = (address, port);
         self.source_settled = true;
     }
 
     /// Rewrites a packet of the connection as the kernel does at a hook (`nf_nat_packet`): its destination in
-    /// PREROUTING and OUTPUT, its source in INPUT and POSTROUTING. Of ICMP errors only the outer addresses are looked at
-    /// here; the packet that they carry is translated along.
+    /// PREROUTING and OUTPUT, its source in INPUT and POSTROUTING. Of ICMP errors, only the outer addresses are modelled here; the kernel
+    /// translates the embedded packet too.
     pub(crate) fn translate(&self, direction: Direction, hook: Hook, packet: &mut Packet) {
         let (other, destination_bound, source_bound) = match direction {
             Direction::Original => (&self.reply, self.is_dnat(), self.is_snat()),
@@ -86,34 +86,34 @@ impl Connection {
     }
 }
 
-/// Which way a packet goes in its connection.
+/// The direction of a packet in its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// The direction of the first packet.
     Original,
-    /// The other way.
+    /// The opposite direction.
     Reply,
 }
 
-/// A packet's state in its connection.
+/// The conntrack state of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum State {
-    /// No packet came the other way yet.
+    /// No reply was seen yet.
     New,
-    /// Packets went both ways.
+    /// Packets in both directions were seen.
     Established,
-    /// It is an ICMP error about the connection, or opens one that the connection announced.
+    /// The packet is an ICMP error about the connection, or opens one that the connection expects.
     Related,
 }
 
 /// The result of a conntrack lookup for a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Tracking {
-    /// It fits no connection and opens none: `INVALID`.
+    /// The packet belongs to no connection and cannot open one: `INVALID`.
     Invalid,
-    /// The table does not look at it: `UNTRACKED`.
+    /// The packet is exempt from tracking: `UNTRACKED`.
     Untracked,
-    /// It belongs to a connection.
+    /// The packet belongs to a connection.
     Tracked(Tracked),
 }
 
@@ -122,25 +122,24 @@ pub enum Tracking {
 pub struct Tracked {
     /// The connection.
     pub connection: Connection,
-    /// Which way the packet goes.
+    /// The direction of the packet.
     pub direction: Direction,
     /// Its state.
     pub state: State,
-    /// Whether the packet had its connection before it came to PREROUTING or OUTPUT, as those have that a machine sends
-    /// to itself and that come back in by `lo`. For others the lookup is made between `raw` and `mangle`, and rules in
-    /// `raw` find the packet `INVALID`.
+    /// Whether the packet had its connection before PREROUTING or OUTPUT, as packets have that a machine sends to itself and that re-enter
+    /// through `lo`. For others, the lookup happens between `raw` and `mangle`, and rules in `raw` see the packet as `INVALID`.
     pub attached: bool,
 }
 
 impl Tracking {
-    /// The first packet of a connection, which the table sees at PREROUTING or OUTPUT.
+    /// Returns the state for the first packet of a connection, at PREROUTING or OUTPUT.
     pub fn first(packet: &Packet) -> Self {
         let connection = Connection::new(packet.tuple());
         Self::Tracked(Tracked { connection, direction: Direction::Original, state: State::New, attached: false })
     }
 
-    /// What the table has for a packet of which it knows no connection. Not every packet opens one: of TCP a SYN does, and what may
-    /// belong to a connection that was there before the machine was (`nf_conntrack_tcp_loose`), of ICMP a request.
+    /// Returns the state for a packet without a known connection. Not every packet opens one: of TCP, a SYN does, and a packet that may
+    /// belong to a connection from before a reboot (`nf_conntrack_tcp_loose`); of ICMP, a request.
     ///
     /// `tcp_new`, `nf_conntrack_icmp_packet`, `icmpv6_new`, `nf_conntrack_icmpv6_error`.
     pub fn unknown(packet: &Packet, narrowing: Option<&Narrowing>) -> Self {
@@ -177,13 +176,13 @@ impl Tracking {
         }
     }
 
-    /// A later packet of a connection, all of which is settled.
+    /// Returns the state for a later packet of a connection, with everything settled.
     pub fn established(connection: Connection, direction: Direction) -> Self {
         let connection = Connection { destination_settled: true, source_settled: true, ..connection };
         Self::Tracked(Tracked { connection, direction, state: State::Established, attached: false })
     }
 
-    /// The connection, where the packet has one.
+    /// Returns the connection, if the packet has one.
     pub fn connection(&self) -> Option<&Connection> {
         match self {
             Self::Tracked(tracked) => Some(&tracked.connection),
@@ -192,11 +191,11 @@ impl Tracking {
     }
 }
 
-/// The source that a rule gives to a connection.
+/// The source NAT that a rule requests for a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SourceNat {
-    /// The address; `None` is `MASQUERADE`: the one that the kernel prefers on the outgoing interface towards the next
-    /// hop (`inet_select_addr` in `nf_nat_masquerade.c`).
+    /// The address; `None` is `MASQUERADE`: the address of the output interface that the kernel prefers towards the next hop
+    /// (`inet_select_addr` in `nf_nat_masquerade.c`).
     pub address: Option<IpAddr>,
     /// The lowest port that may be chosen.
     pub first_port: u16,
@@ -205,13 +204,13 @@ pub struct SourceNat {
 }
 
 impl SourceNat {
-    /// Whether a port may be chosen.
+    /// Returns whether a port may be chosen.
     pub fn allows(&self, port: u16) -> bool {
         (self.first_port..=self.last_port).contains(&port)
     }
 
-    /// An address and a port that may be chosen. Where there are several, chance hardly ever leaves a packet its port: then it is
-    /// the next one.
+    /// Returns a possible address and port. If there are several ports, a random one is hardly ever the original: then the next one is
+    /// returned.
     pub fn choose(&self, masquerade: IpAddr, present: u16) -> (IpAddr, u16) {
         let next = present.saturating_add(u16::from(self.first_port < self.last_port));
         let port = if self.allows(next) { next } else { self.first_port };

@@ -1,7 +1,7 @@
-//! How all connections that enter one chain are spread by its rules, and by those of the chains that it leads to.
+//! Distribution of all connections that enter one chain, by its rules and those of the chains that it jumps to.
 //!
-//! The [walk through a hook](super::machine) follows every branch of chance to its end. Here, branches that are alike again
-//! after a rule continue as one, so that the work grows with the number of rules, however many random choices there are.
+//! The [walk through a hook](super::machine) follows every random branch to its end. Here, branches that are equal again after a rule are
+//! merged, so that the work grows with the number of rules, however many random choices there are.
 
 use std::net::IpAddr;
 
@@ -22,9 +22,9 @@ use super::walker::Walker;
 /// A part of the connections.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Portion {
-    /// The rule of the entered chain by which they left it; none if they came to the end of that chain.
+    /// The rule by which they left the entered chain; `None` if they reached its end.
     pub(crate) by: Option<u32>,
-    /// How much of all they are.
+    /// Their share of all connections.
     pub(crate) share: Share,
     pub(crate) end: End,
     pub(crate) effects: Effects,
@@ -34,35 +34,35 @@ pub(crate) struct Portion {
 /// The outcome of connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
-    /// They get a destination.
+    /// They are translated to a destination.
     Translated(IpAddr, u16),
-    /// They come back from the entered chain as they were.
+    /// They return from the entered chain unchanged.
     Returned,
-    /// A rule accepts them as they were.
+    /// A rule accepts them unchanged.
     Accepted(RuleId),
     Dropped(RuleId),
     Rejected(RuleId),
-    /// They are handed to a chain that is not looked into.
+    /// They continue in a chain that the walk does not enter.
     Handed(u32),
     Unknown(Unknown),
 }
 
-/// What is spread.
+/// The connections to distribute.
 pub(crate) struct Entry<'a> {
     /// The chain that connections enter.
     pub(crate) chain: u32,
     /// The first packet of one of them.
     pub(crate) packet: &'a Packet,
-    /// Whether a chain is not to be looked into.
+    /// Whether the walk must not enter a chain.
     pub(crate) is_border: &'a dyn Fn(u32) -> bool,
-    /// Whether no rule looks at marks, so that they need not be kept.
+    /// Whether no rule matches marks, so that they need not be kept.
     pub(crate) forgets_marks: bool,
-    /// How many times rules may be evaluated.
+    /// The maximum number of rule evaluations.
     pub(crate) most_steps: usize,
 }
 
-/// The parts of all connections like the one of a packet. Their shares add up to one, but for what is rounded; they come in the
-/// order in which rules take them.
+/// Returns the portions of all connections like that of a packet. Their shares add up to one, except for rounding; they are in the order in
+/// which rules take them.
 pub(crate) fn distribute<C: Code>(program: &Program<C>, environment: &Environment, entry: &Entry<'_>) -> Vec<Portion> {
     let mut walker = Walker::new(entry.packet, Tracking::first(entry.packet), NoTrace);
     walker.look_up();
@@ -78,16 +78,16 @@ struct Spreading<'a, C> {
     program: &'a Program<C>,
     environment: &'a Environment,
     entry: &'a Entry<'a>,
-    /// The chains between the entered one and the present one, both included.
+    /// The chains from the entered one to the current one, inclusive.
     path: Vec<u32>,
-    /// The rule of the entered chain that is evaluated, or has led here.
+    /// The rule of the entered chain that is being evaluated or led here.
     by: Option<u32>,
     steps: usize,
     parts: Vec<Portion>,
 }
 
 impl<C: Code> Spreading<'_, C> {
-    /// Takes branches through a chain; those that come back from it are returned.
+    /// Walks branches through a chain; returns those that return from it.
     fn run(&mut self, chain: u32, mut here: Vec<Walker<NoTrace>>) -> Vec<Walker<NoTrace>> {
         self.path.push(chain);
         let span = self.program.span(chain);
@@ -103,14 +103,14 @@ impl<C: Code> Spreading<'_, C> {
         }
         self.path.pop();
         if self.path.is_empty() {
-            // What came back by a rule is in `parts` already; no rule took these.
+            // Branches that a rule returned are in `parts` already; no rule took these.
             return here;
         }
         here.into_iter().for_each(|walker| self.put(&mut back, walker));
         back
     }
 
-    /// Takes branches through a rule: those that continue after it are returned, those that go back from the chain are put to `back`.
+    /// Walks branches through a rule: returns those that continue after it, and adds those that return from the chain to `back`.
     fn pass_rule(
         &mut self,
         rule: u32,
@@ -147,7 +147,7 @@ impl<C: Code> Spreading<'_, C> {
         onward
     }
 
-    /// Takes branches through a chain that a rule leads to.
+    /// Walks branches through a chain that a rule jumps to.
     fn lead(&mut self, rule: u32, chain: u32, walkers: Vec<Walker<NoTrace>>) -> Vec<Walker<NoTrace>> {
         let why = if self.path.contains(&chain) {
             "a loop of chains, which the kernel rejects"
@@ -195,7 +195,7 @@ impl<C: Code> Spreading<'_, C> {
         self.parts.push(Portion { by, share, end, effects, assumptions });
     }
 
-    /// Puts a branch to others at the same place; if one of them is alike, they become one.
+    /// Adds a branch to others at the same place, and merges it with an equal one.
     fn put(&mut self, list: &mut Vec<Walker<NoTrace>>, mut walker: Walker<NoTrace>) {
         if self.entry.forgets_marks {
             walker.forget_marks();

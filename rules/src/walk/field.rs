@@ -3,27 +3,27 @@
 use super::address::bits;
 use super::packet::{Packet, Transport};
 
-/// A number of a packet.
+/// A header field of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Field {
-    /// The protocol's number.
+    /// The protocol number.
     Protocol,
     /// The source address.
     Source,
     /// The destination address.
     Destination,
-    /// The source port; of ICMP, the identifier.
+    /// The source port; for ICMP, the identifier.
     SourcePort,
     /// The destination port.
     DestinationPort,
-    /// The six flags of TCP, from FIN, which is 1, to URG, which is 32.
+    /// The six TCP flags, from FIN, which is 1, to URG, which is 32.
     Flags,
-    /// The type of ICMP times 256, and its code.
+    /// The ICMP type times 256, plus the code.
     Icmp,
 }
 
 impl Field {
-    /// All of them, in the order in which a region has them.
+    /// All fields, in the order of a region's.
     pub const ALL: [Self; 7] = [
         Self::Protocol,
         Self::Source,
@@ -34,10 +34,10 @@ impl Field {
         Self::Icmp,
     ];
 
-    /// The bits of TCP's byte that are flags of their own.
+    /// The modelled bits of TCP's flag byte.
     pub(crate) const FLAGS: u8 = 0x3f;
 
-    /// The number that a packet has; zero if its protocol has no such thing.
+    /// Returns the value of the field in a packet; zero if its protocol has no such field.
     pub fn of(self, packet: &Packet) -> u128 {
         let ports = || packet.tuple();
         match self {
@@ -57,7 +57,7 @@ impl Field {
         }
     }
 
-    /// The corresponding field of a reply.
+    /// Returns the corresponding field of a reply.
     #[must_use]
     pub(crate) fn turned(self) -> Self {
         match self {

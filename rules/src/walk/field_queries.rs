@@ -1,4 +1,4 @@
-//! How conditions compare a packet. Every comparison goes to the walk's trace as well, which may be walking for a set of packets.
+//! Comparisons of packet fields by conditions. Every comparison is also reported to the walk's trace, which may represent a set of packets.
 
 use super::address::bits;
 use super::environment::Environment;
@@ -9,28 +9,28 @@ use super::packet::Transport;
 use super::trace::Trace;
 use super::walker::Walker;
 
-/// The protocols that have ports.
+/// The protocols with ports.
 const WITH_PORTS: [u8; 3] = [6, 17, 132];
 
-/// How many intervals a mask may make of a field.
+/// The maximum number of intervals (log2) that a mask may split a field into.
 const MAX_INTERVALS: u32 = 12;
 
 impl<T: Trace> Walker<T> {
-    /// Whether a number of the packet is from `first` to `last`.
+    /// Returns whether a field of the packet is from `first` to `last`.
     pub(crate) fn is_between(&self, field: Field, first: u128, last: u128) -> bool {
         let value = field.of(&self.packet);
         self.trace.asked(field, value, || Intervals::between(first, last));
         (first..=last).contains(&value)
     }
 
-    /// Whether a number of the packet is in one of some ranges.
+    /// Returns whether a field of the packet is in one of several ranges.
     pub(crate) fn is_among<I: Iterator<Item = (u128, u128)>>(&self, field: Field, ranges: impl Fn() -> I) -> bool {
         let value = field.of(&self.packet);
         self.trace.asked(field, value, || ranges().collect());
         ranges().any(|(first, last)| (first..=last).contains(&value))
     }
 
-    /// Whether an address is `wanted` under a mask. Unknown for sets of packets where that makes very many ranges.
+    /// Returns whether an address is `wanted` under a mask. Unknown for sets of packets if that needs too many ranges.
     pub(crate) fn is_masked(&self, field: Field, address: u128, wanted: u128, mask: u128, width: u8) -> Held {
         let holds = address & mask == wanted;
         if self.trace.is_open(field, address) {
@@ -45,20 +45,20 @@ impl<T: Trace> Walker<T> {
         holds.into()
     }
 
-    /// Whether the packet is of one of some protocols.
+    /// Returns whether the packet has one of several protocols.
     pub(crate) fn is_protocol(&self, numbers: &[u8]) -> bool {
         self.is_among(Field::Protocol, || numbers.iter().map(|number| (u128::from(*number), u128::from(*number))))
     }
 
-    /// Its ports, if its protocol has them.
+    /// Returns its ports, if its protocol has ports.
     pub(crate) fn ports(&self) -> Option<(u16, u16)> {
         self.is_protocol(&WITH_PORTS).then(|| self.packet.transport.ports()).flatten()
     }
 
-    /// Its flags, if it is of TCP: whether those of a mask are as wanted. No other protocol has them.
+    /// Returns whether it is a TCP packet whose flags under a mask are as wanted.
     pub(crate) fn has_flags(&self, mask: u8, wanted: u8, negated: bool) -> bool {
         let Transport::Tcp { flags, .. } = self.packet.transport else {
-            // A question all the same: TCP would answer otherwise.
+            // It is reported as a comparison all the same: a TCP packet could have a different result.
             return self.is_protocol(&[6]);
         };
         self.is_protocol(&[6]);
@@ -70,7 +70,7 @@ impl<T: Trace> Walker<T> {
         holds(flags)
     }
 
-    /// Whether one of its addresses is the machine's own, and no broadcast address.
+    /// Returns whether one of its addresses is local and not a broadcast address.
     pub(crate) fn is_local(&self, field: Field, environment: &Environment) -> bool {
         let table = &environment.addresses;
         let address = if field == Field::Source { self.packet.source } else { self.packet.destination };
@@ -78,8 +78,8 @@ impl<T: Trace> Walker<T> {
         table.is_local(address)
     }
 
-    /// Records in the trace which addresses give the same result as one of the packet's own. `edges` has the lowest address of each part
-    /// of which all get the same.
+    /// Records in the trace which addresses give the same result as one of the packet's addresses. `edges` has the lowest address of each
+    /// range with the same result.
     pub(crate) fn is_alike<A: PartialEq>(
         &self,
         field: Field,
@@ -96,7 +96,7 @@ impl<T: Trace> Walker<T> {
     }
 }
 
-/// The numbers that are `wanted` under a mask whose lowest bit is this; at most as many as [`MAX_INTERVALS`] bits allow.
+/// Returns the ranges of numbers that are `wanted` under a mask with this lowest bit; at most as many as [`MAX_INTERVALS`] bits allow.
 fn ranges_of_mask(wanted: u128, mask: u128, low: u32, all: u128) -> Intervals {
     if wanted & !mask != 0 {
         return Intervals::default();

@@ -1,27 +1,27 @@
-//! Where the kernel evaluates rules.
+//! Netfilter hooks.
 
 use std::fmt;
 
-/// A place in the kernel's path of a packet.
+/// A netfilter hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Hook {
-    /// It came in by an interface and is not routed yet.
+    /// The packet arrived on an interface and is not routed yet.
     Prerouting,
-    /// It is for this machine.
+    /// The packet is for this machine.
     Input,
-    /// It is for another machine.
+    /// The packet is for another machine.
     Forward,
-    /// A process of this machine sent it.
+    /// The packet was sent by a local process.
     Output,
-    /// It is routed and about to leave.
+    /// The packet is routed and about to leave.
     Postrouting,
 }
 
 impl Hook {
-    /// All hooks, in the order of a packet.
+    /// All hooks, in the order of a packet's path.
     pub(crate) const ALL: [Self; 5] = [Self::Prerouting, Self::Input, Self::Forward, Self::Output, Self::Postrouting];
 
-    /// The name of the chains that iptables has there.
+    /// Returns the name of the built-in chain in iptables.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Prerouting => "PREROUTING",
@@ -32,7 +32,7 @@ impl Hook {
         }
     }
 
-    /// nft's word for it.
+    /// Returns nft's keyword.
     pub(crate) fn lowercase(self) -> &'static str {
         match self {
             Self::Prerouting => "prerouting",
@@ -43,18 +43,17 @@ impl Hook {
         }
     }
 
-    /// Whether connections are looked up here: packets enter the machine.
+    /// Returns whether conntrack lookups happen here: packets enter the network stack.
     pub fn is_entry(self) -> bool {
         matches!(self, Self::Prerouting | Self::Output)
     }
 
-    /// Whether addresses of the destination are translated here (`HOOK2MANIP` in `nf_nat_core.c`). Those of the source
-    /// are in INPUT and POSTROUTING, neither in FORWARD.
+    /// Returns whether DNAT happens here (`HOOK2MANIP` in `nf_nat_core.c`). SNAT happens in INPUT and POSTROUTING, neither in FORWARD.
     pub fn translates_destination(self) -> bool {
         self.is_entry()
     }
 
-    /// Whether addresses of the source are translated here.
+    /// Returns whether SNAT happens here.
     pub(crate) fn translates_source(self) -> bool {
         matches!(self, Self::Input | Self::Postrouting)
     }

@@ -17,9 +17,9 @@ pub(crate) enum Stop {
     Lookup,
     /// A chain that every packet traverses.
     Chain {
-        /// Its position.
+        /// The position of the chain.
         chain: u32,
-        /// Whether a packet of the machine itself is routed again where the chain changes its mark.
+        /// Whether a locally generated packet is routed again if the chain changes its mark.
         reroutes: bool,
     },
     /// A nat chain, which the first packet of a connection traverses unless an earlier one has bound a translation.
@@ -32,30 +32,30 @@ pub(crate) enum Stop {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hooked {
     pub(crate) hook: Hook,
-    /// Chains with low numbers come first.
+    /// The priority; lower numbers come first.
     pub(crate) priority: i32,
     pub(crate) chain: u32,
     pub(crate) kind: Kind,
 }
 
-/// Which packets traverse a base chain.
+/// The type of a base chain, by the packets that traverse it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Every packet.
     Filter {
-        /// Whether a packet of the machine itself is routed again where the chain changes its mark.
+        /// Whether a locally generated packet is routed again if the chain changes its mark.
         reroutes: bool,
     },
     /// The first packet of a connection.
     Nat,
 }
 
-/// A priority; of equal ones, the chain created last comes first.
+/// The sort key of a chain: priority; with equal priorities, the chain created last comes first.
 type Order = (i32, Reverse<usize>);
 
-/// The stops of a hook, from its base chains in the order of their creation. Of chains with equal priority the kernel evaluates the one
-/// created last first (`nf_hook_entries_grow`). All nat chains are called by one function with the priority of NAT, which is as old as the oldest of
-/// them (`nf_nat_register_fn`); with `translates` it is there without such a chain, too.
+/// Returns the stops of a hook, given its base chains in creation order. Of chains with equal priority, the kernel evaluates the one
+/// created last first (`nf_hook_entries_grow`). All nat chains are called by one hook function with the NAT priority, registered with the
+/// oldest of them (`nf_nat_register_fn`); with `translates` it exists even without such a chain.
 pub(super) fn stops(hook: Hook, chains: &[Hooked], translates: bool) -> Vec<Stop> {
     let here = || chains.iter().enumerate().filter(|(_, chain)| chain.hook == hook);
     let mut stops: Vec<(Order, Vec<Stop>)> = here()
@@ -67,7 +67,7 @@ pub(super) fn stops(hook: Hook, chains: &[Hooked], translates: bool) -> Vec<Stop
         })
         .collect();
     if hook.is_entry() {
-        // As old as the kernel's own.
+        // Registered as early as the kernel's own.
         stops.push(((CONNECTIONS, Reverse(0)), vec![Stop::Lookup]));
     }
     let oldest = chains.iter().position(|chain| chain.kind == Kind::Nat);

@@ -8,34 +8,34 @@ use super::code::Code;
 use super::program::Program;
 use super::translation::Destination;
 
-/// What a rule does where all of its conditions hold.
+/// The effect of a rule if all of its conditions hold.
 #[derive(Debug)]
 pub(crate) enum RuleEffect<'a> {
     /// The packet continues unchanged, except for what a list records of it.
     Passes,
-    /// It continues with another mark.
+    /// The packet continues with another mark.
     Marks,
-    /// It continues in one of these chains, by their positions; whether it comes back from each to the next rule.
+    /// The packet continues in one of these chains, by position; the flag is whether it returns from each to the next rule.
     Leads(SmallVec<[u32; 1]>, bool),
-    /// Its connection gets one of these destinations.
+    /// The connection is translated to one of these destinations.
     Translates(&'a [Destination]),
-    /// It goes back to where the chain was called.
+    /// The packet returns to the calling chain.
     Returns,
-    /// It goes elsewhere: accepted, dropped, rejected, or unknown.
+    /// The packet is accepted, dropped or rejected, or its fate is unknown.
     Ends,
 }
 
-/// Rules that can be looked at without a packet.
+/// Rules that can be inspected without a packet.
 pub(crate) trait Inspect: Code {
-    /// What a rule does.
+    /// Returns the effect of a rule.
     fn effect(&self, rule: u32) -> RuleEffect<'_>;
 
-    /// Adds where the results of a rule's conditions change from one packet to another.
+    /// Adds the edges of a rule's conditions.
     fn edges(&self, rule: u32, edges: &mut Edges);
 }
 
-/// Where results of conditions change from one packet to another. For each field of a packet: values of which every set of
-/// values that no condition distinguishes has at least one, together with a value that no condition names.
+/// The values at which results of conditions change. For each packet field: at least one value from every set of values that no condition
+/// distinguishes, together with a value that no condition matches.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Edges {
     pub(crate) sources: BTreeSet<u128>,
@@ -43,75 +43,75 @@ pub(crate) struct Edges {
     pub(crate) source_ports: BTreeSet<u16>,
     pub(crate) destination_ports: BTreeSet<u16>,
     pub(crate) protocols: BTreeSet<u8>,
-    /// Names of interfaces, as numbers; a pattern is there without its end.
+    /// Interface names as numbers; patterns without their wildcard.
     pub(crate) inputs: BTreeSet<u128>,
     pub(crate) outputs: BTreeSet<u128>,
-    /// Whether a condition tests if the source is the machine's own.
+    /// Whether a condition tests if the source is local.
     pub(crate) local_source: bool,
-    /// Whether a condition tests if the destination is the machine's own.
+    /// Whether a condition tests if the destination is local.
     pub(crate) local_destination: bool,
-    /// Marks of packets. Where there are any, what rules set of them matters too.
+    /// Packet marks. If there are any, rules that set marks matter too.
     pub(crate) marks: BTreeSet<u32>,
     /// Whether a condition depends on earlier packets or connections: lists of clients, rates.
     pub(crate) history: bool,
 }
 
 impl Edges {
-    /// Values from `first` to `last` are distinguished from others.
+    /// Adds edges that distinguish values from `first` to `last` from others.
     pub(crate) fn between(values: &mut BTreeSet<u128>, first: u128, last: u128) {
         values.extend(first.checked_sub(1));
         values.insert(first);
         values.extend(last.checked_add(1));
     }
 
-    /// Values that are `value` under a mask are distinguished from others.
+    /// Adds edges that distinguish values equal to `value` under a mask from others.
     pub(crate) fn masked(values: &mut BTreeSet<u128>, value: u128, mask: u128) {
         values.insert(value);
         // The lowest bit of the mask is enough for another value.
         values.insert(value ^ (mask & mask.wrapping_neg()));
     }
 
-    /// Marks that are `value` under a mask are distinguished from others.
+    /// Adds edges that distinguish marks equal to `value` under a mask from others.
     pub(crate) fn mark(&mut self, value: u32, mask: u32) {
         self.marks.insert(value);
         self.marks.insert(value ^ (mask & mask.wrapping_neg()));
     }
 
-    /// Ports from `first` to `last` are distinguished from others.
+    /// Adds edges that distinguish ports from `first` to `last` from others.
     pub(crate) fn ports(values: &mut BTreeSet<u16>, first: u16, last: u16) {
-        // The lowest values are a set of their own, which no edge begins.
+        // The lowest values are a separate set, which no edge starts.
         values.insert(u16::from(first > 1));
         values.insert(first);
         values.extend(last.checked_add(1));
     }
 
-    /// The sets of values for addresses of one side: sources, else destinations.
+    /// Returns the values for source or destination addresses.
     pub(crate) fn addresses(&mut self, source: bool) -> &mut BTreeSet<u128> {
         if source { &mut self.sources } else { &mut self.destinations }
     }
 
-    /// The sets of values for ports of one side.
+    /// Returns the values for source or destination ports.
     pub(crate) fn ports_of(&mut self, source: bool) -> &mut BTreeSet<u16> {
         if source { &mut self.source_ports } else { &mut self.destination_ports }
     }
 }
 
-/// What was found of the rules that a chain leads to.
+/// The result of scanning the rules that a chain leads to.
 pub(crate) struct Scan {
     pub(crate) edges: Edges,
-    /// How many there are, those that only set marks included.
+    /// The number of rules, including those that only set marks.
     pub(crate) rules: usize,
     /// The conditions that depend on earlier packets or connections.
     pub(crate) history: Vec<u32>,
 }
 
-/// What is known of the chains that one chain leads to.
+/// The chains reachable from one chain.
 pub(crate) struct Reach<'a, C> {
     program: &'a Program<C>,
     is_border: &'a dyn Fn(u32) -> bool,
-    /// Whether marks count as nothing.
+    /// Whether marks are ignored.
     marks_pass: bool,
-    /// For each chain that was looked at: whether packets come back from it as they went in.
+    /// For each visited chain, whether packets return from it unchanged.
     passes: HashMap<u32, bool>,
 }
 
@@ -120,8 +120,7 @@ impl<'a, C: Inspect> Reach<'a, C> {
         Self { program, is_border, marks_pass, passes: HashMap::new() }
     }
 
-    /// Whether packets come back from a chain as they went in, whatever they are. A chain that leads to itself, or to too many others,
-    /// is none of these.
+    /// Returns whether all packets return from a chain unchanged. False for a chain in a loop, or one that leads to too many others.
     fn passes(&mut self, chain: u32, depth: usize) -> bool {
         if depth > super::jump_depth::DEEPEST || (self.is_border)(chain) {
             return false;
@@ -133,7 +132,7 @@ impl<'a, C: Inspect> Reach<'a, C> {
         let span = self.program.span(chain);
         let passes = (span.first..span.end).all(|rule| match self.program.code.effect(rule) {
             RuleEffect::Returns => true,
-            // Packets come back from there to where this chain was called.
+            // Packets return from there to the caller of this chain.
             RuleEffect::Leads(chains, false) => chains.iter().all(|chain| self.passes(*chain, depth + 1)),
             _ => self.is_idle(rule, depth),
         });
@@ -150,17 +149,17 @@ impl<'a, C: Inspect> Reach<'a, C> {
         }
     }
 
-    /// Whether packets that enter a chain come back from it as they were.
+    /// Returns whether packets that enter a chain return from it unchanged.
     pub(crate) fn comes_back(&mut self, chain: u32) -> bool {
         self.passes(chain, 0)
     }
 
-    /// Whether a rule of the chain that is looked at leaves packets as they came.
+    /// Returns whether a rule of the scanned chain leaves packets unchanged.
     pub(crate) fn leaves(&mut self, rule: u32) -> bool {
         self.is_idle(rule, 0)
     }
 
-    /// The edges of all rules that a chain leads to and that do something to a packet.
+    /// Scans all rules that a chain leads to, and collects the edges of those with an effect.
     pub(crate) fn scan(&mut self, chain: u32) -> Scan {
         let (mut edges, mut rules, mut history) = (Edges::default(), 0, Vec::new());
         let (mut open, mut known) = (vec![chain], HashSet::from([chain]));
@@ -180,7 +179,7 @@ impl<'a, C: Inspect> Reach<'a, C> {
         Scan { edges, rules, history }
     }
 
-    /// The destinations that a chain may give a connection, by its own rules or by chains that they lead to.
+    /// Returns the destinations that a chain may translate a connection to, by its own rules or by chains that they jump to.
     pub(crate) fn destinations_of(&self, chain: u32) -> Vec<&'a Destination> {
         let (mut found, mut open) = (Vec::new(), vec![chain]);
         let mut known = HashSet::new();
@@ -203,5 +202,5 @@ impl<'a, C: Inspect> Reach<'a, C> {
     }
 }
 
-/// Chains in which destinations are looked up.
+/// Maximum number of chains searched for destinations.
 const MAX_CHAINS: usize = 1 << 16;

@@ -1,11 +1,11 @@
-//! Names of interfaces.
+//! Interface names.
 
 use std::fmt;
 
-/// The bytes of a name, without the end (`IFNAMSIZ` is 16).
+/// Maximum length of a name, without the terminating zero (`IFNAMSIZ` is 16).
 const LONGEST: usize = 15;
 
-/// The name of an interface, of 1 to 15 bytes. Cheap to copy and to compare.
+/// An interface name of 1 to 15 bytes. It is cheap to copy and to compare.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Interface([u8; LONGEST + 1]);
 
@@ -13,7 +13,7 @@ impl Interface {
     /// The loopback interface.
     pub const LOOPBACK: Self = Self(*b"lo\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
 
-    /// The interface of a name; nothing if no interface can have it.
+    /// Creates a name; returns nothing if no interface can have it.
     pub fn new(name: &str) -> Option<Self> {
         let fits = !name.is_empty() && name.len() <= LONGEST && !name.contains(['/', '\0', ' ']);
         fits.then(|| Self(padded(name)))
@@ -25,13 +25,13 @@ impl Interface {
         std::str::from_utf8(&self.0[..end]).unwrap_or_default()
     }
 
-    /// The name as a number, first letter highest; zero for no interface.
+    /// Returns the name as a number, with the first letter in the highest byte; zero for no interface.
     #[inline]
     pub fn number(interface: Option<Self>) -> u128 {
         interface.map_or(0, |interface| u128::from_be_bytes(interface.0))
     }
 
-    /// The number of any text, cut after 16 bytes.
+    /// Returns any text as a number, truncated to 16 bytes.
     pub(crate) fn number_of_text(text: &str) -> u128 {
         u128::from_be_bytes(padded(text))
     }

@@ -4,22 +4,22 @@ use smallvec::SmallVec;
 
 use crate::cluster::Family;
 
-/// A set of numbers: closed intervals, sorted, of which no two overlap or touch.
+/// A set of numbers as sorted, closed intervals that neither overlap nor touch.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Intervals(SmallVec<[(u128, u128); 1]>);
 
 impl Intervals {
-    /// The numbers from `first` to `last`; none where `last` is lower.
+    /// Returns the numbers from `first` to `last`; none if `last` is lower.
     pub fn between(first: u128, last: u128) -> Self {
         Self(if first <= last { SmallVec::from_buf([(first, last)]) } else { SmallVec::new() })
     }
 
-    /// One number.
+    /// Returns a set of one number.
     pub fn one(number: u128) -> Self {
         Self::between(number, number)
     }
 
-    /// Whether it contains no number.
+    /// Returns whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -29,12 +29,12 @@ impl Intervals {
         &self.0
     }
 
-    /// The lowest number.
+    /// Returns the lowest number.
     pub fn first(&self) -> Option<u128> {
         self.0.first().map(|(first, _)| *first)
     }
 
-    /// The number, where it is the only one.
+    /// Returns the number, if it is the only one.
     pub fn single(&self) -> Option<u128> {
         match self.0.as_slice() {
             [(first, last)] if first == last => Some(*first),
@@ -42,13 +42,13 @@ impl Intervals {
         }
     }
 
-    /// Whether a number is in it.
+    /// Returns whether it contains a number.
     pub fn contains(&self, number: u128) -> bool {
         let at = self.0.partition_point(|(_, last)| *last < number);
         self.0.get(at).is_some_and(|(first, _)| *first <= number)
     }
 
-    /// The numbers that are in both.
+    /// Returns the intersection of two sets.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         let (few, many) = if self.0.len() <= other.0.len() { (self, other) } else { (other, self) };
@@ -61,13 +61,13 @@ impl Intervals {
         Self(common)
     }
 
-    /// The numbers of this set that are not in the other.
+    /// Returns the numbers of this set that are not in the other.
     #[must_use]
     pub fn without(&self, other: &Self) -> Self {
         self.without_ranges(&other.0)
     }
 
-    /// The numbers of this set that are in none of some sorted, disjoint ranges.
+    /// Returns the numbers of this set that are not in any of several sorted, disjoint ranges.
     #[must_use]
     pub fn without_ranges(&self, others: &[(u128, u128)]) -> Self {
         let mut left = SmallVec::new();
@@ -86,8 +86,8 @@ impl Intervals {
         Self(left)
     }
 
-    /// The addresses of a family that give the same result as one of them. `starts` has the lowest address of every part in which
-    /// all have the same result; 0 is one as well.
+    /// Returns the addresses of a family that give the same result as one of them. `starts` has the lowest address of every range with the
+    /// same result; 0 starts one as well.
     pub fn alike<A: PartialEq>(starts: &[u128], family: Family, number: u128, answer: impl Fn(u128) -> A) -> Self {
         let highest = u128::MAX >> (128 - u32::from(family.bits()));
         let mut starts: Vec<u128> = starts.iter().copied().filter(|start| *start <= highest).chain([0]).collect();
@@ -99,14 +99,14 @@ impl Intervals {
     }
 }
 
-/// The ranges that overlap one from `first` to `last`.
+/// Returns the ranges that overlap the one from `first` to `last`.
 pub(crate) fn overlapping(ranges: &[(u128, u128)], first: u128, last: u128) -> &[(u128, u128)] {
     let start = ranges.partition_point(|(_, high)| *high < first);
     let length = ranges[start..].partition_point(|(low, _)| *low <= last);
     &ranges[start..start + length]
 }
 
-/// The numbers of all ranges, in whatever order these come, and whether or not they overlap.
+/// Collects ranges in any order, overlapping or not.
 impl FromIterator<(u128, u128)> for Intervals {
     fn from_iter<I: IntoIterator<Item = (u128, u128)>>(ranges: I) -> Self {
         let mut ranges: SmallVec<[(u128, u128); 1]> =

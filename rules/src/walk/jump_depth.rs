@@ -1,26 +1,26 @@
-//! How chains are nested.
+//! Nesting of chains.
 
 use super::hook::Hook;
 
-/// How deep chains may be nested, the hook's own included (`NFT_JUMP_STACK_SIZE` in `nf_tables.h`; the
+/// Maximum nesting of chains, including the base chain (`NFT_JUMP_STACK_SIZE` in `nf_tables.h`; the
 /// kernel returns EMLINK). iptables-legacy has no limit.
 pub(crate) const DEEPEST: usize = 16;
 
-/// A rule, by its position in its chain, and a chain that it leads to.
+/// A rule, by position in its chain, and a chain that it jumps to.
 pub(crate) type Lead = (usize, usize);
 
-/// What is wrong with how chains lead to each other.
+/// A fault in the jumps between chains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// A chain leads back to itself: by these chains, the first one at the end again.
+    /// A jump loop through these chains; the first one is repeated at the end.
     Loop(Vec<usize>),
     /// Chains are nested deeper than [`DEEPEST`].
     TooDeep,
 }
 
-/// Looks for chains that lead back to themselves, and for chains that are nested too deep, from the chains of hooks on, as the
-/// kernel does. `leads` has for every chain where its rules lead to. Each fault comes with its chain and rule: a loop where
-/// it closes, a path that is too long at the jump that is too much.
+/// Finds jump loops and chains that are nested too deep, starting from base chains, as the kernel does. `leads` has the jumps of every
+/// chain. Each fault comes with its chain and rule: for a loop, the jump that closes it; for a path that is too long, the jump that exceeds
+/// the limit.
 pub(crate) fn faults(leads: &[Vec<Lead>], hooks: impl IntoIterator<Item = usize>) -> Vec<(usize, usize, Fault)> {
     let mut search = Search { leads, depths: vec![None; leads.len()], path: Vec::new(), faults: Vec::new() };
     for chain in hooks {
@@ -29,7 +29,7 @@ pub(crate) fn faults(leads: &[Vec<Lead>], hooks: impl IntoIterator<Item = usize>
     search.faults
 }
 
-/// The chains to look from: those of hooks, or all where there are none, as in a part of rules.
+/// Returns the chains to start from: base chains, or all chains if there are none, as in an excerpt.
 pub(crate) fn starts(hooks: impl Iterator<Item = usize>, chains: usize) -> Vec<usize> {
     let hooks: Vec<usize> = hooks.collect();
     if hooks.is_empty() { (0..chains).collect() } else { hooks }
@@ -37,15 +37,15 @@ pub(crate) fn starts(hooks: impl Iterator<Item = usize>, chains: usize) -> Vec<u
 
 struct Search<'a> {
     leads: &'a [Vec<Lead>],
-    /// For every chain that was looked at: the depth of nesting from it on.
+    /// The nesting depth below every visited chain.
     depths: Vec<Option<usize>>,
-    /// The chains between a hook and the one looked at.
+    /// The chains from a base chain to the current one.
     path: Vec<usize>,
     faults: Vec<(usize, usize, Fault)>,
 }
 
 impl Search<'_> {
-    /// The depth of nesting from this one on.
+    /// Returns the nesting depth below a chain.
     fn depth(&mut self, chain: usize) -> usize {
         if let Some(depth) = self.depths[chain] {
             return depth;
@@ -72,7 +72,7 @@ impl Search<'_> {
     }
 }
 
-/// For every chain the hooks that reach it.
+/// Returns for every chain the hooks that reach it.
 pub(crate) fn reached(leads: &[Vec<Lead>], hooks: &[(Hook, usize)]) -> Vec<Hooks> {
     let mut reached = vec![Hooks::default(); leads.len()];
     for &(hook, chain) in hooks {
@@ -87,12 +87,12 @@ pub(crate) fn reached(leads: &[Vec<Lead>], hooks: &[(Hook, usize)]) -> Vec<Hooks
     reached
 }
 
-/// Several hooks.
+/// A set of hooks.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Hooks(u8);
 
 impl Hooks {
-    /// Chains that are not among these.
+    /// Returns the hooks of this set that are not among these.
     pub(crate) fn without(self, hooks: &[Hook]) -> impl Iterator<Item = Hook> {
         Hook::ALL.into_iter().filter(move |hook| self.has(*hook) && !hooks.contains(hook))
     }

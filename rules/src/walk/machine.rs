@@ -1,4 +1,4 @@
-//! Takes a packet through the chains of a hook, whatever language their rules are written in.
+//! The walk of a packet through the chains of a hook, in any language of rules.
 
 use arrayvec::ArrayVec;
 
@@ -18,20 +18,20 @@ use super::walker::Walker;
 /// A packet at a hook.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival<'a> {
-    /// The machine that it has come to.
+    /// The state of the machine.
     pub environment: &'a Environment,
     /// The hook.
     pub hook: Hook,
-    /// The packet, with the interfaces that are known there.
+    /// The packet, with the interfaces known at that hook.
     pub packet: &'a Packet,
-    /// What the connection table has for it: at PREROUTING and OUTPUT [`Tracking::first`] for the first packet of a
-    /// connection; at later hooks what the branch before ended with.
+    /// Its conntrack state: at PREROUTING and OUTPUT, [`Tracking::first`] for the first packet of a connection; at later hooks, that of the
+    /// previous branch.
     pub tracking: Tracking,
 }
 
 #[expect(private_bounds, reason = "languages are this crate's own")]
 impl<C: Code> Program<C> {
-    /// Takes a packet through a hook: see [`Arrival`].
+    /// Walks a packet through a hook: see [`Arrival`].
     ///
     /// The branches come in the order of the random choices, or the likeliest first where there are too many to follow all; none has a share
     /// of zero, and the shares add up to one.
@@ -49,7 +49,7 @@ impl<C: Code> Program<C> {
         branches
     }
 
-    /// The same; the branches are appended to those that are in `branches` already. Returns where sources were set apart.
+    /// The same, appending to `branches`. Returns the places where sources were separated.
     pub fn walk_into<T: Trace>(&self, arrival: Arrival<'_>, trace: T, branches: &mut Vec<Branch<T>>) -> Vec<Fork<T>> {
         let Arrival { hook, packet, tracking, .. } = arrival;
         let mut forks = Vec::new();
@@ -68,7 +68,7 @@ impl<C: Code> Program<C> {
     }
 }
 
-/// Takes a packet to the end of the hook by all branches.
+/// Walks all branches of a packet to the end of the hook.
 pub(super) fn finish_all<C: Code, T: Trace>(
     program: &Program<C>,
     arrival: &Arrival<'_>,
@@ -97,15 +97,15 @@ pub(super) fn finish_all<C: Code, T: Trace>(
     }
 }
 
-/// Branches of a packet that are followed through a hook. Each endpoint of a Service is one; where random choices at one rule after the
-/// other double their number, [`MAX_ALIKE`](super::chain_position::MAX_ALIKE) ends the walk long before.
+/// Maximum number of branches of a packet that are followed through a hook. Each endpoint of a Service is one; if consecutive random rules
+/// double their number, [`MAX_ALIKE`](super::chain_position::MAX_ALIKE) ends the walk much earlier.
 const MAX_BRANCHES: usize = 1 << 14;
 
 /// Branches that are still followed when it is clear that there are too many: the likeliest ones. Each random rule that hardly any packet
 /// matches costs one of them, so most packets of 31 such rules, one for each bit of a mark, are known.
 const MAX_LIKELIEST: usize = 32;
 
-/// The end of what is left where there are too many branches: at the rule where it would go on by chance.
+/// Ends the pending branches if there are too many, at the next random rule.
 fn too_many<T: Trace>(walker: Walker<T>, at: &Cursor) -> Branch<T> {
     let why = "too many random branches: their number doubles with each random rule, or exceeds 16,384".into();
     walker.end(HookVerdict::Unknown(Unknown { rule: RuleId(at.rule.saturating_sub(1)), why }))
@@ -145,7 +145,7 @@ fn finish<C: Code, T: Trace>(
     work.walker.end(HookVerdict::Accept)
 }
 
-/// Takes a packet through one rule alone, to all that the rule may lead it to. Numbers that rules draw have their exact shares here.
+/// Walks a packet through a single rule, to all of its possible next steps. Random numbers have their exact shares here.
 pub(super) fn meet_alone<C: Code, T: Trace>(
     code: &C,
     environment: &Environment,
@@ -158,13 +158,13 @@ pub(super) fn meet_alone<C: Code, T: Trace>(
     let mut pass =
         Pass { environment, hook, stop: 0, cursor, todo: &mut todo, forks: &mut forks, draws: Draws::Counted };
     let next = code.evaluate_rule(&mut pass, &mut walker, rule);
-    // What is left last is taken up first.
+    // The branch added last is followed first.
     let others = std::iter::from_fn(move || todo.pop()).filter_map(|work| Some((work.walker, work.place?.1)));
     std::iter::once((walker, next)).chain(others)
 }
 
 impl<T: Trace> Pass<'_, T> {
-    /// Goes from rule to rule to the end of a hook's chain; returns how the packet ends if it does not go on.
+    /// Walks from rule to rule to the end of a base chain; returns the verdict if the packet does not continue.
     fn run<C: Code>(
         &mut self,
         program: &Program<C>,
@@ -204,7 +204,7 @@ impl<T: Trace> Pass<'_, T> {
         }
     }
 
-    /// Keeps the packet as it was before a rule that set sources apart.
+    /// Keeps the packet as it was before a rule that separated sources.
     fn fork(&mut self, before: &Walker<T>, walker: &mut Walker<T>, rule: u32) {
         for apart in walker.trace.set_apart() {
             let mut walker = before.clone();

@@ -1,26 +1,26 @@
-//! Answers of single conditions.
+//! Results of single conditions.
 
 use std::sync::Arc;
 
 use super::branch::Assumptions;
 
-/// Whether a condition holds.
+/// The result of a condition.
 #[derive(Debug, Clone)]
 pub(crate) enum Held {
-    /// For this packet, always.
+    /// It always holds for this packet.
     Yes,
-    /// For this packet, never.
+    /// It never holds for this packet.
     No,
-    /// Yes, if this is assumed.
+    /// It holds under these assumptions.
     Assuming(Assumptions),
-    /// For some packets out of so many.
+    /// It holds for some of this many packets.
     Sometimes(u32, u64),
-    /// Unknown, for this reason.
+    /// Unknown, for the given reason.
     Unknown(Arc<str>),
 }
 
 impl Held {
-    /// The opposite of what always or never holds, if requested.
+    /// Negates `Yes` and `No`, if requested.
     pub(crate) fn negated(self, negated: bool) -> Self {
         match self {
             Self::Yes if negated => Self::No,

@@ -1,21 +1,21 @@
-//! What a walk of a packet through rules starts from and ends with, whatever language the rules are written in.
+//! Walks of packets through rules, independent of the language of the rules.
 //!
-//! A walk looks at one hook of one machine. It starts from a [`Packet`], its [`Tracking`] and the machine's
-//! [`Environment`], and ends in [`Branch`]es: the possible outcomes of the packet, each with its exact [`Share`] of all
-//! packets. Random rules make several branches of one; the shares of all add up to one.
+//! A walk covers one hook of one machine. It starts from a [`Packet`], its [`Tracking`] and the machine's [`Environment`], and ends in
+//! [`Branch`]es: the possible outcomes of the packet, each with its exact [`Share`] of all packets. Random rules split a branch into
+//! several; all shares add up to one.
 //!
-//! What is between hooks (routing, forwarding, the next machine) is the caller's part: it takes the packet out of an
-//! accepted branch, routes it, and walks the next hook with the branch's [`Tracking`].
+//! Everything between hooks (routing, forwarding, the next machine) is up to the caller: it takes the packet from an accepted branch,
+//! routes it, and walks the next hook with the branch's [`Tracking`].
 //!
-//! Languages share how chains are walked: [`Program`] has the chains of all hooks, `hook_order` orders them, also where rules of two languages are
-//! [`Alongside`] each other, `machine` goes from rule to rule through the chains of a hook, `walker` is the
-//! packet between rules, `translation` what rules bind to its connection, `jump_depth` which chains are inside of which. What a
-//! rule asks and does is each language's own.
+//! Both languages share the walk through chains: [`Program`] has the chains of all hooks, `hook_order` orders them, also if rules of two
+//! languages are [`Alongside`] each other, `machine` goes from rule to rule through the chains of a hook, `walker` is the packet between
+//! rules, `translation` is the NAT of its connection, and `jump_depth` checks the nesting of chains. Matches and effects of rules are
+//! specific to each language.
 //!
-//! Sets of packets go through rules by one of them, the witness: `field_queries` has every question that conditions put to a packet, and
-//! reports it; `narrowing` keeps the packets for which all comparisons would have the same result, a `region` of [`Intervals`] for each [`Field`]; [`Classes`]
-//! goes on with the others until none is left. Of a cascade, the packets of its own endpoints are taken up in the branch that handles
-//! them differently (`source_fork`).
+//! A set of packets is walked by one of its packets, the witness: `field_queries` has every comparison of conditions with a packet, and
+//! reports it; `narrowing` keeps the packets for which all comparisons have the same result, a `region` of [`Intervals`] for each
+//! [`Field`]; [`Classes`] continues with the others until none is left. Packets from a cascade's own endpoints continue from the branch
+//! that handles them differently (`source_fork`).
 
 mod address;
 mod alongside;

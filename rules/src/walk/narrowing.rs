@@ -1,4 +1,4 @@
-//! From one packet to all that rules treat alike.
+//! Narrowing of a set of packets to those that rules handle like one of them.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -15,13 +15,13 @@ use super::trace::{Path, Step, Then, Trace};
 /// The set of packets that a witness represents, while the witness is walked. Clones share it, so all branches of a walk, and walks
 /// through several rule sets, narrow the same set.
 ///
-/// A number of the packet counts as the one that it started with as long as it is equal: a translated number is a constant of the
-/// rules, so comparisons with it do not depend on which packet of the set is walked. Where a constant happens to be equal, the set
-/// becomes smaller than it must, never larger.
+/// A field counts as original as long as its value is unchanged: a translated value is a constant of the rules, so comparisons with it do
+/// not depend on which packet of the set is walked. If a constant happens to be equal, the set becomes smaller than necessary, never
+/// larger.
 #[derive(Debug, Clone)]
 pub struct Narrowing {
     shared: Rc<RefCell<Shared>>,
-    /// Whether the packet walked is a reply, whose source is the witness' destination.
+    /// Whether the packet walked is a reply, whose source is the witness's destination.
     is_reply: bool,
 }
 
@@ -29,26 +29,26 @@ pub struct Narrowing {
 struct Shared {
     region: Region,
     witness: [u128; Field::ALL.len()],
-    /// Whether the source does not come from the region, as with a process whose kernel chooses it.
+    /// Whether the source is not from the region, as for a process whose source the kernel chooses.
     source_is_chosen: bool,
     names: Vec<Names>,
-    /// Packets with another result: disjoint regions, which the present one is disjoint with.
+    /// Packets with another result: disjoint regions, also disjoint with the current one.
     rest: Vec<Region>,
-    /// The sources that are in the region, and are set apart in a branch of chance.
+    /// The sources in the region that were separated in a random branch.
     apart: BTreeSet<u128>,
     sets_apart: Option<Others>,
 }
 
-/// The outcome of sources where a random branch matches the witness alone.
+/// What happens to other sources if a random branch matches only the witness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Others {
     /// They are left for later.
     Left,
-    /// They are all set apart: each is matched in another branch.
+    /// They are all separated: each is matched in another branch.
     Apart,
 }
 
-/// The interfaces by which the packets of a region come in or leave, by an address of theirs.
+/// The input or output interfaces of the packets of a region, by address.
 #[derive(Debug, Clone)]
 struct Names {
     field: Field,
@@ -57,7 +57,7 @@ struct Names {
 }
 
 impl Narrowing {
-    /// All packets of a region, by one of them.
+    /// Starts with all packets of a region and one of them.
     pub fn of(region: Region, witness: &Packet) -> Self {
         let witness = Field::ALL.map(|field| field.of(witness));
         let shared = Shared {
@@ -72,53 +72,54 @@ impl Narrowing {
         Self { shared: Rc::new(RefCell::new(shared)), is_reply: false }
     }
 
-    /// The narrowing for replies to the packet.
+    /// Returns the narrowing for replies to the packet.
     #[must_use]
     pub fn for_replies(&self) -> Self {
         Self { shared: Rc::clone(&self.shared), is_reply: true }
     }
 
-    /// The sources of packets are not those of the region: the sender's kernel chooses one, by what has been narrowed already.
+    /// Declares that sources are not those of the region: the sender's kernel chooses one, depending on fields that have been narrowed
+    /// already.
     pub fn choose_source(&self) {
         self.shared.borrow_mut().source_is_chosen = true;
     }
 
-    /// From now on, a packet of the set with this source is the witness, and sources that only a random branch matches are forked off.
+    /// Makes a packet with this source the witness, and from now on separates sources that only a random branch matches.
     ///
-    /// Nothing may have been compared yet.
+    /// There must not have been any comparison yet.
     pub fn set_sources_apart(&self, witness: u128, others: Others) {
         let mut shared = self.shared.borrow_mut();
         shared.witness[Field::Source as usize] = witness;
         shared.sets_apart = Some(others);
     }
 
-    /// The sources that are set apart, as far as they are still in the set.
+    /// Returns the separated sources that are still in the set.
     pub fn apart(&self) -> Vec<u128> {
         let shared = self.shared.borrow();
         let sources = &shared.region[Field::Source];
         shared.apart.iter().copied().filter(|source| sources.contains(*source)).collect()
     }
 
-    /// The present set without the sources that are set apart.
+    /// Returns the current set without the separated sources.
     pub fn own_region(&self) -> Region {
         let region = self.region();
         let apart: Intervals = self.apart().into_iter().map(|source| (source, source)).collect();
         if apart.is_empty() { region } else { region.with(Field::Source, region[Field::Source].without(&apart)) }
     }
 
-    /// Packets of each address in a field come in or leave by an interface of their own, given as pairs of interface and address; the
-    /// witness by `own`.
+    /// Declares that packets of each address in a field have their own input or output interface, given as pairs of interface and address;
+    /// the witness has `own`.
     pub fn name_interfaces(&self, field: Field, own: super::Interface, of_addresses: &Arc<[(u128, u128)]>) {
         let own = super::Interface::number(Some(own));
         self.shared.borrow_mut().names.push(Names { field, own, of_addresses: Arc::clone(of_addresses) });
     }
 
-    /// Whether a number of a packet may be another for other packets of the set.
+    /// Returns whether a field may have other values in other packets of the set.
     pub fn is_open(&self, field: Field, value: u128) -> bool {
         self.own(field, value).is_some()
     }
 
-    /// Leaves the packets for which a comparison of a field with some numbers has another result than for the witness. Returns the
+    /// Removes the packets for which a comparison of a field with some numbers has a different result than for the witness. Returns the
     /// result.
     pub fn ask(&self, field: Field, value: u128, among: &Intervals) -> bool {
         if let Some((field, added)) = self.own(field, value) {
@@ -127,14 +128,14 @@ impl Narrowing {
         among.contains(value)
     }
 
-    /// As [`Self::ask`], for numbers that are listed.
+    /// As [`Self::ask`], for a list of ranges.
     pub(super) fn ask_ranges(&self, field: Field, value: u128, among: &[(u128, u128)]) -> bool {
         self.asked(field, value, || among.iter().copied().collect());
         among.iter().any(|(first, last)| (*first..=*last).contains(&value))
     }
 
-    /// Leaves the packets that have another one of some sorted, disjoint keys in a field than the witness, a region for each key, and
-    /// the packets that have none.
+    /// Removes the packets whose field has a different one of several sorted, disjoint keys than the witness, one region per key, and the
+    /// packets with none of them.
     pub fn look_up(&self, field: Field, value: u128, keys: &[(u128, u128)]) {
         let Some((field, 0)) = self.own(field, value) else { return };
         let mut shared = self.shared.borrow_mut();
@@ -143,7 +144,7 @@ impl Narrowing {
         let (mut mine, mut last) = (None, None);
         for &(low, high) in numbers.ranges() {
             for key in overlapping(keys, low, high) {
-                // Several intervals may be of one key, one after the other.
+                // Consecutive intervals may belong to one key.
                 if last.replace(key) == Some(key) {
                     continue;
                 }
@@ -167,7 +168,7 @@ impl Narrowing {
         }
     }
 
-    /// As [`Self::look_up`] for sources, but for those that are set apart.
+    /// As [`Self::look_up`] for sources, except for separated ones.
     pub fn look_up_own(&self, source: u128, keys: &[(u128, u128)]) {
         let apart: Intervals = self.apart().into_iter().map(|source| (source, source)).collect();
         self.shared.borrow_mut().region = self.own_region();
@@ -178,7 +179,7 @@ impl Narrowing {
         shared.region = shared.region.with(Field::Source, all);
     }
 
-    /// Which sources a question of a branch of chance sets apart, if it is one for a single source.
+    /// Returns the sources that a comparison in a random branch separates, if it is with a single source.
     fn sets_apart(&self, value: u128, among: &Intervals) -> Option<Apart> {
         let one = among.single()?;
         if self.is_reply || self.own(Field::Source, value) != Some((Field::Source, 0)) {
@@ -207,13 +208,13 @@ impl Narrowing {
         }
     }
 
-    /// Keeps the packets with the result of the witness, of whose number in a field this one is, with so much added.
+    /// Keeps the packets with the result of the witness, given its value in a field and the offset added to it.
     fn narrow(&self, field: Field, value: u128, added: u128, among: &Intervals) {
         let mut shared = self.shared.borrow_mut();
         if added == 0 {
             return shared.narrow(field, among);
         }
-        // A kernel has chosen the port, by the class of the one before.
+        // The kernel has chosen the port, from the class of the original one.
         let own = value.saturating_sub(added);
         let class = SOURCE_PORT_CLASSES.into_iter().map(|class| (u128::from(*class.start()), u128::from(*class.end())));
         let class: Intervals = class.filter(|(first, last)| (*first..=*last).contains(&own)).collect();
@@ -222,8 +223,8 @@ impl Narrowing {
         shared.narrow(field, &before.collect());
     }
 
-    /// The field of the witness that a number is, and what was added to it: rules that leave the source port to chance give the next
-    /// one. `None` where it is a constant, or where only one number is left.
+    /// Returns the field of the witness with this value, and the offset added to it: a random source port is represented by the next one.
+    /// `None` for a constant, or if only one number is left.
     fn own(&self, field: Field, value: u128) -> Option<(Field, u128)> {
         let field = if self.is_reply { field.turned() } else { field };
         let shared = self.shared.borrow();
@@ -235,12 +236,12 @@ impl Narrowing {
         (added == 0 || added == 1 && field == Field::SourcePort).then_some((field, added))
     }
 
-    /// The present set.
+    /// Returns the current set.
     pub fn region(&self) -> Region {
         self.shared.borrow().region.clone()
     }
 
-    /// Packets with another result, since the last call.
+    /// Returns the packets with another result since the last call.
     pub fn take_rest(&self) -> Vec<Region> {
         std::mem::take(&mut self.shared.borrow_mut().rest)
     }
@@ -261,21 +262,21 @@ impl Shared {
     }
 }
 
-/// A trace that also narrows the set of packets, where there is one.
+/// A trace that also narrows the set of packets, if there is one.
 #[derive(Debug, Clone, Default)]
 pub struct Narrowed {
     /// The matched rules.
     pub path: Path,
     /// The set.
     pub narrowing: Option<Narrowing>,
-    /// The sources of the set that were set apart on the way.
+    /// The sources of the set that were separated during the walk.
     pub apart: RefCell<Vec<Apart>>,
-    /// How many of them are known to who walks.
+    /// How many of them were already returned to the walk.
     taken: usize,
     stance: Stance,
 }
 
-/// Whether a walk sets sources apart.
+/// Whether a walk separates sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Stance {
     #[default]
@@ -285,18 +286,18 @@ enum Stance {
 }
 
 impl Narrowed {
-    /// No rule matched yet.
+    /// Starts without matched rules.
     pub fn by(narrowing: Option<&Narrowing>) -> Self {
         Self { narrowing: narrowing.cloned(), ..Self::default() }
     }
 
-    /// The rules, matched by another set.
+    /// Returns the same path for another set.
     #[must_use]
     pub fn with(&self, narrowing: Option<&Narrowing>) -> Self {
         Self { path: self.path.clone(), ..Self::by(narrowing) }
     }
 
-    /// The same where sources may be set apart.
+    /// Returns the same with separation of sources enabled.
     #[must_use]
     pub fn setting_apart(self) -> Self {
         let may = self.narrowing.as_ref().is_some_and(|narrowing| narrowing.shared.borrow().sets_apart.is_some());

@@ -1,4 +1,4 @@
-//! What rules see of a packet.
+//! Packets as rules see them.
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -7,7 +7,7 @@ use super::interface::Interface;
 use super::tuple::Tuple;
 use crate::cluster::{Family, Protocol};
 
-/// The classes of source ports of which the kernel replaces each by one of the same (`nf_nat_l4proto_unique_tuple`).
+/// The classes of source ports: the kernel replaces a port with one of the same class (`nf_nat_l4proto_unique_tuple`).
 pub(super) const SOURCE_PORT_CLASSES: [RangeInclusive<u16>; 3] = [0..=511, 512..=1023, 1024..=u16::MAX];
 
 /// A packet at a hook. It is not a fragment, and its checksums are right.
@@ -17,33 +17,33 @@ pub struct Packet {
     pub source: IpAddr,
     /// The destination address, of the same family.
     pub destination: IpAddr,
-    /// What follows the IP header.
+    /// The transport header.
     pub transport: Transport,
-    /// The interface that it came in by; none for packets of the machine itself.
+    /// The input interface; none for locally generated packets.
     ///
-    /// In POSTROUTING kernels from 5.9 on still know it (`ip_output` hands it on), older ones do not.
+    /// In POSTROUTING, kernels from 5.9 on still know it (`ip_output` passes it on), older ones do not.
     pub input: Option<Interface>,
-    /// The interface that it leaves by, from routing on. In OUTPUT it is the one of the first routing throughout: a new
-    /// route that a mark or translation brings does not change what later tables see (`nf_hook_state`).
+    /// The output interface, once routed. In OUTPUT it stays the one of the first routing decision: rerouting after a changed mark or DNAT
+    /// does not change what later tables see (`nf_hook_state`).
     pub output: Option<Interface>,
-    /// The ports of a bridge that it crosses, if a bridge hands its packets to iptables.
+    /// The ports of a bridge that it crosses, if the bridge passes its packets to iptables.
     pub bridge: Option<BridgePorts>,
     /// The mark.
     pub mark: u32,
 }
 
 impl Packet {
-    /// A packet without interfaces and mark.
+    /// Creates a packet without interfaces and mark.
     pub fn new(source: IpAddr, destination: IpAddr, transport: Transport) -> Self {
         Self { source, destination, transport, input: None, output: None, bridge: None, mark: 0 }
     }
 
-    /// Its family.
+    /// Returns its family.
     pub fn family(&self) -> Family {
         Family::of(self.destination)
     }
 
-    /// Its addresses and ports, as the connection table has them.
+    /// Returns its addresses and ports as a conntrack tuple.
     pub fn tuple(&self) -> Tuple {
         let (source_port, destination_port) = match (self.transport.ports(), self.transport) {
             (Some(ports), _) => ports,
@@ -60,18 +60,18 @@ impl Packet {
     }
 }
 
-/// Where a bridged packet came from and goes to.
+/// The bridge ports of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct BridgePorts {
-    /// The port that it came in by.
+    /// The input port.
     pub input: Option<Interface>,
-    /// The port that it leaves by; known in FORWARD and POSTROUTING of packets that stay on the bridge.
+    /// The output port; known in FORWARD and POSTROUTING for packets that stay on the bridge.
     pub output: Option<Interface>,
-    /// Whether it stays on the bridge, rather than being routed.
+    /// Whether the packet stays on the bridge instead of being routed.
     pub bridged: bool,
 }
 
-/// What follows the IP header.
+/// The transport header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Transport {
     /// TCP.
@@ -80,7 +80,7 @@ pub enum Transport {
         source: u16,
         /// The destination port.
         destination: u16,
-        /// The flags as the header's byte has them (FIN is 1, URG 32).
+        /// The flags as in the header's byte (FIN is 1, URG 32).
         flags: u8,
     },
     /// UDP.
@@ -105,7 +105,7 @@ pub enum Transport {
         kind: u8,
         /// The code.
         code: u8,
-        /// The identifier of an echo; 0 for others.
+        /// The identifier of an echo; 0 for other types.
         id: u16,
     },
     /// Another protocol, by its number.
@@ -116,11 +116,11 @@ impl Transport {
     /// The flag that opens a TCP connection.
     pub const SYN: u8 = 2;
 
-    /// The flags of TCP with which a segment opens an entry in the connection table: SYN, or ACK as in the middle of a connection, each
-    /// with or without PSH and URG.
+    /// The TCP flags of a segment that creates a conntrack entry: SYN, or ACK as in the middle of a connection, each with or without PSH
+    /// and URG.
     pub(crate) const NEW_FLAGS: [u8; 8] = [2, 10, 16, 24, 34, 42, 48, 56];
 
-    /// The first packet of a connection.
+    /// Returns the header of the first packet of a connection.
     pub fn opening(protocol: Protocol, source: u16, destination: u16) -> Self {
         match protocol {
             Protocol::Tcp => Self::Tcp { source, destination, flags: Self::SYN },
@@ -129,7 +129,7 @@ impl Transport {
         }
     }
 
-    /// The protocol's number in the IP header.
+    /// Returns the protocol number in the IP header.
     pub fn protocol(self) -> u8 {
         match self {
             Self::Tcp { .. } => 6,
@@ -141,7 +141,7 @@ impl Transport {
         }
     }
 
-    /// Source and destination port, of protocols that have them.
+    /// Returns source and destination port, if the protocol has ports.
     pub fn ports(self) -> Option<(u16, u16)> {
         match self {
             Self::Tcp { source, destination, .. }
@@ -171,7 +171,7 @@ impl Transport {
         }
     }
 
-    /// Whether it is an ICMP error, which carries the start of another packet.
+    /// Returns whether it is an ICMP error, which contains the start of another packet.
     pub(crate) fn is_icmp_error(self) -> bool {
         match self {
             Self::Icmp { v6: false, kind, .. } => matches!(kind, 3 | 4 | 5 | 11 | 12),

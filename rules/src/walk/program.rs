@@ -1,20 +1,20 @@
-//! Rules of a family made ready for walking, whatever language they are written in.
+//! Compiled rules of a family, in any language.
 
 use super::hook::Hook;
 use super::hook_order::{Hooked, Stop, stops};
 use super::trace::{ChainId, Place, RuleId};
 use crate::cluster::Family;
 
-/// Rules in which names are numbers. Immutable: any number of packets may walk through them.
+/// Compiled rules, in which names are numbers. Immutable: any number of packets can be walked through them.
 #[derive(Debug, Clone)]
 pub struct Program<C> {
     pub(crate) family: Family,
     /// The chains' rules, and their names, in the same order.
     pub(crate) spans: Vec<Span>,
     pub(crate) names: Vec<Names>,
-    /// The chains that hooks have, the oldest first.
+    /// The base chains, the oldest first.
     pub(crate) hooked: Vec<Hooked>,
-    /// Whether connections are translated also where no chain does so.
+    /// Whether connections are translated even without a nat chain.
     pub(crate) translates: bool,
     /// What a packet traverses at each hook, in the order of priorities.
     pub(crate) stops: [Vec<Stop>; Hook::ALL.len()],
@@ -22,18 +22,18 @@ pub struct Program<C> {
     pub(crate) code: C,
 }
 
-/// The places of the rules of a chain, and the outcome of packets at its end. Small, as a packet passes many chains.
+/// The rules of a chain, and its policy. It is small, because a packet passes many chains.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span {
     pub(crate) first: u32,
     pub(crate) end: u32,
-    /// The position of the language's index, for chains that have one.
+    /// The position of the chain's index, if it has one.
     pub(crate) index: Option<u32>,
-    /// Whether the policy of a hook's chain is to drop.
+    /// Whether the policy of a base chain is to drop.
     pub(crate) drops: bool,
 }
 
-/// What a chain is called.
+/// The name of a chain.
 #[derive(Debug, Clone)]
 pub(crate) struct Names {
     pub(crate) table: Box<str>,
@@ -41,7 +41,7 @@ pub(crate) struct Names {
 }
 
 impl<C> Program<C> {
-    /// No rules yet.
+    /// Creates a program without rules.
     pub(crate) fn empty(family: Family, code: C) -> Self {
         Self {
             family,
@@ -54,7 +54,7 @@ impl<C> Program<C> {
         }
     }
 
-    /// Orders what each hook has.
+    /// Orders the stops of each hook.
     pub(crate) fn arrange(&mut self) {
         self.stops = Hook::ALL.map(|hook| stops(hook, &self.hooked, self.translates));
     }
@@ -63,22 +63,22 @@ impl<C> Program<C> {
         self.spans[chain as usize]
     }
 
-    /// The first rule of a chain. The others follow it.
+    /// Returns the first rule of a chain. The others follow it.
     pub(super) fn first_rule(&self, chain: u32) -> u32 {
         self.span(chain).first
     }
 
-    /// The family of the packets that traverse these rules. Others pass.
+    /// Returns the family of the packets that traverse these rules. Other packets pass.
     pub fn family(&self) -> Family {
         self.family
     }
 
-    /// How many rules there are.
+    /// Returns the number of rules.
     pub fn len(&self) -> usize {
         self.spans.last().map_or(0, |span| span.end as usize)
     }
 
-    /// Whether there is no rule.
+    /// Returns whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -87,10 +87,10 @@ impl<C> Program<C> {
     ///
     /// # Panics
     ///
-    /// Where the rule is of another, larger program.
+    /// If the rule is from another, larger program.
     pub fn place(&self, rule: RuleId) -> Place<'_> {
         assert!((rule.0 as usize) < self.len(), "a rule of another program");
-        // Empty chains start where the next one does, so the last chain that starts at or before the rule has it.
+        // Empty chains start where the next one does, so the rule belongs to the last chain that starts at or before it.
         let position = self.spans.partition_point(|span| span.first <= rule.0) - 1;
         let (names, first) = (&self.names[position], self.spans[position].first);
         Place { table: &names.table, chain: &names.chain, rule: (rule.0 - first) as usize + 1 }
@@ -105,7 +105,7 @@ impl<C> Program<C> {
     ///
     /// # Panics
     ///
-    /// Where the chain is of another, larger program.
+    /// If the chain is from another, larger program.
     pub fn chain(&self, chain: ChainId) -> (&str, &str) {
         let names = &self.names[chain.0 as usize];
         (&names.table, &names.chain)

@@ -10,8 +10,8 @@ use super::intervals::Intervals;
 use super::packet::{Packet, Transport};
 use crate::cluster::Family;
 
-/// A set of first packets: of every field, the numbers that it may have, whatever the others have. Fields that a packet's protocol
-/// does not have are not looked at. Cheap to clone: regions share what they have in common.
+/// A set of first packets: for every field, its possible values, independent of the other fields. Fields that a packet's protocol does not
+/// have are ignored. It is cheap to clone: regions share common parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Region {
     family: Family,
@@ -19,18 +19,18 @@ pub struct Region {
 }
 
 impl Region {
-    /// Every packet of a family.
+    /// Returns every packet of a family.
     pub fn all(family: Family) -> Self {
         let fields = Field::ALL.map(|field| Arc::new(Intervals::between(0, highest(field, family))));
         Self { family, fields }
     }
 
-    /// The family.
+    /// Returns the family.
     pub fn family(&self) -> Family {
         self.family
     }
 
-    /// Its packets that have certain numbers in a field.
+    /// Returns the packets with certain values in a field.
     #[must_use]
     pub fn with(&self, field: Field, numbers: Intervals) -> Self {
         let mut region = self.clone();
@@ -38,18 +38,18 @@ impl Region {
         region
     }
 
-    /// Its packets with a field among some numbers.
+    /// Returns the packets whose field is among some numbers.
     #[must_use]
     pub fn among(&self, field: Field, numbers: &Intervals) -> Self {
         self.with(field, self[field].and(numbers))
     }
 
-    /// Whether it contains no packet.
+    /// Returns whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.fields.iter().any(|numbers| numbers.is_empty())
     }
 
-    /// Whether a packet is in it. Interfaces and mark are not looked at.
+    /// Returns whether it contains a packet. Interfaces and mark are ignored.
     pub fn contains(&self, packet: &Packet) -> bool {
         packet.family() == self.family
             && Field::ALL
@@ -58,8 +58,8 @@ impl Region {
                 .all(|field| self[*field].contains(field.of(packet)))
     }
 
-    /// One of its packets: of each field the number that another packet has, where it may be that, else the lowest; of addresses the
-    /// one behind it where the lowest may be that of a network. `None` where the region is empty.
+    /// Returns one of its packets: for each field, the value of `like` if possible, else the lowest; for addresses, the one after the
+    /// lowest if that may be a network address. `None` if the region is empty.
     pub fn witness(&self, like: &Packet) -> Option<Packet> {
         let number = |field: Field| {
             let wanted = field.of(like);
@@ -98,7 +98,7 @@ impl Index<Field> for Region {
     }
 }
 
-/// The highest number of a field.
+/// Returns the highest value of a field.
 pub(super) fn highest(field: Field, family: Family) -> u128 {
     match field {
         Field::Protocol => u8::MAX.into(),
@@ -108,7 +108,7 @@ pub(super) fn highest(field: Field, family: Family) -> u128 {
     }
 }
 
-/// Whether a packet has a field.
+/// Returns whether a packet has a field.
 fn has(packet: &Packet, field: Field) -> bool {
     let transport = packet.transport;
     match field {
@@ -120,11 +120,11 @@ fn has(packet: &Packet, field: Field) -> bool {
     }
 }
 
-/// How many intervals of a field are listed.
+/// Number of intervals of a field that are printed.
 const MAX_LISTED: usize = 3;
 
 impl fmt::Display for Region {
-    /// `tcp from 10.0.0.1 to 10.96.0.10 port 80`: fields that may have any number are left out.
+    /// `tcp from 10.0.0.1 to 10.96.0.10 port 80`: fields with any value are omitted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut words: Vec<String> = Vec::new();
         for (field, name) in NAMES {
@@ -154,7 +154,7 @@ const NAMES: [(Field, &str); 7] = [
 ];
 
 impl Region {
-    /// Whether one of its packets has a field.
+    /// Returns whether one of its packets has a field.
     fn is_of(&self, field: Field) -> bool {
         let any = |numbers: &[u128]| numbers.iter().any(|number| self[Field::Protocol].contains(*number));
         match field {

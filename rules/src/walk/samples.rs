@@ -9,13 +9,13 @@ pub(crate) fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-/// A first packet from port 40000.
+/// Returns a first packet from port 40000.
 pub(crate) fn tcp(source: &str, destination: &str, port: u16) -> Packet {
     let transport = Transport::opening(Protocol::Tcp, 40_000, port);
     Packet::new(address(source), address(destination), transport)
 }
 
-/// A machine with `eth0` 192.0.2.1/24 and fd00:2::1, `eth1` 198.51.100.1/24 and fd00:3::1.
+/// Returns a machine with `eth0` 192.0.2.1/24 and fd00:2::1, `eth1` 198.51.100.1/24 and fd00:3::1.
 pub(crate) fn machine() -> Environment {
     let mut environment = Environment::default();
     for (network, name) in [

@@ -5,12 +5,12 @@
 pub enum Apart {
     /// Packets from one address, as a number.
     One(u128),
-    /// All but those from the witness' address.
+    /// All except those from the witness's address.
     Others,
 }
 
 impl Apart {
-    /// Whether packets from an address, other than the witness', are set apart.
+    /// Returns whether packets from an address other than the witness's are separated.
     pub fn has(self, source: u128) -> bool {
         match self {
             Self::One(one) => one == source,

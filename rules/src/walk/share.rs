@@ -6,13 +6,12 @@ use serde::{Deserialize, Serialize};
 
 /// A probability from 0 to 1, as `numerator / (divisor * 2^shift)`.
 ///
-/// Thresholds of `statistic` have 31 bits, so that the product of up to four is exact in any case, and of many more
-/// where they have common factors. Beyond 128 bits it is rounded down; each time costs a relative error of
-/// 2^-126 at most, which [`Share::error`] sums up.
+/// Thresholds of `statistic` have 31 bits, so the product of up to four is always exact, and of many more if they have common factors.
+/// Beyond 128 bits it is rounded down, each time with a relative error of at most 2^-126; [`Share::error`] returns the sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Share {
     numerator: u128,
-    /// Odd, and without a factor in common with the numerator.
+    /// Odd, and coprime to the numerator.
     divisor: u64,
     shift: u32,
     roundings: u32,
@@ -24,12 +23,12 @@ impl Share {
     /// Always.
     pub const ONE: Self = Self { numerator: 1, divisor: 1, shift: 0, roundings: 0 };
 
-    /// Some of several equal parts; the whole where there are less of them or none.
+    /// Returns `part` of `whole` equal parts; one if `whole` is smaller or zero.
     pub fn of(part: u32, whole: u32) -> Self {
         if part >= whole { Self::ONE } else { Self::ONE.times(part, u64::from(whole)) }
     }
 
-    /// Some of several equal parts of this share; `part` is at most `whole`, which is not 0.
+    /// Returns `part` of `whole` equal parts of this share; `part` is at most `whole`, which is not 0.
     #[must_use]
     pub(crate) fn times(self, part: u32, whole: u64) -> Self {
         debug_assert!(u64::from(part) <= whole && whole > 0, "{part} of {whole}");
@@ -45,7 +44,7 @@ impl Share {
         product.reduced()
     }
 
-    /// The product: the probability that two independent choices both happen.
+    /// Returns the product: the probability of two independent choices together.
     #[must_use]
     pub fn within(self, whole: Self) -> Self {
         if self.numerator == 0 || whole.numerator == 0 {
@@ -56,7 +55,7 @@ impl Share {
             None => (self.without_divisor(), whole.without_divisor()),
         };
         let (high, low) = product(a.numerator, b.numerator);
-        // The top 128 bits stay. No share is above one, so that the shift has room for what is cut off.
+        // The top 128 bits are kept. No share is above one, so the shift cannot underflow.
         let excess = 128 - high.leading_zeros();
         let numerator = match excess {
             0 => low,
@@ -68,7 +67,7 @@ impl Share {
         Self { numerator, divisor: a.divisor * b.divisor, shift: a.shift + b.shift - excess, roundings }.reduced()
     }
 
-    /// The sum; at most 1.
+    /// Returns the sum, at most 1.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         if self.numerator == 0 || other.numerator == 0 {
@@ -76,42 +75,42 @@ impl Share {
         }
         let (a, b) = Self::alike(self, other);
         let shift = a.shift.max(b.shift);
-        // Both numerators at the larger shift, or as near to it as 127 bits allow: the sum needs one more.
+        // Both numerators at the larger shift, or as close to it as 127 bits allow: the sum needs one more bit.
         let need = |x: Self| 128 - x.numerator.leading_zeros() + (shift - x.shift);
         let excess = need(a).max(need(b)).saturating_sub(127);
         let before = a.roundings.max(b.roundings);
         let lost = |x: Self| u32::from(x.loses_at(shift - excess));
-        // An error is relative: that of a sum is not greater than that of its parts, but for what is cut off here.
+        // Errors are relative: that of a sum is at most that of its parts, apart from the rounding here.
         let roundings = before.saturating_add(lost(a) + lost(b));
         let (a, b) = (a.at(shift - excess), b.at(shift - excess));
         Self { numerator: a.numerator + b.numerator, roundings, ..a }.reduced()
     }
 
-    /// Whether nothing was rounded.
+    /// Returns whether nothing was rounded.
     pub fn is_exact(self) -> bool {
         self.roundings == 0
     }
 
-    /// The upper bound of the rounding error.
+    /// Returns an upper bound of the rounding error.
     pub fn error(self) -> f64 {
         self.to_f64() * f64::from(self.roundings) * 2_f64.powi(-126)
     }
 
-    /// Numerator and denominator without a factor in common, if it is exact and they fit.
+    /// Returns numerator and denominator in lowest terms, if the share is exact and they fit.
     pub fn fraction(self) -> Option<(u128, u128)> {
         let power = 1_u128.checked_shl(self.shift).filter(|_| self.is_exact())?;
         Some((self.numerator, power.checked_mul(u128::from(self.divisor))?))
     }
 
-    /// As a number, with the error of the last bit.
+    /// Converts to a floating-point number, up to its last bit.
     pub fn to_f64(self) -> f64 {
-        // A power of two too small for a number of its own is still one together with the numerator.
+        // A power of two that is too small to represent may be representable after multiplication with the numerator.
         let half = i32::try_from(self.shift / 2).unwrap_or(i32::MAX);
         let rest = i32::try_from(self.shift - self.shift / 2).unwrap_or(i32::MAX);
         self.numerator as f64 / self.divisor as f64 * 2_f64.powi(-half) * 2_f64.powi(-rest)
     }
 
-    /// Without the factors that numerator and divisor share.
+    /// Removes common factors of numerator and divisor.
     fn reduced(self) -> Self {
         let twos = self.numerator.trailing_zeros().min(self.shift);
         let mut reduced = Self { numerator: self.numerator >> twos, shift: self.shift - twos, ..self };
@@ -130,7 +129,7 @@ impl Share {
         let (low, high) = (u128::from(self.numerator as u64), self.numerator >> 64);
         let low = low * u128::from(factor);
         let high = high * u128::from(factor) + (low >> 64);
-        // The product is high * 2^64 + the lower half of low; its top 128 bits stay.
+        // The product is high * 2^64 + the lower half of low; its top 128 bits are kept.
         let excess = 64 - high.leading_zeros();
         let numerator = (high << (64 - excess)) | (u128::from(low as u64) >> excess);
         let lost = u128::from(low as u64) & ((1 << excess) - 1) != 0;
@@ -149,13 +148,13 @@ impl Share {
         }
     }
 
-    /// Divides the numerator, to 127 bits at least.
+    /// Divides the numerator, to at least 127 bits.
     fn quotient(self, odd: u64) -> Self {
         let odd = u128::from(odd);
         let room = self.numerator.leading_zeros();
         let numerator = self.numerator << room;
         let (high, rest) = (numerator / odd, numerator % odd);
-        // The rest is below 2^64, and so is what the quotient has room for: at most 64 bits.
+        // The remainder is below 2^64, and the quotient has room for at most 64 more bits.
         let more = high.leading_zeros().min(64);
         let low = rest << more;
         let lost = low % odd != 0;
@@ -163,7 +162,7 @@ impl Share {
         Self { numerator: (high << more) | (low / odd), shift, roundings, ..self }
     }
 
-    /// Brings both to one divisor.
+    /// Brings both to a common divisor.
     fn alike(a: Self, b: Self) -> (Self, Self) {
         if a.divisor == b.divisor {
             return (a, b);
@@ -184,7 +183,7 @@ impl Share {
         Self { divisor: 1, ..if self.divisor == 1 { self } else { self.quotient(self.divisor) } }
     }
 
-    /// The share at another shift, rounded down if that is smaller.
+    /// Returns the share at another shift, rounded down if that is smaller.
     fn at(self, shift: u32) -> Self {
         if shift >= self.shift {
             return Self { numerator: self.numerator << (shift - self.shift), shift, ..self };
@@ -192,13 +191,13 @@ impl Share {
         Self { numerator: self.numerator.checked_shr(self.shift - shift).unwrap_or(0), shift, ..self }
     }
 
-    /// Whether bits are lost at a smaller shift.
+    /// Returns whether bits are lost at a smaller shift.
     fn loses_at(self, shift: u32) -> bool {
         self.shift > shift && self.numerator.trailing_zeros() < self.shift - shift
     }
 }
 
-/// The upper and the lower half of a product.
+/// Returns the upper and the lower half of a product.
 fn product(a: u128, b: u128) -> (u128, u128) {
     let halves = |x: u128| (x >> 64, u128::from(x as u64));
     let ((a_high, a_low), (b_high, b_low)) = (halves(a), halves(b));
@@ -213,7 +212,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 }
 
 impl fmt::Display for Share {
-    /// A fraction where that is short, else per cent.
+    /// Writes a fraction if that is short, else a percentage.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.fraction() {
             Some((numerator, 1)) => write!(f, "{numerator}"),
@@ -287,7 +286,7 @@ mod tests {
 
     #[test]
     fn many_divisors_lose_127_bits_down_at_most() {
-        // 1/3 * 1/5 * ... is not a number with a divisor of 64 bits soon.
+        // 1/3 * 1/5 * ... soon needs a divisor of more than 64 bits.
         let numbers = (3..200).step_by(2);
         let share = numbers.clone().fold(Share::ONE, |share, n| share.times(1, n));
         let expected = numbers.fold(1.0, |product, n| product / n as f64);
@@ -297,7 +296,7 @@ mod tests {
     }
 
     proptest! {
-        /// A cascade takes all: what its rules take and what is left make one, to the last bit that is promised.
+        /// A cascade takes everything: the shares of its rules and the rest add up to one, within the stated error.
         #[test]
         fn parts_of_a_cascade_make_the_whole(thresholds in prop::collection::vec(0..=DRAWS as u32, 1..40)) {
             let (mut rest, mut sum, mut number) = (Share::ONE, Share::ZERO, 0.0);

@@ -1,8 +1,8 @@
-//! Sources that are set apart: of a set of packets, those that are handled differently in one random branch alone.
+//! Separated sources: those of a set of packets that are handled differently in only one random branch.
 //!
-//! In a cascade of endpoints, each endpoint has a rule for its own packets (`-s 10.0.0.1/32 -j KUBE-MARK-MASQ`). A packet of that endpoint
-//! is handled as all others are in every branch but this one. So instead of walking the whole cascade once more for every endpoint, the walk
-//! records where it was matched, and the packet of that endpoint continues there.
+//! In a cascade of endpoints, each endpoint has a rule for its own packets (`-s 10.0.0.1/32 -j KUBE-MARK-MASQ`). A packet from that
+//! endpoint is handled like all others in every other branch. So instead of walking the whole cascade again for every endpoint, the walk
+//! records where the rule was evaluated, and the endpoint's packet continues there.
 
 use super::branch::Branch;
 use super::chain_position::Fork;
@@ -13,7 +13,7 @@ use super::trace::Trace;
 
 #[expect(private_bounds, reason = "languages are this crate's own")]
 impl<C: Code> Program<C> {
-    /// The outcome of a packet of the sources set apart, in the branch where they were. The arrival is that packet's.
+    /// Walks a packet from separated sources, in the branch where they were separated. The arrival is that packet's.
     pub fn resume<T: Trace>(
         &self,
         arrival: Arrival<'_>,

@@ -32,19 +32,19 @@ pub struct Place<'a> {
 pub struct Step {
     /// The rule, or the last one matched before a policy applied.
     pub rule: RuleId,
-    /// What happened.
+    /// The result of the rule.
     pub did: Evaluated,
-    /// Where the packet went from there.
+    /// The packet's next step.
     pub then: Then,
 }
 
 impl Step {
-    /// A rule that matched; [`Trace::then`] adds where the packet goes.
+    /// Creates a step for a rule that matched; [`Trace::then`] adds the next step.
     pub(crate) fn matched(rule: RuleId, did: Evaluated) -> Self {
         Self { rule, did, then: Then::Rule }
     }
 
-    /// Whether chance decided about the rule.
+    /// Returns whether the rule's result was random.
     pub fn is_by_chance(&self) -> bool {
         match self.did {
             Evaluated::Match(share) => share != Share::ONE,
@@ -54,76 +54,76 @@ impl Step {
     }
 }
 
-/// What a rule did to a packet.
+/// The result of a rule for a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Evaluated {
-    /// It matched and was carried out; if it is random, it held for this share.
+    /// It matched and was executed; if it is random, it matched for this share.
     Match(Share),
-    /// Only chance kept it from matching, as it does for this share.
+    /// It is random and did not match, which is the case for this share.
     NotChosen(Share),
-    /// It may have matched: chance, a limit or what is not known decides, and nothing that is modelled depends on it.
+    /// It may have matched, depending on chance, a limit or something unknown; nothing that is modelled depends on it.
     Maybe,
-    /// What it compares or does is not known.
+    /// Its condition or effect is unknown.
     Stop,
 }
 
-/// Where a packet goes from a rule that it matched.
+/// The next step of a packet after a matched rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
-    /// To the rule after it.
+    /// The next rule.
     Rule,
-    /// Through another chain, and back. Where a map or chance has several, this is the one that the packet went through.
+    /// Another chain, with return. If a map or a random choice has several, the one that the packet took.
     Jump(ChainId),
-    /// On with another chain, and not back to this one.
+    /// Another chain, without return to this one.
     Goto(ChainId),
-    /// Back to where the chain was called, or to the policy.
+    /// Back to the calling chain, or to the policy.
     Return,
-    /// Out of this chain of the hook and all that called it, to the next that the hook has.
+    /// Accepted: on to the next base chain of the hook.
     Accept,
     /// Nowhere.
     End,
 }
 
-/// Something that listens to a walk.
+/// An observer of a walk.
 pub trait Trace: Clone {
-    /// A rule that matters for the packet was evaluated. `step` is only called where it is kept.
+    /// Called when a rule that affects the packet was evaluated. `step` is only called if the trace keeps steps.
     fn step(&mut self, step: impl FnOnce() -> Step);
 
-    /// From the last such rule the packet goes elsewhere than to the one after it.
+    /// Called when the packet does not continue with the rule after the last such rule.
     fn then(&mut self, then: Then);
 
-    /// A number of the packet, or of its connection, is compared with others.
+    /// Called when a field of the packet, or of its connection, is compared with numbers.
     fn asked(&self, _field: Field, _value: u128, _among: impl FnOnce() -> Intervals) {}
 
-    /// A number of the packet is looked up in a table: sorted, disjoint ranges.
+    /// Called when a field of the packet is looked up in a table of sorted, disjoint ranges.
     fn looked_up<'k>(&self, _field: Field, _value: u128, _keys: impl FnOnce() -> &'k [(u128, u128)]) {}
 
-    /// The name of an interface is compared, as a number.
+    /// Called when an interface name is compared, as a number.
     fn asked_name(&self, _name: u128, _fits: impl Fn(u128) -> bool) {}
 
-    /// Whether questions may set sources apart from now on, instead of leaving their packets for later; never before chance has decided.
+    /// Sets whether comparisons may separate sources from now on, instead of removing their packets; never before the first random choice.
     fn may_set_apart(&mut self, _is_decided: bool) -> bool {
         false
     }
 
-    /// The sources that were set apart since the last call.
+    /// Returns the sources that were separated since the last call.
     fn set_apart(&mut self) -> Vec<Apart> {
         Vec::new()
     }
 
-    /// The matched rules alone, without a set of packets.
+    /// Returns the matched rules only, without a set of packets.
     #[must_use]
     fn alone(&self) -> Self {
         self.clone()
     }
 
-    /// Whether comparisons with this number of a packet are needed for others as well.
+    /// Returns whether comparisons with this value also matter for other packets of the set.
     fn is_open(&self, _field: Field, _value: u128) -> bool {
         false
     }
 }
 
-/// Keeps nothing, and costs nothing.
+/// A trace that keeps nothing and costs nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NoTrace;
 
@@ -133,12 +133,12 @@ impl Trace for NoTrace {
     fn then(&mut self, _: Then) {}
 }
 
-/// Keeps every rule that matched, may have matched, or that only chance kept from matching. Branches of a walk share the part of their
-/// paths that they have in common, so what a cascade of endpoints keeps grows with its rules, not with their square.
+/// A trace that keeps every rule that matched, may have matched, or did not match only because of chance. Branches share the common part of
+/// their paths, so memory for a cascade of endpoints grows with the number of its rules, not its square.
 #[derive(Clone, Default)]
 pub struct Path(Option<Arc<Link>>);
 
-/// A step with those before it.
+/// A step and its predecessors.
 #[derive(Clone)]
 struct Link {
     step: Step,
@@ -146,14 +146,14 @@ struct Link {
 }
 
 impl Path {
-    /// The matched rules, in order.
+    /// Returns the matched rules, in order.
     pub fn steps(&self) -> Vec<Step> {
         let mut steps: Vec<Step> = self.backwards().map(|link| link.step).collect();
         steps.reverse();
         steps
     }
 
-    /// The last matched rule.
+    /// Returns the last matched rule.
     pub fn last(&self) -> Option<Step> {
         self.0.as_ref().map(|link| link.step)
     }
@@ -164,7 +164,7 @@ impl Path {
 }
 
 impl Drop for Path {
-    /// Link by link: a path may be longer than a stack is deep.
+    /// Drops link by link: recursion could overflow the stack on a long path.
     fn drop(&mut self) {
         let mut last = self.0.take();
         while let Some(mut link) = last.and_then(Arc::into_inner) {

@@ -1,4 +1,4 @@
-//! Translations: what rules bind to a connection, and what is bound already.
+//! NAT: new bindings of a connection by rules, and existing ones.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
@@ -18,9 +18,9 @@ use crate::cluster::Family;
 /// A new destination.
 #[derive(Debug, Clone)]
 pub(crate) struct Destination {
-    /// Kept where there is none.
+    /// The address; unchanged if `None`.
     pub(crate) address: Option<IpAddr>,
-    /// Kept where there is none, or where it is among them and no random choice is requested.
+    /// The ports; unchanged if `None`, or if the current port is among them and no random choice is requested.
     pub(crate) ports: Option<RangeInclusive<u16>>,
     pub(crate) random: bool,
 }
@@ -36,15 +36,15 @@ pub(crate) struct Source {
 /// The address of a new source.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum SourceAddress {
-    /// The old one.
+    /// The current address.
     Same,
     Fixed(IpAddr),
-    /// One that the outgoing interface has.
+    /// An address of the output interface.
     Masquerade,
 }
 
 impl<T: Trace> Walker<T> {
-    /// Whether nat rules are evaluated at a hook: none has bound anything yet (`nf_nat_inet_fn`).
+    /// Returns whether nat rules are evaluated at a hook: nothing is bound yet (`nf_nat_inet_fn`).
     pub(super) fn asks_nat(&self, hook: Hook) -> bool {
         match self.tracking() {
             Tracking::Tracked(Tracked { state: State::Established, .. }) | Tracking::Invalid | Tracking::Untracked => {
@@ -57,7 +57,7 @@ impl<T: Trace> Walker<T> {
         }
     }
 
-    /// Settles that what no rule translated stays (`nf_nat_alloc_null_binding`), and rewrites the packet.
+    /// Settles that addresses which no rule translated stay unchanged (`nf_nat_alloc_null_binding`), and rewrites the packet.
     pub(super) fn translate(&mut self, hook: Hook) {
         let Tracking::Tracked(tracked) = &mut self.found else { return };
         if hook.translates_destination() {
@@ -78,7 +78,7 @@ impl<T: Trace> Walker<T> {
         self.tracked_mut().map(|tracked| &mut tracked.connection)
     }
 
-    /// Binds a destination; fails where the kernel chooses a port on its own.
+    /// Binds a destination; fails if the kernel chooses the port.
     pub(crate) fn dnat(&mut self, to: &Destination) -> Result<(), Arc<str>> {
         let Some(Connection { reply, .. }) = self.tracking().connection().copied() else { return Ok(()) };
         let present = reply.source_port;
@@ -94,7 +94,7 @@ impl<T: Trace> Walker<T> {
                 return Err(format!("the kernel chooses a port from {} to {}", ports.start(), ports.end()).into());
             }
         };
-        // Whether it is the old one makes a difference: then nothing is translated.
+        // It matters whether it equals the current one: then nothing is translated.
         let asked =
             |address| self.trace.asked(Field::Destination, bits(reply.source), || Intervals::one(bits(address)));
         to.address.inspect(|address| asked(*address));
@@ -105,9 +105,9 @@ impl<T: Trace> Walker<T> {
         Ok(())
     }
 
-    /// Where `REDIRECT` sends: a process's packets to loopback, others to an address of the interface that they came in
-    /// by; nothing if it has none (`nf_nat_redirect.c`). A kernel that looks for an address of the same scope finds none where the
-    /// destination is `::1` or IPv4-compatible: both kinds (RFC 4291, section 2.5) have one that no interface of a lab has.
+    /// Returns the destination of `REDIRECT`: loopback for locally generated packets, otherwise an address of the input interface; nothing
+    /// if it has none (`nf_nat_redirect.c`). A kernel that looks for an address of the same scope finds none if the destination is `::1` or
+    /// IPv4-compatible: no interface in a lab has an address with the scope of these (RFC 4291, section 2.5).
     pub(crate) fn own_address(&self, hook: Hook, environment: &Environment) -> Option<IpAddr> {
         match (hook, self.packet.family()) {
             (Hook::Output, Family::Ipv4) => Some(Ipv4Addr::LOCALHOST.into()),
@@ -121,14 +121,14 @@ impl<T: Trace> Walker<T> {
         }
     }
 
-    /// Whether the destination is an IPv6 address that is loopback or IPv4-compatible: of `::/96`, but not `::`.
+    /// Returns whether the destination is an IPv6 loopback or IPv4-compatible address: in `::/96`, except `::`.
     fn has_loopback_or_compatible_destination(&self) -> bool {
         let destination = bits(self.packet.destination);
         self.trace.asked(Field::Destination, destination, || Intervals::between(1, u32::MAX.into()));
         (1..=u32::MAX.into()).contains(&destination)
     }
 
-    /// Notes which sources the connection may get.
+    /// Records the source NAT that a rule requests.
     pub(crate) fn snat(&mut self, to: &Source) {
         let Some(Connection { reply, .. }) = self.tracking().connection().copied() else { return };
         let address = match to.address {
@@ -143,15 +143,15 @@ impl<T: Trace> Walker<T> {
         self.source_nat = Some(SourceNat { address, first_port, last_port });
     }
 
-    /// Whether a port that a connection has is one of some.
+    /// Returns whether the current port of a connection is in a range.
     fn has_port(&self, field: Field, present: u16, ports: &RangeInclusive<u16>) -> bool {
         let all = || Intervals::between((*ports.start()).into(), (*ports.end()).into());
         self.trace.asked(field, present.into(), all);
         ports.contains(&present)
     }
 
-    /// The ports that the kernel chooses from (`get_unique_tuple` and `nf_nat_l4proto_unique_tuple`): the present one where it
-    /// may, else of those given; by chance, one of the same class as the present one.
+    /// Returns the ports that the kernel chooses from (`get_unique_tuple` and `nf_nat_l4proto_unique_tuple`): the current one if allowed,
+    /// else those given; for a random choice, those in the class of the current one.
     fn source_ports(&self, to: &Source, present: u16) -> (u16, u16) {
         let has_ports = self.ports().is_some();
         let is_echo = matches!(self.packet.transport, Transport::Icmp { .. });
@@ -165,7 +165,7 @@ impl<T: Trace> Walker<T> {
             Some(ports) => (*ports.start(), *ports.end()),
             None if !to.random => (present, present),
             None if is_echo => (0, u16::MAX),
-            // This splits a set of packets only if rules match the port that was chosen: see `Narrowing`.
+            // This splits a set of packets only if rules match the chosen port: see `Narrowing`.
             None => match SOURCE_PORT_CLASSES.iter().position(|class| class.contains(&present)) {
                 Some(0) => (1, 511),
                 Some(1) => (600, 1023),

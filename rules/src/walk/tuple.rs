@@ -18,7 +18,7 @@ pub struct Tuple {
 }
 
 impl Tuple {
-    /// The tuple of the opposite direction.
+    /// Returns the tuple of the opposite direction.
     #[must_use]
     pub fn reversed(self) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What a walk knows of its packet.
+//! The state of a walk.
 
 use super::branch::{Assumptions, Branch, Effects, HookVerdict};
 use super::connection::{SourceNat, Tracked, Tracking};
@@ -6,7 +6,7 @@ use super::packet::Packet;
 use super::share::Share;
 use super::trace::Trace;
 
-/// A packet on its way through a hook.
+/// A packet during the walk through a hook.
 #[derive(Debug, Clone)]
 pub(crate) struct Walker<T> {
     pub(crate) packet: Packet,
@@ -15,11 +15,11 @@ pub(crate) struct Walker<T> {
     /// Whether the lookup has been made.
     is_found: bool,
     pub(super) source_nat: Option<SourceNat>,
-    /// The mark before the present chain of a hook.
+    /// The mark before the current base chain.
     pub(super) mark_before: u32,
     pub(super) reroute: bool,
     pub(crate) share: Share,
-    /// Whether a random rule of the present stop has chosen it.
+    /// Whether a random rule of the current stop has chosen it.
     pub(super) is_drawn: bool,
     pub(crate) effects: Effects,
     pub(crate) assumptions: Assumptions,
@@ -45,7 +45,7 @@ impl<T: Trace> Walker<T> {
 }
 
 impl<T> Walker<T> {
-    /// The packet has no connection before the lookup, unless it came with one.
+    /// Resets the connection before the lookup, unless the packet already has one.
     pub(super) fn forget_connection(&mut self) {
         self.is_found = !matches!(self.found, Tracking::Tracked(Tracked { attached: false, .. }));
     }
@@ -58,12 +58,12 @@ impl<T> Walker<T> {
         }
     }
 
-    /// The result of the conntrack lookup so far.
+    /// Returns the result of the conntrack lookup so far.
     pub(crate) fn tracking(&self) -> &Tracking {
         if self.is_found { &self.found } else { &Tracking::Invalid }
     }
 
-    /// The packet's place in its connection, where it is known to have one.
+    /// Returns the packet's conntrack state, if it is known to have a connection.
     pub(crate) fn tracked_mut(&mut self) -> Option<&mut Tracked> {
         match &mut self.found {
             Tracking::Tracked(tracked) if self.is_found => Some(tracked),
@@ -71,7 +71,7 @@ impl<T> Walker<T> {
         }
     }
 
-    /// No lookup is to be made; a packet that came with its connection keeps it (`xt_ct_target`).
+    /// Exempts the packet from the lookup; a packet that already has a connection keeps it (`xt_ct_target`).
     pub(crate) fn exempt(&mut self) {
         if !matches!(self.tracking(), Tracking::Tracked(_)) {
             self.found = Tracking::Untracked;
@@ -79,7 +79,7 @@ impl<T> Walker<T> {
         }
     }
 
-    /// Whether rules cannot distinguish two packets that have come to the same place.
+    /// Returns whether rules cannot distinguish two packets at the same place.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         self.packet == other.packet
             && self.found == other.found
@@ -89,7 +89,7 @@ impl<T> Walker<T> {
             && self.assumptions == other.assumptions
     }
 
-    /// Takes the marks of packet and connection away.
+    /// Clears the marks of packet and connection.
     pub(super) fn forget_marks(&mut self) {
         self.packet.mark = 0;
         if let Some(tracked) = self.tracked_mut() {
@@ -97,12 +97,12 @@ impl<T> Walker<T> {
         }
     }
 
-    /// Notes what is assumed.
+    /// Adds assumptions.
     pub(crate) fn assume(&mut self, more: Assumptions) {
         self.assumptions = self.assumptions.and(more);
     }
 
-    /// Makes it the same packet of another source, as that came to the hook.
+    /// Replaces the source with that of another packet as it entered the hook.
     pub(super) fn with_source(&mut self, came: &Packet) {
         let (from, to) = (self.packet.source, came.source);
         self.packet = Packet { source: to, input: came.input, bridge: came.bridge, ..self.packet };

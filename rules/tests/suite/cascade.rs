@@ -1,4 +1,4 @@
-//! Cascades held against recordings, of which all are even, and against the walk of single packets.
+//! Cascades compared with recordings, all of which are even, and with walks of single packets.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use svclab_rules::ruleset::Rules;
 use svclab_rules::walk::{Environment, Hook, HookVerdict, Packet, Share, Tracking, Transport};
 use svclab_rules::{iptables, nftables};
 
-/// Every recorded text of rules, of whatever release and mode.
+/// Returns every recording of rules, of any release and mode.
 fn recordings() -> Vec<PathBuf> {
     let entries = |folder: &Path| {
         let mut entries: Vec<PathBuf> = folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -71,7 +71,7 @@ fn no_rules_of_a_real_kube_proxy_have_a_frame_defect() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Conditions of an edit, and what chance it has.
+/// Matches of an edited rule, with any probability.
 fn condition() -> impl Strategy<Value = String> {
     let asks = prop_oneof![
         4 => Just(String::new()),
@@ -90,7 +90,7 @@ fn condition() -> impl Strategy<Value = String> {
     (asks, chance).prop_map(|(asks, chance)| asks + &chance)
 }
 
-/// What an edit does.
+/// The target of an edited rule.
 fn target() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "-j RETURN",
@@ -104,7 +104,7 @@ fn target() -> impl Strategy<Value = &'static str> {
     ])
 }
 
-/// A service's chain with edits anywhere in it and in a chain that they lead to.
+/// A service's chain with edits anywhere in it, and a chain that edits jump to.
 fn edited() -> impl Strategy<Value = String> {
     let edit = || (condition(), target()).prop_map(|(condition, target)| format!("{condition}{target}"));
     let inner = (condition(), prop::sample::select(vec!["-j RETURN", "-j ACCEPT", "-j DROP", "-j KUBE-MARK-MASQ"]));
@@ -143,8 +143,8 @@ fn document(endpoints: usize, rules: &[String], inner: &[String]) -> String {
     text + "COMMIT\n"
 }
 
-/// The share of every endpoint, and of what gets none, by the walk of one packet; `None` where random rules before the endpoints make more
-/// branches than a walk follows.
+/// Returns the shares of endpoints, and of connections without one, from the walk of one packet; `None` if random rules before the
+/// endpoints create more branches than a walk follows.
 fn walked(program: &Program, source: &str, port: u16, mark: u32) -> Option<BTreeMap<String, Share>> {
     let transport = Transport::opening(Protocol::Tcp, port, 80);
     let packet = Packet { mark, ..Packet::new(source.parse().unwrap(), "10.96.0.1".parse().unwrap(), transport) };
@@ -162,7 +162,7 @@ fn walked(program: &Program, source: &str, port: u16, mark: u32) -> Option<BTree
     Some(shares)
 }
 
-/// The same by fates of a cascade.
+/// The same from the fates in a cascade.
 fn reported<'a>(fates: impl Iterator<Item = (Option<&'a str>, Share)>) -> BTreeMap<String, Share> {
     let mut shares = BTreeMap::new();
     for (endpoint, share) in fates.filter(|(_, share)| *share != Share::ZERO) {
@@ -183,8 +183,8 @@ fn is_same(one: &BTreeMap<String, Share>, other: &BTreeMap<String, Share>) -> bo
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// However a service's chain is edited, its shares are those of the walk of single packets, for every kind of packet; and
-    /// where one kind is treated otherwise, or one endpoint gets more, the cascade is not even.
+    /// However a service's chain is edited, its shares equal those of walks of single packets, for every kind of packet; and if one kind is
+    /// handled differently, or one endpoint gets more, the cascade is not even.
     #[test]
     fn edited_chains_share_as_single_packets_are_walked(text in edited()) {
         let rules = iptables::parse(&text, Family::Ipv4).unwrap().rules;

@@ -1,4 +1,4 @@
-//! Edits of recordings, each of which `cascade` must name: with its rule and what kind of defect it is.
+//! Edits of recordings: `cascade` must report each with its rule and kind of defect.
 
 use rstest::rstest;
 use svclab_rules::cascade::{Assessment, Cascade, cascades, cascades_with_coverage, numgens};
@@ -12,7 +12,7 @@ const THREE_NFT: &str = include_str!("../golden/clusterip-three-endpoints/v1.30-
 const AFFINITY_NFT: &str = include_str!("../golden/affinity-clientip/v1.30-nftables/nft-ruleset.txt");
 const LOCAL: &str = include_str!("../golden/affinity-nodeport-local/v1.21-iptables/iptables-save.txt");
 
-/// Where the first of a service's balancing rules stands, with all behind it up to the first that is left out.
+/// Position of the first of a service's balancing rules, with those after it up to the first omitted one.
 const SVC: &str = "-A KUBE-SVC-CDGGSHYLG3RE2FKL ";
 const FIRST_BALANCING: &str =
     "-A KUBE-SVC-CDGGSHYLG3RE2FKL -m comment --comment \"default/web:http -> 10.244.1.10:8080\" -m statistic";
@@ -28,13 +28,13 @@ fn nftables(text: &str) -> Cascade {
     parsed.rules.tables.iter().flat_map(numgens).next().unwrap()
 }
 
-/// A text with one place of it changed.
+/// Replaces text at one place.
 fn edited(text: &str, from: &str, to: &str) -> String {
     assert!(text.contains(from), "there is no {from:?}");
     text.replacen(from, to, 1)
 }
 
-/// Rule and kind of every defect.
+/// Returns rule and kind of every defect.
 fn kinds(cascade: &Cascade) -> Vec<(usize, &'static str)> {
     cascade.defects.iter().map(|defect| (defect.rule, defect.kind.code())).collect()
 }
@@ -119,7 +119,7 @@ fn what_an_endpoint_s_chain_translates_is_checked(
     assert!(kinds(&cascade).contains(&expected), "{:?}", cascade.defects);
 }
 
-/// Without comments and masquerade rules, the hash in a chain's name says which endpoint it is for.
+/// Without comments and masquerade rules, the hash in a chain's name identifies its endpoint.
 #[test]
 fn the_hash_in_a_name_says_which_endpoint_is_meant() {
     let crossed = THREE
@@ -178,7 +178,7 @@ fn affinity_leads_every_client_back(#[case] from: &str, #[case] to: &str, #[case
     assert!(cascade.has_affinity);
 }
 
-/// A rule behind the one that translates is never reached.
+/// A rule after the DNAT rule is never reached.
 #[test]
 fn a_client_is_noted_before_its_packet_is_translated() {
     let noting = format!(" -m recent --set --name {SEP} --mask 255.255.255.255 --rsource");
@@ -237,7 +237,7 @@ fn affinity_of_nftables_leads_every_client_back(#[case] from: &str, #[case] to: 
     assert_eq!(found, expected, "{:?}", cascade.defects);
 }
 
-/// From 1.36 on, addresses stand in the map itself.
+/// From 1.36 on, the map itself contains addresses.
 #[rstest]
 #[case::right("meta l4proto tcp dnat ip to numgen random mod 2 map { 0 : 10.0.0.1 . 80, 1 : 10.0.0.2 . 80 }", &[])]
 #[case::single("meta l4proto tcp dnat to 10.0.0.1:80", &[])]
@@ -256,7 +256,7 @@ fn maps_of_addresses_are_walked(#[case] rules: &str, #[case] expected: &[&str]) 
     assert_eq!(found, expected, "{:?}", cascade.defects);
 }
 
-/// KUBE-XLB hands pods on to the service's own chain, as it should; not to another one.
+/// KUBE-XLB passes pods to the service's own chain, which is correct; passing them to another one is a defect.
 #[test]
 fn pods_are_handed_on_to_the_same_service_alone() {
     let cascade = |text: &str| {
@@ -272,7 +272,7 @@ fn pods_are_handed_on_to_the_same_service_alone() {
     assert!(kinds(&cascade(&always)).contains(&(1, "handed-on")));
 }
 
-/// What a part of the rules does not show is unknown, and no defect.
+/// What an excerpt does not contain is unknown, not a defect.
 #[rstest]
 #[case::one_chain(&["-A KUBE-SVC-"], &[2, 3, 4])]
 #[case::no_last_endpoint(&["-A KUBE-SVC-", "-A KUBE-SEP-GWQABTP5GBYXHJY5", "-A KUBE-SEP-IQIBSY2R4USWK4F3"], &[4])]
@@ -291,7 +291,7 @@ fn a_part_is_not_blamed_for_what_it_lacks(#[case] shown: &[&str], #[case] unknow
     assert!(cascade.sentence().ends_with("whether shares are even is unknown"), "{}", cascade.sentence());
 }
 
-/// As `nft list chain` shows it: the endpoints' chains are not there, nor the one that marks packets.
+/// Output of `nft list chain`: it contains neither the endpoints' chains nor the marking chain.
 #[test]
 fn one_chain_of_nftables_leaves_its_endpoints_unknown() {
     let start = THREE_NFT.find("\tchain service-SUSTUHLJ").unwrap();
@@ -305,7 +305,7 @@ fn one_chain_of_nftables_leaves_its_endpoints_unknown() {
     );
 }
 
-/// A cascade that stands in a chain of the kernel, before kube-proxy's.
+/// A cascade in a built-in chain, before kube-proxy's.
 #[rstest]
 #[case::even("", "", Assessment::Even)]
 #[case::dropped("-A PREROUTING -d 10.9.9.9/32 -s 10.0.0.0/8 -j DROP\n", "", Assessment::Defective)]
@@ -343,7 +343,7 @@ fn what_cannot_be_evaluated_is_unknown(#[case] head: &str, #[case] more: &str, #
     assert!(cascade.unknown.iter().any(|unknown| unknown.to_string().contains(said)), "{:?}", cascade.unknown);
 }
 
-/// Chains of which each leads to the next by chance, fifty times over: more branches than can be counted, with shares of many roundings.
+/// Fifty chains, each of which jumps to the next at random: more branches than can be counted, with shares of many roundings.
 #[test]
 fn chains_that_lead_to_each_other_by_chance_are_bounded() {
     let mut text = edited(THREE, FIRST_BALANCING, &format!("{SVC}-j C0\n{FIRST_BALANCING}"));
@@ -362,7 +362,7 @@ fn chains_that_lead_to_each_other_by_chance_are_bounded() {
     assert_ne!(cascade.assessment(), Assessment::Even);
 }
 
-/// As many rules that decide by chance, before the endpoints, would be this many branches of a single packet.
+/// As many random rules before the endpoints would give this many branches of a single packet.
 #[test]
 fn rules_that_decide_by_chance_do_not_double_the_work() {
     let half = format!("{SVC}-m statistic --mode random --probability 0.5 -j BACK\n");
@@ -372,7 +372,7 @@ fn rules_that_decide_by_chance_do_not_double_the_work() {
     assert_eq!(kinds(&iptables(&text)), []);
 }
 
-/// Shares and defects where the map of `numgen` does not fit its numbers.
+/// Shares and defects if the map of `numgen` does not match its modulus.
 #[rstest]
 #[case::without_a_value("random mod 3", &["0", "1"], &["1/3", "1/3"], "1/3", &[(2, "gap"), (0, "falls-through")])]
 #[case::with_ranges("random mod 4", &["0-1", "2", "3"], &["1/2", "1/4", "1/4"], "0", &[(0, "uneven")])]

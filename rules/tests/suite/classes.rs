@@ -1,4 +1,4 @@
-//! Walks of sets of packets: classes are disjoint, cover everything, and every packet of a class goes the way of its witness.
+//! Walks of sets of packets: classes are disjoint, cover everything, and every packet of a class takes the path of its witness.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
@@ -22,7 +22,7 @@ use crate::each_file::each_file;
 #[allow(dead_code, reason = "the benchmarks need more of it")]
 mod clusters;
 
-/// More classes than any rules here have.
+/// More classes than any rules here produce.
 const MAX: usize = 20_000;
 
 /// A machine with rules.
@@ -32,7 +32,7 @@ struct Machine {
     family: Family,
 }
 
-/// What became of a packet by one branch: what differs between packets of a class is left out.
+/// The fate of a packet in one branch, without what differs between packets of a class.
 #[derive(Debug, PartialEq)]
 struct Fate {
     what: String,
@@ -51,7 +51,7 @@ impl Machine {
         Self { program: compile(&[rules], family).unwrap(), environment, family }
     }
 
-    /// The classes of all packets that come in by an interface.
+    /// Returns the classes of all packets on an input interface.
     fn classes(&self) -> Vec<Class<Vec<Fate>>> {
         let mut classes = Classes::of([Region::all(self.family)], self.like());
         let mut all = Vec::new();
@@ -70,7 +70,7 @@ impl Machine {
         Packet::new(from, to, Transport::opening(Protocol::Tcp, 40_000, 80))
     }
 
-    /// All that becomes of a packet: PREROUTING, then INPUT, or FORWARD and POSTROUTING.
+    /// Returns all fates of a packet: PREROUTING, then INPUT, or FORWARD and POSTROUTING.
     fn fates(&self, packet: &Packet, narrowing: &Narrowing) -> Vec<Fate> {
         let sent = Packet { input: Interface::new("veth1"), ..*packet };
         let tracking = Tracking::unknown(&sent, Some(narrowing));
@@ -121,7 +121,7 @@ impl Machine {
         let source = kept(before.source == after.source, after.source.to_string());
         let nat = branch.source_nat.map(|nat| {
             let is_kept = nat.first_port == before.source_port && nat.last_port == nat.first_port;
-            // The kernel replaces a port by one of the same class: a set of packets is not split for that.
+            // The kernel replaces a port with one of the same class, so a set of packets is not split for that.
             let own = match before.source_port {
                 0..=511 => (1, 511),
                 512..=1023 => (600, 1023),
@@ -142,7 +142,7 @@ impl Machine {
         Fate { what, steps }
     }
 
-    /// Random packets are each in one class, and are handled as its witness is.
+    /// Checks that random packets are each in one class, and are handled like its witness.
     fn check(&self, classes: &[Class<Vec<Fate>>], dice: &mut Dice) {
         assert!(classes.iter().all(|class| class.region.contains(&class.witness)));
         for class in classes {
@@ -153,7 +153,7 @@ impl Machine {
             }
         }
         for _ in 0..200 {
-            // At the edges of different classes.
+            // Packets at the edges of classes.
             let packet = self.packet_of_edges(classes, dice);
             let own: Vec<&Class<Vec<Fate>>> = classes.iter().filter(|class| class.region.contains(&packet)).collect();
             let words = || own.iter().map(|class| class.region.to_string()).collect::<Vec<_>>();
@@ -191,7 +191,7 @@ fn bits(address: IpAddr) -> u128 {
     }
 }
 
-/// Numbers that look random, the same in every run.
+/// Reproducible pseudo-random numbers.
 struct Dice(u64);
 
 impl Dice {

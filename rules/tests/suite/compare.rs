@@ -1,5 +1,4 @@
-//! The comparison of rule sets, held against recordings of real kube-proxy: what is equal gives nothing, what is not
-//! gives something.
+//! Comparison of rule sets, tested with recordings of real kube-proxy: equal rules give no findings, different ones give findings.
 
 use std::path::Path;
 
@@ -11,10 +10,10 @@ use svclab_rules::nftables::{self, Element, Key, Ruleset, Verdict};
 
 use crate::each_file::each_file;
 
-/// At most this many rules of a recording are changed in other ways than being deleted, spread over all of it.
+/// Maximum number of rules of a recording that are changed in other ways than by deletion, spread over the whole recording.
 const CHANGED: usize = 40;
 
-/// A protocol that no rule of kube-proxy's is about.
+/// A protocol that no rule of kube-proxy matches.
 const GRE: ProtocolNumber = ProtocolNumber(47);
 
 #[test]
@@ -33,7 +32,7 @@ fn assert_generated_rules_do_the_same(recording: &Path) {
     }
 }
 
-/// The cluster of a recording, with the release that was recorded.
+/// Returns the cluster of a recording, with the recorded release.
 fn cluster_of(recording: &Path) -> Cluster {
     let release = recording.parent().and_then(Path::file_name).and_then(|name| name.to_str()).unwrap();
     let minor = release.trim_start_matches('v').split('-').next().unwrap();
@@ -41,11 +40,11 @@ fn cluster_of(recording: &Path) -> Cluster {
     crate::golden_support::load(&folder.join("cluster.yaml"), crate::golden_support::recordings::version(minor))
 }
 
-/// At most this many rules of a recording are deleted, one at a time: all of them but in clusters of 1,000 endpoints, whose
-/// rules are much alike.
+/// Maximum number of rules of a recording that are deleted, one at a time: all of them except in clusters of 1,000 endpoints, whose rules
+/// are similar.
 const DELETED: usize = 400;
 
-/// Not one rule means nothing.
+/// Every deleted or changed rule is found.
 #[test]
 fn every_deleted_rule_is_found() {
     let patterns = ["tests/golden/*/v1.18-iptables/*save.txt", "tests/golden/*/v1.30-iptables/*save.txt"];
@@ -68,7 +67,7 @@ fn assert_every_deleted_rule_is_found(recording: &Path) {
     assert_eq!(compare(&recorded, &changed), []);
 }
 
-/// What is done to a chain.
+/// A change of a chain, with its description.
 type Change<'a> = (&'a str, &'a dyn Fn(&mut Chain));
 
 #[test]
@@ -101,7 +100,7 @@ fn assert_every_changed_rule_is_found(recording: &Path) {
     }
 }
 
-/// What one kube-proxy wrote and what svclab writes for it mean the same, in nftables mode too.
+/// Recorded rules and svclab's generated ones are equivalent, in nftables mode too.
 #[test]
 fn the_generated_tables_do_the_same() {
     each_file(&["tests/golden/*/v*-nftables/nft-ruleset.txt"], assert_generated_tables_do_the_same);
@@ -123,7 +122,7 @@ fn assert_generated_tables_do_the_same(recording: &Path) {
     assert!(compared > 0, "no table");
 }
 
-/// The text that nft shows is read as what it was printed from.
+/// Printed nft text parses to the same tables.
 #[test]
 fn recorded_tables_are_read_and_printed_as_they_were() {
     each_file(&["tests/golden/*/v*-nftables/nft-ruleset.txt"], |recording| {
@@ -133,7 +132,7 @@ fn recorded_tables_are_read_and_printed_as_they_were() {
     });
 }
 
-/// Not one element and not one rule of a table means nothing, and no other is blamed for it.
+/// Every deleted element and rule of a table is found, and no other one is reported.
 #[rstest]
 fn every_deleted_element_and_rule_is_found(#[values("1.30", "1.37")] version: &str) {
     each_file(&["tests/golden/*/v1.30-nftables/nft-ruleset.txt"], |recording| {
@@ -145,7 +144,7 @@ fn assert_every_deleted_element_and_rule_is_found(recording: &Path, version: &st
     let folder = recording.parent().and_then(Path::parent).unwrap();
     let cluster = crate::golden_support::load(&folder.join("cluster.yaml"), version);
     let recorded = nftables::parse(&std::fs::read_to_string(recording).unwrap()).unwrap().rules;
-    // What a recording has no table for, that release fails to write.
+    // If a recording has no table, the release fails to write it.
     let written = |family: &Family| version != "1.30" || recorded.table(*family).is_some();
     for family in Family::ALL.into_iter().filter(written) {
         let whole = nftables::generate(&cluster, &cluster.nodes[0], family).unwrap();
@@ -173,7 +172,7 @@ fn assert_every_deleted_element_and_rule_is_found(recording: &Path, version: &st
     }
 }
 
-/// Something is reported, all of it is missing, and each finding names one of these.
+/// Asserts that there are findings, that all of them are missing facts, and that each names one of these.
 fn only_reported(findings: &[Finding], names: &[String], deleted: &str) {
     assert!(!findings.is_empty(), "not found: {deleted}");
     for finding in findings {
@@ -192,7 +191,7 @@ fn subject_of_chain(chain: &str) -> String {
     }
 }
 
-/// What an element is about: a service, or the address that is in its key.
+/// Returns the possible subjects of an element: a service, or the address in its key.
 fn names_of_element(set: &str, element: &Element) -> Vec<String> {
     let of_verdict = match &element.verdict {
         Some(Verdict::Goto(chain)) if chain.contains('/') => Some(subject_of_chain(chain)),
@@ -214,7 +213,7 @@ fn read(recording: &Path) -> RuleSet {
     parse(&std::fs::read_to_string(recording).unwrap(), family).unwrap().rules
 }
 
-/// The positions of all rules: table, chain, rule.
+/// Returns the positions of all rules: table, chain, rule.
 fn places(rules: &RuleSet) -> Vec<(usize, usize, usize)> {
     let mut places = Vec::new();
     for (table, content) in rules.tables.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! One test of many files. A function for each file, as attributes of tests make them, is slow to compile where there are thousands.
+//! One test for many files. A test function for each file, as test attributes generate them, compiles slowly with thousands of files.
 //!
-//! Tests of svclab share it.
+//! The tests of svclab use it too.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// One test at a time has all processors: tests run next to each other already.
+/// One test at a time uses all processors, because tests already run in parallel.
 static PROCESSORS: Mutex<()> = Mutex::new(());
 
-/// Checks every file that one of the patterns matches, on all processors, and fails with the names of those whose check failed.
+/// Checks every file that matches one of the patterns, on all processors, and fails with the names of those whose check failed.
 ///
 /// # Panics
 ///
-/// Where a check does, or a pattern matches no file.
+/// If a check fails, or a pattern matches no file.
 pub(crate) fn each_file(patterns: &[&str], check: impl Fn(&Path) + Sync) {
     let _all = PROCESSORS.lock().unwrap_or_else(PoisonError::into_inner);
     let files: Vec<PathBuf> = patterns.iter().flat_map(|pattern| matching(pattern)).collect();

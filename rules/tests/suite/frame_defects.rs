@@ -1,4 +1,4 @@
-//! Rules that chains have several times, and missing jumps: each is one defect, in `cascade` and in `compare`.
+//! Duplicate rules and missing jumps: each is one defect, in `cascade` and in `compare`.
 
 use rstest::rstest;
 use svclab_rules::cascade::{Assessment, cascades, numgens, shares};
@@ -11,12 +11,12 @@ use svclab_rules::{iptables, nftables};
 const THREE: &str = include_str!("../golden/clusterip-three-endpoints/v1.30-iptables/iptables-save.txt");
 const THREE_NFT: &str = include_str!("../golden/clusterip-three-endpoints/v1.30-nftables/nft-ruleset.txt");
 
-/// The line with a text, with its end.
+/// Returns the line that contains a text, with its newline.
 fn line<'t>(text: &'t str, part: &str) -> &'t str {
     text.split_inclusive('\n').find(|line| line.contains(part)).unwrap_or_else(|| panic!("there is no {part:?}"))
 }
 
-/// The text with a line this many times.
+/// Repeats a line this many times.
 fn repeated(text: &str, part: &str, times: usize) -> String {
     let line = line(text, part);
     text.replacen(line, &line.repeat(times), 1)
@@ -154,7 +154,7 @@ fn a_missing_jump_of_nftables_is_the_cause(#[case] chain: &str, #[case] to: &str
     assert_eq!(differences, [format!("chain {chain} of ip kube-proxy: rule `jump {to}` is missing: {effect}")]);
 }
 
-/// Another chain between a built-in chain and kube-proxy's is not a missing jump, and a table without built-in chains is a part.
+/// Another chain between a built-in chain and kube-proxy's is not a missing jump, and a table without built-in chains is an excerpt.
 #[test]
 fn what_leads_to_services_through_other_chains_is_no_missing_jump() {
     let jump = line(THREE, "-A PREROUTING");

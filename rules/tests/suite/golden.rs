@@ -1,4 +1,4 @@
-//! The generator against recordings of real kube-proxy: every release, cluster and family must be equal.
+//! The generator compared with recordings of real kube-proxy: every release, cluster and family must be equal.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::each_file::each_file;
 use crate::golden_support::recordings::{clusters, is_random, recording, version, without_nfacct};
 use crate::golden_support::{first_difference, load, normalize};
 
-/// The recordings of a release: how many clusters they are of, how many documents are equal, and how the others differ.
+/// The recordings of a release: the number of clusters and of equal documents, and the differences of the others.
 #[derive(Default)]
 struct Tally {
     clusters: usize,
@@ -28,7 +28,7 @@ impl Tally {
         }
     }
 
-    /// There are recordings of exactly this many clusters, and exactly this many documents, which are all equal.
+    /// Asserts that there are recordings of exactly this many clusters, with exactly this many documents, all equal.
     fn assert_equal(&self, clusters: usize, documents: usize) {
         let Self { equal, different, .. } = self;
         assert!(different.is_empty(), "{} of {documents} differ\n{}", different.len(), different.join("\n"));
@@ -36,8 +36,8 @@ impl Tally {
     }
 }
 
-/// Both families of each cluster. A kernel has nfacct, or has not: from 1.32 on there are two documents a family,
-/// but one where nothing is counted (`config-tcp-be-liberal` in IPv6).
+/// Both families of each cluster, with and without nfacct in the kernel: from 1.32 on there are two documents per family, except if no rule
+/// counts (`config-tcp-be-liberal` in IPv6).
 #[rstest]
 #[case("1.18", 71, 142)]
 #[case("1.21", 75, 150)]
@@ -67,7 +67,7 @@ fn rules_equal_the_recordings(#[case] minor: &str, #[case] recorded: usize, #[ca
     tally.assert_equal(recorded, documents);
 }
 
-/// Both families of each cluster. A family without a table is one whose sync failed.
+/// Both families of each cluster. In a family without a table, the sync failed.
 #[rstest]
 #[case("1.30", 78)]
 #[case("1.32", 100)]
@@ -108,8 +108,8 @@ fn a_recording_comes_back_from_the_parser() {
     });
 }
 
-/// What the documentation says to be by recording has recordings, and nothing else; every cluster has one row, that of its
-/// longest pattern.
+/// Exactly the features that are documented as "by recording" have recordings; every cluster belongs to one row, that of its longest
+/// pattern.
 #[test]
 fn the_table_of_features_is_true() {
     const COLUMNS: [(&[&str], &str); 7] = [

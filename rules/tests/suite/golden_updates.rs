@@ -1,5 +1,5 @@
-//! Changes of objects against recordings of real kube-proxy: the rules after each step (1.30), and what is deleted from the
-//! connection table in it (1.30 by calls of conntrack, 1.32 to 1.36 by what is left of the entries that stood there).
+//! Changes of objects compared with recordings of real kube-proxy: the rules after each step (1.30), and the conntrack entries deleted in
+//! it (1.30 by calls of conntrack, 1.32 to 1.36 by the entries that are left).
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -41,14 +41,14 @@ fn assert_deletions_equal(recording: &Path) {
     assert_eq!(expected.len(), deletions.len(), "a call is there twice");
 }
 
-/// The arguments of a call of conntrack, without its exit code.
+/// Returns the arguments of a call of conntrack, without its exit code.
 fn conntrack_arguments(call: &str) -> Option<String> {
     let arguments = call.strip_prefix("conntrack ")?;
     Some(arguments.split("  =>").next().unwrap_or(arguments).trim().to_owned())
 }
 
-/// Each line of such a recording is an entry in the words of conntrack's options after `kept` or `gone`, which is what
-/// became of it when kube-proxy had synced the step's objects.
+/// Each line of such a recording is `kept` or `gone`, for whether kube-proxy's sync of the step kept the entry, and the entry in the syntax
+/// of conntrack's options.
 #[test]
 fn kept_connections_equal_the_recording() {
     each_file(&["tests/golden-updates/conntrack-1.32/v*/step-*.txt"], assert_kept_connections_equal);
@@ -67,7 +67,7 @@ fn assert_kept_connections_equal(recording: &Path) {
     assert_eq!(compared, 20);
 }
 
-/// An entry of a recording.
+/// Parses an entry of a recording.
 fn flow(entry: &str) -> Flow {
     let words: Vec<&str> = entry.split(' ').collect();
     let value = |option: &str| words.iter().skip_while(|word| **word != option).nth(1).copied().unwrap();
@@ -82,7 +82,7 @@ fn flow(entry: &str) -> Flow {
     Flow { protocol, original_destination: socket("-d", "--dport"), reply_source: socket("-r", "--reply-port-src") }
 }
 
-/// What a release's kube-proxy deletes in the step that a recording is of.
+/// Returns what a release's kube-proxy deletes in the step of a recording.
 fn cleanup_of(recording: &Path, version: &str) -> Cleanup {
     let step = step(recording);
     let new = objects(recording, step, version).unwrap();
@@ -91,19 +91,19 @@ fn cleanup_of(recording: &Path, version: &str) -> Cleanup {
     cleanup(&old, &new, &new.nodes[0]).unwrap()
 }
 
-/// The number of the step that a recording is of: a file or folder `step-N`.
+/// Returns the step number of a recording, a file or folder `step-N`.
 fn step(recording: &Path) -> usize {
     let name = recording.file_stem().and_then(|name| name.to_str()).unwrap();
     name.trim_start_matches("step-").parse().unwrap()
 }
 
-/// The cluster after a step of the sequence that a recording belongs to.
+/// Returns the cluster after a step in the sequence of a recording.
 fn objects(recording: &Path, step: usize, version: &str) -> Option<Cluster> {
     let sequence = recording.ancestors().nth(2)?;
     Some(load(&sequence.join(format!("step-{step}.yaml")), version))
 }
 
-/// The tests above take the files that are there: of a recording that is lost, or is empty, they would see nothing.
+/// The tests above use whatever files exist: they would not notice a missing or empty recording.
 #[rstest]
 #[case::rules("v1.30-iptables", "iptables-save.txt", "-A ", 45)]
 #[case::deletions("v1.30-iptables", "calls.txt", "conntrack ", 5)]
@@ -129,7 +129,7 @@ fn recordings_of_connections_are_there() {
     assert_eq!(steps, [5; 10]);
 }
 
-/// What is in a folder; nothing where there is none.
+/// Returns the content of a folder; nothing if it does not exist.
 fn files(folder: &Path) -> Vec<PathBuf> {
     folder.read_dir().map_or(Vec::new(), |entries| entries.map(|entry| entry.unwrap().path()).collect())
 }

@@ -1,4 +1,4 @@
-//! Listings of real kernels' rules, by `iptables -t nat -L` in all its forms, held against the recordings that were loaded there.
+//! Listings of real kernels' rules, by `iptables -t nat -L` in all its forms, compared with the recordings that were loaded.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ fn listings() -> Vec<PathBuf> {
     all
 }
 
-/// The rules without what a listing hides: interfaces where it has no columns for them, and counts.
+/// Returns the rules without what a listing hides: interfaces if it has no columns for them, and counters.
 fn shown(chain: &Chain, has_interfaces: bool) -> Vec<Rule> {
     let hide = |rule: &Rule| {
         let interfaces =

@@ -1,4 +1,4 @@
-//! All integration tests of the rules, in one program: it is linked once, and its tests share all processors.
+//! All integration tests of the rules, in one program, so that it is linked once and tests share all processors.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails where something is missing")]
 
 mod cascade;

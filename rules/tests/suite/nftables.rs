@@ -1,4 +1,4 @@
-//! nftables mode of releases that have no recordings, and clusters that it has no rules for.
+//! nftables mode of releases without recordings, and clusters that it cannot generate rules for.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use svclab_rules::nftables::{generate, print};
 
 use crate::each_file::each_file;
 
-/// The cluster of a recording, with another release.
+/// Returns the cluster of a recording, with another release.
 fn cluster(name: &str, version: &str) -> Cluster {
     let folder = Path::new("tests/golden").join(name);
     let text = std::fs::read_to_string(folder.join("cluster.yaml")).unwrap();
@@ -25,14 +25,14 @@ fn table(cluster: &Cluster) -> String {
     print(&generate(cluster, &cluster.nodes[0], Family::Ipv4).unwrap())
 }
 
-/// The lines inside a set or chain, without indentation.
+/// Returns the lines inside a set or chain, without indentation.
 fn block<'a>(table: &'a str, head: &str) -> Option<Vec<&'a str>> {
     let start = table.find(&format!("\t{head} {{\n"))?;
     let lines = table[start..].lines().skip(1).take_while(|line| *line != "\t}");
     Some(lines.map(str::trim).collect())
 }
 
-/// The first three are those that changed in 1.33.6, as the recordings of 1.34 have them.
+/// The first three changed in 1.33.6, and are as in the recordings of 1.34.
 #[rstest]
 #[case("chain filter-output-pre-dnat", &[
     "type filter hook output priority -110; policy accept;",
@@ -55,7 +55,7 @@ fn layout_of_1_33(#[case] head: &str, #[case] lines: &[&str]) {
     assert_eq!(block(&table, "chain filter-output-post-dnat"), None);
 }
 
-/// As a node of a kube-proxy of that time shows its table.
+/// The table on a node with kube-proxy of that time.
 #[rstest]
 #[case("set hairpin-connections", &[
     "type ipv4_addr . ipv4_addr . inet_proto . inet_service",
@@ -88,7 +88,7 @@ fn a_single_endpoint(#[case] version: &str, #[case] rule: &str) {
     assert_eq!(block(&table, "chain service-SUSTUHLJ-default/web/tcp/http").unwrap(), [rule]);
 }
 
-/// The releases that were recorded, and the last ones before a change that came between two of them.
+/// The recorded releases, and the last ones before a change between two of them.
 #[rstest]
 #[case("1.32.5", "priority -90;")]
 #[case("1.33.2", "priority -90;")]
@@ -115,8 +115,8 @@ fn interfaces_are_compared_by_name_later(#[case] version: &str, #[case] conditio
     assert!(table.contains(condition), "{table}");
 }
 
-/// With the ranges of ServiceCIDR objects: of the family, as nft lists them. `MultiCIDRServiceAllocator` is on by default from
-/// 1.33, and cannot be turned off from 1.34 on.
+/// Ranges of ServiceCIDR objects of the family, as nft lists them. `MultiCIDRServiceAllocator` is on by default from 1.33, and cannot be
+/// disabled from 1.34 on.
 #[rstest]
 #[case("1.32", None, &["10.96.0.0/16"], None)]
 #[case("1.32", Some(true), &["10.96.0.0/16"], Some("ip daddr 10.96.0.0/16 drop"))]

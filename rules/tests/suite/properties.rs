@@ -1,4 +1,4 @@
-//! What holds for every cluster and release.
+//! Properties that hold for every cluster and release.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,7 +13,7 @@ use svclab_rules::iptables::{Match, RuleSet, Statistic, generate, parse, print};
 use svclab_rules::nftables::{self, Name, Ruleset, Statement, Verdict};
 use svclab_rules::profile::Profile;
 
-/// What varies of a service.
+/// The properties of a service that vary.
 #[derive(Debug, Clone)]
 struct Draft {
     kind: ServiceType,
@@ -115,7 +115,7 @@ fn service(family: Family, number: usize, draft: &Draft) -> Service {
     }
 }
 
-/// Two slices, so that an endpoint can be in both.
+/// Returns two slices, so that an endpoint can be in both.
 fn slices(family: Family, number: usize, draft: &Draft, service: &Service) -> Vec<EndpointSlice> {
     let endpoint = |(low, ready, terminating): &(u8, bool, bool)| Endpoint {
         addresses: vec![address(family, 9, usize::from(*low))],
@@ -166,13 +166,13 @@ fn rules(cluster: &Cluster, family: Family) -> RuleSet {
     generate(cluster, &cluster.nodes[0], family).unwrap()
 }
 
-/// The tables of nftables mode, where the release has it.
+/// Returns the tables of nftables mode, if the release has it.
 fn tables(cluster: &Cluster, family: Family) -> Option<Ruleset> {
     let profile: Profile = cluster.proxy.version.parse().unwrap();
     profile.nftables().then(|| nftables::generate(cluster, &cluster.nodes[0], family).unwrap())
 }
 
-/// The chains that a statement leads to.
+/// Returns the chains that a statement jumps to.
 fn next_chains(statement: &Statement) -> Vec<&Name> {
     match statement {
         Statement::Verdict(Verdict::Jump(chain) | Verdict::Goto(chain)) => vec![chain],
@@ -181,7 +181,7 @@ fn next_chains(statement: &Statement) -> Vec<&Name> {
     }
 }
 
-/// The shares of the balancing rules of a chain, multiplied out.
+/// Returns the shares of the balancing rules of a chain, multiplied out.
 fn shares(rules: &[svclab_rules::iptables::Rule]) -> Vec<f64> {
     let mut rest = 1.0;
     let leads_to_endpoint = |rule: &&svclab_rules::iptables::Rule| {
@@ -256,7 +256,7 @@ proptest! {
         }
     }
 
-    /// Balancing rules name every endpoint once, and `numgen` draws each number as often.
+    /// Balancing rules contain every endpoint once, and `numgen` draws all numbers equally often.
     #[test]
     fn nftables_names_an_endpoint_once((cluster, family) in cluster()) {
         let tables = tables(&cluster, family);
@@ -271,8 +271,8 @@ proptest! {
         }
     }
 
-    /// The kernel draws 31 bits: each probability is off by half of the last one, and by what its text leaves out, and so is
-    /// what it leaves to the rest. Up to 1.16 the text has five digits, then ten.
+    /// The kernel draws 31 bits: each probability, and what it leaves to the rest, is off by up to half of the last bit, plus the rounding
+    /// of its text. Up to 1.16 the text has five digits, then ten.
     #[test]
     fn an_endpoint_gets_its_share((cluster, family) in cluster()) {
         let profile: Profile = cluster.proxy.version.parse().unwrap();

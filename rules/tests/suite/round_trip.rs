@@ -1,4 +1,4 @@
-//! Any rules, not only recorded ones, are read back as what they were printed from.
+//! Any printed rules, not only recorded ones, parse to the same rules.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -279,7 +279,7 @@ fn nft_ports() -> impl Strategy<Value = Condition> {
 
 fn nft_condition(family: Family) -> BoxedStrategy<Condition> {
     let range = (address(family), address(family)).prop_map(|(a, b)| AddressRange { first: a.min(b), last: a.max(b) });
-    // A prefix of one address is that address.
+    // A prefix with one address is printed as that address.
     let prefix = prefix(family, 0..=family.bits() - 1);
     let value = prop_oneof![
         address(family).prop_map(Addresses::One),
@@ -354,7 +354,7 @@ fn ruleset() -> impl Strategy<Value = Ruleset> {
         let comment = option::of("[^\"\\pC]{0,40}".prop_map(std::sync::Arc::from));
         let rule = (vec(nft_condition(family), 0..4), vec(statement(family), 1..4), comment).prop_map(
             |(mut conditions, statements, comment)| {
-                // nft knows no reset but of TCP: where a rule does not ask for that, it adds the condition.
+                // nft only supports TCP resets: if a rule does not match TCP, it adds the condition.
                 if statements.contains(&Statement::Reject(RejectResponse::TcpReset)) {
                     conditions.push(Condition::protocol(Protocol::Tcp));
                 }

@@ -1,4 +1,4 @@
-//! Rules that people published with their explanations, held against the generated ones: every line shown must be there.
+//! Rules published in articles, compared with the generated ones: every published line must be among them.
 
 use serde::Deserialize;
 use svclab_rules::cluster::objects::{Object, assemble, proxy_config};
@@ -7,7 +7,7 @@ use svclab_rules::iptables::{
     Match, Negatable, Network, Rule, RuleSet, TableName, Target, generate, parse_rule, print,
 };
 
-/// A cluster of one node, from a configuration and objects in flow style, one a line.
+/// Reads a cluster of one node from a configuration and objects in flow style, one per line.
 fn cluster(version: &str, cluster_cidr: &str, objects: &str) -> Cluster {
     let node = "{kind: Node, metadata: {name: here}, status: {addresses: [{type: InternalIP, address: 192.0.2.1}]}}";
     let documents = [node].into_iter().chain(objects.lines().map(str::trim).filter(|line| !line.is_empty()));
@@ -21,7 +21,7 @@ fn rules(cluster: &Cluster) -> RuleSet {
     generate(cluster, &cluster.nodes[0], Family::Ipv4).unwrap()
 }
 
-/// The lines, written as `iptables-save` or `iptables-restore` has them, are all among the rules.
+/// Asserts that the lines, in the format of `iptables-save` or `iptables-restore`, are all among the rules.
 fn assert_rules(rules: &RuleSet, table: TableName, lines: &str) {
     for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (chain, text) = line.strip_prefix("-A ").unwrap().split_once(' ').unwrap();
@@ -31,7 +31,7 @@ fn assert_rules(rules: &RuleSet, table: TableName, lines: &str) {
     }
 }
 
-/// A rule as `iptables -L -n` lists it, with single blanks.
+/// Prints a rule as `iptables -L -n` does, with single blanks.
 fn listed(rule: &Rule) -> String {
     let network = |network: &Option<Negatable<Network>>| match network {
         None => "0.0.0.0/0".to_owned(),
@@ -76,7 +76,7 @@ fn assert_listed(rules: &RuleSet, chain: &str, lines: &str) {
     }
 }
 
-/// The tutorial's "FOO" is an alias: the chain's name is the hash of `kube-system/coredns:metrics` over TCP.
+/// The tutorial's "FOO" is an alias: the chain's name contains the hash of `kube-system/coredns:metrics` over TCP.
 #[test]
 fn a_tutorial_on_the_cascade_of_three_endpoints() {
     let cluster = cluster(
@@ -101,7 +101,7 @@ fn a_tutorial_on_the_cascade_of_three_endpoints() {
     assert_eq!(chances, ["0.33333333349", "0.50000000000", "always"]);
 }
 
-/// Labelled v1.21.1, but the masquerade rule stands in the service's chain, as from 1.22 on.
+/// Labelled v1.21.1, but the masquerade rule is in the service's chain, as from 1.22 on.
 #[test]
 fn a_walk_through_one_cluster_ip_on_kind() {
     let cluster = cluster(
@@ -129,7 +129,7 @@ fn a_walk_through_one_cluster_ip_on_kind() {
     );
 }
 
-/// k3s with three load-balancer addresses, all of which lead to one `KUBE-FW` chain a port.
+/// k3s with three load-balancer addresses, all of which lead to one `KUBE-FW` chain per port.
 #[test]
 fn traefik_behind_three_load_balancer_addresses() {
     let ports = "[{name: web, port: 80, nodePort: 31898}, {name: admin, port: 8080, nodePort: 32676}, {name: keycloak, port: 8087, nodePort: 30158}, {name: websecure, port: 443, nodePort: 31879}]";
@@ -174,13 +174,13 @@ fn traefik_behind_three_load_balancer_addresses() {
              DNAT tcp -- 0.0.0.0/0 0.0.0.0/0 {keycloak} tcp to:10.42.2.245:8087"
         ),
     );
-    // The page says "5 references" of this chain: its cluster IP, its node port, and `KUBE-FW` once an address.
+    // The page lists "5 references" for this chain: its cluster IP, its node port, and `KUBE-FW` once per address.
     let jumps = rules.table(TableName::Nat).unwrap().chains.iter().flat_map(|chain| &chain.rules);
     let references = jumps.filter(|rule| rule.next_chain().is_some_and(|name| &**name == "KUBE-SVC-O2EOQBSIC5NZRIQN"));
     assert_eq!(references.count(), 5);
 }
 
-/// The layout of 1.10: `KUBE-FW` leads straight to the service.
+/// The layout of 1.10: `KUBE-FW` jumps directly to the service.
 #[test]
 fn a_load_balancer_of_an_early_release() {
     let cluster = cluster(

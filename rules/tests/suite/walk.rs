@@ -1,4 +1,4 @@
-//! Packets through recorded rules of real kube-proxy: where they go, and with which share.
+//! Walks of packets through recorded rules of real kube-proxy: their destinations and shares.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -15,24 +15,24 @@ use svclab_rules::walk::{
 use crate::each_file::each_file;
 use crate::golden_support::recordings;
 
-/// By how much a share may differ from an even one. kube-proxy writes each probability with ten digits, and the kernel
-/// rounds that to 31 bits, so that one is wrong by 2^-32 + 10^-10 / 2 at most. The errors of a cascade of n rules sum up
-/// to (n + 1 + 1/2 + ... + 1/n) / n of that for an endpoint: less than twice.
+/// Tolerance for even shares. kube-proxy writes each probability with ten digits, and the kernel rounds that to 31 bits, so the error is at
+/// most 2^-32 + 10^-10 / 2. In a cascade of n rules, the errors of an endpoint sum up to (n + 1 + 1/2 + ... + 1/n) / n of that: less than
+/// twice.
 const UNEVEN: f64 = 2.0 * (1.0 / 4_294_967_296.0 + 0.5e-10);
 
-/// A recording: its rules ready for walking, and what they were made of, with a pod on the node that serves nothing.
+/// A recording: its compiled rules and its cluster, with an additional client pod on the node.
 struct Recording {
     program: Program,
     cluster: Cluster,
     environment: Environment,
 }
 
-/// What happens to a packet on a node that it comes to.
+/// The fate of a packet on a node.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fate {
     /// An endpoint gets it, with the node as its source or not.
     Endpoint(SocketAddr, bool),
-    /// It goes where it was sent to.
+    /// It continues to its original destination.
     Untouched,
     Rejected,
     Dropped,
@@ -65,7 +65,7 @@ impl Recording {
         self.program.family()
     }
 
-    /// Every question of some vantage points whose packets come to the node.
+    /// Returns every question of some vantage points whose packets reach the node.
     fn questions(&self, from: &[VantagePoint]) -> Vec<Question> {
         let mut all = questions(&self.cluster, from).unwrap();
         let others = &self.cluster.nodes[1..];
@@ -80,7 +80,7 @@ impl Recording {
         all
     }
 
-    /// The first packet of a connection, as it comes to the node.
+    /// Returns the first packet of a connection, as it reaches the node.
     fn packet(&self, question: &Question) -> Packet {
         let of_pods = match &self.cluster.proxy.detect_local {
             DetectLocal::BridgeInterface(name) => name.clone(),
@@ -95,22 +95,21 @@ impl Recording {
         Packet { input: Interface::new(&by), ..Packet::new(from, question.to.ip(), transport) }
     }
 
-    /// All that can become of the first packet of a connection.
+    /// Returns all fates of the first packet of a connection.
     fn fates(&self, question: &Question) -> Vec<(Share, Fate)> {
         let packet = self.packet(question);
         let branches = self.program.walk(&self.environment, Hook::Prerouting, &packet, Tracking::first(&packet));
         branches.iter().flat_map(|branch| self.behind_prerouting(&packet, branch)).collect()
     }
 
-    /// Holds what happens to a connection against what is promised. False where nothing definite is: nothing at all, or
-    /// the release is known not to keep it.
+    /// Compares the fates of a connection with the promise. Returns false if there is no definite promise, or the release has a known bug.
     fn keeps(&self, promise: &Promise, question: &Question) -> bool {
         let what = format!("{question:?}: {promise:?}");
         let fates = self.fates(question);
         let whole = |fate: Fate| assert_eq!(fates, [(Share::ONE, fate)], "{what}");
         let treated = promise.node.as_ref().is_some_and(|node| *node == self.node().name);
         match (&promise.outcome, promise.known_bug) {
-            // It goes to a node behind this one.
+            // It continues to another node.
             _ if promise.node.is_some() && !treated => whole(Fate::Untouched),
             (promise::PromisedOutcome::Dropped, Some(KnownBug::DropIsForwarded)) => whole(Fate::Untouched),
             (promise::PromisedOutcome::NotPromised, _) | (_, Some(_)) => return false,
@@ -162,7 +161,7 @@ impl Recording {
     }
 }
 
-/// Whether an endpoint gets packets whose source is the node.
+/// Returns whether an endpoint gets packets whose source is the node.
 fn is_masqueraded(fates: &[(Share, Fate)], endpoint: SocketAddr) -> bool {
     fates.iter().any(|(_, fate)| *fate == Fate::Endpoint(endpoint, true))
 }
@@ -182,7 +181,7 @@ fn fate(sent: &Packet, branch: &Branch) -> Fate {
     }
 }
 
-/// The packets go to these endpoints, each with an even share, and to nothing else.
+/// Asserts that the packets go to exactly these endpoints, each with an even share.
 fn assert_even(fates: &[(Share, Fate)], endpoints: &[SocketAddr], what: &str) {
     let share_of = |endpoint: &SocketAddr| {
         let own = fates.iter().filter(|(_, fate)| matches!(fate, Fate::Endpoint(to, _) if to == endpoint));
@@ -207,7 +206,7 @@ fn pod(family: Family) -> IpAddr {
     }
 }
 
-/// A machine that is not in the cluster.
+/// Returns the address of a machine outside the cluster.
 fn outside(family: Family) -> IpAddr {
     match family {
         Family::Ipv4 => [198, 51, 100, 7].into(),
@@ -215,7 +214,7 @@ fn outside(family: Family) -> IpAddr {
     }
 }
 
-/// The pod that asks: none of any service's endpoints.
+/// Returns the client pod, which is not an endpoint of any service.
 fn client_pod(node: &str) -> Pod {
     let ips = Family::ALL.map(pod).to_vec();
     Pod { name: client_name(), node: node.to_owned(), ips, host_network: false, labels: [].into(), ports: Vec::new() }
@@ -225,7 +224,7 @@ fn client_name() -> ObjectName {
     ObjectName { namespace: "svclab".to_owned(), name: "client".to_owned() }
 }
 
-/// Whatever a pod of the node or an outside host asks at the node, the rules keep what is promised.
+/// For all connections from a pod on the node or an outside host, the rules keep the promise.
 #[test]
 fn promises_are_kept() {
     each_file(&["tests/golden/*/v*-iptables/*save.txt"], assert_promises_are_kept);
@@ -245,7 +244,7 @@ fn assert_promises_are_kept(recording: &Path) {
         service.skipped().is_none() && service.cluster_ip(recording.family()).is_some() && !service.ports.is_empty()
     });
     assert_eq!(kept > 0, served, "{} questions", questions.len());
-    // Packets to an address of no service pass, whatever services there are.
+    // Packets to an address of no service pass, whatever services exist.
     let to = SocketAddr::new(outside(recording.family()), 9);
     for from in vantage_points {
         let via = Some(recording.node().name.clone());
@@ -266,7 +265,7 @@ fn assert_ranges_admit_their_own(recording: &Path) {
     let recording = Recording::read(recording);
     let promises = Promises::of(&recording.cluster).unwrap();
     let services = recording.cluster.services.iter();
-    // What a node sends from its own address is not from outside.
+    // Packets from the node's own address are not external traffic.
     let is_outside = |range: &&IpNet| recording.node().addresses().all(|address| address != range.addr());
     let ranges = services.clone().flat_map(|service| &service.source_ranges).filter(|range| range.addr().is_ipv4());
     let ranges = ranges.filter(is_outside);

@@ -1,4 +1,4 @@
-//! Rules of both languages on one machine: the kernel asks the chains of both, in the order of their priorities.
+//! Rules of both languages on one machine: the kernel evaluates the chains of both, in the order of their priorities.
 
 use std::net::IpAddr;
 
@@ -44,7 +44,7 @@ fn packet(from: &str, to: &str) -> Packet {
     Packet { input: Interface::new("eth0"), ..packet }
 }
 
-/// At the same priority the youngest chain translates.
+/// With equal priorities, the chain created last translates.
 #[rstest]
 #[case::iptables_came_last(1, "10.244.0.1", ("nat", "PREROUTING"))]
 #[case::nftables_came_last(0, "10.244.0.2", ("kube-proxy", "nat-prerouting"))]
@@ -61,7 +61,7 @@ fn the_youngest_chain_translates(#[case] older: usize, #[case] to: &str, #[case]
     assert_eq!((place.table, place.chain), by);
 }
 
-/// What one language accepts the other can still drop, whichever was first.
+/// Packets that one language accepts can still be dropped by the other, whichever was first.
 #[rstest]
 #[case::of_nftables("10.244.9.9", "10.244.0.3", Some(("kube-proxy", "filter-forward")))]
 #[case::policy_of_iptables("10.244.1.1", "10.244.0.4", Some(("filter", "FORWARD")))]

@@ -1,5 +1,5 @@
-//! Packets through the tables of kube-proxy's nftables mode, recorded and generated, held against what the Service API
-//! promises.
+//! Walks of packets through the tables of kube-proxy's nftables mode, recorded and generated, compared with the promises of the Service
+//! API.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -19,19 +19,19 @@ use svclab_rules::walk::{
 
 use crate::each_file::each_file;
 
-/// The first node of a recording: its tables, and who asks it.
+/// The first node of a recording: its tables and clients.
 struct Walked {
     cluster: Cluster,
     programs: [Program; 2],
     environment: Environment,
 }
 
-/// What happens to a packet on a node that it comes to.
+/// The fate of a packet on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fate {
     /// An endpoint gets it, with the node as its source or not.
     Endpoint(SocketAddr, bool),
-    /// It goes where it was sent to.
+    /// It continues to its original destination.
     Untouched,
     Rejected,
     Dropped,
@@ -78,7 +78,7 @@ impl Walked {
         &self.cluster.nodes[0]
     }
 
-    /// The packet that asks a question, and the hook where it meets the node first.
+    /// Returns the packet of a question, and the first hook that it traverses on the node.
     fn packet(&self, question: &Question) -> (Hook, Packet) {
         let family = Family::of(question.to.ip());
         let transport = Transport::opening(question.protocol, 40_000, question.to.port());
@@ -100,7 +100,7 @@ impl Walked {
         }
     }
 
-    /// All that can become of a packet.
+    /// Returns all fates of a packet.
     fn fates(&self, hook: Hook, packet: &Packet) -> Vec<(Share, Fate)> {
         let branches = self.walk(hook, packet, Tracking::first(packet));
         branches.iter().flat_map(|branch| self.behind(hook, packet, branch)).collect()
@@ -120,7 +120,7 @@ impl Walked {
             Hook::Prerouting if local => Some(Hook::Input),
             Hook::Prerouting => Some(Hook::Forward),
             Hook::Forward | Hook::Output => Some(Hook::Postrouting),
-            // What a machine sends to itself comes back in by `lo`.
+            // Packets of a machine to itself re-enter through `lo`.
             Hook::Postrouting if local => Some(Hook::Prerouting),
             Hook::Input | Hook::Postrouting => None,
         };
@@ -164,12 +164,12 @@ fn pod(family: Family) -> IpAddr {
     }
 }
 
-/// Machines that are not in the cluster.
+/// Returns the addresses of machines outside the cluster.
 fn outside() -> [IpAddr; 2] {
     [[198, 51, 100, 7].into(), [0x2001, 0xdb8, 0, 0, 0, 0, 0, 7].into()]
 }
 
-/// Whether the fates are those that are promised. Nothing where nothing is promised, or the release is known to break it.
+/// Returns whether the fates match the promise. `None` if nothing is promised, or the release has a known bug.
 fn is_kept(walked: &Walked, promises: &Promises<'_>, question: &Question, fates: &[(Share, Fate)]) -> Option<bool> {
     let promise = promises.about(question);
     let is_process = matches!(question.from, VantagePoint::Node(_));
@@ -205,10 +205,10 @@ fn is_kept(walked: &Walked, promises: &Promises<'_>, question: &Question, fates:
     })
 }
 
-/// Asks everything that a pod, the node and an outside machine can ask the node.
+/// Checks all questions of a pod, the node and an outside machine at the node.
 fn assert_kept(walked: &Walked) {
     if generate(&walked.cluster, walked.node(), Family::Ipv4).is_err() {
-        // A real kube-proxy fails to write its table as well.
+        // A real kube-proxy fails to write this table too.
         assert!(walked.programs[Family::Ipv4 as usize].is_empty());
         return;
     }
@@ -238,7 +238,7 @@ fn assert_kept(walked: &Walked) {
     assert!(kept > 0 || asked.is_empty(), "nothing was looked at, of {} questions", asked.len());
 }
 
-/// The tables of all clusters.
+/// The recorded tables of all clusters.
 const TABLES: [&str; 1] = ["tests/golden/*/v1.30-nftables/nft-ruleset.txt"];
 
 #[test]

@@ -1,4 +1,4 @@
-//! What `iptables -L` shows.
+//! Output of `iptables -L`.
 
 use svclab_rules::iptables::{parse, parse_listing, print};
 
@@ -13,12 +13,12 @@ fn corpus() -> Vec<Vec<u8>> {
     corpus::files(&folders.each_ref().map(AsRef::as_ref), &[".txt"])
 }
 
-/// What is read can be printed as `iptables-save` would show it, and is read back from that as the same, if all of it was understood: words that
-/// were not are kept as a match `listing`, which is in no language.
+/// Checks that a parsed listing, printed in the format of `iptables-save`, parses to the same rules, unless it contains unknown words,
+/// which are kept as a match `listing`.
 ///
 /// # Panics
 ///
-/// Where that is not so.
+/// If that is not the case.
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Some(listing) = parse_listing(text) else { return };

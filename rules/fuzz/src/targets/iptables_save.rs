@@ -1,4 +1,4 @@
-//! What `iptables-save` writes and `iptables-restore` takes.
+//! Output of `iptables-save` and input of `iptables-restore`.
 
 use svclab_rules::cluster::Family;
 use svclab_rules::compare::compare;
@@ -17,11 +17,11 @@ fn corpus() -> Vec<Vec<u8>> {
     corpus::files(&folders.each_ref().map(AsRef::as_ref), &["tables-save.txt", ".rules"])
 }
 
-/// What is read is read back from its print as the same, differs from itself in nothing, and can be compiled and explained.
+/// Checks that printed rules parse to the same rules, do not differ from themselves, and can be compiled and explained.
 ///
 /// # Panics
 ///
-/// Where that is not so.
+/// If that is not the case.
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     for family in Family::ALL {

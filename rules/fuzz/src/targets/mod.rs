@@ -1,4 +1,4 @@
-//! The readers that are fuzzed, and what must hold of whatever they read.
+//! The fuzzed parsers, and the properties of their results.
 
 pub mod iptables_listing;
 pub mod iptables_save;
@@ -8,7 +8,7 @@ pub mod objects;
 
 use std::path::{Path, PathBuf};
 
-/// A folder of the crate `svclab-rules`.
+/// Returns a folder of the crate `svclab-rules`.
 fn rules_folder(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder)
 }

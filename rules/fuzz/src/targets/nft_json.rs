@@ -1,4 +1,4 @@
-//! What `nft -j list ruleset` shows.
+//! Output of `nft -j list ruleset`.
 
 use svclab_rules::compare::compare;
 use svclab_rules::infer::Show;
@@ -15,18 +15,18 @@ fn corpus() -> Vec<Vec<u8>> {
     corpus::files(&folders.each_ref().map(AsRef::as_ref), &[".json"])
 }
 
-/// What is read differs from itself in nothing, and can be printed and explained.
+/// Checks that parsed tables do not differ from themselves, and can be printed and explained.
 ///
 /// # Panics
 ///
-/// Where that is not so.
+/// If that is not the case.
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     if !text.trim_start().starts_with('{') {
         return;
     }
     let Ok(parsed) = parse(text) else { return };
-    // What is not modelled stands in the print as JSON, which nft's own language does not have.
+    // Expressions that are not modelled are printed as JSON, which nft's own language does not accept.
     let _ = print(&parsed.rules);
     assert_eq!(compare(&parsed.rules, &parsed.rules), []);
     let _ = parsed.rules.show();

@@ -1,4 +1,4 @@
-//! What `nft list ruleset` shows, and what `nft -f` takes.
+//! Output of `nft list ruleset` and input of `nft -f`.
 
 use svclab_rules::compare::compare;
 use svclab_rules::infer::Show;
@@ -15,11 +15,11 @@ fn corpus() -> Vec<Vec<u8>> {
     corpus::files(&folders.each_ref().map(AsRef::as_ref), &["nft-ruleset.txt", ".nft"])
 }
 
-/// What is read is read back from its print as the same.
+/// Checks that printed tables parse to the same tables.
 ///
 /// # Panics
 ///
-/// Where that is not so.
+/// If that is not the case.
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     if text.trim_start().starts_with('{') {
@@ -31,11 +31,11 @@ pub fn check(data: &[u8]) {
     let _ = parse_all(text).map(|all| print(&all.rules));
 }
 
-/// Checks what must hold of kube-proxy's tables, in whatever form they came.
+/// Checks the properties of kube-proxy's tables, in whichever format they were given.
 ///
 /// # Panics
 ///
-/// Where it does not.
+/// If a property does not hold.
 pub(super) fn is_read_back(rules: &Ruleset) {
     for printed in [print(rules), print_sync(rules)] {
         let again = parse(&printed).map_err(|errors| errors[0].to_string());

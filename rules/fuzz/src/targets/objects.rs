@@ -15,11 +15,11 @@ fn corpus() -> Vec<Vec<u8>> {
     corpus::files(&folders.each_ref().map(AsRef::as_ref), &[".json"])
 }
 
-/// The rules of every node of a cluster that is accepted are read back from their print as the same, in both modes.
+/// Checks that the printed rules of every node of an accepted cluster parse to the same rules, in both modes.
 ///
 /// # Panics
 ///
-/// Where that is not so.
+/// If that is not the case.
 pub fn check(data: &[u8]) {
     let Ok(object) = serde_json::from_slice::<Object>(data) else { return };
     let Ok(assembly) = assemble(&[object], ProxyConfig::default()) else { return };

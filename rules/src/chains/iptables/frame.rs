@@ -1,4 +1,4 @@
-//! The jumps from built-in chains to kube-proxy's, and rules that chains have several times.
+//! Jumps from built-in chains to kube-proxy's chains, and duplicate rules.
 
 use super::NAMING;
 use super::rule::{destination, frontend, recall};
@@ -9,12 +9,12 @@ use crate::cluster::Family;
 use crate::coverage::Coverage;
 use crate::iptables::{Chain, Negatable, Network, Rule, RuleSet, Table, TableName, print_rule};
 
-/// A jump that every release writes.
+/// A jump that every kube-proxy release writes.
 struct Jump {
     table: TableName,
     from: &'static str,
     to: &'static str,
-    /// What follows where it is missing.
+    /// The consequence if it is missing.
     effect: &'static str,
 }
 
@@ -45,13 +45,13 @@ const JUMPS: [Jump; 4] = [
     },
 ];
 
-/// What is wrong where a built-in chain lacks a jump.
+/// Returns the consequence of a missing jump from a built-in chain.
 pub(crate) fn effect(table: TableName, from: &str, to: &str) -> Option<&'static str> {
     let jump = JUMPS.iter().find(|jump| (jump.table, jump.from, jump.to) == (table, from, to));
     jump.map(|jump| jump.effect)
 }
 
-/// What is wrong with rules as a whole.
+/// Returns the defects of rules as a whole.
 pub(crate) fn frame_defects(rules: &RuleSet, coverage: &Coverage) -> Vec<FrameDefect> {
     let missing = JUMPS.iter().filter(|jump| is_missing(rules, coverage, jump)).map(|jump| FrameDefect::MissingJump {
         table: jump.table.as_str(),
@@ -63,7 +63,7 @@ pub(crate) fn frame_defects(rules: &RuleSet, coverage: &Coverage) -> Vec<FrameDe
     // Older releases write the rules of KUBE-FW once for each address of the load balancer.
     let is_firewall = |name: &str| NAMING.of(name).is_some_and(|(kind, _)| kind == Kind::Firewall);
     let repeated = chains.filter(|(_, chain)| !is_firewall(&chain.name)).flat_map(|(table, chain)| {
-        // What leads to an endpoint twice is a defect of its service.
+        // A duplicate jump to an endpoint is a defect of its service.
         let is_of_frame = |copies: &Copies| {
             let rule = &chain.rules[copies.numbers[0] - 1];
             !leads_to_endpoint(rule) || recall(rule, rules.family).is_some()
@@ -74,7 +74,7 @@ pub(crate) fn frame_defects(rules: &RuleSet, coverage: &Coverage) -> Vec<FrameDe
     missing.chain(repeated).collect()
 }
 
-/// Whether a jump is missing in a table that has both of its chains. A chain of which some rules are not known may have it.
+/// Returns whether a jump is missing in a table that contains both chains. An incomplete chain may have it.
 fn is_missing(rules: &RuleSet, coverage: &Coverage, jump: &Jump) -> bool {
     let Some(table) = rules.table(jump.table) else { return false };
     let next = |chain: &str| -> Vec<&str> {
@@ -91,8 +91,7 @@ fn has(table: &Table, chain: &str) -> bool {
     table.chain(chain).is_some()
 }
 
-/// The rules that a chain has several times, apart from those that only count. Releases up to 1.19 write rules that differ in nothing but
-/// their comments.
+/// Finds the duplicate rules of a chain, except rules that only count. Releases up to 1.19 write rules that differ only in their comments.
 pub(super) fn copies_of(chain: &Chain, family: Family) -> Vec<Copies> {
     let mut all =
         copies(&chain.rules, key, |rule| print_rule(family, &chain.name, &Rule { counters: None, ..rule.clone() }));
@@ -104,7 +103,7 @@ pub(super) fn copies_of(chain: &Chain, family: Family) -> Vec<Copies> {
 /// The chain that a rule jumps to, its source and destination, and its frontend.
 type CopyKey<'r> = (Option<&'r str>, [Option<&'r Negatable<Network>>; 2], Option<Frontend>);
 
-/// A part of a rule that is rarely equal in two rules of a chain.
+/// Returns the parts of a rule that two rules of a chain rarely share.
 fn key(rule: &Rule) -> CopyKey<'_> {
     (rule.next_chain().map(|next| &**next), [rule.source.as_ref(), rule.destination.as_ref()], frontend(rule))
 }

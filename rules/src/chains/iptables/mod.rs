@@ -28,13 +28,13 @@ pub(crate) const NAMING: Naming = Naming(&[
     (ChainKind::Endpoint.prefix(), Kind::Endpoint),
 ]);
 
-/// What a chain is for, and the hash in its name: of the service port, or of `KUBE-SEP` of the endpoint.
+/// Returns the kind of a chain and the hash in its name: of the service port or, for `KUBE-SEP`, of the endpoint.
 pub(crate) fn kind_of(chain: &str) -> Option<(Kind, ChainHash)> {
     let (kind, base) = NAMING.of(chain)?;
     Some((kind, ChainHash::parse(base)?))
 }
 
-/// The service port of a chain, unless it is an endpoint's.
+/// Returns the hash of the service port of a chain, unless it is an endpoint's chain.
 pub(crate) fn service_of(chain: &str) -> Option<ChainHash> {
     kind_of(chain).filter(|(kind, _)| *kind != Kind::Endpoint).map(|(_, hash)| hash)
 }

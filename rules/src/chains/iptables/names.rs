@@ -1,4 +1,4 @@
-//! What services and endpoints are called by the rules that know of them.
+//! Names of services and endpoints, learned from rules.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,21 +7,21 @@ use crate::chains::Kind;
 use crate::digits;
 use crate::iptables::{self, ChainHash, Rule, RuleSet};
 
-/// What the rules of a rule set say of names: those of services, and the addresses behind endpoints' chains.
+/// The names in a rule set: of services, and the addresses of endpoints' chains.
 #[derive(Debug, Default)]
 pub(crate) struct Names<'a> {
-    /// By their chains' hashes.
+    /// Service names by the hash in their chains' names.
     services: BTreeMap<ChainHash, &'a str>,
-    /// By the names of services.
+    /// Hashes by service name.
     hashes: HashMap<&'a str, ChainHash>,
-    /// By the names of endpoints' chains: where they translate to.
+    /// DNAT destinations by endpoint chain.
     endpoints: HashMap<&'a str, String>,
-    /// By the names of endpoints' chains: whose they are.
+    /// Owning services by endpoint chain.
     owners: HashMap<&'a str, ChainHash>,
 }
 
 impl<'a> Names<'a> {
-    /// Learns what chains are called, whose endpoints are, and their addresses.
+    /// Collects service names, and the owners and addresses of endpoints.
     pub(crate) fn of(rules: &'a RuleSet) -> Self {
         let mut names = Self::default();
         let chains = || rules.tables.iter().flat_map(|table| &table.chains);
@@ -49,7 +49,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Names a service by what is said of its endpoints, where an excerpt shows nothing else.
+    /// Names a service by the comments of its endpoints' chains, if an excerpt contains nothing else.
     fn learn_from_endpoints(&mut self, chain: &'a iptables::Chain) {
         let owner = match kind_of(&chain.name) {
             Some((Kind::Endpoint, _)) => self.owners.get(&*chain.name).copied(),
@@ -68,8 +68,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The names that a rule set itself knows, and those of the one that it is compared with: a chain that lost a rule is
-/// still known by what that rule said.
+/// The names of a rule set and of the one it is compared with, so a chain is named even if the rule with its name is missing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Known<'a>(pub(crate) [&'a Names<'a>; 2]);
 
@@ -78,25 +77,25 @@ impl Known<'_> {
         self.0.iter().find_map(|names| find(names))
     }
 
-    /// What people call services.
+    /// Returns the names of services.
     pub(crate) fn services(&self) -> BTreeMap<ChainHash, String> {
         let all = self.0.iter().rev().flat_map(|names| &names.services);
         all.map(|(hash, name)| (*hash, (*name).to_owned())).collect()
     }
 
-    /// Where an endpoint's chain translates to; its name where no rule says.
+    /// Returns the DNAT destination of an endpoint's chain; its name if no rule translates.
     pub(crate) fn endpoint(&self, chain: &str) -> String {
         self.first(|names| names.endpoints.get(chain).cloned()).unwrap_or_else(|| chain.to_owned())
     }
 
-    /// The service whose chain leads to an endpoint; for one that none leads to, by its comment.
+    /// Returns the service whose chain leads to an endpoint; without such a chain, the one in the comment.
     pub(crate) fn owner_of_endpoint(&self, chain: &iptables::Chain) -> Option<ChainHash> {
         let name = || chain.rules.iter().find_map(service_in);
         let by_name = || name().and_then(|name| self.first(|names| names.hashes.get(name).copied()));
         self.first(|names| names.owners.get(&*chain.name).copied()).or_else(by_name)
     }
 
-    /// Whose a rule of a list is, and its name if the rule says it: by the chain that it leads to, else by its comment.
+    /// Returns the service that a rule belongs to, and its name if the rule contains it: by the chain it jumps to, else by its comment.
     pub(crate) fn owner<'r>(&self, rule: &'r Rule) -> Option<(ChainHash, Option<&'r str>)> {
         let name = service_in(rule);
         if let Some(hash) = rule.next_chain().and_then(|chain| service_of(chain)) {

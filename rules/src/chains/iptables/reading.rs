@@ -13,7 +13,7 @@ use crate::chains::{
 use crate::cluster::{Family, Protocol};
 use crate::iptables::{self, Chain, ChainHash, Match, Rule, Statistic, Target};
 
-/// The `nat` table with its chains by name, and what leads to them.
+/// The `nat` table with its chains by name, and the rules that lead to them.
 pub(crate) struct Table<'a> {
     table: &'a iptables::Table,
     chains: HashMap<&'a str, &'a Chain>,
@@ -38,7 +38,7 @@ impl<'a> Table<'a> {
         Self { table, chains, routes, family }
     }
 
-    /// The frontends of a chain: of the rules that lead there, else of its own rules that translate.
+    /// Returns the frontends of a chain: those of the rules that lead there, else of its own DNAT rules.
     fn frontends(&self, chain: &'a Chain) -> Vec<Frontend> {
         let mut frontends = self.routes.frontends(&chain.name);
         if frontends.is_empty() {
@@ -123,8 +123,8 @@ impl<'a> Reading<'a> for Table<'a> {
         })
     }
 
-    /// The comment of a rule names the endpoint that it leads to, from 1.24 on; the name of an endpoint's chain is the hash of the service port
-    /// and the endpoint.
+    /// From 1.24 on, the comment of a rule names its endpoint; the name of an endpoint's chain is a hash of the service port and the
+    /// endpoint.
     fn misnamed(&self, group: &Group<'a>, endpoints: &[(&Lead<'a>, Endpoint<'a>)]) -> Vec<Option<Mismatch>> {
         let verified = verified(group.chain, &group.service);
         let mut by_hash: Option<HashMap<ChainHash, SocketAddr>> = None;
@@ -160,14 +160,14 @@ impl<'a> Reading<'a> for Table<'a> {
     }
 }
 
-/// Whether a rule of a chain translates by chance, as people write cascades by hand.
+/// Returns whether a rule of a chain translates at random, as in cascades written by hand.
 fn translates_by_chance(chain: &Chain) -> bool {
     let by_chance = |rule: &Rule| rule.matches.iter().any(|one| matches!(one, Match::Statistic(Statistic::Random(_))));
     chain.rules.iter().any(|rule| destination(rule).is_some() && by_chance(rule))
 }
 
-/// The name of a service port as it is hashed, and the protocol, of which the name of a group's chain is the hash. Up to 1.19
-/// an unnamed port's name ends in a colon.
+/// Returns the service port and protocol whose hash is in the name of a group's chain. Up to 1.19 the hashed name of an unnamed port ends
+/// in a colon.
 fn verified(chain: &str, service: &str) -> Option<(String, Protocol)> {
     let hash = NAMING.service_port_part(chain).and_then(ChainHash::parse)?;
     let names = [service.to_owned(), format!("{service}:")];
@@ -178,8 +178,7 @@ fn verified(chain: &str, service: &str) -> Option<(String, Protocol)> {
     })
 }
 
-/// The protocol of a service: that of which its chain's name is the hash, that of its frontends, else that which most of its
-/// translating rules have.
+/// Returns the protocol of a service: that in the hash of its chain's name, that of its frontends, else that of most of its DNAT rules.
 fn protocol(chain: &str, service: &str, frontends: &[Frontend], group: &Chain, rules: &[&Rule]) -> Option<Protocol> {
     let by_name = || verified(chain, service).map(|(_, protocol)| protocol);
     let most = || {
@@ -191,7 +190,7 @@ fn protocol(chain: &str, service: &str, frontends: &[Frontend], group: &Chain, r
                 None => counts.push((protocol, 1)),
             }
         }
-        // Of those that are as frequent, the first one.
+        // Of equally frequent ones, the first.
         let usual = counts.iter().rev().max_by_key(|(_, count)| *count).map(|(protocol, _)| *protocol);
         usual.or_else(|| group.rules.iter().find_map(transport))
     };

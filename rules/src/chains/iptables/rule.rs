@@ -1,4 +1,4 @@
-//! What single rules say.
+//! Reading of single rules.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -21,13 +21,13 @@ pub(super) fn endpoint_in(rule: &Rule) -> Option<SocketAddr> {
     rule.comment()?.rsplit_once(" -> ")?.1.trim().parse().ok()
 }
 
-/// The protocol that a rule asks for, if it has ports.
+/// Returns the protocol that a rule matches, if it has ports.
 pub(crate) fn transport(rule: &Rule) -> Option<Protocol> {
     let asked = rule.protocol.filter(|protocol| !protocol.negated).map(|protocol| protocol.value);
     asked.and_then(ProtocolNumber::transport)
 }
 
-/// The probability with which a rule takes a packet that comes to it, if it leaves that to chance.
+/// Returns the probability with which a rule takes a packet that reaches it, if it is random.
 pub(crate) fn probability(rule: &Rule) -> Option<f64> {
     rule.matches.iter().find_map(|one| match one {
         Match::Statistic(Statistic::Random(probability)) => Some(probability.value.share()),
@@ -35,7 +35,7 @@ pub(crate) fn probability(rule: &Rule) -> Option<f64> {
     })
 }
 
-/// The address of a network that is one.
+/// Returns the address of a network with a single address.
 pub(crate) fn host(network: &Network) -> Option<IpAddr> {
     match network {
         Network::Prefix(range) => (range.prefix_len() == range.max_prefix_len()).then(|| range.addr()),
@@ -43,8 +43,8 @@ pub(crate) fn host(network: &Network) -> Option<IpAddr> {
     }
 }
 
-/// The address and port that a rule asks for. Releases that serve node ports on the addresses of an interface, or on loopback,
-/// ask for a range: that has no single address either.
+/// Returns the address and port that a rule matches. For node ports, some releases match a range of node or loopback addresses, which also
+/// has no single address.
 pub(crate) fn frontend(rule: &Rule) -> Option<Frontend> {
     let (protocol, port) = rule.matches.iter().find_map(|one| match one {
         Match::Ports(ports) => {
@@ -60,14 +60,14 @@ pub(crate) fn frontend(rule: &Rule) -> Option<Frontend> {
     Some(Frontend { address, port, protocol })
 }
 
-/// The text of a rule without what means nothing to a packet: comments, counters.
+/// Returns the text of a rule without comments and counters.
 pub(crate) fn text(family: Family, chain: &Chain, rule: &Rule) -> String {
     let mut rule = Rule { counters: None, ..rule.clone() };
     rule.matches.retain(|condition| !condition.always_holds());
     print_rule(family, &chain.name, &rule)
 }
 
-/// Where a rule translates to.
+/// Returns the DNAT destination of a rule.
 pub(crate) fn destination(rule: &Rule) -> Option<SocketAddr> {
     match &rule.target {
         Some(Target::Dnat(Nat { addresses: Some((address, _)), ports: Some(ports), .. })) => {
@@ -77,7 +77,7 @@ pub(crate) fn destination(rule: &Rule) -> Option<SocketAddr> {
     }
 }
 
-/// What a rule translates to that is not one address with one port.
+/// Describes a DNAT destination that is not one address with one port.
 pub(super) fn no_endpoint(rule: &Rule) -> Option<String> {
     let Some(Target::Dnat(nat)) = &rule.target else { return None };
     match (nat.addresses, nat.ports) {
@@ -89,16 +89,16 @@ pub(super) fn no_endpoint(rule: &Rule) -> Option<String> {
     }
 }
 
-/// Whether the kernel rejects a rule because it gives a port to packets that may have none ("Need TCP, UDP, SCTP or DCCP with port
+/// Returns whether the kernel rejects a rule because it sets a port on packets that may have none ("Need TCP, UDP, SCTP or DCCP with port
 /// specification", `libxt_NAT.c`).
 pub(super) fn lacks_protocol(rule: &Rule) -> bool {
-    /// Those of which iptables takes a port; of ICMP, it is the identifier.
+    /// The protocols for which iptables accepts a port; for ICMP, it is the identifier.
     const WITH_PORTS: [u8; 5] = [1, 6, 17, 33, 132];
     let has_ports = rule.protocol.is_some_and(|asked| !asked.negated && WITH_PORTS.contains(&asked.value.0));
     matches!(rule.target, Some(Target::Dnat(Nat { ports: Some(_), .. }))) && !has_ports
 }
 
-/// The chance that is written at a rule, apart from what all rules of a service have in common: a protocol, one of its frontends.
+/// Returns the probability of a rule; matches that all rules of a service share (a protocol, one of its frontends) do not count.
 pub(super) fn chance(rule: &Rule, frontends: &[Frontend]) -> Chance {
     let mut chance = Chance::Always;
     let is_frontend = frontend(rule).is_some_and(|frontend| frontends.contains(&frontend));
@@ -133,7 +133,7 @@ fn drawn(statistic: Statistic) -> Chance {
     }
 }
 
-/// What a rule asks of the list by which clients are known again.
+/// Returns the affinity lookup of a rule.
 pub(crate) fn recall(rule: &Rule, family: Family) -> Option<Recall<'_>> {
     let recent = recents(rule).find(|recent| recent.action.value != RecentAction::Set)?;
     let others = rule.matches.iter().filter(|one| !matches!(one, Match::Comment(_) | Match::Recent(_))).count();
@@ -147,7 +147,7 @@ pub(crate) fn recall(rule: &Rule, family: Family) -> Option<Recall<'_>> {
     Some(Recall { list: &recent.name, key: key(recent, family), seconds: recent.seconds, size: None, is_plain })
 }
 
-/// The lists that a rule notes clients in.
+/// Returns the lists to which a rule adds clients.
 pub(super) fn notes(rule: &Rule, family: Family) -> Vec<Note<'_>> {
     let conditions = rule.matches.iter().filter(|one| match one {
         Match::Comment(_) | Match::Recent(_) => false,
@@ -166,7 +166,7 @@ fn recents(rule: &Rule) -> impl Iterator<Item = &Recent> {
     })
 }
 
-/// The key by which a list has clients; a mask of all bits counts as none.
+/// Returns the key of a list's clients; a mask of all bits counts as no mask.
 fn key(recent: &Recent, family: Family) -> Key {
     let whole = match recent.mask {
         IpAddr::V4(mask) => mask.to_bits() == u32::MAX,

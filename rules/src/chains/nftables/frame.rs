@@ -1,4 +1,4 @@
-//! The jumps from base chains to kube-proxy's, and rules that chains have several times.
+//! Jumps from base chains to kube-proxy's chains, and duplicate rules.
 
 use std::mem::{Discriminant, discriminant};
 
@@ -12,21 +12,21 @@ use crate::coverage::{Coverage, nft_table};
 use crate::nftables::{Chain, Rule, Statement, Table};
 use crate::walk::Hook;
 
-/// The jumps that every release writes, from the base chain of type `nat` at a hook, and what follows where one is missing.
+/// The jumps that every release writes, from the base chain of type `nat` at a hook, and the consequence if one is missing.
 const JUMPS: [(Hook, &str, &str); 3] = [
     (Hook::Prerouting, "services", "connections from pods and other hosts reach no service"),
     (Hook::Output, "services", "connections from this node reach no service"),
     (Hook::Postrouting, "masquerading", "no connection to a service is masqueraded"),
 ];
 
-/// What is wrong where a base chain lacks a jump.
+/// Returns the consequence of a missing jump from a base chain.
 pub(crate) fn effect(chain: &Chain, rule: &Rule) -> Option<&'static str> {
     let hook = chain.base.filter(|base| base.nat)?.hook;
     let is_to = |to: &str| rule.statements.iter().flat_map(Statement::chains).any(|next| **next == *to);
     JUMPS.iter().find(|(at, to, _)| *at == hook && is_to(to)).map(|(.., effect)| *effect)
 }
 
-/// What is wrong with a table as a whole.
+/// Returns the defects of a table as a whole.
 pub(crate) fn frame_defects(table: &Table, coverage: &Coverage) -> Vec<FrameDefect> {
     let name = nft_table(table.family);
     let is_whole = coverage.has_table(name);
@@ -37,7 +37,7 @@ pub(crate) fn frame_defects(table: &Table, coverage: &Coverage) -> Vec<FrameDefe
         is_missing(table, at_hook, to).then_some(FrameDefect::MissingJump { table: name, chain, to, effect })
     });
     let repeated = table.chains.iter().flat_map(|chain| {
-        // What leads to an endpoint twice is a defect of its service.
+        // A duplicate jump to an endpoint is a defect of its service.
         let is_of_frame = |copies: &Copies| !leads_to_endpoint(&chain.rules[copies.numbers[0] - 1]);
         let all = copies_of(chain, table.family).into_iter().filter(is_of_frame);
         all.map(|copies| FrameDefect::repeated(name, &chain.name, copies))
@@ -45,7 +45,7 @@ pub(crate) fn frame_defects(table: &Table, coverage: &Coverage) -> Vec<FrameDefe
     missing.chain(repeated).collect()
 }
 
-/// Whether no chain at a hook leads to a chain that the table has. A table without any base chain is a part of one.
+/// Returns whether no chain at a hook leads to a chain of the table. A table without any base chain is an excerpt.
 fn is_missing(table: &Table, at_hook: Vec<&str>, to: &str) -> bool {
     let next = |chain: &str| -> Vec<&str> {
         let rules = table.chains.iter().filter(|own| *own.name == *chain).flat_map(|own| &own.rules);
@@ -55,18 +55,18 @@ fn is_missing(table: &Table, at_hook: Vec<&str>, to: &str) -> bool {
     has(&|chain| chain.base.is_some()) && has(&|chain| *chain.name == *to) && !leads(at_hook, to, next)
 }
 
-/// The rules that a chain has several times.
+/// Finds the duplicate rules of a chain.
 pub(super) fn copies_of(chain: &Chain, family: Family) -> Vec<Copies> {
     copies(&chain.rules, key, |rule| text(rule, family))
 }
 
-/// What hardly any two rules of a chain have in common.
+/// Returns the parts of a rule that two rules of a chain rarely share.
 fn key(rule: &Rule) -> (usize, Option<Discriminant<Statement>>, Option<&str>) {
     let next = rule.statements.iter().flat_map(Statement::chains).next().map(|next| &**next);
     (rule.conditions.len(), rule.statements.first().map(discriminant), next)
 }
 
-/// Whether a rule leads new clients to endpoints.
+/// Returns whether a rule sends new clients to endpoints.
 fn leads_to_endpoint(rule: &Rule) -> bool {
     let translates = |one: &Statement| matches!(one, Statement::Dnat(_) | Statement::BalanceDnat(_));
     let mut chains = rule.statements.iter().flat_map(Statement::chains);

@@ -1,4 +1,4 @@
-//! What chains are called, whose addresses and endpoints are.
+//! Names of service ports, and the owners of addresses and endpoints.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
@@ -13,36 +13,36 @@ use crate::nftables::{
 /// The key of a service port: the part after the prefix in the names of their chains.
 pub(crate) type ServiceKey = String;
 
-/// What a chain is for, and its name after the prefix. Other chains of kube-proxy's have no hash there.
+/// Returns the kind of a chain, and its name after the prefix. Kube-proxy's other chains have no hash there.
 pub(crate) fn kind_of(chain: &str) -> Option<(Kind, &str)> {
     let (kind, base) = NAMING.of(chain)?;
     is_base(base).then_some((kind, base))
 }
 
-/// Whether a name goes on with a hash: eight letters and digits, before a namespace.
+/// Returns whether a name continues with a hash: eight letters and digits, followed by a namespace.
 pub(crate) fn is_base(base: &str) -> bool {
     let is_hash =
         |hash: &str| hash.len() == 8 && hash.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
     base.split_once('-').is_some_and(|(hash, rest)| is_hash(hash) && rest.contains('/'))
 }
 
-/// What the rules of a table say of names.
+/// The names in the rules of a table.
 #[derive(Debug, Default)]
 pub(crate) struct Names<'a> {
-    /// By the names of endpoints' chains: where they translate to.
+    /// DNAT destinations by endpoint chain.
     endpoints: HashMap<&'a str, String>,
-    /// By the names of endpoints' chains: whose they are.
+    /// Owning service ports by endpoint chain.
     owners: HashMap<&'a str, &'a str>,
     /// The services that have chains.
     services: BTreeSet<&'a str>,
-    /// Which services are reached at an address.
+    /// Services by frontend address.
     at_address: BTreeMap<IpAddr, BTreeSet<ServiceKey>>,
-    /// Which services have an endpoint.
+    /// Services by endpoint.
     with_endpoint: BTreeMap<String, BTreeSet<ServiceKey>>,
 }
 
 impl<'a> Names<'a> {
-    /// Learns whose chains, addresses and endpoints are.
+    /// Collects the owners of chains, addresses and endpoints.
     pub(crate) fn of(table: &'a Table) -> Self {
         let mut names = Self::default();
         table.chains.iter().for_each(|chain| names.learn(chain));
@@ -79,7 +79,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The service port that an element of a map is about: by the chain that it leads to, else by its comment.
+    /// Returns the service port of a map element: by the chain it jumps to, else by its comment.
     fn service_of(&self, element: &Element) -> Option<ServiceKey> {
         if let Verdict::Goto(chain) | Verdict::Jump(chain) = element.verdict.as_ref()?
             && let Some((kind, base)) = kind_of(chain)
@@ -109,7 +109,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// What people call a service port.
+/// Returns the usual name of a service port.
 pub(crate) fn name_of(service: &str) -> String {
     comment_of_base(service).unwrap_or_else(|| service.to_owned())
 }
@@ -119,24 +119,24 @@ pub(crate) fn protocol_of(service: &str) -> &str {
     service.split('/').nth(2).unwrap_or_default()
 }
 
-/// The names that a table itself knows, and those of the one that it is compared with.
+/// The names of a table and of the one it is compared with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Known<'a>(pub(crate) [&'a Names<'a>; 2]);
 
 impl Known<'_> {
-    /// Where an endpoint's chain translates to; its name where no rule says.
+    /// Returns the DNAT destination of an endpoint's chain; its name if no rule translates.
     pub(crate) fn endpoint(&self, chain: &str) -> String {
         let known = self.0.iter().find_map(|names| names.endpoints.get(chain).cloned());
         known.unwrap_or_else(|| chain.to_owned())
     }
 
-    /// Whose endpoint a chain is: that of the service that leads to it, else by its name.
+    /// Returns the service of an endpoint's chain: the one that jumps to it, else the one in its name.
     pub(crate) fn owner_of_endpoint(&self, chain: &str) -> Option<ServiceKey> {
         let leads = self.0.iter().find_map(|names| names.owners.get(chain).map(|base| (*base).to_owned()));
         leads.or_else(|| base_of_endpoint(kind_of(chain)?.1))
     }
 
-    /// The service port that an element of a map is about.
+    /// Returns the service port of a map element.
     pub(crate) fn service_of(&self, element: &Element) -> Option<ServiceKey> {
         self.0.iter().find_map(|names| names.service_of(element))
     }

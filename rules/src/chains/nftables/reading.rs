@@ -14,12 +14,12 @@ use crate::nftables::{
     self, Addresses, Chain, Condition, Datatype, Dynamic, Name, Rule, Set, SetKind, Side, Statement, Verdict,
 };
 
-/// A table with its chains and sets by name, and what leads to chains.
+/// A table with its chains and sets by name, and the rules that lead to chains.
 pub(crate) struct Table<'a> {
-    /// The chains that the text has, in order.
+    /// The chains that the text contains, in order.
     shown: &'a [Chain],
     chains: HashMap<&'a str, &'a Chain>,
-    /// The chains that rules name and the text does not have.
+    /// The chains that rules name but the text does not contain.
     missing: HashSet<&'a str>,
     sets: HashMap<&'a str, &'a Set>,
     routes: Routes<'a>,
@@ -27,7 +27,7 @@ pub(crate) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// A [`completed`] table, of whose chains this many are in the text.
+    /// Reads a [`completed`] table; the first `shown` chains are in the text.
     pub(crate) fn new(table: &'a nftables::Table, shown: usize) -> Self {
         let (shown, missing) = table.chains.split_at(shown);
         let mut routes = Routes::default();
@@ -56,7 +56,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// What a rule asks of a set of clients that it leads to an endpoint.
+    /// Returns the affinity lookup of a rule.
     fn recall(&self, rule: &'a Rule) -> Option<Recall<'a>> {
         let (side, list) = recalled(rule)?;
         let [Statement::Verdict(Verdict::Goto(endpoint) | Verdict::Jump(endpoint))] = rule.statements.as_slice() else {
@@ -153,7 +153,7 @@ impl<'a> Reading<'a> for Table<'a> {
         read(named_endpoint(chain)?.1)
     }
 
-    /// The name of an endpoint's chain has the service port and the endpoint.
+    /// The name of an endpoint's chain contains the service port and the endpoint.
     fn misnamed(&self, group: &Group<'a>, endpoints: &[(&Lead<'a>, Endpoint<'a>)]) -> Vec<Option<Mismatch>> {
         let misnamed = |endpoint: &Endpoint<'a>| {
             let (service, named) = named_endpoint(endpoint.chain)?;
@@ -186,7 +186,7 @@ fn is_dnat(statement: &Statement) -> bool {
     matches!(statement, Statement::Dnat(_) | Statement::DnatAddress(_) | Statement::BalanceDnat(_))
 }
 
-/// What a statement translates to that is not one address with one port.
+/// Describes a DNAT destination that is not one address with one port.
 fn no_endpoint(statement: &Statement) -> Option<String> {
     if let Statement::DnatAddress(address) = statement { Some(format!("{address} without a port")) } else { None }
 }
@@ -195,26 +195,26 @@ fn dnat(statement: &Statement) -> Option<SocketAddr> {
     if let Statement::Dnat(address) = statement { Some(*address) } else { None }
 }
 
-/// The service port and the endpoint in the name of a chain: `default/web/tcp/http` and `10.244.1.10/8080` of
-/// `endpoint-FLXOMXXM-default/web/tcp/http__10.244.1.10/8080`. Nothing if the name was cut.
+/// Returns the service port and the endpoint in the name of a chain: `default/web/tcp/http` and `10.244.1.10/8080` of
+/// `endpoint-FLXOMXXM-default/web/tcp/http__10.244.1.10/8080`. Returns nothing if the name was truncated.
 fn named_endpoint(chain: &str) -> Option<(&str, &str)> {
     let base = NAMING.endpoint_part(chain)?.split_once('-')?.1;
     base.rsplit_once("__").filter(|_| !chain.ends_with("..."))
 }
 
-/// An endpoint as names have it.
+/// Writes an endpoint as chain names do.
 fn written(to: SocketAddr) -> String {
     format!("{}/{}", to.ip().to_string().replace(':', "."), to.port())
 }
 
-/// An endpoint that a name has.
+/// Reads an endpoint from a chain name.
 fn read(text: &str) -> Option<SocketAddr> {
     let (address, port) = text.split_once('/')?;
     let address = address.parse().or_else(|_| address.replace('.', ":").parse()).ok()?;
     Some(SocketAddr::new(address, port.parse().ok()?))
 }
 
-/// The service port and protocol in the name of a chain: `default/web:http` and TCP of `service-XXXXXXXX-default/web/tcp/http`.
+/// Returns the service port and protocol in the name of a chain: `default/web:http` and TCP of `service-XXXXXXXX-default/web/tcp/http`.
 fn named(chain: &str) -> (Cow<'_, str>, Option<Protocol>) {
     let base = NAMING.service_port_part(chain);
     let protocol = base.and_then(|base| super::protocol_of(base).parse().ok());
@@ -224,8 +224,8 @@ fn named(chain: &str) -> (Cow<'_, str>, Option<Protocol>) {
     }
 }
 
-/// A table with all chains and sets that its rules name. Those that were not there come last: nothing is known of the chains, and no
-/// client is in the sets.
+/// Adds to a table the chains and sets that its rules name but it does not contain. They come last: the chains are unknown, and the sets
+/// are empty.
 pub(crate) fn completed(table: &nftables::Table) -> Cow<'_, nftables::Table> {
     let rules = || table.chains.iter().flat_map(|chain| &chain.rules);
     let elements = table.sets.iter().flat_map(|set| &set.elements).filter_map(|element| element.verdict.as_ref());
@@ -250,7 +250,7 @@ pub(crate) fn completed(table: &nftables::Table) -> Cow<'_, nftables::Table> {
     Cow::Owned(whole)
 }
 
-/// A chain in place of one that the text does not have. Of the one that only marks packets it is known what it does.
+/// Returns a placeholder for a chain that the text does not contain. The effect of the marking chain is known.
 fn stub(name: &Name) -> Chain {
     let mut chain = Chain::regular(name.clone());
     if **name != *super::rule::MASQUERADE {
@@ -260,7 +260,7 @@ fn stub(name: &Name) -> Chain {
     chain
 }
 
-/// The sets of clients that a rule names.
+/// Returns the sets of clients that a rule names.
 fn sets_of(rule: &Rule) -> impl Iterator<Item = &Name> {
     let asked = rule.conditions.iter().filter_map(|condition| match condition {
         Condition::Address { value: Addresses::Set(set), .. } | Condition::InSet(_, set) => Some(set),

@@ -1,4 +1,4 @@
-//! What single rules and elements say.
+//! Reading of single rules and elements.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,7 +12,7 @@ use crate::nftables::{
 /// The chain that marks packets for masquerading.
 pub(super) const MASQUERADE: &str = "mark-for-masquerade";
 
-/// Where rules share traffic out to.
+/// The targets of a balancing rule.
 pub(crate) enum Balance<'a> {
     /// Chains of endpoints.
     Chains(&'a [Name]),
@@ -20,7 +20,7 @@ pub(crate) enum Balance<'a> {
     Endpoints(Vec<String>),
 }
 
-/// What a rule shares out, if it asks for nothing but this protocol.
+/// Returns the targets of a balancing rule that matches nothing but this protocol.
 pub(crate) fn balance<'a>(rule: &'a Rule, protocol: &str) -> Option<Balance<'a>> {
     let of_protocol = match rule.conditions.as_slice() {
         [asked] => asked.as_protocol().is_some_and(|asked| asked.as_str() == protocol),
@@ -42,7 +42,7 @@ pub(crate) fn text(rule: &Rule, family: Family) -> String {
     print_rule(&Rule { comment: None, ..rule.clone() }, family)
 }
 
-/// Whether packets are marked for masquerading.
+/// Returns whether a statement marks packets for masquerading.
 pub(crate) fn marks(statement: &Statement) -> bool {
     match statement {
         Statement::Verdict(Verdict::Jump(chain)) => **chain == *MASQUERADE,
@@ -51,7 +51,7 @@ pub(crate) fn marks(statement: &Statement) -> bool {
     }
 }
 
-/// The sources that the rule of a firewall lets in.
+/// Returns the sources that a firewall rule accepts.
 pub(crate) fn source_ranges(rule: &Rule) -> Vec<String> {
     match rule.conditions.as_slice() {
         [Condition::Address { side: Side::Source, negated: true, value }] => match value {
@@ -64,7 +64,7 @@ pub(crate) fn source_ranges(rule: &Rule) -> Vec<String> {
     }
 }
 
-/// Whose packets a rule matches.
+/// Returns the sources that a rule matches.
 pub(crate) fn masqueraded(rule: &Rule) -> Option<Masqueraded> {
     rule.conditions.iter().find_map(|condition| match condition {
         Condition::Address { side: Side::Source, negated, value: Addresses::One(ip) } => {
@@ -74,7 +74,7 @@ pub(crate) fn masqueraded(rule: &Rule) -> Option<Masqueraded> {
     })
 }
 
-/// The single address of a side that a rule asks for.
+/// Returns the single source or destination address that a rule matches.
 pub(crate) fn address(rule: &Rule, asked: Side) -> Option<IpAddr> {
     rule.conditions.iter().find_map(|condition| match condition {
         Condition::Address { side, negated: false, value: Addresses::One(ip) } if *side == asked => Some(*ip),
@@ -82,13 +82,13 @@ pub(crate) fn address(rule: &Rule, asked: Side) -> Option<IpAddr> {
     })
 }
 
-/// The single address and port that a rule asks for.
+/// Returns the single address and port that a rule matches.
 pub(crate) fn frontend(rule: &Rule) -> Option<Frontend> {
     let (protocol, port) = rule.conditions.iter().find_map(Condition::as_destination_port)?;
     Some(Frontend { address: Some(address(rule, Side::Destination)?), port, protocol })
 }
 
-/// The address and port of an element's key: `10.0.0.1 . tcp . 80`, or `tcp . 30080` of node ports.
+/// Returns the address and port of an element's key: `10.0.0.1 . tcp . 80`, or `tcp . 30080` of node ports.
 pub(crate) fn frontend_of_key(key: &[Key]) -> Option<Frontend> {
     match *key {
         [Key::Address(ip), Key::Protocol(protocol), Key::Port(port)] => {
@@ -99,7 +99,7 @@ pub(crate) fn frontend_of_key(key: &[Key]) -> Option<Frontend> {
     }
 }
 
-/// The chance of one of the values of a statement's `numgen`; nothing if it is sure.
+/// Returns the probability of one of the values of a statement's `numgen`; nothing if it is certain.
 pub(super) fn drawn(statement: &Statement, choice: usize) -> Option<Chance> {
     match statement {
         Statement::Balance(chains) => chance(chains, choice),
@@ -117,7 +117,7 @@ fn chance<T>(numgen: &Numgen<T>, choice: usize) -> Option<Chance> {
     })
 }
 
-/// How many of the numbers of a statement's `numgen` have no value, and how many there are.
+/// Returns how many numbers of a statement's `numgen` have no value, and the modulus.
 pub(super) fn gap(statement: &Statement) -> Option<(u32, u32)> {
     let (lacking, of) = match statement {
         Statement::Balance(chains) => (chains.without_value(), chains.modulus),
@@ -136,7 +136,7 @@ pub(super) fn destinations_of(statement: &Statement) -> Vec<SocketAddr> {
     }
 }
 
-/// The side of a packet and the set by which a rule knows clients again.
+/// Returns the side of the packet and the set that a rule looks up for affinity.
 pub(super) fn recalled(rule: &Rule) -> Option<(Side, &str)> {
     rule.conditions.iter().find_map(|condition| match condition {
         Condition::Address { side, negated: false, value: Addresses::Set(set) } => Some((*side, &**set)),
@@ -144,7 +144,7 @@ pub(super) fn recalled(rule: &Rule) -> Option<(Side, &str)> {
     })
 }
 
-/// The sets that a rule notes clients in.
+/// Returns the sets to which a rule adds clients.
 pub(super) fn notes(rule: &Rule) -> Vec<Note<'_>> {
     let noted = rule.statements.iter().filter_map(|statement| match statement {
         Statement::Remember(side, set) => Some((*side == Side::Destination, &**set)),
@@ -154,7 +154,7 @@ pub(super) fn notes(rule: &Rule) -> Vec<Note<'_>> {
     noted.map(|(destination, list)| Note { list, key: Remembered { destination, mask: None }, is_plain }).collect()
 }
 
-/// The protocol that a rule asks for.
+/// Returns the protocol that a rule matches.
 pub(super) fn protocol(rule: &Rule) -> Option<Protocol> {
     rule.conditions.iter().find_map(Condition::as_protocol)
 }

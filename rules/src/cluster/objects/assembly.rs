@@ -1,4 +1,4 @@
-//! A cluster from all of its objects.
+//! Assembly of a cluster from all of its objects.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
@@ -13,7 +13,7 @@ use super::super::{Cluster, ObjectName, Protocol, ProxyConfig};
 use super::checker::{Checker, FieldError, name_of};
 use super::notes::{Note, Reading};
 
-/// An object of one of the kinds that decide on Service traffic, or a list of objects.
+/// An object of a kind that affects Service traffic, or a list of objects.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "kind")]
 #[expect(missing_docs, reason = "the kinds are the API's own")]
@@ -32,19 +32,19 @@ pub enum Object {
     Other,
 }
 
-/// A cluster, and what of its objects has no effect.
+/// A cluster, and the objects that have no effect.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Assembly {
-    /// The facts.
+    /// The cluster.
     pub cluster: Cluster,
-    /// What was left out.
+    /// Notes on objects that have no effect.
     pub notes: Vec<Note>,
 }
 
-/// The cluster that objects make up, under a configuration of kube-proxy.
+/// Assembles the cluster from objects and a configuration of kube-proxy.
 ///
-/// An Endpoints object counts only if its service has no EndpointSlices and, like the mirroring controller has
-/// it, unless the label `endpointslice.kubernetes.io/skip-mirror` forbids it.
+/// An Endpoints object counts only if its service has no EndpointSlices and, as for the mirroring controller, if the label
+/// `endpointslice.kubernetes.io/skip-mirror` does not forbid it.
 ///
 /// # Errors
 ///
@@ -103,7 +103,7 @@ impl<'a> Builder<'a> {
         if self.errors.is_empty() { Ok(self.assembly) } else { Err(self.errors) }
     }
 
-    /// Turns those Endpoints into slices whose services have none.
+    /// Mirrors Endpoints into slices for services that have none.
     fn mirror(&mut self) {
         let sliced: HashSet<ObjectName> =
             self.assembly.cluster.slices.iter().map(|slice| slice.service.clone()).collect();
@@ -142,8 +142,7 @@ impl<'a> Builder<'a> {
 
 const SKIP: &str = "endpointslice.kubernetes.io/skip-mirror";
 
-/// What the API server would reject of objects that are sound each by itself: names, cluster IPs and node ports that
-/// are taken twice.
+/// Finds conflicts between objects that are individually valid, as the API server does: duplicate names, cluster IPs and node ports.
 pub fn check(cluster: &Cluster) -> Vec<FieldError> {
     let mut errors = Vec::new();
     unique_names(&mut errors, "Node", cluster.nodes.iter().map(|node| &node.name));
@@ -185,7 +184,7 @@ fn cluster_ips(errors: &mut Vec<FieldError>, cluster: &Cluster) {
     }
 }
 
-/// Health check ports are allocated from the node ports too, as TCP ones.
+/// Health check ports are allocated from the node port range too, as TCP ports.
 fn node_ports(errors: &mut Vec<FieldError>, cluster: &Cluster) {
     let mut taken = HashMap::new();
     for service in &cluster.services {

@@ -1,4 +1,4 @@
-//! Collects the errors of one object.
+//! A collector of the errors of one object.
 
 use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr};
@@ -17,11 +17,11 @@ use super::syntax::{NODE_PORTS, Syntax};
 pub struct FieldError {
     /// The object, as `Service default/web`.
     pub object: String,
-    /// The field inside of it, as `spec.ports[0].nodePort`.
+    /// The path of the field, as `spec.ports[0].nodePort`.
     pub path: String,
     /// What is wrong, as a lower-case fragment.
     pub message: String,
-    /// How to mend it, as a sentence.
+    /// How to fix it, as a sentence.
     pub help: String,
 }
 
@@ -33,12 +33,12 @@ pub(super) struct Checker {
 }
 
 impl Checker {
-    /// A checker for an object of a kind, with its name for messages.
+    /// Creates a checker for an object, with its kind and name for messages.
     pub(super) fn new(kind: &str, name: impl Display) -> Self {
         Self { object: format!("{kind} {name}"), errors: Vec::new(), node_ports: NODE_PORTS }
     }
 
-    /// The same where node ports come from another range.
+    /// Sets another range of node ports.
     pub(super) fn with_node_ports(self, node_ports: RangeInclusive<u16>) -> Self {
         Self { node_ports, ..self }
     }
@@ -50,7 +50,7 @@ impl Checker {
         self.errors.push(error);
     }
 
-    /// The value, if nothing was wrong.
+    /// Returns the value if there are no errors.
     pub(super) fn finish<T>(self, value: T) -> Result<T, Vec<FieldError>> {
         if self.errors.is_empty() { Ok(value) } else { Err(self.errors) }
     }
@@ -60,7 +60,7 @@ impl Checker {
         self.errors
     }
 
-    /// Checks the form of a name.
+    /// Checks the syntax of a name.
     pub(super) fn name(&mut self, path: impl Into<String>, text: &str, syntax: Syntax) {
         if let Some(fault) = syntax.fault(text) {
             self.reject(path, format!("`{text}` {fault}"), syntax.help());
@@ -73,7 +73,7 @@ impl Checker {
         self.name("metadata.namespace", &name.namespace, Syntax::Dns1123Label);
     }
 
-    /// An address.
+    /// Parses an address.
     pub(super) fn address(&mut self, path: impl Into<String>, text: &str) -> Option<IpAddr> {
         let address = text.parse().ok();
         if address.is_none() {
@@ -83,7 +83,7 @@ impl Checker {
         address
     }
 
-    /// An address that other machines can send packets to (`ValidateNonSpecialIP` of the API server).
+    /// Parses an address that other machines can send packets to (`ValidateNonSpecialIP` of the API server).
     pub(super) fn reachable_address(&mut self, path: impl Into<String>, text: &str) -> Option<IpAddr> {
         let path = path.into();
         let address = self.address(path.as_str(), text)?;
@@ -94,7 +94,7 @@ impl Checker {
         Some(address)
     }
 
-    /// An address of one machine at most: what is sent to any other a kernel does not let a process send, or takes for its own.
+    /// Parses a unicast address: for any other, a kernel rejects the send or delivers the packet to itself.
     pub(super) fn unicast_address(&mut self, path: impl Into<String>, text: &str) -> Option<IpAddr> {
         let path = path.into();
         let address = self.address(path.as_str(), text)?;
@@ -104,7 +104,7 @@ impl Checker {
         Some(address)
     }
 
-    /// A range of addresses.
+    /// Parses a CIDR.
     pub(super) fn range(&mut self, path: impl Into<String>, text: &str) -> Option<IpNet> {
         let range = text.parse().ok();
         if range.is_none() {
@@ -114,7 +114,7 @@ impl Checker {
         range
     }
 
-    /// A port from 1 to 65535.
+    /// Checks a port, from 1 to 65535.
     pub(super) fn port(&mut self, path: impl Into<String>, number: i32) -> Option<u16> {
         let port = u16::try_from(number).ok().filter(|port| *port != 0);
         if port.is_none() {
@@ -123,7 +123,7 @@ impl Checker {
         port
     }
 
-    /// A port from the range of node ports.
+    /// Checks a port in the range of node ports.
     pub(super) fn node_port(&mut self, path: impl Into<String>, number: i32) -> Option<u16> {
         let port = u16::try_from(number).ok().filter(|port| self.node_ports.contains(port));
         if port.is_none() {
@@ -134,7 +134,7 @@ impl Checker {
         port
     }
 
-    /// A protocol, TCP where none is given.
+    /// Parses a protocol; TCP if none is given.
     pub(super) fn protocol(&mut self, path: impl Into<String>, text: Option<&str>) -> Protocol {
         let found = match text {
             None | Some("TCP") => Some(Protocol::Tcp),
@@ -149,7 +149,7 @@ impl Checker {
         })
     }
 
-    /// One of several words; the first if none is given.
+    /// Parses one of several words; the first if none is given.
     pub(super) fn choice<T: Copy>(&mut self, path: impl Into<String>, text: Option<&str>, words: &[(&str, T)]) -> T {
         let found = match text {
             None | Some("") => words.first(),
@@ -171,7 +171,7 @@ impl Checker {
         }
     }
 
-    /// Rejects a second address or range of a family in a list that takes one of each.
+    /// Rejects a second address or range of a family in a list that accepts one per family.
     pub(super) fn one_of_each_family(&mut self, path: &str, families: &[Family]) {
         if families.len() > 2 || (families.len() == 2 && families[0] == families[1]) {
             let count = families.len();
@@ -182,21 +182,21 @@ impl Checker {
     }
 }
 
-/// Namespace and name of an object, `default` where it has no namespace.
+/// Returns namespace and name of an object; the namespace is `default` if it has none.
 pub(super) fn name_of(metadata: &ObjectMeta) -> ObjectName {
     let namespace = metadata.namespace.as_deref().unwrap_or("default");
     ObjectName::new(namespace, metadata.name.as_deref().unwrap_or_default())
 }
 
-/// The pod that a reference is to.
+/// Returns the pod that a reference names.
 pub(super) fn pod_of(target: Option<&ObjectReference>) -> Option<ObjectName> {
     let target = target.filter(|target| target.kind.as_deref() == Some("Pod"))?;
     let namespace = target.namespace.as_deref().unwrap_or("default");
     Some(ObjectName::new(namespace, target.name.as_deref()?))
 }
 
-/// What kind of address this is, if it is one that no packet can be sent to from another machine
-/// (`ValidateNonSpecialIP` of the API server, which forgets 255.255.255.255).
+/// Returns the kind of an address that other machines cannot send to (`ValidateNonSpecialIP` of the API server, which misses
+/// 255.255.255.255).
 pub fn special(ip: IpAddr) -> Option<&'static str> {
     let link_local = match ip {
         IpAddr::V4(ip) => ip.is_link_local(),

@@ -11,10 +11,10 @@ use super::checker::{Checker, FieldError, name_of, pod_of};
 use super::notes::{Note, Reading};
 use super::syntax::Syntax;
 
-/// The label that says whose endpoints a slice lists.
+/// The label with the name of the service that a slice belongs to.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
-/// A slice from its object; ignored where it has host names for addresses, or belongs to no service.
+/// Reads a slice from its object; ignored if its addresses are host names or it belongs to no service.
 ///
 /// # Errors
 ///
@@ -33,7 +33,7 @@ pub fn endpoint_slice(object: &discovery::EndpointSlice) -> Result<Reading<Endpo
     let (Some(family), Some(service), None) = (family, service, other_proxy) else {
         let reason = match (family, other_proxy) {
             (None, _) => "its addresses are host names (addressType FQDN)".to_owned(),
-            (_, Some(label)) => format!("its label {label} takes it away from kube-proxy"),
+            (_, Some(label)) => format!("because of its label {label} kube-proxy ignores it"),
             (Some(_), None) => format!("it has no label {SERVICE_NAME}"),
         };
         return checker.finish(Reading::Ignored(Note::new(format!("EndpointSlice {name}"), "has no rules", reason)));

@@ -8,8 +8,8 @@ use super::super::{Endpoint, EndpointPort, EndpointSlice, Family, ObjectName};
 use super::checker::{Checker, FieldError, name_of, pod_of};
 use super::syntax::Syntax;
 
-/// The slices that the EndpointSliceMirroring controller makes of an Endpoints object: one for each subset and
-/// family. They are named `NAME-ipv4-0`, after the subset's position.
+/// Returns the slices that the EndpointSliceMirroring controller creates from an Endpoints object: one for each subset and family. They are
+/// named `NAME-ipv4-0`, after the subset's position.
 ///
 /// # Errors
 ///

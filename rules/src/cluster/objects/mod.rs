@@ -1,12 +1,11 @@
-//! From Kubernetes objects to facts.
+//! Conversion of Kubernetes objects to cluster state.
 //!
-//! One function an object kind: it takes the API's own type and gives the fact, or every error for which the API
-//! server would reject the object, each with the path of its field. [`assemble`] does so for a whole list of objects
-//! and checks what only all of them together show: names that are taken twice, addresses and node ports that
-//! collide.
+//! Each object kind has one function: it takes the API's own type and returns the value, or every error for which the API server would
+//! reject the object, each with the path of its field. [`assemble`] does so for a whole list of objects and finds conflicts between them:
+//! duplicate names, addresses and node ports.
 //!
-//! What kube-proxy never sees as a fact is not an error. It comes back as a [`Note`] that says why; what it ignores of facts,
-//! [`crate::selection::notes`] lists.
+//! An object that kube-proxy does not see is not an error: it is returned as a [`Note`] with the reason. [`crate::selection::notes`] lists
+//! what kube-proxy ignores of the rest.
 
 mod assembly;
 mod checker;
@@ -29,7 +28,7 @@ pub use proxy_config::{
     ConntrackConfiguration, DetectLocalConfiguration, KubeProxyConfiguration, MasqueradeConfiguration, proxy_config,
 };
 
-// One object at a time: svclab reports the place of each in its input.
+// Public one by one: svclab reports the place of each object in its input.
 #[doc(hidden)]
 pub use assembly::check;
 #[doc(hidden)]

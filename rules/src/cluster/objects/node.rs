@@ -9,9 +9,9 @@ use super::super::{Family, Node};
 use super::checker::{Checker, FieldError};
 use super::syntax::Syntax;
 
-/// A node from its object.
+/// Reads a node from its object.
 ///
-/// Addresses of the types `Hostname`, `InternalDNS` and `ExternalDNS` are left out.
+/// Addresses of the types `Hostname`, `InternalDNS` and `ExternalDNS` are ignored.
 ///
 /// # Errors
 ///

@@ -1,20 +1,20 @@
-//! What became of objects that are sound.
+//! Notes on valid objects that have no effect, or only a part of it.
 
 use std::fmt;
 
-/// An object, or a part of one, that does less than it seems to.
+/// An object, or a part of one, that has less effect than it seems to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// The object, as `EndpointSlice default/web-x7k2p`.
     pub object: String,
-    /// What it does not do, as a predicate: `has no rules`.
+    /// The missing effect, as a predicate: `has no rules`.
     pub effect: String,
-    /// Why, as a lower-case fragment.
+    /// The reason, as a lower-case fragment.
     pub reason: String,
 }
 
 impl Note {
-    /// A note on an object.
+    /// Creates a note on an object.
     pub fn new(object: impl Into<String>, effect: impl Into<String>, reason: impl Into<String>) -> Self {
         Self { object: object.into(), effect: effect.into(), reason: reason.into() }
     }
@@ -29,8 +29,8 @@ impl fmt::Display for Note {
 /// The result of reading a valid object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reading<T> {
-    /// It is a fact now.
+    /// The object is part of the cluster.
     Kept(T),
-    /// Nothing in the cluster's traffic depends on it.
+    /// The object has no effect on Service traffic.
     Ignored(Note),
 }

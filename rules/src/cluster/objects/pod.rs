@@ -9,7 +9,7 @@ use super::checker::{Checker, FieldError, name_of};
 use super::notes::{Note, Reading};
 use super::syntax::Syntax;
 
-/// A pod from its object; ignored where it has no node or no address (yet, or any more).
+/// Reads a pod from its object; ignored if it has no node or address, or has terminated.
 ///
 /// # Errors
 ///

@@ -8,8 +8,7 @@ use serde::Deserialize;
 use super::super::{ConntrackCleanup, DetectLocal, Family, ProxyConfig, ProxyMode};
 use super::checker::{Checker, FieldError};
 
-/// The fields of a `KubeProxyConfiguration` (`kubeproxy.config.k8s.io/v1alpha1`) that decide on rules. Others are
-/// passed over.
+/// The fields of a `KubeProxyConfiguration` (`kubeproxy.config.k8s.io/v1alpha1`) that affect rules. Other fields are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[expect(missing_docs, reason = "the fields are the API's own")]
@@ -35,7 +34,7 @@ pub struct DetectLocalConfiguration {
     pub interface_name_prefix: Option<String>,
 }
 
-/// `iptables` and `nftables`; `localhostNodePorts` is only for the first.
+/// `iptables` and `nftables`; `localhostNodePorts` exists only in `iptables`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[expect(missing_docs, reason = "the fields are the API's own")]
@@ -53,7 +52,7 @@ pub struct ConntrackConfiguration {
     pub tcp_be_liberal: Option<bool>,
 }
 
-/// The settings of a configuration file, for a release as `1.30`.
+/// Reads the settings of a configuration file, for a release such as `1.30`.
 ///
 /// # Errors
 ///
@@ -123,7 +122,7 @@ fn detect_local(checker: &mut Checker, raw: &KubeProxyConfiguration) -> DetectLo
     }
 }
 
-/// An interface's name, at most 15 characters.
+/// Parses the name of an interface, at most 15 characters.
 fn interface(checker: &mut Checker, field: &str, given: Option<&str>) -> String {
     let name = given.unwrap_or_default();
     if name.is_empty() || name.len() > 15 || name.contains(char::is_whitespace) {
@@ -146,7 +145,7 @@ fn masquerade_bit(checker: &mut Checker, field: &str, given: &MasqueradeConfigur
     })
 }
 
-/// The ranges, and whether the word `primary` stands for them.
+/// Returns the ranges, and whether they are given as `primary`.
 fn node_port_addresses(checker: &mut Checker, raw: &KubeProxyConfiguration) -> (Vec<IpNet>, bool) {
     let listed = raw.node_port_addresses.as_deref().unwrap_or_default();
     if listed == ["primary"] {

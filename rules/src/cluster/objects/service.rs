@@ -16,9 +16,9 @@ use super::syntax::{NODE_PORTS, Syntax};
 mod addresses;
 mod ports;
 
-/// A service from its object.
+/// Reads a service from its object.
 ///
-/// What the API server would fill in later stays empty: a `clusterIP` or `nodePort` that is left out.
+/// Fields that the API server would allocate stay empty if omitted: `clusterIP` and `nodePort`.
 ///
 /// # Errors
 ///
@@ -27,7 +27,7 @@ pub fn service(object: &core::Service) -> Result<Service, Vec<FieldError>> {
     service_within(object, NODE_PORTS)
 }
 
-/// The same for an API server whose node ports come from another range (`--service-node-port-range`).
+/// The same for an API server with another range of node ports (`--service-node-port-range`).
 ///
 /// # Errors
 ///
@@ -94,7 +94,7 @@ fn external_traffic_policy(
     let external = published || spec.external_ips.as_ref().is_some_and(|list| !list.is_empty());
     if given.is_some() && !external {
         let help = "Omit it, or make the service a NodePort or LoadBalancer one, or give it externalIPs.";
-        checker.reject(path, "has no meaning for a service that cannot be reached from outside", help);
+        checker.reject(path, "has no effect on a service that cannot be reached from outside", help);
     }
     checker.choice(path, given, &policies)
 }
@@ -104,7 +104,7 @@ fn internal_traffic_policy(checker: &mut Checker, spec: &core::ServiceSpec) -> I
     checker.choice("spec.internalTrafficPolicy", spec.internal_traffic_policy.as_deref(), &policies)
 }
 
-/// Three hours by default, at most a day.
+/// Reads the affinity timeout: three hours by default, at most a day.
 fn affinity_seconds(checker: &mut Checker, spec: &core::ServiceSpec) -> Option<u32> {
     let by_client = checker.choice("spec.sessionAffinity", spec.session_affinity.as_deref(), AFFINITY);
     let config = spec.session_affinity_config.as_ref().and_then(|config| config.client_ip.as_ref());

@@ -7,7 +7,7 @@ use super::super::Family;
 use super::checker::{Checker, FieldError};
 use super::syntax::Syntax;
 
-/// The ranges of a ServiceCIDR object: one, or one of each family.
+/// Reads the ranges of a ServiceCIDR object: one, or one of each family.
 ///
 /// # Errors
 ///

@@ -1,11 +1,11 @@
-//! The forms that the Kubernetes API prescribes for names.
+//! Syntax of names in the Kubernetes API.
 
 use std::ops::RangeInclusive;
 
 /// The API server's default `--service-node-port-range`.
 pub const NODE_PORTS: RangeInclusive<u16> = 30000..=32767;
 
-/// The form of a name (`k8s.io/apimachinery/pkg/util/validation`).
+/// The syntax of a name (`k8s.io/apimachinery/pkg/util/validation`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Syntax {
     /// Lower-case letters, digits and `-`; starts with a letter; at most 63 characters. Services.
@@ -19,7 +19,7 @@ pub(super) enum Syntax {
 }
 
 impl Syntax {
-    /// What is wrong with a name, as the rest of a sentence that starts with the name.
+    /// Returns what is wrong with a name, as the rest of a sentence that starts with the name.
     pub(super) fn fault(self, text: &str) -> Option<String> {
         if text.is_empty() {
             return Some("is empty".to_owned());
@@ -37,7 +37,7 @@ impl Syntax {
         (!good).then(|| format!("is not a {}", self.title()))
     }
 
-    /// How names of this form look, as a sentence.
+    /// Describes the syntax, as a sentence.
     pub(super) fn help(self) -> &'static str {
         match self {
             Self::Dns1035Label => {

@@ -1,4 +1,4 @@
-//! Mistakes in objects, one a case, and what is left out.
+//! Errors in objects, one per case, and objects that are ignored.
 
 use rstest::rstest;
 use serde::Deserialize;
@@ -10,7 +10,7 @@ fn objects(text: &str) -> Vec<Object> {
     serde_yaml::Deserializer::from_str(text).map(|document| Object::deserialize(document).unwrap()).collect()
 }
 
-/// `path: message` of every error.
+/// Returns `path: message` of every error.
 fn mistakes(text: &str) -> Vec<String> {
     let errors = assemble(&objects(text), ProxyConfig::default()).unwrap_err();
     errors.iter().map(|error| format!("{}: {}", error.path, error.message)).collect()
@@ -89,7 +89,7 @@ fn service_yaml(name: &str, spec: &str) -> String {
 )]
 #[case::external_policy(
     "externalTrafficPolicy: Local, ports: [{port: 80}]",
-    "spec.externalTrafficPolicy: has no meaning for a service that cannot be reached from outside"
+    "spec.externalTrafficPolicy: has no effect on a service that cannot be reached from outside"
 )]
 #[case::internal_policy(
     "internalTrafficPolicy: Nearby, ports: [{port: 80}]",

@@ -1,4 +1,4 @@
-//! What single rules say.
+//! Facts stated by single rules.
 
 use crate::chains::iptables::{MASQUERADE, frontend, service_of};
 use crate::chains::{Frontend, Kind};
@@ -8,7 +8,7 @@ use crate::iptables::{Match, Network, Probability, Rule, Statistic, Target};
 /// The chain that marks packets to be dropped.
 const DROP: &str = "KUBE-MARK-DROP";
 
-/// What a rule of a list says of its service.
+/// Returns what a rule of a list states about its service.
 pub(super) fn listed(rule: &Rule) -> Option<Fact> {
     let address = frontend(rule)?;
     match rule.target.as_ref()? {
@@ -18,7 +18,7 @@ pub(super) fn listed(rule: &Rule) -> Option<Fact> {
     }
 }
 
-/// What a rule in a service's own chain says.
+/// Returns what a rule in a service's own chain states.
 pub(super) fn in_chain(kind: Kind, rule: &Rule) -> Option<Fact> {
     match (kind, &rule.source) {
         (Kind::Firewall, Some(source)) if !source.negated && rule.next_chain().is_some() => match &source.value {
@@ -38,7 +38,7 @@ fn marked_or_rejected(rule: &Rule, address: Option<Frontend>) -> Option<Fact> {
     }
 }
 
-/// The chance of a rule that depends on nothing else.
+/// Returns the probability of a rule without other matches.
 pub(super) fn chance(rule: &Rule) -> Option<Probability> {
     let bare = Rule { counters: None, matches: Default::default(), target: None, ..rule.clone() } == Rule::default();
     let mut conditions = rule.matches.iter().filter(|condition| !condition.always_holds());

@@ -1,4 +1,4 @@
-//! Rules of iptables in terms of services.
+//! iptables rules in terms of services.
 
 mod facts;
 
@@ -13,18 +13,18 @@ use crate::chains::Kind;
 use crate::chains::iptables::{Known, MASQUERADE, NODE_PORTS, Names, effect, kind_of, recall, text};
 use crate::iptables::{self, ChainHash, Policy, Rule, RuleSet, SourceLines, TableName, Target};
 
-/// Chains in which rules of services stand, in whatever order of services.
+/// Chains with rules of many services, in any order of services.
 const LISTS: [&str; 4] = ["KUBE-SERVICES", "KUBE-NODEPORTS", "KUBE-EXTERNAL-SERVICES", "KUBE-PROXY-FIREWALL"];
 
-/// Rules, and where they were found, if that is known.
+/// Rules, and their lines if known.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Source<'a> {
     pub(super) rules: &'a RuleSet,
     pub(super) lines: Option<&'a SourceLines>,
 }
 
-/// Reads tables of a rule set, all of them or what is kube-proxy's. What the rules do not say of names themselves is
-/// known from those that they are compared with, which come second.
+/// Reads all tables of a rule set, or only kube-proxy's rules. Names that the rules do not contain are taken from the rules that they are
+/// compared with, the second item.
 pub(super) fn read<'a>(
     source: Source<'a>,
     names: [&'a Names<'a>; 2],
@@ -44,7 +44,7 @@ pub(super) fn read<'a>(
     reading
 }
 
-/// A chain with its place.
+/// A chain and its position.
 #[derive(Debug, Clone, Copy)]
 struct ChainOf<'a> {
     position: (usize, usize),
@@ -52,16 +52,16 @@ struct ChainOf<'a> {
     chain: &'a iptables::Chain,
 }
 
-/// What says something of a service.
+/// A source of facts about a service.
 #[derive(Debug, Clone, Copy)]
 enum Piece<'a> {
-    /// A chain of its own.
+    /// A chain of the service.
     Chain(Kind, ChainOf<'a>),
-    /// A rule of a list, by its position.
+    /// A rule of a list, by position.
     Listed(ChainOf<'a>, usize),
 }
 
-/// Where a rule set says what: the text of rules is made for the service or chain that is compared, so that there is never more of it.
+/// An index of a rule set: rules are printed only for the service or chain that is being compared, to keep memory use low.
 #[derive(Debug)]
 pub(super) struct Reading<'a> {
     source: Source<'a>,
@@ -103,7 +103,7 @@ impl Said<ChainHash> for Reading<'_> {
 }
 
 impl<'a> Reading<'a> {
-    /// Notes what a chain says something of.
+    /// Records the service that a chain belongs to.
     fn note(&mut self, of: ChainOf<'a>) {
         match kind_of(&of.chain.name) {
             Some((Kind::Endpoint, _)) => match self.known.owner_of_endpoint(of.chain) {
@@ -115,7 +115,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Notes a chain of no service, and rules of services in it.
+    /// Records a chain of no service, and the rules of services in it.
     fn note_list(&mut self, of: ChainOf<'a>) {
         let ChainOf { table, chain, .. } = of;
         let mut is_empty = true;
@@ -134,7 +134,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The positions of a chain's rules that are to be read.
+    /// Returns the positions of a chain's rules in scope.
     fn read_of(&self, of: ChainOf<'a>) -> impl Iterator<Item = usize> + use<'a> {
         let own = self.own;
         let is_read = move |(number, rule): &(usize, &'a Rule)| {
@@ -143,7 +143,7 @@ impl<'a> Reading<'a> {
         of.chain.rules.iter().enumerate().filter(is_read).map(|(number, _)| number)
     }
 
-    /// A rule of a chain with its text and line.
+    /// Returns a rule of a chain with its text and line.
     fn rule(&self, of: ChainOf<'a>, number: usize) -> (&'a Rule, String, Line) {
         let (table, chain) = of.position;
         let line = self.source.lines.and_then(|lines| lines.line(table, chain, number));
@@ -151,12 +151,12 @@ impl<'a> Reading<'a> {
         (rule, text(self.source.rules.family, of.chain, rule), line)
     }
 
-    /// The rules of a chain that are to be read, each with its text and line.
+    /// Returns the rules of a chain in scope, each with its text and line.
     fn rules(&self, of: ChainOf<'a>) -> impl Iterator<Item = (&'a Rule, String, Line)> {
         self.read_of(of).map(move |number| self.rule(of, number))
     }
 
-    /// Whose a rule of a list is, and its name if the rule says it.
+    /// Returns the service of a rule in a list, and its name if the rule contains it.
     fn owner<'r>(&self, of: ChainOf<'a>, rule: &'r Rule) -> Option<(ChainHash, Option<&'r str>)> {
         LISTS.contains(&&*of.chain.name).then(|| self.known.owner(rule)).flatten()
     }
@@ -165,12 +165,12 @@ impl<'a> Reading<'a> {
         self.own.is_none_or(|own| own.has(of.table, &of.chain.name))
     }
 
-    /// Whether packets are lost at the end of a chain that is read.
+    /// Returns whether a chain in scope drops packets at its end.
     fn drops(&self, of: ChainOf<'a>) -> bool {
         self.is_own(of) && of.chain.policy == Some(Policy::Drop)
     }
 
-    /// What is left of a chain without the rules of services.
+    /// Returns a chain without the rules of services.
     fn unowned_rules(&self, of: ChainOf<'a>) -> Part {
         let mut part = Part::default();
         for (rule, text, line) in self.rules(of) {
@@ -192,7 +192,7 @@ impl<'a> Reading<'a> {
         part
     }
 
-    /// A rule of a list.
+    /// Reads a rule of a list.
     fn listed(&self, service: &mut Service, of: ChainOf<'a>, number: usize) {
         let (rule, text, line) = self.rule(of, number);
         let fact = listed(rule).unwrap_or_else(|| Fact::Rule(text.clone()));

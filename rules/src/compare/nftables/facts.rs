@@ -1,4 +1,4 @@
-//! What single rules and elements say.
+//! Facts stated by single rules and elements.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use crate::compare::finding::Fact;
 use crate::digits;
 use crate::nftables::{Addresses, Condition, Key, Rule, Side, Statement, Verdict};
 
-/// The endpoint's chain to which a rule sends clients that it knows.
+/// Returns the endpoint's chain to which a rule sends returning clients.
 pub(super) fn affinity(rule: &Rule) -> Option<&str> {
     let [Condition::Address { side: Side::Source, negated: false, value: Addresses::Set(set) }] = &*rule.conditions
     else {
@@ -21,7 +21,7 @@ pub(super) fn affinity(rule: &Rule) -> Option<&str> {
     }
 }
 
-/// What any other rule of a service's chain says.
+/// Returns what any other rule of a service's chain states.
 pub(super) fn in_chain(kind: Kind, rule: &Rule) -> Option<Fact> {
     match rule.statements.as_slice() {
         [statement] if marks(statement) => match (kind, frontend(rule)) {
@@ -33,7 +33,7 @@ pub(super) fn in_chain(kind: Kind, rule: &Rule) -> Option<Fact> {
     }
 }
 
-/// What a rule of an endpoint's chain says.
+/// Returns what a rule of an endpoint's chain states.
 pub(super) fn in_endpoint(rule: &Rule, endpoint: &str) -> Option<Fact> {
     match rule.statements.as_slice() {
         [Statement::Dnat(_)] => Some(Fact::Translation(endpoint.to_owned())),
@@ -43,7 +43,7 @@ pub(super) fn in_endpoint(rule: &Rule, endpoint: &str) -> Option<Fact> {
     }
 }
 
-/// The endpoint of a connection to itself: `10.0.0.1 . 10.0.0.1 . tcp . 8080`.
+/// Returns the endpoint of a connection to itself: `10.0.0.1 . 10.0.0.1 . tcp . 8080`.
 pub(super) fn hairpin(key: &[Key]) -> Option<(String, Protocol)> {
     match *key {
         [Key::Address(from), Key::Address(to), Key::Protocol(protocol), Key::Port(port)] if from == to => {

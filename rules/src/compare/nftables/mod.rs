@@ -1,4 +1,4 @@
-//! A table of nftables in terms of services.
+//! An nftables table in terms of services.
 
 mod facts;
 
@@ -16,14 +16,14 @@ use crate::nftables::{
     Chain, Datatype, Element, Key, Rule, Ruleset, Set, SetKind, SourceLines, Table, print_key, print_verdict,
 };
 
-/// Rules, and where they were found, if that is known.
+/// Rules, and their lines if known.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Source<'a> {
     pub(super) rules: &'a Ruleset,
     pub(super) lines: Option<&'a SourceLines>,
 }
 
-/// A table, and where it is.
+/// A table and its lines.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TableOf<'a> {
     position: usize,
@@ -32,14 +32,14 @@ pub(super) struct TableOf<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// The table of a family.
+    /// Returns the table of a family.
     pub(super) fn table(self, family: Family) -> Option<TableOf<'a>> {
         let position = self.rules.tables.iter().position(|table| table.family == family)?;
         Some(TableOf { position, table: &self.rules.tables[position], lines: self.lines })
     }
 }
 
-/// Reads a table. What it does not say of names itself is known from the one that it is compared with, which comes second.
+/// Reads a table. Names that it does not contain are taken from the table that it is compared with, the second item.
 pub(super) fn read(of: TableOf<'_>, names: [&Names<'_>; 2]) -> Model<ServiceKey> {
     let mut reader = Reader { of, names: Known(names), model: Model::default() };
     for (position, set) in of.table.sets.iter().enumerate() {
@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
     fn set(&mut self, position: usize, set: &Set) {
         let lines = self.of.lines;
         if let Some(endpoint) = set.name.strip_prefix("affinity-").filter(|base| is_base(base)) {
-            // Its elements are clients, which come and go.
+            // Its elements are clients, which change at any time.
             let chain = format!("endpoint-{endpoint}");
             if let Some(service) = self.names.owner_of_endpoint(&chain) {
                 let line = lines.and_then(|lines| lines.set(self.of.position, position));
@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
         self.model.parts.insert(subject, part);
     }
 
-    /// Notes what an element says of services, if it says something.
+    /// Records what an element states about services, if anything.
     fn element(&mut self, set: &Set, element: &Element, line: Line) -> bool {
         let (services, fact) = match (&*set.name, element.key.as_slice()) {
             ("cluster-ips", [Key::Address(ip)]) => (self.names.at_address(*ip), Fact::ClusterIp(*ip)),
@@ -124,7 +124,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The rules of a chain, each with its text and line.
+    /// Returns the rules of a chain, each with its text and line.
     fn rules<'c>(
         &self,
         position: usize,
@@ -137,7 +137,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A chain of no service.
+    /// Reads a chain of no service.
     fn other(&mut self, position: usize, chain: &Chain) {
         let mut part = Part::default();
         part.kinds.insert(Fact::Kind, kind_of_chain(chain));
@@ -184,7 +184,7 @@ impl<'a> Reader<'a> {
                         for range in source_ranges(rule) {
                             self.model.record(service.to_owned(), Fact::SourceRange(range), String::new(), line);
                         }
-                        // Its ranges have its text.
+                        // The source ranges are recorded with its text.
                         self.record(service, chain, fact, (rejection_without_ranges(rule, &text), line));
                     } else {
                         self.record(service, chain, fact, (text, line));
@@ -210,13 +210,12 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The text of a firewall's rule; that of one which names ranges says no more than that it rejects others.
+/// Returns the text of a firewall rule without its ranges, as they are recorded separately.
 fn rejection_without_ranges(rule: &Rule, text: &str) -> String {
     if source_ranges(rule).is_empty() { text.to_owned() } else { "drop".to_owned() }
 }
 
-/// The protocol in the names of a service port's chains: `tcp` of `ULMVA6XW-ns1/svc1/tcp/p80`.
-/// The type of keys, and what else there is to know of a set.
+/// Describes a set: the type of its keys, and its other properties.
 fn kind_of_set(set: &Set) -> String {
     let types: Vec<&str> = set.key.iter().copied().map(Datatype::as_str).collect();
     let verdict = if set.kind == SetKind::VerdictMap { " : verdict" } else { "" };
@@ -224,9 +223,9 @@ fn kind_of_set(set: &Set) -> String {
     format!("type {}{verdict}{}", types.join(" . "), dynamic.unwrap_or_default())
 }
 
-/// Where packets enter a chain.
+/// Describes how packets enter a chain.
 fn kind_of_chain(chain: &Chain) -> String {
-    let Some(base) = chain.base else { return "a chain that packets come to by jumps only".to_owned() };
+    let Some(base) = chain.base else { return "a chain that is only reached by jumps".to_owned() };
     let kind = if base.nat { "nat" } else { "filter" };
     let policy = if base.drops { "drop" } else { "accept" };
     format!("`type {kind} hook {} priority {}; policy {policy}`", base.hook.lowercase(), base.priority)

@@ -1,4 +1,4 @@
-//! Rule sets that the kernel rejects from iptables-nft, and tables that no packet enters.
+//! Checks for rule sets that the kernel rejects from iptables-nft, and for tables that no packet enters.
 
 use std::collections::HashMap;
 
@@ -16,11 +16,11 @@ pub struct CompileError {
     pub chain: Option<ChainName>,
     /// The rule, from 1.
     pub rule: Option<usize>,
-    /// What is wrong.
+    /// The kind of error.
     pub kind: CompileErrorKind,
 }
 
-/// What is wrong with a rule set.
+/// The kind of an error in a rule set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompileErrorKind {
@@ -41,7 +41,7 @@ pub enum CompileErrorKind {
     Misplaced {
         /// The target's name.
         target: &'static str,
-        /// Where.
+        /// The table or hook.
         place: String,
     },
     /// A table has rules but no built-in chain.
@@ -53,7 +53,7 @@ pub enum CompileErrorKind {
 }
 
 impl CompileErrorKind {
-    /// Whether rules may have it that a kernel has: those of iptables-legacy, or a part of them.
+    /// Returns whether rules in a kernel can have this error: rules of iptables-legacy, or an excerpt.
     fn may_be_loaded(&self) -> bool {
         matches!(self, Self::MissingChain(_) | Self::TooDeep | Self::NoHook)
     }
@@ -65,7 +65,7 @@ pub(super) fn check(rules: &RuleSet) -> Result<(), Vec<CompileError>> {
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-/// The reasons why no kernel has these rules, even if they are a part of a whole.
+/// Returns the errors that no rules in a kernel can have, not even as an excerpt.
 pub(crate) fn rejections(rules: &RuleSet) -> Vec<CompileError> {
     errors(rules).into_iter().filter(|error| !error.kind.may_be_loaded()).collect()
 }
@@ -109,7 +109,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The chains that the rules of every chain jump to, as far as they exist.
+    /// Returns the existing chains that the rules of every chain jump to.
     fn leads(&self) -> Vec<Vec<Lead>> {
         let of_rule =
             |(number, rule): (usize, &iptables::Rule)| Some((number, *self.positions.get(&**rule.next_chain()?)?));

@@ -1,4 +1,4 @@
-//! Rule sets into programs.
+//! Compilation of rule sets to programs.
 
 use std::collections::HashMap;
 
@@ -40,11 +40,11 @@ impl Program {
         program
     }
 
-    /// Compiles a rule set without indexes: rules are found by going through their chain.
+    /// Compiles a rule set without indexes: rules are found by a linear search of their chain.
     pub(super) fn without_index(rules: &RuleSet) -> Result<Self, Vec<CompileError>> {
         check(rules)?;
         let mut program = Self::empty(rules.family, Code::default());
-        // The kernel's own tables translate what they have connections of, whether or not a rule does.
+        // The kernel's nat tables translate packets of known connections, whether or not a rule matches.
         program.translates = true;
         for table in &rules.tables {
             program.add_table(table);
@@ -93,14 +93,14 @@ impl Code {
         self.rules.push(Rule { first_condition, end_of_conditions, action });
     }
 
-    /// Removes chance and unknown conditions from a rule that changes nothing either way.
+    /// Removes random and unknown matches from a rule without effect.
     fn keep_certain(&mut self, first: usize) {
         let own = self.conditions.drain(first..).filter(|condition| !condition.is_uncertain()).collect::<Vec<_>>();
         self.conditions.extend(own);
     }
 }
 
-/// The priority and type of a table's chain at a hook (`netfilter_ipv4.h`).
+/// Returns the priority and type of a table's chain at a hook (`netfilter_ipv4.h`).
 fn hooked(table: TableName, hook: Hook) -> (i32, Kind) {
     let plain = Kind::Filter { reroutes: false };
     match table {
@@ -113,8 +113,8 @@ fn hooked(table: TableName, hook: Hook) -> (i32, Kind) {
     }
 }
 
-/// The chains of a table in the order in which packets traverse them: a chain, then those that it jumps to, each followed by its
-/// own. Chains that are traversed together are close in memory.
+/// Orders the chains of a table by traversal: a chain, then those that it jumps to, depth first. So chains that are traversed together are
+/// close in memory.
 fn order(table: &iptables::Table) -> Vec<usize> {
     let positions: HashMap<&str, usize> =
         table.chains.iter().enumerate().map(|(position, chain)| (&*chain.name, position)).collect();

@@ -1,8 +1,7 @@
-//! Finds the few rules of a long chain that can match a packet.
+//! An index of long chains, which finds the few rules that can match a packet.
 //!
-//! kube-proxy's `KUBE-SERVICES` has a rule or more for every service, each for one destination address, and
-//! `KUBE-NODEPORTS` one for every node port. A packet can match those that name its own address or port, and those that
-//! name none; the others are skipped.
+//! kube-proxy's `KUBE-SERVICES` has at least one rule for every service, each for one destination address, and `KUBE-NODEPORTS` one for
+//! every node port. A packet can match rules with its own address or port, and rules with none; the others are skipped.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +11,13 @@ use crate::iptables::matches::{Condition, Field, PortField};
 use crate::walk::{self, Trace, Walker, bits};
 use rustc_hash::FxHashMap;
 
-/// Chains shorter than this are gone through.
+/// Chains shorter than this are searched linearly.
 const LONG: usize = 8;
 
-/// Positions of rules. Most addresses have few; those need no allocation.
+/// Positions of rules. Most addresses have few, which need no allocation.
 type Few = SmallVec<[u32; 4]>;
 
-/// Where the rules of a chain are that can match a packet, all as positions in the program, in order.
+/// The rules of a chain by what they match, as positions in the program, in order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Index {
     /// Rules for one protocol, destination port and destination address.
@@ -29,27 +28,27 @@ pub(super) struct Index {
     by_port: FxHashMap<(u8, u16), Few>,
     /// All others.
     others: Few,
-    /// The addresses again, in order.
+    /// The same addresses, in order.
     addresses: Ranges,
-    /// The ports again by protocol, each of those that rules for an address ask for with the addresses. Few rules ask for a port that no
-    /// service has, so sets of packets are asked for ports first: packets to other ports are not asked for addresses.
+    /// The same ports by protocol. Sets of packets are split by port first and then by address: packets to ports that no rule matches need
+    /// not be split by address.
     ports: BTreeMap<u8, Ports>,
 }
 
 /// Sorted, disjoint ranges.
 type Ranges = Vec<(u128, u128)>;
 
-/// The destination ports that rules ask for.
+/// The destination ports that rules match.
 #[derive(Debug, Clone, Default)]
 struct Ports {
-    /// The positions of rules for an address as well.
+    /// Ports of rules that also match an address.
     with_addresses: Ranges,
     addresses: FxHashMap<u16, Ranges>,
-    /// The positions of other rules.
+    /// Ports of other rules.
     alone: Ranges,
 }
 
-/// What a rule is found by.
+/// The key of a rule in the index.
 enum Key {
     Both(u8, u16, u128),
     Address(u128),
@@ -57,7 +56,7 @@ enum Key {
 }
 
 impl Index {
-    /// The index of a chain, if it is worth one; from the conditions of its rules and the position of the first.
+    /// Builds the index of a chain from the conditions of its rules and the position of the first; `None` if it is not worth one.
     pub(super) fn of<'a>(first: u32, rules: impl ExactSizeIterator<Item = &'a [Condition]>) -> Option<Self> {
         let mut index = Self::default();
         let count = rules.len();
@@ -94,7 +93,7 @@ impl Index {
         }
     }
 
-    /// The first rule at or after a position that a packet can match.
+    /// Returns the first rule at or after a position that a packet can match.
     pub(super) fn next_for<T: Trace>(&self, from: u32, walker: &Walker<T>) -> Option<u32> {
         let destination = bits(walker.packet.destination);
         let transport = walker.packet.transport;
@@ -112,7 +111,7 @@ impl Index {
         self.next(from, destination, transport.protocol(), port)
     }
 
-    /// The first rule at or after a position that can match a packet.
+    /// Returns the first rule at or after a position that can match a packet with these fields.
     fn next(&self, from: u32, destination: u128, protocol: u8, port: Option<u16>) -> Option<u32> {
         let by_address = self.by_address.get(&destination);
         let by_port = port.filter(|_| !self.by_port.is_empty()).and_then(|port| self.by_port.get(&(protocol, port)));
@@ -122,7 +121,7 @@ impl Index {
     }
 }
 
-/// The key of a rule: conditions that are evaluated before any with an effect, which other packets cause too.
+/// Returns the key of a rule. Only conditions before the first one with an effect count, because other packets cause that effect too.
 fn key(conditions: &[Condition]) -> Option<Key> {
     let first_effect = conditions.iter().position(Condition::has_effect);
     let conditions = &conditions[..first_effect.unwrap_or(conditions.len())];
@@ -144,7 +143,7 @@ fn key(conditions: &[Condition]) -> Option<Key> {
     }
 }
 
-/// Ranges of one number each, in order.
+/// Returns ranges of one number each, in order.
 fn ranges(numbers: impl Iterator<Item = u128>) -> Ranges {
     let mut ranges: Ranges = numbers.map(|number| (number, number)).collect();
     ranges.sort_unstable();

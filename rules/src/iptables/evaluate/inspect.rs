@@ -1,4 +1,4 @@
-//! The effects of rules and the edges of their conditions, without a packet.
+//! Inspection of rules without a packet: their effects, and the edges of their conditions.
 
 use smallvec::smallvec;
 

@@ -1,13 +1,13 @@
-//! The conditions of a rule, in the order in which they are evaluated.
+//! Lowering of matches to conditions, in the order of evaluation.
 
 use crate::cluster::Family;
 use crate::iptables::matches::{Condition, Field};
 use crate::iptables::{Negatable, Rule};
 
-/// The conditions of a rule, in an order that gives the same result as the rule's own.
+/// Appends the conditions of a rule, in an order that gives the same result as the rule's own.
 ///
-/// The kernel stops at the first condition that does not hold. Conditions that chance decides are moved after those
-/// that only look, so that a packet's path is not split before it must be; conditions with effects are never passed.
+/// The kernel stops at the first condition that does not hold. Random conditions are moved after deterministic ones, so that a packet's
+/// path branches as late as possible; conditions are never moved past one with an effect.
 pub(super) fn conditions(rule: &Rule, family: Family, out: &mut Vec<Condition>) {
     let start = out.len();
     out.extend(rule.source.as_ref().and_then(|network| Field::Source.address(network, family)));

@@ -1,18 +1,16 @@
-//! The evaluation of rules for a packet.
+//! Evaluation of rules for a packet.
 //!
-//! [`Program::compile`] compiles a rule set once; [`Program::walk`] then evaluates a packet at one hook. The
-//! tables come in the kernel's order (`enum nf_ip_hook_priorities`): `raw`, the connection table, `mangle`, `nat` where
-//! destinations are translated, `filter`, `security`, `nat` where sources are. What a table accepts goes on to the next
-//! one; nothing else does.
+//! [`Program::compile`] compiles a rule set once; [`Program::walk`] then evaluates a packet at one hook. The tables are traversed in the
+//! kernel's order (`enum nf_ip_hook_priorities`): `raw`, connection tracking, `mangle`, `nat` for DNAT, `filter`, `security`, `nat` for
+//! SNAT. Only packets that a table accepts continue in the next one.
 //!
-//! The rules of `nat` are evaluated once for a connection and direction of translation (`nf_nat_inet_fn`): its first packet
-//! decides, and what it decided is in the connection from then on. A table that has no rule for a packet settles that
-//! nothing is translated.
+//! The rules of `nat` are evaluated once per connection and direction of translation (`nf_nat_inet_fn`): the first packet decides, and the
+//! conntrack entry keeps the result. If no rule matches, that also settles that nothing is translated.
 //!
-//! Nothing is guessed. A rule whose condition or target is not modelled ends the walk with [`HookVerdict::Unknown`], but
-//! only if all other conditions of it hold and it would change anything. A branch lists its assumptions:
+//! Nothing is guessed. A rule with a match or target that is not modelled ends the walk with [`HookVerdict::Unknown`], but only if all its
+//! other matches hold and it has an effect. A branch lists its assumptions:
 //!
-//! - translated sources keep their port where the kernel would try to keep it: the port is free;
+//! - translated sources keep their port if the kernel tries to keep it: the port is assumed to be free;
 //! - a [`Transport`](crate::walk::Transport) is never a fragment, and `-f` never holds;
 //! - `limit` holds, `statistic --mode nth` has a counter of unknown value (see [`Assumptions`]).
 //!
@@ -33,7 +31,7 @@
 //! assert_eq!(branches.len(), 2);
 //! assert_eq!(branches[0].share, Share::of(1, 2));
 //! assert_eq!(branches[1].packet.destination.to_string(), "10.0.0.2");
-//! // At the next hook, `branches[1].packet` and `branches[1].tracking` go on, with the interface that routing found.
+//! // At the next hook, `branches[1].packet` and `branches[1].tracking` continue, with the interface that routing found.
 //! ```
 //!
 //! [`HookVerdict::Unknown`]: crate::walk::HookVerdict::Unknown

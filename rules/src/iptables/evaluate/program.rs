@@ -5,7 +5,7 @@ use crate::iptables::matches::Condition;
 use crate::iptables::targets::Action;
 use crate::walk;
 
-/// A compiled rule set of iptables.
+/// A compiled iptables rule set.
 pub type Program = walk::Program<Code>;
 
 /// The compiled rules of a rule set.

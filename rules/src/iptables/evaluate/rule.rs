@@ -1,4 +1,4 @@
-//! The evaluation of a rule for a packet.
+//! Evaluation of a rule for a packet.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ impl walk::Code for Code {
         }
     }
 
-    /// Evaluates the conditions of a rule, and if they hold its target.
+    /// Evaluates the conditions of a rule and, if they hold, its target.
     fn evaluate_rule<T: Trace>(&self, pass: &mut Pass<'_, T>, walker: &mut Walker<T>, position: u32) -> Next {
         let rule = &self.rules[position as usize];
         let id = RuleId(position);
@@ -28,7 +28,7 @@ impl walk::Code for Code {
         for condition in self.conditions(rule) {
             if condition.has_effect() {
                 if why.is_some() {
-                    // Whether the effect takes place depends on what is unknown.
+                    // Whether the effect takes place depends on an unknown condition.
                     matters = true;
                     break;
                 }

@@ -1,4 +1,4 @@
-//! From a service port's chain to its endpoints: affinity, chance, and the endpoints' own chains.
+//! Balancing among a service port's endpoints: affinity, random rules, and the endpoints' chains.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -13,19 +13,18 @@ use super::{Generator, PortContext};
 use crate::cluster::{Family, Protocol};
 use crate::profile::Profile;
 
-/// What the chain of an endpoint is made from. Most chains of a document are such, so they are made when all names are
-/// known: in the order of names, memory is laid out as it will be read.
+/// The input for an endpoint's chain. Most chains of a document are endpoint chains, so they are built last, in the order of names: memory
+/// is then laid out in reading order.
 pub(super) struct EndpointChain {
     pub(super) hash: ChainHash,
     address: SocketAddr,
     protocol: Protocol,
-    /// Whether it remembers its clients.
+    /// Whether the service has session affinity.
     affinity: bool,
     comment: Option<Arc<str>>,
 }
 
-/// The chance of one in n: what the kernel makes of the decimal number that kube-proxy writes. `None` if it is
-/// certain.
+/// Returns the probability 1/n as the kernel reads it from the decimal number that kube-proxy writes. `None` for 1.
 pub(super) fn one_in(n: usize, profile: Profile) -> Option<Probability> {
     if n < 2 {
         return None;
@@ -35,14 +34,14 @@ pub(super) fn one_in(n: usize, profile: Profile) -> Option<Probability> {
 }
 
 impl Generator<'_> {
-    /// What the chains of a service port's endpoints are called by, in the view's order.
+    /// Returns the hashes of a service port's endpoints, in the view's order.
     pub(super) fn endpoint_hashes(&self, port: &PortContext<'_>) -> Vec<ChainHash> {
         let protocol = port.view.port.protocol;
         let endpoints = port.view.endpoints.iter();
         endpoints.map(|endpoint| ChainHash::for_endpoint(&port.name, protocol, &endpoint.text)).collect()
     }
 
-    /// Rules that send a known client to the endpoint it had before.
+    /// Returns the rules that send a returning client to the endpoint it had before.
     pub(super) fn affinity(&self, port: &PortContext<'_>, hashes: &[ChainHash], members: &[usize]) -> Vec<Rule> {
         let Some(seconds) = port.view.service.affinity_seconds else { return Vec::new() };
         let rules = members.iter().map(|index| {
@@ -53,7 +52,7 @@ impl Generator<'_> {
         rules.collect()
     }
 
-    /// Rules that share traffic out evenly: the first of n endpoints by a chance of 1/n, the next by 1/(n-1), the last
+    /// Returns the rules that balance traffic evenly: the first of n endpoints with probability 1/n, the next with 1/(n-1), the last
     /// always.
     pub(super) fn balance(&self, port: &PortContext<'_>, hashes: &[ChainHash], members: &[usize]) -> Vec<Rule> {
         let count = members.len();
@@ -64,7 +63,7 @@ impl Generator<'_> {
         rules.collect()
     }
 
-    /// The rule, with a chance of 1/n; always for the last.
+    /// Adds a probability of 1/n to the rule; none for the last.
     pub(super) fn one_of(&self, rule: Rule, n: usize) -> Rule {
         match self.chances.get(n).copied().flatten() {
             Some(chance) => rule.with(Match::Statistic(Statistic::Random(Negatable::is(chance)))),
@@ -72,7 +71,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A rule with the comment of those that lead to an endpoint.
+    /// Returns a rule with the comment of a jump to an endpoint.
     fn to_endpoint(&self, port: &PortContext<'_>, index: usize) -> Rule {
         if self.large {
             rule()
@@ -83,7 +82,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Notes that an endpoint needs a chain.
+    /// Records that an endpoint needs a chain.
     pub(super) fn use_endpoint(&mut self, port: &PortContext<'_>, index: usize, hash: ChainHash) {
         self.nat.endpoints.push(EndpointChain {
             hash,
@@ -94,7 +93,7 @@ impl Generator<'_> {
         });
     }
 
-    /// The chain of an endpoint: what comes back to its own source is masqueraded, all is translated.
+    /// Builds the chain of an endpoint: its connections to itself are masqueraded, all are translated.
     pub(super) fn endpoint_chain(&self, endpoint: EndpointChain) -> Chain {
         let EndpointChain { hash, address, protocol, affinity, comment } = endpoint;
         let name = hash.chain(ChainKind::Endpoint);

@@ -1,5 +1,4 @@
-//! The rules of a service port up to 1.23: `KUBE-XLB` for external traffic with local policy, `KUBE-FW` before every
-//! load-balancer address.
+//! The rules of a service port up to 1.23: `KUBE-XLB` for external traffic with local policy, `KUBE-FW` for every load-balancer address.
 
 use std::net::IpAddr;
 
@@ -11,7 +10,7 @@ use super::super::values::{ChainName, Negatable};
 use super::rule::commented;
 use super::{Generator, PortContext};
 
-/// What the rules of a service port share.
+/// State shared by the rules of a service port.
 struct Plan {
     service_chain: ChainName,
     local_chain: ChainName,
@@ -20,17 +19,16 @@ struct Plan {
 }
 
 impl Plan {
-    /// Where external traffic goes.
+    /// Returns the chain of external traffic.
     fn external(&self, port: &PortContext<'_>) -> ChainName {
         if port.view.external_local { self.local_chain.clone() } else { self.service_chain.clone() }
     }
 }
 
 impl Generator<'_> {
-    /// All rules of a service port.
+    /// Adds all rules of a service port.
     pub(super) fn xlb_layout(&mut self, port: &PortContext<'_>) {
-        // An internal policy Local, known from 1.22 on, leaves only local endpoints to everyone, but not
-        // in addition to an external one.
+        // Internal policy Local, from 1.22 on, restricts all traffic to local endpoints, but not if the external policy is Local too.
         let only_local = port.view.internal_local && !port.view.external_local;
         let members = if only_local { &port.selected.local } else { &port.selected.cluster };
         if self.profile.accepts_health_checks() {
@@ -55,7 +53,7 @@ impl Generator<'_> {
         self.xlb_chains(port, plan, members);
     }
 
-    /// Without endpoints, every address answers with a REJECT.
+    /// Adds a REJECT rule for every address of a service port without endpoints.
     fn reject(&mut self, port: &PortContext<'_>) {
         let view = port.view;
         let start = || commented(format!("{} has no endpoints", port.name));
@@ -83,7 +81,7 @@ impl Generator<'_> {
         self.nat.services.push(rule.jump(&plan.service_chain));
     }
 
-    /// Puts a masquerading rule where the release has it.
+    /// Adds a masquerading rule where the release has it.
     fn mark(&mut self, plan: &mut Plan, rule: Option<Rule>) {
         if self.profile.marks_in_service_chain() {
             plan.marks.extend(rule);
@@ -116,7 +114,7 @@ impl Generator<'_> {
         }
     }
 
-    /// `KUBE-FW` has its rules once for every load-balancer address.
+    /// Adds the rules for load-balancer addresses; `KUBE-FW` contains them once for every address.
     fn xlb_load_balancer(&mut self, port: &PortContext<'_>, plan: &Plan) {
         let view = port.view;
         if view.load_balancer_ips.is_empty() {
@@ -158,7 +156,7 @@ impl Generator<'_> {
         self.nat.node_ports.push(rule().jump(&plan.external(port)));
     }
 
-    /// `KUBE-SVC`, `KUBE-XLB` and the chains of endpoints.
+    /// Adds `KUBE-SVC`, `KUBE-XLB` and the chains of endpoints.
     fn xlb_chains(&mut self, port: &PortContext<'_>, plan: Plan, members: &[usize]) {
         let hashes = self.endpoint_hashes(port);
         if port.view.external_local {
@@ -200,7 +198,7 @@ impl Generator<'_> {
     }
 }
 
-/// The rule, for packets that come neither from a bridge nor from the node itself.
+/// Restricts the rule to packets that come neither from a bridge nor from the node itself.
 fn from_outside(rule: Rule) -> Rule {
     let physdev = Physdev { is_input: Some(Negatable::not(())), ..Physdev::default() };
     let types = AddressType { source: Some(Negatable::not(RouteType::Local)), destination: None };

@@ -1,7 +1,7 @@
 //! The rules of a service port from 1.24 on: chains by traffic policy.
 //!
-//! `KUBE-SVC` holds the endpoints for policy Cluster, `KUBE-SVL` those for policy Local; `KUBE-EXT` is where traffic
-//! from outside arrives, `KUBE-FW` comes before it where a load balancer has source ranges.
+//! `KUBE-SVC` holds the endpoints for policy Cluster, `KUBE-SVL` those for policy Local; `KUBE-EXT` receives external traffic, after
+//! `KUBE-FW` if a load balancer has source ranges.
 
 use super::super::ast::{Chain, Rule};
 use super::super::chain_name::ChainKind;
@@ -11,27 +11,27 @@ use super::rule::{commented, rule};
 use super::{Generator, PortContext};
 use crate::cluster::Protocol;
 
-/// The accounting object for connections to node ports on loopback addresses.
+/// The nfacct object for connections to node ports on loopback addresses.
 const ACCEPTED_ON_LOOPBACK: &str = "localhost_nps_accepted_pkts";
 
-/// Where the traffic of a service port goes.
+/// Targets of the traffic of a service port.
 struct Plan {
     cluster_chain: ChainName,
     local_chain: ChainName,
     external_chain: ChainName,
     firewall_chain: ChainName,
-    /// Whether the cluster IP leads anywhere.
+    /// Whether the cluster IP has usable endpoints.
     internal: bool,
-    /// Whether external addresses lead anywhere for traffic from outside.
+    /// Whether external addresses have usable endpoints for traffic from outside.
     external: bool,
-    /// Whether `KUBE-EXT` is there.
+    /// Whether there is a `KUBE-EXT` chain.
     uses_external: bool,
-    /// Whether `KUBE-FW` is there.
+    /// Whether there is a `KUBE-FW` chain.
     uses_firewall: bool,
 }
 
 impl Generator<'_> {
-    /// All rules of a service port.
+    /// Adds all rules of a service port.
     pub(super) fn external_layout(&mut self, port: &PortContext<'_>) {
         let plan = self.plan(port);
         self.cluster_ip(port, &plan);
@@ -52,7 +52,7 @@ impl Generator<'_> {
     fn plan(&self, port: &PortContext<'_>) -> Plan {
         let view = port.view;
         let any = port.selected.any;
-        // In 1.24 the chain of local endpoints is there without any, and drops.
+        // In 1.24 the chain of local endpoints exists even without endpoints, and drops.
         let local = !port.selected.local.is_empty() || (any && !self.profile.drops_local_in_filter());
         let cluster = !port.selected.cluster.is_empty();
         Plan {
@@ -79,7 +79,7 @@ impl Generator<'_> {
         }
     }
 
-    /// `externalIPs` and load-balancer addresses.
+    /// Adds the rules for `externalIPs` and load-balancer addresses.
     fn external_addresses(&mut self, port: &PortContext<'_>, plan: &Plan) {
         let view = port.view;
         let balanced = if plan.uses_firewall { &plan.firewall_chain } else { &plan.external_chain };
@@ -124,7 +124,7 @@ impl Generator<'_> {
         }
     }
 
-    /// The answer to traffic that no endpoint takes: REJECT where there is none at all, else DROP.
+    /// Returns the rule for traffic without usable endpoints: REJECT if there are none at all, else DROP.
     fn without_endpoints(&self, port: &PortContext<'_>, to_address: impl Fn(String) -> Rule) -> Rule {
         if port.selected.any {
             to_address(format!("{} has no local endpoints", port.name)).then(Target::Drop)
@@ -134,7 +134,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A load balancer asks the node itself whether it has local endpoints.
+    /// Adds the rule for the health check node port, which the node itself answers.
     pub(super) fn health_check(&mut self, port: &PortContext<'_>) {
         let Some(number) = port.view.service.health_check_node_port.filter(|_| port.view.external_local) else {
             return;
@@ -179,8 +179,8 @@ impl Generator<'_> {
         Chain { rules, ..Chain::user(plan.firewall_chain.clone()) }
     }
 
-    /// Jumps for the source ranges of a load balancer. Where they cover the node, they cover its load-balancer
-    /// addresses too, which such a packet may have as its source.
+    /// Returns the jumps for the source ranges of a load balancer. If the ranges contain the node, its load-balancer addresses are allowed
+    /// too, because a packet from the node may have them as its source.
     pub(super) fn source_range_rules(
         &self,
         port: &PortContext<'_>,
@@ -198,7 +198,7 @@ impl Generator<'_> {
         rules
     }
 
-    /// `KUBE-SVC`, `KUBE-SVL` and the chains of endpoints.
+    /// Adds `KUBE-SVC`, `KUBE-SVL` and the chains of endpoints.
     fn policy_chains(&mut self, port: &PortContext<'_>, plan: &Plan) {
         let hashes = self.endpoint_hashes(port);
         let view = port.view;
@@ -225,14 +225,14 @@ impl Generator<'_> {
         }
     }
 
-    /// The rule of an empty `KUBE-SVL` in 1.24.
+    /// Returns the rule of an empty `KUBE-SVL` in 1.24.
     fn drops_without_local(&self, port: &PortContext<'_>, empty: bool) -> Option<Rule> {
         let drops = empty && port.selected.any && !self.profile.drops_local_in_filter();
         let comment = || commented(format!("{} has no local endpoints", port.name));
         drops.then(|| comment().jump(&self.names.mark_drop))
     }
 
-    /// What comes to the cluster IP from elsewhere than pods is masqueraded, so that replies come back this way.
+    /// Returns the rule that masquerades traffic to the cluster IP from sources other than pods, so that replies return through this node.
     pub(super) fn masquerade_cluster_ip(&self, port: &PortContext<'_>) -> Option<Rule> {
         let view = port.view;
         let rule = commented(format!("{} cluster IP", port.name))

@@ -1,4 +1,4 @@
-//! The chains that exist independently of services, and the jumps to them from the kernel's own chains.
+//! The chains that exist independently of services, and the jumps to them from built-in chains.
 
 use std::mem::take;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -18,19 +18,19 @@ use crate::selection::NodePortAddresses;
 /// The kubelet's mark for packets to be dropped.
 const DROP_MARK: u32 = 0x8000;
 
-/// The kubelet's own mark for packets to be masqueraded, if kube-proxy does not run.
+/// The kubelet's own mark for packets to be masqueraded, if kube-proxy is not running.
 const KUBELET_MASQUERADE_MARK: u32 = 0x4000;
 
 const PORTALS: &str = "kubernetes service portals";
 const EXTERNAL_PORTALS: &str = "kubernetes externally-visible service portals";
 const LOAD_BALANCER_FIREWALL: &str = "kubernetes load balancer firewall";
 const NODE_PORTS: &str = "kubernetes service nodeports; NOTE: this must be the last rule in this chain";
-/// The accounting object for INVALID packets.
+/// The nfacct object for INVALID packets.
 const DROPPED_INVALID: &str = "ct_state_invalid_dropped_pkts";
 const REPLIES: States = States::RELATED.and(States::ESTABLISHED);
 
 impl Generator<'_> {
-    /// The whole document, around the rules of services.
+    /// Builds the whole document around the rules of services.
     pub(super) fn frame(&mut self) -> RuleSet {
         let mut rules = RuleSet::new(self.family);
         if self.profile.canary() {
@@ -43,7 +43,7 @@ impl Generator<'_> {
         rules
     }
 
-    /// What the kubelet writes for a family that kube-proxy leaves alone.
+    /// Builds the kubelet's rules for a family that kube-proxy does not handle.
     pub(super) fn kubelet_only(&self) -> RuleSet {
         let mut rules = RuleSet::new(self.family);
         let jump = || rule().jump_to("KUBE-FIREWALL");
@@ -134,8 +134,8 @@ impl Generator<'_> {
         .collect()
     }
 
-    /// `KUBE-FIREWALL`: the kubelet's drop of marked packets, and the guard of loopback services, which from 1.27 on
-    /// is kube-proxy's, who needs it only if it opened loopback to node ports.
+    /// Returns the rules of `KUBE-FIREWALL`: the kubelet's drop of marked packets, and the protection of services on loopback. From 1.27 on
+    /// the latter is kube-proxy's, and exists only if it enabled `route_localnet`.
     fn firewall(&self) -> Vec<Rule> {
         let profile = self.profile;
         let marked =
@@ -156,7 +156,7 @@ impl Generator<'_> {
         rule
     }
 
-    /// The addresses of the loopback interface: 127.0.0.0/8 or `::1`.
+    /// Returns the addresses of the loopback interface: 127.0.0.0/8 or `::1`.
     pub(super) fn loopback(&self) -> Network {
         Network::range(match self.family {
             Family::Ipv4 => IpNet::new_assert(IpAddr::V4(Ipv4Addr::LOCALHOST), 8),
@@ -234,8 +234,7 @@ impl Generator<'_> {
         ]
     }
 
-    /// The end of `KUBE-SERVICES`: one rule for all addresses of the node, or one for each that `nodePortAddresses`
-    /// covers.
+    /// Returns the last rules of `KUBE-SERVICES`: one for all addresses of the node, or one for each that `nodePortAddresses` selects.
     fn node_port_jumps(&self) -> Vec<Rule> {
         let jump = || commented(NODE_PORTS);
         if self.node_ports == NodePortAddresses::All {
@@ -250,13 +249,12 @@ impl Generator<'_> {
         served.into_iter().map(|address| jump().sent_to(address).jump_to("KUBE-NODEPORTS")).collect()
     }
 
-    /// Whether rules leave out node ports on loopback addresses: they cannot work with `::1`, nor without
-    /// `localhostNodePorts`.
+    /// Returns whether rules exclude node ports on loopback addresses: they work neither on `::1` nor without `localhostNodePorts`.
     fn loopback_is_barred(&self) -> bool {
         self.profile.knows_localhost_node_ports() && !self.opens_loopback()
     }
 
-    /// Whether kube-proxy sets `route_localnet`, so that node ports work on 127.0.0.0/8.
+    /// Returns whether kube-proxy sets `route_localnet`, so that node ports work on 127.0.0.0/8.
     pub(super) fn opens_loopback(&self) -> bool {
         self.family == Family::Ipv4 && self.config.localhost_node_ports && self.node_ports.cover_loopback()
     }
@@ -270,7 +268,7 @@ fn chain(name: &str, rules: Vec<Rule>) -> Chain {
     Chain { rules, ..Chain::user(name) }
 }
 
-/// Adds a table: the kernel's chains by hook, those that are missing empty, then the others by name.
+/// Adds a table: built-in chains by hook, with empty ones added, then the others by name.
 fn put(rules: &mut RuleSet, table: TableName, mut chains: Vec<Chain>) {
     let names = table.builtin_chains();
     let mut given: Vec<Chain> = chains.extract_if(.., |chain| names.contains(&&*chain.name)).collect();

@@ -1,17 +1,17 @@
-//! How traffic of this node's or cluster's pods is distinguished from other traffic.
+//! Detection of traffic from this node's or the cluster's pods.
 
 use super::super::ast::Rule;
 use super::super::values::{Negatable, Network};
 use crate::cluster::{Family, Node, ProxyConfig};
 use crate::selection::LocalTraffic;
 
-/// A condition that holds for packets from pods.
+/// A match for packets from pods.
 pub(super) enum LocalDetector {
-    /// Nothing is known of pods: no rule depends on them.
+    /// No detection: no rule depends on the source.
     None,
     /// By source address.
     Source(Network),
-    /// By the interface that a packet comes from, a name or with `+` the start of one.
+    /// By input interface: a name, or a prefix with `+`.
     Interface(Box<str>),
 }
 
@@ -25,12 +25,12 @@ impl LocalDetector {
         }
     }
 
-    /// Whether pod traffic can be distinguished from other traffic.
+    /// Returns whether pod traffic can be distinguished from other traffic.
     pub(super) fn is_implemented(&self) -> bool {
         !matches!(self, Self::None)
     }
 
-    /// The source range, if that is how it works.
+    /// Returns the source range, if the detection uses one.
     pub(super) fn source(&self) -> Option<&Network> {
         match self {
             Self::Source(network) => Some(network),
@@ -38,12 +38,12 @@ impl LocalDetector {
         }
     }
 
-    /// The rule, for packets from pods only.
+    /// Restricts the rule to packets from pods.
     pub(super) fn if_local(&self, rule: Rule) -> Rule {
         self.limit(rule, false)
     }
 
-    /// The rule, for other packets only.
+    /// Restricts the rule to packets not from pods.
     pub(super) fn if_not_local(&self, rule: Rule) -> Rule {
         self.limit(rule, true)
     }

@@ -1,8 +1,8 @@
-//! kube-proxy's rules for a node, as its `syncProxyRules` writes them (`pkg/proxy/iptables/proxier.go`).
+//! Generation of kube-proxy's rules for a node, as its `syncProxyRules` writes them (`pkg/proxy/iptables/proxier.go`).
 //!
-//! The chains that exist independently of services are in [`frame`], with what distinguishes `local` traffic; the rules of a service port are in
-//! [`external`] (from 1.24) or [`before_1_24`] (up to 1.23), which share [`balancing`]. All build them with `rule`. The kubelet's own chains of its time
-//! belong to the document, since a node has a kubelet.
+//! The chains that exist independently of services are in [`frame`], with the detection of `local` traffic; the rules of a service port are
+//! in [`external`] (from 1.24) or [`before_1_24`] (up to 1.23), which share [`balancing`]. All build rules with `rule`. The kubelet's
+//! chains of the same release are included, since every node runs a kubelet.
 
 mod balancing;
 mod before_1_24;
@@ -23,14 +23,14 @@ use crate::cluster::{Cluster, Family, Node, ProxyConfig, ProxyMode};
 use crate::profile::{Profile, UnknownVersion};
 use crate::selection::{NodePortAddresses, Selected, ServicePortView, service_ports};
 
-/// The rules of one family that a node's kube-proxy writes, and the kubelet's of that time.
+/// Generates the rules of one family that a node's kube-proxy writes, and the kubelet's of the same release.
 ///
 /// The same objects give the same rules, in whatever order they are listed. The chains of a table are sorted as
-/// `iptables-save` sorts them: the kernel's own by hook, then the others by name.
+/// `iptables-save` sorts them: built-in chains by hook, then the others by name.
 ///
 /// # Errors
 ///
-/// Where the node's release is not known.
+/// If the node's release is unknown.
 pub fn generate(cluster: &Cluster, node: &Node, family: Family) -> Result<RuleSet, UnknownVersion> {
     let profile: Profile = cluster.release_on(node).parse()?;
     let mut generator = Generator::new(cluster, node, family, profile);
@@ -42,15 +42,15 @@ pub fn generate(cluster: &Cluster, node: &Node, family: Family) -> Result<RuleSe
     }
 }
 
-/// More endpoints than that, and rules lose comments.
+/// Above this number of endpoints, rules have no comments.
 const LARGE_CLUSTER: usize = 1000;
 
-/// The family of a single-stack kube-proxy: that of the node's first address.
+/// Returns the family of a single-stack kube-proxy: that of the node's first address.
 fn node_family(node: &Node) -> Family {
     node.addresses().next().map_or(Family::Ipv4, Family::of)
 }
 
-/// What rules are made from, and the rules made so far.
+/// The input of generation, and the rules generated so far.
 struct Generator<'a> {
     cluster: &'a Cluster,
     config: &'a ProxyConfig,
@@ -60,7 +60,7 @@ struct Generator<'a> {
     local: LocalDetector,
     node_ports: NodePortAddresses,
     large: bool,
-    /// The chance of one in n, at position n; those below two are not used.
+    /// The probability 1/n at position n; positions below 2 are unused.
     chances: Vec<Option<Probability>>,
     names: Names,
     filter: FilterRules,
@@ -76,7 +76,7 @@ struct FilterRules {
     proxy_firewall: Vec<Rule>,
 }
 
-/// Rules that services add to chains of `nat`, and the chains of their own.
+/// Rules that services add to chains of `nat`, and the services' own chains.
 #[derive(Default)]
 struct NatRules {
     services: Vec<Rule>,
@@ -91,7 +91,7 @@ struct Names {
     mark_drop: ChainName,
 }
 
-/// A service port with all that its rules share.
+/// A service port with data shared by its rules.
 struct PortContext<'a> {
     view: &'a ServicePortView<'a>,
     selected: Selected,

@@ -1,4 +1,4 @@
-//! Rules, built condition by condition in the order in which kube-proxy gives them.
+//! A builder of rules, match by match in kube-proxy's order.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -9,91 +9,91 @@ use super::super::targets::Target;
 use super::super::values::{ChainName, Masked, Negatable, Network};
 use crate::cluster::Protocol;
 
-/// A rule without conditions.
+/// Creates a rule without matches.
 pub(super) fn rule() -> Rule {
     Rule::default()
 }
 
-/// A rule with a comment.
+/// Creates a rule with a comment.
 pub(super) fn commented(text: impl Into<Arc<str>>) -> Rule {
     rule().with(Match::Comment(text.into()))
 }
 
 impl Rule {
-    /// Adds a `-m` condition.
+    /// Adds a `-m` match.
     pub(super) fn with(mut self, condition: Match) -> Self {
         self.matches.push(condition);
         self
     }
 
-    /// From one address.
+    /// Matches one source address.
     pub(super) fn sent_from(self, address: IpAddr) -> Self {
         self.sent_from_network(Network::host(address))
     }
 
-    /// From a range. Everything is from `/0`: iptables shows no condition then.
+    /// Matches a source range; nothing for `/0`, which iptables does not print.
     pub(super) fn sent_from_network(mut self, network: Network) -> Self {
         let everything = matches!(&network, Network::Prefix(range) if range.prefix_len() == 0);
         self.source = (!everything).then(|| Negatable::is(network));
         self
     }
 
-    /// To one address.
+    /// Matches one destination address.
     pub(super) fn sent_to(self, address: IpAddr) -> Self {
         self.sent_to_network(Network::host(address))
     }
 
-    /// To a range.
+    /// Matches a destination range.
     pub(super) fn sent_to_network(mut self, network: Network) -> Self {
         self.destination = Some(Negatable::is(network));
         self
     }
 
-    /// To one port.
+    /// Matches one destination port.
     pub(super) fn on_port(mut self, protocol: Protocol, port: u16) -> Self {
         self.protocol = Some(Negatable::is(protocol.into()));
         self.with(Match::Ports(Ports::destination(protocol, port)))
     }
 
-    /// In connections with one of these states.
+    /// Matches connection states.
     pub(super) fn in_state(self, states: States) -> Self {
         self.with(Match::State { old_name: false, states: Negatable::is(states) })
     }
 
-    /// From an address of the node.
+    /// Matches source addresses of the node.
     pub(super) fn sent_by_node(self) -> Self {
         let source = Some(Negatable::is(RouteType::Local));
         self.with(Match::AddressType(AddressType { source, destination: None }))
     }
 
-    /// To an address of the node.
+    /// Matches destination addresses of the node.
     pub(super) fn sent_to_node(self) -> Self {
         let destination = Some(Negatable::is(RouteType::Local));
         self.with(Match::AddressType(AddressType { source: None, destination }))
     }
 
-    /// With this bit of the packet's mark.
+    /// Matches a bit of the packet's mark.
     pub(super) fn marked(self, bit: u32) -> Self {
         self.with(Match::Mark(Negatable::is(Masked::bits(bit))))
     }
 
-    /// Counted in one of the kernel's accounting objects.
+    /// Counts packets in an nfacct object.
     pub(super) fn counted_by(self, object: &str) -> Self {
         self.with(Match::Nfacct(object.into()))
     }
 
-    /// Ends in a target.
+    /// Sets the target.
     pub(super) fn then(mut self, target: Target) -> Self {
         self.target = Some(target);
         self
     }
 
-    /// Ends in a jump.
+    /// Sets a jump as the target.
     pub(super) fn jump(self, chain: &ChainName) -> Self {
         self.then(Target::Jump(chain.clone()))
     }
 
-    /// Ends in a jump to a chain that few rules jump to.
+    /// Sets a jump to a chain that few rules jump to.
     pub(super) fn jump_to(self, chain: &str) -> Self {
         self.then(Target::Jump(chain.into()))
     }

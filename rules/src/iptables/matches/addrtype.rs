@@ -19,9 +19,9 @@ pub struct AddressType {
 /// A route's type in the sense of `ip route`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RouteType {
-    /// No specific one.
+    /// Unspecified.
     Unspec,
-    /// Elsewhere, by a route.
+    /// A unicast address elsewhere.
     Unicast,
     /// An address of this machine.
     Local,
@@ -33,9 +33,9 @@ pub enum RouteType {
     Multicast,
     /// Packets are dropped silently.
     Blackhole,
-    /// Packets are answered with unreachable.
+    /// Packets are rejected as unreachable.
     Unreachable,
-    /// Packets are answered with prohibited.
+    /// Packets are rejected as prohibited.
     Prohibit,
 }
 
@@ -69,7 +69,7 @@ impl RouteType {
     }
 }
 
-/// `addrtype` with all its options. Several types of one side are bits, by their position in [`RouteType`].
+/// `addrtype` with all its options. The types of a side are a bit set, by their position in [`RouteType`].
 #[derive(Debug, Clone, Default)]
 pub(in crate::iptables) struct AddressTypes {
     source: Option<Negatable<u16>>,
@@ -83,7 +83,7 @@ pub(in crate::iptables) struct AddressTypes {
 pub(super) const ADDRTYPE: Extension =
     Extension { name: "addrtype", options: &["--src-type", "--dst-type"], parse, parse_listed };
 
-/// Nothing if several types are given for one side.
+/// Returns nothing if several types are given for one side.
 fn parse(options: &Options<'_>) -> Parsed {
     let mut types = AddressType::default();
     for option in options.iter() {
@@ -111,7 +111,7 @@ fn parse_listed(words: &[&str], negated: bool) -> Listed {
         *own = Some(Negatable { negated, value });
         taken += 1 + length;
     }
-    // The other options of `addrtype` are not modelled.
+    // The other options of `addrtype` in listings are not modelled.
     let is_more = words.get(taken).is_some_and(|word| word.starts_with("limit-"));
     (taken > 0 && !is_more).then_some((Match::AddressType(found), 2 + taken))
 }
@@ -141,7 +141,7 @@ impl AddressType {
     }
 }
 
-/// The condition of options that are kept as text.
+/// Compiles options that are kept as text.
 pub(super) fn compile(options: &[KeptOption<'_>]) -> Option<Condition> {
     let mut types = AddressTypes::default();
     for option in options {
@@ -167,7 +167,7 @@ impl AddressTypes {
     /// `addrtype_mt_v1`.
     pub(super) fn holds<T: Trace>(&self, walker: &Walker<T>, environment: &Environment) -> Held {
         let packet = &walker.packet;
-        // Without the interface that it is limited to, the match is not limited.
+        // If the packet has no such interface, the match is not limited.
         let limit = match (self.limit_input, self.limit_output) {
             (true, _) => packet.input,
             (false, true) => packet.output,
@@ -197,8 +197,7 @@ impl AddressTypes {
     }
 }
 
-/// `__inet_dev_addr_type`: only the table `local` is looked up, and an address of another interface than the one that the
-/// match is limited to counts as unicast.
+/// `__inet_dev_addr_type`: only the table `local` is looked up; with a limit, an address of another interface counts as unicast.
 fn type_of(address: Ipv4Addr, limit: Option<Interface>, environment: &Environment) -> RouteType {
     let table = &environment.addresses;
     let here = |interface: Interface| limit.is_none_or(|limit| limit == interface);
@@ -215,10 +214,10 @@ fn type_of(address: Ipv4Addr, limit: Option<Interface>, environment: &Environmen
     }
 }
 
-/// The lowest addresses of the parts of which every address is of the same types.
+/// Returns the lowest address of each range in which all addresses have the same types.
 fn edges(environment: &Environment) -> Vec<u128> {
     const V6: [Ipv6Addr; 4] = [
-        // Those of IPv4, and where they end.
+        // IPv4 addresses, and their end.
         Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0),
         Ipv6Addr::new(0, 0, 0, 0, 1, 0, 0, 0),
         // Multicast.

@@ -1,4 +1,4 @@
-//! `comment`: text for people; always holds.
+//! `comment`: text for readers; always holds.
 
 use std::sync::Arc;
 

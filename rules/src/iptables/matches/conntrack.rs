@@ -11,19 +11,19 @@ use crate::walk::{Direction, Edges, Field, Held, Intervals, State, Trace, Tracke
 pub struct States(u8);
 
 impl States {
-    /// The packet fits no connection.
+    /// The packet belongs to no connection and cannot open one.
     pub const INVALID: Self = Self(1);
     /// The first packet of a connection.
     pub(crate) const NEW: Self = Self(1 << 1);
-    /// The first packet of a connection that belongs to another, or an ICMP error.
+    /// The first packet of a connection related to another one, or an ICMP error.
     pub(crate) const RELATED: Self = Self(1 << 2);
-    /// The connection has seen packets both ways.
+    /// The connection has seen packets in both directions.
     pub(crate) const ESTABLISHED: Self = Self(1 << 3);
-    /// `raw` exempted the packet.
+    /// The packet was exempted from tracking in `raw`.
     pub(crate) const UNTRACKED: Self = Self(1 << 4);
-    /// The connection's source is rewritten.
+    /// The connection's source is translated.
     pub(crate) const SNAT: Self = Self(1 << 5);
-    /// The connection's destination is rewritten.
+    /// The connection's destination is translated.
     pub const DNAT: Self = Self(1 << 6);
 
     /// The states with their names, in the order in which iptables prints them.
@@ -37,13 +37,13 @@ impl States {
         ("DNAT", Self::DNAT),
     ];
 
-    /// These states and those.
+    /// Returns the union of two sets.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether one of the states is among these.
+    /// Returns whether the sets have a state in common.
     pub(crate) const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
@@ -57,11 +57,11 @@ impl States {
 #[derive(Debug, Clone, Default)]
 pub(in crate::iptables) struct Conntrack {
     state: Option<Negatable<States>>,
-    /// What the connection must be like.
+    /// The properties that the connection must have.
     parts: Vec<Negatable<Part>>,
 }
 
-/// Something of a connection that `conntrack` compares.
+/// A property of a connection that `conntrack` compares.
 #[derive(Debug, Clone)]
 enum Part {
     /// `--ctdir`.
@@ -118,7 +118,7 @@ pub(super) fn explain(states: Negatable<States>) -> String {
     format!("{}in state {}", states.negation(), states.value.names().collect::<Vec<_>>().join(" or "))
 }
 
-/// The condition of options that are kept as text.
+/// Compiles options that are kept as text.
 pub(super) fn compile(options: &[KeptOption<'_>], family: Family) -> Option<Condition> {
     let mut conntrack = Conntrack::default();
     for option in options {
@@ -168,7 +168,7 @@ fn tuple_part(name: &str, text: &str, family: Family) -> Option<Part> {
     Some(Part::Address { direction, source, value: value & mask, mask })
 }
 
-/// The bit that `xt_state` and `xt_conntrack` have for a packet.
+/// Returns the state bit of a packet in `xt_state` and `xt_conntrack`.
 fn state(tracking: &Tracking) -> States {
     match tracking {
         Tracking::Invalid => States::INVALID,
@@ -197,7 +197,7 @@ impl Negatable<States> {
 }
 
 impl Conntrack {
-    /// `conntrack_mt`: without a connection only the state is compared, and the rest makes it fail only if it is alone.
+    /// `conntrack_mt`: without a connection only the state is compared; without a state option, the match then fails.
     pub(super) fn holds<T: Trace>(&self, walker: &Walker<T>) -> Held {
         let tracking = walker.tracking();
         if self.state.is_some_and(|states| !states.holds(tracking)) {
@@ -224,7 +224,7 @@ impl Part {
             Direction::Original => &tracked.connection.original,
             Direction::Reply => &tracked.connection.reply,
         };
-        // The field of the packet walked that is the same number, as long as nothing is translated.
+        // The packet field with the same value, as long as nothing is translated.
         let is_source = |direction: Direction, source: bool| (direction == tracked.direction) == source;
         match *self {
             Self::Direction(direction) => (tracked.direction == direction).into(),
@@ -241,7 +241,7 @@ impl Part {
             Self::Port { direction, source, range } => {
                 let tuple = tuple(direction);
                 let port = if source { tuple.source_port } else { tuple.destination_port };
-                // Both are the identifier of an echo.
+                // For ICMP echo, both are the identifier.
                 let is_source = is_source(direction, source) || walker.ports().is_none();
                 let field = if is_source { Field::SourcePort } else { Field::DestinationPort };
                 walker.trace.asked(field, port.into(), || Intervals::between(range.first.into(), range.last.into()));
@@ -250,7 +250,7 @@ impl Part {
         }
     }
 
-    /// The edges for a connection's first packet.
+    /// Adds the edges for a connection's first packet.
     fn edges(&self, edges: &mut Edges) {
         let of_source = |direction: Direction, source: bool| (direction == Direction::Original) == source;
         match *self {

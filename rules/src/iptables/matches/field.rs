@@ -1,11 +1,11 @@
-//! The numbers of a packet that `-s`, `-d`, `-i` and `-o` compare: addresses, and the names of interfaces.
+//! The packet fields that `-s`, `-d`, `-i` and `-o` compare, as numbers: addresses and interface names.
 
 use super::Condition;
 use crate::cluster::Family;
 use crate::iptables::{Negatable, Network};
 use crate::walk::{self, Edges, Held, Interface, Intervals, Packet, Trace, Walker, bits};
 
-/// A number of a packet.
+/// A packet field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::iptables) enum Field {
     Source,
@@ -14,7 +14,7 @@ pub(in crate::iptables) enum Field {
     Output,
 }
 
-/// A number of a packet under a mask.
+/// A packet field under a mask.
 #[derive(Debug, Clone)]
 pub(in crate::iptables) struct MaskedField {
     field: Field,
@@ -33,7 +33,7 @@ impl Field {
         }
     }
 
-    /// The same number in a region of packets; the name of an interface is none.
+    /// Returns the same field in a region of packets; nothing for interface names.
     fn asked(self) -> Option<walk::Field> {
         match self {
             Self::Source => Some(walk::Field::Source),
@@ -42,7 +42,7 @@ impl Field {
         }
     }
 
-    /// Whether it is `value` where the lowest `shift` bits of both are left out.
+    /// Returns whether the field equals `value` without the lowest `shift` bits of both.
     #[inline]
     pub(super) fn is_under<T: Trace>(self, walker: &Walker<T>, shift: u8, value: u128) -> bool {
         let number = self.of(&walker.packet);
@@ -66,7 +66,7 @@ impl Field {
         }
     }
 
-    /// The condition of `-s` or `-d`; nothing if it always holds.
+    /// Returns the condition of `-s` or `-d`; nothing if it always holds.
     pub(in crate::iptables) fn address(self, network: &Negatable<Network>, family: Family) -> Option<Condition> {
         let negated = network.negated;
         match &network.value {
@@ -81,7 +81,7 @@ impl Field {
         }
     }
 
-    /// The condition of `-i` or `-o`; nothing if it always holds.
+    /// Returns the condition of `-i` or `-o`; nothing if it always holds.
     pub(in crate::iptables) fn interface(self, name: &Negatable<Box<str>>) -> Option<Condition> {
         let (shift, value) = name_bits(&name.value);
         self.prefix(name.negated, shift, value, 128)
@@ -96,7 +96,7 @@ impl Field {
     }
 }
 
-/// A name, and how many of its lowest bits do not count: the `+` at the end and all that follows.
+/// Returns a name as a number, and how many of its lowest bits are ignored: a trailing `+` and everything after it.
 pub(super) fn name_bits(name: &str) -> (u8, u128) {
     let Some(start) = name.strip_suffix('+') else { return (0, Interface::number_of_text(name)) };
     (128 - 8 * start.len().min(16) as u8, Interface::number_of_text(start))

@@ -16,7 +16,7 @@ pub(in crate::iptables) struct IcmpType {
 
 type Names = [(&'static str, u8, Option<u8>)];
 
-/// Names of `iptables -p icmp -h` that are seen in practice.
+/// Names of `iptables -p icmp -h` that are common in practice.
 const ICMP: [(&str, u8, Option<u8>); 13] = [
     ("echo-reply", 0, None),
     ("pong", 0, None),
@@ -50,7 +50,7 @@ const ICMP6: [(&str, u8, Option<u8>); 13] = [
     ("neighbour-advertisement", 136, None),
 ];
 
-/// The condition of options that are kept as text.
+/// Compiles options that are kept as text.
 pub(super) fn compile(options: &[KeptOption<'_>], v6: bool) -> Option<Condition> {
     let [option] = options else { return None };
     if !matches!(option.name, "--icmp-type" | "--icmpv6-type") {
@@ -76,7 +76,7 @@ pub(super) fn compile(options: &[KeptOption<'_>], v6: bool) -> Option<Condition>
 
 impl IcmpType {
     pub(super) fn holds<T: Trace>(self, walker: &Walker<T>) -> Held {
-        // Of the other family's ICMP no packet is here.
+        // There are no packets of the other family's ICMP here.
         let is_own = walker.packet.destination.is_ipv6() == self.v6;
         if !walker.is_protocol(&[if self.v6 { 58 } else { 1 }]) || !is_own {
             return Held::No;

@@ -1,11 +1,11 @@
-//! `iprange`: an address between two others. Rule sets keep its options as text.
+//! `iprange`: an address range. Rule sets keep its options as text.
 
 use super::Condition;
 use crate::cluster::Family;
 use crate::iptables::text::{KeptOption, values};
 use crate::walk::{Edges, Field, Trace, Walker};
 
-/// An address of the packet from first to last.
+/// A range for an address of the packet.
 #[derive(Debug, Clone)]
 pub(in crate::iptables) struct Between {
     field: Field,
@@ -14,7 +14,7 @@ pub(in crate::iptables) struct Between {
     last: u128,
 }
 
-/// The condition of options that are kept as text.
+/// Compiles options that are kept as text.
 pub(super) fn compile(options: &[KeptOption<'_>], family: Family) -> Option<Condition> {
     let [option] = options else { return None };
     let field = match option.name {

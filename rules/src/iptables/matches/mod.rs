@@ -1,5 +1,5 @@
-//! What `-m` compares. Each extension has a file: its value, how it is read from options and from listings, how it is
-//! printed, evaluated and explained. [`EXTENSIONS`] lists them.
+//! Match extensions (`-m`). Each has a file with its value, its parsing from options and from listings, its printing, evaluation and
+//! explanation. [`EXTENSIONS`] lists them.
 //!
 //! A [`Match`] is the value in a rule; a [`Condition`] is its compiled form, a comparison of numbers.
 
@@ -67,20 +67,20 @@ pub enum Match {
     Multiport(Box<Multiport>),
     /// `set`: membership in an ipset.
     Set(Box<Negatable<IpSet>>),
-    /// `nfacct`: the kernel's accounting object of this name counts the packet.
+    /// `nfacct`: the nfacct object of this name counts the packet.
     Nfacct(Box<str>),
-    /// An extension, or an option of one, that is not modelled. What it compares is unknown.
+    /// An extension, or an option of one, that is not modelled. Its result is unknown.
     Other(Box<Other>),
 }
 
-/// A condition of a compiled rule. Small, as there are several for each of very many rules.
+/// A condition of a compiled rule. It is small, because there are several for each of very many rules.
 #[derive(Debug, Clone)]
 pub(super) enum Condition {
-    /// A number of the packet is `value` where the lowest `shift` bits of both are left out. `shift` is below 128.
+    /// A packet field equals `value` without the lowest `shift` bits of both. `shift` is below 128.
     Field { field: Field, negated: bool, shift: u8, value: u128 },
-    /// A number of the packet under a mask.
+    /// A packet field under a mask.
     Masked(Box<field::MaskedField>),
-    /// The protocol's number.
+    /// The protocol number.
     Protocol { negated: bool, number: u8 },
     /// A port lies in a range, and the protocol is this one.
     Port { protocol: u8, field: PortField, negated: bool, first: u16, last: u16 },
@@ -92,7 +92,7 @@ pub(super) enum Condition {
     Mark(Negatable<Masked>),
     /// The connection's mark.
     Connmark(Negatable<Masked>),
-    /// The state in the connection table.
+    /// The conntrack state.
     State(Negatable<States>),
     /// The same for the old `state` match, which ignores translation.
     OldState(Negatable<States>),
@@ -114,26 +114,26 @@ pub(super) enum Condition {
     Multiport(Box<Multiport>),
     /// Membership in an ipset.
     Set(Box<set::SetLookup>),
-    /// An address between two others.
+    /// An address range.
     Between(Box<iprange::Between>),
     /// Holds for no packet.
     Never,
-    /// Not modelled, for this reason.
+    /// Not modelled, for the given reason.
     Unknown(Arc<str>),
 }
 
-/// A match, or nothing if its options are not modelled.
+/// The result of parsing a match; nothing if its options are not modelled.
 type Parsed = Result<Option<Match>, Fault>;
 
-/// A match of a listing, and the number of words that were read; nothing if these words are not its.
+/// The result of parsing a match in a listing, with the number of words read; nothing if the words are not this match.
 type Listed = Option<(Match, usize)>;
 
-/// How an extension is read.
+/// The parser of an extension.
 #[derive(Debug)]
 pub(super) struct Extension {
     /// The name after `-m`.
     pub(super) name: &'static str,
-    /// Its options that are modelled.
+    /// The modelled options.
     options: &'static [&'static str],
     /// Reads these options.
     parse: fn(&Options<'_>) -> Parsed,
@@ -141,7 +141,7 @@ pub(super) struct Extension {
     parse_listed: fn(&[&str], bool) -> Listed,
 }
 
-/// All extensions that are modelled, the frequent ones first.
+/// All modelled extensions, the frequent ones first.
 const EXTENSIONS: [Extension; 15] = [
     comment::COMMENT,
     transport::TCP,
@@ -161,25 +161,25 @@ const EXTENSIONS: [Extension; 15] = [
 ];
 
 impl Extension {
-    /// The extension of a name; nothing if it is not modelled.
+    /// Returns the extension of a name; nothing if it is not modelled.
     pub(super) fn of(name: &str) -> Option<&'static Self> {
         const ALL: &[Extension] = &EXTENSIONS;
         ALL.iter().find(|extension| extension.name == name)
     }
 
-    /// Whether an option is one of its own that is modelled.
+    /// Returns whether an option is one of its modelled options.
     pub(super) fn knows(&self, option: &str) -> bool {
         self.options.contains(&option)
     }
 
-    /// The match, or nothing if it has options that are not modelled.
+    /// Parses the match; nothing if it has options that are not modelled.
     pub(super) fn parse(&self, options: &Options<'_>) -> Parsed {
         if options.iter().any(|option| !self.knows(option.name)) { Ok(None) } else { (self.parse)(options) }
     }
 }
 
-/// Reads what `iptables -L` prints for a match, word for word as the `print` functions of its extensions write it. Returns the
-/// match and the number of words that were read.
+/// Parses the output of `iptables -L` for a match, word for word as the extension's `print` function writes it. Returns the match and the
+/// number of words read.
 pub(super) fn parse_listed(words: &[&str]) -> Listed {
     let (negated, rest) = listed_negation(words);
     let before = usize::from(negated);
@@ -188,7 +188,7 @@ pub(super) fn parse_listed(words: &[&str]) -> Listed {
     Some((found, before + length))
 }
 
-/// Whether a `!` comes first, and the words after it.
+/// Returns whether a `!` comes first, and the words after it.
 fn listed_negation<'w, 'a>(words: &'w [&'a str]) -> (bool, &'w [&'a str]) {
     match words {
         ["!", rest @ ..] => (true, rest),
@@ -196,7 +196,7 @@ fn listed_negation<'w, 'a>(words: &'w [&'a str]) -> (bool, &'w [&'a str]) {
     }
 }
 
-/// A word, whether it is negated by a `!` before it or at its start, and the number of words.
+/// Returns a word, whether it is negated by a `!` before it or at its start, and the number of words read.
 fn listed_word<'a>(words: &[&'a str]) -> Option<(bool, &'a str, usize)> {
     match words {
         ["!", word, ..] => Some((true, word, 2)),
@@ -206,7 +206,7 @@ fn listed_word<'a>(words: &[&'a str]) -> Option<(bool, &'a str, usize)> {
 }
 
 impl Match {
-    /// Whether it is negated, where it compares one thing only.
+    /// Returns the negation of the match, if it compares only one thing.
     pub(crate) fn negation(&mut self) -> Option<&mut bool> {
         match self {
             Self::Mark(mark) | Self::Connmark(mark) => Some(&mut mark.negated),
@@ -220,7 +220,7 @@ impl Match {
         }
     }
 
-    /// Whether it holds for every packet: a comment, or a counter.
+    /// Returns whether it holds for every packet: a comment, or a counter.
     pub fn always_holds(&self) -> bool {
         matches!(self, Self::Comment(_) | Self::Nfacct(_))
     }
@@ -246,7 +246,7 @@ impl Match {
         }
     }
 
-    /// Adds its conditions; `asked` is the `-p` of its rule.
+    /// Adds its conditions; `asked` is the `-p` of the rule.
     pub(super) fn compile(&self, asked: Option<Negatable<ProtocolNumber>>, family: Family, out: &mut Vec<Condition>) {
         out.push(match self {
             Self::Comment(_) | Self::Nfacct(_) => return,
@@ -265,7 +265,7 @@ impl Match {
         });
     }
 
-    /// What it requires of a packet, as a fragment: `to port 80`. Nothing if it always holds, or by chance.
+    /// Describes what it requires of a packet, as a fragment: `to port 80`. Returns nothing if it always holds or is random.
     pub fn explain(&self) -> Option<String> {
         Some(match self {
             Self::Comment(_) | Self::Nfacct(_) | Self::Statistic(_) => return None,
@@ -284,22 +284,22 @@ impl Match {
 }
 
 impl Condition {
-    /// Whether chance decides it.
+    /// Returns whether it is random.
     pub(super) fn is_chance(&self) -> bool {
         matches!(self, Self::Random(_) | Self::Nth { .. })
     }
 
-    /// Whether it is not known before a packet comes.
+    /// Returns whether its result is not determined by the packet.
     pub(super) fn is_uncertain(&self) -> bool {
         self.is_chance() || matches!(self, Self::Limit | Self::Unknown(_))
     }
 
-    /// Whether it changes what later rules find.
+    /// Returns whether it changes what later rules see.
     pub(super) fn has_effect(&self) -> bool {
         matches!(self, Self::Recent(recent) if recent.has_effect())
     }
 
-    /// Whether it holds for a packet. Effects of it are noted.
+    /// Evaluates it for a packet, and records its effects.
     pub(super) fn holds<T: Trace>(&self, walker: &mut Walker<T>, environment: &Environment) -> Held {
         match self {
             Self::Field { field, negated, shift, value } => (field.is_under(walker, *shift, *value) ^ negated).into(),
@@ -332,7 +332,7 @@ impl Condition {
         }
     }
 
-    /// Notes the values at which it changes.
+    /// Adds the values at which its result changes.
     pub(super) fn edges(&self, edges: &mut Edges) {
         match self {
             Self::Field { field, shift, value, .. } => {
@@ -352,7 +352,7 @@ impl Condition {
             Self::AddressType(types) => types.edges(edges),
             Self::Recent(recent) => recent.edges(edges),
             Self::Limit | Self::Physdev(_) | Self::Connmark(_) => edges.history = true,
-            // The same for the first packets of all connections, or not known for any.
+            // The result is the same for the first packets of all connections, or unknown for all.
             Self::State(_)
             | Self::OldState(_)
             | Self::Random(_)

@@ -8,13 +8,13 @@ use crate::walk::{Edges, Field, Trace, Walker};
 /// Options of `multiport`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Multiport {
-    /// Which port is compared.
+    /// The port that is compared.
     pub side: Side,
     /// Ports and ranges, one of which must hold.
     pub ports: Negatable<Vec<PortRange>>,
 }
 
-/// Which of a packet's two ports.
+/// One or either of a packet's two ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
     /// `--sports`.

@@ -1,5 +1,4 @@
-//! `nfacct`: an accounting object of the kernel counts the packet. Without a quota, which kube-proxy's have not, it
-//! always holds (`nfacct_mt`).
+//! `nfacct`: an nfacct object counts the packet. Without a quota, which kube-proxy never sets, it always holds (`nfacct_mt`).
 
 use super::{Extension, Match};
 use crate::iptables::text::Printer;
@@ -7,7 +6,7 @@ use crate::iptables::text::Printer;
 pub(super) const NFACCT: Extension = Extension {
     name: "nfacct",
     options: &["--nfacct-name"],
-    // The kernel knows no negation of it.
+    // The kernel does not support its negation.
     parse: |options| {
         let option = options.iter().next().filter(|option| !option.negated);
         option.map(|option| Ok(Match::Nfacct(option.value()?.into()))).transpose()
@@ -19,7 +18,7 @@ pub(super) const NFACCT: Extension = Extension {
 };
 
 pub(super) fn print(name: &str, out: &mut Printer) {
-    // `iptables-save` has two blanks here.
+    // `iptables-save` prints two blanks here.
     out.push(" -m nfacct --nfacct-name  ");
     out.quoted(name);
 }

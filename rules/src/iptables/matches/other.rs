@@ -1,4 +1,4 @@
-//! Extensions that rule sets keep as text, as far as they decide on a packet.
+//! Extensions that rule sets keep as text.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::iptables::text::{Printer, kept_options};
 pub struct Other {
     /// The name after `-m` or `-j`.
     pub name: Box<str>,
-    /// Its options as they were written, without blanks around them; may be empty.
+    /// Its options as written, trimmed; may be empty.
     pub text: Box<str>,
 }
 
@@ -38,7 +38,7 @@ impl Other {
         known.unwrap_or_else(|| Condition::Unknown(self.reason("match")))
     }
 
-    /// Why it cannot be evaluated.
+    /// Returns why it cannot be evaluated.
     pub(in crate::iptables) fn reason(&self, what: &str) -> Arc<str> {
         let blank = if self.text.is_empty() { "" } else { " " };
         format!("{what} `{}{blank}{}` is not modelled", self.name, self.text).into()

@@ -30,7 +30,7 @@ pub(in crate::iptables) struct BridgePorts {
     is_bridged: Option<bool>,
 }
 
-/// The name of an interface, or its start.
+/// The name or name prefix of an interface.
 #[derive(Debug, Clone, Copy)]
 struct Name {
     value: u128,
@@ -127,7 +127,7 @@ impl BridgePorts {
         {
             return false;
         }
-        // A packet that crosses no bridge matches no name, not even `+`.
+        // A packet that crosses no bridge does not match any name, not even `+`.
         let named = |asked: Option<Negatable<Name>>, port: Option<Interface>| {
             asked.is_none_or(|Negatable { negated, value }| {
                 let number = Interface::number(port);

@@ -12,11 +12,11 @@ use crate::walk::{Edges, Effect, Field, Held, RecentLists, Trace, Walker, bits};
 /// Options of `recent`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recent {
-    /// What is done with the list.
+    /// The action on the list.
     pub action: Negatable<RecentAction>,
-    /// `--seconds`: only entries that are not older.
+    /// `--seconds`: maximum age of entries.
     pub seconds: Option<u32>,
-    /// `--reap`: forget older entries.
+    /// `--reap`: purge older entries.
     pub reap: bool,
     /// `--hitcount`: at least this many entries.
     pub hit_count: Option<u32>,
@@ -24,20 +24,20 @@ pub struct Recent {
     pub same_ttl: bool,
     /// `--name`.
     pub name: Arc<str>,
-    /// `--mask`, all bits where left out.
+    /// `--mask`; all bits if omitted.
     pub mask: IpAddr,
     /// `--rdest` instead of `--rsource`.
     pub destination: bool,
 }
 
-/// What `recent` does.
+/// The action of `recent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RecentAction {
-    /// `--set`: enters the address; always holds.
+    /// `--set`: adds the address; always holds.
     Set,
     /// `--rcheck`: holds if the address is in the list.
     Check,
-    /// `--update`: the same, and notes the time.
+    /// `--update`: the same, and updates the time.
     Update,
     /// `--remove`: the same, and removes the address.
     Remove,
@@ -113,7 +113,7 @@ fn parse_listed(words: &[&str], negated: bool) -> Listed {
     let at = |key: &str| words.iter().position(|word| *word == key);
     let value = |key: &str| at(key).and_then(|at| words.get(at + 1)).copied();
     let mask = value("mask:").and_then(|mask| mask.parse().ok());
-    // `--name` takes no option for a name, and rules are saved without quotes around it.
+    // `--name` does not accept an option as a name, and iptables-save prints it without quotes.
     let name = value("name:").filter(|name| !name.starts_with(['-', '!']) && !name.contains(['"', '\'', '\\']))?;
     let recent = Recent {
         action: Negatable { negated, value: action },
@@ -163,7 +163,7 @@ impl Recent {
         Condition::Recent(Box::new(self.clone()))
     }
 
-    /// `recent_mt` in `xt_recent.c`. `--reap` only frees entries that are too old anyway.
+    /// `recent_mt` in `xt_recent.c`. `--reap` only frees entries that have expired anyway.
     pub(super) fn holds<T: Trace>(&self, walker: &mut Walker<T>, lists: &RecentLists) -> Held {
         let side = if self.destination { walker.packet.destination } else { walker.packet.source };
         let address = RecentLists::key(side, self.mask);
@@ -197,8 +197,8 @@ impl Recent {
         }
     }
 
-    /// Asks for each address that the list has whether it is the packet's, for sets of packets: by an address of its own, as entries
-    /// differ in their ages. What the packet itself has had noted, all packets like it have.
+    /// Splits a set of packets by the addresses in the list, each separately because entries differ in age. Addresses that this walk added
+    /// are in the list for all packets of the set.
     fn ask_for_noted<T: Trace>(&self, walker: &Walker<T>, side: IpAddr, lists: &RecentLists) -> Held {
         let field = if self.destination { Field::Destination } else { Field::Source };
         if self.action.value == RecentAction::Set || !walker.trace.is_open(field, bits(side)) {
@@ -214,7 +214,7 @@ impl Recent {
         Held::Yes
     }
 
-    /// The ages of the list's entry for an address, with the changes that this packet made before.
+    /// Returns the ages of the list's entry for an address, including changes made earlier by this packet.
     fn ages<T: Trace>(&self, walker: &Walker<T>, address: IpAddr, lists: &RecentLists) -> Option<Vec<u32>> {
         let before = lists.entry(&self.name, address).map(|entry| entry.ages.clone());
         walker.effects.iter().fold(before, |ages, effect| match effect {
@@ -226,7 +226,7 @@ impl Recent {
         })
     }
 
-    /// Whether it changes what later rules find.
+    /// Returns whether it changes what later rules see.
     pub(super) fn has_effect(&self) -> bool {
         self.action.value != RecentAction::Check
     }

@@ -15,7 +15,7 @@ pub struct IpSet {
     pub directions: Box<str>,
 }
 
-/// Which set, and which of the packet's two sides for every dimension.
+/// A lookup in a set, with the side of the packet for every dimension.
 #[derive(Debug, Clone)]
 pub(in crate::iptables) struct SetLookup {
     name: Box<str>,
@@ -89,7 +89,7 @@ impl SetLookup {
                     && walker.is_between(field, first.into(), last.into())
             }
         };
-        // An entry of more parts than directions are named is never found (`ip_set_test` compares the dimensions).
+        // A set with more dimensions than directions given never matches (`ip_set_test` compares the dimensions).
         let found = set.entries.iter().any(|entry| {
             entry.len() <= sources.len() && entry.iter().zip(sources).all(|(part, source)| fits(part, *source))
         });

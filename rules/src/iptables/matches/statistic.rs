@@ -1,4 +1,4 @@
-//! `statistic`: chance, or every nth packet.
+//! `statistic`: random, or every nth packet.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -14,34 +14,34 @@ pub enum Statistic {
     Random(Negatable<Probability>),
     /// `--mode nth`: one packet of `every`, the one numbered `packet`.
     Nth {
-        /// How many packets a turn has.
+        /// The length of a round in packets.
         every: Negatable<u32>,
-        /// Which of them, from 0.
+        /// The number of the packet in the round, from 0.
         packet: u32,
     },
 }
 
-/// A probability as the kernel has it: it draws 31 random bits and the rule holds where they are below the threshold.
+/// A probability in the kernel's form: it draws 31 random bits, and the match holds if they are below the threshold.
 #[derive(Debug, Clone, Copy)]
 pub struct Probability {
     threshold: u32,
-    /// The digits after the point as a text had them, and how many: 33 and 2 for `0.33`.
+    /// The decimals as written, and their number: 33 and 2 for `0.33`.
     written: Option<(u64, u8)>,
 }
 
-/// Most digits after the point that are kept as they were written.
+/// Maximum number of decimals that are kept as written.
 const MAX_DIGITS: usize = 18;
 
 impl Probability {
     /// The threshold that always holds: 2^31.
     pub const ONE: u32 = 1 << 31;
 
-    /// The probability of a threshold from 0 to [`Self::ONE`].
+    /// Creates a probability from a threshold between 0 and [`Self::ONE`].
     pub fn from_threshold(threshold: u32) -> Option<Self> {
         (threshold <= Self::ONE).then_some(Self { threshold, written: None })
     }
 
-    /// The threshold that iptables makes of a number from 0 to 1: `lround(0x80000000 * number)`.
+    /// Creates a probability from a number between 0 and 1, as iptables does: `lround(0x80000000 * number)`.
     pub(crate) fn from_number(number: f64) -> Option<Self> {
         if !(0.0..=1.0).contains(&number) {
             return None;
@@ -50,7 +50,7 @@ impl Probability {
         Some(Self { threshold: (number * f64::from(Self::ONE)).round() as u32, written: None })
     }
 
-    /// The threshold of a number's text.
+    /// Parses a number.
     pub(crate) fn from_text(text: &str) -> Option<Self> {
         let probability = Self::from_number(text.parse().ok()?)?;
         let digits = text.strip_prefix("0.").filter(|digits| (1..=MAX_DIGITS).contains(&digits.len()));
@@ -58,7 +58,7 @@ impl Probability {
         Some(Self { written, ..probability })
     }
 
-    /// The number as a text had it, else with the digits that iptables-save has.
+    /// Returns the number as written, else with the digits that iptables-save prints.
     pub fn words(self) -> String {
         match self.written {
             Some((digits, count)) => format!("0.{digits:0width$}", width = usize::from(count)),
@@ -66,18 +66,18 @@ impl Probability {
         }
     }
 
-    /// How many of the 2^31 draws hold.
+    /// Returns the number of the 2^31 draws for which the match holds.
     pub(crate) fn threshold(self) -> u32 {
         self.threshold
     }
 
-    /// The share of draws that hold, from 0 to 1.
+    /// Returns the share of draws for which the match holds, from 0 to 1.
     pub fn share(self) -> f64 {
         f64::from(self.threshold) / f64::from(Self::ONE)
     }
 }
 
-/// Probabilities are the same where the kernel has the same threshold, however they are written.
+/// Probabilities are equal if their thresholds in the kernel are, however they are written.
 impl PartialEq for Probability {
     fn eq(&self, other: &Self) -> bool {
         self.threshold == other.threshold
@@ -167,7 +167,7 @@ impl Statistic {
         }
     }
 
-    /// Nothing if it always holds.
+    /// Compiles it; nothing if it always holds.
     pub(super) fn compile(self) -> Option<Condition> {
         match self {
             Self::Random(Negatable { negated, value }) => {
@@ -188,7 +188,7 @@ impl Statistic {
         }
     }
 
-    /// The share of packets that it holds for, from 0 to 1.
+    /// Returns the share of packets that it matches, from 0 to 1.
     pub fn share(self) -> f64 {
         match self {
             Self::Random(probability) if probability.negated => 1.0 - probability.value.share(),
@@ -198,7 +198,7 @@ impl Statistic {
     }
 }
 
-/// A threshold out of 2^31 with eleven digits, rounded to the nearest (`%.11f`).
+/// Prints a threshold as a fraction of 2^31 with eleven decimals, rounded to nearest (`%.11f`).
 fn print_fraction(threshold: u32, out: &mut Printer) {
     const SCALE: u128 = 100_000_000_000;
     let scaled = u128::from(threshold) * SCALE;
@@ -208,6 +208,6 @@ fn print_fraction(threshold: u32, out: &mut Printer) {
         whole + u128::from(rest > half || (rest == half && whole & 1 == 1))
     };
     out.push(if half_even == SCALE { "1." } else { "0." });
-    // The leading digit keeps the zeros behind it.
+    // The leading digit preserves the zeros after it.
     out.push(&itoa::Buffer::new().format((SCALE + half_even) as u64)[1..]);
 }

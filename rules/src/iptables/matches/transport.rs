@@ -19,16 +19,16 @@ pub struct Ports {
     pub flags: Option<Negatable<TcpFlags>>,
 }
 
-/// Flags of the TCP header: of those in `mask`, exactly those in `set` are on.
+/// Flags of the TCP header: of those in `mask`, exactly those in `set` are set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TcpFlags {
     /// The flags to compare, as bits of the header's byte (FIN is 1, URG 32).
     pub mask: u8,
-    /// The flags that must be on.
+    /// The flags that must be set.
     pub set: u8,
 }
 
-/// The names of TCP's flags in the order in which iptables prints them, with their bits.
+/// The names of TCP flags in the order in which iptables prints them, with their bits.
 pub(crate) const TCP_FLAGS: [(&str, u8); 6] =
     [("FIN", 1), ("SYN", 2), ("RST", 4), ("PSH", 8), ("ACK", 16), ("URG", 32)];
 
@@ -68,7 +68,7 @@ fn parse(protocol: Protocol, options: &Options<'_>) -> Parsed {
             "--dport" | "--destination-port" => ports.destination = range()?,
             "--sport" | "--source-port" => ports.source = range()?,
             "--syn" => {
-                // The flags that `--syn` is short for.
+                // The flags of `--syn`.
                 let value = TcpFlags { mask: 0b1_0111, set: 0b10 };
                 ports.flags = Some(Negatable { negated: option.negated, value });
             }
@@ -133,7 +133,7 @@ fn listed_flags(text: &str) -> Option<TcpFlags> {
     Some(TcpFlags { mask: bits(mask)?, set: bits(set)? })
 }
 
-/// A port by its number, or by its name in `/etc/services`, for ports that Services often have.
+/// Parses a port as a number, or as a name in `/etc/services` for ports that Services often have.
 fn listed_port(text: &str) -> Option<u16> {
     const NAMES: [(&str, u16); 16] = [
         ("http", 80),
@@ -158,12 +158,12 @@ fn listed_port(text: &str) -> Option<u16> {
 }
 
 impl Ports {
-    /// The match without options.
+    /// Creates a match without options.
     pub(crate) fn any(protocol: Protocol) -> Self {
         Self { protocol, source: None, destination: None, flags: None }
     }
 
-    /// A match of one destination port.
+    /// Creates a match of one destination port.
     pub fn destination(protocol: Protocol, port: u16) -> Self {
         Self { destination: Some(Negatable::is(PortRange::one(port))), ..Self::any(protocol) }
     }
@@ -186,7 +186,7 @@ impl Ports {
         }
     }
 
-    /// The conditions; `asked` is the `-p` of the rule.
+    /// Adds its conditions; `asked` is the `-p` of the rule.
     pub(super) fn compile(&self, asked: Option<Negatable<ProtocolNumber>>, out: &mut Vec<Condition>) {
         let protocol = self.protocol.number();
         let sides = [(PortField::Source, self.source), (PortField::Destination, self.destination)];
@@ -195,7 +195,7 @@ impl Ports {
                 out.push(Condition::Port { protocol, field, negated, first, last });
             }
         }
-        // Without options only the protocol is compared, which `-p` has done before.
+        // Without options only the protocol is compared, which `-p` has already done.
         let is_asked = asked == Some(Negatable::is(self.protocol.into()));
         if self.source.is_none() && self.destination.is_none() && !is_asked {
             out.push(Condition::Protocol { negated: false, number: protocol });
@@ -215,7 +215,7 @@ impl Ports {
 }
 
 impl PortField {
-    /// Whether this port of a packet of the protocol lies in a range, or outside of it.
+    /// Returns whether the packet has this protocol and its port is in a range, or outside if negated.
     pub(super) fn holds<T: Trace>(self, walker: &Walker<T>, protocol: u8, range: PortRange, negated: bool) -> Held {
         if !walker.is_protocol(&[protocol]) {
             return Held::No;

@@ -1,21 +1,21 @@
-//! Which chains single lines of `iptables-save` and `iptables -S` show with all their rules.
+//! Detection of complete chains in single lines of `iptables-save` and `iptables -S`.
 //!
-//! Both print the headings of a table's chains first, and then the rules, chain by chain in the order of the headings. So a chain that is
-//! declared has all its rules, unless lines were left out between its neighbours. Where a text of `iptables-save` has neither the first line
-//! of a table nor the last one, a filter may have picked its lines, so that nothing is known to be whole.
+//! Both print the declarations of a table's chains first, and then the rules, chain by chain in the same order. So a declared chain has all
+//! its rules, unless lines were omitted between its neighbours. If the output of `iptables-save` has neither the first line of a table nor
+//! the last one, a filter may have selected the lines, so no chain is known to be complete.
 
 use std::collections::HashMap;
 
 use super::super::table_name::TableName;
 use crate::coverage::Coverage;
 
-/// What was seen so far.
+/// The lines seen so far.
 #[derive(Debug, Default)]
 pub(super) struct Trail {
     tables: Vec<Seen>,
-    /// The table of the last line, and what it was.
+    /// The table and the kind of the last line.
     last: Option<(usize, Event)>,
-    /// Whether lines were left out after the last one.
+    /// Whether lines were omitted after the last one.
     is_gap: bool,
 }
 
@@ -29,9 +29,9 @@ struct Seen {
     is_opened: bool,
     /// Whether `COMMIT` closed it.
     is_closed: bool,
-    /// Whether `iptables -S` prints it, which has neither.
+    /// Whether `iptables -S` prints it, which writes neither.
     is_listed: bool,
-    /// Whether lines were left out, or could not be read.
+    /// Whether lines were omitted or could not be read.
     is_broken: bool,
 }
 
@@ -106,17 +106,17 @@ impl Trail {
         self.tables[table].is_broken = true;
     }
 
-    /// Lines are left out here.
+    /// Lines are omitted here.
     pub(super) fn gap(&mut self) {
         self.is_gap = true;
     }
 
-    /// Whether the last table was opened and is not closed.
+    /// Returns whether the last table was opened and not closed.
     pub(super) fn is_open(&self) -> bool {
         self.last.is_some_and(|(table, _)| self.tables[table].is_opened && !self.tables[table].is_closed)
     }
 
-    /// The lines are over. Returns what they show whole, and whether they end before their table does.
+    /// Finishes after the last line. Returns the coverage, and whether the text ends within a table.
     pub(super) fn finish(mut self) -> (Coverage, bool) {
         let mut is_cut = false;
         if let Some((table, _)) = self.last {
@@ -130,7 +130,7 @@ impl Trail {
         let mut coverage = Coverage::default();
         for table in &self.tables {
             let name = table.name.as_str();
-            // The kernel's tables have built-in chains, whose headings are printed.
+            // Every table has built-in chains, whose declarations are printed.
             let has_headings = table.chains.iter().any(|chain| chain.is_declared);
             if table.is_opened && table.is_closed && !table.is_broken && has_headings {
                 coverage.add_table(name);
@@ -176,7 +176,7 @@ impl Trail {
         self.last = Some((table, event));
     }
 
-    /// Lines were left out before a line.
+    /// Lines were omitted before a line.
     fn skip(&mut self, table: usize, event: Event) {
         let from = match self.last {
             Some((before, _)) if before != table => {
@@ -190,7 +190,7 @@ impl Trail {
         let last = own.chains.len().saturating_sub(1);
         let (first, last) = match (from, event) {
             (_, Event::Open) | (None | Some(Event::Open), Event::Heading(_)) => return,
-            // Of `-N A`, `-A A ...`, `-N B` only the first chain can have more.
+            // After `-N A`, `-A A ...`, `-N B` only the first chain can have more rules.
             (Some(Event::Heading(at) | Event::Rule(at)), Event::Heading(_)) => (at, at),
             (Some(Event::Rule(first)), Event::Rule(last)) => (first.min(last), first.max(last)),
             (Some(Event::Rule(first)), Event::Commit) => (first, last),
@@ -203,7 +203,7 @@ impl Trail {
         }
     }
 
-    /// What follows the last line of a table is left out.
+    /// What follows the last line of a table is omitted.
     fn cut_behind(&mut self, table: usize) {
         let from = match self.last {
             Some((last, Event::Heading(at) | Event::Rule(at))) if last == table => at,
@@ -235,7 +235,7 @@ impl Seen {
         at
     }
 
-    /// Whether chains after the last one with rules are used and have none: `iptables -S` has no line that ends a table.
+    /// Returns whether chains after the last one with rules are referenced but empty: `iptables -S` prints no line that ends a table.
     fn ends_early(&self) -> bool {
         let behind = self.chains.iter().rev().take_while(|chain| !chain.has_rules);
         behind.filter(|chain| chain.is_declared).any(|chain| chain.is_used)

@@ -1,4 +1,4 @@
-//! Rules out of single lines, as issues and terminals show them: parts of `iptables-save`, with or without headings, and `iptables -S`.
+//! Parsing of single lines, as in issues and terminals: parts of `iptables-save`, with or without declarations, and `iptables -S`.
 
 use super::super::ast::{Policy, Rule};
 use super::super::matches::{Match, Other};
@@ -11,16 +11,16 @@ use super::{Document, ParseError, Parsed, counters_of};
 use crate::cluster::Family;
 use crate::coverage::Coverage;
 
-/// What lines show.
+/// The result of parsing lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt {
-    /// The rules. In place of one that cannot be read stands one with the match `unread`, which is not modelled.
+    /// The rules. A rule that cannot be read is replaced by one with the match `unread`, which is not modelled.
     pub parsed: Parsed,
-    /// How many rules were read.
+    /// The number of rules read.
     pub rules: usize,
-    /// The tables and chains that are shown with all their rules.
+    /// The tables and chains that the lines contain with all their rules.
     pub coverage: Coverage,
-    /// Whether they end before their table does.
+    /// Whether the lines end within a table.
     pub is_cut: bool,
     /// The lines that cannot be read.
     pub unread: Vec<ParseError>,
@@ -29,12 +29,13 @@ pub struct Excerpt {
 /// The match that stands for a rule that could not be read.
 pub const UNREAD: &str = "unread";
 
-/// The line that stands for lines that are left out.
+/// The line that stands for omitted lines.
 pub const ELLIPSIS: &str = "...";
 
-/// Reads lines, each with its number; `table` is what a command before them names. [`ELLIPSIS`] stands for lines that are left out.
+/// Parses lines, each with its number; `table` is the one named in a command before them. [`ELLIPSIS`] stands for omitted lines.
 ///
-/// Chains need no declaration. Where no heading names a rule's table, it is that in which kube-proxy, or a kernel, has such a rule.
+/// Chains need no declaration. If no heading names a rule's table, it is inferred: the table in which kube-proxy writes, or the kernel
+/// allows, such a rule.
 pub fn parse_excerpt<'a>(
     lines: impl IntoIterator<Item = (usize, &'a str)>,
     family: Family,
@@ -74,7 +75,7 @@ struct Reader<'a> {
     /// The table that a command names.
     table: Option<TableName>,
     rules: usize,
-    /// What the lines so far show whole.
+    /// The coverage of the lines so far.
     trail: Trail,
     /// Whether lines belong to a table that svclab does not know.
     skips: bool,
@@ -92,7 +93,7 @@ impl<'a> Reader<'a> {
             Some(b'*') => self.open(&text[1..], start + 1),
             _ if text == "COMMIT" => {
                 self.skips = false;
-                // A text that starts within a table has the end of it alone.
+                // A text that starts within a table contains only its end.
                 let current = self.document.table.map(|at| self.document.rules.tables[at].name);
                 if let Some(table) = self.heading.take().or(current) {
                     self.trail.commit(table);
@@ -128,7 +129,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A command of iptables after counters; `-N`, `-P` and `-A` are what `iptables -S` shows.
+    /// Reads an iptables command after counters; `iptables -S` prints `-N`, `-P` and `-A`.
     fn command(&mut self, number: usize, line: &'a str, start: usize, text: &str) -> Result<(), Fault> {
         let mut words = text.split_whitespace();
         let (command, chain) = (words.next().unwrap_or_default(), words.next().unwrap_or_default().trim_matches('"'));
@@ -166,7 +167,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes the last rule for one that could not be read where it is not a whole one, as where a text is cut within it.
+    /// Treats the last rule as unread if it is incomplete, as when the text was cut within it.
     fn doubt_last(&mut self) {
         let (Some((number, line)), Some((table, chain))) = (self.last, self.document.last) else { return };
         let Some(rule) = self.last_rule() else { return };
@@ -190,7 +191,7 @@ impl<'a> Reader<'a> {
         _ = self.stand_in(number, &name, line);
     }
 
-    /// The rule that was read last.
+    /// Returns the last rule read.
     fn last_rule(&self) -> Option<&Rule> {
         let (table, chain) = self.document.last?;
         self.document.rules.tables[table].chains[chain].rules.last()
@@ -205,7 +206,7 @@ impl<'a> Reader<'a> {
                 self.document.table = Some(position);
                 self.document.last = None;
             }
-            // A table that is not there yet is always opened.
+            // A table that does not exist yet is always opened.
             None => {
                 self.document.table = None;
                 _ = self.document.open_table(name.as_str(), 0);

@@ -1,13 +1,14 @@
-//! Text that no rule may have: options with effects beyond it, and words that `iptables-restore` splits in another way than this parser.
+//! Rejection of unsafe text in rules: options with effects outside the rule, and words that `iptables-restore` splits differently from this
+//! parser.
 //!
-//! `iptables-restore` hands the words of a line to getopt, so a rule can have every option of `iptables` itself, shortened and in
-//! any place: `--modp=/tmp/x` runs a program, `--hel` prints help and loads nothing.
+//! `iptables-restore` passes the words of a line to getopt, so a rule can contain every option of `iptables` itself, abbreviated and
+//! anywhere: `--modp=/tmp/x` runs a program, `--hel` prints help and loads nothing.
 
 use std::net::IpAddr;
 
 use crate::iptables::text::{Fault, Word};
 
-/// Options of iptables itself, without their hyphens, that no rule has.
+/// Options of iptables itself, without hyphens, that no rule may contain.
 const COMMANDS: [&str; 22] = [
     "append",
     "check",
@@ -33,7 +34,7 @@ const COMMANDS: [&str; 22] = [
     "zero",
 ];
 
-/// Options of rules, without their hyphens. They must be written in full: an abbreviation could be an option of a match.
+/// Options of rules, without hyphens. They must be written in full: an abbreviation could be an option of a match.
 const GENERAL: [&str; 14] = [
     "destination",
     "fragments",
@@ -51,13 +52,13 @@ const GENERAL: [&str; 14] = [
     "src",
 ];
 
-/// Options of matches that getopt finds although they could be short for one of those.
+/// Options of matches that getopt finds although they are also abbreviations of general options.
 const OWN_OF_MATCHES: [&str; 3] = ["set", "pol", "fragment"];
 
-/// Options of matches that name what lies outside of the rules, and what that is.
+/// Options of matches that refer to something outside the rules, and what that is.
 const ELSEWHERE: [(&str, &str); 2] = [("object-pinned", "a file of the host"), ("path", "a control group of the host")];
 
-/// Options of matches and targets whose value is an address, for which iptables also takes a name, and asks the resolver of the host.
+/// Options of matches and targets whose value is an address, for which iptables also accepts a name, which it resolves on the host.
 const ADDRESSES: [&str; 11] = [
     "ctorigdst",
     "ctorigsrc",
@@ -72,11 +73,11 @@ const ADDRESSES: [&str; 11] = [
     "tunnel-src",
 ];
 
-/// Options of matches and targets whose value is a number, for which iptables also takes a name, and looks it up in a file of the host:
-/// what such a name is, and what the number.
+/// Options of matches and targets whose value is a number, for which iptables also accepts a name, which it looks up in a file of the host:
+/// what the name is, and what the number is.
 const NUMBERS: [(&[&str], &str, &str); 4] = [
     (&["uid-owner"], "the name of a user", "ID"),
-    (&["gid-owner"], "the name of a group of users", "ID"),
+    (&["gid-owner"], "the name of a user group", "ID"),
     (
         &[
             "ctorigsrcport",
@@ -101,14 +102,14 @@ const NUMBERS: [(&[&str], &str, &str); 4] = [
     (&["realm", "src-group", "dst-group"], "a name from /etc/iproute2", "number"),
 ];
 
-/// The longest line that `iptables-restore` takes as one, without its line feed: it reads lines into 10,240 bytes
-/// (`iptables/iptables-restore.c`), and reads the rest of a longer one as another line.
+/// The longest line that `iptables-restore` accepts, without its line feed: it reads lines into a buffer of 10,240 bytes
+/// (`iptables/iptables-restore.c`), and treats the rest of a longer one as another line.
 pub const MAX_LINE_BYTES: usize = 10_238;
 
 /// Options whose next word may be any text.
 const TEXTS: [&str; 6] = ["--comment", "--log-prefix", "--nflog-prefix", "--string", "--hex-string", "--u32"];
 
-/// Looks for them in the words of a line.
+/// Checks the words of a line.
 pub(super) fn check(line: &str, words: &[Word<'_>]) -> Result<(), Fault> {
     if line.len() > MAX_LINE_BYTES {
         let message =
@@ -118,7 +119,7 @@ pub(super) fn check(line: &str, words: &[Word<'_>]) -> Result<(), Fault> {
     if let Some((at, letter)) = line.char_indices().find(|(_, letter)| letter.is_control() && *letter != '\t') {
         return Err(Fault::new(at, format!("control character {letter:?} in a rule")));
     }
-    // Only double quotes are quotes to it, also within a word (`add_param_to_argv` in iptables/xshared.c).
+    // `iptables-restore` only recognises double quotes, also within a word (`add_param_to_argv` in iptables/xshared.c).
     let is_apart =
         |word: &&Word<'_>| word.raw.starts_with('\'') || (!word.raw.starts_with('"') && word.raw.contains('"'));
     if let Some(word) = words.iter().find(is_apart) {
@@ -142,8 +143,8 @@ pub(super) fn check(line: &str, words: &[Word<'_>]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// An option whose next word is text, whatever it looks like. Behind another option it could be that one's value, and the next word
-/// an option: `--name --comment -M/tmp/x`.
+/// Checks an option whose next word is arbitrary text. After another option it could be that option's value, and the next word an option:
+/// `--name --comment -M/tmp/x`.
 fn text_option(word: &Word<'_>, before: Option<&Word<'_>>) -> Result<(), Fault> {
     match before.filter(|before| before.text.starts_with('-')) {
         Some(before) => {
@@ -154,7 +155,7 @@ fn text_option(word: &Word<'_>, before: Option<&Word<'_>>) -> Result<(), Fault> 
     }
 }
 
-/// An option with an address or a number, for which iptables would look a name up on the host.
+/// Checks an option with an address or a number, for which iptables would look up a name on the host.
 fn named_option(word: &Word<'_>, next: Option<&Word<'_>>) -> Result<(), Fault> {
     let Some(long) = word.text.strip_prefix("--") else { return Ok(()) };
     let (name, own) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
@@ -179,13 +180,14 @@ fn named_option(word: &Word<'_>, next: Option<&Word<'_>>) -> Result<(), Fault> {
     }
 }
 
-/// Whether iptables would ask the resolver for an address. A number is an offset of `--to`, or an address as `inet_aton` reads it.
+/// Returns whether iptables would resolve an address as a host name. A number is an offset of `--to`, or an address in a form that
+/// `inet_aton` accepts.
 fn is_host(address: &str) -> bool {
     let is_number = address.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     !is_number && address.parse::<IpAddr>().is_err()
 }
 
-/// A word that getopt would take for an option, or for its value.
+/// Checks a word that getopt would take as an option, or as its value.
 fn option(word: &Word<'_>) -> Result<(), Fault> {
     let fault = |message: String| Err(Fault::new(word.column, message));
     let text = &*word.text;
@@ -265,7 +267,7 @@ mod tests {
     #[case::mapped("-j NETMAP --to example.com/24", "`example.com` is the name of a host: write its address")]
     #[case::user("-m owner --uid-owner root -j DROP", "`root` is the name of a user: write its ID")]
     #[case::user_shortened("-m owner --uid=root", "`root` is the name of a user: write its ID")]
-    #[case::group("-m owner ! --gid-owner daemon", "`daemon` is the name of a group of users: write its ID")]
+    #[case::group("-m owner ! --gid-owner daemon", "`daemon` is the name of a user group: write its ID")]
     #[case::service("-p tcp -m tcp --dport http", "`http` is the name of a service: write its port")]
     #[case::services("-p udp -m multiport --dports 53,ntp", "`ntp` is the name of a service: write its port")]
     #[case::range("-p tcp --sport 1024:http-alt", "`http-alt` is the name of a service: write its port")]

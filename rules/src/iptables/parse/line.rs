@@ -1,4 +1,4 @@
-//! One rule: its options, and the match or target that each belongs to.
+//! Parsing of one rule: its options, and the match or target that each belongs to.
 
 use std::ops::Range;
 
@@ -10,26 +10,25 @@ use super::super::values::Negatable;
 use super::guard;
 use crate::cluster::{Family, ProtocolNumber};
 
-/// A `-m` that was read.
+/// A `-m` option that was read.
 struct Loaded<'a> {
     name: &'a str,
     extension: Option<&'static Extension>,
 }
 
-/// Reads rules; keeps its buffers from one line to the next.
+/// A reader of rules, which reuses its buffers from one line to the next.
 #[derive(Default)]
 pub(super) struct RuleReader<'a> {
     words: Vec<Word<'a>>,
-    /// The options; when all are read, those of the first match come first, the target's last.
+    /// The options; after reading, sorted by match, with the target's last.
     given: Vec<Given>,
     loaded: Vec<Loaded<'a>>,
-    /// The position of the last match of each extension that is modelled, so that an option finds its match in a line of any
-    /// length.
+    /// The position of the last match of each modelled extension, so that an option finds its match quickly in a line of any length.
     last_of_extension: Vec<(&'static Extension, usize)>,
 }
 
 impl<'a> RuleReader<'a> {
-    /// Reads the conditions and the target of a line from a byte on. A chain hides the target of its name.
+    /// Reads the matches and the target of a line from a byte offset. A chain takes precedence over a target of the same name.
     pub(super) fn read(
         &mut self,
         line: &'a str,
@@ -46,7 +45,7 @@ impl<'a> RuleReader<'a> {
         let mut rule = Rule::default();
         let target = self.scan(&mut rule, family)?;
         rule.matches.reserve_exact(self.loaded.len());
-        // They are mostly in this order already.
+        // They are usually in this order already.
         self.given.sort_by_key(|given| given.owner);
         let mut given = self.given.as_slice();
         for (index, loaded) in self.loaded.iter().enumerate() {
@@ -75,8 +74,8 @@ impl<'a> RuleReader<'a> {
         Ok(rule)
     }
 
-    /// Goes through the words: sets the conditions of the rule itself, collects matches and options. Gives the position
-    /// of the target's name, and whether it is a `-g`.
+    /// Scans the words: sets the general options of the rule, and collects matches and their options. Returns the position of the target's
+    /// name, and whether it follows `-g`.
     fn scan(&mut self, rule: &mut Rule, family: Family) -> Result<Option<(usize, bool)>, Fault> {
         let mut target = None;
         let mut at = 0;
@@ -125,7 +124,7 @@ impl<'a> RuleReader<'a> {
         from + rest.iter().position(Word::is_syntax).unwrap_or(rest.len())
     }
 
-    /// The single argument of the option at a position.
+    /// Returns the single argument of the option at a position.
     fn argument(&self, at: usize, end: usize) -> Result<&'a str, Fault> {
         let option = &self.words[at];
         match end - at {
@@ -135,13 +134,13 @@ impl<'a> RuleReader<'a> {
         }
     }
 
-    /// The owner of an option: the target after `-j`, else the last match that has it, else the last match. A protocol
-    /// brings its match along, as `-p tcp --dport 80` does.
+    /// Returns the owner of an option: the target after `-j`, else the last match that has it, else the last match. A protocol loads its
+    /// match, as in `-p tcp --dport 80`.
     fn owner(&mut self, name: &str, column: usize, behind_target: bool, rule: &Rule) -> Result<Owner, Fault> {
         if behind_target {
             return Ok(Owner::Target);
         }
-        // One that is not modelled may have any option, but only those behind it are surely its own.
+        // A match that is not modelled may have any option, but only options after it are certainly its own.
         if let Some(index) = self.loaded.len().checked_sub(1).filter(|last| self.loaded[*last].extension.is_none()) {
             return Ok(Owner::Match(index));
         }
@@ -161,7 +160,7 @@ impl<'a> RuleReader<'a> {
         }
     }
 
-    /// Notes a match.
+    /// Records a match.
     fn load(&mut self, name: &'a str, extension: Option<&'static Extension>) {
         let index = self.loaded.len();
         if let Some(extension) = extension {
@@ -173,7 +172,7 @@ impl<'a> RuleReader<'a> {
         self.loaded.push(Loaded { name, extension });
     }
 
-    /// An option of the rule itself, by its name, whether it follows a `!`, and its words.
+    /// Reads a general option of the rule, given its name, whether it follows a `!`, and its words.
     fn general(
         &self,
         rule: &mut Rule,
@@ -216,7 +215,7 @@ impl<'a> RuleReader<'a> {
     }
 }
 
-/// Whether a match can have this name, which becomes part of a library's path in iptables.
+/// Returns whether a match can have this name, which becomes part of a library's path in iptables.
 fn is_extension(name: &str) -> bool {
     name.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-".contains(letter))
 }
@@ -242,9 +241,9 @@ fn is_general(name: &str) -> bool {
 enum Next {
     /// It follows `-g`.
     Goto,
-    /// It has the name of a chain.
+    /// It is the name of a chain.
     Chain,
-    /// No chain of its name is known.
+    /// No chain of this name is known.
     Any,
 }
 
@@ -272,7 +271,7 @@ fn target_of(word: &Word<'_>, next: Next, options: &Options<'_>) -> Result<Targe
     Ok(Target::Other(other(name, options)))
 }
 
-/// An extension as it was written.
+/// Keeps an extension as it was written.
 fn other(name: &str, options: &Options<'_>) -> Box<Other> {
     Box::new(Other { name: name.into(), text: options.text().into() })
 }
@@ -281,8 +280,8 @@ fn other(name: &str, options: &Options<'_>) -> Box<Other> {
 mod tests {
     use super::*;
 
-    /// The longest line is read in linear time: the search for an option grows with the extensions, not with the line, and each option
-    /// is looked up for one match.
+    /// The longest line is read in linear time: the cost of finding an option's match depends on the number of extensions, not on the
+    /// length of the line.
     #[test]
     fn the_search_for_an_option_does_not_grow_with_the_line() {
         let mut looked = Vec::new();

@@ -1,9 +1,8 @@
-//! Rules from the output of `iptables -L`, with or without `-n`, `-v` and `--line-numbers`.
+//! Parsing of the output of `iptables -L`, with or without `-n`, `-v` and `--line-numbers`.
 //!
-//! A listing is made for people. It does not name its table, hides interfaces without `-v`, and names what
-//! svclab does not read of it in words of each extension's own; such a rule keeps them as a match that is not
-//! modelled. Probabilities have eleven digits, as in `iptables-save`, from which the 31 bits follow exactly. (iptables
-//! before 1.4.20 showed six, which leave thousands of thresholds open.)
+//! A listing is meant for human readers. It does not name its table, hides interfaces without `-v`, and prints each extension in its own
+//! words; words that svclab cannot parse are kept as a match that is not modelled. Probabilities have eleven digits, as in `iptables-save`,
+//! which determine the 31 bits exactly. (iptables before 1.4.20 printed six, which fit thousands of thresholds.)
 
 mod home;
 mod row;
@@ -23,24 +22,24 @@ use super::SourceLines;
 use crate::cluster::Family;
 use crate::coverage::Coverage;
 
-/// What was read of a listing.
+/// A parsed listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
-    /// The rules. Where no command names the table, it is that in which kube-proxy, or a kernel, has such a chain.
+    /// The rules. If no command names the table, it is inferred: the table in which kube-proxy writes, or the kernel has, such a chain.
     pub rules: RuleSet,
     /// The line of every rule.
     pub lines: SourceLines,
-    /// The digits after the point of the shortest probability whose threshold does not follow from them; `None` where all do.
+    /// The number of decimals of the shortest probability that does not determine its threshold; `None` if all do.
     pub rounded_digits: Option<usize>,
-    /// The line, from 1, of the first row that ends before its rule does, as where a terminal or a copy cut it off.
+    /// The line, from 1, of the first row that is incomplete, as when a terminal or a copy truncated it.
     pub cut: Option<usize>,
-    /// The tables and chains that are shown with all their rules.
+    /// The tables and chains that the listing contains with all their rules.
     pub coverage: Coverage,
-    /// The lines of rules whose chain is not shown and does not follow from them: they are not among the rules.
+    /// The lines of rules whose chain is neither in the text nor evident: they are not among the rules.
     pub unplaced: Vec<usize>,
 }
 
-/// What a line of a listing is.
+/// The kind of a line in a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListingLine {
     /// The heading of a chain.
@@ -49,14 +48,14 @@ pub enum ListingLine {
     Columns,
     /// A rule.
     Rule,
-    /// The beginning of a rule that is cut off.
+    /// The start of a truncated rule.
     Cut,
     /// Something else.
     Other,
 }
 
-/// Reads the chains of a listing, and skips everything else: prompts, prose, empty lines. Lines may have been joined. A chain that is listed
-/// again counts where it has more rules than before. `None` if there is no chain.
+/// Parses the chains of a listing, and skips everything else: prompts, prose, empty lines. Lines may have been joined. If a chain is listed
+/// twice, the one with more rules counts. Returns `None` if there is no chain.
 pub fn parse_listing(text: &str) -> Option<Listing> {
     let mut reader = ListingReader::default();
     for (number, line) in (1..).zip(text.lines()) {
@@ -67,13 +66,13 @@ pub fn parse_listing(text: &str) -> Option<Listing> {
     reader.finish()
 }
 
-/// The lines that a line was joined from, as on pages of the web: `... dpt:80 KUBE-SVC-B tcp -- ...`. A line that is one of
-/// a listing stays as it is.
+/// Splits a line that was joined from several, as on web pages: `... dpt:80 KUBE-SVC-B tcp -- ...`. A line of an intact listing is returned
+/// unchanged.
 pub fn unfold(line: &str) -> Vec<String> {
     unfold::lines(line, Columns::default())
 }
 
-/// Reads a listing line by line.
+/// A line-by-line parser of listings.
 #[derive(Debug, Default)]
 pub struct ListingReader {
     /// The chains so far.
@@ -81,11 +80,11 @@ pub struct ListingReader {
     columns: Columns,
     rounded_digits: Option<usize>,
     cut: Option<usize>,
-    /// The table that a command names.
+    /// The table named in a command.
     table: Option<TableName>,
-    /// Whether the last line was blank, behind which a chain is over.
+    /// Whether the last line was blank, which ends a chain.
     is_over: bool,
-    /// Whether chains may be left out.
+    /// Whether chains may be missing.
     is_broken: bool,
     /// Whether lines between others are known to be filtered out.
     is_filtered: bool,
@@ -97,23 +96,23 @@ pub struct ListingReader {
 struct Shown {
     chain: Chain,
     lines: Vec<usize>,
-    /// The table that a command names.
+    /// The table named in a command.
     table: Option<TableName>,
-    /// Whether its heading is shown.
+    /// Whether its heading is in the text.
     has_heading: bool,
-    /// Whether its heading is shown, and every row behind it.
+    /// Whether its heading and every row after it are in the text.
     is_whole: bool,
-    /// Whether the heading of its columns is shown.
+    /// Whether the heading of its columns is in the text.
     has_columns: bool,
 }
 
 impl ListingReader {
-    /// Sets the table of the chains that follow, as a command names it; by their names where there is none.
+    /// Sets the table of the chains that follow, as named in a command; without one, it is inferred from the chains' names.
     pub fn set_table(&mut self, table: Option<TableName>) {
         self.table = table;
     }
 
-    /// Lines are left out here.
+    /// Lines are omitted here.
     pub fn gap(&mut self) {
         self.is_broken = true;
         if let Some(last) = self.chains.last_mut().filter(|_| !self.is_over) {
@@ -121,20 +120,20 @@ impl ListingReader {
         }
     }
 
-    /// A line is blank, as behind the last row of a chain.
+    /// Reads a blank line, as after the last row of a chain.
     pub fn blank(&mut self) {
-        // Some texts have a blank line behind every line.
+        // Some texts have a blank line after every line.
         self.is_over = self.chains.last().is_some_and(|last| last.has_columns);
     }
 
-    /// How many rules were read.
+    /// Returns the number of rules read.
     pub fn rules(&self) -> usize {
         self.rules
     }
 
     /// Reads the next line.
     pub fn line(&mut self, number: usize, line: &str) -> ListingLine {
-        // Pages on the web put bullets before rows.
+        // Web pages may have bullets before rows.
         let line =
             line.trim_start_matches(|letter: char| letter.is_whitespace() || "•·*>|-".contains(letter)).trim_end();
         if let Some(chain) = heading(line) {
@@ -167,7 +166,7 @@ impl ListingReader {
         match Row::split(&words, self.columns) {
             Some(row) => {
                 let (rule, is_cut) = row.rule(&mut self.rounded_digits);
-                // What a listing says in words that are not understood may be any rule.
+                // A row with unknown words may be any rule.
                 *is_whole &= !is_cut && !rule.matches.iter().any(is_unknown);
                 chain.rules.push(rule);
                 lines.push(number);
@@ -186,7 +185,7 @@ impl ListingReader {
         }
     }
 
-    /// Opens the chain of a row whose heading is missing, as `iptables -L | grep` shows it.
+    /// Opens the chain of a row whose heading is missing, as after `iptables -L | grep`.
     fn row_of_any_chain(&mut self, words: &[&str]) -> Option<()> {
         let columns = Columns::guessed(words)?;
         let row = Row::split(words, columns)?;
@@ -212,10 +211,10 @@ impl ListingReader {
         });
     }
 
-    /// What was read; `None` where there is no chain.
+    /// Returns the parsed listing; `None` if there is no chain.
     pub fn finish(mut self) -> Option<Listing> {
         let used = self.used();
-        // A text that ends with the heading of a chain that has rules to be used for was cut there.
+        // A text that ends with the heading of a referenced chain was cut there.
         if let Some(last) = self.chains.last_mut()
             && last.chain.rules.is_empty()
             && (!last.has_columns || used.contains(&last.chain.name))
@@ -249,7 +248,7 @@ impl ListingReader {
         let mut rules = RuleSet::new(family);
         let mut lines: Vec<Vec<Vec<usize>>> = Vec::new();
         let is_partial = |table: TableName| all.iter().any(|(own, shown)| *own == table && !shown.is_whole);
-        // The kernel has no jump to a chain that is not there.
+        // In the kernel, no rule jumps to a missing chain.
         let lacks_some = |table: TableName| {
             let own = || all.iter().filter(move |(of, _)| *of == table).map(|(_, shown)| &shown.chain);
             let names: HashSet<&ChainName> = own().map(|chain| &chain.name).collect();
@@ -274,14 +273,14 @@ impl ListingReader {
         Some(Listing { rules, lines: SourceLines(lines), rounded_digits, cut, coverage, unplaced })
     }
 
-    /// Whether rows were picked one by one: then the heading before a row need not be that of its chain.
+    /// Returns whether rows were selected one by one: then the heading before a row need not be that of its chain.
     fn is_picked(&self) -> bool {
         let has_rows = |shown: &Shown| !shown.chain.rules.is_empty();
         self.chains.iter().any(|shown| !shown.has_heading && has_rows(shown))
             || self.chains.len() > 1 && !self.chains.iter().any(|shown| shown.has_columns)
     }
 
-    /// Puts every row into the chain that it says itself. Returns the lines of the others.
+    /// Moves every row to the chain that its content implies. Returns the lines of the other rows.
     fn place(&mut self) -> Vec<usize> {
         self.is_broken = true;
         let mut unplaced = Vec::new();
@@ -313,25 +312,25 @@ impl ListingReader {
         unplaced
     }
 
-    /// The chains that rules jump to.
+    /// Returns the chains that rules jump to.
     fn used(&self) -> HashSet<ChainName> {
         let rules = self.chains.iter().flat_map(|shown| &shown.chain.rules);
         rules.filter_map(Rule::next_chain).cloned().collect()
     }
 }
 
-/// Whether a condition stands for words that are not understood.
+/// Returns whether a match stands for unknown words.
 fn is_unknown(one: &Match) -> bool {
     matches!(one, Match::Other(other) if &*other.name == LISTED)
 }
 
-/// The match that stands for words of a listing that are not understood.
+/// The match that stands for unknown words of a listing.
 const LISTED: &str = "listing";
 
-/// The chain of rows of which no heading says it.
+/// The chain of rows without a heading.
 const UNNAMED: &str = "(unnamed)";
 
-/// The family of the first address that anything is translated to or compared with.
+/// Returns the family of the first address in a match or target.
 fn family(chains: &[Shown]) -> Family {
     let mut all = chains.iter().flat_map(|shown| &shown.chain.rules);
     let of_rule = |rule: &Rule| match (&rule.target, rule.source.as_ref().or(rule.destination.as_ref())) {

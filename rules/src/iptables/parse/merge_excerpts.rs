@@ -1,4 +1,4 @@
-//! Joining the parts of a rule set that a text shows more than once.
+//! Joining of excerpts of one rule set, with repeated parts.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,15 +7,15 @@ use super::super::normal_form::essence;
 use super::super::table_name::TableName;
 use super::{Parsed, SourceLines};
 
-/// Adds rules to others of the same family: those that a page shows once more are there once.
+/// Adds rules to others of the same family; rules that a page repeats are added once.
 ///
-/// It remembers the rules of one rule set, so that many parts are added in the time that it takes to read them.
+/// It keeps an index of one rule set, so adding many parts takes linear time.
 #[derive(Debug, Clone, Default)]
 pub struct ExcerptMerger {
     known: HashMap<(TableName, String), KnownRules>,
 }
 
-/// The rules of a chain that were looked at.
+/// The indexed rules of a chain.
 #[derive(Debug, Clone, Default)]
 struct KnownRules {
     count: usize,
@@ -23,7 +23,7 @@ struct KnownRules {
 }
 
 impl KnownRules {
-    /// Looks at the rules of a chain that were added, or at all where some were taken away.
+    /// Indexes the rules added to a chain, or all if some were removed.
     fn update(&mut self, rules: &[Rule]) {
         if rules.len() < self.count {
             *self = Self::default();
@@ -34,8 +34,7 @@ impl KnownRules {
 }
 
 impl ExcerptMerger {
-    /// Adds rules. A chain that both have keeps its rules in their order; of the rules that are added those that it has already, apart from
-    /// counters, are left out.
+    /// Adds rules. A chain in both keeps its rules in order; added rules that it already has, apart from counters, are skipped.
     pub fn join(&mut self, known: &mut Parsed, other: Parsed) {
         let RuleSet { tables, .. } = other.rules;
         for (at, table) in tables.into_iter().enumerate() {

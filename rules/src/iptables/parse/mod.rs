@@ -35,18 +35,18 @@ pub struct ParseError {
     pub message: String,
 }
 
-/// What the message of a table without its last line ends with.
+/// The end of the message for a table without its last line.
 const MISSING_COMMIT: &str = " is missing `COMMIT`: iptables-restore would not load it";
 
 impl ParseError {
-    /// Whether it is that a table is missing its `COMMIT`.
+    /// Returns whether the error is a missing `COMMIT`.
     #[doc(hidden)]
     pub fn is_missing_commit(&self) -> bool {
         self.message.ends_with(MISSING_COMMIT)
     }
 }
 
-/// A rule set, and where its rules were found.
+/// A rule set, with the lines of its rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parsed {
     /// The rules.
@@ -55,26 +55,26 @@ pub struct Parsed {
     pub lines: SourceLines,
 }
 
-/// Rules that were not read from text, and so have no lines.
+/// Rules that were not parsed from text have no lines.
 impl From<RuleSet> for Parsed {
     fn from(rules: RuleSet) -> Self {
         Self { rules, lines: SourceLines::default() }
     }
 }
 
-/// The lines that rules were read from, laid out as their rule set is.
+/// The lines that rules were read from, in the layout of their rule set.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SourceLines(Vec<Vec<Vec<usize>>>);
 
 impl SourceLines {
-    /// The line, from 1, of a rule given by the positions of its table, its chain in that, and itself in that.
+    /// Returns the line, from 1, of a rule, given the positions of its table, its chain and itself.
     pub fn line(&self, table: usize, chain: usize, rule: usize) -> Option<usize> {
         self.0.get(table)?.get(chain)?.get(rule).copied().filter(|line| *line > 0)
     }
 }
 
 impl Parsed {
-    /// The position of a table, which is made if it is not there.
+    /// Returns the position of a table, and creates it if it does not exist.
     pub(crate) fn table(&mut self, name: TableName) -> usize {
         let known = self.rules.tables.iter().position(|table| table.name == name);
         known.unwrap_or_else(|| {
@@ -83,7 +83,7 @@ impl Parsed {
         })
     }
 
-    /// The lines of a chain's rules; 0 for a rule without a line.
+    /// Returns the lines of a chain's rules; 0 for a rule without a line.
     pub(crate) fn lines_of(&self, (table, chain): (usize, usize)) -> Vec<usize> {
         self.lines.0.get(table).and_then(|lines| lines.get(chain)).cloned().unwrap_or_default()
     }
@@ -98,17 +98,16 @@ impl Parsed {
     }
 }
 
-/// Reads a document.
+/// Parses a document.
 ///
 /// Rules stay in the order of their chain. A match or target that is not modelled is kept as text
-/// ([`super::Match::Other`], [`super::Target::Other`]). What `iptables-restore` understands as commands is run:
+/// ([`super::Match::Other`], [`super::Target::Other`]). The commands of `iptables-restore` are executed:
 /// `-A`, `-I`, `-N`, `-P`, `-F`, `-X`.
 ///
 /// # Errors
 ///
-/// Every line that cannot be read: a rule outside of a table or for a chain that is not declared, a value that is
-/// none, an option that belongs to no match. Also, as `iptables-restore` does, a table that no `COMMIT` ends: such a
-/// text may be a dump that was cut.
+/// Every line that cannot be parsed: a rule outside of a table or for an undeclared chain, an invalid value, an option that belongs to no
+/// match. As in `iptables-restore`, a table without `COMMIT` is an error too: the text may be a truncated dump.
 pub fn parse(text: &str, family: Family) -> Result<Parsed, Vec<ParseError>> {
     let mut document = Document::new(family);
     let mut errors = Vec::new();
@@ -129,21 +128,21 @@ pub fn parse(text: &str, family: Family) -> Result<Parsed, Vec<ParseError>> {
     if errors.is_empty() { Ok(document.parsed()) } else { Err(errors) }
 }
 
-/// Reads the output of `iptables-save` or `ip6tables-save`.
+/// Parses the output of `iptables-save` or `ip6tables-save`.
 ///
 /// # Errors
 ///
-/// As [`parse`], for the family of which more lines can be read.
+/// As [`parse`], for the family in which more lines can be parsed.
 pub fn parse_either_family(text: &str) -> Result<Parsed, Vec<ParseError>> {
     parse(text, Family::Ipv4)
         .or_else(|ipv4| parse(text, Family::Ipv6).map_err(|ipv6| if ipv6.len() < ipv4.len() { ipv6 } else { ipv4 }))
 }
 
-/// Reads the conditions and target of one rule: the text after `-A CHAIN`. No chain is assumed to have the name of a target.
+/// Parses the matches and target of one rule: the text after `-A CHAIN`. No chain is assumed to have the name of a target.
 ///
 /// # Errors
 ///
-/// The first thing in it that cannot be read, as line 1.
+/// The first error, reported for line 1.
 pub fn parse_rule(text: &str, family: Family) -> Result<Rule, ParseError> {
     RuleReader::default().read(text, 0, family, |_| false).map_err(|fault| {
         let column = text.get(..fault.column).map_or(0, |before| before.chars().count()) + 1;
@@ -160,7 +159,7 @@ struct Document<'a> {
     table: Option<usize>,
     /// The positions of every table's chains.
     chains: Vec<HashMap<ChainName, usize>>,
-    /// The chain of the last rule: the next one is mostly for the same.
+    /// The chain of the last rule: the next one is usually in the same chain.
     last: Option<(usize, usize)>,
 }
 
@@ -199,7 +198,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// What was read, without room for more.
+    /// Returns the result, without spare capacity.
     fn parsed(mut self) -> Parsed {
         let chains = self.rules.tables.iter_mut().flat_map(|table| &mut table.chains);
         chains.for_each(|chain| chain.rules.shrink_to_fit());
@@ -207,7 +206,7 @@ impl<'a> Document<'a> {
         Parsed { rules: self.rules, lines: self.lines }
     }
 
-    /// Rejects a place where a table should have ended.
+    /// Returns an error if a table is still open.
     fn no_open_table(&self, column: usize) -> Result<(), Fault> {
         let Some(open) = self.table else { return Ok(()) };
         let name = self.rules.tables[open].name;
@@ -307,7 +306,7 @@ impl<'a> Document<'a> {
         let rule = Rule { counters: counters.or(rule.counters), ..rule };
         let rules = &mut self.rules.tables[table].chains[index].rules;
         let at = position.map_or(rules.len(), |position| position.saturating_sub(1).min(rules.len()));
-        // Most chains have one rule or two, and a list begins with room for four.
+        // Most chains have one or two rules, but a vector's first allocation holds four.
         if rules.len() == rules.capacity() {
             rules.reserve_exact(rules.len().max(1));
         }
@@ -320,7 +319,7 @@ impl<'a> Document<'a> {
         self.table.ok_or_else(|| Fault::new(column, "outside of a table: a line `*filter` or the like must come first"))
     }
 
-    /// The chain that a rule is for: the last one, a declared one, or one of the kernel's.
+    /// Returns the chain of a rule: the last one, a declared one, or a built-in one.
     fn chain_of_rule(&mut self, name: &str, column: usize) -> Result<(usize, usize), Fault> {
         let table = self.current_table(column)?;
         if let Some(last) = self.last.filter(|(_, index)| *self.rules.tables[table].chains[*index].name == *name) {

@@ -1,9 +1,9 @@
-//! Which table a chain or rule is in where no heading and no command says it.
+//! The table of a chain or rule if neither a heading nor a command names it.
 
 use super::super::chain_name::ChainKind;
 use super::super::table_name::TableName;
 
-/// The starts of names of chains that are in one table alone; those of [`ChainKind`] are in nat too.
+/// Prefixes of chain names that exist only in one table; those of [`ChainKind`] are in nat.
 const ALONE: [(&str, TableName); 11] = [
     ("KUBE-MARK-", TableName::Nat),
     ("KUBE-POSTROUTING", TableName::Nat),
@@ -18,7 +18,7 @@ const ALONE: [(&str, TableName); 11] = [
     ("WEAVE-NPC", TableName::Filter),
 ];
 
-/// The starts of names of chains that are mostly in filter, and may be in other tables as well.
+/// Prefixes of chain names that are usually in filter, and may be in other tables as well.
 const MOSTLY_FILTER: [&str; 8] = [
     "KUBE-ROUTER",
     "DOCKER-USER",
@@ -30,20 +30,20 @@ const MOSTLY_FILTER: [&str; 8] = [
     "cali-OUTPUT",
 ];
 
-/// The table of a chain that is in one alone, by its name.
+/// Returns the table of a chain whose name exists only in one table.
 pub(super) fn alone(chain: &str) -> Option<TableName> {
     let named = ALONE.iter().find(|(start, _)| chain.starts_with(start)).map(|(_, table)| *table);
     named.or_else(|| ChainKind::of(chain).map(|_| TableName::Nat))
 }
 
-/// The table that a chain is mostly in, by its name.
+/// Returns the usual table of a chain, by name.
 pub(super) fn usual(chain: &str) -> TableName {
     let is_filter = TableName::Filter.builtin_chains().contains(&chain)
         || MOSTLY_FILTER.iter().any(|start| chain.starts_with(start));
     alone(chain).unwrap_or(if is_filter { TableName::Filter } else { TableName::Nat })
 }
 
-/// The table of a rule by its chain and the name of its target, where a kernel or kube-proxy has such a rule in one alone.
+/// Returns the table of a rule by its chain and target, if the kernel allows or kube-proxy writes such a rule in one table only.
 pub(super) fn by_target(chain: &str, target: &str) -> Option<TableName> {
     match (chain, target) {
         (_, "DNAT" | "SNAT" | "MASQUERADE" | "REDIRECT") => Some(TableName::Nat),
@@ -52,7 +52,7 @@ pub(super) fn by_target(chain: &str, target: &str) -> Option<TableName> {
     }
 }
 
-/// The table of a rule, by its line.
+/// Returns the table of a rule, by its line.
 pub(super) fn by_line(chain: &str, line: &str) -> TableName {
     let target = target_of(line).unwrap_or_default();
     by_target(chain, target).unwrap_or_else(|| match (chain, target) {
@@ -62,7 +62,7 @@ pub(super) fn by_line(chain: &str, line: &str) -> TableName {
     })
 }
 
-/// The name of the target or chain that a line leads to.
+/// Returns the name of the target or chain in a line.
 pub(super) fn target_of(line: &str) -> Option<&str> {
     line.split_whitespace().skip_while(|word| !matches!(*word, "-j" | "--jump" | "-g" | "--goto")).nth(1)
 }

@@ -8,7 +8,7 @@ fn document(rules: &[&str]) -> String {
     format!("*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n:X - [0:0]\n{rules}COMMIT\n")
 }
 
-/// Rules that others than kube-proxy write, in the form of `iptables-save`.
+/// Rules of other programs, in the format of `iptables-save`.
 #[rstest]
 #[case::portmap(
     "-A X -p tcp -m comment --comment \"dnat name: \\\"cbr0\\\" id: \\\"ab\\\"\" -m multiport --dports 80,443,8000:8100 -j X"
@@ -133,7 +133,7 @@ fn commands_of_restore_are_carried_out() {
 #[case::option("*filter\n-A INPUT --bogus 1", 10, "unknown option `--bogus`")]
 #[case::value("*filter\n-A INPUT -s", 10, "`-s` needs a value")]
 #[case::stray("*filter\n-A INPUT oops -j DROP", 10, "expected an option")]
-#[case::quote("*filter\n-A INPUT -m comment --comment \"open", 31, "a quote without its end")]
+#[case::quote("*filter\n-A INPUT -m comment --comment \"open", 31, "unterminated quote")]
 #[case::table("*fitler", 2, "unknown table `fitler`")]
 #[case::command("*filter\n-D INPUT -j DROP", 1, "unknown command `-D`")]
 #[case::probability(
@@ -143,7 +143,7 @@ fn commands_of_restore_are_carried_out() {
 )]
 fn errors_are_reported_with_their_place(#[case] text: &str, #[case] column: usize, #[case] message: &str) {
     let mut errors = parse(text, Family::Ipv4).unwrap_err();
-    // These texts end early, which is reported as well.
+    // These texts are truncated, which is reported as well.
     errors.retain(|error| !error.is_missing_commit());
     assert_eq!(errors.len(), 1);
     assert_eq!((errors[0].column, errors[0].message.as_str()), (column, message));
@@ -156,7 +156,7 @@ fn all_errors_of_a_document_are_reported() {
     assert_eq!(errors.iter().map(|error| error.line).collect::<Vec<_>>(), [6, 8]);
 }
 
-/// As `iptables-restore` does, which loads nothing of such a text.
+/// As in `iptables-restore`, which loads nothing from such a text.
 #[rstest]
 #[case::cut("*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -j DROP\n", 3, "table `filter` is missing `COMMIT`")]
 #[case::two("*nat\n*filter\nCOMMIT\n", 2, "table `nat` is missing `COMMIT`")]
@@ -169,8 +169,7 @@ fn tables_are_ended_once(#[case] text: &str, #[case] line: usize, #[case] messag
     assert!(errors[0].message.starts_with(message), "{}", errors[0]);
 }
 
-/// What a copy leaves of a rule that was cut off is none. A chain may have the name of a target, which then leads to the chain, as in
-/// iptables-restore.
+/// A truncated rule is an error. A chain may have the name of a target; the rule then jumps to the chain, as in iptables-restore.
 #[rstest]
 #[case::dnat("-A X -p tcp -j DNAT", "line 6, column 16: the target `DNAT` needs `--to-destination`")]
 #[case::flag("-A X -p tcp -j DNAT --random", "line 6, column 16: the target `DNAT` needs `--to-destination`")]

@@ -6,7 +6,7 @@ use super::{Nat, RejectWith, Target, built_in, mark};
 use crate::iptables::text::values;
 use crate::iptables::{Masked, Other, PortRange};
 
-/// The options of a target, as far as they were read.
+/// The options of a target read so far.
 #[derive(Debug, Default)]
 pub(in crate::iptables) struct Listed {
     /// `to:10.0.0.1:80`.
@@ -23,7 +23,7 @@ pub(in crate::iptables) struct Listed {
 }
 
 impl Listed {
-    /// Reads the target's options at the start of some words. Returns the number of words; none if they are not options.
+    /// Reads the target's options at the start of some words. Returns the number of words; nothing if they are not options.
     pub(in crate::iptables) fn read(&mut self, name: Option<&str>, words: &[&str]) -> Option<usize> {
         match (name, words) {
             (_, ["[goto]", ..]) => {
@@ -69,13 +69,13 @@ impl Listed {
         }
     }
 
-    /// Whether a target of this name needs words, and has none.
+    /// Returns whether a target of this name lacks required words.
     pub(in crate::iptables) fn lacks(&self, name: &str) -> bool {
         let needs = name == "REJECT" || required(name).is_some();
         needs && self.to.is_none() && self.mark.is_none() && self.reject.is_none()
     }
 
-    /// The target of this name; `is_known` says that all words of the rule were understood.
+    /// Returns the target of this name; `is_known` is whether all words of the rule are known.
     pub(in crate::iptables) fn target(&self, name: &str, is_known: bool) -> Target {
         if let Some(target) = built_in(name) {
             return target;

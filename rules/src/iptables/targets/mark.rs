@@ -5,7 +5,7 @@ use crate::iptables::Masked;
 use crate::iptables::text::{Options, Printer, kept_options, values};
 use crate::walk::{Connection, Trace, Walker};
 
-/// The change that an option makes: the bits of the mask are cleared, then those of the value flipped. All spellings come down to
+/// Returns the change of an option: the bits of the mask are cleared, then those of the value flipped. All spellings are equivalent to a
 /// `--set-xmark`.
 fn change(option: &str, text: &str) -> Option<Masked> {
     match option {
@@ -30,7 +30,7 @@ pub(super) fn parse(options: &Options<'_>) -> Parsed {
     Ok(found)
 }
 
-/// `or 0x4000`, `xset 0x4000/0xff00`: `libxt_MARK` prints a mark by the shortest of its spellings.
+/// `or 0x4000`, `xset 0x4000/0xff00`: `libxt_MARK` prints a mark in its shortest spelling.
 pub(super) fn parse_listed(how: &str, bits: &str) -> Option<Masked> {
     let option = match how {
         "or" => "--or-mark",
@@ -50,12 +50,12 @@ pub(super) fn print(mark: Masked, out: &mut Printer) {
     out.hex(mark.mask);
 }
 
-/// The mark after a change.
+/// Returns the mark after a change.
 pub(super) fn apply(mark: u32, change: Masked) -> u32 {
     (mark & !change.mask) ^ change.value
 }
 
-/// What `CONNMARK` does (`connmark_tg_shift` in `xt_connmark.c`, without shifts).
+/// The action of `CONNMARK` (`connmark_tg_shift` in `xt_connmark.c`, without shifts).
 #[derive(Debug, Clone, Copy)]
 pub(in crate::iptables) enum ConnmarkChange {
     /// The connection's mark: bits cleared, then flipped.
@@ -67,7 +67,7 @@ pub(in crate::iptables) enum ConnmarkChange {
 }
 
 impl ConnmarkChange {
-    /// Changes the marks of a packet and its connection; nothing if it has none.
+    /// Changes the marks of a packet and its connection; no effect without a connection.
     pub(in crate::iptables) fn apply<T: Trace>(self, walker: &mut Walker<T>) {
         let of_packet = walker.packet.mark;
         let Some(Connection { mark, .. }) = walker.tracked_mut().map(|tracked| &mut tracked.connection) else { return };
@@ -81,10 +81,10 @@ impl ConnmarkChange {
     }
 }
 
-/// What `--save-mark` and `--restore-mark` of `CONNMARK` may be followed by. Shifts are not modelled.
+/// Options after `--save-mark` and `--restore-mark` of `CONNMARK`. Shifts are not modelled.
 const MASKS: [&str; 3] = ["--mask", "--ctmask", "--nfmask"];
 
-/// The change of a `CONNMARK` with these options; nothing if one is not modelled.
+/// Parses the options of `CONNMARK`; nothing if one is not modelled.
 pub(super) fn connmark(text: &str) -> Option<ConnmarkChange> {
     let options = kept_options(text)?;
     let masks = || {

@@ -1,5 +1,5 @@
-//! What `-j` and `-g` do: a file for each extension, with its value, how it is read from options and from listings, how it is printed
-//! and evaluated. [`parse`] lists them.
+//! Targets (`-j` and `-g`). Each extension has a file with its value, its parsing from options and from listings, its printing and
+//! evaluation. [`parse`] lists them.
 //!
 //! A [`Target`] is the value in a rule; an [`Action`] is its compiled form.
 
@@ -22,12 +22,12 @@ use super::text::{Fault, Options, Printer};
 use super::values::{ChainName, Masked, PortRange};
 use crate::walk::{Destination, Hook, RejectResponse, Source, SourceAddress, Trace, Walker};
 
-/// What happens to a packet that a rule matches.
+/// The target of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// `-j CHAIN`: on with that chain, then back.
+    /// `-j CHAIN`: continues in that chain, then returns.
     Jump(ChainName),
-    /// `-g CHAIN`: on with that chain, then back to where this one was called.
+    /// `-g CHAIN`: continues in that chain, then returns to the caller of the current one.
     Goto(ChainName),
     /// `ACCEPT`.
     Accept,
@@ -52,7 +52,7 @@ pub enum Target {
     Dnat(Nat),
     /// `SNAT`.
     Snat(Nat),
-    /// `REDIRECT`, to the machine itself.
+    /// `REDIRECT` to the local machine.
     Redirect {
         /// `--to-ports`.
         ports: Option<PortRange>,
@@ -66,14 +66,14 @@ pub enum Target {
     },
     /// `TRACE`.
     Trace,
-    /// An extension, or an option of one, that is not modelled. What it does is unknown.
+    /// An extension, or an option of one, that is not modelled. Its effect is unknown.
     Other(Box<Other>),
 }
 
 /// The target of a compiled rule.
 #[derive(Debug, Clone)]
 pub(super) enum Action {
-    /// No effect that is modelled: on with the next rule.
+    /// No modelled effect: continues with the next rule.
     Continue,
     /// The same, if omitted conditions decide whether the rule matches.
     Maybe,
@@ -84,22 +84,22 @@ pub(super) enum Action {
     /// The bits of the mask are cleared, then those of the value flipped.
     Mark(Masked),
     Connmark(ConnmarkChange),
-    /// On with the chain at this position, then back.
+    /// Continues in the chain at this position, then returns.
     Jump(u32),
-    /// On with it, then back to where this one was called.
+    /// Continues there, then returns to the caller of the current chain.
     Goto(u32),
     Dnat(Destination),
     Redirect(Destination),
     Snat(Source),
     NoTrack,
-    /// Not modelled, for this reason.
+    /// Not modelled, for the given reason.
     Unknown(Arc<str>),
 }
 
-/// A target, or nothing if it or one of its options is not modelled.
+/// The result of parsing a target; nothing if it or one of its options is not modelled.
 type Parsed = Result<Option<Target>, Fault>;
 
-/// A target of the kernel itself.
+/// Returns a built-in target.
 pub(super) fn built_in(name: &str) -> Option<Target> {
     match name {
         "ACCEPT" => Some(Target::Accept),
@@ -109,7 +109,7 @@ pub(super) fn built_in(name: &str) -> Option<Target> {
     }
 }
 
-/// An extension; nothing if it, or one of its options, is not modelled.
+/// Parses an extension; nothing if it, or one of its options, is not modelled.
 pub(super) fn parse(name: &str, options: &Options<'_>) -> Parsed {
     match name {
         "REJECT" => reject::parse(options),
@@ -129,7 +129,7 @@ pub(super) fn parse(name: &str, options: &Options<'_>) -> Parsed {
 }
 
 impl Target {
-    /// The name of the target, or of the chain that a rule leads to.
+    /// Returns the name of the target, or of the chain that the rule jumps to.
     pub(super) fn name(&self) -> &str {
         match self {
             Self::Jump(chain) | Self::Goto(chain) => chain,
@@ -186,14 +186,14 @@ impl Target {
         }
     }
 
-    /// Its name, if its effect is not modelled.
+    /// Returns its name, if its effect is not modelled.
     #[doc(hidden)]
     pub fn unmodelled(&self) -> Option<&str> {
         let is_unknown = matches!(self, Self::Other(_)) && matches!(self.compile(|_| None), Action::Unknown(_));
         is_unknown.then(|| self.name())
     }
 
-    /// Its action; `position` finds chains.
+    /// Compiles it; `position` finds chains.
     pub(super) fn compile(&self, position: impl Fn(&str) -> Option<u32>) -> Action {
         let missing = |chain| Action::Unknown(format!("chain {chain} is not in these rules").into());
         match self {
@@ -224,7 +224,7 @@ impl Target {
         }
     }
 
-    /// Its name, and the only table and hooks that it is registered for (`.table` and `.hooks` of its `struct xt_target`).
+    /// Returns its name, and the only table and hooks that it is registered for (`.table` and `.hooks` of its `struct xt_target`).
     pub(super) fn restriction(&self) -> Option<(&'static str, TableName, &'static [Hook])> {
         const TO_DESTINATION: &[Hook] = &[Hook::Prerouting, Hook::Output];
         const TO_SOURCE: &[Hook] = &[Hook::Input, Hook::Postrouting];
@@ -260,7 +260,7 @@ const INERT: [&str; 14] = [
 ];
 
 impl Action {
-    /// Whether a packet continues as if the rule were not there.
+    /// Returns whether a packet continues as if the rule did not exist.
     pub(super) fn is_inert(&self) -> bool {
         matches!(self, Self::Continue | Self::Maybe)
     }

@@ -9,7 +9,7 @@ use crate::iptables::PortRange;
 use crate::iptables::text::{Fault, Options, Printer, values};
 use crate::walk::{Destination, Source, SourceAddress};
 
-/// Where `DNAT` and `SNAT` send to or from.
+/// The addresses and ports of `DNAT` and `SNAT`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Nat {
     /// First and last address.
@@ -32,7 +32,7 @@ struct Flags {
 }
 
 impl Flags {
-    /// Sets a flag; false if there is none of this name.
+    /// Sets a flag; returns false if there is no such flag.
     fn set(&mut self, name: &str) -> bool {
         match name {
             "--random" => self.random = true,
@@ -68,7 +68,7 @@ fn to_ports(options: &Options<'_>) -> Result<Option<(Option<PortRange>, Flags)>,
     Ok(Some((ports, flags)))
 }
 
-/// The options of `DNAT` or `SNAT`; `to` is the one that has the address.
+/// Parses the options of `DNAT` or `SNAT`; `to` is the name of the option with the address.
 pub(super) fn parse(options: &Options<'_>, to: &str) -> Result<Option<Nat>, Fault> {
     let (mut found, mut flags) = (None, Flags::default());
     for option in options.iter() {
@@ -143,7 +143,7 @@ impl Nat {
         out.flag(" --persistent", self.persistent);
     }
 
-    /// The address of the translation. Which of several the kernel chooses depends on a hash of its own.
+    /// Returns the address of the translation. The kernel chooses one of several by an internal hash.
     fn address(&self) -> Result<Option<IpAddr>, Arc<str>> {
         match self.addresses {
             Some((first, last)) if first != last => {

@@ -1,11 +1,11 @@
-//! `REJECT`: an error to the sender.
+//! `REJECT`: sends an error to the sender.
 
 use super::{Parsed, Target};
 use crate::cluster::Family;
 use crate::iptables::text::{Options, Printer};
 use crate::walk::RejectResponse;
 
-/// What `REJECT` answers.
+/// The response of `REJECT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RejectWith {
     /// A TCP reset.
@@ -65,7 +65,7 @@ impl RejectWith {
         let words = Self::words(out.family);
         let found = words.iter().find(|(_, other)| *other == self);
         out.push(" -j REJECT --reject-with ");
-        // The words that only one family has come from that family's parser; the generator uses none of them.
+        // Words of one family only come from that family's parser; the generator uses none of them.
         out.push(found.unwrap_or(&words[0]).0);
     }
 
@@ -74,7 +74,7 @@ impl RejectWith {
         all.find(|(word, _)| *word == text).map(|(_, with)| *with)
     }
 
-    /// The response that it sends.
+    /// Returns the response.
     pub(super) fn response(self) -> RejectResponse {
         match self {
             Self::TcpReset => RejectResponse::TcpReset,

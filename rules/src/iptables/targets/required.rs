@@ -2,7 +2,7 @@
 
 use crate::iptables::text::Options;
 
-/// Whether a name is that of an extension which is not modelled, rather than of a chain.
+/// Returns whether a name is that of an extension which is not modelled, rather than of a chain.
 pub(in crate::iptables) fn is_known_extension(name: &str) -> bool {
     const NAMES: [&str; 30] = [
         "AUDIT",
@@ -39,7 +39,7 @@ pub(in crate::iptables) fn is_known_extension(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
-/// Options of which a target must have one; iptables rejects it without.
+/// Options of which a target requires one; iptables rejects it without.
 const REQUIRED: [(&str, &[&str]); 22] = [
     ("AUDIT", &["--type"]),
     ("CHECKSUM", &["--checksum-fill"]),
@@ -68,15 +68,15 @@ const REQUIRED: [(&str, &[&str]); 22] = [
     ("TTL", &["--ttl-set", "--ttl-dec", "--ttl-inc"]),
 ];
 
-/// The options of which a target needs one, if it does.
+/// Returns the options of which a target requires one, if any.
 pub(super) fn required(name: &str) -> Option<&'static [&'static str]> {
     REQUIRED.iter().find(|(target, _)| *target == name).map(|(_, options)| *options)
 }
 
-/// Those options, if it has none of them.
+/// Returns the required options, if the target has none of them.
 pub(in crate::iptables) fn lacking(name: &str, options: &Options<'_>) -> Option<&'static [&'static str]> {
     let required = required(name)?;
-    // iptables takes options that are cut short, and values behind `=`.
+    // iptables accepts abbreviated options, and values after `=`.
     let is_short = |name: &str, long: &str| name.len() > 2 && long.starts_with(name.split('=').next().unwrap_or(name));
     let given = |long: &str| options.iter().any(|option| is_short(option.name, long));
     (!required.iter().any(|long| given(long))).then_some(required)

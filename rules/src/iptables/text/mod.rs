@@ -1,4 +1,4 @@
-//! The parts of rule text that every match and target shares: words, options and their values, and how they are printed.
+//! Rule text shared by all matches and targets: words, options and their values, and printing.
 
 mod options;
 mod printer;

@@ -40,7 +40,7 @@ pub(in crate::iptables) struct Opt<'a> {
 }
 
 impl<'a> Opt<'a> {
-    /// The only argument.
+    /// Returns the only argument.
     pub(in crate::iptables) fn value(&self) -> Result<&'a str, Fault> {
         match self.arguments {
             [word] => Ok(&word.text),
@@ -49,7 +49,7 @@ impl<'a> Opt<'a> {
         }
     }
 
-    /// The two arguments.
+    /// Returns the two arguments.
     pub(in crate::iptables) fn pair(&self) -> Result<(&'a str, &'a str), Fault> {
         match self.arguments {
             [first, second] => Ok((&first.text, &second.text)),
@@ -57,13 +57,13 @@ impl<'a> Opt<'a> {
         }
     }
 
-    /// The only argument, read.
+    /// Returns the only argument, parsed.
     pub(in crate::iptables) fn read<T>(&self, what: &str, read: impl FnOnce(&str) -> Option<T>) -> Result<T, Fault> {
         let text = self.value()?;
         read(text).ok_or_else(|| self.fault(&format!("`{text}` is not a valid {what}")))
     }
 
-    /// The value of an option, and whether a `!` precedes the option.
+    /// Returns the value of the option, and whether it is negated.
     pub(in crate::iptables) fn negatable<T>(
         &self,
         what: &str,
@@ -72,19 +72,19 @@ impl<'a> Opt<'a> {
         Ok(Negatable { negated: self.negated, value: self.read(what, read)? })
     }
 
-    /// What is wrong with the argument, or with the option where it has none.
+    /// Returns an error at the argument, or at the option if it has none.
     pub(in crate::iptables) fn fault(&self, message: &str) -> Fault {
         Fault::new(self.arguments.first().map_or(self.column, |word| word.column), message)
     }
 
-    /// The option without a value, and its `!`.
+    /// Returns an option without a value, and whether it is negated.
     pub(in crate::iptables) fn flag(&self) -> Negatable<()> {
         Negatable { negated: self.negated, value: () }
     }
 }
 
 impl<'a> Options<'a> {
-    /// The options in the order of the line.
+    /// Returns the options in the order of the line.
     pub(in crate::iptables) fn iter(&self) -> impl Iterator<Item = Opt<'a>> {
         let words = self.words;
         self.given.iter().map(move |given| Opt {
@@ -99,7 +99,7 @@ impl<'a> Options<'a> {
         self.given.is_empty()
     }
 
-    /// The options as they were written.
+    /// Returns the options as written.
     pub(in crate::iptables) fn text(&self) -> String {
         let mut text = String::new();
         for option in self.iter() {
@@ -123,7 +123,7 @@ pub(in crate::iptables) struct KeptOption<'a> {
     arguments: Vec<&'a str>,
 }
 
-/// The options of a text; nothing if there are quotes in it or words before the first option.
+/// Splits a text into options; nothing if it contains quotes, or words before the first option.
 pub(in crate::iptables) fn kept_options(text: &str) -> Option<Vec<KeptOption<'_>>> {
     let mut options: Vec<KeptOption<'_>> = Vec::new();
     let mut negated = false;
@@ -142,7 +142,7 @@ pub(in crate::iptables) fn kept_options(text: &str) -> Option<Vec<KeptOption<'_>
 }
 
 impl<'a> KeptOption<'a> {
-    /// The only argument.
+    /// Returns the only argument.
     pub(in crate::iptables) fn argument(&self) -> Option<&'a str> {
         match self.arguments[..] {
             [argument] => Some(argument),

@@ -1,4 +1,4 @@
-//! A rule's text while it is printed.
+//! A buffer for printing rules.
 
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -7,7 +7,7 @@ use crate::cluster::Family;
 use crate::digits;
 use crate::iptables::{Negatable, PortRange};
 
-/// The text so far, and the family that it is for.
+/// The text so far, and its family.
 pub(in crate::iptables) struct Printer {
     pub(in crate::iptables) text: String,
     pub(in crate::iptables) family: Family,
@@ -18,7 +18,7 @@ impl Printer {
         self.text.push_str(text);
     }
 
-    /// An option's name with its leading blank, after a `!` where it is negated.
+    /// Prints an option's name with a leading blank, after a `!` if negated.
     pub(in crate::iptables) fn option(&mut self, name: &str, negated: bool) {
         if negated {
             self.push(" !");
@@ -26,14 +26,14 @@ impl Printer {
         self.push(name);
     }
 
-    /// An option without a value, if it is given.
+    /// Prints an option without a value, if given.
     pub(in crate::iptables) fn flag(&mut self, name: &str, given: bool) {
         if given {
             self.push(name);
         }
     }
 
-    /// An option whose value is a word, if it is given.
+    /// Prints an option whose value is a word, if given.
     pub(in crate::iptables) fn word(&mut self, name: &str, word: Option<&Negatable<Box<str>>>) {
         if let Some(word) = word {
             self.option(name, word.negated);
@@ -41,7 +41,7 @@ impl Printer {
         }
     }
 
-    /// Names with commas between them; `none` where there are none.
+    /// Prints names separated by commas; `none` if there are none.
     pub(in crate::iptables) fn list(&mut self, names: impl Iterator<Item = &'static str>, none: &str) {
         let start = self.text.len();
         for name in names {
@@ -83,7 +83,7 @@ impl Printer {
         let _ = write!(self.text, "{value}");
     }
 
-    /// Text as `xtables_save_string` prints it: a plain word without quotes, anything else in them.
+    /// Prints text as `xtables_save_string` does: a plain word without quotes, anything else with them.
     pub(in crate::iptables) fn quoted(&mut self, text: &str) {
         let bare = |c: u8| c.is_ascii_alphanumeric() || c == b'-' || c == b'_';
         if !text.is_empty() && text.bytes().all(bare) {

@@ -35,7 +35,7 @@ pub(in crate::iptables) fn ports(text: &str, separator: char) -> Option<PortRang
     (range.first <= range.last).then_some(range)
 }
 
-/// Decimal, or hexadecimal behind `0x`.
+/// Decimal, or hexadecimal after `0x`.
 pub(in crate::iptables) fn number(text: &str) -> Option<u32> {
     match text.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16).ok(),
@@ -52,7 +52,7 @@ pub(in crate::iptables) fn masked(text: &str) -> Option<Masked> {
     Some(Masked { value, mask })
 }
 
-/// The number of an address, of the family that the rules are for.
+/// Returns an address of the given family as a number.
 pub(in crate::iptables) fn address_bits(text: &str, family: Family) -> Option<u128> {
     let address: IpAddr = text.parse().ok()?;
     (Family::of(address) == family).then(|| bits(address))

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// What is wrong at a place of a line.
+/// An error at a place in a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::iptables) struct Fault {
     /// The byte, from 0.
@@ -27,7 +27,7 @@ pub(in crate::iptables) struct Word<'a> {
 }
 
 impl Word<'_> {
-    /// Whether it can be an option's name or a `!`: those are never quoted.
+    /// Returns whether it can be an option's name or a `!`: those are never quoted.
     pub(in crate::iptables) fn is_syntax(&self) -> bool {
         let option = self.raw.starts_with('-') && self.raw[1..].starts_with(|c: char| c == '-' || c.is_alphabetic());
         option || self.raw == "!"
@@ -45,7 +45,7 @@ pub(in crate::iptables) fn split<'a>(line: &'a str, start: usize, words: &mut Ve
         let Some(first) = bytes.get(at) else { return Ok(()) };
         let from = at;
         if matches!(first, b'"' | b'\'') {
-            let (end, escaped) = closing_quote(bytes, at).ok_or_else(|| Fault::new(from, "a quote without its end"))?;
+            let (end, escaped) = closing_quote(bytes, at).ok_or_else(|| Fault::new(from, "unterminated quote"))?;
             let inner = &line[from + 1..end];
             let text = if escaped { Cow::Owned(unescape(inner)) } else { Cow::Borrowed(inner) };
             words.push(Word { text, raw: &line[from..=end], column: from });
@@ -60,7 +60,7 @@ pub(in crate::iptables) fn split<'a>(line: &'a str, start: usize, words: &mut Ve
     }
 }
 
-/// The position of the quote that ends the one at a position, and whether there is a backslash between them.
+/// Returns the position of the closing quote, and whether there is a backslash before it.
 fn closing_quote(bytes: &[u8], open: usize) -> Option<(usize, bool)> {
     let mut at = open + 1;
     let mut escaped = false;

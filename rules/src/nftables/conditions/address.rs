@@ -13,7 +13,7 @@ use crate::nftables::ranges::{self, AddressRange};
 use crate::nftables::text::{Line, family, join, not};
 use crate::walk::{Edges, Trace, Walker, bits};
 
-/// What an address is compared with.
+/// The addresses to compare with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Addresses {
     /// One address.
@@ -26,7 +26,7 @@ pub enum Addresses {
     Set(Name),
 }
 
-/// Behind `ip saddr`.
+/// Parses what follows `ip saddr`.
 pub(super) fn parse(side: Side, line: &mut Line<'_, '_>) -> Option<Condition> {
     let negated = line.negation();
     let value = if line.peek() == "{" {
@@ -82,8 +82,8 @@ pub(super) fn compile(side: Side, negated: bool, value: &Addresses, at: &Positio
 }
 
 impl Addresses {
-    /// What nft makes of ranges that a rule lists in braces: none around a single one; the others sorted, and joined where
-    /// they overlap or touch. Nothing for no range.
+    /// Normalises a list of ranges as nft does: no braces around a single one; several are sorted, and merged if they overlap or touch.
+    /// Returns nothing for no range.
     pub(in crate::nftables) fn in_braces(listed: &[AddressRange]) -> Option<Self> {
         match listed {
             [] => None,
@@ -93,7 +93,7 @@ impl Addresses {
     }
 }
 
-/// An address lies in one of some ranges.
+/// An address is in one of several ranges.
 #[derive(Debug, Clone)]
 pub(in crate::nftables) struct Between {
     side: Side,

@@ -16,23 +16,23 @@ pub struct States {
 /// A connection tracking state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ConnectionState {
-    /// It opens a connection.
+    /// The packet opens a connection.
     New,
-    /// Packets of its connection went both ways.
+    /// The connection has seen packets in both directions.
     Established,
-    /// It belongs to what another connection announced, or is an error about one.
+    /// The packet belongs to a connection expected by another one, or is an ICMP error about a connection.
     Related,
-    /// It belongs to no connection, and opens none.
+    /// The packet belongs to no connection and cannot open one.
     Invalid,
-    /// The table does not look at it.
+    /// The packet is exempt from connection tracking.
     Untracked,
 }
 
 impl ConnectionState {
-    /// All there are.
+    /// All states.
     pub const ALL: [Self; 5] = [Self::New, Self::Established, Self::Related, Self::Invalid, Self::Untracked];
 
-    /// nft's word for it.
+    /// Returns nft's keyword.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::New => "new",
@@ -43,7 +43,7 @@ impl ConnectionState {
         }
     }
 
-    /// The bit that `nft_ct` has for a packet, by its name.
+    /// Returns the state that `nft_ct` sees for a packet.
     fn of(tracking: &Tracking) -> Self {
         match tracking {
             Tracking::Invalid => Self::Invalid,
@@ -55,7 +55,7 @@ impl ConnectionState {
     }
 }
 
-/// Behind `ct`.
+/// Parses what follows `ct`.
 pub(super) fn parse(line: &mut Line<'_, '_>) -> Option<Condition> {
     match line.next() {
         "state" => {
@@ -63,7 +63,7 @@ pub(super) fn parse(line: &mut Line<'_, '_>) -> Option<Condition> {
             let is_set = line.peek() == "{";
             let states =
                 line.several(|word| ConnectionState::ALL.into_iter().find(|state| word.text == state.as_str()))?;
-            // `!= new,established` compares all bits at once, of which a packet has one only.
+            // `!= new,established` compares all bits at once, and a packet has only one of them.
             let is_plain = !negated || is_set || states.len() == 1;
             is_plain.then_some(Condition::State(States { negated, states }))
         }
@@ -76,7 +76,7 @@ impl States {
     pub(super) fn print(&self, out: &mut String) {
         out.extend(["ct state ", not(self.negated)]);
         let word = |out: &mut String, state: &ConnectionState| out.push_str(state.as_str());
-        // Behind `!=` several without braces would be compared with all bits at once.
+        // After `!=`, several states without braces would be compared as one bit mask.
         if self.negated { one_or_braces(out, &self.states, word) } else { join(out, ",", &self.states, word) }
     }
 

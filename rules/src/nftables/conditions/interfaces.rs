@@ -4,13 +4,13 @@ use super::{Comparison, Condition, explain_not, one_of};
 use crate::nftables::text::{Kind, Line, not, one_or_braces};
 use crate::walk::{Edges, Interface, Trace, Walker};
 
-/// The interface that the packet came in by or leaves by is one of these.
+/// The input or output interface of the packet is one of these.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interfaces {
-    /// Whether it is the one that the packet leaves by.
+    /// Whether it is the output interface.
     pub output: bool,
-    /// True for `iifname` and `oifname`, where a name that ends in `*` is a prefix. Otherwise the interface must exist when the
-    /// rule is loaded.
+    /// True for `iifname` and `oifname`, where a trailing `*` makes a prefix. For `iif` and `oif` the interface must exist when the rule is
+    /// loaded.
     pub by_name: bool,
     /// True for `!=`.
     pub negated: bool,
@@ -18,7 +18,7 @@ pub struct Interfaces {
     pub names: Vec<Box<str>>,
 }
 
-/// Behind `iif`, `iifname`, `oif` or `oifname`.
+/// Parses what follows `iif`, `iifname`, `oif` or `oifname`.
 pub(super) fn parse(word: &str, line: &mut Line<'_, '_>) -> Option<Condition> {
     let negated = line.negation();
     let names = line.several(|word| (word.kind != Kind::Sign).then(|| word.text.into()))?;
@@ -49,7 +49,7 @@ impl Interfaces {
     }
 }
 
-/// The name of an interface is one of these where the lowest bits of both, so many, are left out.
+/// The name of an interface is one of these, each compared without a number of its lowest bits.
 #[derive(Debug, Clone)]
 pub(in crate::nftables) struct InterfaceNames {
     output: bool,
@@ -61,7 +61,7 @@ impl InterfaceNames {
     pub(super) fn holds<T: Trace>(&self, walker: &Walker<T>) -> bool {
         let packet = &walker.packet;
         let number = Interface::number(if self.output { packet.output } else { packet.input });
-        // A shift by all bits is for `*`, which any name fits.
+        // A shift by all bits is for `*`, which matches any name.
         let is =
             |number: u128, (shift, name): &(u8, u128)| (number ^ name).checked_shr((*shift).into()).unwrap_or(0) == 0;
         let fits = |number: u128| self.names.iter().any(|name| is(number, name));

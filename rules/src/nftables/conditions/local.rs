@@ -1,11 +1,11 @@
-//! `fib saddr type local`: one of the addresses is this machine's own.
+//! `fib saddr type local`: one of the addresses is local.
 
 use super::Condition;
 use crate::nftables::key::Side;
 use crate::nftables::text::Line;
 use crate::walk::Edges;
 
-/// Behind `fib`.
+/// Parses what follows `fib`.
 pub(super) fn parse(line: &mut Line<'_, '_>) -> Option<Condition> {
     let side = Side::parse(line.next())?;
     (line.next() == "type" && line.next() == "local").then_some(Condition::Local(side))

@@ -17,12 +17,12 @@ pub struct Mark {
     pub value: u32,
 }
 
-/// Behind `meta mark`.
+/// Parses what follows `meta mark`.
 pub(super) fn parse(line: &mut Line<'_, '_>) -> Option<Condition> {
     let mask = if line.take("&") || line.take("and") { number(line.next())? } else { u32::MAX };
     let negated = line.negation();
     let value = number(line.next())?;
-    // Several values behind a mask are not written in one word.
+    // Several values after a mask are not one word.
     (line.peek() != ",").then_some(Condition::Mark(Mark { negated, mask, value }))
 }
 

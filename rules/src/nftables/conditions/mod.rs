@@ -1,5 +1,5 @@
-//! What rules compare. Each kind of comparison has a file: its value, how it is read, printed, explained, evaluated, and at which
-//! values it changes.
+//! Conditions of rules. Each kind has a file with its value, parsing, printing, explanation and evaluation, and the values at which its
+//! result changes.
 //!
 //! A [`Condition`] is the value in a rule; a [`Comparison`] is its compiled form.
 
@@ -38,11 +38,11 @@ pub enum Condition {
     Translated,
     /// `ip saddr 10.0.0.1`: one of the packet's addresses.
     Address {
-        /// Which of the two.
+        /// Source or destination.
         side: Side,
         /// True for `!=`.
         negated: bool,
-        /// What it is compared with.
+        /// The addresses to compare with.
         value: Addresses,
     },
     /// `tcp dport 80`, `th sport != { 22, 80-90 }`: ports, and the protocol if it is named.
@@ -53,11 +53,11 @@ pub enum Condition {
     Family(Family),
     /// `iif "cni0"`, `oifname { "eth0", "cali*" }`: an interface.
     Interfaces(Interfaces),
-    /// `fib saddr type local`: one of the addresses is this machine's own.
+    /// `fib saddr type local`: one of the addresses is local.
     Local(Side),
     /// `meta mark & 0x00004000 == 0x00000000`: bits of the packet's mark.
     Mark(Mark),
-    /// `ip saddr . ip daddr . meta l4proto . th dport @set`: a set has the key that the packet makes.
+    /// `ip saddr . ip daddr . meta l4proto . th dport @set`: a set contains the packet's key.
     InSet(Vec<LookupKey>, Name),
     /// A condition that is not modelled, as text.
     Other(Box<str>),
@@ -75,19 +75,19 @@ pub(super) enum Comparison {
     Interface(interfaces::InterfaceNames),
     Local(Side),
     Mark(Mark),
-    /// Whether a set, by its position, has the packet's key.
+    /// A set, by position, contains the packet's key.
     InSet {
         negated: bool,
         key: Box<[LookupKey]>,
         set: u32,
     },
-    /// Known before a packet comes.
+    /// Constant.
     Always(bool),
-    /// Not modelled, for this reason.
+    /// Not modelled, for the given reason.
     Unknown(Arc<str>),
 }
 
-/// The condition that comes next; none if it is not modelled.
+/// Parses the next condition; nothing if it is not modelled.
 pub(super) fn parse(line: &mut Line<'_, '_>) -> Option<Condition> {
     if let Some(found) = line.attempt(parse_keyed) {
         return Some(found);
@@ -111,7 +111,7 @@ pub(super) fn parse(line: &mut Line<'_, '_>) -> Option<Condition> {
     }
 }
 
-/// A comparison of the key that a packet makes: with values where it has one part, else with a set.
+/// Parses a comparison of a packet's key: with values if the key has one part, else with a set.
 fn parse_keyed(line: &mut Line<'_, '_>) -> Option<Condition> {
     let key = LookupKey::parse(line)?;
     match *key.as_slice() {
@@ -164,12 +164,12 @@ impl Condition {
         Self::Interfaces(Interfaces { output: false, by_name, negated, names: vec![name.into()] })
     }
 
-    /// `meta mark & 0x00004000 != 0x00000000`, or with `==` where the bit must not be set.
+    /// `meta mark & 0x00004000 != 0x00000000`, or with `==` if the bit must not be set.
     pub(crate) fn mark_bit(set: bool, bit: u32) -> Self {
         Self::Mark(Mark { negated: set, mask: bit, value: 0 })
     }
 
-    /// Whether it compares an interface's index (`iif`, `oif`), so that the interface must exist when the rule is loaded.
+    /// Returns whether it compares an interface index (`iif`, `oif`), so that the interface must exist when the rule is loaded.
     pub(crate) fn needs_interface(&self) -> bool {
         match self {
             Self::Interfaces(interfaces) => !interfaces.by_name,
@@ -178,7 +178,7 @@ impl Condition {
         }
     }
 
-    /// The set that it looks up, with the key.
+    /// Returns the set that it looks up, with the key.
     pub(crate) fn set(&self) -> Option<(&Name, Vec<LookupKey>)> {
         match self {
             Self::InSet(key, set) => Some((set, key.clone())),
@@ -207,7 +207,7 @@ impl Condition {
         }
     }
 
-    /// What it requires of a packet, as a fragment: `to 10.96.0.10`.
+    /// Describes what it requires of a packet, as a fragment: `to 10.96.0.10`.
     pub fn explain(&self) -> String {
         match self {
             Self::State(states) => states.explain(),
@@ -245,7 +245,7 @@ impl Condition {
 }
 
 impl Comparison {
-    /// Whether it holds for a packet.
+    /// Evaluates it for a packet.
     pub(super) fn holds<T: Trace>(&self, walker: &Walker<T>, sets: &[Elements], environment: &Environment) -> Held {
         match self {
             Self::State(states) => states.holds(walker.tracking()).into(),
@@ -268,7 +268,7 @@ impl Comparison {
         }
     }
 
-    /// Notes the values at which it changes.
+    /// Adds the values at which its result changes.
     pub(super) fn edges(&self, sets: &[Elements], edges: &mut Edges) {
         match self {
             Self::Between(between) => between.edges(edges),
@@ -278,7 +278,7 @@ impl Comparison {
             Self::Local(side) => local::edges(*side, edges),
             Self::Mark(mark) => mark.edges(edges),
             Self::InSet { key, set, .. } => sets[*set as usize].edges(key, edges),
-            // The same for the first packets of all connections, or not known for any.
+            // The result is the same for the first packets of all connections, or unknown for all.
             Self::State(_) | Self::Translated | Self::Always(_) | Self::Unknown(_) => {}
         }
     }

@@ -14,9 +14,9 @@ use crate::walk::{Edges, Field, Held, Trace, Walker};
 /// One of the packet's ports, and the protocol if it is named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ports {
-    /// The protocol; any that has ports for `th`.
+    /// The protocol; `None` for `th`, which matches any protocol with ports.
     pub protocol: Option<Protocol>,
-    /// Which of the two.
+    /// Source or destination.
     pub side: Side,
     /// True for `!=`.
     pub negated: bool,
@@ -24,7 +24,7 @@ pub struct Ports {
     pub ports: SmallVec<[RangeInclusive<u16>; 1]>,
 }
 
-/// Behind `tcp` or `th`.
+/// Parses what follows `tcp` or `th`.
 pub(super) fn parse(protocol: Option<Protocol>, line: &mut Line<'_, '_>) -> Option<Condition> {
     let side = match line.next() {
         "sport" => Side::Source,

@@ -7,16 +7,16 @@ use crate::cluster::{Protocol, ProtocolNumber};
 use crate::nftables::text::{Line, not, one_or_braces};
 use crate::walk::{Edges, Trace, Walker};
 
-/// The protocol's number is one of these.
+/// The protocol number is one of these.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Protocols {
     /// True for `!=`.
     pub negated: bool,
-    /// The protocols' numbers, at least one.
+    /// The protocol numbers, at least one.
     pub numbers: SmallVec<[u8; 8]>,
 }
 
-/// Behind `meta l4proto` or `ip protocol`.
+/// Parses what follows `meta l4proto` or `ip protocol`.
 pub(super) fn parse(line: &mut Line<'_, '_>) -> Option<Condition> {
     let negated = line.negation();
     let numbers = line.several(|word| ProtocolNumber::parse(word.text).map(|protocol| protocol.0))?.into();

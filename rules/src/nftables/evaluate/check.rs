@@ -1,4 +1,4 @@
-//! Tables that the kernel rejects, and tables that no packet enters.
+//! Checks for tables that the kernel rejects, and for tables that no packet enters.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,14 +18,14 @@ pub struct CompileError {
     pub table: Name,
     /// The part of the table.
     pub part: Part,
-    /// What is wrong.
+    /// The kind of error.
     pub kind: CompileErrorKind,
 }
 
 /// A part of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
-    /// All of it.
+    /// The whole table.
     Table,
     /// A chain.
     Chain(Name),
@@ -46,7 +46,7 @@ impl fmt::Display for Part {
     }
 }
 
-/// What is wrong with tables.
+/// The kind of an error in tables.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompileErrorKind {
@@ -64,9 +64,9 @@ pub enum CompileErrorKind {
     KeyMismatch {
         /// The set.
         set: Name,
-        /// The types of the key that a packet makes.
+        /// The types of the lookup's key.
         made: String,
-        /// The types of the key of the set.
+        /// The types of the set's keys.
         wanted: String,
     },
     /// Jumps form a loop.
@@ -80,7 +80,7 @@ pub enum CompileErrorKind {
     Misplaced {
         /// The statement.
         statement: &'static str,
-        /// Where.
+        /// The hook or chain.
         place: String,
     },
     /// A table has rules but no base chain.
@@ -92,7 +92,7 @@ pub enum CompileErrorKind {
 }
 
 impl CompileErrorKind {
-    /// Whether a part of tables that a kernel has may have it.
+    /// Returns whether an excerpt of valid tables can have this error.
     fn is_of_part(&self) -> bool {
         matches!(self, Self::MissingChain(_) | Self::MissingSet(_) | Self::NoHook)
     }
@@ -104,7 +104,7 @@ pub(super) fn check<'a>(tables: impl Iterator<Item = &'a Table>) -> Result<(), V
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-/// The reasons why no kernel has this table, even if it is a part of a whole.
+/// Returns the errors that no table in a kernel can have, not even as an excerpt.
 pub(crate) fn rejections(table: &Table) -> Vec<CompileError> {
     errors(table).into_iter().filter(|error| !error.kind.is_of_part()).collect()
 }
@@ -125,7 +125,7 @@ struct Check<'a> {
 impl<'a> Check<'a> {
     fn new(table: &'a Table, errors: &'a mut Vec<CompileError>) -> Self {
         let chains = table.chains.iter().enumerate().map(|(position, chain)| (&*chain.name, position)).collect();
-        // Of sets with the same name the first counts; the others are errors of their own.
+        // Of sets with the same name the first counts; the others are separate errors.
         let sets = table.sets.iter().rev().map(|set| (&*set.name, set)).collect();
         Self { table, chains, sets, errors }
     }
@@ -224,12 +224,12 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// The chain of a name that jumps may lead to, as far as it is there.
+    /// Returns the regular chain of a name, if it exists.
     fn regular(&self, name: &str) -> Option<usize> {
         self.chains.get(name).copied().filter(|position| self.table.chains[*position].base.is_none())
     }
 
-    /// Where the rules of every chain lead to.
+    /// Returns the jumps of every chain.
     fn leads(&self) -> Vec<Vec<Lead>> {
         let of_statement = |statement: &'a Statement| {
             let map = match statement {
@@ -248,7 +248,8 @@ impl<'a> Check<'a> {
         self.table.chains.iter().map(|chain| of_chain(&chain.rules)).collect()
     }
 
-    /// Looks for statements out of place, given the hooks that reach each chain, and those that reach it by chains of type `filter`.
+    /// Checks for statements that are not allowed at their hooks, given the hooks that reach each chain, and those that reach it through
+    /// chains of type `filter`.
     fn check_places(&mut self, reached: &[Hooks], filtering: &[Hooks]) {
         let table = self.table;
         for (position, chain) in table.chains.iter().enumerate() {

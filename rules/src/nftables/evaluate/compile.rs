@@ -1,4 +1,4 @@
-//! Tables into programs.
+//! Compilation of tables to programs.
 
 use super::check::{CompileError, check};
 use super::program::{Code, Program, Rule};
@@ -9,7 +9,7 @@ use crate::nftables::{BaseChain, Ruleset, Set, Table};
 use crate::walk::{self, Alongside, Hooked, Kind, Names, Span, Start};
 
 impl Program {
-    /// Makes the tables of a family ready for walking.
+    /// Compiles the tables of a family.
     ///
     /// # Errors
     ///
@@ -20,8 +20,8 @@ impl Program {
         Ok(program)
     }
 
-    /// Makes tables ready for walking on a machine that has other rules too, at the same hooks and of the same family. The
-    /// first tables, so many, were loaded before those rules, the rest after them.
+    /// Compiles tables for a machine with other rules at the same hooks and of the same family. The given number of tables was loaded
+    /// before those rules, the rest after them.
     ///
     /// # Errors
     ///
@@ -37,14 +37,14 @@ impl Program {
         Ok(others.alongside(program, hooked))
     }
 
-    /// Makes the chains of a table ready for being entered anywhere. All chains that it names are there, and all sets but maps.
+    /// Compiles the chains of a table so that each can be entered. All chains and sets that it names must exist, except maps.
     pub(crate) fn compile_chains(table: &Table) -> Self {
         let mut program = Self::empty(table.family, Code::default());
         program.add_table(table);
         program
     }
 
-    /// Compiles tables with numbers from `start` on, without an order of the hooks' chains.
+    /// Compiles tables with numbers starting at `start`, without ordering base chains.
     fn compile_from(rules: &Ruleset, family: Family, start: Start) -> Result<Self, Vec<CompileError>> {
         let tables = || rules.tables.iter().filter(|table| table.family == family);
         check(tables())?;

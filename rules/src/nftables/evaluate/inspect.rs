@@ -1,4 +1,4 @@
-//! The effects of rules and the edges of their conditions, without a packet.
+//! Inspection of rules without a packet: their effects, and the edges of their conditions.
 
 use smallvec::SmallVec;
 
@@ -36,7 +36,7 @@ impl Inspect for Code {
     }
 }
 
-/// Where a rule leads to that has one of several verdicts.
+/// Returns the effect of a rule with one of several verdicts.
 fn leads(verdicts: impl Iterator<Item = Verdict<u32>>) -> RuleEffect<'static> {
     let (mut chains, mut returns, mut comes_back) = (SmallVec::new(), false, true);
     for verdict in verdicts {

@@ -1,21 +1,21 @@
-//! What tables do with a packet: the twin of [`crate::iptables::evaluate`].
+//! Evaluation of tables for a packet: the counterpart of [`crate::iptables::evaluate`].
 //!
 //! [`Program::compile`] compiles the tables of one family once; [`Program::walk`] then evaluates a packet at one
-//! hook. The base chains of all tables are evaluated in the order of their priorities, of equal ones the one created last first
-//! (`nf_hook_entries_grow`). What a chain accepts goes on to the next one, in its own table or in others; what it drops does
-//! not.
+//! hook. The base chains of all tables are evaluated in the order of their priorities; with equal priorities, the chain created last comes
+//! first (`nf_hook_entries_grow`). Packets that a chain accepts continue in the next base chain, in its own table or in others; dropped
+//! packets do not.
 //!
-//! Chains of type `nat` are evaluated for the first packet of a connection only, until one of them translates it. Whatever their
-//! own priority, the kernel evaluates them where it translates: destinations at -100, sources at 100 (`nf_nat_register_fn`).
+//! Chains of type `nat` are evaluated only for the first packet of a connection, until one of them translates it. Whatever their own
+//! priority, the kernel evaluates them where NAT happens: DNAT at -100, SNAT at 100 (`nf_nat_register_fn`).
 //!
-//! Nothing is guessed. A rule with a condition or statement that is not modelled ends the walk with [`HookVerdict::Unknown`], but
-//! only if all other conditions of it hold and it would change anything. What is taken as given:
+//! Nothing is guessed. A rule with a condition or statement that is not modelled ends the walk with [`HookVerdict::Unknown`], but only if
+//! all its other conditions hold and it has an effect. Assumptions:
 //!
 //! - `numgen random mod n` gives every number the same share. The kernel scales 32 random bits (`reciprocal_scale`), so that a
 //!   share may be off by 2^-32;
 //! - interfaces are compared as kernels do from 5.4 on: a packet without one has the name "";
-//! - masqueraded sources keep their port where the kernel would try to keep it: the port is free;
-//! - what rules put into a set is in [`Environment::recent`], in a list of the table's name, a blank and the set's name.
+//! - masqueraded sources keep their port if the kernel tries to keep it: the port is assumed to be free;
+//! - keys that rules added to a set are in [`Environment::recent`], in a list named after the table, a blank and the set.
 //!
 //! [`HookVerdict::Unknown`]: crate::walk::HookVerdict::Unknown
 //! [`Environment::recent`]: crate::walk::Environment::recent

@@ -1,11 +1,11 @@
-//! Tables made ready for walking.
+//! Compiled tables.
 
 use crate::nftables::conditions::Comparison;
 use crate::nftables::elements::Elements;
 use crate::nftables::statements::Action;
 use crate::walk::{self, Start};
 
-/// The tables of a family made ready for walking.
+/// The compiled tables of a family.
 pub type Program = walk::Program<Code>;
 
 /// The compiled rules of tables.
@@ -17,7 +17,7 @@ pub struct Code {
     pub(super) rules: Vec<Rule>,
     /// The conditions of all rules, rule after rule.
     pub(super) conditions: Vec<Comparison>,
-    /// What all rules do, rule after rule.
+    /// The actions of all rules, rule after rule.
     pub(super) actions: Vec<Action>,
     pub(super) sets: Vec<Elements>,
 }
@@ -30,7 +30,7 @@ pub(super) struct Rule {
 }
 
 impl Code {
-    /// The number behind that of the last rule.
+    /// Returns the number after that of the last rule.
     pub(super) fn end(&self) -> u32 {
         self.start.rule + self.rules.len() as u32
     }

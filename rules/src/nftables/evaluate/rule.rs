@@ -1,4 +1,4 @@
-//! The evaluation of a rule for a packet.
+//! Evaluation of a rule for a packet.
 
 use super::program::Code;
 use crate::nftables::Verdict;
@@ -9,7 +9,7 @@ use crate::walk::{
 };
 
 impl walk::Code for Code {
-    /// Evaluates the conditions of a rule, and if they hold its statements, up to one that ends it.
+    /// Evaluates the conditions of a rule and, if they hold, its statements up to one that ends it.
     fn evaluate_rule<T: Trace>(&self, pass: &mut Pass<'_, T>, walker: &mut Walker<T>, rule: u32) -> Next {
         let mut why = None;
         let mut assumed = Assumptions::NONE;
@@ -58,8 +58,7 @@ impl walk::Code for Code {
     }
 }
 
-/// Carries a statement out; returns where the packet goes where the statement ends the rule. `verdict` is what a lookup
-/// found.
+/// Executes a statement; returns the packet's next step if the statement ends the rule. `verdict` is the result of a lookup.
 fn act<T: Trace>(
     pass: &mut Pass<'_, T>,
     walker: &mut Walker<T>,
@@ -94,7 +93,7 @@ fn act<T: Trace>(
     })
 }
 
-/// Takes each value of a map for its part of the packets that have one; the first is gone on with.
+/// Branches for each value of a map, with its share of the packets; the walk continues with the first.
 fn share_out<T: Trace, C>(
     pass: &mut Pass<'_, T>,
     walker: &mut Walker<T>,

@@ -1,4 +1,4 @@
-//! From a service port's addresses to its chains, or to the answer where no endpoint is.
+//! Map elements that lead from a service port's addresses to its chains, or reject traffic without endpoints.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::plan::Plan;
 use super::{Generator, Unsupported};
 
 impl Generator<'_> {
-    /// The elements of a service port.
+    /// Adds the elements of a service port.
     pub(super) fn addresses(&mut self, plan: &Plan<'_>) -> Result<(), Unsupported> {
         let view = plan.view;
         let key =
@@ -40,7 +40,7 @@ impl Generator<'_> {
         self.node_port(plan)
     }
 
-    /// The connections of this node's endpoints to themselves, which need a source that replies come back to.
+    /// Adds hairpin elements: connections of this node's endpoints to themselves are masqueraded, so that replies return through the node.
     pub(super) fn hairpins(&mut self, plan: &Plan<'_>) {
         if !self.profile.nftables_marks_inline() {
             return;
@@ -71,7 +71,7 @@ impl Generator<'_> {
         self.profile.nftables_comments_firewall().then(|| self.comment(plan)).transpose()
     }
 
-    /// The comment of an element that rejects traffic: the service port's name.
+    /// Returns the comment of an element that rejects traffic: the service port's name.
     fn comment(&self, plan: &Plan<'_>) -> Result<Arc<str>, Unsupported> {
         let name = plan.name.as_str();
         if name.len() <= LONGEST_COMMENT {
@@ -85,7 +85,7 @@ impl Generator<'_> {
     }
 }
 
-/// The outcome of traffic that no endpoint takes: reject where there is none at all, else drop.
+/// Returns the verdict for traffic without usable endpoints: reject if there are none at all, else drop.
 fn rejection(plan: &Plan<'_>) -> Verdict {
     if plan.selected.any { Verdict::Drop } else { Verdict::Goto(Name::from("reject-chain")) }
 }

@@ -11,11 +11,11 @@ use super::rule::rule;
 use super::{Generator, Unsupported};
 use crate::selection::ServicePortView;
 
-/// How many clients an endpoint remembers: what the kernel takes for a set without a size.
+/// The number of clients that an endpoint remembers: the kernel's default size of a set.
 const AFFINITY_CLIENTS: u32 = 65_535;
 
 impl Generator<'_> {
-    /// All chains of a service port, and the sets in which its endpoints remember clients.
+    /// Adds all chains of a service port, and the affinity sets of its endpoints.
     pub(super) fn service_chains(&mut self, plan: &Plan<'_>) -> Result<(), Unsupported> {
         let endpoints = EndpointNames::of(plan.view);
         let reachable = plan.selected.reachable().into_iter().filter(|_| self.has_endpoint_chains(plan.view));
@@ -54,12 +54,12 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// Whether endpoints have chains of their own.
+    /// Returns whether endpoints have chains of their own.
     fn has_endpoint_chains(&self, view: &ServicePortView<'_>) -> bool {
         view.service.affinity_seconds.is_some() || !self.profile.nftables_maps_destinations()
     }
 
-    /// The rule that shares traffic out evenly among destinations.
+    /// Returns the rule that balances traffic evenly among destinations.
     fn translate(&self, view: &ServicePortView<'_>, members: &[usize]) -> Rule {
         let addresses: Vec<SocketAddr> = members.iter().map(|index| view.endpoints[*index].address).collect();
         let statement = match addresses.as_slice() {
@@ -69,7 +69,7 @@ impl Generator<'_> {
         rule().of(view.port.protocol).then(statement)
     }
 
-    /// What comes to the cluster IP from elsewhere than pods is masqueraded, so that replies come back this way.
+    /// Returns the rule that masquerades traffic to the cluster IP from sources other than pods, so that replies return through this node.
     fn masquerade_cluster_ip(&self, view: &ServicePortView<'_>) -> Result<Option<Rule>, Unsupported> {
         let mut to_service = rule().with_address(Side::Destination, view.cluster_ip);
         if self.profile.nftables_masquerade_names_port() {
@@ -82,7 +82,7 @@ impl Generator<'_> {
         Ok(elsewhere.map(|elsewhere| self.mark(to_service.when(elsewhere))))
     }
 
-    /// Where traffic to external addresses arrives.
+    /// Builds the chain for traffic to external addresses.
     fn external_chain(&self, plan: &Plan<'_>) -> Result<Chain, Unsupported> {
         let mut chain = Chain::regular(plan.external_chain.clone());
         if plan.view.external_local {
@@ -105,8 +105,8 @@ impl Generator<'_> {
         Ok(chain)
     }
 
-    /// Drops what source ranges do not allow. Where they cover the node, they cover the load balancer's addresses too,
-    /// which a packet of the node may have as its source.
+    /// Builds the chain that drops sources outside the source ranges. If the ranges contain the node, the load balancer's addresses are
+    /// allowed too, because a packet from the node may have them as its source.
     fn firewall_chain(&self, plan: &Plan<'_>) -> Chain {
         let view = plan.view;
         let allowed = &view.source_ranges;
@@ -120,7 +120,7 @@ impl Generator<'_> {
         Chain { rules, ..Chain::regular(plan.firewall_chain.clone()) }
     }
 
-    /// The chain of an endpoint: what comes back to its own source is masqueraded, all is translated.
+    /// Builds the chain of an endpoint: its connections to itself are masqueraded, all are translated.
     fn endpoint_chain(&self, view: &ServicePortView<'_>, index: usize, endpoints: &EndpointNames) -> Chain {
         let address = view.endpoints[index].address;
         let mut chain = Chain::regular(endpoints.chain(index));
@@ -134,7 +134,7 @@ impl Generator<'_> {
         chain
     }
 
-    /// The set of clients that an endpoint remembers.
+    /// Returns the affinity set of an endpoint.
     fn affinity_set(&self, view: &ServicePortView<'_>, name: Name) -> Option<Set> {
         let timeout = view.service.affinity_seconds?;
         Some(Set {
@@ -148,7 +148,7 @@ impl Generator<'_> {
     }
 }
 
-/// The names that belong to a service port's endpoints, in the view's order.
+/// The names of a service port's endpoints, in the view's order.
 struct EndpointNames(Vec<NameBase>);
 
 impl EndpointNames {
@@ -165,7 +165,7 @@ impl EndpointNames {
     }
 }
 
-/// Rules that send a known client to the endpoint it had before, and share the others out evenly.
+/// Returns the rules that send a returning client to the endpoint it had before, and balance the others evenly.
 fn balance(view: &ServicePortView<'_>, members: &[usize], endpoints: &EndpointNames) -> Vec<Rule> {
     let known = members.iter().filter(|_| view.service.affinity_seconds.is_some());
     let mut rules: Vec<Rule> = known

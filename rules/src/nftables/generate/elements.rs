@@ -8,7 +8,7 @@ use super::super::Verdict;
 use super::super::{Element, Key};
 use super::Unsupported;
 
-/// What services put into sets and maps.
+/// Elements that services add to sets and maps.
 #[derive(Default)]
 pub(super) struct Elements {
     pub(super) hairpins: BTreeSet<Vec<Key>>,
@@ -64,7 +64,7 @@ fn show_key(key: &Key) -> String {
     }
 }
 
-/// The service port that an element is of, by its comment or chain.
+/// Returns the service port of an element, by its comment or chain.
 fn show((verdict, comment): &(Verdict, Option<Arc<str>>)) -> String {
     match (comment, verdict) {
         (Some(comment), _) => comment.to_string(),

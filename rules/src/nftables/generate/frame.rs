@@ -14,7 +14,7 @@ use crate::cluster::Family;
 use crate::selection::NodePortAddresses;
 use crate::walk::{Hook, RejectResponse};
 
-/// The priority of chains that see destinations as they are on the wire.
+/// The priority of chains that see destinations before DNAT.
 const BEFORE_DNAT: i32 = -110;
 const DNAT: i32 = -100;
 const AFTER_DNAT: i32 = -90;
@@ -22,7 +22,7 @@ const FILTER: i32 = 0;
 const SNAT: i32 = 100;
 
 impl Generator<'_> {
-    /// The whole table, around what services added.
+    /// Builds the whole table around what services added.
     pub(super) fn table(mut self) -> Result<Table, Unsupported> {
         let mut chains = self.base_chains();
         chains.extend(self.common_chains()?);
@@ -99,7 +99,7 @@ impl Generator<'_> {
         sets
     }
 
-    /// The chains at the kernel's hooks.
+    /// Returns the base chains.
     fn base_chains(&self) -> Vec<Chain> {
         let base = |name: &str, nat, hook, priority, rules| Chain {
             base: Some(BaseChain { nat, hook, priority, drops: false }),
@@ -136,7 +136,7 @@ impl Generator<'_> {
         chains
     }
 
-    /// The chains that those at the hooks jump to.
+    /// Returns the chains that base chains jump to.
     fn common_chains(&self) -> Result<Vec<Chain>, Unsupported> {
         let chain = |name: &str, rules| Chain { rules, ..Chain::regular(name.into()) };
         let unused_ports = rule()
@@ -166,7 +166,7 @@ impl Generator<'_> {
         Ok(chains)
     }
 
-    /// Drops what is sent to addresses that no service has, in the ranges that cluster IPs are allocated from.
+    /// Returns the rule that drops traffic to unallocated addresses in the cluster IP ranges.
     fn drop_unallocated(&self) -> Option<Rule> {
         if !self.profile.nftables_drops_unallocated(self.config) {
             return None;
@@ -178,7 +178,7 @@ impl Generator<'_> {
         Some(drop.commented("Drop traffic to unallocated ClusterIPs"))
     }
 
-    /// What is masqueraded when it leaves: what is marked, without its mark, and endpoints' connections to themselves.
+    /// Returns the masquerade rules: for marked packets, whose mark is cleared, and for endpoints' connections to themselves.
     fn masquerading(&self) -> Vec<Rule> {
         let bit = self.masquerade_mark();
         let unmark = Statement::Mark(MarkChange::Flip(bit));
@@ -197,7 +197,7 @@ impl Generator<'_> {
         ]
     }
 
-    /// The rule that marks what comes to any cluster IP from elsewhere than pods, in releases that have one for all.
+    /// Returns the rule that marks traffic to any cluster IP from sources other than pods, in releases with one rule for all.
     fn masquerade_cluster_ips(&self) -> Result<Option<Rule>, Unsupported> {
         if !self.profile.nftables_marks_inline() {
             return Ok(None);
@@ -211,8 +211,8 @@ impl Generator<'_> {
         Ok(marked.map(|rule| rule.commented("masquerade clusterIP traffic from outside cluster")))
     }
 
-    /// The rule that looks up a node port for packets to the node. In the chain for packets to this machine, nothing
-    /// asks again whether they are.
+    /// Returns the rule that looks up a node port for packets to the node. In the input chain, packets are known to be local, so that match
+    /// is omitted.
     fn to_node_port(&self, may_pass: bool, map: &str) -> Rule {
         if !self.all_node_ports() {
             return rule().with_address_in(Side::Destination, &"nodeport-ips".into()).look_up(&PORT, map);
@@ -226,12 +226,12 @@ impl Generator<'_> {
         to_here.when(not_loopback).look_up(&PORT, map)
     }
 
-    /// Whether node ports are served on all addresses.
+    /// Returns whether node ports are served on all addresses.
     fn all_node_ports(&self) -> bool {
         self.node_ports == NodePortAddresses::All
     }
 
-    /// The node's addresses that serve node ports; never loopback.
+    /// Returns the node's addresses that serve node ports; never loopback.
     fn node_port_addresses(&self) -> Vec<IpAddr> {
         let mut served = self.node_ports.addresses(self.node, self.family);
         served.retain(|address| !address.is_loopback());

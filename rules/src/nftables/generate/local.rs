@@ -1,11 +1,11 @@
-//! Conditions that hold for packets from pods, or for others.
+//! Conditions for packets from pods, or for others.
 
 use super::super::{Addresses, Condition, Side};
 use super::{Generator, Unsupported};
 use crate::selection::LocalTraffic;
 
 impl Generator<'_> {
-    /// The condition that a packet comes from a pod, or with `negated` that it does not. None if that is not known.
+    /// Returns the condition that a packet comes from a pod, or with `negated` that it does not; nothing if pods are not detected.
     pub(super) fn pod_condition(&self, negated: bool) -> Result<Option<Condition>, Unsupported> {
         let by_name = self.profile.nftables_interface_by_name();
         let condition = match &self.local {

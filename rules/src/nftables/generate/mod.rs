@@ -1,7 +1,8 @@
-//! kube-proxy's table for a node and a family, as its `syncProxyRules` writes it (`pkg/proxy/nftables/proxier.go`).
+//! Generation of kube-proxy's table for a node and a family, as its `syncProxyRules` writes it (`pkg/proxy/nftables/proxier.go`).
 //!
-//! What exists independently of services is in [`frame`], with what distinguishes `local` traffic. Of a service port, `plan` says where
-//! its traffic goes; it adds `elements` to sets and maps ([`addresses`]), which lead to chains of its own ([`chains`]), built with `rule`.
+//! Everything independent of services is in [`frame`], with the detection of `local` traffic. For a service port, `plan` decides where its
+//! traffic goes; it adds `elements` to sets and maps ([`addresses`]), which lead to the service port's chains ([`chains`]), built with
+//! `rule`.
 
 mod addresses;
 mod chains;
@@ -19,11 +20,11 @@ use crate::cluster::{Cluster, Family, Node, ProxyConfig, ProxyMode};
 use crate::profile::{Profile, UnknownVersion};
 use crate::selection::{LocalTraffic, NodePortAddresses, ServicePortView, service_ports};
 
-/// Why there are no nftables rules for a cluster.
+/// The reason why there are no nftables rules for a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unsupported {
-    /// The release is not known.
+    /// The release is unknown.
     #[error(transparent)]
     Version(#[from] UnknownVersion),
     /// The release has no nftables mode, or one that is not modelled.
@@ -42,7 +43,7 @@ pub enum Unsupported {
     InterfacePrefix {
         /// The release.
         release: Profile,
-        /// The start of interfaces' names.
+        /// The prefix of interface names.
         prefix: String,
     },
     /// Two service ports have the same address, protocol and port. Which of them gets the traffic is random, or the whole
@@ -58,13 +59,13 @@ pub enum Unsupported {
     },
 }
 
-/// The rules of one family that a node's kube-proxy writes in nftables mode: one table.
+/// Generates the rules of one family that a node's kube-proxy writes in nftables mode: one table.
 ///
 /// The same objects give the same rules, in whatever order they are listed. The elements of sets are sorted.
 ///
 /// # Errors
 ///
-/// If the release is not known or its mode not modelled, and if a real kube-proxy fails to write its table.
+/// If the release is unknown or its nftables mode is not modelled, or if a real kube-proxy would fail to write its table.
 pub fn generate(cluster: &Cluster, node: &Node, family: Family) -> Result<Ruleset, Unsupported> {
     let profile: Profile = cluster.release_on(node).parse()?;
     if !profile.nftables() {
@@ -77,7 +78,7 @@ pub fn generate(cluster: &Cluster, node: &Node, family: Family) -> Result<Rulese
     Ok(Ruleset { tables: vec![generator.table()?] })
 }
 
-/// What rules are made from, and what of them is made so far.
+/// The input of generation, and the rules generated so far.
 struct Generator<'a> {
     cluster: &'a Cluster,
     config: &'a ProxyConfig,
@@ -108,7 +109,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Adds all that a service port needs.
+    /// Adds everything for a service port.
     fn service_port(&mut self, view: &ServicePortView<'_>) -> Result<(), Unsupported> {
         let selected = view.select(self.cluster, self.node, self.profile);
         let plan = Plan::new(view, selected, self.profile);
@@ -117,7 +118,7 @@ impl<'a> Generator<'a> {
         self.service_chains(&plan)
     }
 
-    /// The rule, marking packets to be masqueraded.
+    /// Makes a rule mark packets for masquerading.
     fn mark(&self, rule: Rule) -> Rule {
         if self.profile.nftables_marks_inline() {
             rule.then(Statement::Mark(MarkChange::Set(self.masquerade_mark())))
@@ -126,7 +127,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// The mark of packets to be masqueraded, one bit.
+    /// Returns the masquerade mark, one bit.
     fn masquerade_mark(&self) -> u32 {
         1_u32.checked_shl(u32::from(self.config.masquerade_bit)).unwrap_or_default()
     }

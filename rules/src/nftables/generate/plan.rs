@@ -1,10 +1,10 @@
-//! Where the traffic of a service port goes.
+//! Targets of the traffic of a service port.
 
 use super::super::name::{Name, NameBase};
 use crate::profile::Profile;
 use crate::selection::{Selected, ServicePortView};
 
-/// A service port with all that its elements and chains share.
+/// A service port with data shared by its elements and chains.
 pub(super) struct Plan<'a> {
     pub(super) view: &'a ServicePortView<'a>,
     pub(super) selected: Selected,
@@ -14,9 +14,9 @@ pub(super) struct Plan<'a> {
     pub(super) local_chain: Name,
     pub(super) external_chain: Name,
     pub(super) firewall_chain: Name,
-    /// Whether the cluster IP leads anywhere.
+    /// Whether the cluster IP has usable endpoints.
     pub(super) internal: bool,
-    /// Whether external addresses lead anywhere for traffic from outside.
+    /// Whether external addresses have usable endpoints for traffic from outside.
     pub(super) external: bool,
 }
 
@@ -37,22 +37,22 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The chain with the endpoints for the cluster IP.
+    /// Returns the chain with the endpoints for the cluster IP.
     pub(super) fn internal_chain(&self) -> &Name {
         if self.view.internal_local { &self.local_chain } else { &self.cluster_chain }
     }
 
-    /// The chain with the endpoints for traffic from outside.
+    /// Returns the chain with the endpoints for traffic from outside.
     pub(super) fn external_endpoints_chain(&self) -> &Name {
         if self.view.external_local { &self.local_chain } else { &self.cluster_chain }
     }
 
-    /// Whether there is a chain that traffic to external addresses goes through.
+    /// Returns whether there is a chain for traffic to external addresses.
     pub(super) fn uses_external_chain(&self) -> bool {
         self.selected.any && self.view.externally_accessible()
     }
 
-    /// Whether a chain drops what source ranges do not allow. It is there without endpoints too.
+    /// Returns whether there is a chain that drops sources outside the source ranges. It exists without endpoints too.
     pub(super) fn uses_firewall(&self) -> bool {
         !self.view.load_balancer_ips.is_empty() && !self.view.source_ranges.is_empty()
     }

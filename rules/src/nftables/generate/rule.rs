@@ -1,4 +1,4 @@
-//! Rules, built condition by condition.
+//! A builder of rules, condition by condition.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use super::super::name::Name;
 use super::super::{Addresses, Condition, LookupKey, Side, Statement, Verdict};
 use crate::cluster::Protocol;
 
-/// A rule without conditions.
+/// Creates a rule without conditions.
 pub(super) fn rule() -> Rule {
     Rule::default()
 }
@@ -26,12 +26,12 @@ impl Rule {
         self
     }
 
-    /// From or to this address.
+    /// Matches an address.
     pub(super) fn with_address(self, side: Side, address: IpAddr) -> Self {
         self.when(Condition::Address { side, negated: false, value: Addresses::One(address) })
     }
 
-    /// From or to an address of a set.
+    /// Matches the addresses of a set.
     pub(super) fn with_address_in(self, side: Side, set: &Name) -> Self {
         self.when(Condition::Address { side, negated: false, value: Addresses::Set(set.clone()) })
     }
@@ -47,22 +47,22 @@ impl Rule {
         self
     }
 
-    /// Ends in a jump.
+    /// Adds a jump.
     pub(super) fn jump(self, chain: &str) -> Self {
         self.then(Statement::Verdict(Verdict::Jump(chain.into())))
     }
 
-    /// Ends in a jump that does not come back.
+    /// Adds a goto.
     pub(super) fn goto(self, chain: &Name) -> Self {
         self.then(Statement::Verdict(Verdict::Goto(chain.clone())))
     }
 
-    /// Ends in what a map says.
+    /// Adds a lookup in a verdict map.
     pub(super) fn look_up(self, key: &[LookupKey], map: &str) -> Self {
         self.then(Statement::Lookup(key.to_vec(), map.into()))
     }
 
-    /// Says what it is for.
+    /// Sets the comment.
     pub(super) fn commented(mut self, text: &str) -> Self {
         self.comment = Some(text.into());
         self

@@ -1,12 +1,12 @@
-//! Expressions of nft's JSON (libnftables-json(5)) as nft's own text, so that one reader is enough for both.
+//! Conversion of expressions in nft's JSON (libnftables-json(5)) to nft's own text, so that one parser handles both.
 //!
-//! An expression with a field that is not named here is another one, which has no text.
+//! An expression with an unknown field is a different one, and has no text.
 
 use serde_json::{Map, Value};
 
 type Fields = Map<String, Value>;
 
-/// The text of an expression of a rule; none if it is not one that kube-proxy's rules have.
+/// Returns the text of an expression; nothing if kube-proxy's rules do not use it.
 pub(super) fn text(json: &str) -> Option<String> {
     let expression: Value = serde_json::from_str(json).ok()?;
     let (name, value) = only(&expression)?;
@@ -48,7 +48,7 @@ pub(super) fn text(json: &str) -> Option<String> {
             let [op, elem, set] = [fields.get("op")?, fields.get("elem")?, fields.get("set")?];
             format!("{} {} {{ {} }}", op.as_str()?, values(set)?, values(elem)?)
         }
-        // They change nothing for packets.
+        // They do not affect packets.
         "counter" | "log" => name.to_owned(),
         _ => verdict(name, value)?,
     })
@@ -77,12 +77,12 @@ fn rejection(value: &Value) -> Option<String> {
     })
 }
 
-/// Whether an expression compares something.
+/// Returns whether an expression is a comparison.
 pub(super) fn is_match(json: &str) -> bool {
     serde_json::from_str(json).is_ok_and(|expression: Value| only(&expression).is_some_and(|(name, _)| name == "match"))
 }
 
-/// The text of an element: its key with its comment, and in a map its verdict.
+/// Returns the text of an element: its key with its comment, and in a map its verdict.
 pub(super) fn element(json: &str) -> Option<String> {
     let element: Value = serde_json::from_str(json).ok()?;
     let (key, data) = match &element {
@@ -101,7 +101,7 @@ pub(super) fn element(json: &str) -> Option<String> {
     Some(values(key)? + &comment + &data?)
 }
 
-/// The text of a value.
+/// Returns the text of a value.
 fn values(value: &Value) -> Option<String> {
     match value {
         Value::Number(number) => Some(number.to_string()),
@@ -115,7 +115,7 @@ fn values(value: &Value) -> Option<String> {
     }
 }
 
-/// The text of a value that is made of something.
+/// Returns the text of a composite value.
 fn made(name: &str, value: &Value) -> Option<String> {
     let text = |names: &[&str]| {
         let fields = fields(value, names)?;
@@ -160,7 +160,7 @@ fn verdict(name: &str, value: &Value) -> Option<String> {
     }
 }
 
-/// Names of interfaces, each between quotes.
+/// Returns interface names in quotes.
 fn quoted(value: &Value) -> Option<String> {
     match only(value) {
         Some(("set", names)) => {
@@ -175,13 +175,13 @@ fn joined(items: &[Value], between: &str) -> Option<String> {
     items.iter().map(values).collect::<Option<Vec<_>>>().map(|items| items.join(between))
 }
 
-/// The name and value of an object that has a single field.
+/// Returns the name and value of an object with a single field.
 fn only(value: &Value) -> Option<(&str, &Value)> {
     let fields = value.as_object().filter(|fields| fields.len() == 1)?;
     fields.iter().next().map(|(name, value)| (name.as_str(), value))
 }
 
-/// The fields of an object that has no others.
+/// Returns the fields of an object that has no others.
 fn fields<'v>(value: &'v Value, names: &[&str]) -> Option<&'v Fields> {
     value.as_object().filter(|fields| fields.keys().all(|name| names.contains(&name.as_str())))
 }
@@ -191,7 +191,7 @@ fn one_or_more(value: &Value) -> impl Iterator<Item = &Value> {
     items.iter()
 }
 
-/// Whether nft's text has a string as one word.
+/// Returns whether a string is one word in nft's text.
 fn is_word(text: &str) -> bool {
     let is_sign = |letter: char| letter.is_whitespace() || "{},;\"#".contains(letter);
     !text.is_empty() && !text.contains(is_sign)

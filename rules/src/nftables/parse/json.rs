@@ -1,7 +1,7 @@
 //! The shape of `nft -j list ruleset` (libnftables-json(5), schema version 1), as far as kube-proxy's tables need it.
 //!
-//! What may be anything keeps its text ([`RawValue`]): it is read when it is known to be kube-proxy's, and where it cannot
-//! be read it stays as it is.
+//! Values of any shape keep their text ([`RawValue`]): they are parsed once they are known to be kube-proxy's, and kept as they are if that
+//! fails.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -13,8 +13,7 @@ pub(super) struct Document<'a> {
     pub(super) nftables: Vec<Object<'a>>,
 }
 
-/// One of its objects. Of those that it may be, one is there; none if it is of another kind, as a named
-/// counter.
+/// One of its objects. Exactly one field is set; none if it is of another kind, such as a named counter.
 #[derive(Deserialize)]
 pub(super) struct Object<'a> {
     pub(super) metainfo: Option<Metainfo>,
@@ -28,7 +27,7 @@ pub(super) struct Object<'a> {
     pub(super) map: Option<Set<'a>>,
     #[serde(borrow)]
     pub(super) rule: Option<Rule<'a>>,
-    /// A named object that does more than count, or where flows take a shorter path.
+    /// A named object other than a counter, or a flowtable.
     #[serde(
         rename = "limit",
         alias = "quota",
@@ -87,7 +86,7 @@ pub(super) struct Set<'a> {
     pub(super) comment: Option<String>,
     #[serde(borrow, rename = "type")]
     pub(super) key: &'a RawValue,
-    /// What keys of a map lead to.
+    /// The type of a map's values.
     #[serde(borrow)]
     pub(super) map: Option<&'a RawValue>,
     pub(super) size: Option<u32>,
@@ -107,7 +106,7 @@ pub(super) struct Rule<'a> {
     pub(super) expr: Vec<&'a RawValue>,
 }
 
-/// One thing or several, without a list where it is one.
+/// One value or a list of values.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum OneOrMore<T> {

@@ -1,8 +1,8 @@
 //! The parser for the output of `nft list ruleset`, with or without `-j`.
 //!
-//! nft's own text has no grammar that is written down, and is what people paste: [`text`]. Its JSON has one
-//! (libnftables-json(5)): [`json`] is its shape, [`objects`] reads tables, sets and chains, and [`expression`] makes text of
-//! what rules and elements have. [`rule`] reads rules of both.
+//! nft's own text, which people paste, has no documented grammar: [`text`] parses it. Its JSON has one (libnftables-json(5)): [`json`] is
+//! its shape, [`objects`] reads tables, sets and chains, and [`expression`] converts rules and elements to text. [`rule`] parses rules of
+//! both.
 
 mod expression;
 mod json;
@@ -20,20 +20,20 @@ use crate::cluster::Family;
 /// The default size of a dynamic set (`NFT_DYNSET_SIZE` is the kernel's, 65535).
 const DYNAMIC_SIZE: u32 = 65_535;
 
-/// What was read.
+/// Parsed tables.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Parsed {
     /// kube-proxy's tables.
     pub rules: Ruleset,
-    /// The other tables, of which no more is read.
+    /// The other tables, with only name and number of rules.
     pub others: Vec<OtherTable>,
-    /// What all tables of nft's own text are called there, read or not.
+    /// The names of all tables in nft's own text, parsed or not.
     pub names: Vec<TableName>,
     /// The lines of rules and elements.
     pub lines: SourceLines,
 }
 
-/// Tables that were not read from text, and so have no lines.
+/// Tables that were not parsed from text have no lines.
 impl From<Ruleset> for Parsed {
     fn from(rules: Ruleset) -> Self {
         let names = rules.tables.iter().map(|table| TableName {
@@ -44,11 +44,11 @@ impl From<Ruleset> for Parsed {
     }
 }
 
-/// The lines that rules and elements were read from, laid out as their rule set is. JSON has none: it is one line.
+/// The lines of rules and elements, in the layout of their rule set. JSON has none: it is one line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SourceLines(Vec<Lines>);
 
-/// The lines of a table's sets and chains, each with those of what is in it.
+/// The lines of a table's sets and chains, each with the lines of its content.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Lines {
     sets: Vec<(usize, Vec<usize>)>,
@@ -68,31 +68,31 @@ impl Parsed {
 }
 
 impl SourceLines {
-    /// The line, from 1, of a rule given by the positions of its table, its chain in that, and itself in that.
+    /// Returns the line, from 1, of a rule, given the positions of its table, its chain and itself.
     pub fn rule(&self, table: usize, chain: usize, rule: usize) -> Option<usize> {
         self.0.get(table)?.chains.get(chain)?.1.get(rule).copied()
     }
 
-    /// The line where a chain starts.
+    /// Returns the line where a chain starts.
     pub fn chain(&self, table: usize, chain: usize) -> Option<usize> {
         Some(self.0.get(table)?.chains.get(chain)?.0)
     }
 
-    /// The line of an element given by the positions of its table, its set in that, and itself in that.
+    /// Returns the line of an element, given the positions of its table, its set and itself.
     pub(crate) fn element(&self, table: usize, set: usize, element: usize) -> Option<usize> {
         self.0.get(table)?.sets.get(set)?.1.get(element).copied()
     }
 
-    /// The line where a set starts.
+    /// Returns the line where a set starts.
     pub fn set(&self, table: usize, set: usize) -> Option<usize> {
         Some(self.0.get(table)?.sets.get(set)?.0)
     }
 }
 
-/// What a table is called.
+/// The name of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableName {
-    /// nft's word: `ip`, `ip6`, `inet`, `arp`, `bridge` or `netdev`.
+    /// The family: `ip`, `ip6`, `inet`, `arp`, `bridge` or `netdev`.
     pub family: String,
     /// Its name.
     pub name: String,
@@ -105,7 +105,7 @@ impl fmt::Display for TableName {
 }
 
 impl TableName {
-    /// Whether a table was read from this one: one of `inet` becomes one of each family.
+    /// Returns whether a table was parsed from this one: an `inet` table becomes one of each family.
     pub fn is_of(&self, table: &Table) -> bool {
         *self.name == *table.name && (self.family == "inet" || self.family == super::text::family(table.family))
     }
@@ -114,15 +114,15 @@ impl TableName {
 /// A table that is not kube-proxy's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtherTable {
-    /// nft's word: `ip`, `ip6`, `inet`, `arp`, `bridge` or `netdev`.
+    /// The family: `ip`, `ip6`, `inet`, `arp`, `bridge` or `netdev`.
     pub family: String,
     /// Its name.
     pub name: String,
-    /// How many rules it has.
+    /// The number of rules.
     pub rules: usize,
 }
 
-/// Something that cannot be read.
+/// Text that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
 pub struct ParseError {
@@ -132,7 +132,7 @@ pub struct ParseError {
     pub message: String,
 }
 
-/// Where something cannot be read.
+/// The place of an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ErrorPlace {
     /// At a place of the text.
@@ -142,7 +142,7 @@ pub enum ErrorPlace {
         /// The column, from 1, in characters; in bytes where JSON is broken.
         column: usize,
     },
-    /// In an object of the JSON: the table, and what of it.
+    /// In an object of the JSON: the table, and the object in it.
     Object(String),
 }
 
@@ -156,7 +156,7 @@ impl fmt::Display for ErrorPlace {
 }
 
 impl ParseError {
-    /// The line and column in the text, from 1, and what is wrong. An error of which only the JSON object is known is reported at the first
+    /// Returns line and column in the text, from 1, and the message. If only the JSON object is known, the error is reported at the first
     /// character, with the object.
     pub fn in_text(&self) -> ((usize, usize), String) {
         match &self.place {
@@ -165,7 +165,7 @@ impl ParseError {
         }
     }
 
-    /// Errors at bytes of a text, in their order.
+    /// Creates errors from byte offsets in a text, in order.
     fn at_bytes(text: &str, faults: Vec<(usize, String)>) -> Vec<Self> {
         let (mut line, mut start) = (1, 0);
         let place = |(at, message): (usize, String)| {
@@ -179,29 +179,27 @@ impl ParseError {
     }
 }
 
-/// Reads all tables of families `ip`, `ip6` and `inet`, kube-proxy's and others, from nft's own text. A table of `inet` becomes one of each
-/// family. What writes of packets (`log`) is left out as counters are; for the rest see [`parse()`].
+/// Parses all tables of families `ip`, `ip6` and `inet`, kube-proxy's and others, from nft's own text. An `inet` table becomes one of each
+/// family. `log` statements are omitted, as counters are; for the rest see [`parse()`].
 ///
 /// # Errors
 ///
-/// All rules that nft cannot have printed, up to the first other error: also a set or a chain that these tables have no room for.
+/// All rules that nft cannot have printed, up to the first other error, such as a set or chain that is not supported.
 pub fn parse_all(text: &str) -> Result<Parsed, Vec<ParseError>> {
     text::parse(text, text::Scope::All)
 }
 
-/// Reads the output of `nft list ruleset`, of `nft -j list ruleset` if the text starts with a brace, or what
-/// [`super::print_sync`] writes for `nft -f`.
+/// Parses the output of `nft list ruleset`, of `nft -j list ruleset` if the text starts with a brace, or of [`super::print_sync`].
 ///
-/// kube-proxy's tables are those called `kube-proxy` of family `ip` and `ip6`. An expression of their rules that is not
-/// modelled is kept as text ([`super::Condition::Other`], [`super::Statement::Other`]), in nft's own text with all
-/// that follows in the rule. Counters of rules are left out, and
-/// so are a table's named counters and the like: a rule that uses one is kept as text. The time that an
-/// element has left is left out too. nft before 1.0.8 prints no comments of tables and chains in JSON.
+/// kube-proxy's tables are those named `kube-proxy` of family `ip` and `ip6`. An expression that is not modelled is kept as text
+/// ([`super::Condition::Other`], [`super::Statement::Other`]), in nft's own text with the rest of the rule. Counters of rules are omitted,
+/// and so are named counters and similar objects of a table: a rule that uses one is kept as text. Expiry times of elements are omitted
+/// too. nft before 1.0.8 prints no comments of tables and chains in JSON.
 ///
 /// # Errors
 ///
-/// Text that is neither; and every set, element, chain and rule that the tables have no room for. Of nft's own text, all
-/// rules that nft cannot have printed, up to the first other error.
+/// Text in neither format, and every set, element, chain and rule that is not supported. In nft's own text, all rules that nft cannot have
+/// printed, up to the first other error.
 pub fn parse(text: &str) -> Result<Parsed, Vec<ParseError>> {
     if !text.trim_start().starts_with('{') {
         return text::parse(text, text::Scope::KubeProxy);

@@ -1,4 +1,4 @@
-//! Tables, sets and chains from the objects of nft's JSON.
+//! Parsing of tables, sets and chains from nft's JSON.
 
 use std::collections::HashMap;
 
@@ -11,10 +11,10 @@ use crate::cluster::Family;
 use crate::nftables::{BaseChain, Chain, Datatype, Dynamic, Set, SetKind, TABLE, Table};
 use crate::walk::Hook;
 
-/// The newest version of nft's JSON that is understood.
+/// The newest supported version of nft's JSON.
 const SCHEMA: u32 = 1;
 
-/// Reads the output of `nft -j list ruleset`.
+/// Parses the output of `nft -j list ruleset`.
 pub(super) fn parse(text: &str) -> Result<Parsed, Vec<ParseError>> {
     let document: Document<'_> = serde_json::from_str(text).map_err(|error| vec![syntax(&error)])?;
     plain_strings(text)?;
@@ -29,8 +29,8 @@ fn syntax(error: &serde_json::Error) -> ParseError {
     ParseError { place: ErrorPlace::At { line, column }, message }
 }
 
-/// Rejects strings that could not be written in nft's own text, which has no escapes: with a quote or a control character in them. In JSON
-/// these are escaped, so texts without a backslash have none.
+/// Rejects strings with a quote or a control character, which cannot be written in nft's own text, as it has no escapes. JSON escapes them,
+/// so a document without a backslash has none.
 fn plain_strings(text: &str) -> Result<(), Vec<ParseError>> {
     if !text.contains('\\') {
         return Ok(());
@@ -51,7 +51,7 @@ fn plain_strings(text: &str) -> Result<(), Vec<ParseError>> {
     Ok(())
 }
 
-/// Whether nft accepts a name without quotes.
+/// Returns whether nft accepts a name without quotes.
 fn is_name(name: &str) -> bool {
     let is_sign = |letter: char| letter.is_ascii_alphanumeric() || "_-./".contains(letter);
     name.starts_with(|letter: char| letter.is_ascii_alphanumeric() || letter == '_') && name.chars().all(is_sign)
@@ -60,7 +60,7 @@ fn is_name(name: &str) -> bool {
 #[derive(Default)]
 struct Reader {
     parsed: Parsed,
-    /// By family and name: the positions of chains in their table.
+    /// The positions of chains in their table, by family and name.
     chains: HashMap<(Family, String), usize>,
     errors: Vec<ParseError>,
 }
@@ -80,7 +80,7 @@ impl Reader {
         if let Some(info) = &object.metainfo
             && info.json_schema_version > SCHEMA
         {
-            let message = format!("version {} of nft's JSON is not known, only {SCHEMA}", info.json_schema_version);
+            let message = format!("version {} of nft's JSON is not supported, only {SCHEMA}", info.json_schema_version);
             self.reject("metainfo".to_owned(), message);
         }
         if let Some(table) = &object.table {
@@ -138,7 +138,7 @@ impl Reader {
         others.position(|other| other.family == family && other.name == table).map_or(Owner::Undeclared, Owner::Other)
     }
 
-    /// One of kube-proxy's tables; an error if there is no such table at all.
+    /// Returns one of kube-proxy's tables; reports an error if there is no such table.
     fn own_table(&mut self, family: &str, table: &str, place: &dyn Fn() -> String) -> Option<&mut Table> {
         match self.owner(family, table) {
             Owner::Proxy(family) => self.parsed.rules.tables.iter_mut().find(|table| table.family == family),
@@ -215,14 +215,14 @@ fn read_set(set: &json::Set<'_>, kind: SetKind) -> Result<Set, String> {
         name: set.name.as_str().into(),
         kind,
         comment: set.comment.as_deref().map(Into::into),
-        // nft 1.0.6 shows no flag `dynamic`. Only sets that rules add to have times.
+        // nft 1.0.6 does not print the flag `dynamic`. Only dynamic sets have timeouts.
         dynamic: set.timeout.map(|timeout| Dynamic { size: set.size.unwrap_or(DYNAMIC_SIZE), timeout }),
         elements: set.elem.iter().map(element).collect::<Result<_, _>>()?,
         key,
     })
 }
 
-/// What JSON is, if it is of a type.
+/// Parses JSON as a type, if possible.
 fn typed<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
     serde_json::from_str(raw.get()).ok()
 }

@@ -1,4 +1,4 @@
-//! Rules from the words of a line, or from the expressions of JSON.
+//! Parsing of rules from the words of a line, or from JSON expressions.
 
 use serde_json::value::RawValue;
 use smallvec::smallvec;
@@ -10,20 +10,19 @@ use super::super::text::{self, Kind, Line, Word, Words};
 use super::expression;
 use crate::cluster::{Family, Protocol, ProtocolNumber};
 
-/// What a piece of a rule is.
+/// A part of a rule.
 enum Part {
     Condition(Condition),
     Statement(Statement),
-    /// It counts packets or writes of them, which changes nothing for them.
+    /// A counter or log, which does not affect packets.
     Nothing,
 }
 
-/// The rule of the words of a line. From the first unknown word on the text is kept, because the end of an unknown expression is
-/// unknown too.
+/// Parses the words of a line. From the first unknown word on, the text is kept, because the end of an unknown expression is unknown too.
 ///
 /// # Errors
 ///
-/// The byte and the reason, if nft cannot have printed these words.
+/// The byte offset and the reason, if nft cannot have printed these words.
 pub(super) fn from_words(source: &str, words: &[Word<'_>], within: Within) -> Result<Rule, (usize, String)> {
     let (words, comment) = match words {
         [words @ .., word, comment] if word.is("comment") && comment.kind == Kind::Quoted => {
@@ -39,7 +38,7 @@ pub(super) fn from_words(source: &str, words: &[Word<'_>], within: Within) -> Re
         let kept = |end: usize| Statement::Other(in_one_line(&source[first.start..words[end - 1].end]));
         match found {
             Some(Part::Condition(condition)) if rule.statements.is_empty() => rule.conditions.push(condition),
-            // The statements before it are executed whether it holds or not.
+            // Earlier statements are executed whether or not it holds.
             Some(Part::Condition(_)) => rule.statements.push(kept(line.taken())),
             Some(Part::Statement(statement)) => rule.statements.push(statement),
             Some(Part::Nothing) => {}
@@ -57,13 +56,13 @@ pub(super) fn from_words(source: &str, words: &[Word<'_>], within: Within) -> Re
     Ok(rule)
 }
 
-/// A text without backslashes at the ends of lines.
+/// Joins lines that end in a backslash.
 fn in_one_line(text: &str) -> Box<str> {
     text.replace("\\\r\n", " ").replace("\\\n", " ").into()
 }
 
-/// The rule of expressions of JSON, each read as nft's text for it. What is not understood keeps its JSON: as a condition where it is a
-/// `match` before all statements, else as a statement.
+/// Parses JSON expressions, each converted to nft's text. Unknown ones keep their JSON: as a condition if it is a `match` before all
+/// statements, else as a statement.
 pub(super) fn from_json(expressions: &[&RawValue], comment: Option<&str>) -> Rule {
     let mut rule = Rule { comment: comment.map(Into::into), ..Rule::default() };
     for raw in expressions {
@@ -87,7 +86,7 @@ pub(super) fn from_json(expressions: &[&RawValue], comment: Option<&str>) -> Rul
     rule
 }
 
-/// What comes next; none if it is not modelled.
+/// Parses the next part; nothing if it is not modelled.
 fn part(line: &mut Line<'_, '_>) -> Option<Part> {
     match line.peek() {
         "counter" => {
@@ -116,15 +115,15 @@ fn part(line: &mut Line<'_, '_>) -> Option<Part> {
 /// The families of the table that rules are in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Within {
-    /// One family's.
+    /// A table of one family.
     OneFamily,
-    /// Tables of `inet`, which packets of both families traverse.
+    /// An `inet` table, which packets of both families traverse.
     BothFamilies,
 }
 
-/// Adds the conditions that a part of a rule implies and that the rule does not have yet.
+/// Adds conditions implied by a part of a rule, if the rule does not have them yet.
 fn add_implied(rule: &mut Rule, words: &[Word<'_>], first: Word<'_>, within: Within, is_known: bool) {
-    // What `reject` asks for is put before all that the rule does (nft's `reject_payload_gen_dependency`).
+    // The condition that `reject` implies goes before all statements (nft's `reject_payload_gen_dependency`).
     let is_reject = first.is("reject");
     if rule.statements.is_empty() || is_reject {
         let implied = implied(words, first.text, within, is_known).into_iter().flatten();
@@ -134,8 +133,8 @@ fn add_implied(rule: &mut Rule, words: &[Word<'_>], first: Word<'_>, within: Wit
     }
 }
 
-/// The conditions that a part of a rule implies, by its first word: in tables of both families the family that has it; the protocol
-/// where nothing more is known of it, or where only that one can be reset.
+/// Returns the conditions implied by a part of a rule, by its first word: in `inet` tables its family; the protocol if nothing else about
+/// it is modelled, and TCP for `reject with tcp reset`.
 fn implied(words: &[Word<'_>], first: &str, within: Within, is_known: bool) -> [Option<Condition>; 2] {
     let with = |kind: &str| words.windows(2).any(|pair| pair[0].is("with") && pair[1].is(kind));
     let family = match first {
@@ -156,7 +155,7 @@ fn implied(words: &[Word<'_>], first: &str, within: Within, is_known: bool) -> [
     [family.filter(|_| within == Within::BothFamilies).map(Condition::Family), protocol]
 }
 
-/// Whether a condition implies another.
+/// Returns whether a condition implies another.
 fn asks(known: &Condition, wanted: &Condition) -> bool {
     match known {
         Condition::Ports(Ports { protocol: Some(known), .. }) if wanted.as_protocol().is_some() => {

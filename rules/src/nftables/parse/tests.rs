@@ -5,7 +5,7 @@ use super::super::{print, print_rule};
 use super::{OtherTable, parse};
 use crate::cluster::Family;
 
-/// A document of these objects in a table of kube-proxy's.
+/// Returns a document with these objects in kube-proxy's table.
 fn document(objects: &str) -> String {
     format!(
         r#"{{"nftables": [{{"metainfo": {{"version": "1.0.6", "json_schema_version": 1}}}},
@@ -25,7 +25,7 @@ fn first_error(text: &str) -> String {
     parse(text).unwrap_err()[0].to_string()
 }
 
-/// As nft 1.0.6 shows them; the list of a single state and that of flags are those of later releases.
+/// Expressions as nft 1.0.6 prints them; a list of a single state and a list of flags are from later releases.
 #[rstest]
 #[case(r#"{"match": {"op": "in", "left": {"ct": {"key": "state"}}, "right": "new"}}"#, "ct state new")]
 #[case(r#"{"match": {"op": "in", "left": {"ct": {"key": "state"}}, "right": ["new"]}}"#, "ct state new")]
@@ -83,7 +83,7 @@ fn rules_are_read(#[case] json: &str, #[case] shown: &str) {
     assert_eq!(print_rule(&parsed.rules.tables[0].chains[0].rules[0], Family::Ipv4), shown);
 }
 
-/// What changes the meaning of an expression that is known makes it another one.
+/// A field that changes the meaning of a known expression makes it a different one.
 #[rstest]
 #[case(r#"{"xt": {"type": "target", "name": "MARK"}}"#)]
 #[case::words(r#"{"jump": {"target": "x drop"}}"#)]
@@ -148,7 +148,7 @@ fn tables_of_others_are_counted() {
 #[case::another_document("{\"kind\": \"List\"}", "line 1, column 16: missing field `nftables`")]
 #[case::later_schema(
     r#"{"nftables": [{"metainfo": {"json_schema_version": 2}}]}"#,
-    "metainfo: version 2 of nft's JSON is not known, only 1"
+    "metainfo: version 2 of nft's JSON is not supported, only 1"
 )]
 fn other_texts_are_rejected(#[case] text: &str, #[case] message: &str) {
     assert_eq!(first_error(text), message);
@@ -187,7 +187,7 @@ fn what_tables_have_no_room_for_is_reported_with_its_place(#[case] object: &str,
     assert_eq!(first_error(&document(object)), message);
 }
 
-/// What would be lost or mean something else in nft's own text is rejected.
+/// Content that nft's own text cannot represent is rejected.
 #[rstest]
 #[case::quote(
     &in_rule(r#"{"log": {"prefix": "a\" ; include \"/etc/shadow"}}"#),

@@ -10,9 +10,9 @@ use crate::nftables::text::{Line, number};
 pub enum MarkChange {
     /// `|`: a bit is set.
     Set(u32),
-    /// `^`: a bit is turned over.
+    /// `^`: a bit is flipped.
     Flip(u32),
-    /// `meta mark & 0xffffff00 | 0x00000001`: bits are kept, others set; without any that are kept, the mark is this number.
+    /// `meta mark & 0xffffff00 | 0x00000001`: bits are kept, others set; if none is kept, the mark is set to this number.
     Write {
         /// The bits that are kept.
         kept: u32,
@@ -21,7 +21,7 @@ pub enum MarkChange {
     },
 }
 
-/// Behind `meta mark set`: a number, or `meta mark` with bits that are kept, set or turned over.
+/// Parses what follows `meta mark set`: a number, or `meta mark` with bits that are kept, set or flipped.
 pub(super) fn parse(line: &mut Line<'_, '_>) -> Option<Statement> {
     line.take("meta");
     if !line.take("mark") {
@@ -50,7 +50,7 @@ impl MarkChange {
         };
     }
 
-    /// The bits that are cleared, and those that are flipped then.
+    /// Compiles to the bits that are cleared, and those that are then flipped.
     pub(super) fn compile(self) -> Action {
         let (mask, value) = match self {
             Self::Set(bits) => (bits, bits),

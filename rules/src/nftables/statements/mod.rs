@@ -1,4 +1,4 @@
-//! What rules do. Statements of several forms have a file, with how they are read, printed and compiled.
+//! Statements of rules. Statements with several forms have a file with their parsing, printing and compilation.
 //!
 //! A [`Statement`] is the value in a rule; an [`Action`] is its compiled form.
 
@@ -19,14 +19,14 @@ use super::verdict::Verdict;
 use crate::cluster::Family;
 use crate::walk::{Destination, Hook, RejectResponse, Source, SourceAddress};
 
-/// What a rule does.
+/// A statement of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Statement {
     /// Ends the rule with a verdict.
     Verdict(Verdict),
     /// `reject`: the sender gets an error, ICMP port unreachable by default.
     Reject(RejectResponse),
-    /// `ip daddr . meta l4proto . th dport vmap @map`: the verdict that a map has for the packet, if it has one.
+    /// `ip daddr . meta l4proto . th dport vmap @map`: the verdict of a map for the packet, if any.
     Lookup(Vec<LookupKey>, Name),
     /// `numgen random mod 2 vmap { 0 : goto a, 1 : goto b }`: one of several chains.
     Balance(Numgen<Name>),
@@ -34,21 +34,21 @@ pub enum Statement {
     BalanceDnat(Numgen<SocketAddr>),
     /// `dnat to 10.0.0.1:80`.
     Dnat(SocketAddr),
-    /// `dnat to 10.0.0.1`: the port stays.
+    /// `dnat to 10.0.0.1`: the port is kept.
     DnatAddress(IpAddr),
     /// `snat to 10.0.0.1`, or `snat to 10.0.0.1:80`.
     Snat(IpAddr, Option<u16>),
     /// `masquerade`.
     Masquerade {
-        /// Whether the port is chosen by chance: `fully-random`.
+        /// Whether the port is chosen at random: `fully-random`.
         random: bool,
     },
     /// `meta mark set meta mark | 0x00004000`.
     Mark(MarkChange),
-    /// `update @set { ip saddr }`: one of the packet's addresses is put into a set, for the set's time from now on.
+    /// `update @set { ip saddr }`: one of the packet's addresses is added to a set, and its timeout restarts.
     Remember(Side, Name),
-    /// A statement that is not modelled, or a condition behind a statement: as text. In nft's own text, all
-    /// that follows it in the rule too, conditions among it.
+    /// A statement that is not modelled, or a condition after a statement, as text. In nft's own text, it includes the rest of the rule,
+    /// with any conditions.
     Other(Box<str>),
 }
 
@@ -57,7 +57,7 @@ pub enum Statement {
 pub(super) enum Action {
     Verdict(Verdict<u32>),
     Reject(RejectResponse),
-    /// The verdict that a map, by its position, has for the packet's key; if it has none, the rule ends.
+    /// The verdict of a map, by position, for the packet's key; without one, the rule ends.
     Lookup {
         key: Box<[LookupKey]>,
         map: u32,
@@ -72,13 +72,13 @@ pub(super) enum Action {
         mask: u32,
         value: u32,
     },
-    /// One of the packet's addresses is noted in a list.
+    /// One of the packet's addresses is added to a list.
     Remember(Side, Arc<str>),
-    /// Not modelled, for this reason.
+    /// Not modelled, for the given reason.
     Unknown(Arc<str>),
 }
 
-/// The statement that comes next; none if it is not modelled.
+/// Parses the next statement; nothing if it is not modelled.
 pub(super) fn parse(line: &mut Line<'_, '_>) -> Option<Statement> {
     if let Some(found) = line.attempt(parse_lookup) {
         return Some(found);
@@ -105,7 +105,7 @@ fn parse_lookup(line: &mut Line<'_, '_>) -> Option<Statement> {
     Some(Statement::Lookup(key, Name::from_reference(line.next())?))
 }
 
-/// Behind `update`: `@set { ip saddr }`.
+/// Parses what follows `update`: `@set { ip saddr }`.
 fn parse_update(line: &mut Line<'_, '_>) -> Option<Statement> {
     let set = Name::from_reference(line.next())?;
     let words = [line.next(), line.next(), line.next(), line.next()];
@@ -114,7 +114,7 @@ fn parse_update(line: &mut Line<'_, '_>) -> Option<Statement> {
 }
 
 impl Statement {
-    /// The chains that it names.
+    /// Returns the chains that it names.
     pub(crate) fn chains(&self) -> &[Name] {
         match self {
             Self::Verdict(verdict) => verdict.chain().map(std::slice::from_ref).unwrap_or_default(),
@@ -123,7 +123,7 @@ impl Statement {
         }
     }
 
-    /// The set or map that it uses, with the key.
+    /// Returns the set or map that it uses, with the key.
     pub(super) fn set(&self) -> Option<(&Name, Vec<LookupKey>)> {
         match self {
             Self::Lookup(key, map) => Some((map, key.clone())),
@@ -132,7 +132,7 @@ impl Statement {
         }
     }
 
-    /// The only hooks at which it is allowed, if it is not allowed at all of them, and whether it needs a chain of type `nat`
+    /// Returns the hooks at which it is allowed, if not at all of them, and whether it needs a chain of type `nat`
     /// (`nft_nat_validate`, `nft_masq_validate`, `nft_reject_validate`).
     pub(super) fn restriction(&self) -> Option<(&'static str, &'static [Hook], bool)> {
         Some(match self {
@@ -190,7 +190,7 @@ impl Statement {
 }
 
 impl Action {
-    /// For how many of all draws its map has a value, if it lacks some: the rule does not match for the others.
+    /// Returns the number of draws for which its map has a value, if it lacks some: for the others, the rule does not match.
     pub(super) fn matching(&self, counted: bool) -> Option<(u32, u64)> {
         match self {
             Self::Balance(verdicts) => verdicts.lacking(counted),
@@ -199,7 +199,7 @@ impl Action {
         }
     }
 
-    /// Among how many things chance chooses.
+    /// Returns the number of random choices.
     pub(super) fn choices(&self) -> u64 {
         match self {
             Self::Balance(verdicts) => verdicts.len().max(1) as u64,

@@ -1,4 +1,4 @@
-//! `dnat to 10.0.0.1:80`, `snat to 10.0.0.1`, `masquerade`: translations.
+//! `dnat to 10.0.0.1:80`, `snat to 10.0.0.1`, `masquerade`: address translation.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,8 +8,8 @@ use crate::nftables::numgen::{Draws, Numgen};
 use crate::nftables::text::{Line, family};
 use crate::walk::{Destination, Source, SourceAddress};
 
-/// Behind `dnat`: `to 10.0.0.1:80`, or `ip to numgen random mod 1 map { 0 : 10.0.0.1 . 80 }`. Earlier releases of nft
-/// show `ip addr . port to` there.
+/// Parses what follows `dnat`: `to 10.0.0.1:80`, or `ip to numgen random mod 1 map { 0 : 10.0.0.1 . 80 }`. Earlier releases of nft print
+/// `ip addr . port to` there.
 pub(super) fn parse_dnat(line: &mut Line<'_, '_>) -> Option<Statement> {
     if line.take("ip") || line.take("ip6") {
         let _ = line.take("addr") && line.take(".") && line.take("port");
@@ -28,7 +28,7 @@ pub(super) fn parse_dnat(line: &mut Line<'_, '_>) -> Option<Statement> {
     destinations.map(Statement::BalanceDnat)
 }
 
-/// Behind `snat`: `to 10.0.0.1`, `to 10.0.0.1:80`.
+/// Parses what follows `snat`: `to 10.0.0.1`, `to 10.0.0.1:80`.
 pub(super) fn parse_snat(line: &mut Line<'_, '_>) -> Option<Statement> {
     let _ = line.take("ip") || line.take("ip6");
     line.take("to").then_some(())?;
@@ -38,13 +38,13 @@ pub(super) fn parse_snat(line: &mut Line<'_, '_>) -> Option<Statement> {
     to.or_else(with_port).filter(|_| !has_more(line))
 }
 
-/// Behind `masquerade`.
+/// Parses what follows `masquerade`.
 pub(super) fn parse_masquerade(line: &mut Line<'_, '_>) -> Option<Statement> {
     let random = line.take("fully-random");
     (!has_more(line)).then_some(Statement::Masquerade { random })
 }
 
-/// Whether a translation has more options: ports, or how they are chosen.
+/// Returns whether more options follow: ports, or flags that control their choice.
 fn has_more(line: &Line<'_, '_>) -> bool {
     matches!(line.peek(), "," | "to" | ":" | "random" | "fully-random" | "persistent")
 }
@@ -63,7 +63,7 @@ pub(super) fn compile_balance(destinations: &Numgen<SocketAddr>) -> Action {
     Action::Dnat(Box::new(Draws::of(destinations, |to| destination(to.ip(), Some(to.port())))))
 }
 
-/// A translation to a single destination.
+/// Compiles a DNAT to a single destination.
 pub(super) fn compile_dnat(address: IpAddr, port: Option<u16>) -> Action {
     Action::Dnat(Box::new(Draws::only(destination(address, port))))
 }

@@ -5,7 +5,7 @@ use crate::cluster::Family;
 use crate::nftables::text::Line;
 use crate::walk::RejectResponse;
 
-/// nft's words for what ICMP says, by family.
+/// nft's keywords for ICMP codes, by family.
 const WORDS: [(Family, RejectResponse, &str); 13] = [
     (Family::Ipv4, RejectResponse::PortUnreachable, "port-unreachable"),
     (Family::Ipv4, RejectResponse::NetUnreachable, "net-unreachable"),
@@ -22,7 +22,7 @@ const WORDS: [(Family, RejectResponse, &str); 13] = [
     (Family::Ipv6, RejectResponse::RejectRoute, "reject-route"),
 ];
 
-/// Behind `reject`: `with icmp port-unreachable`, `with tcp reset`, or nothing.
+/// Parses what follows `reject`: `with icmp port-unreachable`, `with tcp reset`, or nothing.
 pub(super) fn parse(line: &mut Line<'_, '_>) -> Option<Statement> {
     if !line.take("with") {
         return Some(Statement::Reject(RejectResponse::PortUnreachable));
@@ -38,7 +38,7 @@ pub(super) fn parse(line: &mut Line<'_, '_>) -> Option<Statement> {
         "tcp" => (word == "reset").then_some(RejectResponse::TcpReset),
         "icmp" => of(Family::Ipv4),
         "icmpv6" => of(Family::Ipv6),
-        // What both families have, by names of its own (`nft_reject_icmpv6_code`).
+        // `icmpx`: codes of both families, with their own names (`nft_reject_icmpv6_code`).
         "icmpx" => match word {
             "port-unreachable" | "admin-prohibited" | "no-route" => of(Family::Ipv6),
             "host-unreachable" => Some(RejectResponse::HostUnreachable),

@@ -1,12 +1,12 @@
-//! Names that nft looks up on the host: those of hosts by its resolver, those of services, users and marks in its files. The same rule
-//! would be another one on another machine. `nft list` prints addresses and numbers.
+//! Detection of names that nft looks up on the host: host names in DNS, names of services, users and marks in files. The rule would depend
+//! on the machine. `nft list` prints addresses and numbers.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::vocabulary::is_keyword;
 use super::words::{Kind, Word};
 
-/// What a field of a packet or a connection is, where nft takes a name for it.
+/// The kind of a field for which nft accepts a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Named {
     Address,
@@ -21,19 +21,19 @@ enum Named {
 }
 
 impl Named {
-    /// What is wrong with a name.
+    /// Returns the error message for a name.
     fn fault(self, name: &str) -> String {
         let (what, instead) = match self {
             Self::Address => ("the name of a host", "address"),
             Self::Port => ("the name of a service", "port"),
             Self::User => ("the name of a user", "ID"),
-            Self::UserGroup => ("the name of a group of users", "ID"),
+            Self::UserGroup => ("the name of a user group", "ID"),
             Self::Number => ("a name from a file of the host", "number"),
         };
         format!("`{name}` is {what}: write its {instead}")
     }
 
-    /// Whether nft would look a word up.
+    /// Returns whether nft would look up a word.
     fn is_name(self, word: &Word<'_>) -> bool {
         match self {
             Self::Address => is_host(word),
@@ -46,21 +46,21 @@ impl Named {
     }
 }
 
-/// What is wrong with the words of a rule that has a name which nft would look up on the host, and the byte where that is.
+/// Returns the error, with its byte offset, for a name in a rule that nft would look up on the host.
 pub(in crate::nftables) fn name_fault(words: &[Word<'_>]) -> Option<(usize, String)> {
     let (named, name) = first_name(words)?;
     Some((name.start, named.fault(name.text)))
 }
 
-/// The first name.
+/// Returns the first such name.
 fn first_name<'a>(words: &[Word<'a>]) -> Option<(Named, Word<'a>)> {
     let words: Vec<Word<'a>> = words.iter().flat_map(pieces).collect();
-    // Behind a dot, fields go on that started before.
+    // After a dot, earlier fields continue.
     let mut starts = (0..words.len()).filter(|at| *at == 0 || !words[at - 1].is("."));
     starts.find_map(|at| compared(&words[at..])).or_else(|| destination(&words))
 }
 
-/// A word, apart from the operators that nft lets stand right next to it.
+/// Splits a word from operators that nft accepts without blanks.
 fn pieces<'a>(word: &Word<'a>) -> impl Iterator<Item = Word<'a>> + use<'a> {
     let word = *word;
     let is_operator = move |letter: char| word.kind == Kind::Plain && "=!<>&|^()".contains(letter);
@@ -73,9 +73,9 @@ fn pieces<'a>(word: &Word<'a>) -> impl Iterator<Item = Word<'a>> + use<'a> {
     })
 }
 
-/// A name that is compared with the fields that words start with: `ip saddr NAME`, `tcp dport . ip saddr { 80 . NAME }`.
+/// Returns a name that is compared with the fields at the start of the words: `ip saddr NAME`, `tcp dport . ip saddr { 80 . NAME }`.
 fn compared<'a>(words: &[Word<'a>]) -> Option<(Named, Word<'a>)> {
-    // The kernel's registers have room for no more.
+    // The kernel's registers do not hold more.
     const MAX_FIELDS: usize = 16;
     let mut fields = Vec::new();
     let mut rest = words;
@@ -90,7 +90,7 @@ fn compared<'a>(words: &[Word<'a>]) -> Option<(Named, Word<'a>)> {
     None
 }
 
-/// What a field is, and what follows it.
+/// Returns the kind of a field, and the words after it.
 fn field<'w, 'a>(words: &'w [Word<'a>]) -> Option<(Option<Named>, &'w [Word<'a>])> {
     let texts: Vec<&str> = words.iter().take(4).map(|word| word.text).collect();
     let (named, length) = match texts[..] {
@@ -108,7 +108,7 @@ fn field<'w, 'a>(words: &'w [Word<'a>]) -> Option<(Option<Named>, &'w [Word<'a>]
         ["meta" | "ct", "mark", ..] | ["ct", "label", ..] | ["rt", "classid", ..] => (Named::Number, 2),
         ["meta", "rtclassid" | "iifgroup" | "oifgroup", ..] => (Named::Number, 2),
         ["mark" | "rtclassid" | "iifgroup" | "oifgroup", ..] => (Named::Number, 1),
-        // The words of another one are as many as come before the next dot, or what all but a few have.
+        // Another field ends at the next dot, or has the usual number of words.
         _ => {
             let dot = texts.iter().position(|text| *text == ".");
             let length = dot.unwrap_or(2).min(words.len());
@@ -119,7 +119,7 @@ fn field<'w, 'a>(words: &'w [Word<'a>]) -> Option<(Option<Named>, &'w [Word<'a>]
     Some((Some(named), words.get(length..)?))
 }
 
-/// The name among the values behind fields.
+/// Returns a name among the values after fields.
 fn value<'a>(words: &[Word<'a>], fields: &[Option<Named>]) -> Option<(Named, Word<'a>)> {
     const OPERATORS: [&str; 8] = ["eq", "ne", "lt", "gt", "le", "ge", "map", "vmap"];
     let words = match words {
@@ -134,14 +134,14 @@ fn value<'a>(words: &[Word<'a>], fields: &[Option<Named>]) -> Option<(Named, Wor
     elements[..end].split(|word| word.is(",")).find_map(|element| part(element, fields))
 }
 
-/// The name in `10.0.0.1 . NAME`.
+/// Returns the name in `10.0.0.1 . NAME`.
 fn part<'a>(element: &[Word<'a>], fields: &[Option<Named>]) -> Option<(Named, Word<'a>)> {
     let parts = element.split(|word| word.is("."));
     parts.zip(fields).find_map(|(part, named)| {
         let named = (*named)?;
         let mut own = part.iter().filter(|word| word.kind != Kind::Newline);
         let first = own.next()?;
-        // Behind an address or a mark, as that is a mask: `& 255.0.0.0 == NAME`.
+        // After a mask: `& 255.0.0.0 == NAME`.
         let is_mark = named == Named::Number && first.text.starts_with(|letter: char| letter.is_ascii_digit());
         let masked = own.next().filter(|_| is_mark || first.text.parse::<IpAddr>().is_ok());
         let name = [Some(first), masked].into_iter().flatten().find(|word| named.is_name(word))?;
@@ -149,7 +149,7 @@ fn part<'a>(element: &[Word<'a>], fields: &[Option<Named>]) -> Option<(Named, Wo
     })
 }
 
-/// A name that packets are sent to: `dnat to NAME`, `redirect to :NAME`, `dup to ip saddr map { 10.0.0.1 : NAME }`.
+/// Returns a name that packets are sent to: `dnat to NAME`, `redirect to :NAME`, `dup to ip saddr map { 10.0.0.1 : NAME }`.
 fn destination<'a>(words: &[Word<'a>]) -> Option<(Named, Word<'a>)> {
     let statement =
         |word: &Word<'_>| ["dnat", "snat", "dup", "tproxy", "redirect", "masquerade"].iter().any(|name| word.is(name));
@@ -161,7 +161,7 @@ fn destination<'a>(words: &[Word<'a>]) -> Option<(Named, Word<'a>)> {
     })
 }
 
-/// The name in `10.0.0.1:NAME`, `[2001:db8::1]:NAME` or `:NAME`.
+/// Returns the name in `10.0.0.1:NAME`, `[2001:db8::1]:NAME` or `:NAME`.
 fn port_name(target: Word<'_>) -> Option<Word<'_>> {
     let (address, port) = target.text.rsplit_once(':')?;
     let is_address = address.is_empty() || address.ends_with(']') || address.parse::<Ipv4Addr>().is_ok();
@@ -169,7 +169,7 @@ fn port_name(target: Word<'_>) -> Option<Word<'_>> {
     (target.kind == Kind::Plain && is_address && Named::Port.is_name(&port)).then_some(port)
 }
 
-/// Whether nft would look a word up, where it expects an address.
+/// Returns whether nft would look up a word in place of an address.
 fn is_host(word: &Word<'_>) -> bool {
     if word.kind == Kind::Quoted {
         return true;

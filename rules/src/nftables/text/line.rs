@@ -1,8 +1,8 @@
-//! The words of a rule, taken one by one.
+//! A cursor over the words of a rule.
 
 use super::words::{Kind, Word};
 
-/// The words of a rule, and which of them is next.
+/// The words of a rule, and the position of the next one.
 pub(in crate::nftables) struct Line<'w, 'a> {
     words: &'w [Word<'a>],
     at: usize,
@@ -13,22 +13,22 @@ impl<'w, 'a> Line<'w, 'a> {
         Self { words, at: 0 }
     }
 
-    /// How many words were taken.
+    /// Returns the number of words taken.
     pub(in crate::nftables) fn taken(&self) -> usize {
         self.at
     }
 
-    /// Whether there are no more words; none if more were taken than there are.
+    /// Returns whether there are no more words. False if more were taken than there are.
     pub(in crate::nftables) fn is_done(&self) -> bool {
         self.at == self.words.len()
     }
 
-    /// The next word, which stays the next.
+    /// Returns the next word without taking it.
     pub(in crate::nftables) fn word(&self) -> Option<Word<'a>> {
         self.words.get(self.at).copied()
     }
 
-    /// The text of the next word, unless it is quoted; empty at the end.
+    /// Returns the text of the next word without taking it, unless it is quoted; empty at the end.
     pub(in crate::nftables) fn peek(&self) -> &'a str {
         self.word().filter(|word| word.kind != Kind::Quoted).map_or("", |word| word.text)
     }
@@ -47,7 +47,7 @@ impl<'w, 'a> Line<'w, 'a> {
         is
     }
 
-    /// Takes this many words; none if there are fewer.
+    /// Takes this many words; returns `None` if there are fewer.
     pub(in crate::nftables) fn skip(&mut self, words: usize) -> Option<()> {
         self.at += words;
         (self.at <= self.words.len()).then_some(())
@@ -60,7 +60,7 @@ impl<'w, 'a> Line<'w, 'a> {
         negated
     }
 
-    /// Takes the words that `read` reads; no word where it reads nothing.
+    /// Takes the words that `read` reads; takes no word if it returns nothing.
     pub(in crate::nftables) fn attempt<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         let start = self.at;
         let found = read(self);

@@ -1,4 +1,4 @@
-//! nft's text: its words, how they are taken one by one, and pieces that several expressions print.
+//! nft's text: words, a cursor over them, and printing shared by several expressions.
 
 mod host_names;
 mod line;

@@ -1,8 +1,8 @@
-//! Pieces of text.
+//! Shared parts of printing.
 
 use crate::cluster::Family;
 
-/// nft's word for a family.
+/// Returns nft's keyword of a family.
 pub(crate) fn family(family: Family) -> &'static str {
     match family {
         Family::Ipv4 => "ip",
@@ -10,12 +10,12 @@ pub(crate) fn family(family: Family) -> &'static str {
     }
 }
 
-/// `!= ` where a condition is negated.
+/// Returns `!= ` if a condition is negated.
 pub(in crate::nftables) fn not(negated: bool) -> &'static str {
     if negated { "!= " } else { "" }
 }
 
-/// Writes items with a text between them.
+/// Writes items with a separator.
 pub(in crate::nftables) fn join<T>(out: &mut String, between: &str, items: &[T], write: impl Fn(&mut String, &T)) {
     for (index, item) in items.iter().enumerate() {
         if index > 0 {
@@ -25,7 +25,7 @@ pub(in crate::nftables) fn join<T>(out: &mut String, between: &str, items: &[T],
     }
 }
 
-/// One item as it is, several between braces.
+/// Writes one item as it is, several in braces.
 pub(in crate::nftables) fn one_or_braces<T>(out: &mut String, items: &[T], write: impl Fn(&mut String, &T)) {
     let (start, end) = if items.len() == 1 { ("", "") } else { ("{ ", " }") };
     out.push_str(start);

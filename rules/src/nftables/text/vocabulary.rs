@@ -1,7 +1,7 @@
-//! Which words nft could have printed in a rule, understood or not.
+//! Words that nft could have printed in a rule, modelled or not.
 //!
-//! A rule with an expression that is not modelled is kept as text. Text that is not a rule must not be: it came between the rules by
-//! accident, or is what is left of one.
+//! A rule with an expression that is not modelled is kept as text. Text that is not a rule must be rejected: it got between the rules by
+//! accident, or is a remnant of one.
 
 use std::net::Ipv4Addr;
 
@@ -120,7 +120,7 @@ const STARTS: [&str; 109] = [
     "xt",
 ];
 
-/// The words that may follow what is understood of a rule: operators, options of statements, and fields (`counter name tcp dport map`).
+/// Words that may follow the modelled part of a rule: operators, options of statements, and fields (`counter name tcp dport map`).
 const GOES_ON: [&str; 44] = [
     "!=",
     "&",
@@ -168,22 +168,23 @@ const GOES_ON: [&str; 44] = [
     "sport",
 ];
 
-/// The names of protocols that start with a digit.
+/// Protocol names that start with a digit.
 const ETHERTYPES: [&str; 2] = ["8021ad", "8021q"];
 
-/// Whether a word is one of nft's own where it expects a value, and so no name.
+/// Returns whether a word in place of a value is an nft keyword, not a name.
 pub(super) fn is_keyword(word: &str) -> bool {
     const OPTIONS: [&str; 6] = ["device", "expires", "missing", "mod", "offset", "seed"];
     STARTS.contains(&word) || GOES_ON.contains(&word) || OPTIONS.contains(&word)
 }
 
-/// Whether rules start with this word.
+/// Returns whether rules start with this word.
 fn starts_rule(word: &str) -> bool {
-    // Raw bytes, sets, variables, and what has several parts.
+    // Raw bytes, sets, variables, and words with several parts.
     STARTS.contains(&word) || word.starts_with(['@', '$', '(', '!'])
 }
 
-/// What cannot be in the words of a rule from one on that is not understood, and why. `is_first` says that the rule starts with them.
+/// Returns the first word that cannot be in a rule, with the reason, given the words from the first unknown one on. `is_first` is whether
+/// the rule starts with them.
 pub(in crate::nftables) fn fault(words: &[Word<'_>], is_first: bool) -> Option<(usize, String)> {
     let is_plain = |word: &&Word<'_>| word.kind == Kind::Plain;
     let first = words.first()?;
@@ -195,7 +196,7 @@ pub(in crate::nftables) fn fault(words: &[Word<'_>], is_first: bool) -> Option<(
     Some((broken.start, format!("`{}` is neither a number nor an address", broken.text)))
 }
 
-/// Whether a word that starts with a digit is a value: a number, a time, an address, or a range or pair of them.
+/// Returns whether a word that starts with a digit is a value: a number, a time, an address, or a range or pair of them.
 fn is_value(word: &str) -> bool {
     let word = word.trim_end_matches(')');
     if !word.starts_with(|letter: char| letter.is_ascii_digit()) || ETHERTYPES.contains(&word) {
@@ -215,7 +216,7 @@ fn is_value(word: &str) -> bool {
     word.split(['-', '/', '|', '.']).all(is_part) && word.split(['-', '/', '|']).all(is_dotted)
 }
 
-/// Whether what stands between signs is a number, a time (`1h30m`), or a unit (`second`).
+/// Returns whether a part between separators is a number, a time (`1h30m`), or a unit (`second`).
 fn is_part(part: &str) -> bool {
     if let Some(digits) = part.strip_prefix("0x") {
         return !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -237,7 +238,7 @@ fn is_part(part: &str) -> bool {
     true
 }
 
-/// Whether what has dots is an IPv4 address.
+/// Returns whether a part with dots is an IPv4 address.
 fn is_dotted(part: &str) -> bool {
     !part.contains('.') || part.parse::<Ipv4Addr>().is_ok()
 }

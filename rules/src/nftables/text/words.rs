@@ -1,11 +1,11 @@
-//! The words of nft's text.
+//! Tokenizer of nft's text.
 
-/// What a word is.
+/// The kind of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::nftables) enum Kind {
     /// A name, a number, an address, an operator.
     Plain,
-    /// The text between quotes.
+    /// A quoted string.
     Quoted,
     /// `{`, `}`, `,` or `;`.
     Sign,
@@ -19,7 +19,7 @@ pub(in crate::nftables) struct Word<'a> {
     pub(in crate::nftables) kind: Kind,
     /// Its text, without quotes.
     pub(in crate::nftables) text: &'a str,
-    /// The byte where it starts, and that after its end.
+    /// The byte offsets of its start and end.
     pub(in crate::nftables) start: usize,
     pub(in crate::nftables) end: usize,
     /// The line, from 1.
@@ -27,18 +27,18 @@ pub(in crate::nftables) struct Word<'a> {
 }
 
 impl Word<'_> {
-    /// Whether it is this name or sign.
+    /// Returns whether it is this name or sign.
     pub(in crate::nftables) fn is(&self, text: &str) -> bool {
         matches!(self.kind, Kind::Plain | Kind::Sign) && self.text == text
     }
 
-    /// Whether it ends a statement of a block.
+    /// Returns whether it ends a statement of a block.
     pub(in crate::nftables) fn is_end(&self) -> bool {
         self.kind == Kind::Newline || self.is(";")
     }
 }
 
-/// Takes a text apart, word by word. Comments (`# handle 7`) are left out; a text ends with a newline at least.
+/// An iterator over the words of a text. Comments (`# handle 7`) are skipped; the last word is always a newline.
 #[derive(Debug, Clone)]
 pub(in crate::nftables) struct Words<'a> {
     text: &'a str,
@@ -52,12 +52,12 @@ impl<'a> Words<'a> {
         Self { text, at: 0, line: 1, ahead: None }
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     pub(in crate::nftables) fn source(&self) -> &'a str {
         self.text
     }
 
-    /// The next word, which stays the next.
+    /// Returns the next word without taking it.
     pub(in crate::nftables) fn peek(&mut self) -> Option<Word<'a>> {
         if self.ahead.is_none() {
             self.ahead = self.read();
@@ -79,7 +79,7 @@ impl<'a> Words<'a> {
         is
     }
 
-    /// All words up to the end.
+    /// Returns all words up to the end.
     pub(in crate::nftables) fn all(mut self) -> impl Iterator<Item = Word<'a>> {
         std::iter::from_fn(move || self.next())
     }
@@ -116,7 +116,7 @@ impl<'a> Words<'a> {
             }
             b'{' | b'}' | b',' | b';' => word(Kind::Sign, start + 1),
             b'"' => {
-                // nft writes no quote inside of quotes, and no line goes on behind one that is not closed.
+                // nft writes no quotes inside of quotes, and an unterminated quote ends at the end of the line.
                 let rest = &self.text[start + 1..];
                 let inner = rest.find(['"', '\n']).unwrap_or(rest.len());
                 let closed = usize::from(rest[inner..].starts_with('"'));
@@ -125,7 +125,7 @@ impl<'a> Words<'a> {
             _ => {
                 let ends = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'{' | b'}' | b',' | b';' | b'"');
                 let length = bytes[start..].iter().position(ends).unwrap_or(bytes.len() - start);
-                // A line that goes on may do so right after a word.
+                // A continuation may follow a word without a blank.
                 let is_continued = continuation(&bytes[start + length - 1..]).is_some();
                 let length = length - usize::from(is_continued);
                 word(Kind::Plain, start + length)
@@ -136,7 +136,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// The length of a backslash at the end of a line, with the end of the line: the statement goes on in the next one.
+/// Returns the length of a line continuation: a backslash and the newline.
 fn continuation(text: &[u8]) -> Option<usize> {
     ["\\\n", "\\\r\n"].into_iter().find(|end| text.starts_with(end.as_bytes())).map(str::len)
 }

@@ -1,4 +1,4 @@
-//! Which service an address belongs to.
+//! Lookup of services by address.
 
 use rstest::rstest;
 

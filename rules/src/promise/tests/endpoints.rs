@@ -1,4 +1,4 @@
-//! Which endpoints serve.
+//! Selection of the endpoints that serve.
 
 use rstest::rstest;
 
@@ -60,7 +60,7 @@ fn terminating_endpoints_came_with_a_release(
     assert_eq!(brief(&cluster, &ask(&cluster, "pod client", "10.96.0.80:80")), expected);
 }
 
-/// What does not say whether it serves, serves.
+/// An endpoint without a serving condition serves.
 #[rstest]
 #[case("1.30")]
 #[case("1.33")]

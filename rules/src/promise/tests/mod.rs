@@ -1,4 +1,4 @@
-//! Each clause in one small cluster, of which a case changes what it is about.
+//! Tests of each clause in one small cluster, which each case changes as needed.
 
 mod addresses;
 mod endpoints;
@@ -92,7 +92,7 @@ fn web() -> Service {
     }
 }
 
-/// A slice of endpoints on the nodes that their addresses are of.
+/// Returns a slice of endpoints, on the nodes of their addresses.
 fn slice(name: &str, family: Family, addresses: &[&str]) -> EndpointSlice {
     EndpointSlice {
         name: ObjectName::new("default", name),
@@ -120,7 +120,7 @@ fn endpoint(address: &str) -> Endpoint {
     }
 }
 
-/// Reads `pod client`, `node a`, `localhost a`, `203.0.113.9 via a` and asks.
+/// Parses a client (`pod client`, `node a`, `localhost a`, `203.0.113.9 via a`) and returns the promise.
 fn ask(cluster: &Cluster, from: &str, to: &str) -> Promise {
     let (from, via) = from.split_once(" via ").map_or((from, None), |(from, via)| (from, Some(via.to_owned())));
     let from = match from.split_once(' ') {
@@ -134,7 +134,7 @@ fn ask(cluster: &Cluster, from: &str, to: &str) -> Promise {
     promise(cluster, &Question { from, to, protocol: protocol.parse().unwrap(), via }).unwrap()
 }
 
-/// `web-a 1/2 kept, web-b 1/2 node a`, or another outcome in a word.
+/// `web-a 1/2 kept, web-b 1/2 node a`, or another outcome in one word.
 fn brief(cluster: &Cluster, promise: &Promise) -> String {
     let endpoints = match &promise.outcome {
         PromisedOutcome::Delivered { endpoints, .. } => endpoints,

@@ -42,7 +42,7 @@ fn source_ranges(#[case] from: &str, #[case] expected: &str) {
     assert!(answer(change, from, "203.0.113.81:80").starts_with("web-a"), "external IPs have no ranges");
 }
 
-/// Node a has the load balancer's address on an interface of its own, so its packets to it come from it.
+/// Node a has the load balancer's address on one of its interfaces, so its packets to that address also come from it.
 #[rstest]
 #[case::node_in_range("1.34", "172.18.0.0/30", "node a", "web-a 1/2 node a, web-b 1/2 node a")]
 #[case::node_out_of_range("1.34", "172.18.0.3/32", "node a", "dropped")]

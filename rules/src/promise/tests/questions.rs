@@ -1,8 +1,8 @@
-//! What is asked.
+//! The list of questions.
 
 use super::*;
 
-/// The destinations of one vantage point's questions, with the node over which they go.
+/// Returns the destinations of one vantage point's questions, with the node that they go through.
 fn asked(from: VantagePoint) -> Vec<String> {
     let questions = questions(&cluster(), &[from]).unwrap();
     let show = |question: &Question| {
@@ -26,13 +26,13 @@ fn a_pod_asks_for_every_address_in_every_family() {
         "198.51.100.3:30080/tcp",
         "[fd00:172::2]:30080/tcp",
         "172.18.0.1:32767/udp",
-        // Alongside the cluster IP.
+        // The neighbour of the cluster IP.
         "10.96.0.81:80/tcp",
     ] {
         assert!(asked.contains(&expected.to_owned()), "{expected} is not among {asked:?}");
     }
-    // Four addresses of the service, nine of nodes; each with a port in two protocols and a free one in two. Alongside the cluster
-    // IPs stand unused addresses; the other two are neighbours.
+    // Four addresses of the service, nine of nodes; each with a port in two protocols and a free one in two. The cluster IPs have unused
+    // neighbours; the other two addresses are neighbours of each other.
     assert_eq!(asked.len(), (4 + 9) * 4 + 2);
 }
 
@@ -40,7 +40,7 @@ fn a_pod_asks_for_every_address_in_every_family() {
 fn an_outside_host_asks_over_every_node_in_its_family() {
     let asked = asked(VantagePoint::Outside(ip("192.0.2.9")));
     assert!(asked.contains(&"203.0.113.80:80/tcp via b".to_owned()), "{asked:?}");
-    // Three addresses of the service over three nodes, six addresses of nodes, and the one beside the cluster IP over three nodes.
+    // Three addresses of the service through three nodes, six addresses of nodes, and the neighbour of the cluster IP through three nodes.
     assert_eq!(asked.len(), (3 * 3 + 6) * 4 + 3);
 }
 

@@ -1,4 +1,4 @@
-//! What differs between releases.
+//! Differences between releases.
 
 use rstest::rstest;
 
@@ -66,7 +66,7 @@ fn releases_fall_short(
     assert_eq!(ask(&cluster, from, to).known_bug, expected);
 }
 
-/// The set `hairpin-connections` has a node's own endpoints alone, as recordings of 1.36 show.
+/// The set `hairpin-connections` contains only local endpoints, as in recordings of 1.36.
 #[rstest]
 #[case::at_another_node(
     "1.36",
@@ -91,7 +91,7 @@ fn what_comes_back_to_its_sender(
     cluster.proxy.mode = mode;
     EXTERNAL_LOCAL(&mut cluster);
     assert_eq!(ask(&cluster, from, to).known_bug, expected);
-    // With policy Cluster, all that comes to the port is masqueraded.
+    // With policy Cluster, all traffic to the port is masqueraded.
     cluster.services[0].external_traffic_policy = ExternalTrafficPolicy::Cluster;
     assert_eq!(ask(&cluster, from, to).known_bug, None);
 }
@@ -137,7 +137,7 @@ fn the_source_of_pods_at_external_ips_differs_by_release(#[case] version: &str, 
     assert_eq!(brief(&cluster, &ask(&cluster, "pod client", "203.0.113.81:80")), expected);
 }
 
-/// In an upgrade, the release of the node that treats the packet decides.
+/// During an upgrade, the release on the node that handles the packet decides.
 #[rstest]
 #[case::sender_of_the_clusters_release("b", "1.23", "pod client", "web-a 1/2 node a, web-b 1/2 node a")]
 #[case::sender_of_another("c", "1.23", "pod other", "web-a 1/2 kept or node c, web-b 1/2 kept or node c")]
@@ -168,7 +168,7 @@ fn a_node_has_the_bugs_of_its_own_release(
     assert_eq!(ask(&cluster, OUTSIDE, "203.0.113.80:80").known_bug, expected);
 }
 
-/// The rules and the promise of a node whose kube-proxy was stopped are of its own release still.
+/// The rules and the promise of a node whose kube-proxy is stopped are still those of its own release.
 #[test]
 fn a_stopped_node_keeps_its_release() {
     let mut cluster = upgraded("1.34", "b", "1.24");
@@ -215,7 +215,7 @@ fn addresses_depend_on_release_and_gates(
 
 const BOTH_KEPT: &str = "web-a 1/2 node a, web-b 1/2 node a";
 
-/// A range of length 0 admits everyone, in releases that write it and in those that write no ranges then.
+/// A range of length 0 allows all clients, both in releases that write it and in those that omit it.
 #[rstest]
 #[case("1.33")]
 #[case("1.34")]
@@ -230,7 +230,7 @@ fn a_source_range_of_length_0_admits_all_sources(#[case] version: &str) {
     assert_eq!(change(&["192.168.0.0/16"]), "dropped");
 }
 
-/// In nftables mode, IPv6 node ports where `nodePortAddresses` has IPv4 ranges alone.
+/// IPv6 node ports in nftables mode if `nodePortAddresses` contains only IPv4 ranges.
 #[rstest]
 #[case::primary_address("1.30", "[fd00:172::3]:30080", true)]
 #[case::another_address("1.30", "[fd00:99::3]:30080", false)]
@@ -263,7 +263,7 @@ fn an_unknown_release_is_reported() {
     assert!(questions(&cluster, &[]).is_err());
 }
 
-/// An address with an entry on node b that is ready, and one on node a that shuts down.
+/// An address with a ready entry on node b, and a terminating one on node a.
 #[rstest]
 #[case::own_entry("1.35", "pod client", Some(KnownBug::LocalDuplicateWins))]
 #[case::other_node("1.35", "pod other", None)]

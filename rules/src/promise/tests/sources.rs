@@ -1,4 +1,4 @@
-//! What endpoints see of clients, and clients of replies.
+//! The sources that endpoints see, and the replies that clients see.
 
 use rstest::rstest;
 

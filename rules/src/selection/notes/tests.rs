@@ -1,4 +1,4 @@
-//! One case for everything that kube-proxy ignores.
+//! One test case for everything that kube-proxy ignores.
 
 use rstest::rstest;
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use crate::cluster::objects::{Object, assemble};
 const SERVICE: &str = "{kind: Service, metadata: {name: web}, spec: {clusterIP: 10.96.0.1, type: LoadBalancer, \
     ports: [{name: http, port: 80}]}}";
 
-/// The notes on objects under a release.
+/// Returns the notes on objects in a release.
 fn noted(text: &str, version: &str) -> Vec<String> {
     let documents = serde_yaml::Deserializer::from_str(text);
     let objects: Vec<Object> = documents.map(|document| Object::deserialize(document).unwrap()).collect();
@@ -19,7 +19,7 @@ fn noted(text: &str, version: &str) -> Vec<String> {
     assembly.notes.iter().chain(&ignored).map(ToString::to_string).collect()
 }
 
-/// A slice of a service, with further fields.
+/// Returns a slice of a service, with further fields.
 fn slice(service: &str, rest: &str) -> String {
     format!("{{kind: EndpointSlice, metadata: {{name: s, labels: {{kubernetes.io/service-name: {service}}}}}, {rest}}}")
 }
@@ -126,7 +126,7 @@ fn an_ip_mode_means_nothing_to_old_releases() {
 #[case::still_serving(
     "web", "IPv4", "{name: http, port: 80}",
     "{addresses: [10.0.0.9], conditions: {ready: false, serving: true, terminating: true}}",
-    &["EndpointSlice default/s does not use 10.0.0.9: it is terminating, and serves at most where no endpoint is ready"]
+    &["EndpointSlice default/s does not use 10.0.0.9: it is terminating, and is used at most if no endpoint is ready"]
 )]
 #[case::second_address("web", "IPv4", "{name: http, port: 80}", "{addresses: [10.0.0.9, 10.0.0.10]}", &[
     "EndpointSlice default/s does not use 10.0.0.10: only the first address of an endpoint counts",

@@ -1,4 +1,4 @@
-//! Reading the recordings' clusters, and the normal form in which two documents for one cluster must be equal.
+//! Reading of the recordings' clusters, and the normal form in which two documents for one cluster must be equal.
 
 mod nftables;
 pub(crate) mod recordings;
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use svclab_rules::cluster::Cluster;
 use svclab_rules::cluster::objects::{Object, assemble, proxy_config};
 
-/// Chains whose service ports stand in random order, because kube-proxy walks a hash map there.
+/// Chains with service ports in random order, because kube-proxy iterates over a hash map.
 const SHUFFLED: [(&str, &str); 6] = [
     ("nat", "KUBE-SERVICES"),
     ("nat", "KUBE-NODEPORTS"),
@@ -21,7 +21,7 @@ const SHUFFLED: [(&str, &str); 6] = [
     ("filter", "KUBE-PROXY-FIREWALL"),
 ];
 
-/// The cluster of a file of objects, as a kube-proxy of a release sees it with the configuration next to them.
+/// Loads the cluster from a file of objects, as seen by kube-proxy of a release with the configuration next to the file.
 pub(crate) fn load(file: &Path, version: &str) -> Cluster {
     let text = std::fs::read_to_string(file).unwrap();
     let documents = serde_yaml::Deserializer::from_str(&text);
@@ -31,9 +31,9 @@ pub(crate) fn load(file: &Path, version: &str) -> Cluster {
     assemble(&objects, proxy).unwrap().cluster
 }
 
-/// What `nft list ruleset` shows in the normal form of [`nftables`]. What `iptables-save` shows with tables, declarations
-/// of chains, and chains sorted; in the chains that list services, service ports sorted, each with
-/// its rules in their order; the jumps to `KUBE-NODEPORTS` of single addresses sorted among themselves.
+/// Normalises the output of `nft list ruleset` as in [`nftables`]. Of `iptables-save`, sorts tables, declarations of chains, and chains; in
+/// chains that list services, sorts service ports, each with its rules in order; and sorts the jumps to `KUBE-NODEPORTS` for single
+/// addresses.
 pub(crate) fn normalize(text: &str) -> Vec<String> {
     if text.starts_with("table ") {
         return nftables::normalize(text);
@@ -73,7 +73,7 @@ struct TableLines<'a> {
     chains: BTreeMap<&'a str, Vec<&'a str>>,
 }
 
-/// What a stretch of rules is about.
+/// The subject of a stretch of rules.
 #[derive(PartialEq)]
 enum Stretch {
     Services,
@@ -100,7 +100,7 @@ fn sort_services<'a>(rules: &[&'a str]) -> Vec<&'a str> {
     sorted
 }
 
-/// `namespace/name:port` at the start of the comment, and the protocol of `-p`.
+/// Returns `namespace/name:port` at the start of the comment, and the protocol of `-p`.
 fn service_of(rule: &str) -> Option<(&str, &str)> {
     let (_, comment) = rule.split_once("--comment \"")?;
     let name = comment.split(['"', ' ']).next()?;
@@ -108,7 +108,7 @@ fn service_of(rule: &str) -> Option<(&str, &str)> {
     name.contains('/').then_some((name, protocol))
 }
 
-/// The first line in which two documents differ, with the lines before it.
+/// Returns the first line in which two documents differ, with the lines before it.
 pub(crate) fn first_difference(generated: &[String], recorded: &[String]) -> Option<String> {
     if generated == recorded {
         return None;

@@ -1,6 +1,6 @@
-//! The normal form of what `nft list ruleset` shows.
+//! The normal form of the output of `nft list ruleset`.
 
-/// Sets, maps, chains and the elements of sets and maps sorted, each table by itself; rules in their order.
+/// Sorts sets, maps, chains and the elements of sets and maps within each table; rules keep their order.
 pub(super) fn normalize(text: &str) -> Vec<String> {
     let mut out = Vec::new();
     let mut blocks: Vec<Vec<String>> = Vec::new();
@@ -25,7 +25,7 @@ pub(super) fn normalize(text: &str) -> Vec<String> {
     out
 }
 
-/// The lines, those with elements put together to one.
+/// Returns the lines, with the lines of elements joined.
 fn joined_lines(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for line in text.lines() {

@@ -1,18 +1,18 @@
-//! Which recording is of which release: a folder is kept only where it differs from that of the release before.
+//! The recording of each release: a folder exists only if it differs from that of the previous release.
 
 use std::path::{Path, PathBuf};
 
-/// The patch releases that were recorded from 1.32 on; of older ones, the newest patch is taken.
+/// The recorded patch releases from 1.32 on; for older ones, the newest patch is assumed.
 const PATCHES: [(&str, &str); 5] =
     [("1.32", "1.32.5"), ("1.33", "1.33.2"), ("1.34", "1.34.1"), ("1.35", "1.35.2"), ("1.36", "1.36.2")];
 
 /// The oldest release that a later one may equal, so that it has no folder of its own.
 const FIRST_KEPT: &str = "1.30";
 
-/// The cluster and the release in question.
+/// The cluster and release with random rules.
 const RANDOM: (&str, &str) = ("duplicate-endpoints", "1.36");
 
-/// The folders of all clusters, by name.
+/// Returns the folders of all clusters, by name.
 pub(crate) fn clusters(golden: &Path) -> Vec<PathBuf> {
     let entries = golden.read_dir().unwrap().map(|entry| entry.unwrap().path());
     let mut folders: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
@@ -20,13 +20,12 @@ pub(crate) fn clusters(golden: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// The release that was recorded as a minor one: `1.33.2` for `1.33`.
+/// Returns the recorded release of a minor release: `1.33.2` for `1.33`.
 pub(crate) fn version(minor: &str) -> &str {
     PATCHES.iter().find(|(known, _)| *known == minor).map_or(minor, |(_, patch)| patch)
 }
 
-/// Where the recording of a cluster, a minor release and a mode is, if there is one: in the release's folder, else in that of
-/// the last one before.
+/// Returns the recording of a cluster, a minor release and a mode, if any: in the release's folder, else in that of the last earlier one.
 pub(crate) fn recording(cluster: &Path, minor: &str, mode: &str) -> Option<PathBuf> {
     if is_random(cluster, minor) {
         return None;
@@ -37,12 +36,12 @@ pub(crate) fn recording(cluster: &Path, minor: &str, mode: &str) -> Option<PathB
     not_later.chain([FIRST_KEPT]).find_map(folder)
 }
 
-/// Whether a release's rules for a cluster depend on chance, so that no recording of them is kept.
+/// Returns whether a release's rules for a cluster are random, so that there is no recording.
 pub(crate) fn is_random(cluster: &Path, minor: &str) -> bool {
     cluster.ends_with(RANDOM.0) && minor == RANDOM.1
 }
 
-/// Rules of iptables mode as kube-proxy writes them where the kernel has no nfacct.
+/// Returns the rules of iptables mode as kube-proxy writes them without nfacct in the kernel.
 pub(crate) fn without_nfacct(rules: &str) -> String {
     let lines = rules.lines().filter(|line| !line.contains("--nfacct-name  localhost_nps_accepted_pkts "));
     let invalid = " -m nfacct --nfacct-name  ct_state_invalid_dropped_pkts";

@@ -70,7 +70,7 @@ pub(super) fn external_ips(checker: &mut Checker, spec: &core::ServiceSpec) -> V
     listed.filter_map(|(index, text)| checker.reachable_address(format!("spec.externalIPs[{index}]"), text)).collect()
 }
 
-/// `spec.loadBalancerSourceRanges`; the API trims them.
+/// `spec.loadBalancerSourceRanges`; the API trims whitespace.
 pub(super) fn source_ranges(checker: &mut Checker, spec: &core::ServiceSpec, kind: ServiceType) -> Vec<IpNet> {
     let listed = spec.load_balancer_source_ranges.as_deref().unwrap_or_default();
     if !listed.is_empty() && kind != ServiceType::LoadBalancer {
@@ -81,7 +81,7 @@ pub(super) fn source_ranges(checker: &mut Checker, spec: &core::ServiceSpec, kin
     listed.iter().enumerate().filter_map(|(index, text)| checker.range(path(index), text.trim())).collect()
 }
 
-/// `status.loadBalancer.ingress`; entries with a host name only are left out, as kube-proxy does.
+/// `status.loadBalancer.ingress`; entries with only a host name are ignored, as in kube-proxy.
 pub(super) fn ingress(checker: &mut Checker, object: &core::Service) -> Vec<LoadBalancerIngress> {
     let balancer = object.status.as_ref().and_then(|status| status.load_balancer.as_ref());
     let listed = balancer.and_then(|balancer| balancer.ingress.as_deref()).unwrap_or_default();

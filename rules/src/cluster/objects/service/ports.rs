@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use super::*;
 use crate::cluster::Protocol;
 
-/// What the ports of a service take, each for itself.
+/// Names, ports and node ports already used by a service, to find duplicates.
 #[derive(Default)]
 struct Taken {
     names: HashSet<String>,
@@ -47,7 +47,7 @@ fn port_name(checker: &mut Checker, path: &str, name: &str, several: bool, taken
     let path = format!("{path}.name");
     if name.is_empty() {
         if several {
-            checker.reject(path, "is missing", "Name every port where a service has more than one.");
+            checker.reject(path, "is missing", "Name every port if a service has more than one.");
         }
         return;
     }

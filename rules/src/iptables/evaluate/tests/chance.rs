@@ -1,4 +1,4 @@
-//! Rules that decide by chance, one alone and many in a row.
+//! Random rules, single and many in a row.
 
 use rstest::rstest;
 
@@ -34,7 +34,7 @@ fn chance_before_a_condition_that_fails_splits_nothing() {
     assert_eq!(only_way(&program, Hook::Forward, &forwarded()).share, Share::ONE);
 }
 
-/// The shares of known and unknown branches, and the number of all.
+/// Returns the shares of known and unknown branches, and the number of branches.
 fn known(branches: &[Branch]) -> (f64, f64, usize) {
     let sum = |is_known: bool| {
         let own = branches.iter().filter(|branch| (word(&branch.outcome) != "unknown") == is_known);
@@ -50,18 +50,18 @@ fn forwarded_by(rules: &str) -> Vec<Branch> {
 
 const HALF: &str = "-A FORWARD -m statistic --mode random --probability 0.5";
 
-/// Rules that mark at random, so many, each another bit.
+/// Returns `count` rules that set a bit of the mark at random, each a different one.
 fn marks(count: usize) -> String {
     (0..count).map(|bit| format!("{HALF} -j MARK --or-mark {:#x}\n", 1_u32 << bit)).collect()
 }
 
-/// A cascade of this many endpoints: each is a branch.
+/// Returns a cascade of this many endpoints, each of which is a branch.
 fn cascade(endpoints: usize) -> String {
     (1..endpoints).map(|_| format!("{HALF} -j ACCEPT\n")).chain(["-A FORWARD -j DROP\n".to_owned()]).collect()
 }
 
-/// Issue 10, number 22: branches that double with each rule are not followed for long. What is left of them is unknown, and never passed as
-/// accepted.
+/// Branches that double with each rule are followed only up to a limit. The rest is unknown, and never counts as accepted (issue 10, number
+/// 22).
 #[rstest]
 #[case::six(6, 64, true)]
 #[case::thirty_one(31, 1_500, false)]
@@ -83,7 +83,7 @@ fn the_likeliest_of_too_many_branches_are_followed() {
     assert!(known > 0.7 && unknown < 0.3, "{known} {unknown} {branches}");
 }
 
-/// Also where they are one after the other in all chains of a hook.
+/// Also if the rules are spread over all chains of a hook.
 #[test]
 fn random_marks_in_every_table_end_soon() {
     let tables = ["mangle", "filter", "security"].map(|table| format!("*{table}\n{}COMMIT\n", marks(31)));
@@ -91,7 +91,7 @@ fn random_marks_in_every_table_end_soon() {
     assert!(branches <= 5_000 && unknown > 0.0, "{branches}, {unknown}");
 }
 
-/// A cascade is not a doubling, also for packets that chance has marked before, and where chance drops some of them after it.
+/// A cascade does not double branches, even for packets that were marked at random before it, or if some are dropped at random after it.
 #[rstest]
 #[case::alone(0, "", 1_000)]
 #[case::marked(1, "", 2_000)]

@@ -1,17 +1,17 @@
-//! For which packets a rule holds.
+//! Which packets a rule matches.
 
 use rstest::rstest;
 
 use super::*;
 use crate::walk::{Assumptions, BridgePorts, Connection, Direction, IpSet, Part, State, Tracked};
 
-/// A forwarded packet from 10.0.0.1 by `eth0` to 10.0.0.2:80 by `eth1` with the mark 0x4001.
+/// A packet with mark 0x4001, forwarded from 10.0.0.1 on `eth0` to 10.0.0.2:80 on `eth1`.
 fn forwarded() -> Packet {
     let interface = |name| Interface::new(name);
     Packet { input: interface("eth0"), output: interface("eth1"), mark: 0x4001, ..tcp("10.0.0.1", "10.0.0.2", 80) }
 }
 
-/// The outcome of a packet where a rule of FORWARD with these conditions drops it.
+/// Returns the outcome of a packet for a rule in FORWARD that drops packets with these matches.
 fn dropped(conditions: &str, packet: &Packet, tracking: Tracking, environment: &Environment) -> &'static str {
     let program = program(packet.family(), &format!("*filter\n-A FORWARD {conditions} -j DROP\nCOMMIT\n"));
     let branches = program.walk(environment, Hook::Forward, packet, tracking);
@@ -145,7 +145,7 @@ fn with_a_set() -> Environment {
 #[case("--dst-type UNICAST", "192.0.2.1", "accept")]
 #[case("--dst-type UNICAST,LOCAL", "192.0.2.1", "drop")]
 #[case("--dst-type UNREACHABLE", "192.0.2.1", "accept")]
-// IPv6 has its own idea: an address of the machine is unicast as well.
+// IPv6 differs: a local address is unicast as well.
 #[case("--dst-type LOCAL", "fd00:2::1", "drop")]
 #[case("--dst-type UNICAST", "fd00:2::1", "drop")]
 #[case("--dst-type UNICAST", "fd00:9::1", "drop")]
@@ -219,7 +219,7 @@ fn packets_without_a_connection_have_states(#[case] tracking: Tracking, #[case] 
         let expected = if known == state { "drop" } else { "accept" };
         assert_eq!(dropped(&format!("-m conntrack --ctstate {known}"), &forwarded(), tracking, &machine()), expected);
     }
-    // Without a connection there is nothing that the rest could be compared with.
+    // Without a connection the other options have nothing to compare with.
     assert_eq!(dropped("-m conntrack --ctproto tcp", &forwarded(), tracking, &machine()), "accept");
     assert_eq!(dropped("-m connmark ! --mark 5", &forwarded(), tracking, &machine()), "accept");
     let with_state = format!("-m conntrack --ctstate {state} --ctproto udp");
@@ -235,7 +235,7 @@ fn related_is_a_state() {
     assert_eq!(dropped("-m conntrack --ctstate RELATED", &packet, tracking, &machine()), "drop");
 }
 
-/// The list L has 10.0.0.1 from 5 and from 50 seconds ago.
+/// The list L has 10.0.0.1, seen 5 and 50 seconds ago.
 #[rstest]
 #[case("--rcheck --name L", "drop")]
 #[case("--rcheck --seconds 5 --name L", "drop")]
@@ -287,7 +287,7 @@ fn what_fails_first_leaves_no_effect() {
     assert_eq!(only_way(&program, Hook::Forward, &forwarded()).effects.len(), 1, "the mark is asked for later");
 }
 
-/// Whether the list is written depends on what is not known, and later rules ask the list.
+/// Whether the address is added to the list is unknown, and a later rule looks it up.
 #[test]
 fn an_effect_behind_the_unknown_is_not_guessed() {
     let program = v4("*filter\n-A FORWARD -m owner --uid-owner 5 -m recent --set --name L\n\

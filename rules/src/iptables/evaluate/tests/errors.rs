@@ -1,4 +1,4 @@
-//! What the kernel would not load.
+//! Rule sets that the kernel rejects.
 
 use rstest::rstest;
 
@@ -42,7 +42,7 @@ fn nested(chains: usize) -> Result<Program, Vec<super::super::CompileError>> {
     Program::compile(&parse(&text, Family::Ipv4).unwrap().rules)
 }
 
-/// The kernel accepts jumps nested 15 deep below a base chain and answers "Too many links" to the 16th.
+/// The kernel accepts jumps nested 15 deep below a base chain and fails with "Too many links" for the 16th.
 #[test]
 fn chains_are_as_deep_as_the_kernel_allows() {
     let program = nested(15).unwrap();
@@ -54,7 +54,7 @@ fn chains_are_as_deep_as_the_kernel_allows() {
     );
 }
 
-/// The kernel looks for loops from its hooks on.
+/// The kernel looks for loops only in chains reachable from a hook.
 #[test]
 fn a_loop_that_nothing_leads_to_is_no_mistake() {
     let text = "*filter\n:A - [0:0]\n:B - [0:0]\n-A INPUT\n-A A -j B\n-A B -j A\nCOMMIT\n";

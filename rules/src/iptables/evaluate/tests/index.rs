@@ -1,4 +1,4 @@
-//! Rules found by the index are those that a walk through the chain finds.
+//! The index finds the same rules as a linear search of the chain.
 
 use std::fmt::Write;
 
@@ -6,14 +6,14 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A rule of a chain in which most name an address or a port. `None` leaves an option out.
+/// A rule of a chain in which most rules match an address or a port. `None` omits an option.
 #[derive(Debug, Clone)]
 struct Draft {
     destination: Option<(u8, bool)>,
     wide: bool,
     port: Option<(u16, bool, bool)>,
     chance: bool,
-    /// A match with an effect, or one that only looks, and whether it comes before the port.
+    /// A `recent` match with or without an effect, and whether it comes before the port match.
     recent: Option<(&'static str, bool)>,
     limit: bool,
     target: u8,

@@ -1,4 +1,4 @@
-//! What single rules and small rule sets do.
+//! Tests of single rules and small rule sets.
 
 mod chance;
 mod conditions;
@@ -15,7 +15,7 @@ use crate::iptables::parse;
 use crate::walk::samples::{address, machine, tcp, word};
 use crate::walk::{Arrival, Branch, Environment, Hook, HookVerdict, Interface, Packet, Path, Tracking, Transport};
 
-/// A program of tables as `iptables-save` shows them; chains of the kernel need no declaration.
+/// Compiles tables in the format of `iptables-save`; built-in chains need no declaration.
 fn program(family: Family, text: &str) -> Program {
     let parsed = parse(text, family).unwrap_or_else(|errors| panic!("{}", errors[0]));
     Program::compile(&parsed.rules).unwrap_or_else(|errors| panic!("{}", errors[0]))
@@ -29,7 +29,7 @@ fn walk_traced(program: &Program, hook: Hook, packet: &Packet, tracking: Trackin
     program.walk_with(Arrival { environment: &machine(), hook, packet, tracking }, Path::default())
 }
 
-/// The only branch of the first packet of a connection.
+/// Returns the only branch of the first packet of a connection.
 fn only_way(program: &Program, hook: Hook, packet: &Packet) -> Branch<Path> {
     let mut branches = walk_traced(program, hook, packet, Tracking::first(packet));
     assert_eq!(branches.len(), 1, "{branches:#?}");

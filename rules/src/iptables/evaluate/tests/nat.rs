@@ -1,4 +1,4 @@
-//! Translations.
+//! DNAT, SNAT, REDIRECT and MASQUERADE.
 
 use rstest::rstest;
 
@@ -21,7 +21,7 @@ fn a_connection_is_translated_there_and_back() {
     assert_eq!(out.packet, there.packet, "it is not said yet what the source becomes");
     let (masquerade, port) = out.source_nat.unwrap().choose(address("192.0.2.1"), 40_000);
     out.settle_source(masquerade, port);
-    // Chance hardly ever leaves it its port.
+    // A random port is hardly ever the original one.
     let transport = Transport::Tcp { source: 40_001, destination: 8080, flags: 2 };
     assert_eq!(out.packet.tuple(), Packet { transport, ..tcp("192.0.2.1", "10.0.0.2", 8080) }.tuple());
 
@@ -37,7 +37,7 @@ fn a_connection_is_translated_there_and_back() {
     let back = program.walk(&machine(), Hook::Postrouting, &back.packet, back.tracking).remove(0);
     assert_eq!(back.packet.tuple(), packet.tuple().reversed());
 
-    // Later packets go where the first one went, and no rule is asked.
+    // Later packets follow the first one, and no rule is evaluated.
     let tracking = Tracking::established(connection, Direction::Original);
     let later = walk_traced(&program, Hook::Prerouting, &packet, tracking).remove(0);
     assert_eq!(later.packet.tuple(), there.packet.tuple());
@@ -50,7 +50,7 @@ fn what_no_rule_translates_is_settled_too() {
     let branch = only_way(&program, Hook::Output, &tcp("192.0.2.1", "10.96.0.1", 80));
     let connection = branch.tracking.connection().unwrap();
     assert!(connection.destination_settled && !connection.source_settled && !connection.is_dnat());
-    // A packet that comes back in by `lo` meets PREROUTING with that.
+    // A packet that re-enters through `lo` traverses PREROUTING with that translation.
     let again = v4(TO_POD).walk(&machine(), Hook::Prerouting, &branch.packet, branch.tracking).remove(0);
     assert_eq!(again.packet, branch.packet);
 }
@@ -102,8 +102,8 @@ fn redirect_sends_to_the_interface(
     }
 }
 
-/// Loopback and IPv4-compatible addresses have scopes of their own, in which an interface has no address. No scenario can send a
-/// packet to `::1` over a wire; the bridge of a node gives it to the rules (`br_netfilter`).
+/// Loopback and IPv4-compatible addresses have scopes of their own, in which an interface has no address. No scenario can send a packet to
+/// `::1` over a link, but the bridge of a node passes it to the rules (`br_netfilter`).
 #[rstest]
 #[case("::1", "drop")]
 #[case("::2", "drop")]

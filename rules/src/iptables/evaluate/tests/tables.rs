@@ -1,11 +1,11 @@
-//! Ways through chains and tables.
+//! Paths through chains and tables.
 
 use rstest::rstest;
 
 use super::*;
 use crate::walk::{Assumptions, Branch, By, Evaluated, RejectResponse, Share, Tracked};
 
-/// The matched rules, as `chain:number`.
+/// Returns the matched rules as `chain:number`.
 fn path(program: &Program, branch: &Branch<Path>) -> String {
     let places = branch.trace.steps().into_iter().map(|step| program.place(step.rule));
     places.map(|place| format!("{}:{}", place.chain, place.rule)).collect::<Vec<_>>().join(" ")
@@ -59,7 +59,7 @@ fn other_options_of_connmark_are_not_guessed(#[case] options: &str) {
     assert_eq!(&*unknown.why, format!("target `CONNMARK {options}` is not modelled"));
 }
 
-/// Each table changes the mark, which then shows the tables that saw the packet.
+/// Each table changes the mark, so the mark shows which tables saw the packet.
 #[rstest]
 #[case(Hook::Prerouting, "raw mangle nat")]
 #[case(Hook::Input, "mangle filter security nat")]
@@ -131,7 +131,7 @@ fn raw_comes_before_connections() {
     let exempt = only_way(&program, Hook::Prerouting, &udp);
     assert_eq!((exempt.packet.mark, exempt.tracking), (5, Tracking::Untracked));
     assert_eq!(exempt.packet.destination, udp.destination, "nat has no say");
-    // What comes back in by `lo` brings its connection along, and keeps it.
+    // A packet that re-enters through `lo` keeps its connection.
     let Tracking::Tracked(tracked) = Tracking::first(&udp) else { panic!() };
     let tracking = Tracking::Tracked(Tracked { attached: true, ..tracked });
     let branch = program.walk(&machine(), Hook::Prerouting, &udp, tracking).remove(0);

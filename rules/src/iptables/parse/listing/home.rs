@@ -1,4 +1,4 @@
-//! The chain of a rule, by what the rule says.
+//! The chain of a rule, inferred from its content.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use super::super::super::chain_name::{ChainHash, ChainKind};
 use super::super::super::targets::{Nat, Target};
 use crate::cluster::{Protocol, ProtocolNumber};
 
-/// The chain that a rule is in, where kube-proxy writes such a rule into no other one.
+/// Returns the chain of a rule, if kube-proxy writes such a rule only into that chain.
 pub(super) fn of(rule: &Rule) -> Option<String> {
     let comment = rule.comment().unwrap_or_default();
     let is_of_list = ["cluster IP", "loadbalancer IP", "external IP"].iter().any(|end| comment.ends_with(end));

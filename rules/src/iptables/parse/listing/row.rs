@@ -1,4 +1,4 @@
-//! A row of a listing: its columns, and the rule that it shows.
+//! A row of a listing: its columns, and its rule.
 
 use super::words::Words;
 use crate::cluster::ProtocolNumber;
@@ -6,7 +6,7 @@ use crate::iptables::ast::Rule;
 use crate::iptables::targets::Listed;
 use crate::iptables::values::Negatable;
 
-/// Which columns the heading of a chain names.
+/// The columns in the heading of a chain.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Columns {
     numbers: bool,
@@ -15,13 +15,13 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// The columns of a heading.
+    /// Reads the columns of a heading.
     pub(super) fn of(words: &[&str]) -> Self {
         let has = |name| words.contains(&name);
         Self { numbers: has("num"), counters: has("pkts"), interfaces: has("in") }
     }
 
-    /// The columns of a row without a heading, by its words.
+    /// Guesses the columns of a row without a heading from its words.
     pub(super) fn guessed(words: &[&str]) -> Option<Self> {
         let all = [(false, false), (false, true), (true, false), (true, true)];
         let columns = all.map(|(numbers, counters)| Self { numbers, counters, interfaces: counters });
@@ -33,7 +33,7 @@ impl Columns {
         })
     }
 
-    /// The number of words before a rule's target.
+    /// Returns the number of words before a rule's target.
     pub(super) fn before_target(self) -> usize {
         usize::from(self.numbers) + 2 * usize::from(self.counters)
     }
@@ -51,10 +51,10 @@ pub(super) struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// None where the words are not a rule.
+    /// Splits a row; returns nothing if the words are not a rule.
     pub(super) fn split(words: &'a [&'a str], columns: Columns) -> Option<Self> {
         let words = words.get(columns.before_target()..).filter(|words| words.len() >= 3)?;
-        // A rule without a target has nothing in its column, and the lack of an option is shown by `--` in IPv4 alone.
+        // A rule without a target has an empty column, and only IPv4 prints `--` for no option.
         let at =
             usize::from(!(words.first().is_some_and(|word| is_protocol(word)) && is_behind_protocol(words.get(1)?)));
         let target = (at == 1).then(|| words[0]);
@@ -71,13 +71,13 @@ impl<'a> Row<'a> {
         Some(Row { target, protocol, interfaces, source, destination, words })
     }
 
-    /// Whether the words are the start of a row.
+    /// Returns whether the words are the start of a row.
     pub(super) fn is_begun(words: &[&str], columns: Columns) -> bool {
         let words = words.get(columns.before_target()..).unwrap_or_default();
         matches!(words, [protocol, option, ..] | [_, protocol, option, ..] if is_protocol(protocol) && is_option(option))
     }
 
-    /// The rule, and whether it is cut off.
+    /// Returns the rule, and whether it is truncated.
     pub(super) fn rule(&self, rounded_digits: &mut Option<usize>) -> (Rule, bool) {
         let mut rule = Rule::default();
         if self.protocol.0 != 0 {

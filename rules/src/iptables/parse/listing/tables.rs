@@ -1,4 +1,4 @@
-//! Which table a listed chain is in: listings do not say it.
+//! The table of a listed chain, which listings do not name.
 
 use super::Shown;
 use crate::iptables::parse::tables as known;
@@ -15,10 +15,10 @@ struct Segment {
     has_user_chains: bool,
 }
 
-/// The tables of chains in the order of a text, and for each whether all built-in chains of its table are listed with it.
+/// Returns the tables of chains, in the order of the text, each with whether all built-in chains of the table are listed.
 ///
-/// A table is listed with its built-in chains first and each chain once. So a chain that is there again, a built-in chain behind other chains,
-/// and a chain that the table cannot have start the listing of another table.
+/// A table is listed with its built-in chains first and each chain once. So a repeated chain, a built-in chain after other chains, and a
+/// chain that cannot be in the table start the listing of another table.
 pub(super) fn tables(chains: &[Shown]) -> Vec<(TableName, bool)> {
     let mut segments: Vec<Segment> = Vec::new();
     for (at, shown) in chains.iter().enumerate() {
@@ -64,14 +64,14 @@ fn is_builtin(chain: &str) -> bool {
     TableName::ALL.iter().any(|table| table.builtin_chains().contains(&chain))
 }
 
-/// The table that is meant where several are possible: that of kube-proxy's chains.
+/// Returns the table if several are possible: that of kube-proxy's chains.
 fn preferred(candidates: &[TableName]) -> TableName {
     let order = [TableName::Filter, TableName::Nat];
     let usual = order.into_iter().find(|table| candidates.contains(table));
     usual.or(candidates.first().copied()).unwrap_or(TableName::Filter)
 }
 
-/// The tables that may have a chain of this name with these rules.
+/// Returns the tables that may have a chain of this name with these rules.
 fn candidates(shown: &Shown) -> Candidates {
     let name = &*shown.chain.name;
     let builtin: Candidates =
@@ -82,6 +82,6 @@ fn candidates(shown: &Shown) -> Candidates {
     if let Some(table) = kept {
         all.retain(|own| *own == table);
     }
-    // Only the table of which it is true can be meant; a rule that contradicts its chain was edited.
+    // Only a consistent table is possible; a rule that contradicts its chain was edited.
     if all.is_empty() { kept.into_iter().collect() } else { all }
 }

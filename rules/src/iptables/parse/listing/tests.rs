@@ -1,4 +1,4 @@
-//! Listings, and the rules that they show.
+//! Listings and the rules parsed from them.
 
 use rstest::rstest;
 
@@ -73,7 +73,7 @@ fn a_listing_has_the_rules_that_were_saved(#[case] listing: &str) {
     let read = parse_listing(listing).unwrap();
     assert_eq!(read.rules, saved);
     assert_eq!(read.rounded_digits, None);
-    // As on pages without line ends, where prose between rows cannot be distinguished from them.
+    // As on pages without line breaks, where prose cannot be distinguished from rows.
     let without_prose = listing.replace("As can be seen above, there is one service.\n", "");
     let joined = without_prose.replace("\n\n", " root@worker:~# iptables -t nat -L ").replace('\n', " ");
     assert_eq!(parse_listing(&joined).unwrap().rules, saved, "{joined}");
@@ -109,7 +109,7 @@ fn ipv6_has_no_option_column() {
     assert!(matches!(&listing.rules.rules(TableName::Nat, "KUBE-SEP-A")[0].target, Some(Target::Dnat(_))));
 }
 
-/// A row of a listing that was copied or shown in part, after rows that are whole.
+/// A truncated row of a listing, after complete ones.
 #[rstest]
 #[case::no_destination("DNAT  tcp  --  anywhere  anywhere  /* default/foo */ tcp")]
 #[case::no_answer("REJECT  tcp  --  anywhere  10.96.0.2  tcp dpt:80")]
@@ -130,7 +130,7 @@ fn a_row_that_is_cut_off_is_reported(#[case] row: &str) {
     assert!(rule.is_none_or(|rule| rule.matches.iter().any(|one| matches!(one, Match::Other(_)))), "{rule:?}");
 }
 
-/// A listing keeps them; rules are rejected with them.
+/// A listing may contain them; rules with them are rejected.
 #[rstest]
 #[case::nothing("a\0b")]
 #[case::bell("a\u{7}b")]

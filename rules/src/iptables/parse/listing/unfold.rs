@@ -1,9 +1,8 @@
-//! Listings that lost their line ends, as on pages of the web: `... dpt:80 KUBE-SVC-B tcp -- ...`.
+//! Listings without line breaks, as on web pages: `... dpt:80 KUBE-SVC-B tcp -- ...`.
 
 use super::row::{Columns, is_option, is_protocol};
 
-/// The lines that a line had before it was joined from them: headings of chains, headings of columns, rows, and prompts. A line
-/// that is one of these stays as it is.
+/// Splits a joined line into headings of chains, headings of columns, rows, and prompts. A line that is one of these is returned unchanged.
 pub(super) fn lines(line: &str, mut columns: Columns) -> Vec<String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let mut lines: Vec<Vec<&str>> = vec![Vec::new()];
@@ -43,7 +42,7 @@ fn is_heading(words: &[&str]) -> bool {
     matches!(words, ["Chain", _, count, what, ..] if count.starts_with('(') && (what.starts_with("references") || *count == "(policy"))
 }
 
-/// `pkts bytes target prot opt in out source destination`, and how many words that is.
+/// `pkts bytes target prot opt in out source destination`, and its number of words.
 fn columns_of(words: &[&str]) -> Option<(Columns, usize)> {
     const NAMES: [&str; 10] = ["num", "pkts", "bytes", "target", "prot", "opt", "in", "out", "source", "destination"];
     let length = words.iter().take_while(|word| NAMES.contains(word)).count();
@@ -52,7 +51,7 @@ fn columns_of(words: &[&str]) -> Option<(Columns, usize)> {
     is_whole.then(|| (Columns::of(named), length))
 }
 
-/// The start of a rule with a target. Without one, it cannot be distinguished from the end of the rule before it.
+/// Returns whether the words start a rule with a target. A rule without one cannot be distinguished from the end of the previous rule.
 fn is_row(words: &[&str], columns: Columns) -> bool {
     let before = columns.before_target();
     let counts = words.iter().take(before).all(|word| word.starts_with(|letter: char| letter.is_ascii_digit()));

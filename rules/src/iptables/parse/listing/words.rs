@@ -1,4 +1,4 @@
-//! The words of a row after its columns: matches, options of the target, and what is not understood.
+//! The words of a row after its columns: matches, options of the target, and unknown words.
 
 use super::LISTED;
 use crate::iptables::ast::Rule;
@@ -7,10 +7,10 @@ use crate::iptables::targets::Listed;
 use crate::iptables::text::values;
 use crate::iptables::values::Negatable;
 
-/// Digits after the point from which a threshold of 31 bits follows.
+/// Number of decimals that determine a threshold of 31 bits.
 const EXACT_DIGITS: usize = 10;
 
-/// Whether words that were not understood are the beginning of what would be.
+/// Returns whether unknown words are the start of known ones.
 fn is_begun(word: &str, rest: &[&str]) -> bool {
     match word {
         "/*" => true,
@@ -20,14 +20,14 @@ fn is_begun(word: &str, rest: &[&str]) -> bool {
     }
 }
 
-/// Reads the words of extensions.
+/// A reader of the words of extensions.
 pub(super) struct Words<'a, 'r> {
     pub(super) words: &'a [&'a str],
     pub(super) rule: &'r mut Rule,
     /// The name of the rule's target, and its options.
     pub(super) target: Option<&'a str>,
     pub(super) action: Listed,
-    /// Whether all words were understood, and whether the last ones are the beginning of something.
+    /// Whether all words are known, and whether the last ones are the start of known ones.
     pub(super) is_known: bool,
     pub(super) is_cut: bool,
     pub(super) rounded_digits: &'r mut Option<usize>,
@@ -46,7 +46,7 @@ impl Words<'_, '_> {
         }
     }
 
-    /// Reads the match or the words for the target that come next. Returns the number of words; none where they are not known.
+    /// Reads the next match or target options. Returns the number of words; nothing if they are unknown.
     fn extension(&mut self) -> Option<usize> {
         let Some((found, length)) = parse_listed(self.words) else {
             return self.action.read(self.target, self.words);
@@ -58,7 +58,7 @@ impl Words<'_, '_> {
         Some(length)
     }
 
-    /// Notes a probability of which too few digits are listed to find its threshold.
+    /// Records a probability with too few digits to determine its threshold.
     fn check_digits(&mut self, number: &str, probability: Probability) {
         let digits = number.split_once('.').map_or(0, |(_, digits)| digits.len());
         let follows = digits >= EXACT_DIGITS || probability.threshold().trailing_zeros() >= 24;
@@ -67,13 +67,13 @@ impl Words<'_, '_> {
         }
     }
 
-    /// A source or destination; all where it is `anywhere`.
+    /// Reads a source or destination; `anywhere` is no match.
     pub(super) fn place(&mut self, word: &str, is_source: bool) {
         let (negated, text) = word.strip_prefix('!').map_or((false, word), |rest| (true, rest));
         if matches!(text, "anywhere" | "0.0.0.0/0" | "::/0") {
             return;
         }
-        // What every machine calls by these names, in a listing without `-n`.
+        // Names that are the same on every machine, in a listing without `-n`.
         let text = match text {
             "localhost" => "127.0.0.1",
             "loopback/8" => "127.0.0.0/8",
@@ -81,7 +81,7 @@ impl Words<'_, '_> {
         };
         let network = values::network(text).map(|value| Negatable { negated, value });
         match network {
-            // The name of a machine or network, which only the listed machine can resolve.
+            // A host or network name, which only the listed machine can resolve.
             None => self.unknown(word),
             Some(network) if is_source => self.rule.source = Some(network),
             Some(network) => self.rule.destination = Some(network),

@@ -32,7 +32,7 @@ fn goto_comes_back_to_the_caller() {
     assert_eq!((word(&branch.outcome), path(&program, &branch).as_str()), ("drop", "f:1 a:1 b:1 f:2"));
 }
 
-/// Two tables with a chain at FORWARD each.
+/// Compiles two tables, each with a chain at FORWARD.
 fn two_tables(first: &str, second: &str) -> Program {
     let mut rules = table(&format!("chain f {{\ntype filter hook forward priority {first}\n}}"));
     let mut other = table(&format!("chain f {{\ntype filter hook forward priority {second}\n}}")).tables.remove(0);

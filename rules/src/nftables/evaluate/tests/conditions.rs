@@ -1,4 +1,4 @@
-//! What conditions compare.
+//! Evaluation of conditions.
 
 use rstest::rstest;
 
@@ -11,8 +11,7 @@ const SETS: &str = "set s {\ntype ipv4_addr\nelements = { 10.0.0.1, 10.0.0.3 }\n
                     elements = { 10.0.0.1 . 192.0.2.1 . tcp . 80 }\n}\n\
                     set r {\ntype ipv4_addr\nflags interval\nelements = { 10.0.0.0/31, 10.1.0.2-10.1.0.9 }\n}";
 
-/// A TCP packet from port 40000 of 10.0.0.1, come in by `cali1`, to port 80 of 192.0.2.1, which is the machine's own, with mark
-/// 0x4000; it leaves by `eth0`.
+/// A TCP packet from 10.0.0.1:40000 on `cali1` to 192.0.2.1:80, a local address, with mark 0x4000; its output interface is `eth0`.
 #[rstest]
 #[case("ct state new", true)]
 #[case("ct state new,established", true)]
@@ -93,7 +92,7 @@ fn conditions_hold(#[case] condition: &str, #[case] holds: bool) {
     assert_eq!(word(&branch.outcome), if holds { "drop" } else { "accept" });
 }
 
-/// What is asked of a connection after its first packet.
+/// Connection states after the first packet.
 #[rstest]
 #[case("ct state established,related", "drop")]
 #[case("ct state { new, invalid }", "accept")]
@@ -133,7 +132,7 @@ fn reject_sends_the_response_of_its_rule(#[case] rule: &str, #[case] expected: R
     );
 }
 
-/// Of a table of both families each has the rules that it can meet, under the numbers that they all have.
+/// Each family of an `inet` table gets the rules that apply to it, with their original numbers.
 #[test]
 fn a_table_of_both_families_is_one_of_each() {
     let text = "table inet filter {\n\tset known {\n\t\ttype ipv4_addr\n\t\telements = { 10.0.0.1 }\n\t}\n\n\tchain f {\n\
@@ -149,7 +148,7 @@ fn a_table_of_both_families_is_one_of_each() {
     }
 }
 
-/// A packet of a process came by no interface.
+/// A locally generated packet has no input interface.
 #[rstest]
 #[case("iifname != \"cali*\"", "drop")]
 #[case("iifname \"cali*\"", "accept")]
@@ -171,7 +170,7 @@ fn replies_belong_to_their_connection(#[case] condition: &str, #[case] outcome: 
     assert_eq!(word(&branches[0].outcome), outcome);
 }
 
-/// Where a port would be, ICMP has a checksum.
+/// In place of a port, ICMP has a checksum.
 #[test]
 fn ports_of_packets_without_them_are_not_guessed() {
     let ping =
@@ -199,7 +198,7 @@ fn what_is_not_modelled_is_not_guessed(#[case] rule: &str, #[case] outcome: &str
     }
 }
 
-/// As kube-proxy's chains remember clients.
+/// Session affinity as in kube-proxy's chains.
 #[test]
 fn a_set_remembers_sources_for_its_time() {
     let others = "set known {\ntype ipv4_addr\nsize 65535\nflags dynamic,timeout\ntimeout 10s\n}\n\

@@ -1,4 +1,4 @@
-//! What the kernel would not load.
+//! Tables that the kernel rejects.
 
 use rstest::rstest;
 
@@ -62,7 +62,7 @@ fn nested(chains: usize) -> Result<Program, Vec<super::super::CompileError>> {
     Program::compile(&table(&text), Family::Ipv4)
 }
 
-/// The kernel accepts jumps nested 15 deep below a base chain and answers "Too many links" to the 16th.
+/// The kernel accepts jumps nested 15 deep below a base chain and fails with "Too many links" for the 16th.
 #[test]
 fn chains_are_as_deep_as_the_kernel_allows() {
     let program = nested(15).unwrap();

@@ -1,4 +1,4 @@
-//! What single rules and small tables do.
+//! Tests of single rules and small tables.
 
 mod chains;
 mod conditions;
@@ -13,7 +13,7 @@ use crate::walk::{
     Arrival, Branch, Environment, Hook, HookVerdict, Interface, Packet, Path, Share, Tracking, Transport,
 };
 
-/// A table of these sets and chains.
+/// Builds a table of these sets and chains.
 fn table(inside: &str) -> Ruleset {
     parse(&format!("table ip kube-proxy {{\n{inside}\n}}\n")).unwrap_or_else(|errors| panic!("{}", errors[0])).rules
 }
@@ -22,12 +22,12 @@ fn program(inside: &str) -> Program {
     Program::compile(&table(inside), Family::Ipv4).unwrap_or_else(|errors| panic!("{}", errors[0]))
 }
 
-/// A chain at FORWARD with these rules, before other sets and chains.
+/// Compiles a chain at FORWARD with these rules, before other sets and chains.
 fn forward(rules: &str, others: &str) -> Program {
     program(&format!("chain f {{\ntype filter hook forward priority 0; policy accept;\n{rules}\n}}\n{others}"))
 }
 
-/// All ways of the first packet of a connection.
+/// Returns all branches of the first packet of a connection.
 fn ways(program: &Program, environment: &Environment, hook: Hook, packet: &Packet) -> Vec<Branch<Path>> {
     let arrival = Arrival { environment, hook, packet, tracking: Tracking::first(packet) };
     let branches = program.walk_with(arrival, Path::default());
@@ -36,14 +36,14 @@ fn ways(program: &Program, environment: &Environment, hook: Hook, packet: &Packe
     branches
 }
 
-/// The only branch of the first packet of a connection.
+/// Returns the only branch of the first packet of a connection.
 fn only_way(program: &Program, hook: Hook, packet: &Packet) -> Branch<Path> {
     let mut branches = ways(program, &machine(), hook, packet);
     assert_eq!(branches.len(), 1, "{branches:#?}");
     branches.remove(0)
 }
 
-/// The matched rules, as `chain:number`.
+/// Returns the matched rules as `chain:number`.
 fn path(program: &Program, branch: &Branch<Path>) -> String {
     let places = branch.trace.steps().into_iter().map(|step| program.place(step.rule));
     places.map(|place| format!("{}:{}", place.chain, place.rule)).collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! Translations.
+//! DNAT, SNAT and masquerading.
 
 use rstest::rstest;
 
@@ -27,7 +27,7 @@ fn a_map_shares_destinations_out() {
     assert_eq!(seen, [(half, "10.0.0.1:8080".to_owned(), 1), (half, "10.0.0.2:8081".to_owned(), 1)]);
 }
 
-/// Chains see destinations as they are at their priority, whatever that of the chain which translates.
+/// Chains see destinations as of their own priority: DNAT happens at -100 whatever the priority of the nat chain.
 #[rstest]
 #[case(-110, -100, "accept")]
 #[case(-90, -100, "drop")]

@@ -1,9 +1,8 @@
-//! Text that no input of nft may have: names of files of the host, variables, and signs that nft splits
-//! otherwise than this parser.
+//! Rejection of unsafe text in nft input: names of host files, variables, and characters that nft tokenizes differently from this parser.
 
 use super::Fault;
 
-/// Statements of nft's scripts. They are allowed wherever a statement is, and `nft list ruleset` prints none.
+/// Script statements of nft. nft accepts them anywhere, and `nft list ruleset` never prints them.
 const SCRIPT: [(&str, &str); 4] = [
     ("include", "`include` names a file of the host"),
     ("define", "`define` is not supported: write the value where it is used"),
@@ -11,7 +10,7 @@ const SCRIPT: [(&str, &str); 4] = [
     ("undefine", "`undefine` is not supported: write the value where it is used"),
 ];
 
-/// Looks for them outside of quotes and comments.
+/// Checks text outside of quotes and comments.
 pub(super) fn check(text: &str) -> Result<(), Fault> {
     let has_cgroups = text.contains("cgroupv2");
     let mut at = 0;
@@ -24,8 +23,7 @@ pub(super) fn check(text: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Looks through a line. `has_cgroups` says whether a quoted text may be the path of a control group: in a set it is
-/// in another line than the word that says so.
+/// Checks a line. `has_cgroups` is whether a quoted text may be a cgroup path: in a set, the path is in another line than the keyword.
 fn in_line(line: &str, has_cgroups: bool) -> Result<(), Fault> {
     if let Some((at, letter)) = line.char_indices().find(|(_, letter)| letter.is_control() && *letter != '\t') {
         return Err((at, format!("control character {letter:?} in a rule")));
@@ -37,15 +35,15 @@ fn in_line(line: &str, has_cgroups: bool) -> Result<(), Fault> {
         if line[sign..].starts_with('#') {
             return Ok(());
         }
-        // To nft it would go on in the next line.
-        let end = line[sign + 1..].find('"').ok_or((sign, "a quote without its end in this line".to_owned()))?;
+        // For nft it would continue in the next line.
+        let end = line[sign + 1..].find('"').ok_or((sign, "unterminated quote in this line".to_owned()))?;
         check_path(&line[sign + 1..][..end], sign, has_cgroups)?;
         start = sign + 1 + end + 1;
     }
     words(&line[start..], start, has_cgroups)
 }
 
-/// nft looks the path of a control group up below the folder of all control groups, and `..` leads out of it.
+/// nft resolves a cgroup path below the cgroup root, and `..` leads out of it.
 fn check_path(word: &str, at: usize, has_cgroups: bool) -> Result<(), Fault> {
     if has_cgroups && word.split('/').any(|part| part == "..") {
         return Err((at, format!("`{word}` escapes the cgroup hierarchy")));
@@ -53,7 +51,7 @@ fn check_path(word: &str, at: usize, has_cgroups: bool) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Looks through a piece of a line that is in no quotes, and the byte where it starts.
+/// Checks an unquoted part of a line, given the byte offset where it starts.
 fn words(piece: &str, start: usize, has_cgroups: bool) -> Result<(), Fault> {
     let mut at = start;
     for word in piece.split(|letter: char| letter.is_ascii_whitespace() || "{},;=".contains(letter)) {
@@ -64,7 +62,7 @@ fn words(piece: &str, start: usize, has_cgroups: bool) -> Result<(), Fault> {
             return Err((at, format!("`{word}` is a variable without a definition: write the value")));
         }
         check_path(word, at, has_cgroups)?;
-        // Printed at the end of a line, it would join the next one.
+        // At the end of a printed line, it would join the next one.
         if let Some(position) = word.find('\\') {
             return Err((at + position, "a backslash that does not end its line".to_owned()));
         }

@@ -1,8 +1,7 @@
 //! The parser for the text of `nft list ruleset`.
 //!
-//! nft's text has no grammar that is written down; this is what nft 1.0.2 to 1.1 show of what kube-proxy writes, and the
-//! commands before it with which `nft -f` empties what is there.
-//! [`set`] reads sets and maps; tables and chains are read here.
+//! nft's text has no documented grammar; this parser covers what nft 1.0.2 to 1.1 print for kube-proxy's rules, and the commands before it
+//! that flush existing tables. [`set`] parses sets and maps; tables and chains are parsed here.
 
 mod guard;
 mod set;
@@ -21,10 +20,10 @@ use super::{Lines, OtherTable, ParseError, Parsed, TableName, family_of};
 use crate::cluster::Family;
 use crate::walk::Hook;
 
-/// What is wrong, and where: the byte.
+/// The byte offset and message of an error.
 type Fault = (usize, String);
 
-/// Which tables are read. Of others the rules are counted.
+/// The tables to parse. In others, only rules are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
     /// kube-proxy's.
@@ -33,7 +32,7 @@ pub(super) enum Scope {
     All,
 }
 
-/// Reads the text up to the first error behind which nesting is unknown. Rules that cannot be read are errors each.
+/// Parses the text up to the first error after which nesting is unknown. Each rule that cannot be parsed is an error.
 pub(super) fn parse(text: &str, scope: Scope) -> Result<Parsed, Vec<ParseError>> {
     let mut reader = Reader::of(text, scope);
     if let Err(fault) = guard::check(text).and_then(|()| reader.document()) {
@@ -57,7 +56,7 @@ struct Reader<'a> {
     words: Words<'a>,
     scope: Scope,
     parsed: Parsed,
-    /// What is wrong with single rules, behind which nesting is known.
+    /// Errors in single rules, after which nesting is still known.
     faults: Vec<Fault>,
 }
 
@@ -108,7 +107,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The families of packets that a table applies to, if it is read. One of `inet` is a table of each.
+    /// Returns the families that a table applies to, if it is in scope: both for `inet`.
     fn families(&self, family: &str, name: &str) -> &'static [Family] {
         match (family_of(family), self.scope) {
             (Some(_), Scope::KubeProxy) if name != TABLE => &[],
@@ -123,8 +122,8 @@ impl<'a> Reader<'a> {
         self.parsed.rules.tables.iter().position(|table| table.family == family && *table.name == *name)
     }
 
-    /// `flush ruleset`, or `flush table ip kube-proxy`: what was declared before is only there so that it can be emptied, and
-    /// is declared once more. What else may be flushed is a part of such a table.
+    /// `flush ruleset`, or `flush table ip kube-proxy`: earlier declarations only ensure that there is something to flush, and are repeated
+    /// later. Other flush commands empty parts of such a table.
     fn forget(&mut self) -> Result<(), Fault> {
         match self.name()?.text {
             "ruleset" => self.parsed = Parsed::default(),
@@ -143,7 +142,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The words up to the table's `}`. What is declared again in the same way is added to the first, as nft does.
+    /// Parses up to the table's `}`. Repeated declarations are merged with the first, as in nft.
     fn table(&mut self, mut table: Table, within: Within) -> Result<(Table, Lines), Fault> {
         let mut lines = Lines::default();
         let mut declared = Declared::default();
@@ -185,21 +184,21 @@ impl<'a> Reader<'a> {
                         }
                     }
                 }
-                // It counts, which changes nothing for packets.
+                // It counts, which does not affect packets.
                 "counter" => self.skip_statement()?,
                 "flags" => self.flags(word.start)?,
                 other if is_own => {
                     let message = format!("`{other}` is not supported in kube-proxy's table");
                     return Err((word.start, message));
                 }
-                // Named objects, which the rules that use them are kept with.
+                // Named objects: rules that use them are kept as text.
                 _ => self.skip_statement()?,
             }
         }
         Ok((table, lines))
     }
 
-    /// The flags of a table, after the word at a byte.
+    /// Parses the flags of a table, after the keyword at a byte offset.
     fn flags(&mut self, at: usize) -> Result<(), Fault> {
         let mut flags = Vec::new();
         self.rest_of_line(&mut flags)?;
@@ -209,7 +208,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A chain, and the lines of its rules.
+    /// Parses a chain; returns it with the lines of its rules.
     fn chain(&mut self, name: Word<'a>, within: Within) -> Result<(Chain, Vec<usize>), Fault> {
         let mut chain = Chain::regular(name.text.into());
         let mut lines = Vec::new();
@@ -245,7 +244,7 @@ impl<'a> Reader<'a> {
         Ok((chain, lines))
     }
 
-    /// `nat hook prerouting priority dstnat - 10`, behind `type`.
+    /// Parses what follows `type`: `nat hook prerouting priority dstnat - 10`.
     fn base_chain(&mut self) -> Result<BaseChain, Fault> {
         let kind = self.name()?;
         let nat = match kind.text {
@@ -267,7 +266,7 @@ impl<'a> Reader<'a> {
         Ok(BaseChain { nat, hook, priority, drops: false })
     }
 
-    /// How many rules there are up to the table's `}`.
+    /// Counts the rules up to the table's `}`.
     fn count_rules(&mut self) -> Result<usize, Fault> {
         let mut rules = 0;
         while let Some(word) = self.inside()? {
@@ -285,7 +284,7 @@ impl<'a> Reader<'a> {
         Ok(rules)
     }
 
-    /// The first word of the next statement of a block; none if the block ends.
+    /// Returns the first word of the next statement in a block; nothing at the end of the block.
     fn inside(&mut self) -> Result<Option<Word<'a>>, Fault> {
         while self.words.peek().is_some_and(|word| word.is_end()) {
             self.words.next();
@@ -294,12 +293,12 @@ impl<'a> Reader<'a> {
         Ok(Some(word).filter(|word| !word.is("}")))
     }
 
-    /// Leaves out the rest of a statement: to the end of the line, or of the block that it opens.
+    /// Skips the rest of a statement: to the end of the line, or of the block that it opens.
     fn skip_statement(&mut self) -> Result<(), Fault> {
         self.rest_of_line(&mut Vec::new())
     }
 
-    /// The words up to the end of a line that is in no braces, or before the end of the block.
+    /// Reads the words up to the end of the line outside of braces, or of the block.
     fn rest_of_line(&mut self, words: &mut Vec<Word<'a>>) -> Result<(), Fault> {
         let mut depth = 0_usize;
         loop {
@@ -341,14 +340,14 @@ impl<'a> Reader<'a> {
         self.expect("{")
     }
 
-    /// The text ends too early.
+    /// Returns the error of a truncated text.
     fn cut(&self) -> Fault {
         let text = self.words.source();
         (text.trim_end().len(), "the text ends inside of a table: it may have been cut".to_owned())
     }
 }
 
-/// A table for packets of one family: rules for the other family keep only that condition.
+/// Returns the table for packets of one family: rules for the other family keep only the family condition.
 fn table_for_family(table: &Table, family: Family) -> Table {
     let mut table = Table { family, ..table.clone() };
     for rule in table.chains.iter_mut().flat_map(|chain| &mut chain.rules) {
@@ -360,7 +359,7 @@ fn table_for_family(table: &Table, family: Family) -> Table {
     table
 }
 
-/// `-110`, `filter`, `dstnat-10` without blanks: numbers, and nft's names for some.
+/// Parses a priority without blanks: a number, or nft's name with an offset: `-110`, `filter`, `dstnat-10`.
 fn priority(text: &str) -> Option<i32> {
     const NAMES: [(&str, i32); 6] =
         [("raw", -300), ("mangle", -150), ("dstnat", -100), ("filter", 0), ("security", 50), ("srcnat", 100)];

@@ -1,4 +1,4 @@
-//! Sets and maps, and what they hold.
+//! Parsing of sets and maps, and their elements.
 
 use super::super::super::ast::{Dynamic, Element, Set, SetKind};
 use super::super::super::key::{Datatype, Key};
@@ -9,7 +9,7 @@ use super::{Fault, Reader, Scope};
 use crate::cluster::Family;
 
 impl<'a> Reader<'a> {
-    /// A set up to its `}`, and the lines of its elements.
+    /// Parses a set up to its `}`; returns it with the lines of its elements.
     pub(super) fn set(&mut self, name: Word<'a>, kind: SetKind, family: Family) -> Result<(Set, Vec<usize>), Fault> {
         let mut set =
             Set { name: name.text.into(), kind, key: Vec::new(), comment: None, dynamic: None, elements: Vec::new() };
@@ -17,7 +17,7 @@ impl<'a> Reader<'a> {
         let mut lines = Vec::new();
         while let Some(word) = self.inside()? {
             match word.text {
-                // nft lets the last one count, also for elements that it has read.
+                // nft uses the last one, even for earlier elements.
                 "type" | "typeof" if !set.key.is_empty() => {
                     return Err((word.start, format!("the {} has a second `{}`", kind.as_str(), word.text)));
                 }
@@ -32,7 +32,7 @@ impl<'a> Reader<'a> {
                     self.elements(&mut set, &mut lines)?;
                 }
                 "flags" | "auto-merge" | "gc-interval" | "policy" | "counter" => self.skip_statement()?,
-                other => return Err((word.start, format!("`{other}` is not known in a {}", kind.as_str()))),
+                other => return Err((word.start, format!("`{other}` is not valid in a {}", kind.as_str()))),
             }
         }
         if set.key.is_empty() {
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Elements up to the closing brace.
+    /// Parses elements up to the closing brace.
     fn elements(&mut self, set: &mut Set, lines: &mut Vec<usize>) -> Result<(), Fault> {
         if set.key.is_empty() {
             let start = self.words.peek().map_or(0, |word| word.start);
@@ -133,7 +133,7 @@ impl<'a> Reader<'a> {
             self.words.next();
             match word.text {
                 "comment" => comment = Some(self.quoted()?),
-                // The time that is left of it; what it counted.
+                // Its expiry time, or its counter.
                 "timeout" | "expires" => drop(self.name()?),
                 "counter" => (0..4).try_for_each(|_| self.name().map(drop))?,
                 ":" => {
@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
                     verdict_of =
                         Some(read.ok_or_else(|| (first.start, format!("`{}` is not a valid verdict", first.text)))?);
                 }
-                other => return Err((word.start, format!("`{other}` is not known in an element"))),
+                other => return Err((word.start, format!("`{other}` is not valid in an element"))),
             }
         }
         if verdict_of.is_some() != (kind == SetKind::VerdictMap) {
@@ -157,14 +157,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The element of a text that has nothing else.
+/// Parses a text that is a single element.
 pub(in super::super) fn element(text: &str, key: &[Datatype], kind: SetKind) -> Option<Element> {
     let mut reader = Reader::of(text, Scope::KubeProxy);
     let element = reader.element(key, kind).ok()?;
     reader.words.peek().is_none().then_some(element)
 }
 
-/// Seconds of `1d2h3m4s`; parts of a second (`500ms`) do not count.
+/// Parses `1d2h3m4s` to seconds; fractions of a second (`500ms`) are dropped.
 pub(super) fn seconds(text: &str) -> Option<u32> {
     let mut rest = text;
     let mut total: u32 = 0;

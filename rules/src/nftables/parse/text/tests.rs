@@ -17,7 +17,7 @@ fn first_error(text: &str) -> String {
     parse(text).unwrap_err()[0].to_string()
 }
 
-/// What nft 1.0.6 shows, and what other releases show for the same.
+/// Rules as nft 1.0.6 prints them, and as other releases do.
 #[rstest]
 #[case::counters("ct state new counter packets 5 bytes 300 jump x", "ct state new jump x")]
 #[case::handle("ct state new jump x # handle 12", "ct state new jump x")]
@@ -85,7 +85,7 @@ fn rules_are_read(#[case] text: &str, #[case] shown: &str) {
     );
 }
 
-/// What `nft -f` empties first is as if it were not there.
+/// Tables that `nft -f` flushes first are ignored.
 #[test]
 fn what_is_flushed_is_read_once_more() {
     let full = "\tset s {\n\t\ttype inet_service\n\t\telements = { 80 }\n\t}\n\n\tchain c {\n\t\tth dport @s drop\n\t}";
@@ -98,7 +98,7 @@ fn what_is_flushed_is_read_once_more() {
     assert_eq!(after.lines.rule(0, 0, 0), Some(13));
 }
 
-/// From what is not known on, the text is kept, and the rule is marked.
+/// From the first unknown expression on, the text is kept, and the rule is marked.
 #[rstest]
 #[case::states("", "ct state != established | related accept")]
 #[case::status("", "ct status dnat,snat accept")]
@@ -163,7 +163,7 @@ fn tables_of_others_are_counted() {
     assert!(parsed.rules.tables.is_empty());
 }
 
-/// A table of `inet` is one of each family, each with what its packets may meet.
+/// An `inet` table becomes one table of each family, with the rules that apply to it.
 #[test]
 fn tables_of_both_families_are_read() {
     let text = "table inet a {\n\tchain c {\n\t\tip saddr 10.0.0.1 drop\n\t\ttcp dport 80 drop\n\t}\n}\n\
@@ -203,7 +203,7 @@ fn tables_of_both_families_are_read() {
 #[case::verdict(&table("\tmap m {\n\t\ttype inet_service : verdict\n\t\telements = { 80 : perhaps }\n\t}"), "line 4, column 21: `perhaps` is not a valid verdict")]
 #[case::no_verdict(&table("\tmap m {\n\t\ttype inet_service : verdict\n\t\telements = { 80 }\n\t}"), "line 4, column 19: elements of maps have a verdict, elements of sets have none")]
 #[case::no_type(&table("\tset s {\n\t}"), "line 2, column 6: the set has no `type`")]
-#[case::setting(&table("\tset s {\n\t\ttype inet_service\n\t\tcolour red\n\t}"), "line 4, column 3: `colour` is not known in a set")]
+#[case::setting(&table("\tset s {\n\t\ttype inet_service\n\t\tcolour red\n\t}"), "line 4, column 3: `colour` is not valid in a set")]
 #[case::chain_type(&in_chain("type route hook output priority 0;"), "line 3, column 8: chains of type `route` are not known")]
 #[case::hook(&in_chain("type nat hook egress priority 0;"), "line 3, column 17: there is no hook `egress` in these tables")]
 #[case::priority(&in_chain("type nat hook input priority high;"), "line 3, column 32: `high` is not a valid priority")]
@@ -275,7 +275,7 @@ fn a_set_has_one_type(#[case] set: &str, #[case] second: &str) {
 )]
 #[case::behind_a_quote(
     "table ip x {\n comment \"a\n b \" include \"/etc/shadow\"\n}\n",
-    "line 2, column 10: a quote without its end in this line"
+    "line 2, column 10: unterminated quote in this line"
 )]
 #[case::value(
     "table ip x {\n define a = 1\n}\n",
@@ -302,7 +302,8 @@ fn what_reaches_beyond_tables_is_rejected(#[case] text: &str, #[case] expected: 
     }
 }
 
-/// Other tables may have named objects that are not modelled. In kube-proxy's table they are an error, because it is printed anew.
+/// Other tables may have named objects that are not modelled. In kube-proxy's table they are an error, because it is printed from the
+/// model.
 #[test]
 fn nothing_of_kube_proxys_table_is_left_out_in_silence() {
     let text = table("\tlimit a {\n\t\trate 1/second\n\t}");
@@ -310,7 +311,7 @@ fn nothing_of_kube_proxys_table_is_left_out_in_silence() {
     assert_eq!(parse_all(&text.replace("kube-proxy", "other")).err(), None);
 }
 
-/// As nft 1.0.6 adds what is declared again to the first.
+/// As in nft 1.0.6, repeated declarations are merged with the first.
 #[test]
 fn what_is_declared_again_is_added() {
     let twice = table(

@@ -1,4 +1,4 @@
-//! What is installed where: generated rules, other rules, and both in one document a namespace and family.
+//! The documents to install: generated and other rules, combined in one document per namespace and family.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::scenario::{Install, OtherRules, Place, Scenario, pod_label};
 pub struct Document {
     /// The namespace's name: `node/worker`.
     pub netns: String,
-    /// The family; of other tables of nftables the node's first, whatever theirs.
+    /// The family. Other nftables tables have the node's first family, whatever their own is.
     pub family: Family,
     /// The rules.
     pub rules: Arc<Rules>,
@@ -27,26 +27,26 @@ impl Document {
         self.netns == other.netns && tables(self) == tables(other)
     }
 
-    /// Whether these rules apply to packets of a family: other tables of nftables may be of both families.
+    /// Whether these rules apply to packets of a family: other nftables tables may apply to both.
     pub(crate) fn applies_to(&self, family: Family) -> bool {
         self.is_other_tables() || self.family == family
     }
 
-    /// Whether these are tables of nftables alongside kube-proxy's rules.
+    /// Whether these are nftables tables alongside kube-proxy's rules.
     pub fn is_other_tables(&self) -> bool {
         matches!(*self.rules, Rules::OtherTables(_))
     }
 }
 
-/// Writes the documents of all namespaces for a state of a scenario's cluster.
+/// Generates the documents of all namespaces for a state of a scenario's cluster.
 ///
-/// A node has a document for each family of its addresses; where other rules of iptables are alongside generated ones of
-/// nftables, two, and one more for each text of other tables of nftables. They come in the order in which they are to be
-/// installed: of chains at the same priority the kernel asks those first that came last.
+/// A node has one document for each family of its addresses, or two if there are other iptables rules alongside generated nftables rules,
+/// and one more for each text of other nftables tables. They are in the order of installation: of chains at the same priority, the kernel
+/// evaluates the one created last first.
 ///
 /// # Errors
 ///
-/// The first that is found: see [`Rules::generate`].
+/// The first error found: see [`Rules::generate`].
 pub fn generate(scenario: &Scenario, cluster: &Cluster) -> Result<Vec<Document>, Unsupported> {
     assemble(scenario, cluster, |node, family| Rules::generate(cluster, node, family))
 }
@@ -55,7 +55,7 @@ pub fn generate(scenario: &Scenario, cluster: &Cluster) -> Result<Vec<Document>,
 ///
 /// # Errors
 ///
-/// The first of `written`.
+/// The first error of `written`.
 pub(crate) fn assemble(
     scenario: &Scenario,
     cluster: &Cluster,
@@ -76,8 +76,8 @@ pub(crate) fn assemble(
     Ok(documents)
 }
 
-/// Whether all rules of these documents that translate to an address have counters: those of iptables do, kube-proxy's of
-/// nftables do not.
+/// Whether all rules of these documents that translate to an address have counters: iptables rules have, kube-proxy's nftables rules do
+/// not.
 pub(crate) fn keep_counters(documents: &[Document], address: IpAddr) -> bool {
     let mut applied = documents.iter().filter(|document| document.applies_to(Family::of(address))).peekable();
     applied.peek().is_some() && applied.all(|document| document.rules.iptables().is_some())
@@ -89,8 +89,7 @@ fn other_rules<'s>(scenario: &'s Scenario, node: &Node) -> impl Iterator<Item = 
     scenario.rules.iter().filter(move |rules| rules.place == place)
 }
 
-/// The documents of a node together with its other tables of nftables: of chains at the same priority, those that are to run before
-/// others are installed last.
+/// Adds a node's other nftables tables to its documents: of chains at the same priority, those that must run first are installed last.
 fn with_other_tables(scenario: &Scenario, node: &Node, mut documents: Vec<Document>) -> Vec<Document> {
     let Some(family) = documents.first().map(|document| document.family) else { return documents };
     for OtherRules { rules, install, .. } in other_rules(scenario, node).filter(|rules| rules.is_other_tables()) {
@@ -104,7 +103,7 @@ fn document(node: &Node, family: Family, rules: Arc<Rules>) -> Document {
     Document { netns: format!("node/{}", node.name), family, rules }
 }
 
-/// A node's documents of a family, but for other tables of nftables.
+/// A node's documents of a family, without other nftables tables.
 fn node_documents(
     scenario: &Scenario,
     node: &Node,
@@ -129,7 +128,7 @@ fn node_documents(
     })
 }
 
-/// Generated rules of iptables with others before and after them.
+/// Generated iptables rules with other rules before and after them.
 fn merged(generated: RuleSet, others: &[&OtherRules]) -> RuleSet {
     others.iter().fold(generated, |rules, other| {
         let order = if other.install == Install::Before { Order::Before } else { Order::After };

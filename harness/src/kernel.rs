@@ -8,21 +8,21 @@ use std::time::Duration;
 use nix::sys::utsname::uname;
 use svclab_rules::cluster::Kernel;
 
-/// Connections that a kernel should remember (`nf_conntrack_max`): many are open when balance is measured.
+/// The size of the conntrack table that a kernel should have (`nf_conntrack_max`): many connections are open when balance is measured.
 pub(crate) const CONNECTIONS: u64 = 262_144;
 
-/// Where a kernel names its processors, and how qemu names one that it emulates: `model name : QEMU TCG CPU version 2.5+`.
+/// The file in which a kernel names its CPUs, and qemu's name for an emulated one: `model name : QEMU TCG CPU version 2.5+`.
 const PROCESSORS: &str = "/proc/cpuinfo";
 const EMULATED: &str = "QEMU TCG CPU";
-/// How many times slower an emulated processor is, and more.
+/// An upper bound on how many times slower an emulated CPU is.
 const SLOWNESS: u32 = 10;
 
-/// What a kernel that handles SCTP has.
+/// The folder that a kernel with SCTP support has.
 const SCTP: &str = "/proc/net/sctp";
-/// Where Ubuntu's kernels name the version of their sources: `Ubuntu 5.15.0-122.132-generic 5.15.163`.
+/// The file in which Ubuntu's kernels name their upstream version: `Ubuntu 5.15.0-122.132-generic 5.15.163`.
 const SIGNATURE: &str = "/proc/version_signature";
 
-/// The kernel that this process runs on: the one that judges, where labs are built.
+/// The kernel that this process runs on, which judges if labs are built here.
 pub(crate) fn running() -> Kernel {
     let Ok(name) = uname() else { return Kernel::default() };
     let signature = fs::read_to_string(SIGNATURE).unwrap_or_default();

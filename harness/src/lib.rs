@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![warn(unnameable_types)]
 
-// What is hidden is for the command only, which is a binary on this library.
+// Hidden items are for the command only, which is a binary on top of this library.
 #[doc(hidden)]
 pub mod anonymize;
 mod apiserver;

@@ -4,8 +4,8 @@ mod cli;
 
 use std::process::ExitCode;
 
-/// Runs before `main`: once the standard library has started, a standard output that was closed (`>&-`) cannot be
-/// distinguished from `/dev/null`.
+/// Runs before `main`: once the standard library has started, a closed standard output (`>&-`) cannot be distinguished
+/// from `/dev/null`.
 #[ctor::ctor(unsafe)]
 fn look_at_standard_output() {
     cli::look_at_standard_output();

@@ -1,4 +1,4 @@
-//! Where a document is written: standard output, a file that is replaced as a whole, or what exists already and is not a file.
+//! Destinations of documents: standard output, a file that is replaced as a whole, or an existing object that is not a regular file.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
@@ -10,26 +10,26 @@ use nix::errno::Errno;
 use nix::sys::statfs::{PROC_SUPER_MAGIC, statfs};
 use tempfile::{Builder, NamedTempFile};
 
-/// The name that stands for standard output.
+/// The name of standard output.
 pub(crate) const STANDARD_OUTPUT: &str = "-";
 
-/// Where a document goes.
+/// The destination of a document.
 #[derive(Debug)]
 pub enum Destination {
-    /// Standard output: `-`, and every name that the system has for it, as `/dev/stdout`.
+    /// Standard output: `-`, and every name of the system for it, such as `/dev/stdout`.
     Stdout,
-    /// A file, which is replaced as a whole when the document is there.
+    /// A file, which is replaced as a whole once the document is complete.
     File(PathBuf),
-    /// A device, a FIFO, or what is open in this process already: it is written to and stays what it is.
+    /// A device, a FIFO, or a file that this process has open already, which is written to in place.
     Open(File),
 }
 
 impl Destination {
-    /// The destination at a place; finds what can be found before a document is there, and changes nothing yet.
+    /// Opens the destination at a place. Errors that can be detected before there is a document are reported now; nothing is changed yet.
     ///
     /// # Errors
     ///
-    /// If nothing can be written.
+    /// If nothing can be written there.
     pub fn open(place: Place) -> io::Result<Self> {
         match place {
             Place::Stdout => Ok(Self::Stdout),
@@ -46,7 +46,7 @@ impl Destination {
 }
 
 impl Destination {
-    /// Writes a whole document there.
+    /// Writes a whole document to the destination.
     ///
     /// # Errors
     ///
@@ -64,26 +64,27 @@ impl Destination {
     }
 }
 
-/// What a name stands for.
+/// The object that a path names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// Standard output.
     Stdout,
-    /// A regular file, whether it is there or not, under a name that identifies it uniquely.
+    /// A regular file, existing or not, with a path that identifies it uniquely.
     File(PathBuf),
     /// Anything else.
     Open(PathBuf),
 }
 
-/// The most symbolic links that are followed, as the kernel has it (`MAXSYMLINKS`).
+/// The maximum number of symbolic links that are followed, as in the kernel (`MAXSYMLINKS`).
 const LINKS: usize = 40;
 
 impl Place {
-    /// Follows a name's links one by one. One in `/proc` is not a path that could be replaced: it leads to what a process has open.
+    /// Follows the links of a path one by one. A link in `/proc` does not lead to a path that could be replaced, but to an open file of a
+    /// process.
     ///
     /// # Errors
     ///
-    /// If a folder on the way is missing, and `IsADirectory` for a name that can only be a folder's.
+    /// If a folder of the path is missing, and `IsADirectory` for a path that can only name a folder.
     pub fn of(path: &Path) -> io::Result<Self> {
         if path.as_os_str() == STANDARD_OUTPUT {
             return Ok(Self::Stdout);
@@ -111,12 +112,12 @@ impl Place {
     }
 }
 
-/// Puts a file with these bytes in place of the one that is there. Whoever reads it finds the old bytes or the new ones, and nothing in
-/// between; a link that lies there is replaced, not followed.
+/// Atomically replaces a file by one with these bytes: a reader finds the old or the new content, nothing in between. A symbolic link is
+/// replaced, not followed.
 ///
 /// # Errors
 ///
-/// That of the system; then the file is as it was.
+/// The error of the system; the file is then unchanged.
 pub fn replace(place: &Path, bytes: &[u8]) -> io::Result<()> {
     let known = fs::symlink_metadata(place).ok().filter(Metadata::is_file);
     let mut new = successor(place, known.as_ref())?;
@@ -124,8 +125,8 @@ pub fn replace(place: &Path, bytes: &[u8]) -> io::Result<()> {
     new.persist(place).map(drop).map_err(|error| error.error)
 }
 
-/// A new file in the folder of another, under an unused random name (`O_EXCL`, which follows no link). It is removed unless it
-/// takes the other's place. Who may read it is who might read the other, else what the process's umask leaves.
+/// A new file in the folder of another, with an unused random name (`O_EXCL`, which follows no link). It is removed unless it replaces the
+/// other file. It gets the permissions of the other file, otherwise those that the process's umask leaves.
 fn successor(place: &Path, known: Option<&Metadata>) -> io::Result<NamedTempFile> {
     let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let usual = fs::Permissions::from_mode(0o666);
@@ -136,7 +137,7 @@ fn successor(place: &Path, known: Option<&Metadata>) -> io::Result<NamedTempFile
     Ok(new)
 }
 
-/// Writes all of a text to standard output, past its buffer of lines.
+/// Writes a whole text to standard output, bypassing its line buffer.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Real packets through the rules of a scenario's node: `svclab cascade --sample`.
+//! Samples cascades with real packets through the rules of a scenario's node: `svclab cascade --sample`.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,17 +21,17 @@ use crate::stats::{Goal, most_flows};
 use crate::topology;
 use crate::worker::{self, Home, Kind, Slot, Texts, WorkerError};
 
-/// How a cascade is sampled.
+/// Options of sampling.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How many flows each cascade gets; `Auto` for as many as it takes until the counts are clear.
+    /// The number of flows for each cascade; `Auto` for as many as are needed until the counts are clear.
     pub flows: Flows,
-    /// What installs iptables rules.
+    /// The implementation of iptables that installs rules.
     pub backend: Backend,
-    /// The bias to find, its power, and how often all samples together may fail although all is right.
+    /// The bias to find, the power, and the false-alarm rate of all samples together.
     pub goal: Goal,
-    /// Where the worker is that has the lab: a machine with a kernel, or a process of svclab, which [`serve`]s with the arguments [`WORKER`](crate::worker::WORKER) and
-    /// `sample`. It reads the texts in [`Scenario::inputs`] again. `None` for a thread of this process.
+    /// Where the worker with the lab runs: a virtual machine, or a process of svclab, which calls [`serve`] when started with the arguments
+    /// [`WORKER`](crate::worker::WORKER) and `sample`. It parses [`Scenario::inputs`] again. `None` for a thread of this process.
     pub worker: Option<Home>,
     /// Progress counter shared by all labs.
     pub progress: Arc<Progress>,
@@ -50,18 +50,18 @@ struct FlowsToSend {
     from: Vantage,
     to: SocketAddr,
     protocol: Protocol,
-    /// The most that are sent.
+    /// The maximum number of flows.
     most: u64,
     /// The shares that end the sample as soon as the counts are clear; `None` to send all.
     until_clear: Option<Expected>,
 }
 
-/// How many tests may fail by chance of one sample: its shares, and that endpoints depend neither on the flow before nor on the
-/// source port.
+/// The number of tests of one sample that may fail by chance: its shares, and the independence of endpoints from the previous flow and from
+/// the source port.
 const TESTS: usize = 3;
 
-/// Builds a scenario's lab in a state of its cluster, sends fresh flows through every cascade of a node's report, and adds to the
-/// report their outcomes. Cascades that no flow of one client can show are noted there.
+/// Builds a scenario's lab in a state of its cluster, sends fresh flows through every cascade of a node's report, and adds to the report
+/// their outcomes. Cascades that the flows of one client cannot show are noted there.
 ///
 /// # Errors
 ///
@@ -101,7 +101,7 @@ pub fn sample(
     Ok(())
 }
 
-/// The samples that can be taken, and what each must find. Notes in the report say why others cannot.
+/// Plans the samples that can be taken, and the bias that each must find. Notes in the report explain why others cannot.
 fn plan(
     scenario: &Scenario,
     state: &Cluster,
@@ -127,11 +127,11 @@ fn plan(
     Ok((paths.into_iter().map(plan).collect::<Result<_, RunError>>()?, goal))
 }
 
-/// Samples to take in a lab.
+/// An order to a worker: the samples to take in a lab.
 #[derive(Serialize, Deserialize)]
 struct Order<'a> {
     scenario: Texts<'a>,
-    /// After how many changes by the scenario's steps.
+    /// The number of changes by the scenario's steps.
     step: usize,
     backend: Backend,
     goal: Goal,
@@ -139,7 +139,7 @@ struct Order<'a> {
 }
 
 impl Order<'_> {
-    /// Takes the samples in a lab of this process. A panic is an error of this scenario alone.
+    /// Takes the samples in a lab of this process. A panic is an error of this scenario only.
     fn take(&self, scenario: &Scenario, progress: &Arc<Progress>) -> Result<Vec<Tally>, Trouble> {
         guarded(|| self.try_to_take(scenario, progress)).map_err(RunError::into_trouble)
     }
@@ -159,16 +159,16 @@ impl Order<'_> {
     }
 }
 
-/// Serves [`sample`] as the process of a lab, by standard input and output.
+/// Serves [`sample`] as a lab's worker process, over standard input and output.
 ///
 /// # Errors
 ///
-/// Where these are not the pipes of a command.
+/// If these are not the pipes of a parent svclab.
 pub fn serve() -> io::Result<()> {
     worker::serve(|order: Order<'static>, progress, _| order.take(&order.scenario.scenario()?, progress))
 }
 
-/// The sender and destination of packets that come to a cascade; or why there is none.
+/// The sender and destination of packets that reach a cascade, or the reason why there are none.
 fn path_to(
     scenario: &Scenario,
     state: &Cluster,
@@ -179,7 +179,7 @@ fn path_to(
         return Err("its clients keep their endpoints, so one client cannot show the shares");
     }
     if !cascade.cases.is_empty() || !cascade.unknown.is_empty() {
-        return Err("its shares depend on more than chance, or are not known");
+        return Err("its shares depend on more than chance, or are unknown");
     }
     if cascade.steps.iter().any(|step| step.endpoint.parse::<SocketAddr>().is_err()) {
         return Err("its destination is unknown");
@@ -206,7 +206,7 @@ fn path_to(
     Ok((from, *frontend, SocketAddr::new(address, frontend.port)))
 }
 
-/// How many flows a cascade gets.
+/// The number of flows for a cascade.
 fn flows(cascade: &Cascade, wanted: Flows, goal: &Goal, scenario: &Scenario) -> Result<u64, RunError> {
     let needed = match wanted {
         Flows::Exactly(flows) => return Ok(flows),

@@ -1,4 +1,4 @@
-//! A flow on the command line, in the cluster of an input.
+//! Ad-hoc flows on the command line, in the cluster of an input.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use svclab::input::Reach;
 use svclab::run::SCENARIO;
 use svclab::text::counted;
 
-/// Reads an input and the probe in it, and reports what was assumed, or what is wrong.
+/// Reads an input and an ad-hoc probe, and reports assumptions and errors.
 pub(super) fn ad_hoc(
     path: &Path,
     probe: &AdHocProbe,
@@ -38,7 +38,7 @@ pub(super) fn ad_hoc(
 /// Rejects the number of a path that does not exist.
 pub(super) fn check_path(wanted: NonZeroUsize, explanation: &Explanation, console: &Console) -> Result<(), Exit> {
     let paths = explanation.paths.len();
-    // The page says so if there is no prediction.
+    // If there is no prediction, the page says so.
     if wanted.get() <= paths.max(1) {
         return Ok(());
     }
@@ -47,14 +47,14 @@ pub(super) fn check_path(wanted: NonZeroUsize, explanation: &Explanation, consol
     Err(Exit::Input)
 }
 
-/// The scenario in a folder of artifacts; any other path is one itself.
+/// Returns the scenario in a folder of artifacts; any other path is a scenario itself.
 pub(super) fn scenario_of(path: &Path) -> PathBuf {
     let named = std::fs::read_to_string(path.join(SCENARIO)).ok().filter(|_| path.is_dir());
     let inside = named.map(|name| path.join(name.trim_end())).filter(|file| is_inside(file, path));
     inside.unwrap_or_else(|| path.to_owned())
 }
 
-/// Whether a file is inside a folder, wherever links lead: artifacts may be someone else's, and messages quote lines.
+/// Returns whether a file is inside a folder, with links resolved: artifacts may be untrusted, and messages quote lines of files.
 fn is_inside(file: &Path, folder: &Path) -> bool {
     let target = |path: &Path| path.canonicalize().ok();
     target(folder).zip(target(file)).is_some_and(|(folder, file)| file.starts_with(folder))

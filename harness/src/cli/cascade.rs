@@ -86,7 +86,7 @@ fn show(report: &Report, home: Option<&Home>, args: &Args, console: &Console) ->
     Ok(())
 }
 
-/// How many flows a sample has.
+/// Parses the number of flows of a sample.
 fn flows(text: &str) -> Result<Flows, String> {
     match text.parse() {
         _ if text == "auto" => Ok(Flows::Auto),
@@ -95,7 +95,7 @@ fn flows(text: &str) -> Result<Flows, String> {
     }
 }
 
-/// The report, and where its samples were taken.
+/// Creates the report; returns it with the kernel of its samples.
 fn report(args: &Args, console: &Console) -> Result<(Report, Option<Home>), Failure> {
     match input(&args.path)? {
         (file, Input::Scenario(text)) => {
@@ -107,7 +107,7 @@ fn report(args: &Args, console: &Console) -> Result<(Report, Option<Home>), Fail
     }
 }
 
-/// Leaves the service that is asked for.
+/// Keeps only the requested service.
 fn chosen(mut report: Report, args: &Args) -> Result<Report, Failure> {
     if let Some(name) = &args.service {
         report.retain(name).map_err(|error| Failure::new(error.to_string(), error.help))?;

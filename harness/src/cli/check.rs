@@ -95,7 +95,7 @@ fn print(results: &[Read], console: &Console) {
     }
 }
 
-/// What a scenario has: `2 nodes, 3 pods, 1 service, 4 tests`.
+/// Summarises a scenario: `2 nodes, 3 pods, 1 service, 4 tests`.
 fn contents(scenario: &Scenario) -> String {
     let cluster = &scenario.cluster;
     [

@@ -1,6 +1,6 @@
-//! Whether standard output was closed when the process was started.
+//! Detection of a standard output that was closed when the process started.
 //!
-//! The standard library opens `/dev/null` in its place, so that everything can be written and nothing arrives anywhere.
+//! The standard library opens `/dev/null` in its place, so that all writes would succeed and the output would be lost.
 
 use std::fs;
 use std::io;
@@ -10,13 +10,13 @@ use nix::errno::Errno;
 
 static IS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Looks whether standard output is open. To be called before `main`; it does nothing but ask the kernel.
+/// Checks whether standard output is open. Must be called before `main`; it only makes a system call.
 pub(crate) fn look_at_standard_output() {
     let is_open = fs::symlink_metadata("/proc/self/fd/1").is_ok() || fs::symlink_metadata("/proc/self/fd").is_err();
     IS_CLOSED.store(!is_open, Ordering::Relaxed);
 }
 
-/// What was written to standard output, where that was open.
+/// Returns the result of writing to standard output, if it was open.
 ///
 /// # Errors
 ///

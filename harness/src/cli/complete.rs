@@ -1,4 +1,4 @@
-//! What a shell completes words with: names in the scenarios that the command line names.
+//! Shell completion with names from the scenarios on the command line.
 
 use std::env;
 use std::ffi::OsStr;
@@ -12,33 +12,33 @@ use svclab::input::{self, Reach};
 use svclab::scenario::{self, Scenario, Tests, Vantage};
 use svclab::shell::{Running, running};
 
-/// The environment variable by which a shell asks: its value is the shell's name.
+/// The environment variable by which a shell requests completions: its value is the shell's name.
 pub(super) const VARIABLE: &str = "_SVCLAB_COMPLETE";
 
-/// A variable that bash alone sets when it asks: [`VARIABLE`] is gone by the time that names are looked for.
+/// A variable that only bash sets when it requests completions: [`VARIABLE`] is already removed when names are looked up.
 const OF_BASH: &str = "_CLAP_COMPLETE_COMP_TYPE";
 
-/// The scenario files that are read at most: a shell waits for an answer.
+/// Maximum number of scenario files that are read, because the shell waits for the result.
 const MAX_FILES: usize = 200;
 
-/// Scenario files, and folders.
+/// Completes scenario files and folders.
 pub(super) fn scenario_files() -> ArgValueCompleter {
     let is_yaml = |path: &Path| path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
     let paths = PathCompleter::any().filter(move |path| path.is_dir() || is_yaml(path));
     ArgValueCompleter::new(move |current: &OsStr| paths.complete(current))
 }
 
-/// The names of tests.
+/// Completes names of tests.
 pub(super) fn tests() -> ArgValueCompleter {
     names(|scenario| scenario.tests.iter().map(|test| test.name.clone()).collect())
 }
 
-/// The tags of tests.
+/// Completes tags of tests.
 pub(super) fn tags() -> ArgValueCompleter {
     names(|scenario| scenario.tests.iter().flat_map(|test| &test.tags).map(|tag| tag.as_str().to_owned()).collect())
 }
 
-/// The senders of a cluster.
+/// Completes senders in a cluster.
 pub(super) fn senders() -> ArgValueCompleter {
     names(|scenario| {
         let Cluster { nodes, pods, .. } = &scenario.cluster;
@@ -50,7 +50,7 @@ pub(super) fn senders() -> ArgValueCompleter {
     })
 }
 
-/// The addresses of services, node by node where there are several.
+/// Completes service addresses, for each node if there are several.
 pub(super) fn destinations() -> ArgValueCompleter {
     names(|scenario| {
         let cluster = &scenario.cluster;
@@ -58,12 +58,12 @@ pub(super) fn destinations() -> ArgValueCompleter {
     })
 }
 
-/// The labs of running shells.
+/// Completes labs of running shells.
 pub(super) fn labs() -> ArgValueCompleter {
     complete_running_labs(|_| Vec::new())
 }
 
-/// The labs of running shells, and what a line may start with in them: places and commands.
+/// Completes labs of running shells, and the first word of a line in them: places and commands.
 pub(super) fn labs_and_places() -> ArgValueCompleter {
     complete_running_labs(Running::first_words)
 }
@@ -96,7 +96,7 @@ fn addresses(service: &Service, cluster: &Cluster) -> Vec<String> {
     all
 }
 
-/// A completer with names of the scenarios on the command line.
+/// Returns a completer for names from the scenarios on the command line.
 fn names(of: fn(&Scenario) -> Vec<String>) -> ArgValueCompleter {
     ArgValueCompleter::new(move |current: &OsStr| {
         let is_bash = env::var_os(OF_BASH).is_some();
@@ -104,7 +104,8 @@ fn names(of: fn(&Scenario) -> Vec<String>) -> ArgValueCompleter {
     })
 }
 
-/// The names that start with a word, each once. Bash gets them quoted: it puts them on the command line as they are.
+/// Returns the names that start with a word, without duplicates. Names for bash are quoted, because it inserts them into the command line
+/// unchanged.
 fn matching(current: &OsStr, mut names: Vec<String>, is_bash: bool) -> Vec<CompletionCandidate> {
     let typed = current.to_string_lossy();
     let typed = if is_bash { typed.replace('\\', "") } else { typed.into_owned() };
@@ -114,7 +115,7 @@ fn matching(current: &OsStr, mut names: Vec<String>, is_bash: bool) -> Vec<Compl
     names.into_iter().map(|name| CompletionCandidate::new(if is_bash { quoted(&name) } else { name })).collect()
 }
 
-/// A word of bash.
+/// Quotes a word for bash.
 fn quoted(name: &str) -> String {
     let mut word = String::new();
     for letter in name.chars() {
@@ -126,17 +127,17 @@ fn quoted(name: &str) -> String {
     word
 }
 
-/// The scenarios that the words of the command line name, as far as they can be read.
+/// Returns the scenarios named on the command line, as far as they can be read.
 fn scenarios() -> Vec<Scenario> {
     let words = env::args_os().skip_while(|word| word != "--").skip(1).map(PathBuf::from);
     let paths: Vec<PathBuf> = words.filter(|path| path.exists()).collect();
-    // One path is what it is: a word that is not an input does not affect the others.
+    // Each path is read separately: a word that is not an input does not affect the others.
     let found = paths.iter().filter_map(|path| input::find(std::slice::from_ref(path)).ok());
     let files = found.flat_map(|found| found.files).filter(|file| file.is_file()).take(MAX_FILES);
     files.filter_map(|file| scenario_in(&file)).collect()
 }
 
-/// The scenario in a file, or around the objects in it.
+/// Returns the scenario in a file, or one made of the objects in it.
 fn scenario_in(file: &Path) -> Option<Scenario> {
     let text = input::read_argument(file).ok()?;
     if input::is_manifest(&text) {

@@ -1,4 +1,4 @@
-//! `svclab completions`: what shells need to complete a command line.
+//! `svclab completions`: completion scripts for shells.
 
 use clap_complete::Shell;
 use clap_complete::env::Shells;
@@ -16,13 +16,13 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
-/// Where zsh has loaded the script as a function, on the first use, it completes at once.
+/// If zsh has autoloaded the script as a function on first use, it completes immediately.
 const AUTOLOADED: &str = "[[ $funcstack[1] != _svclab ]] || _clap_dynamic_completer_svclab\n";
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     if args.shell == Shell::Bash {
-        // That of clap_complete does not complete words with `:` and `@`, at which bash splits them.
+        // The script of clap_complete does not complete words with `:` and `@`, at which bash splits words.
         console.text(include_str!("completions/svclab.bash"));
         return Exit::Held;
     }

@@ -15,7 +15,7 @@ use svclab::output;
 use svclab::page::{Detail, Settings, wrapped};
 use svclab::text::{harmless, visible};
 
-/// The heading of the options of every command: without one they stand between a command's own.
+/// The heading of the global options: without one they would be listed among a command's own.
 const HEADING: &str = "Output options";
 
 /// Options of every command.
@@ -40,7 +40,7 @@ enum ColorChoice {
     Never,
 }
 
-/// Standard output and standard error. Control characters are escaped in all that is written.
+/// Standard output and standard error. Control characters are escaped in all output.
 #[derive(Debug)]
 pub(crate) struct Console {
     /// Whether text on standard output has colours.
@@ -51,16 +51,16 @@ pub(crate) struct Console {
     pub(crate) verbose: u8,
     /// Whether only failures and errors are printed.
     pub(crate) quiet: bool,
-    /// The columns of standard output and of standard error, where they are known.
+    /// The widths of standard output and of standard error, if known.
     columns: [Option<usize>; 2],
-    /// Whether standard output is reserved for a document, so that all else goes to standard error.
+    /// Whether standard output is reserved for a document, so that everything else goes to standard error.
     is_lent: AtomicBool,
-    /// Why standard output could not be written for the first time.
+    /// The first error of writing to standard output.
     broken: Mutex<Option<io::Error>>,
 }
 
 impl Console {
-    /// The console that the options and the environment ask for.
+    /// Creates the console from options and environment.
     pub(crate) fn new(args: &OutputArgs) -> Self {
         let color = |terminal: bool| match args.color {
             ColorChoice::Always => true,
@@ -78,7 +78,7 @@ impl Console {
         }
     }
 
-    /// How pages for standard output are written.
+    /// Returns the settings of pages for standard output.
     pub(crate) fn settings(&self) -> Settings {
         let detail = match (self.quiet, self.verbose) {
             (true, _) => Detail::Quiet,
@@ -89,7 +89,7 @@ impl Console {
         settings.fitting(self.columns[0])
     }
 
-    /// The width of messages on standard error, where it is known.
+    /// Returns the width of messages on standard error, if known.
     pub(crate) fn error_width(&self) -> Option<usize> {
         self.columns[1].map(|columns| Settings::default().fitting(Some(columns)).width)
     }
@@ -99,7 +99,7 @@ impl Console {
         self.text(wrapped(&text.to_string(), self.settings().width) + "\n");
     }
 
-    /// Writes text that has its own line ends. [`Self::finish`] reports write errors.
+    /// Writes text that contains its own line ends. [`Self::finish`] reports write errors.
     pub(crate) fn text(&self, text: impl Display) {
         let text = text.to_string();
         if self.is_lent.load(Ordering::Relaxed) {
@@ -109,12 +109,12 @@ impl Console {
         }
     }
 
-    /// Whether standard output can no longer be written: its reader may have gone.
+    /// Returns whether standard output can no longer be written, for example because its reader has exited.
     pub(crate) fn is_broken(&self) -> bool {
         self.broken.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Writes workflow commands of svclab's own for GitHub Actions.
+    /// Writes workflow commands for GitHub Actions.
     pub(crate) fn commands(&self, text: &str) {
         self.keep(arrived(io::stdout().lock().write_all(visible(text, false).as_bytes())));
     }
@@ -123,7 +123,7 @@ impl Console {
     ///
     /// # Errors
     ///
-    /// Where the JSON writer fails.
+    /// If the JSON cannot be written.
     pub(crate) fn json(&self, command: &str, environment: &Environment, result: impl Serialize) -> Result<(), Exit> {
         let text = environment.envelop(command, result).map_err(|error| {
             self.complain(format!("the result cannot be written as JSON: {error}"));
@@ -133,28 +133,28 @@ impl Console {
         Ok(())
     }
 
-    /// Keeps standard output for a document: from now on everything else goes to standard error.
+    /// Reserves standard output for a document: from now on everything else goes to standard error.
     pub(crate) fn lend_stdout(&self) {
         self.is_lent.store(true, Ordering::Relaxed);
     }
 
-    /// Writes the document that standard output was kept for, as it is.
+    /// Writes the document that standard output was reserved for, unchanged.
     ///
     /// # Errors
     ///
-    /// Where standard output cannot be written.
+    /// If standard output cannot be written.
     pub(crate) fn document(&self, text: &str) -> io::Result<()> {
         arrived(output::write_stdout(text))
     }
 
-    /// Writes a line that only informs; not with `--quiet`.
+    /// Writes an informational line; nothing with `--quiet`.
     pub(crate) fn inform(&self, text: impl Display) {
         if !self.quiet {
             self.line(text);
         }
     }
 
-    /// Writes an error message to standard error, wrapped where its width is known.
+    /// Writes an error message to standard error, wrapped if its width is known.
     pub(crate) fn complain(&self, text: impl Display) {
         let text = text.to_string();
         self.excerpt(match self.error_width() {
@@ -169,11 +169,11 @@ impl Console {
         let _ = writeln!(io::stderr().lock(), "{}", harmless(&text, self.error_color));
     }
 
-    /// Writes what is still buffered.
+    /// Flushes standard output.
     ///
     /// # Errors
     ///
-    /// The first reason why standard output could not be written.
+    /// The first error of writing to standard output.
     pub(crate) fn finish(&self) -> io::Result<()> {
         self.keep(io::stdout().lock().flush());
         self.broken.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
@@ -186,12 +186,12 @@ impl Console {
     }
 }
 
-/// Whether text has colours by default: on a terminal, unless the environment has `NO_COLOR`.
+/// Returns whether text has colours by default: on a terminal, unless the environment has `NO_COLOR`.
 pub(super) fn has_colours(is_terminal: bool) -> bool {
     is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// The columns of a terminal; the environment's `COLUMNS` takes precedence, as in git and ls.
+/// Returns the width of a terminal; the environment's `COLUMNS` takes precedence, as in git and ls.
 fn columns(stream: impl std::os::fd::AsFd) -> Option<usize> {
     let wanted = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).filter(|columns| *columns > 0);
     wanted.or_else(|| terminal_size::terminal_size_of(stream).map(|(width, _)| width.0.into()))

@@ -1,4 +1,4 @@
-//! Errors in an input, printed with the lines around them.
+//! Printing of errors in an input, with the lines around them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -40,14 +40,14 @@ pub(crate) fn show(diagnostics: &Diagnostics, console: &Console) {
     }
 }
 
-/// The largest number of errors that are printed for one input; the rest is counted.
+/// Maximum number of errors printed for one input; the rest are counted.
 const PRINTED: usize = 50;
 
-/// The longest line, in bytes, that is printed with an error.
+/// Maximum length in bytes of a line printed with an error.
 const LINE_BYTES: usize = 400;
 
-/// Whether the lines around an error may be printed. Files that are not svclab input are not quoted: they may hold
-/// secrets, and a scenario from someone else may have named it.
+/// Returns whether the lines around an error may be printed. Files that are not svclab input are not quoted: they may contain secrets, and
+/// an untrusted scenario may have named them.
 fn can_be_shown(error: &Diagnostic, text: &str) -> bool {
     if !is_input(text) {
         return false;
@@ -61,7 +61,7 @@ fn can_be_shown(error: &Diagnostic, text: &str) -> bool {
     })
 }
 
-/// An error as miette wants it.
+/// An error in miette's form.
 #[derive(Debug)]
 struct Error<'d> {
     group: &'d Group<'d>,
@@ -112,7 +112,7 @@ impl miette::Diagnostic for Error<'_> {
     }
 }
 
-/// The bytes of a place: offset and length.
+/// Returns the byte offset and length of a place.
 fn range(span: &Span, length: usize, text: &str) -> (usize, usize) {
     let start = match span.line {
         0 | 1 => 0,

@@ -1,4 +1,4 @@
-//! `svclab diff`: which traffic changes from one cluster or kube-proxy to another; needs privileges only with `--live`.
+//! `svclab diff`: the traffic that changes from one cluster or kube-proxy to another; needs privileges only with `--live`.
 
 use std::path::PathBuf;
 
@@ -99,7 +99,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
     }
     let (before, after) = load_both(args, console)?;
     let before = with_proxy(before, args.before, args.before_config.as_ref(), "--before", console)?;
-    // Without a second input, what is not said of the kube-proxy after is as before.
+    // Without a second input, settings not given for the kube-proxy after are the same as before.
     let after = after.unwrap_or_else(|| before.clone());
     let after = with_proxy(after, args.after, args.after_config.as_ref(), "--after", console)?;
     let backend = args.backend.into();
@@ -134,7 +134,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
     Ok(if found.holds() && found.is_as_predicted() { Exit::Held } else { Exit::Failed })
 }
 
-/// Has the prediction of each side follow the kernel that its packets are sent on.
+/// Makes each side's prediction follow the kernel that its packets are sent on.
 fn judged_in(homes: Option<&[Home; 2]>, both: &mut [Scenario; 2]) {
     for (home, scenario) in homes.into_iter().flatten().zip(both) {
         if let Some(kernel) = home.kernel() {
@@ -164,7 +164,7 @@ fn each_release(
     Ok(if steps.iter().all(|step| step.diff.holds()) { Exit::Held } else { Exit::Failed })
 }
 
-/// The clusters of the inputs. Two inputs with rules show one cluster.
+/// Loads the clusters of the inputs. Two inputs with rules are treated as one cluster.
 fn load_both(args: &Args, console: &Console) -> Result<(Scenario, Option<Scenario>), Failure> {
     let Some(after) = &args.after_path else { return Ok((load(&args.before_path, args, console)?, None)) };
     if let Some(both) = scenarios_from_rules([&args.before_path, after], console) {
@@ -175,7 +175,7 @@ fn load_both(args: &Args, console: &Console) -> Result<(Scenario, Option<Scenari
     Ok((load(&args.before_path, args, console)?, Some(load(after, args, console)?)))
 }
 
-/// The only scenario of a path.
+/// Loads the only scenario of a path.
 fn load(path: &PathBuf, args: &Args, console: &Console) -> Result<Scenario, Failure> {
     let mut all = load_all(std::slice::from_ref(path), args.inputs.reach(), Connections::LeftOut, console)?;
     match (all.pop(), all.len()) {

@@ -1,4 +1,4 @@
-//! `svclab doctor`: whether this machine can run labs.
+//! `svclab doctor`: checks whether this machine can run labs.
 
 use super::Exit;
 use super::console::Console;
@@ -41,7 +41,7 @@ fn examined(args: &Args, console: &Console) -> Result<Exit, Exit> {
     Ok(if examination.is_enough() { Exit::Held } else { Exit::Environment })
 }
 
-/// The verdict and the checks.
+/// Returns the verdict and the checks.
 fn to_json(examination: &Examination) -> serde_json::Value {
     serde_json::json!({ "enough": examination.is_enough(), "groups": examination.groups })
 }

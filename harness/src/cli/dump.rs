@@ -1,4 +1,4 @@
-//! `svclab dump`: what people send, read, judged, and made fit to be sent.
+//! `svclab dump`: reading, checking and preparing dumps.
 
 mod anonymize;
 mod collect;
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     done.unwrap_or_else(|failure| failure.report(console))
 }
 
-/// The evidence of inputs, and what messages call them; `-` is standard input.
+/// Returns the evidence in inputs, and their name in messages; `-` is standard input.
 fn evidence(paths: &[PathBuf]) -> Result<(PathBuf, Evidence), Failure> {
     let [path] = paths else {
         let mut all = Evidence::default();
@@ -64,7 +64,7 @@ fn evidence(paths: &[PathBuf]) -> Result<(PathBuf, Evidence), Failure> {
     Ok(evidence_of(path)?)
 }
 
-/// Nothing in an input is evidence: the files that could not be read say why, if there are any.
+/// Returns the error for an input without evidence, with the reason if files could not be read.
 fn unrecognised(evidence: &Evidence) -> Failure {
     if let Some(first) = evidence.unread.iter().find(|unread| unread.text.is_empty()) {
         let file = first.file.as_deref().map(|file| format!("{}: ", one_line(file))).unwrap_or_default();
@@ -77,7 +77,7 @@ fn unrecognised(evidence: &Evidence) -> Failure {
     Failure::new("no known format found in the input", help)
 }
 
-/// Rejects an output that would overwrite an input.
+/// Checks that an output does not overwrite an input.
 fn keeps_inputs(output: &Path, inputs: &[PathBuf]) -> Result<(), Failure> {
     let Ok(place) = output.canonicalize() else { return Ok(()) };
     if !place.is_file() || !inputs.iter().any(|input| input.canonicalize().is_ok_and(|input| input == place)) {

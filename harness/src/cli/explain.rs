@@ -124,7 +124,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     Ok(if explanation.kernel.is_none_or(|kernel| kernel.agrees()) { Exit::Held } else { Exit::Failed })
 }
 
-/// Has the prediction follow the kernel that the packet is sent on.
+/// Makes the prediction follow the kernel that the packet is sent on.
 fn judged_in(home: Option<&Home>, ad_hoc: &mut AdHocScenario) {
     if let Some(kernel) = home.and_then(Home::kernel) {
         (ad_hoc.scenario.cluster.kernel, ad_hoc.cluster.kernel) = (kernel, kernel);

@@ -1,11 +1,11 @@
-//! Why a command has nothing to print.
+//! Failures of commands.
 
 use super::console::Console;
 use super::{Exit, diagnostics};
 use svclab::input::Diagnostics;
 use svclab::text::one_line;
 
-/// Why there is nothing to print.
+/// The reason why a command has no result to print.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     #[error("the input is invalid")]
@@ -21,7 +21,7 @@ impl Failure {
         Self::ending_with(Exit::Input, message, help)
     }
 
-    /// A failure to write output.
+    /// Returns a failure to write output.
     pub(super) fn unwritten(message: impl Into<String>, help: impl Into<String>) -> Self {
         Self::ending_with(Exit::Environment, message, help)
     }
@@ -31,7 +31,7 @@ impl Failure {
         Self::Other { message, help, exit }
     }
 
-    /// Shows what is wrong, and says how the command ends by that.
+    /// Prints the failure; returns the exit code of the command.
     pub(super) fn report(self, console: &Console) -> Exit {
         match self {
             Self::Input(found) => {

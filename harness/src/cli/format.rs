@@ -1,8 +1,8 @@
-//! The formats of most results.
+//! The output formats of most commands.
 
 use clap::ValueEnum;
 
-/// A page or JSON. Commands with other formats as well have an enum of their own.
+/// A page or JSON. Commands with more formats have their own enum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     /// A page for a terminal.

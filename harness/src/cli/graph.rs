@@ -71,7 +71,7 @@ fn graph(args: &Args, console: &Console) -> Result<Graph, Failure> {
     Ok(Graph::of(&ad_hoc.scenario, &ad_hoc.cluster, Some((&explanation, number))))
 }
 
-/// The one scenario of an input.
+/// Returns the only scenario of an input.
 fn only(path: &Path, args: &Args, console: &Console) -> Result<Scenario, Failure> {
     let mut scenarios = load_all(&[scenario_of(path)], args.inputs.reach(), Connections::LeftOut, console)?;
     match (scenarios.pop(), scenarios.len()) {
@@ -83,7 +83,7 @@ fn only(path: &Path, args: &Args, console: &Console) -> Result<Scenario, Failure
     }
 }
 
-/// The cluster after this many changes.
+/// Returns the cluster after this many changes.
 fn state(scenario: &Scenario, step: usize) -> Result<&Cluster, Failure> {
     scenario.states().nth(step).ok_or_else(|| {
         let (message, help) = step_out_of_range(step, scenario.states().count() - 1);

@@ -1,4 +1,4 @@
-//! Inputs of commands: scenario files, Kubernetes objects, and all else that people send.
+//! Inputs of commands: scenario files, Kubernetes objects, and dumps.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,19 +21,19 @@ pub(super) struct InputArgs {
 }
 
 impl InputArgs {
-    /// Where the files that a scenario names may be.
+    /// Returns where the files that a scenario names may be.
     pub(super) fn reach(self) -> Reach {
         if self.allow_outside { Reach::Anywhere } else { Reach::Repository }
     }
 }
 
-/// What a path holds, by its content.
+/// The kind of an input, by its content.
 pub(super) enum Input {
-    /// A scenario, or what is not an input at all, whose errors say so.
+    /// A scenario; also text of no known kind, which is then reported as an invalid scenario.
     Scenario(String),
     /// Kubernetes objects.
     Objects(String),
-    /// Rules, listings, an issue, or a folder or archive of such.
+    /// Rules, listings, an issue, or a folder or archive of them.
     Evidence(Evidence),
 }
 
@@ -42,13 +42,13 @@ pub(super) enum Input {
 pub(super) struct InputText {
     /// The text.
     pub(super) text: String,
-    /// What was assumed for it.
+    /// The assumptions made.
     pub(super) assumptions: Vec<String>,
-    /// The rules of the input that the text does not have, in words.
+    /// A description of rules in the input that the text does not contain.
     pub(super) ignored_rules: Vec<String>,
 }
 
-/// Reads an input and what messages call it; `-` is standard input.
+/// Reads an input; returns it with its name in messages; `-` is standard input.
 pub(super) fn input(path: &Path) -> Result<(PathBuf, Input), Diagnostics> {
     if is_collection(path) {
         return Ok((path.to_owned(), Input::Evidence(collected(path)?)));
@@ -59,12 +59,12 @@ pub(super) fn input(path: &Path) -> Result<(PathBuf, Input), Diagnostics> {
     Ok((file, input))
 }
 
-/// What a text is.
+/// Returns the kind of a text.
 fn classify(text: String) -> Input {
     if is_scenario(&text) {
         return Input::Scenario(text);
     }
-    // An issue may quote objects among other things.
+    // An issue may contain objects among other things.
     if is_manifest(&text) && !has_fence(&text) {
         return Input::Objects(text);
     }
@@ -79,12 +79,12 @@ fn classify(text: String) -> Input {
     }
 }
 
-/// Whether a text has a code fence of Markdown.
+/// Returns whether a text has a Markdown code fence.
 fn has_fence(text: &str) -> bool {
     text.lines().any(|line| line.trim_start_matches(['>', ' ']).starts_with("```"))
 }
 
-/// Whether a path is a folder or archive of what was collected. A folder with scenarios is not.
+/// Returns whether a path is a folder or archive with a dump. A folder with scenarios is not.
 fn is_collection(path: &Path) -> bool {
     if path.is_dir() {
         return input::find(&[path.to_owned()]).is_ok_and(|found| found.files.is_empty() && found.left_out.is_empty());
@@ -93,7 +93,7 @@ fn is_collection(path: &Path) -> bool {
 }
 
 impl Input {
-    /// The text that is read as a scenario or as objects. Of evidence it is the scenario made of it.
+    /// Returns the text that is read as a scenario or as objects. For evidence it is the scenario made from it.
     pub(super) fn into_text(self, file: &Path, connections: Connections) -> Result<InputText, Diagnostics> {
         match self {
             Self::Scenario(text) | Self::Objects(text) => Ok(InputText { text, ..InputText::default() }),
@@ -106,7 +106,7 @@ impl Input {
     }
 }
 
-/// The option that has connections restored.
+/// The option to restore connections.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(super) struct ConnectionArgs {
     /// Restore the connections to Services that a dump shows (`conntrack -L`) in the tables of its nodes.
@@ -120,7 +120,7 @@ impl From<ConnectionArgs> for Connections {
     }
 }
 
-/// Loads scenarios, and files, folders and archives of anything else that are named themselves; `-` is standard input. All errors are printed before
+/// Loads scenarios, and explicitly named files, folders and archives of other inputs; `-` is standard input. All errors are printed before
 /// anything is done, and so are the assumptions for inputs that are not scenarios.
 pub(super) fn load_all(
     paths: &[PathBuf],
@@ -150,7 +150,7 @@ pub(super) fn load_all(
     scenarios
 }
 
-/// Reports what was assumed of an input: all of it with `-v`, else in one line.
+/// Reports the assumptions for an input: all of them with `-v`, else in one line.
 pub(super) fn report_assumptions(file: &Path, assumptions: &[String], console: &Console) {
     let Some(first) = assumptions.first().filter(|_| !console.quiet) else { return };
     let file = printable(file);
@@ -162,14 +162,15 @@ pub(super) fn report_assumptions(file: &Path, assumptions: &[String], console: &
     console.complain(format!("{file}: assumed: {}; {others}: see `-v`", one_line(first)));
 }
 
-/// The scenario made of an input, and the input's name in messages; `None` for scenario files and folders of them, which `load` reads.
+/// Returns the scenario made from an input, with the input's name in messages; `None` for scenario files and folders of them, which `load`
+/// reads.
 fn read(path: &Path, reach: Reach, connections: Connections) -> Option<(PathBuf, Result<Assumed, Diagnostics>)> {
     if path.is_dir() && !is_collection(path) {
         return None;
     }
     let (file, input) = match input(path) {
         Ok(read) => read,
-        // What cannot be opened is reported with all other such files.
+        // A file that cannot be opened is reported together with other such files.
         Err(_) if !is_collection(path) => return None,
         Err(errors) => return Some((path.to_owned(), Err(errors))),
     };
@@ -190,21 +191,21 @@ fn read(path: &Path, reach: Reach, connections: Connections) -> Option<(PathBuf,
     Some((file, assumed))
 }
 
-/// The scenario around objects. What was assumed is reported.
+/// Returns the scenario made from objects, and reports the assumptions.
 pub(super) fn scenario_from_objects(text: &str, file: &Path, console: &Console) -> Result<Scenario, Diagnostics> {
     let assumed = infer::from_objects(text, file).map(with_own_text)?;
     report_assumptions(file, &assumed.assumptions, console);
     Ok(assumed.scenario)
 }
 
-/// A scenario that was made of an input, with a text that a lab's process can read.
+/// Adds to a scenario made from an input a text that a lab's process can read.
 fn with_own_text(assumed: Assumed) -> Assumed {
     let text = print(&assumed.scenario, &[], &[]).into();
     let inputs = BTreeMap::from([(assumed.scenario.file.clone(), text)]);
     Assumed { scenario: Scenario { inputs, ..assumed.scenario }, ..assumed }
 }
 
-/// The scenarios of two inputs with rules, of one cluster; `None` where an input is something else. What was assumed is reported.
+/// Returns the scenarios of two inputs with rules, for one cluster; `None` if an input is something else. Assumptions are reported.
 pub(super) fn scenarios_from_rules(paths: [&PathBuf; 2], console: &Console) -> Option<Result<[Scenario; 2], Failure>> {
     if paths.iter().any(|path| path.as_os_str() == "-" || path.is_dir() && !is_collection(path)) {
         return None;
@@ -221,7 +222,7 @@ pub(super) fn scenarios_from_rules(paths: [&PathBuf; 2], console: &Console) -> O
     }))
 }
 
-/// The evidence of an input, whatever it is, and the input's name in messages.
+/// Returns the evidence in an input of any kind, and the input's name in messages.
 pub(super) fn evidence_of(path: &Path) -> Result<(PathBuf, Evidence), Diagnostics> {
     if path.is_dir() || evidence::is_archive(path) {
         return Ok((path.to_owned(), collected(path)?));
@@ -231,7 +232,7 @@ pub(super) fn evidence_of(path: &Path) -> Result<(PathBuf, Evidence), Diagnostic
     Ok((file, evidence::read(&text)))
 }
 
-/// The evidence in a folder or archive.
+/// Returns the evidence in a folder or archive.
 fn collected(path: &Path) -> Result<Evidence, Diagnostics> {
     evidence::from_path(path).map_err(|error| {
         let errors = vec![Diagnostic::new(Span::start_of(path), error.message, error.help)];

@@ -1,4 +1,5 @@
-//! Ctrl-C and SIGTERM: the command ends at once, and the kernel takes every lab down with it. A shell has other uses for the keys of its terminal.
+//! Ctrl-C and SIGTERM: the command exits immediately, and the kernel removes every lab with it. A shell uses the keys of its terminal
+//! differently.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,18 +11,18 @@ use super::terminal;
 use svclab::report::{Cause, Trouble};
 use svclab::text::reason;
 
-/// What a key of the terminal does.
+/// A handler of terminal keys.
 type Pressed = Box<dyn Fn(Signal) + Send>;
 
-/// What the keys of the terminal are for, where they do not end or stop the process.
+/// The handler of terminal keys, if they do not end or stop the process.
 static KEYS: Mutex<Option<Pressed>> = Mutex::new(None);
-/// Whether the process only waits for a change of a file: then nothing is cut short.
+/// Whether the process only waits for a file to change, so that nothing is interrupted.
 static IDLE: AtomicBool = AtomicBool::new(false);
-/// The thread that waits for signals is started once.
+/// Ensures that the thread that waits for signals is started only once.
 static STARTED: OnceLock<()> = OnceLock::new();
 
-/// Hands the signals of these keys of the terminal (SIGINT, SIGTSTP) to a function from now on; SIGTERM still ends the process. Must be called before
-/// other threads are started.
+/// Passes the signals of these terminal keys (SIGINT, SIGTSTP) to a function from now on; SIGTERM still ends the process. Must be called
+/// before other threads are started.
 ///
 /// # Errors
 ///
@@ -31,17 +32,17 @@ pub(crate) fn on_keys(keys: &[Signal], pressed: impl Fn(Signal) + Send + 'static
     wait_for(keys)
 }
 
-/// Waits for SIGINT and SIGTERM in a thread of its own, and then ends the process with 128 plus the signal's number, as
-/// shells do. Must be called before other threads are started: they inherit that the signals wait.
+/// Waits for SIGINT and SIGTERM in a separate thread, and then ends the process with 128 plus the signal's number, as shells do. Must be
+/// called before other threads are started, so that they inherit the blocked signals.
 ///
 /// # Errors
 ///
-/// Where no thread can be started: then no lab can be built either.
+/// If no thread can be started: then no lab can be built either.
 pub(crate) fn exit_on_signals() -> Result<(), Trouble> {
     wait_for(&[Signal::SIGINT])
 }
 
-/// Does something that may be interrupted without a loss.
+/// Runs a function that can be interrupted without loss.
 pub(crate) fn idle<T>(wait: impl FnOnce() -> T) -> T {
     IDLE.store(true, Ordering::Relaxed);
     let waited = wait();
@@ -49,14 +50,14 @@ pub(crate) fn idle<T>(wait: impl FnOnce() -> T) -> T {
     waited
 }
 
-/// Waits for SIGTERM and the signals of keys, in a thread of its own.
+/// Waits for SIGTERM and the signals of keys, in a separate thread.
 fn wait_for(keys: &[Signal]) -> Result<(), Trouble> {
     if STARTED.set(()).is_err() {
         return Ok(());
     }
     let signals: SigSet = keys.iter().copied().chain([Signal::SIGTERM]).collect();
     if signals.thread_block().is_err() {
-        // Then the signals end the process as they do without this; only the message is missing.
+        // Then the signals end the process by default, only without the message.
         return Ok(());
     }
     let wait = move || {
@@ -86,9 +87,9 @@ fn act(signal: Signal) {
     }
 }
 
-/// Ends the process as a signal does, and says what that means.
+/// Ends the process as a signal does, after a message.
 pub(crate) fn end(signal: Signal, text: &str) -> ! {
-    // A terminal that is gone has no reader.
+    // If the terminal is gone, nothing reads the message.
     let _ = writeln!(std::io::stderr(), "\n{text}");
     std::process::exit(128 + signal as i32)
 }

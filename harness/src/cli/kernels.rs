@@ -37,16 +37,16 @@ pub(super) struct KernelArgs {
 }
 
 impl KernelArgs {
-    /// Rejects a kernel where programs write the rules: they are files of this machine, and not in the virtual one.
+    /// Rejects a kernel if programs write the rules: they are files on this machine, not in the virtual one.
     pub(super) fn without(&self, programs: Option<&Programs>) -> Result<(), Failure> {
         if self.kernel.is_empty() || programs.is_none() {
             return Ok(());
         }
-        let message = "a kube-proxy runs on this machine's kernel alone, and not on that of --kernel";
+        let message = "a kube-proxy runs only on this machine's kernel, not on that of --kernel";
         Err(Failure::new(message, "Leave out --kernel, or the program; the generator's rules work on every kernel."))
     }
 
-    /// Rejects a kernel where no lab is built: what is chosen would have no effect.
+    /// Rejects a kernel if no lab is built: the option would have no effect.
     pub(super) fn only_with_labs(&self, option: &str) -> Result<(), Failure> {
         if self.kernel.is_empty() {
             return Ok(());
@@ -54,7 +54,7 @@ impl KernelArgs {
         Err(Failure::new("--kernel has no effect: no lab is built", format!("Add {option}, or leave out --kernel.")))
     }
 
-    /// Where labs are built, made ready: this machine, or another kernel, of which the first machine is started.
+    /// Prepares where labs are built: this machine, or another kernel, whose first virtual machine is started.
     pub(super) fn home(&self, kind: Kind, backend: Backend, console: &Console) -> Result<Home, Exit> {
         match self.other(kind, backend, console)? {
             Some(home) => Ok(home),
@@ -62,21 +62,22 @@ impl KernelArgs {
         }
     }
 
-    /// The kernels, if there are several.
+    /// Returns the kernels, if there are several.
     pub(super) fn several(&self) -> Option<impl Iterator<Item = &PathBuf>> {
         (self.kernel.len() > 1).then(|| self.kernel.iter())
     }
 
-    /// Rejects a kernel where two inputs with rules show one cluster: a worker reads each alone.
+    /// Rejects a kernel if two inputs with rules are treated as one cluster: a worker reads each separately.
     pub(super) fn only_with_scenarios(&self) -> Result<(), Failure> {
         if self.kernel.is_empty() {
             return Ok(());
         }
-        let message = "a lab on another kernel is built from one input, and not from two with rules";
+        let message = "a lab on another kernel is built from one input, not from two with rules";
         Err(Failure::new(message, "Give scenarios or Kubernetes objects, or leave out --kernel."))
     }
 
-    /// The kernels before and after, of each of which the first machine is started, if any are chosen; one is for both.
+    /// Returns the kernels before and after, with the first virtual machine of each started, if any are chosen; a single one is used for
+    /// both.
     pub(super) fn sides(&self, kind: Kind, backend: Backend, console: &Console) -> Result<Option<[Home; 2]>, Exit> {
         let [before, after] = match self.kernel.as_slice() {
             [] => return Ok(None),
@@ -94,7 +95,7 @@ impl KernelArgs {
         Ok(Some([first, second]))
     }
 
-    /// Another kernel, of which the first machine is started, if one is chosen.
+    /// Returns another kernel, with its first virtual machine started, if one is chosen.
     pub(super) fn other(&self, kind: Kind, backend: Backend, console: &Console) -> Result<Option<Home>, Exit> {
         match self.kernel.as_slice() {
             [] => Ok(None),
@@ -113,7 +114,7 @@ impl KernelArgs {
         }
     }
 
-    /// A kernel, of which the first machine is started.
+    /// Returns a kernel with its first virtual machine started.
     pub(super) fn started(&self, kernel: &Path, kind: Kind, backend: Backend, console: &Console) -> Result<Home, Exit> {
         let size = Size { memory: self.kernel_memory, processors: self.kernel_cpus };
         let vm = Vm::prepare(kernel, self.userland.as_deref(), size, OWN_PROGRAM.as_ref());
@@ -122,7 +123,7 @@ impl KernelArgs {
     }
 }
 
-/// Says that kernels are emulated, where they are.
+/// Reports if kernels are emulated.
 pub(super) fn say_how_fast(home: &Home, kind: Kind, console: &Console) {
     if is_emulated(home) {
         let counting = match kind {
@@ -135,10 +136,10 @@ pub(super) fn say_how_fast(home: &Home, kind: Kind, console: &Console) {
     }
 }
 
-/// How much larger a bias is that an emulated kernel must show: to see it takes a tenth of the flows.
+/// The factor by which the detectable bias is larger on an emulated kernel: detecting it takes a tenth of the flows.
 const EMULATED_BIAS: f64 = 3.0;
 
-/// What balance tests must find there.
+/// Returns what balance tests must detect there.
 pub(super) fn goal(home: &Home) -> Goal {
     let goal = Goal::default();
     if is_emulated(home) { Goal { relative_bias: EMULATED_BIAS * goal.relative_bias, ..goal } } else { goal }
@@ -148,7 +149,7 @@ fn is_emulated(home: &Home) -> bool {
     matches!(home, Home::Machines(machines) if machines.vm().is_emulated() == Some(true))
 }
 
-/// What results depend on: where labs are, or this machine.
+/// Returns the environment of results: that of the labs, or this machine.
 pub(super) fn environment(home: Option<&Home>, backend: Backend) -> Environment {
     home.and_then(Home::environment).cloned().unwrap_or_else(|| Environment::of(backend))
 }

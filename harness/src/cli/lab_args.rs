@@ -1,4 +1,4 @@
-//! What the commands that build labs share: options, privileges, exit codes.
+//! Shared parts of commands that build labs: options, privileges, exit codes.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ impl From<BackendArgs> for Backend {
     }
 }
 
-/// Options of commands that go through all classes of packets.
+/// Options of commands that examine all classes of packets.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(super) struct ClassArgs {
     /// Examine at most N classes of packets, to limit time and memory. If there are more, the result is a failure.
@@ -51,7 +51,7 @@ pub(super) struct ClassArgs {
     pub(super) max_classes: u32,
 }
 
-/// Options of commands that judge scenarios, or what is made one, as a whole.
+/// Options of commands that examine whole scenarios, or inputs made into scenarios.
 #[derive(Debug, clap::Args)]
 pub(super) struct SubjectArgs {
     /// Scenario files or folders of them, files with Kubernetes objects, or dumps: rules of a node, an issue, a folder or an archive.
@@ -70,14 +70,14 @@ pub(super) struct SubjectArgs {
 }
 
 impl SubjectArgs {
-    /// Reads the inputs, and opens the reports, which overwrite none of them.
+    /// Reads the inputs, and opens the reports, which must not overwrite any input.
     pub(super) fn open(&self, connections: Connections, console: &Console) -> Result<(Vec<Scenario>, Reports), Exit> {
         let scenarios = load_all(&self.paths, self.inputs.reach(), connections, console)?;
         let reports = Reports::of(&self.reports, &scenarios, console)?;
         Ok((scenarios, reports))
     }
 
-    /// What installs iptables rules.
+    /// Returns the iptables implementation that installs rules.
     pub(super) fn backend(&self) -> Backend {
         self.labs.backend.into()
     }
@@ -103,22 +103,22 @@ impl From<BackendName> for Backend {
     }
 }
 
-/// The program of this process, even if its file has been replaced since.
+/// The executable of this process, even if its file has been replaced since.
 pub(super) const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// Where labs are, where nothing else is said: in processes of this program.
+/// Returns the default place of labs: processes of this program.
 pub(super) fn own_processes() -> Home {
     Home::Process(PathBuf::from(OWN_PROGRAM))
 }
 
-/// Gets what labs need: privileges, and that Ctrl-C ends the process with all of them. Must be called while there is one
-/// thread, because only then a user namespace can be entered. Reports what is missing.
+/// Prepares for labs: acquires privileges, and makes Ctrl-C end the process with all labs. Must be called while there is only one thread,
+/// because only then a user namespace can be entered. Reports what is missing.
 pub(super) fn prepare(console: &Console) -> Result<(), Exit> {
     become_privileged().map_err(|failed| trouble(&failed, console))?;
     wait_for_signals(console)
 }
 
-/// Lets Ctrl-C end the process with all that it started. Must be called while there is one thread.
+/// Makes Ctrl-C end the process with everything that it started. Must be called while there is only one thread.
 pub(super) fn wait_for_signals(console: &Console) -> Result<(), Exit> {
     interrupt::exit_on_signals().map_err(|failed| trouble(&failed, console))
 }
@@ -129,7 +129,7 @@ pub(super) fn trouble(trouble: &Trouble, console: &Console) -> Exit {
     trouble.cause.into()
 }
 
-/// How a command ends: by the gravest cause of what could not be tried, else by whether all held.
+/// Returns the exit code of a command: by the most severe error, else by whether everything held.
 pub(super) fn end<'a>(troubles: impl Iterator<Item = &'a Trouble>, all_held: bool) -> Exit {
     match troubles.map(|trouble| trouble.cause).max() {
         Some(cause) => cause.into(),

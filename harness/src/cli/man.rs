@@ -28,7 +28,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 
 fn page(console: &Console) -> Result<(), Failure> {
     let mut page = Vec::new();
-    // As in the pages of a folder: clap's own `help` has none.
+    // As in a folder of pages: clap's own `help` has no page.
     let command = Cli::command().disable_help_subcommand(true);
     clap_mangen::Man::new(command).render(&mut page).map_err(|_| Failure::from(Exit::Internal))?;
     console.text(String::from_utf8_lossy(&page));
@@ -46,7 +46,7 @@ fn write(folder: &PathBuf, console: &Console) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The pages of a command: its own, and those of its commands.
+/// Counts the pages of a command: its own, and those of its subcommands.
 fn pages(command: &clap::Command) -> usize {
     1 + command.get_subcommands().filter(|one| !one.is_hide_set()).map(pages).sum::<usize>()
 }

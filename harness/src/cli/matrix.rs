@@ -1,4 +1,4 @@
-//! Scenarios on several kernels: which tests differ, then each kernel's results.
+//! Scenarios on several kernels: the tests that differ, then each kernel's results.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use svclab::explain::{Explanation, KernelRun};
 use svclab::report::{RunReport, ScenarioReport, Status, console};
 use svclab::text::path_text;
 
-/// The results of a run, by the kernel that judged.
+/// The results of a run on one kernel.
 pub(super) struct OnKernel {
     /// As `uname -r` prints it.
     pub(super) release: String,
@@ -20,11 +20,11 @@ pub(super) struct OnKernel {
 struct Differing {
     /// `scenarios/a.yaml: the name of the test`.
     test: String,
-    /// By kernel; `None` where it was not carried out.
+    /// The status on each kernel; `None` if it was not run.
     statuses: Vec<Option<Status>>,
 }
 
-/// Shows what differs first, then what each kernel found.
+/// Prints the differences first, then the results of each kernel.
 pub(super) fn show(all: &[OnKernel], console: &Console) {
     console.text(differences(all));
     for OnKernel { release, report } in all {
@@ -35,7 +35,7 @@ pub(super) fn show(all: &[OnKernel], console: &Console) {
     }
 }
 
-/// Shows what several kernels did with one packet: first whether that differs.
+/// Describes what several kernels did with one packet: first whether they differ.
 pub(super) fn explained(all: &[(String, Explanation)]) -> String {
     let kernels: Vec<(&str, &KernelRun)> =
         all.iter().filter_map(|(release, one)| one.kernel.as_ref().map(|kernel| (release.as_str(), kernel))).collect();
@@ -46,11 +46,11 @@ pub(super) fn explained(all: &[(String, Explanation)]) -> String {
     let is_random = all.iter().any(|(_, one)| one.paths.len() > 1);
     let count = kernels.len();
     let first = if kernels.iter().all(is_alike) {
-        format!("{count} kernels do the same with the packet:\n")
+        format!("{count} kernels handle the packet in the same way:\n")
     } else if is_random && kernels.iter().all(|(_, kernel)| kernel.agrees()) {
-        format!("{count} kernels do what is predicted of the packet, of which rules choose one path at random:\n")
+        format!("{count} kernels handle the packet as predicted; rules choose its path at random:\n")
     } else {
-        format!("{count} kernels do different things with the packet:\n")
+        format!("{count} kernels handle the packet differently:\n")
     };
     let width = kernels.iter().map(|(release, _)| release.len()).max().unwrap_or_default();
     let of_kernel = |(release, kernel): &(&str, &KernelRun)| {
@@ -61,7 +61,7 @@ pub(super) fn explained(all: &[(String, Explanation)]) -> String {
     first + &kernels.iter().map(of_kernel).collect::<String>()
 }
 
-/// The gravest end of several.
+/// Returns the most severe of several exit codes.
 pub(super) fn gravest(exits: impl Iterator<Item = Exit>) -> Exit {
     exits.max_by_key(|exit| exit.code()).unwrap_or(Exit::Held)
 }
@@ -69,7 +69,7 @@ pub(super) fn gravest(exits: impl Iterator<Item = Exit>) -> Exit {
 fn differences(all: &[OnKernel]) -> String {
     let found = differing(all);
     if found.is_empty() {
-        return format!("All tests end alike on {} kernels.\n", all.len());
+        return format!("All tests have the same result on {} kernels.\n", all.len());
     }
     let of_test = |Differing { test, statuses }: &Differing| {
         let cells =
@@ -89,7 +89,7 @@ fn word(status: Option<Status>) -> &'static str {
     }
 }
 
-/// The tests that do not end alike, in the order of their files.
+/// Returns the tests with different results, in the order of their files.
 fn differing(all: &[OnKernel]) -> Vec<Differing> {
     let mut tests: BTreeMap<(String, u32, usize), Differing> = BTreeMap::new();
     for (number, kernel) in all.iter().enumerate() {
@@ -114,7 +114,7 @@ mod tests {
     use svclab::input::Span;
     use svclab::report::{Cause, TestReport, Trouble};
 
-    /// A kernel on which this many tests end with an error.
+    /// Returns a kernel on which this many tests end with an error.
     fn on(release: &str, tests: usize) -> OnKernel {
         let file = PathBuf::from("a.yaml");
         let test = |index: usize| TestReport {
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn tests_that_end_alike_are_not_listed() {
-        assert_eq!(differences(&[on("6.1", 2), on("6.12", 2)]), "All tests end alike on 2 kernels.\n");
+        assert_eq!(differences(&[on("6.1", 2), on("6.12", 2)]), "All tests have the same result on 2 kernels.\n");
     }
 
     #[test]

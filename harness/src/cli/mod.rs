@@ -62,11 +62,11 @@ use svclab::text::{harmless, reason};
 /// The exit code of a command. The numbers are part of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// All held.
+    /// Everything held.
     Held,
     /// An expectation failed.
     Failed,
-    /// The input is wrong: usage, scenario, rules.
+    /// The input is invalid: usage, scenario, rules.
     Input,
     /// The environment lacks something, or the output could not be written.
     Environment,
@@ -79,7 +79,7 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    /// The number.
+    /// Returns the number.
     const fn code(self) -> u8 {
         match self {
             Self::Held => 0,
@@ -92,7 +92,7 @@ impl Exit {
         }
     }
 
-    /// The exit of a run; if everything held, that of reports that could not be written.
+    /// Returns the exit code of a run; if everything held, that of reports that could not be written.
     fn with_reports(self, written: Result<(), Self>) -> Self {
         match self {
             Self::Held => written.err().unwrap_or(Self::Held),
@@ -158,10 +158,10 @@ enum Command {
     Worker(worker::Args),
 }
 
-/// A scenario file with what it holds, or with its errors.
+/// A scenario file with its scenario or its errors.
 type Read = (PathBuf, Result<Scenario, Diagnostics>);
 
-/// Reads all scenarios of files and folders; there is at least one. With them come the folders that were left out.
+/// Reads all scenarios in files and folders; there is at least one. Also returns the folders that were skipped.
 fn read(paths: &[PathBuf], reach: Reach, tests: Tests, console: &Console) -> Result<(Vec<Read>, Vec<PathBuf>), Exit> {
     let paths: Vec<PathBuf> = paths.iter().map(|path| named(path)).collect();
     let Found { files, left_out } = input::find(&paths).map_err(|error| {
@@ -179,7 +179,7 @@ fn read(paths: &[PathBuf], reach: Reach, tests: Tests, console: &Console) -> Res
     Ok((files.into_iter().map(load).collect(), left_out))
 }
 
-/// Loads all scenarios of files and folders; if any has an error, shows the errors of all, and nothing is run.
+/// Loads all scenarios in files and folders; if any has an error, prints the errors of all, and nothing is run.
 fn load(paths: &[PathBuf], reach: Reach, tests: Tests, console: &Console) -> Result<Vec<Scenario>, Exit> {
     let (read, _) = read(paths, reach, tests, console)?;
     let (sound, broken): (Vec<_>, Vec<_>) = read.into_iter().map(|(_, result)| result).partition(Result::is_ok);
@@ -195,19 +195,19 @@ fn load(paths: &[PathBuf], reach: Reach, tests: Tests, console: &Console) -> Res
     Ok(scenarios)
 }
 
-/// Warns of what in an input is hardly meant.
+/// Warns about probable mistakes in an input.
 fn warn(notes: &[Note], console: &Console) {
     for note in notes.iter().filter(|note| note.is_warning && !console.quiet) {
         console.complain(format!("{}: warning: {}", note.span, note.message));
     }
 }
 
-/// A path that scenarios are looked for in: of standard input, where it is `-`, the file that stands for it.
+/// Returns a path to search for scenarios: for `-`, the file that stands for standard input.
 fn named(path: &Path) -> PathBuf {
     PathBuf::from(if path.as_os_str() == "-" { Path::new("/dev/stdin") } else { path })
 }
 
-/// The text of a file, or of standard input where it is named `-`, and what messages call it.
+/// Returns the text of a file, or of standard input for `-`, and its name in messages.
 fn text_of(path: &Path) -> (PathBuf, io::Result<String>) {
     if path.as_os_str() == "-" {
         return (PathBuf::from(input::STANDARD_INPUT), input::read_limited(io::stdin().lock()));
@@ -215,11 +215,11 @@ fn text_of(path: &Path) -> (PathBuf, io::Result<String>) {
     (path.to_owned(), input::read_argument(path))
 }
 
-/// Runs the command that the process was started with.
+/// Runs the command of the process's command line.
 pub(crate) fn main() -> ExitCode {
-    // A file that must not grow further (`ulimit -f`) is an error like any other, not a reason to end without a word.
+    // Exceeding the file size limit (`ulimit -f`) is an error like any other, not a reason to exit without a message.
     let _ = SigSet::from(Signal::SIGXFSZ).thread_block();
-    // A shell that asks what a word may be runs no command.
+    // A shell that requests completions runs no command.
     let asked = CompleteEnv::with_factory(Cli::command).var(complete::VARIABLE);
     match asked.try_complete(std::env::args_os(), std::env::current_dir().ok().as_deref()) {
         Ok(false) => {}
@@ -235,10 +235,10 @@ pub(crate) fn main() -> ExitCode {
     written(carried_out.unwrap_or(Exit::Internal), console.finish()).into()
 }
 
-/// What the command line asks for, with the defaults of the environment and of the repository's file.
+/// Parses the command line, with defaults from the environment and from the repository's file.
 fn command_line() -> Result<Cli, Exit> {
     let mut command = settings::with_defaults(Cli::command()).map_err(|failure| {
-        // The options for output are not known yet.
+        // The output options are not known yet.
         let _ = writeln!(io::stderr(), "{}", harmless(&failure.to_string(), false));
         Exit::Input
     })?;
@@ -271,10 +271,10 @@ fn carry_out(command: &Command, console: &Console) -> Exit {
     }
 }
 
-/// Shows help, the version, or what is wrong with the command line.
+/// Prints help, the version, or the error in the command line.
 fn show_usage(error: &clap::Error) -> Exit {
     let rendered = error.render();
-    // Arguments may be file names of others.
+    // Arguments may be untrusted file names.
     let of = |is_terminal: bool| {
         let colours = has_colours(is_terminal);
         harmless(&if colours { rendered.ansi().to_string() } else { rendered.to_string() }, colours)
@@ -290,7 +290,7 @@ fn show_usage(error: &clap::Error) -> Exit {
     if error.use_stderr() { Exit::Input } else { written(Exit::Held, shown) }
 }
 
-/// The end of a command whose output may not have been written: a worse end stays what it is.
+/// Returns the exit code of a command whose output may not have been written; a more severe exit code takes precedence.
 fn written(exit: Exit, written: io::Result<()>) -> Exit {
     match written {
         Err(error) if exit == Exit::Held && error.kind() == io::ErrorKind::BrokenPipe => Exit::Unread,

@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     }
 }
 
-/// Writes a file that is not there yet.
+/// Writes a file that does not exist yet.
 fn write(file: &Path, text: &str) -> Result<(), Failure> {
     let written = OpenOptions::new().write(true).create_new(true).open(file);
     written.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| match error.kind() {

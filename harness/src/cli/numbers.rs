@@ -1,33 +1,33 @@
-//! Numbers as values of options: the standard library's messages (`invalid digit found in string`) do not say what is expected.
+//! Numbers as option values, with messages that say what is expected, unlike the standard library's (`invalid digit found in string`).
 
 use std::num::{NonZeroU32, NonZeroUsize};
 
 pub(super) use svclab::text::within;
 
-/// The largest count that an option accepts where nothing else bounds it.
+/// The largest count that an option accepts unless it has its own limit.
 const MAX: usize = 1_000_000_000;
 
-/// How many of something: at least one.
+/// Parses a count, at least one.
 pub(super) fn count(text: &str) -> Result<NonZeroUsize, String> {
     within(text, NonZeroUsize::MIN..=NonZeroUsize::new(MAX).unwrap_or(NonZeroUsize::MAX))
 }
 
-/// Which of something: from 0.
+/// Parses an index, from 0.
 pub(super) fn index(text: &str) -> Result<usize, String> {
     within(text, 0..=MAX)
 }
 
-/// A seed.
+/// Parses a seed.
 pub(super) fn seed(text: &str) -> Result<u64, String> {
     within(text, 0..=u64::MAX)
 }
 
-/// How often tests are run again.
+/// Parses the number of retries.
 pub(super) fn retries(text: &str) -> Result<u32, String> {
     within(text, 0..=100)
 }
 
-/// How often scenarios are run: a default from a repository's file must not keep a machine busy forever.
+/// Parses the number of repetitions, which is limited: a default from a repository's file must not keep a machine busy forever.
 pub(super) fn repetitions(text: &str) -> Result<NonZeroU32, String> {
     within(text, NonZeroU32::MIN..=NonZeroU32::new(10_000).unwrap_or(NonZeroU32::MAX))
 }

@@ -12,20 +12,20 @@ use super::console::Console;
 use svclab::Progress;
 use svclab::text::grouped;
 
-/// How often bars are drawn anew.
+/// The interval of redrawing bars.
 const EVERY: Duration = Duration::from_millis(200);
 
-/// Bars on standard error: one of scenarios, and while flows are counted one of these, with their rate
-/// and the time that is left at most. Only a terminal shows them, and they are gone when this is dropped.
+/// Progress bars on standard error: one for scenarios and, while flows are counted, one for flows, with their rate and the maximum time
+/// left. They are shown only on a terminal, and removed when this is dropped.
 pub(super) struct Bars {
     all: MultiProgress,
     scenarios: ProgressBar,
-    /// Ends the thread that draws, when it is dropped; `None` where nothing is drawn.
+    /// Ends the drawing thread when dropped; `None` if nothing is drawn.
     drawing: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 impl Bars {
-    /// Bars for scenarios, if their number is known, and for the flows that are counted.
+    /// Creates bars for scenarios, if their number is known, and for counted flows.
     pub(super) fn new(scenarios: Option<usize>, flows: &Arc<Progress>, console: &Console) -> Self {
         let target = if console.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let all = MultiProgress::with_draw_target(target);
@@ -39,17 +39,17 @@ impl Bars {
         bars
     }
 
-    /// Writes something to the terminal that stays there.
+    /// Writes to the terminal without the bars.
     pub(super) fn suspend(&self, write: impl FnOnce()) {
         self.all.suspend(write);
     }
 
-    /// One scenario more has ended.
+    /// Advances the bar by one scenario.
     pub(super) fn scenario_ended(&self) {
         self.scenarios.inc(1);
     }
 
-    /// Keeps bars up to date in a thread of its own; where there is none to be had, that of scenarios moves with what it counts.
+    /// Updates the bars in a separate thread; if none can be started, the scenario bar only moves when a scenario ends.
     fn draw(&mut self, flows: Arc<Progress>) {
         let (stop, stopped) = channel();
         let (all, scenarios) = (self.all.clone(), self.scenarios.clone());
@@ -69,7 +69,7 @@ impl Drop for Bars {
     fn drop(&mut self) {
         if let Some((stop, thread)) = self.drawing.take() {
             drop(stop);
-            // It only draws: that it failed is of no importance.
+            // It only draws, so a failure does not matter.
             let _ = thread.join();
         }
         self.scenarios.finish_and_clear();
@@ -77,7 +77,7 @@ impl Drop for Bars {
     }
 }
 
-/// Shows how many flows were counted, on a bar that is there as long as any are to be.
+/// Shows how many flows were counted, on a bar that exists as long as flows remain.
 fn show_flows((counted, wanted): (u64, u64), bar: &mut Option<ProgressBar>, all: &MultiProgress) {
     if wanted == 0 {
         bar.take().iter().for_each(ProgressBar::finish_and_clear);
@@ -87,7 +87,7 @@ fn show_flows((counted, wanted): (u64, u64), bar: &mut Option<ProgressBar>, all:
         let bar = all.add(ProgressBar::new(wanted));
         let number = |write: fn(&ProgressState) -> u64| {
             move |state: &ProgressState, text: &mut dyn fmt::Write| {
-                // Writing to a line does not fail.
+                // Writing to a string does not fail.
                 let _ = text.write_str(&grouped(write(state)));
             }
         };

@@ -13,9 +13,9 @@ use svclab::proxy::{self, NotApplicable, Program, ProgramError, Programs};
 use svclab::scenario::Scenario;
 use svclab::text::printable;
 
-/// The options that put a program on nodes: its release is its own, and it needs a lab.
+/// The options that run a program on nodes: it has its own release, and needs a lab.
 pub(super) const PROGRAMS: [&str; 2] = [KUBE_PROXY, "proxy_command"];
-/// That of programs whose release is their own.
+/// The option for programs with their own release.
 pub(super) const KUBE_PROXY: &str = "kube_proxy";
 
 /// Options of commands whose rules a program can write.
@@ -37,7 +37,7 @@ pub(super) struct ProxyArgs {
 }
 
 impl ProxyArgs {
-    /// The programs, if there are any; each kube-proxy is asked for its release.
+    /// Returns the programs, if any; each kube-proxy is run to get its release.
     pub(super) fn programs(&self) -> Result<Option<Programs>, Failure> {
         let mut default =
             self.proxy_command.as_deref().map(Program::command).transpose().map_err(|error| unusable(&error))?;
@@ -60,7 +60,7 @@ impl ProxyArgs {
     }
 }
 
-/// A program's name, if it is given one, and its file. A name has ASCII letters, digits, `-`, `_` and `.`.
+/// Splits the option into a program's name, if any, and its file. A name has ASCII letters, digits, `-`, `_` and `.`.
 fn name_and_file(given: &Path) -> (Option<String>, PathBuf) {
     let named = given.to_str().and_then(|text| text.split_once('='));
     let is_name = |name: &str| {
@@ -76,7 +76,7 @@ fn unusable(error: &ProgramError) -> Failure {
     Failure::new(error.to_string(), error.help())
 }
 
-/// The scenarios as they are for programs, or without any. The others are reported; none of them is counted as anything else.
+/// Returns the scenarios that apply, with or without programs. The others are reported as not applicable.
 pub(super) fn fitting<'s>(
     scenarios: &'s [Scenario],
     programs: Option<&Programs>,
@@ -91,7 +91,7 @@ pub(super) fn fitting<'s>(
     if fitting.is_empty() { Err(Exit::Input) } else { Ok(fitting) }
 }
 
-/// A failure that names why a scenario is not for programs.
+/// Returns the failure for a scenario that programs cannot run.
 pub(super) fn not_applicable(why: &NotApplicable) -> Failure {
     Failure::new(why.to_string(), why.help())
 }

@@ -1,4 +1,4 @@
-//! Another release or mode of kube-proxy than the input names.
+//! A release or mode of kube-proxy that overrides the input's.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use super::{text_of, warn};
 use svclab::input::unreadable;
 use svclab::scenario::{self, Install, Scenario};
 
-/// A release and mode of kube-proxy, as options take them: `1.27:iptables`, `1.27` or `nftables`.
+/// A release and mode of kube-proxy, as given in options: `1.27:iptables`, `1.27` or `nftables`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Proxy {
     version: Option<Profile>,
@@ -43,7 +43,7 @@ impl fmt::Display for Proxy {
     }
 }
 
-/// A scenario with another kube-proxy, as an option says.
+/// Returns a scenario with the kube-proxy of an option.
 pub(super) fn with_proxy(
     mut scenario: Scenario,
     proxy: Option<Proxy>,

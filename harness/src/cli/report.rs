@@ -67,7 +67,7 @@ fn merge_all(args: &MergeArgs, console: &Console) -> Result<Exit, Exit> {
     Ok(exit(&merged.results).with_reports(written))
 }
 
-/// How the whole run ended.
+/// Returns the exit code of the whole run.
 fn exit(results: &Results) -> Exit {
     let problems = results
         .suites

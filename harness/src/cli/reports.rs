@@ -1,4 +1,4 @@
-//! Reports other than the one on the console: chosen on the command line, tried before the run, written after it.
+//! Reports other than the one on the console: chosen on the command line, opened before the run, written after it.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -26,12 +26,12 @@ pub(super) struct ReportArgs {
 }
 
 impl ReportArgs {
-    /// Whether there are any.
+    /// Returns whether there are any.
     pub(super) fn is_asked(&self) -> bool {
         !self.report.is_empty()
     }
 
-    /// Whether standard output is a report's.
+    /// Returns whether a report goes to standard output.
     pub(super) fn take_stdout(&self) -> bool {
         self.report.iter().any(|report| report.file.as_deref() == Some(Path::new("-")))
     }
@@ -41,7 +41,7 @@ impl ReportArgs {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Report {
     kind: Kind,
-    /// Where it goes; annotations for GitHub are read from standard output.
+    /// The file; annotations for GitHub are read from standard output.
     file: Option<PathBuf>,
 }
 
@@ -98,13 +98,13 @@ impl Report {
     }
 }
 
-/// The repository's root, as GitHub Actions names it, and the working directory.
+/// Returns the repository's root, from GitHub Actions, and the working directory.
 fn folders() -> Folders {
     let root = env::var_os("GITHUB_WORKSPACE").map(PathBuf::from).and_then(|root| root.canonicalize().ok());
     Folders { root: root.unwrap_or_default(), working: env::current_dir().unwrap_or_default() }
 }
 
-/// The file that GitHub Actions shows on the page of the job.
+/// Returns the file that GitHub Actions shows on the job's page.
 fn job_summary() -> Option<PathBuf> {
     env::var_os("GITHUB_STEP_SUMMARY").filter(|file| !file.is_empty()).map(PathBuf::from)
 }
@@ -113,19 +113,19 @@ fn append(file: &Path, text: &str) -> io::Result<()> {
     fs::OpenOptions::new().append(true).create(true).open(file)?.write_all(text.as_bytes())
 }
 
-/// The reports of a run, with where they go.
+/// The reports of a run, with their files.
 #[derive(Debug)]
 pub(super) struct Reports(Vec<(Report, Destination)>);
 
 impl Reports {
-    /// Opens them for scenarios: none of their files is overwritten.
+    /// Opens the reports for scenarios, none of whose files may be overwritten.
     pub(super) fn of(args: &ReportArgs, scenarios: &[Scenario], console: &Console) -> Result<Self, Exit> {
         let inputs = scenarios.iter().flat_map(|scenario| scenario.inputs.keys());
         Self::open(&args.report, inputs.map(PathBuf::as_path), console)
     }
 
-    /// Finds paths that cannot be written to before the run. None of these inputs is overwritten, and standard output is one
-    /// report's at most; what else is said goes to standard error then.
+    /// Opens the reports, to find paths that cannot be written before the run. No input is overwritten, and at most one report goes to
+    /// standard output; everything else then goes to standard error.
     pub(super) fn open<'p>(
         wanted: &[Report],
         inputs: impl Iterator<Item = &'p Path>,
@@ -143,7 +143,7 @@ impl Reports {
             taken.push(place.clone());
             places.push((report, place));
         }
-        // Only when no two reports collide is anything tried.
+        // Files are only opened if no two reports collide.
         let open = |(report, place): (&Report, Place)| match Destination::open(place) {
             Ok(destination) => Ok((report.clone(), destination)),
             Err(error) => Err(complain(report, &error, console)),
@@ -158,7 +158,7 @@ impl Reports {
         Ok(Self(opened))
     }
 
-    /// Writes the result of a command in all of them; one that fails keeps none of the others back.
+    /// Writes the result of a command to all reports; a failure does not affect the others.
     pub(super) fn write(
         self,
         command: &str,
@@ -178,7 +178,7 @@ impl Reports {
         self.write_all(&json, &results, console)
     }
 
-    /// Writes results in all of them.
+    /// Writes results to all reports.
     pub(super) fn write_all(self, json: &str, results: &Results, console: &Console) -> Result<(), Exit> {
         let mut failed = None;
         for (report, destination) in self.0 {
@@ -217,7 +217,7 @@ fn write(report: &Report, destination: Destination, text: &str, console: &Consol
     }
 }
 
-/// Why a report cannot go where something else is.
+/// Returns the message for a report that would overwrite something else.
 fn conflict(report: &Report, place: &Place) -> String {
     match place {
         Place::Stdout => {
@@ -232,7 +232,7 @@ fn conflict(report: &Report, place: &Place) -> String {
     }
 }
 
-/// Says that a report cannot be written; what that means before the run.
+/// Prints that a report cannot be written.
 fn complain(report: &Report, error: &io::Error, console: &Console) -> Exit {
     complain_of(report.file.as_deref().unwrap_or(Path::new("")), error, console)
 }

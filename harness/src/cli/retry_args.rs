@@ -1,4 +1,4 @@
-//! Options about how often and how long tests are run.
+//! Options for repetitions, retries and time limits of tests.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use svclab::run::Options;
 use super::duration::duration;
 use super::numbers::{repetitions, retries, seed};
 
-/// Options about how often and how long tests are run.
+/// Options for repetitions, retries and time limits of tests.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(super) struct AttemptArgs {
     /// Start no further test after the first that does not pass.
@@ -30,7 +30,7 @@ pub(super) struct AttemptArgs {
 }
 
 impl AttemptArgs {
-    /// These options in those of a run.
+    /// Applies these options to those of a run.
     pub(super) fn apply(self, options: Options) -> Options {
         let Self { fail_fast, retries, timeout, repeat, shuffle } = self;
         Options { fail_fast, retries, timeout, repeat: repeat.get(), shuffle, ..options }

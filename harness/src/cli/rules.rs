@@ -1,4 +1,4 @@
-//! `svclab rules`: what kube-proxy writes on a node. It builds a lab, and needs the privileges for it, only with `--kube-proxy`.
+//! `svclab rules`: the rules that kube-proxy writes on a node. Builds a lab, which needs privileges, only with `--kube-proxy`.
 
 mod diff;
 mod program;
@@ -155,7 +155,7 @@ fn rules(args: &Args, console: &Console) -> Result<Exit, Failure> {
     Ok(if is_failed { Exit::Failed } else { Exit::Held })
 }
 
-/// Prints the differences between saved rules of one family and those that are written.
+/// Prints the differences between saved rules of one family and generated ones.
 fn differ(
     args: &Args,
     input: &Input,
@@ -194,7 +194,7 @@ fn show_diff(diff: &diff::Diff, console: &Console) -> Exit {
     if diff.comparison.own.is_empty() { Exit::Held } else { Exit::Failed }
 }
 
-/// What the command is about.
+/// The subject of the command.
 struct Subject<'a> {
     /// The scenario or objects.
     path: &'a Path,
@@ -203,7 +203,7 @@ struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// Reads the arguments: `--diff` takes no file where a program writes the rules, so what follows it is the path.
+    /// Reads the arguments: `--diff` takes no file if a program writes the rules, so the word after it is the path.
     fn of(args: &'a Args, has_program: bool) -> Result<Self, Failure> {
         let saved = args.diff.as_ref().map(Option::as_deref);
         match (args.path.as_deref(), saved, has_program) {
@@ -229,7 +229,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Warns where `--nfacct` changes nothing.
+/// Warns if `--nfacct` has no effect.
 fn warn_without_nfacct(args: &Args, proxy: &ProxyConfig, console: &Console) {
     let counts = proxy.mode == ProxyMode::Iptables
         && proxy.version.parse::<Profile>().is_ok_and(|profile| profile.counts_with_nfacct(proxy));
@@ -281,7 +281,7 @@ impl Input {
         Ok(Self::Scenario(Box::new(scenario)))
     }
 
-    /// Objects as people write them, with what a cluster allocates for them, as all commands assume it.
+    /// Returns objects as people write them, completed with what a cluster allocates, as all commands assume it.
     fn allocated(text: &str, path: &Path, args: &Args, proxy: ProxyConfig, console: &Console) -> Result<Self, Failure> {
         let mut cluster = scenario_from_objects(text, path, console)?.cluster;
         let given = args.proxy_config.is_some().then(|| proxy.cluster_cidrs.clone());
@@ -339,7 +339,7 @@ pub(super) fn impossible(error: &dyn Error) -> Failure {
     Failure::new(error.to_string(), "Choose another release with `--release`, or another `--mode`.")
 }
 
-/// The rules that a lab installs on a node of a scenario.
+/// Returns the rules that a lab installs on a node of a scenario.
 fn scenario_rules(scenario: &Scenario, node: &Node, family: Family) -> Result<Rules, Failure> {
     if node.internal_ip(family).is_none() {
         let message = format!("node {} has no {family} address, so a lab installs no {family} rules there", node.name);
@@ -349,7 +349,7 @@ fn scenario_rules(scenario: &Scenario, node: &Node, family: Family) -> Result<Ru
     Ok(document_rules(&documents, node, family, scenario.cluster.proxy.mode))
 }
 
-/// The rules of a node and family among documents. Other rules in the other language, alongside kube-proxy's, are left out.
+/// Returns the rules of a node and family among documents, without other rules in the other language.
 fn document_rules(documents: &[Document], node: &Node, family: Family, mode: ProxyMode) -> Rules {
     let netns = format!("node/{}", node.name);
     let is_meant = |one: &&Document| one.netns == netns && one.family == family && !one.is_other_tables();
@@ -371,7 +371,7 @@ fn proxy_config(args: &Args, console: &Console) -> Result<ProxyConfig, Failure> 
     Ok(config)
 }
 
-/// Returns the requested node. Warns where it is the first of several because none was named.
+/// Returns the requested node. Warns if it is the first of several because none was named.
 pub(super) fn node<'c>(wanted: Option<&str>, cluster: &'c Cluster, console: &Console) -> Result<&'c Node, Failure> {
     let names: Vec<&str> = cluster.nodes.iter().map(|node| node.name.as_str()).collect();
     let Some(first) = cluster.nodes.first() else {
@@ -408,8 +408,8 @@ fn doubts(cluster: &Cluster) -> Vec<String> {
     let proxy = &cluster.proxy;
     if proxy.detect_local == DetectLocal::ClusterCidr && proxy.cluster_cidrs.is_empty() && !proxy.masquerade_all {
         doubts.push(
-            "note: detectLocalMode is ClusterCIDR and no clusterCIDR is known, so the rules that masquerade what comes to \
-             cluster IPs from outside of it are missing; --proxy-config names it"
+            "note: detectLocalMode is ClusterCIDR and no clusterCIDR is known, so there are no rules that masquerade \
+             external traffic to cluster IPs; set it with --proxy-config"
                 .to_owned(),
         );
     }

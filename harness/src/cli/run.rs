@@ -63,7 +63,7 @@ pub(crate) struct Args {
     watch: bool,
 }
 
-/// What follows a failure.
+/// The action after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum OnFailure {
     /// A shell: see `svclab shell`.
@@ -80,7 +80,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     run_once(load(&args.paths, args.inputs.reach(), Tests::Required, console)?, None, args, console)
 }
 
-/// Runs the tests of scenarios, in a place for labs that is ready or made so, and writes reports.
+/// Runs the tests of scenarios, on the given kernel or after preparing one, and writes reports.
 fn run_once(scenarios: Vec<Scenario>, ready: Option<&Home>, args: &Args, console: &Console) -> Result<Exit, Exit> {
     let options = args.attempts.apply(Options {
         jobs: args.labs.jobs,
@@ -95,7 +95,7 @@ fn run_once(scenarios: Vec<Scenario>, ready: Option<&Home>, args: &Args, console
     let inputs: Vec<PathBuf> = scenarios.iter().flat_map(|scenario| scenario.inputs.keys().cloned()).collect();
     let (scenarios, shard) = part(scenarios, args, &options, console)?;
     if args.choice.list {
-        // A reader of a report is not to get anything else.
+        // Nothing else may be written where a report is read.
         if args.reports.take_stdout() {
             console.lend_stdout();
         }
@@ -166,7 +166,7 @@ fn on_kernels<'k>(
     Ok(matrix::gravest(all.iter().map(|one| exit(&one.report))))
 }
 
-/// Opens a shell in the lab of the first test that failed, if one did. The run's result stays what it is.
+/// Opens a shell in the lab of the first failed test, if any. The run's result does not change.
 fn shell_of_failure(report: &RunReport, scenarios: &[Scenario], args: &Args, console: &Console) -> Result<(), Exit> {
     let of_test = |failed: &ScenarioReport| {
         let scenario = scenarios.iter().find(|scenario| scenario.file == failed.file)?;
@@ -180,7 +180,7 @@ fn shell_of_failure(report: &RunReport, scenarios: &[Scenario], args: &Args, con
     opened.map(drop).map_err(|failure| failure.report(console))
 }
 
-/// Makes a folder, and makes sure that files can be made in it.
+/// Creates a folder, and checks that files can be created in it.
 fn writable(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => io::ErrorKind::NotADirectory.into(),
@@ -189,7 +189,7 @@ fn writable(folder: &Path) -> io::Result<()> {
     tempfile::tempfile_in(folder).map(drop)
 }
 
-/// The scenarios of the shard. Those without a chosen test are in every shard: they are only counted.
+/// Returns the scenarios of the shard. Those without a selected test are in every shard: they are only counted.
 fn part(
     scenarios: Vec<Scenario>,
     args: &Args,
@@ -214,7 +214,7 @@ fn part(
     Ok((chosen.chain(others).collect(), Some(report)))
 }
 
-/// Runs scenarios, shows each as it ends, and the progress on a terminal.
+/// Runs scenarios, prints each result as it ends, and shows the progress on a terminal.
 fn run_with_progress(scenarios: &[Scenario], options: &Options, console: &Console) -> RunReport {
     let settings = console.settings();
     let chosen = scenarios.iter().filter(|scenario| options.runs(scenario)).count();

@@ -1,4 +1,4 @@
-//! `svclab schema`: the JSON Schemas of scenario files and of what commands write.
+//! `svclab schema`: the JSON Schemas of scenario files and of commands' JSON output.
 
 mod markdown;
 
@@ -77,13 +77,13 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     Exit::Held
 }
 
-/// The schema (draft 2020-12) of a command's JSON output: its result in the envelope. Fields may be added to both, so others are
-/// allowed.
+/// Returns the schema (draft 2020-12) of a command's JSON output: its result in the envelope. Unknown fields are allowed, because fields
+/// may be added to both.
 fn written<T: JsonSchema>(command: &str) -> Value {
     plain::<Envelope<'_, T>>(command)
 }
 
-/// The schema of JSON output that depends on no environment.
+/// Returns the schema of JSON output without the envelope's environment.
 fn plain<T: JsonSchema>(command: &str) -> Value {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let mut schema = generator.into_root_schema_for::<T>();

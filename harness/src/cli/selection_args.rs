@@ -32,12 +32,12 @@ pub(super) struct ChoiceArgs {
 }
 
 impl ChoiceArgs {
-    /// The choice of single tests.
+    /// Returns the selection of tests.
     pub(super) fn selection(&self) -> Selection {
         Selection { filter: self.filter.clone(), tags: self.tag.clone(), only: None }
     }
 
-    /// The error of a choice that no test meets.
+    /// Reports a selection without any test.
     pub(super) fn nothing_chosen(&self, scenarios: &[Scenario], console: &Console) -> Exit {
         let tests: usize = scenarios.iter().map(|scenario| scenario.tests.len()).sum();
         let by_name = self.filter.as_ref().map(|text| format!("has a name that contains `{}`", one_line(text)));
@@ -58,7 +58,7 @@ impl ChoiceArgs {
     }
 }
 
-/// Prints the selected tests, one a line: place, scenario, test, tags.
+/// Prints the selected tests, one per line: place, scenario, test, tags.
 pub(super) fn list(scenarios: &[Scenario], options: &Options, console: &Console) {
     let mut number = 0_usize;
     for scenario in scenarios {

@@ -1,7 +1,7 @@
 //! Defaults of options: a flag on the command line, else an environment variable, else `svclab.toml`, else the built-in default.
 //!
-//! A repository's `svclab.toml` is as untrusted as its scenarios, which come from pull requests. So only options that choose how tests are
-//! run are taken from it, none that names a program or a file.
+//! A repository's `svclab.toml` is as untrusted as its scenarios, which come from pull requests. So only options that control how tests are
+//! run are taken from it, none that name a program or a file.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ const SETTABLE: [(&str, &[&str]); 3] = [
     ("mutate", &["jobs", "backend", "sample", "seed"]),
 ];
 
-/// The command line with defaults from the environment and from the file of the working directory's repository.
+/// Adds defaults from the environment and from the file of the working directory's repository to the command line.
 pub(super) fn with_defaults(command: Command) -> Result<Command, Failure> {
     let command = command.mut_args(|arg| from_environment(arg, None)).mut_subcommands(|command| {
         let name = command.get_name().to_owned();
@@ -45,7 +45,7 @@ pub(super) fn with_defaults(command: Command) -> Result<Command, Failure> {
     }
 }
 
-/// The environment variable of an option: `SVCLAB_RUN_FAIL_FAST`, or `SVCLAB_COLOR` for an option of every command.
+/// Returns the environment variable of an option: `SVCLAB_RUN_FAIL_FAST`, or `SVCLAB_COLOR` for an option of every command.
 fn variable(arg: &Arg, command: Option<&str>) -> Option<String> {
     let long = arg.get_long().filter(|long| !["help", "version"].contains(long))?;
     let of = if arg.is_global_set() { None } else { command };
@@ -53,7 +53,7 @@ fn variable(arg: &Arg, command: Option<&str>) -> Option<String> {
     Some(words.collect::<Vec<_>>().join("_").replace('-', "_").to_ascii_uppercase())
 }
 
-/// An option with its environment variable. One that is set but empty counts as unset, since CI systems set them so.
+/// Adds the environment variable to an option. An empty variable counts as unset, because CI systems set variables to empty values.
 fn from_environment(arg: Arg, command: Option<&str>) -> Arg {
     let Some(name) = variable(&arg, command) else { return arg };
     if env::var_os(&name).is_some_and(|value| value.is_empty()) {
@@ -64,7 +64,7 @@ fn from_environment(arg: Arg, command: Option<&str>) -> Arg {
     arg.env(name).hide_env_values(true)
 }
 
-/// The file: in the working directory, or the nearest above it in the same repository.
+/// Finds the file: in the working directory, or the nearest above it in the same repository.
 fn find() -> Option<PathBuf> {
     let here = env::current_dir().ok()?;
     let root = here.ancestors().find(|above| above.join(".git").exists()).unwrap_or(&here);
@@ -72,7 +72,7 @@ fn find() -> Option<PathBuf> {
     folders.map(|folder| folder.join(FILE)).find(|file| file.symlink_metadata().is_ok())
 }
 
-/// The command line with the defaults of a file.
+/// Adds the defaults of a file to the command line.
 fn from_file(mut command: Command, path: &Path, text: &str) -> Result<Command, Failure> {
     let file = File { path, text };
     let document = Document::parse(text).map_err(|error| {
@@ -91,7 +91,7 @@ fn from_file(mut command: Command, path: &Path, text: &str) -> Result<Command, F
             if !options.contains(&option) {
                 let message = format!("`{option}` cannot be set here");
                 let help = format!(
-                    "Set one of: {}. What names files or programs is given on the command line.",
+                    "Set one of: {}. Options that name files or programs must be given on the command line.",
                     options.join(", ")
                 );
                 return Err(file.wrong(at, message, &help));
@@ -112,7 +112,7 @@ fn from_file(mut command: Command, path: &Path, text: &str) -> Result<Command, F
     Ok(command)
 }
 
-/// A value as the command line has it.
+/// Converts a value to command-line arguments.
 fn values(item: &Item) -> Option<Vec<String>> {
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.value().clone()),
@@ -126,7 +126,7 @@ fn values(item: &Item) -> Option<Vec<String>> {
     }
 }
 
-/// What the command line says to such values.
+/// Checks values as if given on the command line.
 fn check(command: &Command, name: &str, option: &str, values: &[String]) -> Result<(), String> {
     let given = values.iter().map(|value| format!("--{option}={value}"));
     let line = ["svclab".to_owned(), name.to_owned()].into_iter().chain(given).chain(["--".to_owned(), "-".to_owned()]);

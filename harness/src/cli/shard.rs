@@ -1,4 +1,4 @@
-//! A part of a run, for jobs that share it.
+//! Shards of a run, for parallel jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,13 +10,13 @@ use svclab::text::{printable, reason};
 use super::Exit;
 use super::console::Console;
 
-/// The most shards of a run.
+/// Maximum number of shards of a run.
 const MAX: usize = 10_000;
 
-/// A part of the scenarios.
+/// A shard of the scenarios.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shard {
-    /// Which part, from 1.
+    /// The number of the shard, from 1.
     number: usize,
     /// The number of shards.
     of: usize,
@@ -41,7 +41,7 @@ impl std::fmt::Display for Shard {
 }
 
 impl Shard {
-    /// Which part, from 1.
+    /// The number of the shard, from 1.
     pub(super) fn number(self) -> usize {
         self.number
     }
@@ -51,12 +51,12 @@ impl Shard {
         self.of
     }
 
-    /// The positions of the items of this part, given what each takes: the longest first, each to the part that has least so far. Every
-    /// part computes the same.
+    /// Returns the positions of the items in this shard, given the duration of each: the longest first, each to the shard with the least so
+    /// far. Every shard computes the same assignment.
     pub(super) fn part(self, seconds: &[f64]) -> BTreeSet<usize> {
         let mut order: Vec<usize> = (0..seconds.len()).collect();
         order.sort_by(|a, b| seconds[*b].total_cmp(&seconds[*a]).then(a.cmp(b)));
-        // A part with fewer items comes first among those that take as long.
+        // Among shards with equal durations, the one with fewer items comes first.
         let mut parts: Vec<(f64, usize)> = vec![(0.0, 0); self.of];
         let mut mine = BTreeSet::new();
         for index in order {
@@ -77,7 +77,7 @@ impl Shard {
 pub(super) struct Durations(BTreeMap<String, f64>);
 
 impl Durations {
-    /// The seconds of each file; of one without a record the mean of the others.
+    /// Returns the seconds of each file; for one without a record, the mean of the others.
     pub(super) fn of(&self, files: &[String]) -> Vec<f64> {
         let known: Vec<f64> = files.iter().filter_map(|file| self.0.get(file)).copied().collect();
         let mean = if known.is_empty() { 1.0 } else { known.iter().sum::<f64>() / known.len() as f64 };

@@ -62,11 +62,11 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
     open(subject, &Options { name, backend: args.backend, command: &args.command }, console)
 }
 
-/// How a shell is opened.
+/// Options for opening a shell.
 struct Options<'a> {
     name: String,
     backend: BackendArgs,
-    /// The only command, where it is not empty.
+    /// The only command to run, if not empty.
     command: &'a [String],
 }
 
@@ -94,11 +94,11 @@ fn open(subject: Subject, options: &Options<'_>, console: &Console) -> Result<Ex
     end.map_err(|failed| Failure::from(trouble(&failed, console)))
 }
 
-/// The shell that Ctrl-C is for: its signal comes to a thread that is started before the lab.
+/// The shell that receives Ctrl-C: the thread for its signal is started before the lab.
 static SHELL: OnceLock<Shell> = OnceLock::new();
 
-/// Ctrl-C interrupts the command that is running, not the shell, which it ends only while the lab is being built. Ctrl-Z does not stop it: its
-/// servers and other terminals would hang.
+/// Makes Ctrl-C interrupt the running command instead of the shell, except while the lab is being built, when it ends the shell. Ctrl-Z
+/// does not stop the shell: its servers and other terminals would hang.
 fn keys_of_terminal(console: &Console) -> Result<(), Exit> {
     let pressed = |key| match key {
         Signal::SIGTSTP => front::say_not_stopped(),
@@ -111,20 +111,20 @@ fn keys_of_terminal(console: &Console) -> Result<(), Exit> {
     interrupt::on_keys(&[Signal::SIGINT, Signal::SIGTSTP], pressed).map_err(|failed| trouble(&failed, console))
 }
 
-/// The name of a lab: its file's, without the ending and what would have to be quoted.
+/// Returns the name of a lab: its file's, without the extension and characters that need quoting.
 fn name_of(path: &Path) -> String {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let plain = |letter: char| if letter.is_ascii_alphanumeric() || "-_.".contains(letter) { letter } else { '-' };
     let name: String = stem.chars().map(plain).collect();
-    // One that starts with a hyphen would be an option of `svclab attach`.
+    // A name that starts with a hyphen would be an option of `svclab attach`.
     let name: String = name.trim_matches('-').chars().take(LONGEST_NAME).collect();
     if name.is_empty() { "lab".to_owned() } else { name }
 }
 
-/// The longest name of a lab.
+/// Maximum length of a lab's name.
 const LONGEST_NAME: usize = 40;
 
-/// Opens a shell for a scenario that was read before, in the state after this many changes by its steps.
+/// Opens a shell for a loaded scenario, in the state after this many changes by its steps.
 pub(super) fn open_scenario(
     scenario: &Scenario,
     reach: Reach,
@@ -138,7 +138,7 @@ pub(super) fn open_scenario(
     open(subject, &options, console)
 }
 
-/// What the shell is about.
+/// Returns the subject of the shell.
 fn subject(args: &Args, console: &Console) -> Result<Subject, Failure> {
     let (path, input) = input(&args.path)?;
     let InputText { text, assumptions, ignored_rules } = input.into_text(&path, Connections::LeftOut)?;
@@ -150,7 +150,7 @@ fn subject(args: &Args, console: &Console) -> Result<Subject, Failure> {
     Ok(subject)
 }
 
-/// Carries out what is typed, or the command of the command line.
+/// Executes typed commands, or the command of the command line.
 fn commands(options: &Options<'_>, shell: &Shell, console: &Console) -> Exit {
     let has_prompt = options.command.is_empty() && io::stdin().is_terminal();
     let front = Front { access: shell, console, has_lab: has_prompt, has_lines: options.command.is_empty() };
@@ -168,7 +168,7 @@ fn commands(options: &Options<'_>, shell: &Shell, console: &Console) -> Exit {
     lines(&front)
 }
 
-/// Carries out the lines of standard input; the result is that of the last one.
+/// Executes the lines of standard input; the result is that of the last one.
 fn lines(front: &Front<'_>) -> Exit {
     let mut last = Exit::Held;
     for (number, line) in (1..).zip(io::stdin().lock().lines()) {
@@ -183,9 +183,9 @@ fn lines(front: &Front<'_>) -> Exit {
                 End::Shell(exit) if exit != Exit::Held => return exit,
                 End::Shell(_) => break,
             },
-            // The others can be read.
+            // Other lines may be readable.
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                front.console.complain("a line is not UTF-8 text, and is left out\nhelp: Save the commands as UTF-8.");
+                front.console.complain("a line is not UTF-8 text, and is skipped\nhelp: Save the commands as UTF-8.");
                 last = Exit::Input;
             }
             Err(error) => {
@@ -197,7 +197,7 @@ fn lines(front: &Front<'_>) -> Exit {
     last
 }
 
-/// A name for a lab, as a command line has it.
+/// Parses a lab name on the command line.
 fn lab_name(text: &str) -> Result<String, String> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     let is_name = (1..=LONGEST_NAME).contains(&text.len()) && text.chars().all(is_plain);

@@ -1,4 +1,4 @@
-//! The modes of the terminal that a prompt changes, restored where a signal ends the process: the shell that started svclab takes over what it leaves.
+//! Terminal modes that a prompt changes, restored if a signal ends the process, so that the calling shell finds them unchanged.
 
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
@@ -6,10 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
 
-/// What the terminal was when the prompt was opened; none where there is no prompt.
+/// The terminal modes when the prompt was opened; `None` without a prompt.
 static KEPT: Mutex<Option<Termios>> = Mutex::new(None);
 
-/// Ends bracketed paste, which the prompt asks terminals for.
+/// Ends bracketed paste, which the prompt enables.
 const NO_BRACKETED_PASTE: &[u8] = b"\x1b[?2004l";
 
 /// Remembers the modes of standard input.
@@ -17,10 +17,10 @@ pub(super) fn keep_modes() {
     *KEPT.lock().unwrap_or_else(PoisonError::into_inner) = tcgetattr(io::stdin()).ok();
 }
 
-/// Restores the modes, where a prompt has changed them.
+/// Restores the modes if a prompt has changed them.
 pub(super) fn restore_modes() {
     if let Some(modes) = &*KEPT.lock().unwrap_or_else(PoisonError::into_inner) {
-        // A program of the lab may be in the foreground: then the kernel would stop this process.
+        // A program in the lab may be in the foreground: then the kernel would stop this process.
         let mut stops = SigSet::empty();
         stops.add(Signal::SIGTTOU);
         // The terminal may be gone, and the process ends.

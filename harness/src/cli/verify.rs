@@ -1,4 +1,4 @@
-//! `svclab verify`: every vantage point against every service address, by three sources.
+//! `svclab verify`: compares three sources for every vantage point and every service address.
 
 use std::num::NonZeroUsize;
 
@@ -105,7 +105,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     Ok(end(troubles, all.iter().all(|verified| verified.holds(&options))).with_reports(written))
 }
 
-/// Rejects options that leave nothing to verify.
+/// Rejects options that select no packets.
 pub(super) fn selects_something(options: &Options, scenarios: &[Scenario]) -> Result<(), Failure> {
     let Some((option, value)) = options.selects_nothing(scenarios) else { return Ok(()) };
     let message = format!("`{option} {}` selects no packet of the input", one_line(value));

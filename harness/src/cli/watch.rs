@@ -1,7 +1,7 @@
 //! `svclab run --watch`: runs again when a file changes.
 //!
-//! What has changed is decided by content, not by events: inotify only says that it is time to look. So a file that is replaced by another, as editors
-//! do it, deleted or touched needs no case of its own, and a change during a run is found after it.
+//! Changes are detected by content, not by events: inotify only triggers the check. So a file that is replaced, as editors do, deleted or
+//! touched needs no special case, and a change during a run is found after it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,21 +16,21 @@ use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 
 use svclab::input;
 
-/// How long no event must come before files are read, in milliseconds: an editor makes several.
+/// Milliseconds without events before files are read: an editor causes several events.
 const QUIET: u16 = 40;
-/// How many such pauses are waited for at most, if events go on.
+/// Maximum number of such waits while events continue.
 const PAUSES: usize = 10;
-/// The folders below a path that are watched at most.
+/// Maximum number of watched folders below a path.
 const MAX_FOLDERS: usize = 2000;
 
-/// The files of inputs, as they were when they were read.
+/// The files of inputs, with their content when they were read.
 pub(super) struct Watched {
     inotify: Inotify,
     /// The paths of the command line.
     paths: Vec<PathBuf>,
     /// The scenario files that were found there.
     found: Vec<PathBuf>,
-    /// Each file that was ever read, with its text; without one if it could not be read.
+    /// Each file that was ever read, with its text; `None` if it could not be read.
     read: BTreeMap<PathBuf, Option<Arc<str>>>,
 }
 
@@ -43,7 +43,7 @@ impl Watched {
         Ok(watched)
     }
 
-    /// Takes note of what is there before it is read.
+    /// Records the existing files before they are read.
     pub(super) fn look(&mut self) {
         self.found = self.find();
         let files: Vec<PathBuf> = self.found.iter().chain(self.read.keys()).cloned().collect();
@@ -54,7 +54,7 @@ impl Watched {
         }
     }
 
-    /// Watches the folders that the paths lead to now, and what leads there: a folder or a link may be replaced by another.
+    /// Watches the folders that the paths currently lead to, and their parents: a folder or a link may be replaced.
     fn watch_folders(&self) {
         let of_files = self.found.iter().chain(self.read.keys()).chain(&self.paths).map(|file| folder_of(file));
         let below = self.paths.iter().flat_map(|path| folders_below(path));
@@ -62,10 +62,10 @@ impl Watched {
         folders.iter().for_each(|folder| self.watch(folder));
     }
 
-    /// Takes note of the texts that were read.
+    /// Records the texts that were read.
     pub(super) fn note(&mut self, texts: impl IntoIterator<Item = (PathBuf, Arc<str>)>) {
         for (file, text) in texts {
-            // Its folder may not be watched yet: what changes in between is found by content.
+            // Its folder may not be watched yet: changes in between are found by content.
             if !self.read.contains_key(&file) {
                 self.watch(&folder_of(&file));
             }
@@ -73,7 +73,7 @@ impl Watched {
         }
     }
 
-    /// Watches a folder. One that is gone is looked for again after the next event.
+    /// Watches a folder. A missing one is looked up again after the next event.
     fn watch(&self, folder: &Path) {
         let changes = AddWatchFlags::IN_CLOSE_WRITE
             | AddWatchFlags::IN_MOVE
@@ -83,7 +83,7 @@ impl Watched {
         let _ = self.inotify.add_watch(folder, changes);
     }
 
-    /// Waits until the content of a file is another than what was read; returns all such files, at least one.
+    /// Waits until the content of a file differs from what was read; returns all such files, at least one.
     pub(super) fn changed(&self) -> io::Result<Vec<PathBuf>> {
         loop {
             let changed = self.compare();
@@ -100,7 +100,7 @@ impl Watched {
         }
     }
 
-    /// The number of files that are watched.
+    /// Returns the number of watched files.
     pub(super) fn len(&self) -> usize {
         self.read.len()
     }
@@ -112,7 +112,7 @@ impl Watched {
         appeared.chain(changed).collect()
     }
 
-    /// Waits for events, and takes them; returns whether there were any.
+    /// Waits for events and consumes them; returns whether there were any.
     fn wait(&self, timeout: PollTimeout) -> io::Result<bool> {
         match poll(&mut [PollFd::new(self.inotify.as_fd(), PollFlags::POLLIN)], timeout) {
             Ok(0) => return Ok(false),
@@ -125,7 +125,7 @@ impl Watched {
         }
     }
 
-    /// The scenario files of the paths that are there.
+    /// Returns the existing scenario files in the paths.
     fn find(&self) -> Vec<PathBuf> {
         let of = |path: &PathBuf| match input::find(std::slice::from_ref(path)) {
             Ok(found) => found.files,
@@ -139,13 +139,13 @@ fn text_of(file: &Path) -> Option<Arc<str>> {
     input::read_file(file).ok().map(Into::into)
 }
 
-/// The folder that a file is in.
+/// Returns the folder of a file.
 fn folder_of(file: &Path) -> PathBuf {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.map_or_else(|| PathBuf::from("."), Path::to_owned)
 }
 
-/// A folder and those below it, without hidden ones and links.
+/// Returns a folder and those below it, without hidden ones and links.
 fn folders_below(path: &Path) -> Vec<PathBuf> {
     if !path.is_dir() {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! `svclab worker`: a process of another command, which has labs.
+//! `svclab worker`: a process of another command that builds labs.
 
 use super::Exit;
 use super::console::Console;

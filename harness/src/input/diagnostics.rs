@@ -24,7 +24,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// The start of a file: the place of what concerns the whole file.
+    /// Returns the start of a file: the place of errors that concern the whole file.
     pub fn start_of(file: &Path) -> Self {
         Self { file: file.to_owned(), line: 1, column: 1 }
     }
@@ -44,7 +44,7 @@ pub struct Diagnostic {
     pub span: Span,
     /// Its length in characters; at least one.
     pub length: usize,
-    /// What is wrong: a fragment in lower case.
+    /// What is wrong: a lower-case fragment.
     pub message: String,
     /// How to correct it: a sentence.
     pub help: Option<String>,
@@ -60,7 +60,7 @@ pub struct Label {
     pub span: Span,
     /// Its length in characters; at least one.
     pub length: usize,
-    /// The remark: a fragment in lower case.
+    /// The remark: a lower-case fragment.
     pub text: String,
 }
 
@@ -75,7 +75,7 @@ pub struct Diagnostics {
 }
 
 impl Diagnostic {
-    /// An error at a line and column of a file, both from 1, with its fix.
+    /// Creates an error at a line and column of a file, both from 1, with its fix.
     pub fn at(
         file: &Path,
         (line, column): (usize, usize),
@@ -85,19 +85,19 @@ impl Diagnostic {
         Self::new(Span { file: file.to_owned(), line, column }, message, help)
     }
 
-    /// An error at one character.
+    /// Creates an error at one character.
     pub fn new(span: Span, message: impl Into<String>, help: impl Into<String>) -> Self {
         Self { span, length: 1, message: message.into(), help: Some(help.into()), also: None }
     }
 }
 
 impl Diagnostics {
-    /// The text of a file that a diagnostic points into; `None` if it could not be read.
+    /// Returns the text of a file that a diagnostic points into; `None` if it could not be read.
     pub fn source(&self, file: &Path) -> Option<&str> {
         self.sources.get(file).map(AsRef::as_ref)
     }
 
-    /// True if there is nothing to report.
+    /// Returns whether there is nothing to report.
     pub fn is_empty(&self) -> bool {
         self.errors.is_empty()
     }

@@ -1,11 +1,11 @@
-//! Scenarios: YAML read, checked and resolved into a cluster and its tests.
+//! Scenarios: YAML is read, checked and resolved into a cluster and its tests.
 //!
-//! 1. `read`: a file's text and what it names → trees (`yaml`);
+//! 1. `read`: a file's text and the files it names → trees (`yaml`);
 //! 2. `schema`: the types that a tree is decoded into;
-//! 3. `resolve`: references looked up, defaults filled in, steps made whole → the [`Scenario`] of `model`.
+//! 3. `resolve`: references looked up, defaults filled in, steps completed → the [`Scenario`] of `model`.
 //!
-//! `print` writes one as text again. `objects_only` reads Kubernetes objects and a configuration of kube-proxy without a scenario. `tag` holds the tags
-//! by which tests are selected, and `listeners` the listeners that nodes need. Errors are [`Diagnostics`].
+//! `print` writes a scenario as text again. `objects_only` reads Kubernetes objects and a configuration of kube-proxy without a scenario.
+//! `tag` holds the tags by which tests are selected, and `listeners` the listeners that nodes need. Errors are [`Diagnostics`].
 
 mod listeners;
 mod model;

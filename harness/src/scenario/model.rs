@@ -29,24 +29,24 @@ pub use expectation::{
     Balance, DropPlace, Expectation, ExpectedOutcome, ReplyExpectation, SourceExpectation, Target, TooBig,
 };
 
-/// Something worth knowing that is not an error, for example an object that was ignored.
+/// A note that is not an error, for example on an object that was ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Note {
     /// The place of the object.
     #[serde(flatten)]
     pub span: Span,
-    /// The message: a fragment in lower case.
+    /// The message, a lower-case fragment.
     pub message: String,
     /// Whether the author probably meant something else. Such notes are printed without `-v`.
     #[serde(skip)]
     pub is_warning: bool,
 }
 
-/// The start of the note of tables that are not installed; their names follow, with commas between them.
+/// The start of the note on tables that are not installed; their names follow, separated by commas.
 const TABLES_LEFT_OUT: &str = "other tables are not installed, `install: before` adds them: ";
 
 impl Note {
-    /// That tables of nftables alongside kube-proxy's are not installed; `None` if there are none.
+    /// Returns the note that nftables tables alongside kube-proxy's are not installed; `None` if there are none.
     pub(crate) fn tables_not_installed(parsed: &nftables::Parsed, span: Span) -> Option<Self> {
         let table = |one: &OtherTable| format!("{} {} (rules: {})", one.family, one.name, one.rules);
         let others: Vec<String> = parsed.others.iter().map(table).collect();
@@ -54,7 +54,7 @@ impl Note {
         (!others.is_empty()).then_some(Self { span, message, is_warning: true })
     }
 
-    /// The tables that are not installed, if it is about that.
+    /// Returns the tables that are not installed, if the note is about them.
     pub(crate) fn left_out_tables(&self) -> Option<Vec<&str>> {
         Some(self.message.strip_prefix(TABLES_LEFT_OUT)?.split(", ").collect())
     }
@@ -63,49 +63,49 @@ impl Note {
 /// A scenario that can be built and run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Scenario {
-    /// What the scenario shows, in a sentence.
+    /// A sentence that says what the scenario shows.
     pub name: String,
     /// The file it was read from.
     pub file: PathBuf,
-    /// All files that it was read from, with their texts: its own, manifests, rules.
+    /// All files that it was read from, with their texts: the scenario itself, manifests, rules.
     pub inputs: BTreeMap<PathBuf, Arc<str>>,
     /// The cluster as it is before the first step.
     pub cluster: Cluster,
-    /// The releases of kube-proxy that it is about.
+    /// The releases of kube-proxy that it applies to.
     pub releases: Releases,
     /// How pods are connected.
     pub cni: Cni,
     /// Machines outside of the cluster.
     pub hosts: Vec<Host>,
-    /// Kernel settings of single nodes, on top of those that kube-proxy makes; by node, then by dotted name.
+    /// Kernel settings of single nodes, in addition to kube-proxy's; by node, then by dotted name.
     pub sysctls: BTreeMap<String, BTreeMap<String, Setting>>,
-    /// The names of programs that write the rules of single nodes, where the command line gives programs.
+    /// The names of programs that write the rules of single nodes, if the command line gives programs.
     pub programs: BTreeMap<String, String>,
     /// Rules that are not the generator's.
     pub rules: Vec<OtherRules>,
-    /// What connection tables of nodes have from the start.
+    /// The initial conntrack entries of nodes.
     pub connections: Vec<ConntrackEntry>,
     /// The tests, in order. Later tests see the connections of earlier ones.
     pub tests: Vec<Test>,
     /// Notes on ignored objects.
     pub notes: Vec<Note>,
-    /// The rules of a dump that are not part of the scenario, in words: their effect is unknown.
+    /// A description of rules in a dump that are not part of the scenario: their effect is unknown.
     pub ignored_rules: Vec<String>,
 }
 
 impl Scenario {
-    /// The states of the cluster: the initial one, then the one after each change.
+    /// Returns the states of the cluster: the initial one, then the one after each change.
     pub fn states(&self) -> impl Iterator<Item = &Cluster> {
         std::iter::once(&self.cluster).chain(self.changed_states().map(|(_, state)| state))
     }
 
-    /// The connections that tables have in a state of the cluster before anything is sent: those of the scenario in its first state. Changes
-    /// make kube-proxy delete connections; which are left after them is not predicted.
+    /// Returns the conntrack entries in a state of the cluster before anything is sent: those of the scenario in its first state. After
+    /// changes, kube-proxy deletes entries; which remain is not predicted.
     pub(crate) fn connections_with(&self, cluster: &Cluster) -> &[ConntrackEntry] {
         if *cluster == self.cluster { &self.connections } else { &[] }
     }
 
-    /// Each change with the state of the cluster after it.
+    /// Returns each change with the state of the cluster after it.
     pub(crate) fn changed_states(&self) -> impl Iterator<Item = (&Change, &Cluster)> {
         self.changes().scan(&self.cluster, |now, change| {
             *now = change.state_after(now);
@@ -113,12 +113,12 @@ impl Scenario {
         })
     }
 
-    /// The changes of all tests, in their order.
+    /// Returns the changes of all tests, in order.
     pub(crate) fn changes(&self) -> impl Iterator<Item = &Change> {
         self.tests.iter().flat_map(|test| &test.steps).filter_map(Step::change)
     }
 
-    /// The states that differ, to be changed.
+    /// Returns the distinct states, mutably.
     pub(crate) fn states_mut(&mut self) -> impl Iterator<Item = &mut Cluster> {
         let changed = self.tests.iter_mut().flat_map(|test| &mut test.steps).filter_map(|step| match step {
             Step::Change(change) => change.state_mut(),
@@ -129,7 +129,7 @@ impl Scenario {
     }
 }
 
-/// The releases of kube-proxy that a scenario is about.
+/// The releases of kube-proxy that a scenario applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Releases {
     /// All.
@@ -141,7 +141,7 @@ pub enum Releases {
     From,
 }
 
-/// Whether a scenario must have tests: what runs them needs some.
+/// Whether a scenario must have tests, as for commands that run them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tests {
     /// A scenario without tests is an error.
@@ -153,13 +153,13 @@ pub enum Tests {
 /// The value of a sysctl.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
-    /// Its value, as it is written to the kernel.
+    /// The value as written to the kernel.
     pub value: String,
     /// Its place in the scenario.
     pub span: Span,
 }
 
-/// How pods of a node are connected with it, and nodes with each other.
+/// How pods are connected with their node, and nodes with each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cni {
     /// Between pod and node.
@@ -174,22 +174,22 @@ pub enum CniKind {
     /// A veth pair and a host route for each pod (kindnet, calico).
     #[default]
     Ptp,
-    /// Ports of a bridge `cni0` that has the range's first address (flannel, the bridge plugin).
+    /// Ports of a bridge `cni0` with the range's first address (flannel, the bridge plugin).
     Bridge {
-        /// Whether a port sends packets back to where they came from.
+        /// Whether a port sends packets back out (hairpin mode).
         hairpin: bool,
         /// `net.bridge.bridge-nf-call-iptables` (and its IPv6 twin).
         nf_call_iptables: bool,
     },
 }
 
-/// How a pod's packet gets to another node.
+/// How a pod's packet reaches another node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Overlay {
-    /// By a route over the nodes' own network.
+    /// By a route over the nodes' network.
     #[default]
     None,
-    /// Inside VXLAN, as flannel does it (VNI 1, UDP port 8472).
+    /// Inside VXLAN, as with flannel (VNI 1, UDP port 8472).
     Vxlan,
 }
 
@@ -218,7 +218,7 @@ pub struct OtherRules {
 }
 
 impl OtherRules {
-    /// Whether they are tables of nftables alongside kube-proxy's rules.
+    /// Returns whether they are nftables tables alongside kube-proxy's rules.
     pub fn is_other_tables(&self) -> bool {
         matches!(*self.rules, Rules::OtherTables(_))
     }
@@ -238,9 +238,9 @@ pub enum Place {
 pub enum Install {
     /// There are no generated rules.
     Instead,
-    /// In chains that both have, the other rules come first.
+    /// The other rules come first in chains that exist in both.
     Before,
-    /// In chains that both have, the other rules come last.
+    /// The other rules come last in chains that exist in both.
     After,
 }
 
@@ -266,12 +266,12 @@ pub enum Step {
     Probe(Box<Probe>, Expectation),
     /// The cluster changes while flows are sent.
     During(Box<During>),
-    /// Nothing is sent for this long, so that what kernels remember gets older.
+    /// Nothing is sent for this long, so that kernel state ages.
     Wait(Duration),
 }
 
 impl Step {
-    /// The change of the cluster that it makes, if it makes one.
+    /// Returns its change of the cluster, if any.
     pub fn change(&self) -> Option<&Change> {
         match self {
             Self::Change(change) => Some(change),
@@ -284,15 +284,14 @@ impl Step {
 /// A change of the cluster.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// This is its state from now on: objects have changed, or kube-proxies are stopped or started. Rules are synced on every node
-    /// where a kube-proxy runs.
+    /// The new state: objects have changed, or kube-proxies are stopped or started. Rules are synced on every node where a kube-proxy runs.
     State(Box<Cluster>),
-    /// The kube-proxies of these nodes are restarted: each writes all of its rules anew.
+    /// The kube-proxies of these nodes are restarted: each rewrites all of its rules.
     Restart(Vec<String>),
 }
 
 impl Change {
-    /// The state that it leads to from another.
+    /// Returns the state after the change.
     pub(crate) fn state_after<'a>(&'a self, before: &'a Cluster) -> &'a Cluster {
         match self {
             Self::State(state) => state,
@@ -300,7 +299,7 @@ impl Change {
         }
     }
 
-    /// The nodes whose kube-proxies it restarts.
+    /// Returns the nodes whose kube-proxies it restarts.
     pub(crate) fn restarted(&self) -> &[String] {
         match self {
             Self::State(_) => &[],
@@ -308,7 +307,7 @@ impl Change {
         }
     }
 
-    /// The state that it leads to, to be changed; `None` if that is the one before.
+    /// Returns the state after the change, mutably; `None` if the state does not change.
     fn state_mut(&mut self) -> Option<&mut Cluster> {
         match self {
             Self::State(state) => Some(state),
@@ -328,11 +327,11 @@ pub struct Probe {
     pub to: Destination,
     /// The protocol.
     pub protocol: Protocol,
-    /// The sender's port; a fresh one for each flow where `None`.
+    /// The sender's port; if `None`, a new one for each flow.
     pub source_port: Option<u16>,
-    /// How many flows.
+    /// The number of flows.
     pub flows: Flows,
-    /// The flags of the TCP segment, if it is none that opens a connection.
+    /// The flags of the TCP segment, if it does not open a connection.
     pub tcp_flags: Option<TcpFlags>,
     /// The size of the datagram, and how it is sent.
     pub shape: Shape,
@@ -351,7 +350,7 @@ pub enum Vantage {
     Host(String),
 }
 
-/// As scenarios write it: `pod/client`, `pod/other/client` outside of the namespace `default`, `localhost@worker`.
+/// Displayed as in scenarios: `pod/client`, `pod/other/client` outside of the namespace `default`, `localhost@worker`.
 impl fmt::Display for Vantage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -385,7 +384,7 @@ pub(crate) enum VantageKind {
 }
 
 impl VantageKind {
-    /// The name: what the text of a [`Vantage`] starts with.
+    /// Returns the name: the start of the text of a [`Vantage`].
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Host => "host",
@@ -396,12 +395,12 @@ impl VantageKind {
     }
 }
 
-/// A pod as scenarios write it: `pod/NAME`, with the Kubernetes namespace where that is not `default`.
+/// Returns a pod as scenarios write it: `pod/NAME`, with the Kubernetes namespace if that is not `default`.
 pub(crate) fn pod_label(pod: &ObjectName) -> String {
     format!("pod/{}", short_name(pod))
 }
 
-/// A name as authors write it: without the namespace `default`.
+/// Returns a name as authors write it: without the namespace `default`.
 pub(crate) fn short_name(name: &ObjectName) -> String {
     if name.namespace == "default" { name.name.clone() } else { name.to_string() }
 }
@@ -411,15 +410,15 @@ pub(crate) fn short_name(name: &ObjectName) -> String {
 pub struct Destination {
     /// As in the scenario: `service/nginx:80`.
     pub label: String,
-    /// The address on the wire.
+    /// The destination address of the packet.
     pub address: IpAddr,
-    /// The port on the wire.
+    /// The destination port of the packet.
     pub port: u16,
     /// The node that receives the packets, if the scenario chooses one.
     pub via: Option<String>,
 }
 
-/// How many flows a probe has.
+/// The number of flows of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Flows {
     /// This many, at least one.

@@ -1,5 +1,5 @@
-//! Plain Kubernetes objects → facts, as kube-proxy gets them from the API: nothing is filled in, and a reference that
-//! is dangling is not an error.
+//! Plain Kubernetes objects → a cluster, as kube-proxy gets it from the API: nothing is filled in, and a dangling reference is not an
+//! error.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -18,13 +18,13 @@ use crate::yaml::{At, Node, Place, decode};
 /// A cluster made of plain objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectCluster {
-    /// The facts.
+    /// The cluster.
     pub cluster: Cluster,
     /// Notes on objects that were ignored or do not affect rules.
     pub notes: Vec<Note>,
 }
 
-/// The cluster that the objects of a text make up: one object, several documents, or lists. `path` is its file's name.
+/// Reads a cluster from the objects in a text: one object, several documents, or lists. `path` is its file's name.
 ///
 /// # Errors
 ///
@@ -54,7 +54,7 @@ pub fn cluster(text: &str, path: &Path, proxy: ProxyConfig) -> Result<ObjectClus
     Err(findings.into_diagnostics([(path.to_owned(), text.into())].into()))
 }
 
-/// kind, namespace and name as errors of objects have them: `Service default/web`, `Node worker`.
+/// Returns kind, namespace and name as in errors of objects: `Service default/web`, `Node worker`.
 fn full_name(at: At<'_>) -> String {
     let text = |at: At<'_>, field: &str| at.node().get(field)?.value.text().map(str::to_owned);
     let metadata = at.field("metadata");
@@ -79,12 +79,12 @@ impl From<Object> for objects::Object {
     }
 }
 
-/// The settings of a KubeProxyConfiguration for a release, and notes on doubtful ones. With `mode` they are adapted to a mode that may not be
-/// the file's: then the masquerade settings of `iptables` apply to `nftables` too, unless it has its own.
+/// Reads the settings of a KubeProxyConfiguration for a release, with notes on doubtful ones. With `mode` they are adapted to a mode that
+/// may differ from the file's: then the masquerade settings of `iptables` apply to `nftables` too, unless it has its own.
 ///
 /// # Errors
 ///
-/// Anything but such a configuration, and every field that kube-proxy would reject.
+/// A text that is not such a configuration, and every field that kube-proxy would reject.
 pub fn proxy_config(
     text: &str,
     path: &Path,
@@ -120,7 +120,7 @@ fn read_config(
     objects::proxy_config(&given, version).map_err(|errors| report(&place, errors, findings)).ok()
 }
 
-/// The document that is a KubeProxyConfiguration.
+/// Returns the document that is a KubeProxyConfiguration.
 fn configuration<'d>(documents: &'d [Arc<Node>], path: &Path, findings: &mut Findings) -> Option<&'d Arc<Node>> {
     const KIND: &str = "KubeProxyConfiguration";
     let kind = |tree: &Node| tree.get("kind").and_then(|entry| entry.value.text()).map(str::to_owned);

@@ -1,4 +1,4 @@
-//! From a file to a scenario.
+//! Reading of scenario files.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,16 +16,16 @@ use crate::text::{printable, reason};
 use crate::yaml;
 use crate::yaml::{At, Node, Place, decode};
 
-/// Reads a scenario and the files that it names, which must lie below its repository ([`Reach::Repository`]).
+/// Reads a scenario and the files that it names, which must be in its repository ([`Reach::Repository`]).
 ///
 /// # Errors
 ///
-/// All errors of the scenario and its manifests, or the reason why it could not be read.
+/// All errors in the scenario and its manifests, or the reason why it could not be read.
 pub fn load(path: &Path) -> Result<Scenario, Diagnostics> {
     load_within(path, Reach::default(), Tests::Required)
 }
 
-/// The same for files in other places, or for scenarios without tests.
+/// The same with files in other places, or for scenarios without tests.
 ///
 /// # Errors
 ///
@@ -37,8 +37,7 @@ pub fn load_within(path: &Path, reach: Reach, tests: Tests) -> Result<Scenario, 
     }
 }
 
-/// Turns a scenario's text into a scenario. `path` is its file's name; other files that it names, relative to that
-/// one, are read with `read`.
+/// Parses a scenario's text. `path` is its file's name; other files that it names, relative to that one, are read with `read`.
 ///
 /// # Errors
 ///
@@ -67,7 +66,7 @@ pub fn parse_with(
     }
 }
 
-/// Reads a scenario's text, and all that it names, into `sources`; errors go to `findings`.
+/// Reads a scenario's text, and all files that it names, into `sources`; errors go to `findings`.
 pub(crate) fn parse_into(
     text: &str,
     path: &Path,
@@ -84,7 +83,7 @@ pub(crate) fn parse_into(
     }
     errors.into_iter().for_each(|error| findings.add(error));
     if !text.trim().is_empty() && !is_yaml(text) {
-        // The text is not quoted, nor the YAML errors in it.
+        // Neither the text nor YAML errors in it are quoted.
         *findings = Findings::default();
         let help = "Pass a scenario: YAML that starts with `name:`, a sentence that says what it shows.";
         findings.wrong(At::root(path, &Node::empty()), "this is neither a scenario nor rules", help);
@@ -121,7 +120,7 @@ pub(crate) fn parse_into(
     Some(resolve(&input, findings))
 }
 
-/// Rejects rules in place of a scenario with one error.
+/// Reports rules in place of a scenario, with one error.
 fn reject_rules(text: &str, path: &Path, documents: &[Arc<Node>], findings: &mut Findings) -> bool {
     if documents.first().is_some_and(|tree| tree.get("name").is_some() || tree.get("tests").is_some()) {
         return false;
@@ -134,10 +133,11 @@ fn reject_rules(text: &str, path: &Path, documents: &[Arc<Node>], findings: &mut
     true
 }
 
-/// The lists with short entries: the fields of an object without its levels.
+/// The lists with short entries: the fields of an object without nesting.
 const LISTS: [&str; 4] = ["nodes", "pods", "services", "endpoints"];
 
-/// Rejects complete Kubernetes objects in lists of short entries with one error each: each level would be an unknown field.
+/// Reports complete Kubernetes objects in lists of short entries, with one error each: otherwise every nested field would be an unknown
+/// field.
 fn reject_whole_objects(at: At<'_>, findings: &mut Findings) -> bool {
     let known = findings.errors.len();
     for list in LISTS.into_iter().filter(|list| at.has(list)) {
@@ -166,7 +166,7 @@ fn reject_objects(documents: &[Arc<Node>], path: &Path, findings: &mut Findings)
     true
 }
 
-/// The document of a scenario: there must be exactly one.
+/// Returns the document of a scenario: there must be exactly one.
 fn only_document<'a>(
     documents: &'a [Arc<Node>],
     path: &Path,
@@ -187,7 +187,7 @@ fn only_document<'a>(
     Some(first)
 }
 
-/// The content that a file must have, and the help where it has not.
+/// The content that a file must have, and the help if it does not.
 type Wanted = (&'static str, &'static str);
 
 const OBJECTS: Wanted =
@@ -195,7 +195,7 @@ const OBJECTS: Wanted =
 const RULES: Wanted =
     ("rules in a known format", "Use the unmodified output of `iptables-save` or `nft list ruleset`.");
 
-/// Reads the files that a scenario names.
+/// A reader of the files that a scenario names.
 struct Files<'f> {
     folder: &'f Path,
     read: &'f dyn Fn(&Path) -> io::Result<String>,
@@ -236,8 +236,8 @@ impl Files<'_> {
         }
     }
 
-    /// The text of a file in the wanted format. Other files are not quoted: the scenario's author may want to see
-    /// what only svclab's user can read.
+    /// Returns the text of a file in the wanted format. Other files are not quoted: the scenario's author may try to see files that only
+    /// svclab's user can read.
     fn text(
         &mut self,
         file: &str,

@@ -1,24 +1,24 @@
-//! Tags, by which tests are chosen.
+//! Tags, by which tests are selected.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The longest tag, in letters: that of a label's value in Kubernetes.
+/// Maximum length of a tag, as of a label value in Kubernetes.
 const LONGEST: usize = 63;
 
 /// A tag of a test: 1 to 63 ASCII letters, digits, `-`, `_` and `.`, with a letter or digit first.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Tag(String);
 
-/// Why a text is not a tag.
+/// The error for a text that is not a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a tag has 1 to 63 ASCII letters, digits, `-`, `_` and `.`, and starts with a letter or digit")]
 pub struct InvalidTag;
 
 impl Tag {
-    /// The tag as text.
+    /// Returns the tag as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -8,7 +8,7 @@ use svclab_rules::cluster::{Cluster, ObjectName, Protocol};
 
 use super::*;
 
-/// The example of the format's description.
+/// The example in the format's description.
 const EXAMPLE: &str = "\
 name: a ClusterIP reaches a pod on another node
 cluster:
@@ -132,7 +132,7 @@ fn line_ends_of_windows_are_accepted_in_rules() {
     }
 }
 
-/// An API server gives load balancers with policy Local a port for health checks, which they keep as long as they need one.
+/// An API server allocates a health check port to load balancers with policy Local, which they keep as long as they need one.
 #[test]
 fn health_check_ports_are_allocated_and_kept() {
     let text = "\
@@ -161,7 +161,7 @@ tests:
     assert_eq!(states[1], [None, Some(32765), Some(31000), Some(32766)]);
 }
 
-/// The releases that a scenario is about, and the one that generates its rules.
+/// The releases that a scenario applies to, and the one whose rules are generated.
 #[test]
 fn a_scenario_may_be_about_all_releases_from_one_on() {
     for (version, releases, release) in
@@ -207,7 +207,7 @@ fn what_a_step_has_deleted_can_still_be_named() {
     }
 }
 
-/// Flows can follow a change if what is promised of them differs, wherever they enter.
+/// Flows can follow a change if their promise differs, at whichever node they enter.
 #[test]
 fn flows_that_can_follow_a_change() {
     let new = "apply: {endpoints: [{service: web, pods: [new]}]}";

@@ -1,7 +1,7 @@
-//! Tree → typed values, with all errors at once.
+//! Decoding of trees to typed values, with all errors at once.
 //!
-//! serde stops at the first error. So each error is reported at its place, the value there is removed from the tree,
-//! and the rest is decoded again, until there is no error or a bound is reached.
+//! serde stops at the first error. So each error is reported at its place, the value there is removed from the tree, and the rest is
+//! decoded again, until there is no error or a limit is reached.
 
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ fn follow<'a>(root: At<'a>, path: &[Hop]) -> At<'a> {
     })
 }
 
-/// The name of a missing field in serde's message.
+/// Returns the name of a missing field in serde's message.
 fn missing_field(message: &str) -> Option<&str> {
     message.strip_prefix("missing field ").and_then(|rest| quoted(rest).first().copied())
 }
@@ -119,19 +119,19 @@ fn explain(at: At<'_>, path: &[Hop], message: &str) -> Diagnostic {
     at.error(format!("{place}{message}"))
 }
 
-/// A number that is too large for the reader, which takes it for text then.
+/// Returns a number that is too large for the reader, which then treats it as text.
 fn written_number(node: &Node) -> Option<String> {
     let Kind::Scalar { text, plain: true, .. } = &node.kind else { return None };
     let number = text.len() > 18 && text.bytes().all(|byte| byte.is_ascii_digit());
     number.then(|| format!("`{text}`"))
 }
 
-/// The words of a message in backticks.
+/// Returns the words of a message in backticks.
 fn quoted(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }
 
-/// serde's names of types in YAML's words.
+/// Translates serde's names of types to YAML terms.
 fn in_words(serde: &str) -> String {
     let fixed = match serde {
         "u8" => "an integer from 0 to 255",

@@ -1,7 +1,7 @@
-//! Text → trees: YAML is parsed once, within bounds, and every value keeps its place.
+//! Parsing of text to trees: YAML is parsed once, within limits, and every value keeps its place.
 //!
-//! `saphyr-parser` gives the events with their places. A tree takes at most some fifty bytes for each byte of its text,
-//! and aliases share the value that they refer to; their expansion is bounded in advance.
+//! `saphyr-parser` gives the events with their places. A tree takes at most about fifty bytes for each byte of its text, and aliases share
+//! the value that they refer to; their expansion is limited in advance.
 
 use std::collections::{HashMap, HashSet, hash_map};
 use std::path::Path;
@@ -13,8 +13,8 @@ use super::lines::Lines;
 use super::tree::{Entry, Kind, Mark, Node};
 use crate::input::{Diagnostic, Label, Span, limits};
 
-/// Reads all documents of a text. With the documents come the errors; a syntax error ends the reading, so it is
-/// the last, and its document is missing.
+/// Parses all documents in a text. Returns the documents and the errors; a syntax error ends parsing, so it is the last, and its document
+/// is missing.
 pub(crate) fn parse(text: &str, file: &Path) -> (Vec<Arc<Node>>, Vec<Diagnostic>) {
     let mut builder = Builder::new(text, file);
     if text.len() > limits::FILE_BYTES {
@@ -40,7 +40,7 @@ pub(crate) fn parse(text: &str, file: &Path) -> (Vec<Arc<Node>>, Vec<Diagnostic>
     (builder.documents, builder.errors)
 }
 
-/// The reading cannot go on.
+/// Parsing cannot continue.
 struct Stop;
 
 /// A list or map that has not ended yet.
@@ -49,12 +49,12 @@ struct Open {
     anchor: usize,
     extent: Extent,
     items: Vec<Arc<Node>>,
-    /// Of a map: its entries, and the key whose value comes next.
+    /// For a map: its entries, and the key whose value comes next.
     entries: Option<Vec<Entry>>,
     key: Option<(Arc<str>, Mark)>,
 }
 
-/// How much a value is, aliases in it written out.
+/// The size of a value, with aliases expanded.
 #[derive(Debug, Clone, Copy, Default)]
 struct Extent {
     values: u32,
@@ -72,9 +72,9 @@ struct Builder<'a> {
     lines: Lines<'a>,
     open: Vec<Open>,
     anchors: HashMap<usize, (Arc<Node>, Extent)>,
-    /// Values that are written out.
+    /// The values themselves.
     values: u32,
-    /// What aliases add to these.
+    /// What aliases add.
     aliased: Extent,
     names: HashSet<Arc<str>>,
     documents: Vec<Arc<Node>>,
@@ -170,12 +170,12 @@ impl<'a> Builder<'a> {
         Err(Stop)
     }
 
-    /// The text of a scalar; short ones are often the same: ports, protocols, `true`.
+    /// Returns the text of a scalar; short ones are shared, because many are equal: ports, protocols, `true`.
     fn scalar(&mut self, text: &str) -> Arc<str> {
         if text.len() <= limits::SHORT { shared(&mut self.names, text) } else { text.into() }
     }
 
-    /// Ends a value: remembers its anchor and puts it where it belongs.
+    /// Ends a value: records its anchor and adds it to its parent.
     fn close(&mut self, mark: Mark, kind: Kind, extent: Extent, anchor: usize) -> Result<(), Stop> {
         self.values += 1;
         if self.values > limits::VALUES {
@@ -206,13 +206,13 @@ impl<'a> Builder<'a> {
             open.key = Some((shared(&mut self.names, name), node.mark));
             return;
         };
-        // An empty value has no place of its own.
+        // An empty value has no place.
         let empty = node.text().is_some_and(str::is_empty);
         let value = if empty { Arc::new(Node { mark, ..(*node).clone() }) } else { node };
         entries.push(Entry { name, mark, value });
     }
 
-    /// The entries of a map, of those with the same key the first.
+    /// Returns the entries of a map; of those with the same key, the first.
     fn distinct(&mut self, mut entries: Vec<Entry>) -> Vec<Entry> {
         let mut first: HashMap<Arc<str>, Mark> = HashMap::with_capacity(entries.len());
         let mut repeated = Vec::new();
@@ -238,7 +238,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// True for the tag `!!str`. Tags that are not YAML's own are errors.
+    /// Returns true for the tag `!!str`. Tags that are not YAML's own are errors.
     fn is_text(&mut self, tag: Option<&Tag>, range: Range) -> bool {
         match tag {
             Some(tag) if tag.is_yaml_core_schema() => tag.suffix == "str",
@@ -274,7 +274,7 @@ impl<'a> Builder<'a> {
         Span { file: self.file.to_owned(), line: mark.line as usize, column: mark.column as usize }
     }
 
-    /// The first line of a range, without what follows the value there.
+    /// Returns the first line of a range, without text after the value.
     fn mark(&self, range: Range) -> Mark {
         let (start, end) = (range.start, range.end);
         let length = if end.line() == start.line() && end.col() > start.col() {
@@ -288,7 +288,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// A text that all its occurrences share.
+/// Returns a text shared by all its occurrences.
 fn shared(names: &mut HashSet<Arc<str>>, name: &str) -> Arc<str> {
     if let Some(known) = names.get(name) {
         return known.clone();
@@ -306,7 +306,7 @@ mod tests {
 
     use super::*;
 
-    /// What looks like the mark of a document is text within brackets, or an error; it is never nothing.
+    /// What looks like a document marker is text within brackets, or an error; it is never ignored.
     #[rstest]
     #[case("{a: ---}")]
     #[case("{a: ---, b: 1}")]

@@ -1,4 +1,4 @@
-//! The lines of a YAML text. YAML ends a line with a lone carriage return too; whoever shows a place counts line feeds alone.
+//! The lines of a YAML text. In YAML, a lone carriage return also ends a line; places in messages count only line feeds.
 
 use super::tree::Mark;
 
@@ -9,9 +9,9 @@ pub(super) struct Lines<'a> {
 
 struct Line<'a> {
     text: &'a str,
-    /// The line that it is on when line feeds are counted, from 1.
+    /// Its line counted by line feeds, from 1.
     number: usize,
-    /// The characters of that line that are before it.
+    /// The number of characters before it in that line.
     before: usize,
 }
 
@@ -32,12 +32,12 @@ impl<'a> Lines<'a> {
         self.all.len()
     }
 
-    /// The text of a line of YAML's, from 1.
+    /// Returns the text of a YAML line, from 1.
     pub(super) fn text(&self, line: usize) -> &'a str {
         line.checked_sub(1).and_then(|at| self.all.get(at)).map_or("", |line| line.text)
     }
 
-    /// The place of what begins at a line and a column of YAML's, from 1 and from 0; after the last line it is the next one.
+    /// Returns the place for a YAML line, from 1, and column, from 0; after the last line it is the next one.
     pub(super) fn mark(&self, line: usize, column: usize, length: usize) -> Mark {
         let (number, before) = match line.checked_sub(1).and_then(|at| self.all.get(at)) {
             Some(line) => (line.number, line.before),

@@ -1,6 +1,6 @@
 //! YAML as typed values, with the place of every value and all errors at once.
 //!
-//! 1. `document`: text → a `tree` of values with their places, within bounds;
+//! 1. `document`: text → a `tree` of values with their places, within limits;
 //! 2. `decode`: tree → types that implement serde's `Deserialize`; `value` lets serde read the tree in place;
 //! 3. `print`: values → text.
 

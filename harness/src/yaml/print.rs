@@ -1,26 +1,26 @@
-//! Values → YAML as an author would write it: short entries on one line, long texts as they are.
+//! Printing of values as YAML, as an author would write it: short entries on one line, long texts unchanged.
 
 use std::net::IpAddr;
 
-/// The longest line of an entry in short form.
+/// Maximum line length of an entry in short form.
 const WIDTH: usize = 118;
 
-/// A value that is written.
+/// A value to print.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Item {
     /// A number or a truth value.
     Bare(String),
     /// A string.
     Text(String),
-    /// Lines, which are written as they are.
+    /// Lines, which are printed unchanged.
     Lines(String),
     /// A list.
     List(Vec<Item>),
-    /// Fields in their order.
+    /// Fields, in order.
     Map(Fields),
 }
 
-/// Fields in their order.
+/// Fields, in order.
 pub(crate) type Fields = Vec<(String, Item)>;
 
 impl From<&str> for Item {
@@ -65,12 +65,12 @@ impl From<Fields> for Item {
     }
 }
 
-/// A map of texts, such as labels.
+/// Creates a map of texts, such as labels.
 pub(crate) fn texts<'a>(map: impl IntoIterator<Item = (&'a String, &'a String)>) -> Item {
     Item::Map(map.into_iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect())
 }
 
-/// Writes a document: its fields, with every entry of a list on lines of its own.
+/// Prints a document: its fields, with every entry of a list on separate lines.
 pub(crate) fn document(fields: &Fields) -> String {
     let mut out = String::new();
     for (name, item) in fields {
@@ -93,7 +93,7 @@ impl Item {
         }
     }
 
-    /// On one line, if it can be.
+    /// Prints it on one line, if possible.
     fn flow(&self) -> Option<String> {
         Some(match self {
             Self::Bare(text) => text.clone(),
@@ -111,7 +111,7 @@ impl Item {
     }
 }
 
-/// Writes a value after `used` characters of a line: on this line where it fits, else below.
+/// Prints a value after `used` characters of a line: on this line if it fits, else below.
 fn value(item: &Item, indent: usize, used: usize, out: &mut String) {
     let is_scalar = matches!(item, Item::Bare(_) | Item::Text(_) | Item::Lines(_));
     let is_short = |text: &String| is_scalar || indent + used + text.len() < WIDTH;
@@ -122,7 +122,7 @@ fn value(item: &Item, indent: usize, used: usize, out: &mut String) {
     }
 }
 
-/// Writes a list or map below its name.
+/// Prints a list or map below its name.
 fn block(item: &Item, indent: usize, out: &mut String) {
     out.push('\n');
     let margin = " ".repeat(indent + 2);
@@ -148,7 +148,7 @@ fn block(item: &Item, indent: usize, out: &mut String) {
     }
 }
 
-/// Writes a list's map over several lines, the first one after the hyphen.
+/// Prints a list's map over several lines, the first one after the hyphen.
 fn entry(fields: &Fields, indent: usize, out: &mut String) {
     for (at, (name, item)) in fields.iter().enumerate() {
         let name = quoted(name);
@@ -157,7 +157,7 @@ fn entry(fields: &Fields, indent: usize, out: &mut String) {
     }
 }
 
-/// Whether a text can be written line by line.
+/// Returns whether a text can be printed as a block.
 fn is_literal(text: &str) -> bool {
     let is_shown = |letter: char| matches!(letter, '\n' | '\t') || !is_escaped(letter);
     text.ends_with('\n')
@@ -176,7 +176,7 @@ fn lines(text: &str, indent: usize, out: &mut String) {
     }
 }
 
-/// A string, in quotes where it would be read as something else without them.
+/// Returns a string, quoted if it would otherwise be parsed as something else.
 fn quoted(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_./-".contains(&byte);
     let starts_plainly = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '/');
@@ -187,7 +187,7 @@ fn quoted(text: &str) -> String {
     if is_safe { text.to_owned() } else { escaped(text) }
 }
 
-/// A string in double quotes.
+/// Returns a string in double quotes.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -208,7 +208,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// Whether a character must be escaped: YAML's own rule is narrower, but the others are invisible.
+/// Returns whether a character must be escaped: more than YAML requires, because other characters are invisible.
 fn is_escaped(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')

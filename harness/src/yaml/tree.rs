@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::input::{Diagnostic, Label, Span};
 
-/// A stretch of text on one line.
+/// A range of text on one line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {
     /// Line, from 1.
@@ -24,7 +24,7 @@ pub(crate) struct Node {
     pub(crate) mark: Mark,
     /// Its kind.
     pub(crate) kind: Kind,
-    /// True if an invalid value in it was removed.
+    /// Whether an invalid value in it was removed.
     pub(crate) pruned: bool,
 }
 
@@ -35,9 +35,9 @@ pub(crate) enum Kind {
     Scalar {
         /// The text without quotes; short ones are shared.
         text: Arc<str>,
-        /// True for a plain scalar, which may be other than a string.
+        /// Whether it is a plain scalar, which may be other than a string.
         plain: bool,
-        /// True for a literal block scalar (`|`), whose lines are those of the file without their indentation.
+        /// Whether it is a literal block scalar (`|`), whose lines are those of the file without indentation.
         block: bool,
     },
     /// A list.
@@ -57,7 +57,7 @@ pub(crate) struct Entry {
     pub(crate) value: Arc<Node>,
 }
 
-/// A step from a value to one inside of it.
+/// A step from a value to one inside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Hop {
     /// The value of a key.
@@ -67,13 +67,13 @@ pub(crate) enum Hop {
 }
 
 impl Node {
-    /// A missing value at the start of a file.
+    /// Returns a missing value at the start of a file.
     pub(crate) fn empty() -> Self {
         let mark = Mark { line: 1, column: 1, length: 1 };
         Self { mark, kind: Kind::Scalar { text: "".into(), plain: true, block: false }, pruned: false }
     }
 
-    /// How many values it has, aliases written out and itself counted.
+    /// Returns its number of values, including itself, with aliases expanded.
     pub(crate) fn size(&self) -> u32 {
         let below: u32 = match &self.kind {
             Kind::Scalar { .. } => 0,
@@ -83,7 +83,7 @@ impl Node {
         1 + below
     }
 
-    /// The value of a key; `None` if this is not a map or has no such key.
+    /// Returns the value of a key; `None` if this is not a map or has no such key.
     pub(crate) fn get(&self, name: &str) -> Option<&Entry> {
         match &self.kind {
             Kind::Map(entries) => entries.iter().find(|entry| &*entry.name == name),
@@ -91,7 +91,7 @@ impl Node {
         }
     }
 
-    /// The items of a list; none for other values.
+    /// Returns the items of a list; none for other values.
     pub(crate) fn items(&self) -> &[Arc<Node>] {
         match &self.kind {
             Kind::List(items) => items,
@@ -99,7 +99,7 @@ impl Node {
         }
     }
 
-    /// The text of a scalar.
+    /// Returns the text of a scalar.
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.kind {
             Kind::Scalar { text, .. } => Some(text),
@@ -140,8 +140,7 @@ fn without<T>(items: &mut Box<[T]>, at: usize) {
     *items = rest.into_boxed_slice();
 }
 
-/// A place in a tree, for reports. Steps to missing values do not move, so that there is
-/// always something to point at.
+/// A place in a tree, for messages. Steps to missing values do not move, so there is always something to point at.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct At<'a> {
     file: &'a Path,
@@ -150,12 +149,12 @@ pub(crate) struct At<'a> {
 }
 
 impl<'a> At<'a> {
-    /// The root of a file's tree.
+    /// Returns the root of a file's tree.
     pub(crate) fn root(file: &'a Path, node: &'a Node) -> Self {
         Self { file, node, key: None }
     }
 
-    /// The value of a field.
+    /// Returns the value of a field.
     pub(crate) fn field(self, name: &str) -> Self {
         match self.node.get(name) {
             Some(entry) => Self { node: &entry.value, key: Some(entry.mark), ..self },
@@ -163,17 +162,17 @@ impl<'a> At<'a> {
         }
     }
 
-    /// True if there is such a field.
+    /// Returns whether there is such a field.
     pub(crate) fn has(self, name: &str) -> bool {
         self.node.get(name).is_some()
     }
 
-    /// The value of the first of these fields that is there.
+    /// Returns the value of the first of these fields that exists.
     pub(crate) fn first_of(self, names: &[&str]) -> Self {
         names.iter().find(|name| self.has(name)).map_or(self, |name| self.field(name))
     }
 
-    /// An item of a list; a single value counts as a list of one.
+    /// Returns an item of a list; a single value counts as a list of one.
     pub(crate) fn item(self, index: usize) -> Self {
         match self.node.items().get(index) {
             Some(node) => Self { node, key: None, ..self },
@@ -181,7 +180,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// The first value in this one that reads as this, as an address in a list of them or anywhere in an object.
+    /// Returns the first value inside this one that parses as `value`, such as an address in a list or anywhere in an object.
     pub(crate) fn reading<T: FromStr + PartialEq>(self, value: &T) -> Option<Self> {
         match &self.node.kind {
             Kind::Scalar { text, .. } => (text.trim().parse::<T>().ok().as_ref() == Some(value)).then_some(self),
@@ -193,7 +192,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// The value that a path like `spec.ports[0].nodePort` leads to.
+    /// Returns the value at a path like `spec.ports[0].nodePort`.
     pub(crate) fn walk(self, path: &str) -> Self {
         parse_path(path).iter().fold(self, |at, step| match step {
             Hop::Field(name) => at.field(name),
@@ -201,17 +200,17 @@ impl<'a> At<'a> {
         })
     }
 
-    /// The key of this value, or the value itself if it has none.
+    /// Returns the key of this value, or the value itself if it has none.
     pub(crate) fn key(self) -> Key<'a> {
         Key(self)
     }
 
-    /// True if an invalid value here was reported and removed: what is missing may be that.
+    /// Returns whether an invalid value here was reported and removed, which may be a missing value.
     pub(crate) fn is_pruned(self) -> bool {
         self.node.pruned
     }
 
-    /// The tree below.
+    /// Returns the tree below.
     pub(crate) fn node(self) -> &'a Node {
         self.node
     }
@@ -221,18 +220,18 @@ impl<'a> At<'a> {
         self.file
     }
 
-    /// The place as a plain value.
+    /// Returns the place as a plain value.
     pub(crate) fn span(self) -> Span {
         self.span_of(self.node.mark)
     }
 
-    /// The place of this value's key, or of the value itself if it has none.
+    /// Returns the place of this value's key, or of the value itself if it has none.
     pub(crate) fn key_span(self) -> Span {
         self.span_of(self.key.unwrap_or(self.node.mark))
     }
 
-    /// The place of a literal block scalar's first line, and the column that its lines start at. Of another text, its
-    /// own place and `None`: its lines are not those of the file.
+    /// Returns the place of a literal block scalar's first line, and the column at which its lines start. For other texts, returns their
+    /// place and `None`: their lines are not those of the file.
     pub(crate) fn text_span(self) -> (Span, Option<usize>) {
         let span = self.span();
         match &self.node.kind {
@@ -246,7 +245,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// A remark on this place.
+    /// Returns a label on this place.
     pub(crate) fn label(self, text: impl Into<String>) -> Label {
         Label { span: self.span(), length: self.node.mark.length as usize, text: text.into() }
     }
@@ -262,7 +261,7 @@ pub(crate) struct Key<'a>(At<'a>);
 
 /// A place that errors can be reported at.
 pub(crate) trait Place {
-    /// An error here.
+    /// Creates an error at this place.
     fn error(self, message: impl Into<String>) -> Diagnostic;
 }
 
@@ -297,7 +296,7 @@ impl Diagnostic {
     }
 }
 
-/// The steps of a path like `spec.ports[0].nodePort`.
+/// Parses a path like `spec.ports[0].nodePort`.
 fn parse_path(path: &str) -> Vec<Hop> {
     let mut steps = Vec::new();
     for part in path.split('.').filter(|part| !part.is_empty()) {

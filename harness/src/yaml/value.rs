@@ -1,6 +1,6 @@
-//! A tree as serde reads it: as `serde_yaml` would read the same text, but in place, without a copy of the tree.
+//! A serde deserializer for trees: the same result as `serde_yaml` on the same text, but in place, without a copy of the tree.
 //!
-//! `serde_yaml` decides the type of plain scalars, and words the messages about values of the wrong type.
+//! `serde_yaml` determines the type of plain scalars, and the messages about values of the wrong type.
 
 use std::slice;
 use std::sync::Arc;
@@ -27,13 +27,13 @@ enum Scalar<'de> {
     Text(&'de str),
 }
 
-/// The words that start with a letter and are not strings.
+/// Words that start with a letter and are not strings.
 const WORDS: [&str; 9] = ["true", "True", "TRUE", "false", "False", "FALSE", "null", "Null", "NULL"];
 
-/// The markers between documents: a plain scalar may start with them where no line does, and is then a string.
+/// The markers between documents: a plain scalar may start with them if it is not at the start of a line, and is then a string.
 const DOCUMENT_MARKERS: [&str; 2] = ["---", "..."];
 
-/// The value of a plain scalar. Most names, addresses and ports are recognised without `serde_yaml`.
+/// Returns the value of a plain scalar. Most names, addresses and ports are recognised without `serde_yaml`.
 fn plain(text: &str) -> Scalar<'_> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     if let (true, Ok(number)) = (digits && (text == "0" || !text.starts_with('0')), text.parse::<u64>()) {
@@ -71,7 +71,7 @@ impl<'de> Reader<'de> {
         matches!(self.scalar(), Some(Scalar::Null))
     }
 
-    /// The error of a value where another is expected.
+    /// Returns the error for a value of an unexpected type.
     fn unexpected(self, expected: &dyn Expected) -> Error {
         let found = match (&self.0.kind, self.scalar()) {
             (Kind::List(_), _) => Unexpected::Seq,
@@ -89,14 +89,14 @@ impl<'de> Reader<'de> {
     }
 }
 
-/// Lets a visitor see all items of a list.
+/// Passes all items of a list to a visitor.
 fn list<'de, V: Visitor<'de>>(items: &'de [Arc<Node>], visitor: V) -> Result<V::Value, Error> {
     let mut rest = Items(items.iter());
     let value = visitor.visit_seq(&mut rest)?;
     if rest.0.len() == 0 { Ok(value) } else { Err(Error::invalid_length(items.len(), &"fewer elements in sequence")) }
 }
 
-/// Lets a visitor see all entries of a map.
+/// Passes all entries of a map to a visitor.
 fn map<'de, V: Visitor<'de>>(entries: &'de [Entry], visitor: V) -> Result<V::Value, Error> {
     let mut rest = Entries { entries: entries.iter(), value: None };
     let value = visitor.visit_map(&mut rest)?;
@@ -132,7 +132,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match &self.0.kind {
             Kind::List(items) => list(items, visitor),
-            // An empty list is often written as nothing.
+            // An empty list is often written as an empty value.
             _ if self.is_null() => list(&[], visitor),
             _ => Err(self.unexpected(&visitor)),
         }
@@ -229,7 +229,7 @@ impl<'de> MapAccess<'de> for Entries<'de> {
     }
 }
 
-/// A variant of an enum: a word.
+/// A variant of an enum, given as a word.
 struct Variant<'de>(&'de str);
 
 impl<'de> EnumAccess<'de> for Variant<'de> {
@@ -267,7 +267,7 @@ mod tests {
 
     use super::*;
 
-    /// A value that is like the line between two documents is a string, as `serde_yaml` reads it in the whole text.
+    /// A value that looks like a document marker is a string, as `serde_yaml` parses it in the whole text.
     #[rstest]
     #[case::start("---")]
     #[case::start_with_more("---a")]

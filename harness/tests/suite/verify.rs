@@ -281,7 +281,7 @@ fn a_service_without_endpoints_is_reported() {
     let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\n";
     let text = format!("{service}---\n{deployment}");
     let assumed = infer::from_objects(&text, Path::new("objects.yaml")).unwrap();
-    let first = "Deployment web is ignored: no controller runs here, so it makes no pods; list its pods instead";
+    let first = "Deployment web is ignored: no controller runs here, so it creates no pods; list its pods instead";
     assert_eq!(assumed.assumptions[0], first, "without `-v`, only the first is printed");
     let last = "shop/web has no endpoints: no EndpointSlice or Endpoints lists any";
     assert_eq!(assumed.assumptions.last().map(String::as_str), Some(last), "{:#?}", assumed.assumptions);

@@ -143,7 +143,7 @@ fn quiet_shows_failures_alone() {
 
 #[rstest]
 #[case(&["--report", "json=-", "a.yaml"], "a report on standard output has one run\nhelp: Write the report to a file: `--report json=FILE`.")]
-#[case(&["missing.yaml"], "missing.yaml does not exist\nhelp: Name a file or a folder that is there; it may change.")]
+#[case(&["missing.yaml"], "missing.yaml does not exist\nhelp: Name an existing file or folder.")]
 #[case(&["-"], "standard input does not change\nhelp: Name files or folders.")]
 fn what_cannot_be_watched_is_an_error(#[case] arguments: &[&str], #[case] message: &str) {
     let output = Command::new(env!("CARGO_BIN_EXE_svclab")).args(["run", "--watch"]).args(arguments).output();

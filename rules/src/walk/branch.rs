@@ -49,7 +49,8 @@ impl<T> Branch<T> {
     }
 }
 
-/// The verdict at the end of a hook. There will be no others: whatever else the kernel does with a packet, as queueing it, is unknown here.
+/// The verdict at the end of a hook. There will be no other variants: anything else that the kernel does with a packet, such as queueing
+/// it, is unknown here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookVerdict {
     /// The packet is accepted.

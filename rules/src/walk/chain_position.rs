@@ -104,7 +104,7 @@ impl<T> Todo<T> {
         self.works.pop()
     }
 
-    /// The branch that most packets take.
+    /// Takes the branch that most packets take.
     pub(super) fn pop_likeliest(&mut self) -> Option<Work<T>> {
         let shares = self.works.iter().map(|work| work.walker.share.to_f64());
         let (at, _) = shares.enumerate().max_by(|(_, one), (_, other)| one.total_cmp(other))?;

@@ -33,7 +33,7 @@ pub struct Arrival<'a> {
 impl<C: Code> Program<C> {
     /// Walks a packet through a hook: see [`Arrival`].
     ///
-    /// The branches come in the order of the random choices, or the likeliest first where there are too many to follow all; none has a share
+    /// The branches are in the order of the random choices, or the most likely first if there are too many to follow all; none has a share
     /// of zero, and the shares add up to one.
     pub fn walk(&self, environment: &Environment, hook: Hook, packet: &Packet, tracking: Tracking) -> Vec<Branch> {
         self.walk_with(Arrival { environment, hook, packet, tracking }, NoTrace)
@@ -101,8 +101,8 @@ pub(super) fn finish_all<C: Code, T: Trace>(
 /// double their number, [`MAX_ALIKE`](super::chain_position::MAX_ALIKE) ends the walk much earlier.
 const MAX_BRANCHES: usize = 1 << 14;
 
-/// Branches that are still followed when it is clear that there are too many: the likeliest ones. Each random rule that hardly any packet
-/// matches costs one of them, so most packets of 31 such rules, one for each bit of a mark, are known.
+/// Number of branches that are still followed once there are too many: the most likely ones. Each random rule that hardly any packet
+/// matches uses up one of them, so the outcome is known for most packets of 31 such rules, one for each bit of a mark.
 const MAX_LIKELIEST: usize = 32;
 
 /// Ends the pending branches if there are too many, at the next random rule.

@@ -1,4 +1,4 @@
-//! `svclab dump anonymize`: what was sent, with other names and addresses.
+//! `svclab dump anonymize`: a dump with other names and addresses.
 
 use std::io;
 use std::path::PathBuf;
@@ -65,7 +65,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     Ok(if show(&proof, console) { Exit::Held } else { Exit::Failed })
 }
 
-/// Says how the result was checked; whether all is as it was.
+/// Prints how the result was checked; returns whether everything is unchanged.
 fn show(proof: &Proof, console: &Console) -> bool {
     let inform = |text: String| {
         if !console.quiet {

@@ -1,4 +1,4 @@
-//! `svclab dump collect`: what a node shows, in one archive.
+//! `svclab dump collect`: the state of a node, in one archive.
 
 use std::path::PathBuf;
 

@@ -32,11 +32,11 @@ pub(super) struct Args {
     connections: ConnectionArgs,
 }
 
-/// The inputs, and the files of nodes that are not among them.
+/// Returns the inputs, and the files of nodes that are not among them.
 fn inputs(args: &Args) -> Result<Vec<PathBuf>, Failure> {
     let mut inputs = args.inputs.clone();
     let named = args.node.iter().filter(|node| !node.file.is_empty()).map(|node| PathBuf::from(&node.file));
-    // A file of a folder or archive is there already.
+    // A file in a given folder or archive is already included.
     let is_there = |file: &PathBuf, inputs: &[PathBuf]| {
         inputs.iter().any(|input| input == file || input.is_dir() || is_archive(input))
     };
@@ -53,7 +53,7 @@ fn inputs(args: &Args) -> Result<Vec<PathBuf>, Failure> {
     Ok(inputs)
 }
 
-/// The node of a file: pieces of the only file do not name it.
+/// Returns the node of a file, with the file's name filled in for a single input.
 fn node_of_input(node: &NodeFile, inputs: &[PathBuf]) -> NodeFile {
     let is_only =
         matches!(inputs, [only] if only.is_file() && !is_archive(only) && only.as_os_str() == node.file.as_str());

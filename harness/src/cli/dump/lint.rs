@@ -1,4 +1,4 @@
-//! `svclab dump lint`: what is wrong in what was sent.
+//! `svclab dump lint`: findings in a dump.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `svclab dump show`: what was recognised, repaired and left out.
+//! `svclab dump show`: what was recognised, repaired and skipped.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `svclab report show`: a failed test, all those of a folder, or a JSON report.
+//! `svclab report show`: a failed test, all failed tests in a folder, or a JSON report.
 
 use std::path::{Path, PathBuf};
 
@@ -62,7 +62,7 @@ fn one(args: &Args, console: &Console) -> Result<Exit, Exit> {
     written.map(|()| exit(&results))
 }
 
-/// Prints the names of the failed tests below a folder. Exits as the gravest of them.
+/// Prints the names of the failed tests below a folder. Returns the most severe exit code.
 fn list(root: &Path, folders: &[PathBuf], console: &Console) -> Result<Exit, Exit> {
     let mut all: Option<Results> = None;
     for folder in folders {
@@ -98,7 +98,7 @@ fn read(file: &Path, console: &Console) -> Result<(String, Results), Exit> {
     Ok((text, results))
 }
 
-/// The folders below a folder that have a result. Links are not followed, and nothing is looked for below a result.
+/// Returns the folders below a folder that have a result. Links are not followed, and folders with a result are not searched further.
 fn folders_with_result(folder: &Path) -> Vec<PathBuf> {
     if folder.join(RESULT).is_file() {
         return vec![folder.to_owned()];
@@ -106,7 +106,7 @@ fn folders_with_result(folder: &Path) -> Vec<PathBuf> {
     entries(folder).filter(|(_, is_folder)| *is_folder).flat_map(|(path, _)| folders_with_result(&path)).collect()
 }
 
-/// The files of a folder and of those in it, relative to it. Links are not followed.
+/// Returns the files below a folder, relative to it. Links are not followed.
 fn files_below(folder: &Path, root: &Path) -> Vec<PathBuf> {
     let of = |(path, is_folder): (PathBuf, bool)| match is_folder {
         true => files_below(&path, root),
@@ -115,7 +115,7 @@ fn files_below(folder: &Path, root: &Path) -> Vec<PathBuf> {
     entries(folder).flat_map(of).collect()
 }
 
-/// What a folder has, and whether it is a folder itself.
+/// Returns the entries of a folder, each with whether it is a folder.
 fn entries(folder: &Path) -> impl Iterator<Item = (PathBuf, bool)> {
     let all = std::fs::read_dir(folder).into_iter().flatten().flatten();
     all.map(|entry| (entry.path(), entry.file_type().is_ok_and(|kind| kind.is_dir())))

@@ -1,4 +1,4 @@
-//! `svclab rules --diff`: saved rules compared with those that svclab writes.
+//! `svclab rules --diff`: saved rules compared with generated ones.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -20,15 +20,15 @@ use svclab::text::{counted, printable};
 pub(super) struct Found<'s> {
     /// The file's name in messages.
     file: PathBuf,
-    /// Not copied: the rules of a large cluster are most of what this command keeps in memory.
+    /// Not copied, because the rules of a large cluster take most of this command's memory.
     rules: Cow<'s, Rules>,
-    /// The tables and chains that it shows whole.
+    /// The tables and chains that it contains completely.
     coverage: Coverage,
     /// Whether it is an excerpt.
     is_part: bool,
 }
 
-/// The differences between the rules of a file and those that svclab writes.
+/// The differences between the rules of a file and generated ones.
 pub(super) struct Diff {
     file: PathBuf,
     /// The node and release whose rules it was compared with.
@@ -97,7 +97,7 @@ impl Diff {
 }
 
 impl Found<'_> {
-    /// The rules that a program has written.
+    /// Takes the rules that a program has written.
     pub(super) fn from_program(program: &str, rules: Rules) -> Self {
         Self { file: PathBuf::from(program), rules: Cow::Owned(rules), coverage: Coverage::all(), is_part: false }
     }
@@ -155,32 +155,32 @@ pub(super) struct Saved {
     /// The mode of the first piece in a format of rules, and its first line; it may have none.
     first: Option<(ProxyMode, usize)>,
     unread: Vec<Unread>,
-    /// What could not be read, in words.
+    /// A description of what could not be read.
     pub(super) not_read: Option<String>,
-    /// The rules that were not compared, in words.
+    /// A description of rules that were not compared.
     pub(super) not_judged: Option<String>,
 }
 
 impl Saved {
-    /// Reads an input of any kind, or standard input where it is `-`.
+    /// Reads an input of any kind; `-` is standard input.
     pub(super) fn read(file: &Path) -> Result<Self, Failure> {
         let (file, evidence) = evidence_of(file)?;
         let mut sets = node_rules(&evidence);
         let not_judged = not_judged(&evidence, &sets);
-        // An excerpt without a rule shows nothing.
+        // An excerpt without a rule contains nothing to compare.
         sets.retain(|set| !is_part(set) || set.rules.has_rules());
         let first = evidence.pieces.iter().find_map(|piece| Some((mode_of(piece.format)?, piece.first)));
         let not_read = evidence.not_read();
         Ok(Self { file, sets, first, unread: evidence.unread, not_read, not_judged })
     }
 
-    /// Returns the families of its rules, where they are known: tables of nft have a family, rules of iptables have addresses.
+    /// Returns the families of its rules, if known: nft tables have a family, iptables rules have addresses.
     pub(super) fn families(&self) -> Vec<Family> {
         let has = |family: &Family| self.sets.iter().any(|set| families(set).contains(family));
         Family::ALL.into_iter().filter(has).collect()
     }
 
-    /// The rules in the language and family of those that are written: whole ones before an excerpt.
+    /// Returns the rules in the mode and family of the generated ones, preferring complete ones to an excerpt.
     pub(super) fn parse(&self, written: &Written) -> Result<Found<'_>, Failure> {
         let (mode, family) = (written.rules.mode(), written.family);
         let fits = |set: &&NodeRules| {
@@ -191,7 +191,7 @@ impl Saved {
             return Err(self.lacking(mode, family).into());
         };
         let mut rules = Cow::Borrowed(&set.rules);
-        // Rules without an address are of the family that is asked for.
+        // Rules without an address count as the requested family.
         if set.rules.iptables().is_some_and(|rules| rules.family != family)
             && let Rules::Iptables(parsed) = rules.to_mut()
         {
@@ -200,7 +200,7 @@ impl Saved {
         Ok(Found { file: self.file.clone(), rules, coverage: set.coverage.clone(), is_part: is_part(set) })
     }
 
-    /// The errors of an input without rules of a mode and family.
+    /// Returns the errors for an input without rules of a mode and family.
     fn lacking(&self, mode: ProxyMode, family: Family) -> Diagnostics {
         let place = |own: Option<&str>| own.map_or_else(|| self.file.clone(), |own| self.file.join(own));
         let mut errors = Vec::new();
@@ -240,10 +240,10 @@ impl Saved {
     }
 }
 
-/// The most unread lines that are errors.
+/// Maximum number of unread lines reported as errors.
 const MAX_UNREAD: usize = 5;
 
-/// The mode of kube-proxy whose rules a format shows.
+/// Returns the mode of kube-proxy whose rules a format contains.
 fn mode_of(format: Format) -> Option<ProxyMode> {
     match format {
         Format::IptablesSave | Format::IptablesRules | Format::IptablesList => Some(ProxyMode::Iptables),
@@ -252,7 +252,7 @@ fn mode_of(format: Format) -> Option<ProxyMode> {
     }
 }
 
-/// The error of rules of one mode where those of another are asked for.
+/// Returns the error for rules of one mode if another is requested.
 fn other_mode_error(own: ProxyMode, wanted: ProxyMode) -> Option<(&'static str, &'static str)> {
     match (own, wanted) {
         (ProxyMode::Nftables, ProxyMode::Iptables) => Some((
@@ -267,12 +267,12 @@ fn other_mode_error(own: ProxyMode, wanted: ProxyMode) -> Option<(&'static str, 
     }
 }
 
-/// Whether rules are an excerpt: what is missing in them may be on the node.
+/// Returns whether rules are an excerpt: missing rules may be on the node.
 fn is_part(set: &NodeRules) -> bool {
     !set.is_whole()
 }
 
-/// The families of rules; none where no rule has an address.
+/// Returns the families of rules; none if no rule has an address.
 fn families(set: &NodeRules) -> Vec<Family> {
     if let Some(rules) = set.rules.iptables() {
         let mut all = rules.tables.iter().flat_map(|table| &table.chains).flat_map(|chain| &chain.rules);

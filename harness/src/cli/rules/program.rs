@@ -1,4 +1,4 @@
-//! `svclab rules --kube-proxy`: what a program writes.
+//! `svclab rules --kube-proxy`: the rules that a program writes.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use svclab::proxy::{Programs, fit};
 use svclab::run::program_rules;
 use svclab::scenario::Scenario;
 
-/// Prints the rules that a program writes on a node, or how they differ from those that svclab writes for its release.
+/// Prints the rules that a program writes on a node, or their differences from the generated ones for its release.
 pub(super) fn rules(
     args: &Args,
     programs: &Programs,

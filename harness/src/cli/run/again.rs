@@ -1,4 +1,4 @@
-//! `svclab run --watch`: one run after the other.
+//! `svclab run --watch`: repeated runs.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,7 +14,7 @@ use svclab::scenario::{Scenario, Tests};
 use svclab::text::{counted, printable, reason};
 use svclab::worker::Kind;
 
-/// Runs the tests, and again whenever a file has changed. Only an error of the machine ends it, a signal, and a reader that has gone.
+/// Runs the tests, and again whenever a file has changed. It ends only with an error of the machine, a signal, or a closed output.
 pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let rejected = if args.reports.take_stdout() {
         Some(("a report on standard output has one run", "Write the report to a file: `--report json=FILE`."))
@@ -30,9 +30,9 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Exit> {
     }
     if let Some(missing) = args.paths.iter().find(|path| !path.exists()) {
         let message = format!("`--watch`: {} does not exist", printable(missing));
-        return Err(Failure::new(message, "Name a file or a folder that is there; it may change.").report(console));
+        return Err(Failure::new(message, "Name an existing file or folder.").report(console));
     }
-    // Before any thread is started, and once.
+    // Only once, and before any thread is started.
     let home = args.kernels.home(Kind::Run, args.labs.backend.into(), console)?;
     let failed = |error: io::Error| {
         console.complain(format!("`--watch`: files cannot be watched: {}", reason(&error)));
@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let mut changed = Vec::new();
     loop {
         watched.look();
-        // How a run ends says nothing about the next one: its tests may fail, and files may be broken while they are edited.
+        // The result of a run does not end the loop: tests may fail, and files may be invalid while they are edited.
         let _ =
             scenarios(args, &changed, &mut watched, console).and_then(|all| run_once(all, Some(&home), args, console));
         console.inform(format!("\nwatching {}; Ctrl-C ends", counted(watched.len(), "file")));
@@ -57,7 +57,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Exit> {
     }
 }
 
-/// The scenarios, those with a changed file first. Errors are shown, and then none is run.
+/// Returns the scenarios, those with a changed file first. If there are errors, they are printed and none is run.
 fn scenarios(
     args: &Args,
     changed: &[PathBuf],

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
-/// The page.
+/// Renders the page.
 pub(super) fn page(schema: &Value) -> String {
     let mut page = Page { schema, known: Vec::new(), waiting: VecDeque::new() };
     let title = schema["title"].as_str().unwrap_or_default();
@@ -28,7 +28,7 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// The fields of an object, or the forms of anything else.
+    /// Renders the fields of an object, or the variants of anything else.
     fn body(&mut self, schema: &Value) -> String {
         let Some(fields) = schema["properties"].as_object() else { return self.forms(schema) };
         let required: Vec<&str> =
@@ -52,7 +52,7 @@ impl Page<'_> {
         table
     }
 
-    /// The type of a value in words.
+    /// Describes the type of a value.
     fn kind(&mut self, schema: &Value) -> String {
         if let Some(name) = schema["$ref"].as_str().and_then(|path| path.strip_prefix("#/$defs/")) {
             return self.reference(name);
@@ -99,13 +99,13 @@ impl Page<'_> {
         }
     }
 
-    /// An object that has no name.
+    /// Describes an object without a name.
     fn fields(&mut self, fields: Option<&Map<String, Value>>) -> String {
         let fields = fields.into_iter().flatten().map(|(name, field)| format!("`{name}`: {}", self.kind(field)));
         format!("object with {}", fields.collect::<Vec<_>>().join(", "))
     }
 
-    /// A link to the section of a definition. One that is a plain value needs none.
+    /// Returns a link to the section of a definition. A plain value needs none.
     fn reference(&mut self, name: &str) -> String {
         let definition = &self.schema["$defs"][name];
         let is_plain = definition.get("properties").is_none() && definition.get("oneOf").is_none();
@@ -120,7 +120,7 @@ impl Page<'_> {
     }
 }
 
-/// The title of a definition's section: the names of the types that scenarios are decoded into start with `Raw`.
+/// Returns the title of a definition's section, without the prefix `Raw` of types that scenarios are decoded into.
 fn heading(name: &str) -> &str {
     name.strip_prefix("Raw").unwrap_or(name)
 }
@@ -133,7 +133,7 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Text in a cell of a table.
+/// Escapes text for a cell of a table.
 fn cell(text: &str) -> String {
     text.replace('\n', " ").replace('|', "\\|")
 }

@@ -1,4 +1,4 @@
-//! `svclab attach`: another terminal of a lab that is up.
+//! `svclab attach`: another terminal of a running lab.
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -42,8 +42,8 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
     Ok(prompt::prompt(&front))
 }
 
-/// Connects to a shell; on a terminal, Ctrl-C is for what is running there. To be called while there is one thread, since the lab may be in a
-/// user namespace.
+/// Connects to a shell; on a terminal, Ctrl-C interrupts the running command. Must be called while there is only one thread, because the
+/// lab may be in a user namespace.
 pub(super) fn connect(lab: Option<&str>, console: &Console) -> Result<(Arc<Remote>, Running), Failure> {
     let (remote, of) = find(lab)?;
     let remote = Arc::new(remote);
@@ -71,7 +71,7 @@ fn find(lab: Option<&str>) -> Result<(Remote, Running), Failure> {
     match (found.as_slice(), lab) {
         ([one], _) => Remote::connect(one).map(|remote| (remote, (*one).clone())).map_err(|error| {
             let message = format!("{} cannot be attached to: {}", one.lab, reason(error));
-            Failure::new(message, "Look whether it still runs, and whose it is.")
+            Failure::new(message, "Check that it is still running and belongs to your user.")
         }),
         ([], Some(lab)) if !all.is_empty() => {
             let help = format!("Choose one of these: {}.", names(&all.iter().collect::<Vec<_>>()));

@@ -1,4 +1,4 @@
-//! `svclab exec`: one command in a lab that is up.
+//! `svclab exec`: one command in a running lab.
 
 use super::super::console::Console;
 use super::super::failure::Failure;
@@ -33,7 +33,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
     Ok(Front { access: &*remote, console, has_lab: false, has_lines: false }.only(&command))
 }
 
-/// What the words of the command line are.
+/// The parsed words of the command line.
 #[derive(Debug, PartialEq, Eq)]
 struct Words<'w> {
     lab: Option<&'w str>,
@@ -43,7 +43,7 @@ struct Words<'w> {
 
 impl<'w> Words<'w> {
     fn of(words: &'w [String]) -> Self {
-        // kubectl's and docker's: a program has the terminal anyway.
+        // Options of kubectl and docker: a program has the terminal anyway.
         const OPTIONS: [&str; 6] = ["-i", "-t", "-it", "-ti", "--stdin", "--tty"];
         let options = words.iter().take_while(|word| OPTIONS.contains(&word.as_str())).count();
         let words = &words[options..];

@@ -1,4 +1,4 @@
-//! What shows the results of commands, and carries out those that are about a place.
+//! The front end of a shell: prints the results of commands, and runs programs in places.
 
 use std::env;
 use std::io::{self, Write};
@@ -17,26 +17,26 @@ use svclab::text::{grouped, printable, reason};
 pub(super) struct Front<'f> {
     pub(super) access: &'f dyn Access,
     pub(super) console: &'f Console,
-    /// Whether the lab is this process's, and stays up for others: then Ctrl-Z does not stop it.
+    /// Whether the lab belongs to this process, and stays up for others: then Ctrl-Z does not stop the process.
     pub(super) has_lab: bool,
-    /// Whether lines come one after the other, so that nothing else shows their exit codes.
+    /// Whether there are several lines, so that exit codes must be printed.
     pub(super) has_lines: bool,
 }
 
-/// Says why Ctrl-Z has not stopped svclab.
+/// Prints why Ctrl-Z has not stopped svclab.
 pub(super) fn say_not_stopped() {
     let text = "Ctrl-Z stops nothing here: the lab would stop with it, for other terminals too. Ctrl-C ends a command.";
-    // A terminal that is gone has no reader.
+    // If the terminal is gone, nothing reads the message.
     let _ = writeln!(io::stderr(), "\n{text}");
 }
 
-/// The most bytes of a line: what is longer was not typed, and takes long to be read as a command.
+/// Maximum length of a line in bytes: a longer one was not typed, and would take long to parse.
 const LONGEST_LINE: usize = 1 << 16;
 
-/// The exit code of what Ctrl-C has ended.
+/// The exit code of a command that Ctrl-C has ended.
 const INTERRUPTED: u8 = 130;
 
-/// What a command has ended.
+/// What ends with a command.
 pub(super) enum End {
     /// Itself.
     Of(Exit),
@@ -45,7 +45,7 @@ pub(super) enum End {
 }
 
 impl Front<'_> {
-    /// Carries out a single command. One that was given as a single word is read as a line.
+    /// Executes a single command. A command given as a single word is parsed as a line.
     pub(super) fn only(&self, words: &[String]) -> Exit {
         let end = match words {
             [line] if line.contains(char::is_whitespace) => self.line(line, Input::Same),
@@ -57,12 +57,14 @@ impl Front<'_> {
         }
     }
 
-    /// Carries out a line.
+    /// Executes a line.
     pub(super) fn line(&self, line: &str, input: Input) -> End {
         if line.len() > LONGEST_LINE {
             let longest = grouped(LONGEST_LINE as u64);
-            let words =
-                format!("a line of {} bytes is no command\nhelp: Write at most {longest}.", grouped(line.len() as u64));
+            let words = format!(
+                "a line of {} bytes is not a command\nhelp: Write at most {longest}.",
+                grouped(line.len() as u64)
+            );
             self.console.complain(words);
             return End::Of(Exit::Input);
         }
@@ -71,7 +73,7 @@ impl Front<'_> {
                 if let Some(operator) = operator(line) {
                     let place = words.first().filter(|first| first.contains('/')).map_or("PLACE", String::as_str);
                     self.console.complain(format!(
-                        "`{operator}` is no operator here: a line is one command\nhelp: Let a shell do it: `{place} sh -c '...'`; or use `svclab exec` in another terminal."
+                        "`{operator}` is not supported as an operator: a line is one command\nhelp: Let a shell do it: `{place} sh -c '...'`; or use `svclab exec` in another terminal."
                     ));
                     return End::Of(Exit::Input);
                 }
@@ -125,14 +127,14 @@ impl Front<'_> {
         }
     }
 
-    /// Reads the file that a command reads.
+    /// Reads the input file of a command.
     fn read(&self, words: &[String], input: Input) -> Result<Option<String>, Exit> {
         let Some(file) = file_to_read(words) else { return Ok(None) };
         if file.as_os_str() != "-" {
             return read_argument(&file).map(Some).map_err(|error| self.unreadable(&file, &error));
         }
         if input == Input::Nothing {
-            self.console.complain("standard input has the commands\nhelp: Name a file.");
+            self.console.complain("standard input contains the commands\nhelp: Name a file.");
             return Err(Exit::Input);
         }
         let stdin = Path::new("/dev/stdin");

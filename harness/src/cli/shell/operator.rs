@@ -1,6 +1,7 @@
-//! What a line has of `sh` and the prompt has not: pipes, sequences and redirections, which would become words of a program.
+//! Detection of `sh` operators that the prompt does not support: pipes, sequences and redirections, which would become arguments of a
+//! program.
 
-/// The first operator of `sh` in a line that is not quoted.
+/// Returns the first unquoted operator of `sh` in a line.
 pub(super) fn operator(line: &str) -> Option<&str> {
     let (mut quote, mut is_escaped, mut starts_word) = (None, false, true);
     for (at, letter) in line.char_indices() {
@@ -13,7 +14,7 @@ pub(super) fn operator(line: &str) -> Option<&str> {
             (None, '\'' | '"') => quote = Some(letter),
             (None, '#') if starts_word => return None,
             (None, '|' | ';') => return Some(operator),
-            // Within a word they may be those of a URL or of an arrow.
+            // Within a word they may be part of a URL or an arrow.
             (None, '&' | '<' | '>') if starts_word => return Some(operator),
             (None, _) => {}
         }

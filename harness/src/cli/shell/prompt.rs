@@ -24,14 +24,14 @@ use super::front::{End, Front};
 use svclab::shell::{Access, Input};
 use svclab::text::{harmless, reason};
 
-/// What a line is typed after.
+/// The prompt.
 const PROMPT: &str = "svclab> ";
-/// What a line ends with that goes on in the next one, as long commands of reports do.
+/// The end of a line that continues in the next one, as long commands in reports do.
 const CONTINUED: &str = " \\";
-/// The most lines of history.
+/// Maximum number of lines in the history.
 const LINES: usize = 1000;
 
-/// Carries out lines that are typed, until the shell is left; the result is that of the last one.
+/// Executes typed lines until the shell is left; the result is that of the last one.
 pub(super) fn prompt(front: &Front<'_>) -> Exit {
     let config = Config::builder().completion_type(CompletionType::List).max_history_size(LINES);
     let config = config.map(rustyline::config::Builder::build).unwrap_or_default();
@@ -46,7 +46,7 @@ pub(super) fn prompt(front: &Front<'_>) -> Exit {
     let is_cleared = Arc::new(AtomicBool::new(false));
     let clears = EventHandler::Conditional(Box::new(ClearsLine(Arc::clone(&is_cleared))));
     editor.bind_sequence(KeyEvent::ctrl('C'), clears);
-    // The editor would end with an error.
+    // The editor would return an error.
     editor.bind_sequence(KeyEvent::ctrl('\\'), Cmd::Noop);
     if front.has_lab {
         editor.bind_sequence(KeyEvent::ctrl('Z'), Cmd::Noop);
@@ -55,7 +55,7 @@ pub(super) fn prompt(front: &Front<'_>) -> Exit {
     editor.set_helper(Some(Line { access: front.access, files: FilenameCompleter::new(), colours }));
     let history = history();
     if let Some(history) = &history {
-        // The first shell has none.
+        // The first shell has no history.
         let _ = editor.load_history(history);
     }
     terminal::keep_modes();
@@ -67,11 +67,11 @@ pub(super) fn prompt(front: &Front<'_>) -> Exit {
                 let text = text.replace(&format!("{CONTINUED}\n"), "");
                 let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
                 for line in &lines {
-                    // Several were pasted at once: what follows is of this one.
+                    // Several lines were pasted at once: what follows belongs to this one.
                     if lines.len() > 1 {
                         front.console.text(format!("{PROMPT}{}\n", harmless(line, false)));
                     }
-                    // Two shells append to one file, each its own lines; a history that cannot be kept is not a reason to stop.
+                    // Two shells append their own lines to one file; a history that cannot be written is not a reason to stop.
                     let _ = editor.add_history_entry(*line);
                     history.iter().for_each(|history| _ = editor.append_history(history));
                     match front.line(line, Input::Same) {
@@ -87,18 +87,18 @@ pub(super) fn prompt(front: &Front<'_>) -> Exit {
     }
 }
 
-/// The file of the history, below `XDG_STATE_HOME`.
+/// Returns the history file, below `XDG_STATE_HOME`.
 fn history() -> Option<PathBuf> {
     let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
     let folder = state.join("svclab");
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;
     let history = folder.join("history");
-    // A pipe or a device would be read for ever.
+    // Reading a pipe or a device could block forever.
     fs::metadata(&history).map_or(true, |found| found.is_file()).then_some(history)
 }
 
-/// Ctrl-C ends the line, which is thrown away then. What is typed after it stays, as it would not with an interruption of the editor.
+/// Makes Ctrl-C discard the line. Later keys are kept, which an interrupt of the editor would discard.
 struct ClearsLine(Arc<AtomicBool>);
 
 impl ConditionalEventHandler for ClearsLine {
@@ -108,7 +108,7 @@ impl ConditionalEventHandler for ClearsLine {
     }
 }
 
-/// What helps with a line.
+/// Completion and hints for a line.
 struct Line<'a> {
     access: &'a dyn Access,
     files: FilenameCompleter,
@@ -148,7 +148,7 @@ impl Completer for Line<'_> {
     }
 }
 
-/// The programs whose names start with a word.
+/// Returns the programs whose names start with a word.
 fn programs(start: &str) -> Vec<String> {
     let path: OsString = env::var_os("PATH").unwrap_or_default();
     let folders = env::split_paths(&path).filter_map(|folder| fs::read_dir(folder).ok());

@@ -1,4 +1,4 @@
-//! Entries of connection tables.
+//! Conntrack entries.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 use svclab_rules::cluster::Protocol;
 
-/// An entry that a node's connection table has from the start.
+/// An initial conntrack entry of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ConntrackEntry {
     /// The node.
@@ -17,15 +17,15 @@ pub struct ConntrackEntry {
     pub from: SocketAddr,
     /// Its destination, before any translation.
     pub to: SocketAddr,
-    /// The source of replies: where the node sends the packets.
+    /// The source of replies: the destination that the node sends packets to.
     pub reply_from: SocketAddr,
-    /// The destination of replies: the source that the node gives the packets.
+    /// The destination of replies: the source of packets as the node sends them.
     pub reply_to: SocketAddr,
     /// Whether no reply was seen yet.
     pub unreplied: bool,
 }
 
-/// As conntrack(8) lists it, without timeouts and states.
+/// Displayed as conntrack(8) lists it, without timeouts and states.
 impl fmt::Display for ConntrackEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tuple = |from: SocketAddr, to: SocketAddr| {

@@ -11,7 +11,7 @@ use super::{Change, Probe};
 pub struct During {
     /// The change.
     pub change: Change,
-    /// What is sent: new flows of each, at the same rate.
+    /// The probes: new flows of each are sent at the same rate.
     pub probes: Vec<DuringProbe>,
     /// New flows of each probe, per second.
     pub rate: u32,
@@ -19,11 +19,11 @@ pub struct During {
     pub before: Duration,
     /// How long they are sent from the change on.
     pub after: Duration,
-    /// What must happen to the flows of each probe.
+    /// The expectation for the flows of each probe.
     pub expectation: DuringExpectation,
 }
 
-/// How many flows are sent at a rate in a time; at least one.
+/// Returns the number of flows sent at a rate in a time; at least one.
 pub(crate) fn flows_at_rate(rate: u32, time: Duration) -> u64 {
     ((f64::from(rate) * time.as_secs_f64()).floor() as u64).max(1)
 }
@@ -37,20 +37,20 @@ pub struct DuringProbe {
     pub service: Option<(ObjectName, ServicePort)>,
 }
 
-/// What must happen to flows during a change. Every field that is `Some` must hold.
+/// The expectation for flows during a change. Every field that is `Some` must hold.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DuringExpectation {
-    /// Flows that get neither an answer nor a rejection.
+    /// Flows that get neither a reply nor a rejection.
     pub lost: Option<Bounds>,
     /// Flows that are rejected.
     pub rejected: Option<Bounds>,
-    /// Flows that start after the change and are delivered to an address that is not an endpoint any more.
+    /// Flows that start after the change and are delivered to an address that is no longer an endpoint.
     pub stale: Option<Bounds>,
-    /// The time after the change within which the first flow starts that follows it.
+    /// The maximum time from the change to the first flow that follows it.
     pub followed_within: Option<Duration>,
 }
 
-/// Bounds of a number, both included.
+/// Inclusive bounds of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     /// The smallest.
@@ -60,7 +60,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Whether a number is within them.
+    /// Returns whether a number is within them.
     pub fn allow(self, number: u64) -> bool {
         number >= self.at_least && self.at_most.is_none_or(|most| number <= most)
     }

@@ -1,4 +1,4 @@
-//! What a probe is expected to show.
+//! Expected results of probes.
 
 use std::net::IpAddr;
 
@@ -14,13 +14,13 @@ pub struct Expectation {
     pub source: Option<SourceExpectation>,
     /// The reply that the sender sees.
     pub reply: Option<ReplyExpectation>,
-    /// How flows spread over endpoints.
+    /// The expected balance of flows among endpoints.
     pub balance: Option<Balance>,
-    /// True: all flows of one client go to one endpoint. False: they do not.
+    /// Whether all flows of one client go to one endpoint.
     pub affinity: Option<bool>,
-    /// The number of fragments that the receiver gets it in.
+    /// The number of fragments that the receiver gets.
     pub fragments: Option<u16>,
-    /// How many of many flows are lost, where some may be.
+    /// The allowed number of lost flows, if some may be lost.
     pub lost: Option<Bounds>,
 }
 
@@ -34,31 +34,31 @@ pub enum ExpectedOutcome {
     SameAsBefore,
     /// The sender receives a rejection (REJECT).
     Rejected(RejectKind),
-    /// It is larger than the MTU of a link that it comes to, and the sender gets an ICMP error.
+    /// It is larger than the MTU of a link on its path, and the sender gets an ICMP error.
     TooBig(TooBig),
     /// It is not delivered, and the sender receives nothing.
     Dropped(DropPlace),
-    /// It is not delivered, whether or not the sender receives a rejection, and wherever it is lost.
+    /// It is not delivered, whether or not the sender receives a rejection, and wherever it is dropped.
     Fails,
 }
 
-/// What the sender of a packet that is too big must receive: ICMP "fragmentation needed", or ICMPv6 "packet too big".
+/// The expected ICMP error for a packet that is too big: ICMP "fragmentation needed", or ICMPv6 "packet too big".
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TooBig {
     /// The MTU that it reports, in bytes.
     pub mtu: Option<u16>,
-    /// The source of the message as the sender sees it, as written, and the addresses that this means.
+    /// The source of the error as the sender sees it: as written, and the corresponding addresses.
     pub from: Option<(String, Vec<IpAddr>)>,
 }
 
-/// Where a packet must be dropped. Known for single flows only: many flows are only counted.
+/// Where a packet must be dropped. Only known for single flows: many flows are only counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DropPlace {
     /// On any node, or in any pod with its own rules: the packet does not leave the cluster.
     InCluster,
-    /// On this one: `node/worker`, `pod/svclb`.
+    /// On this node or pod: `node/worker`, `pod/svclb`.
     At(String),
-    /// On the network between nodes, or beyond: no node dropped it, and no machine received it.
+    /// On the network between nodes, or outside: no node dropped it, and no machine received it.
     Underlay,
 }
 
@@ -69,7 +69,7 @@ pub struct Target {
     pub label: String,
     /// The address.
     pub address: IpAddr,
-    /// The port; any where `None`.
+    /// The port; `None` for any.
     pub port: Option<u16>,
 }
 
@@ -78,7 +78,7 @@ pub struct Target {
 pub enum SourceExpectation {
     /// The sender's own.
     Preserved,
-    /// An address of a node, and not the one that it was sent from; of a single flow, another port of that address will do.
+    /// An address of a node that differs from the original source; for a single flow, a different port of the same address is enough.
     Masqueraded,
     /// This one.
     Address(IpAddr),
@@ -91,16 +91,16 @@ pub enum ReplyExpectation {
     FromVip,
     /// It comes from this address.
     From(IpAddr),
-    /// There is none.
+    /// There is no reply.
     Nothing,
 }
 
 /// The shares of endpoints.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Balance {
-    /// All expected targets get the same.
+    /// All expected targets get the same share.
     Even,
-    /// All expected targets get some, whatever their shares.
+    /// All expected targets get some flows, whatever their shares.
     All,
     /// Each of these gets this share; shares add up to 1.
     Shares(Vec<(Target, f64)>),

@@ -8,26 +8,26 @@ use serde::{Deserialize, Serialize};
 /// The size of a datagram, and how it is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Shape {
-    /// The size of the IP packet, headers included, in bytes; `None` for a small one.
+    /// The size of the IP packet in bytes, including headers; `None` for a small one.
     pub size: Option<u16>,
-    /// Whether routers may split it: the flag DF of IPv4 is off.
+    /// Whether routers may fragment it: the DF flag of IPv4 is not set.
     pub may_fragment: bool,
-    /// The number of fragments that the sender splits it into; `None` where it is whole.
+    /// The number of fragments that the sender splits it into; `None` if it is not fragmented.
     pub fragments: Option<u16>,
 }
 
 impl Shape {
-    /// The size of the fragments that the sender makes, as large as the largest of them, with headers. `None` where it makes none.
+    /// Returns the size of the largest fragment that the sender sends, including headers; `None` if it does not fragment.
     pub(crate) fn largest_fragment(self, to: IpAddr) -> Option<u16> {
         let (ip, header) = if to.is_ipv4() { (20, 20) } else { (40, 48) };
         let (size, fragments) = (self.size?, self.fragments?);
-        // The content of all but the last is a multiple of eight bytes.
+        // The payload of all fragments except the last is a multiple of eight bytes.
         let content = size.saturating_sub(ip).div_ceil(fragments.max(1)).next_multiple_of(8);
         Some(content.saturating_add(header))
     }
 }
 
-/// Behind the words for a probe: `, 1500 bytes, may be fragmented`; nothing for a small datagram.
+/// Displayed after a probe: `, 1500 bytes, may be fragmented`; nothing for a small datagram.
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(size) = self.size {

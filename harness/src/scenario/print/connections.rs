@@ -1,4 +1,4 @@
-//! Entries of connection tables.
+//! Printing of conntrack entries.
 
 use super::{field, protocol};
 use crate::scenario::model::ConntrackEntry;

@@ -1,4 +1,4 @@
-//! Endpoints.
+//! Printing of endpoints.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -9,10 +9,10 @@ use super::{field, protocol, words};
 use crate::scenario::model::short_name;
 use crate::yaml::{Fields, Item};
 
-/// What endpoints refer to.
+/// The objects that endpoints refer to.
 pub(super) struct Known<'a> {
     services: HashSet<&'a ObjectName>,
-    /// The pods that have addresses of their own.
+    /// The pods with their own addresses.
     owners: HashMap<IpAddr, &'a Pod>,
     pods: HashSet<&'a ObjectName>,
     zones: HashMap<&'a str, Option<&'a str>>,
@@ -29,7 +29,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// The endpoints of a slice; `None` if its Service is unknown: kube-proxy ignores those.
+    /// Prints the endpoints of a slice; `None` if its Service is unknown: kube-proxy ignores those.
     pub(super) fn slice(&self, slice: &EndpointSlice) -> Option<Item> {
         self.services.get(&slice.service)?;
         let port = |port: &svclab_rules::cluster::EndpointPort| {
@@ -52,7 +52,7 @@ impl<'a> Known<'a> {
 
     fn endpoint(&self, endpoint: &Endpoint) -> Item {
         let owner = endpoint.addresses.first().and_then(|ip| self.owners.get(ip));
-        // A pod in its node's network is found by its name alone.
+        // A pod in its node's network namespace can only be found by name.
         let named = endpoint.pod.as_ref().filter(|name| owner.is_none() && self.pods.contains(name));
         let node = endpoint.node.as_deref().filter(|node| owner.is_none_or(|pod| pod.node != *node));
         let node = node.filter(|node| self.zones.contains_key(node));

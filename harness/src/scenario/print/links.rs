@@ -1,4 +1,4 @@
-//! Links that are not as usual.
+//! Printing of links that are not in their default state.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::field;
 use crate::scenario::model::short_name;
 use crate::yaml::{Fields, Item};
 
-/// A link; `None` if nothing of it is to be said.
+/// Prints a link; `None` if there is nothing to print.
 pub(super) fn link(owner: &LinkOwner, link: Link) -> Option<Item> {
     let property = |(name, value): (&'static str, String)| match name {
         "mtu" => field(name, Item::Bare(value)),
@@ -23,7 +23,7 @@ pub(super) fn link(owner: &LinkOwner, link: Link) -> Option<Item> {
     (!properties.is_empty()).then(|| std::iter::once(owner).chain(properties).collect::<Fields>().into())
 }
 
-/// How a link is where it is not as usual, in a scenario's words: `down, loss 10%`, or `off` for that of a node that is turned off.
+/// Describes a link that is not in its default state, in a scenario's words: `down, loss 10%`, or `off` for a node that is turned off.
 pub(crate) fn link_words(link: Link) -> String {
     let words = properties(link).map(|(name, value)| match name {
         "state" if link.state == LinkState::MachineOff => "off".to_owned(),
@@ -33,7 +33,7 @@ pub(crate) fn link_words(link: Link) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// What is not as usual, by the names of a scenario's fields.
+/// Returns the properties that differ from the default, by the names of a scenario's fields.
 fn properties(link: Link) -> impl Iterator<Item = (&'static str, String)> {
     let Impairment { loss, delay, jitter, duplicate, reorder, rate } = link.impairment;
     let properties = [
@@ -49,12 +49,12 @@ fn properties(link: Link) -> impl Iterator<Item = (&'static str, String)> {
     properties.into_iter().filter_map(|(name, value)| Some((name, value?)))
 }
 
-/// A time as scenarios have it: they have no shorter unit.
+/// Prints a time in milliseconds, the shortest unit in scenarios.
 fn milliseconds(time: Duration) -> String {
     format!("{}ms", time.as_millis())
 }
 
-/// A rate in the largest unit that has it exactly.
+/// Prints a rate in the largest unit that is exact.
 fn bits(rate: u64) -> String {
     let units = [(1_000_000_000, "g"), (1_000_000, "m"), (1_000, "k")];
     let unit = units.into_iter().find(|(size, _)| rate.is_multiple_of(*size));

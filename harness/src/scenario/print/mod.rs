@@ -1,6 +1,6 @@
-//! A scenario → the text of one that needs no other file.
+//! A scenario → the text of a self-contained scenario.
 //!
-//! Everything is written out: addresses and ranges that the scenario's own text left to svclab too. Selectors are replaced by the
+//! Everything is written out, including addresses and ranges that the original scenario left to svclab. Selectors are replaced by the
 //! endpoints that they select.
 
 mod connections;
@@ -28,7 +28,7 @@ use super::model::{Cni, CniKind, Install, OtherRules, Overlay, Place, Scenario, 
 use crate::text::one_line;
 use crate::yaml::{Fields, Item, document};
 
-/// Writes a scenario without its tests and with others; `comments` are lines at its top.
+/// Writes a scenario with other tests; `comments` are lines at its top.
 pub fn print(scenario: &Scenario, comments: &[String], tests: &[PlannedTest]) -> String {
     let cluster = &scenario.cluster;
     let mut fields = vec![field("name", scenario.name.as_str()), field("cluster", network(scenario))];
@@ -66,7 +66,7 @@ fn field(name: &str, item: impl Into<Item>) -> (String, Item) {
     (name.to_owned(), item.into())
 }
 
-/// An entry with a name and those of some fields that there are.
+/// Returns an entry with a name and those fields that are present.
 fn named<const N: usize>(name: &str, others: [Option<(String, Item)>; N]) -> Item {
     std::iter::once(field("name", name)).chain(others.into_iter().flatten()).collect::<Fields>().into()
 }
@@ -83,7 +83,7 @@ fn protocol(protocol: Protocol) -> Option<(String, Item)> {
     (protocol != Protocol::Tcp).then(|| field("protocol", protocol.to_string().to_uppercase()))
 }
 
-/// The section `cluster:`.
+/// Writes the section `cluster:`.
 fn network(scenario: &Scenario) -> Fields {
     let cluster = &scenario.cluster;
     let pods = pod_ranges(cluster);
@@ -92,7 +92,8 @@ fn network(scenario: &Scenario) -> Fields {
     for range in cluster.service_cidrs.iter().filter(|range| !overlaps(range)) {
         services.entry(Family::of(range.addr())).or_insert(range.trunc());
     }
-    // Without a range nothing drops unallocated addresses, but a scenario has a default range. One allocated address has no others to drop.
+    // Without a range no rule drops unallocated addresses, but a scenario has a default range. A range of one allocated address has no
+    // others to drop.
     if cluster.proxy.mode == ProxyMode::Nftables {
         for ip in cluster.services.iter().flat_map(|service| &service.cluster_ips) {
             services.entry(Family::of(*ip)).or_insert(IpNet::from(*ip));
@@ -114,7 +115,7 @@ fn network(scenario: &Scenario) -> Fields {
     fields
 }
 
-/// The smallest range of each family that has the addresses of all pods.
+/// Returns the smallest range of each family that contains the addresses of all pods.
 fn pod_ranges(cluster: &Cluster) -> Vec<IpNet> {
     let own = cluster.pods.iter().filter(|pod| !pod.host_network).flat_map(|pod| pod.ips.iter().copied());
     let ranges = cluster.nodes.iter().flat_map(|node| node.pod_cidrs.iter().copied());
@@ -150,7 +151,7 @@ fn cni(cni: Cni) -> Fields {
     fields
 }
 
-/// The section `rules:`.
+/// Writes the section `rules:`.
 fn rules(all: &[OtherRules]) -> Fields {
     let mut by_place: BTreeMap<String, Vec<Item>> = BTreeMap::new();
     for one in all {

@@ -1,4 +1,4 @@
-//! Nodes, pods and Services.
+//! Printing of nodes, pods and Services.
 
 use std::collections::BTreeMap;
 

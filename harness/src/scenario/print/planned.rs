@@ -1,4 +1,4 @@
-//! Tests that expect what is promised.
+//! Planned tests, which expect what is promised.
 
 use svclab_rules::cluster::{Family, Protocol};
 
@@ -14,7 +14,7 @@ pub struct PlannedTest {
     pub(crate) from: String,
     /// The destination, as scenarios write it.
     pub(crate) to: String,
-    /// The sender's port, if not any.
+    /// The sender's port; `None` for any.
     pub(crate) source_port: Option<u16>,
     /// The protocol, if the destination does not determine it.
     pub(crate) protocol: Option<Protocol>,
@@ -22,20 +22,20 @@ pub struct PlannedTest {
     pub(crate) family: Option<Family>,
     /// How many flows are sent.
     pub(crate) flows: u64,
-    /// What is expected.
+    /// The expected outcome.
     pub(crate) outcome: PlannedOutcome,
 }
 
-/// What is promised for a probe.
+/// The promised outcome of a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PlannedOutcome {
     /// It is delivered.
     Delivered {
-        /// To one of these, as scenarios write it; anywhere if there are none.
+        /// The possible destinations, as scenarios write them; any if empty.
         targets: Vec<String>,
-        /// The source that the receiver sees, in a word.
+        /// The source that the receiver sees, as a keyword.
         source: Option<&'static str>,
-        /// Whether the reply comes from the address asked.
+        /// Whether the reply comes from the VIP.
         is_from_vip: bool,
         /// Whether every target gets some of the flows.
         is_spread: bool,

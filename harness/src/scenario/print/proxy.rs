@@ -1,4 +1,4 @@
-//! kube-proxy's configuration.
+//! Printing of kube-proxy's configuration.
 
 use svclab_rules::cluster::{ConntrackCleanup, DetectLocal, ProxyConfig};
 
@@ -6,7 +6,7 @@ use super::{field, words};
 use crate::scenario::model::Releases;
 use crate::yaml::Fields;
 
-/// kube-proxy's configuration, without defaults but for what an author looks for.
+/// Writes kube-proxy's configuration, without defaults except those that an author looks for.
 pub(super) fn proxy(proxy: &ProxyConfig, releases: Releases) -> Fields {
     let defaults = ProxyConfig::default();
     let mode = proxy.mode.as_str();

@@ -1,5 +1,4 @@
-//! Addresses and ranges that are filled in where the author gave none: always the next free one, so that the same
-//! scenario gets the same addresses.
+//! Default addresses and ranges: always the next free one, so that the same scenario gets the same addresses.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -8,7 +7,7 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use svclab_rules::cluster::Family;
 use svclab_rules::cluster::objects::special;
 
-/// What is taken already.
+/// The addresses that are already taken.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pool {
     taken: HashSet<IpAddr>,
@@ -21,8 +20,8 @@ impl Pool {
         self.taken.extend(addresses);
     }
 
-    /// The next free address of a range, counted from `first` after its start; the last one of an IPv4 range, its
-    /// broadcast address, is left out. `None` if the range is used up.
+    /// Returns the next free address of a range, starting at offset `first`; the last one of an IPv4 range, its broadcast address, is
+    /// skipped. `None` if the range is exhausted.
     pub(crate) fn address(&mut self, range: IpNet, first: u128) -> Option<IpAddr> {
         let next = self.next.entry(range).or_insert(first);
         loop {
@@ -35,7 +34,7 @@ impl Pool {
     }
 }
 
-/// The n-th address of a range, from 0.
+/// Returns the n-th address of a range, from 0.
 fn nth(range: IpNet, n: u128) -> Option<IpAddr> {
     match range {
         IpNet::V4(range) => {
@@ -49,11 +48,11 @@ fn nth(range: IpNet, n: u128) -> Option<IpAddr> {
     }
 }
 
-/// Ranges that are taken already.
+/// The ranges that are already taken.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ranges {
     taken: Vec<IpNet>,
-    /// How many parts of a range have been looked at: none of them is free, nor will be.
+    /// The number of subnets of a range that have been examined: none of them is free, nor will be.
     seen: HashMap<IpNet, usize>,
 }
 
@@ -63,7 +62,7 @@ impl Ranges {
         self.taken.extend(ranges);
     }
 
-    /// The first free subnet of a range, of the size of a node's pod range (/24, /64).
+    /// Returns the first free subnet of a range, of the size of a node's pod range (/24, /64).
     pub(crate) fn next(&mut self, cluster: IpNet) -> Option<IpNet> {
         let seen = self.seen.entry(cluster).or_default();
         let looked_at = *seen;
@@ -88,29 +87,29 @@ fn parts_v6(range: Ipv6Net) -> Option<impl Iterator<Item = Ipv6Net>> {
     range.subnets(range.prefix_len().max(64)).ok()
 }
 
-/// True if two ranges have an address in common.
+/// Returns whether two ranges overlap.
 pub(crate) fn overlap(one: IpNet, other: IpNet) -> bool {
     one.contains(&other) || other.contains(&one)
 }
 
-/// The kind of an address that no machine in a lab can have.
+/// Returns the kind of an address that no machine in a lab can have.
 pub(crate) fn unusable(ip: IpAddr) -> Option<&'static str> {
     let mapped = matches!(ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some());
     special(ip).or(mapped.then_some("mapped IPv4"))
 }
 
-/// The kind of an address that is not a valid destination of a probe, because it does not name a single machine.
-/// A process may send to its own loopback address, and to an IPv4 one that others would take for link-local.
+/// Returns the kind of an address that is not a valid destination of a probe, because it does not identify a single machine. A process may
+/// send to its own loopback address, and to an IPv4 link-local address.
 pub(crate) fn unreachable(ip: IpAddr) -> Option<&'static str> {
     let link_local = matches!(ip, IpAddr::V4(ip) if ip.is_link_local());
     unusable(ip).filter(|_| !ip.is_loopback() && !link_local)
 }
 
-/// The pairs of ranges that have an address in common, by their positions: at most so many, and how many more there are.
+/// Returns the pairs of overlapping ranges, by position: at most `most`, and the number of further ones.
 pub(crate) fn overlaps(ranges: &[IpNet], most: usize) -> (Vec<(usize, usize)>, usize) {
     let mut order: Vec<usize> = (0..ranges.len()).collect();
     order.sort_by_key(|at| (ranges[*at].network(), ranges[*at].prefix_len(), *at));
-    // Of two ranges that overlap, one holds the other; those that hold the present one lie in each other.
+    // Of two overlapping ranges, one contains the other; those that contain the current one are nested.
     let mut around: Vec<usize> = Vec::new();
     let (mut pairs, mut more) = (Vec::new(), 0);
     for at in order {
@@ -125,7 +124,7 @@ pub(crate) fn overlaps(ranges: &[IpNet], most: usize) -> (Vec<(usize, usize)>, u
     (pairs, more)
 }
 
-/// The family of a range.
+/// Returns the family of a range.
 pub(crate) fn family(range: IpNet) -> Family {
     Family::of(range.addr())
 }
@@ -158,7 +157,7 @@ mod tests {
         assert_eq!(ranges.next(range("fd00:244::/56")), Some(range("fd00:244:0:1::/64")));
     }
 
-    /// The outer range of each pair first, as often as one lies in another; equal ones in the order of the list.
+    /// Each pair of nested ranges is listed with the outer one first; equal ones in the order of the list.
     #[test]
     fn overlaps_are_pairs_up_to_a_bound() {
         let ranges = ["10.0.1.0/24", "10.0.0.0/16", "10.1.0.0/16", "10.0.1.0/24", "fd00::/64"].map(range);

@@ -1,11 +1,11 @@
-//! What a Service keeps when an object replaces it: the addresses and ports that were allocated to it, as the API server's
-//! `patchAllocatedValues` (pkg/registry/core/service/storage/alloc.go) keeps them.
+//! Allocated addresses and ports that a Service keeps when it is updated, as in the API server's `patchAllocatedValues`
+//! (pkg/registry/core/service/storage/alloc.go).
 
 use std::collections::HashSet;
 
 use k8s_openapi::api::core::v1 as core;
 
-/// Takes over what the new object of a Service does not set.
+/// Copies allocated values that the new object of a Service does not set.
 pub(super) fn keep(new: &mut core::Service, old: &core::Service) {
     let (Some(new), Some(old)) = (new.spec.as_mut(), old.spec.as_ref()) else { return };
     if has_cluster_ip(new) && has_cluster_ip(old) {
@@ -28,7 +28,7 @@ fn keep_cluster_ips(new: &mut core::ServiceSpec, old: &core::ServiceSpec) {
     }
 }
 
-/// A port keeps its node port by protocol and number.
+/// Copies node ports of ports with the same protocol and number.
 fn keep_node_ports(new: &mut core::ServiceSpec, old: &core::ServiceSpec) {
     fn key(port: &core::ServicePort) -> (&str, i32) {
         (port.protocol.as_deref().unwrap_or("TCP"), port.port)
@@ -41,12 +41,12 @@ fn keep_node_ports(new: &mut core::ServiceSpec, old: &core::ServiceSpec) {
     }
 }
 
-/// Whether a Service has cluster IPs, or is headless.
+/// Returns whether a Service has cluster IPs, or is headless.
 fn has_cluster_ip(spec: &core::ServiceSpec) -> bool {
     spec.type_.as_deref() != Some("ExternalName")
 }
 
-/// Whether the API server allocates node ports to it.
+/// Returns whether the API server allocates node ports to it.
 pub(super) fn has_node_ports(spec: &core::ServiceSpec) -> bool {
     match spec.type_.as_deref() {
         Some("NodePort") => true,
@@ -55,7 +55,7 @@ pub(super) fn has_node_ports(spec: &core::ServiceSpec) -> bool {
     }
 }
 
-/// Whether it is a load balancer's Service that needs a `healthCheckNodePort`.
+/// Returns whether it is a LoadBalancer Service that needs a `healthCheckNodePort`.
 pub(super) fn has_health_port(spec: &core::ServiceSpec) -> bool {
     spec.type_.as_deref() == Some("LoadBalancer") && spec.external_traffic_policy.as_deref() == Some("Local")
 }

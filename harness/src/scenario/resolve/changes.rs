@@ -1,5 +1,4 @@
-//! Changes of nodes and pods by a step. Both must be there from the start: a step changes what Kubernetes says of
-//! them, not the network that they are in.
+//! Changes of nodes and pods by a step. Both must exist from the start: a step changes their Kubernetes objects, not the network.
 
 use svclab_rules::cluster::ObjectName;
 
@@ -13,7 +12,7 @@ use crate::scenario::model::short_name;
 use crate::scenario::schema::{RawNode, RawPod};
 use crate::yaml::At;
 
-/// Changes a node's labels, and the name that its kube-proxy is started with.
+/// Changes a node's labels, and its kube-proxy's `hostnameOverride`.
 pub(crate) fn node(objects: &mut Objects<'_>, raw: &RawNode, at: At<'_>, findings: &mut Findings) {
     let fixed = ["ip", "ips", "externalIP", "externalIPs", "podCIDR", "podCIDRs", "sysctls", "proxy"];
     fixed_fields(at, &fixed, "node", findings);
@@ -30,7 +29,7 @@ pub(crate) fn node(objects: &mut Objects<'_>, raw: &RawNode, at: At<'_>, finding
     }
 }
 
-/// Changes a pod, or all replicas that were written under its name.
+/// Changes a pod, or all replicas declared under its name.
 pub(crate) fn pod(objects: &mut Objects<'_>, raw: &RawPod, at: At<'_>, findings: &mut Findings) {
     let name = object_name(&match &raw.namespace {
         Some(namespace) => format!("{namespace}/{}", raw.name),
@@ -58,7 +57,7 @@ pub(crate) fn pod(objects: &mut Objects<'_>, raw: &RawPod, at: At<'_>, findings:
     }
 }
 
-/// Changes a pod by its Kubernetes object.
+/// Changes a pod to its new Kubernetes object.
 pub(crate) fn pod_object(objects: &mut Objects<'_>, draft: &Located<'_, Draft>, findings: &mut Findings) {
     let (name, labels, ready, terminating) = pods::changed(&draft.value);
     match objects.pods.iter_mut().find(|pod| pod.value.pod.name == name) {
@@ -71,7 +70,7 @@ pub(crate) fn pod_object(objects: &mut Objects<'_>, draft: &Located<'_, Draft>, 
     }
 }
 
-/// Finds a pod that a change would add.
+/// Reports a pod that a change would add.
 fn new_pod(name: &ObjectName, at: At<'_>, findings: &mut Findings) {
     let help = "List it in the scenario from the start; until it is to serve, leave it out of `endpoints`, or make it `ready: false`.";
     findings.wrong(at, format!("pod `{}` is not there, and pods cannot be added", short_name(name)), help);

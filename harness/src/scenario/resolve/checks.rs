@@ -16,7 +16,7 @@ use super::objects::Objects;
 use crate::scenario::model::{Host, Scenario, pod_label};
 use crate::yaml::{At, Place};
 
-/// The longest name of a file (`NAME_MAX` of Linux).
+/// Maximum length of a file name (`NAME_MAX` of Linux).
 const NAME_BYTES: usize = 255;
 
 /// Checks the addresses of all machines.
@@ -57,7 +57,7 @@ pub(crate) fn addresses(
     }
 }
 
-/// Checks that a file can have the name of every machine: as one, each has its namespace.
+/// Checks that every machine's name is a valid file name, because its network namespace is bound to a file.
 pub(crate) fn names(objects: &Objects<'_>, hosts: &[Located<'_, Host>], findings: &mut Findings) {
     let nodes = objects.nodes.iter().map(|node| (format!("node/{}", node.value.name), node.field("metadata.name")));
     let pods = objects.pods.iter().map(|pod| (pod_label(&pod.value.pod.name), pod.field("metadata.name")));
@@ -72,8 +72,7 @@ pub(crate) fn names(objects: &Objects<'_>, hosts: &[Located<'_, Host>], findings
     }
 }
 
-/// Checks that a kube-proxy in nftables mode can write its table for every state: some it cannot. That its release is
-/// unknown has been found elsewhere.
+/// Checks that kube-proxy in nftables mode can write its table in every state. Unknown releases are reported elsewhere.
 pub(crate) fn nftables(scenario: &Scenario, at: At<'_>, findings: &mut Findings) {
     let proxy = &scenario.cluster.proxy;
     if proxy.mode != ProxyMode::Nftables || proxy.version.parse::<Profile>().is_err() {
@@ -94,7 +93,7 @@ pub(crate) fn nftables(scenario: &Scenario, at: At<'_>, findings: &mut Findings)
     }
 }
 
-/// Where a machine's address is written; of one that was chosen for it, the machine.
+/// Returns the place of a machine's address; of a default address, that of the machine.
 fn written(machine: At<'_>, ip: IpAddr) -> At<'_> {
     machine.reading(&ip).unwrap_or_else(|| machine.first_of(&["ip", "ips"]))
 }
@@ -117,7 +116,7 @@ fn claim<'a>(
     }
 }
 
-/// A node needs an address of its own in each of its pod ranges, for its bridge.
+/// Checks that a node has a free address in each of its pod ranges, for its bridge.
 fn full_ranges(node: &Located<'_, Node>, used: &HashMap<IpAddr, (String, At<'_>)>, findings: &mut Findings) {
     let is_full = |range: &&IpNet| range.hosts().all(|address| used.contains_key(&address));
     for range in node.value.pod_cidrs.iter().filter(is_full) {
@@ -126,7 +125,7 @@ fn full_ranges(node: &Located<'_, Node>, used: &HashMap<IpAddr, (String, At<'_>)
     }
 }
 
-/// A pod's address must be one that its node hands out, or one of the cluster's that no node does; with hostNetwork, the node's own.
+/// Checks that a pod's address is in its node's range, or in the cluster's but no node's; with hostNetwork, that it is the node's own.
 fn in_range(
     objects: &Objects<'_>,
     pod: &Located<'_, super::pods::PodState>,
@@ -149,7 +148,7 @@ fn in_range(
             continue;
         }
         let is_of_a_node = objects.nodes.iter().any(|node| node.value.pod_cidrs.iter().any(is_of));
-        // As the address pools of calico and others give them out.
+        // As allocated from the address pools of calico and others.
         if !is_of_a_node && network.pod_cidrs.iter().any(is_of) {
             continue;
         }

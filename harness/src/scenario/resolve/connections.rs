@@ -1,4 +1,4 @@
-//! Entries of connection tables.
+//! Initial conntrack entries.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -11,17 +11,17 @@ use crate::scenario::model::ConntrackEntry;
 use crate::scenario::schema::RawConnection;
 use crate::yaml::At;
 
-/// What an address with a port looks like.
+/// The format of an address with a port.
 const FORM: &str = "an address with a port, for example 10.96.0.10:53 or [fd00::a]:53";
 
-/// The entries of all nodes' tables.
+/// Resolves the conntrack entries of all nodes.
 pub(super) fn connections(
     raw: &[RawConnection],
     at: At<'_>,
     scene: &Scene<'_, '_>,
     findings: &mut Findings,
 ) -> Vec<ConntrackEntry> {
-    // A table has no two entries of which a packet could belong to both.
+    // No packet can belong to two entries of a table.
     let mut tuples = HashMap::new();
     let mut all = Vec::new();
     for (index, raw) in raw.iter().enumerate() {
@@ -55,7 +55,7 @@ fn connection(
     let mut end = |field: &str, text: &str| -> Option<SocketAddr> {
         let end: SocketAddr = findings.parsed(at.field(field), text, "address and port", FORM)?;
         if end.port() == 0 {
-            findings.wrong(at.field(field), "port 0 is no port", "Use a number from 1 to 65535.");
+            findings.wrong(at.field(field), "port 0 is not a valid port", "Use a number from 1 to 65535.");
             return None;
         }
         Some(end)

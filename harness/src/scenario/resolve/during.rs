@@ -1,4 +1,4 @@
-//! Flows during a change: their rate and time, and what must happen to them.
+//! Flows during a change: their rate, times, and expectations.
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ use crate::scenario::schema::{RawBounds, RawDuring, RawExpect, RawProbe, RawRate
 use crate::text::grouped;
 use crate::yaml::At;
 
-/// The highest rate of a probe: about a third of what a lab alone on a CPU sends and follows.
+/// The highest rate of a probe: about a third of what one lab can send and follow on one CPU.
 const MAX_PER_SECOND: u32 = 1_000;
-/// The rate where none is given.
+/// The default rate.
 const PER_SECOND: u32 = 100;
-/// The times before and after the change where none are given, and the longest.
+/// The default and maximum times before and after the change.
 const BEFORE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(10));
 const AFTER: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
-/// The flows of all probes of a step together: each has a source port of its own, and a lab has some 32,000.
+/// Maximum number of flows of all probes of a step: each has its own source port, and a lab has about 32,000.
 const MAX_FLOWS: u64 = 20_000;
 
-/// When flows are sent, and how many.
+/// The times and number of flows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timing {
     pub(crate) rate: u32,
@@ -31,7 +31,7 @@ pub(crate) struct Timing {
     pub(crate) after: Duration,
 }
 
-/// The rate and the times, for this many probes.
+/// Resolves the rate and the times, for this many probes.
 pub(crate) fn timing(raw: &RawDuring, probes: usize, at: At<'_>, findings: &mut Findings) -> Timing {
     let rate = raw.rate.as_ref().map_or(Some(PER_SECOND), |raw| rate(raw, at.field("rate"), findings));
     let mut time = |raw: Option<&RawTime>, field: &str, (default, longest): (Duration, Duration)| {
@@ -65,7 +65,7 @@ fn rate(RawRate(text): &RawRate, at: At<'_>, findings: &mut Findings) -> Option<
     rate
 }
 
-/// A time that is not zero, and not longer than another.
+/// Resolves a time that is not zero and not longer than `longest`.
 fn within(raw: &RawTime, longest: Duration, at: At<'_>, findings: &mut Findings) -> Option<Duration> {
     let time = times::time(raw, at, findings)?;
     let is_fit = !time.is_zero() && time <= longest;
@@ -76,7 +76,7 @@ fn within(raw: &RawTime, longest: Duration, at: At<'_>, findings: &mut Findings)
     is_fit.then_some(time)
 }
 
-/// Finds what a probe has that many new flows cannot have.
+/// Reports fields of a probe that many new flows cannot have.
 pub(crate) fn check_repeatable(raw: &RawProbe, at: At<'_>, findings: &mut Findings) {
     let fixed = [
         ("sourcePort", raw.source_port.is_some(), "each flow has a source port of its own"),
@@ -92,7 +92,7 @@ pub(crate) fn check_repeatable(raw: &RawProbe, at: At<'_>, findings: &mut Findin
     }
 }
 
-/// Finds probes of which only one can be in flight.
+/// Reports probes of which only one flow can be in flight.
 pub(crate) fn check_together(resolved: &ResolvedProbe, scene: &Scene<'_, '_>, at: At<'_>, findings: &mut Findings) {
     let is_process = node_of(&resolved.probe.from, scene).is_some();
     if resolved.probe.protocol == Protocol::Sctp && is_process {
@@ -101,7 +101,7 @@ pub(crate) fn check_together(resolved: &ResolvedProbe, scene: &Scene<'_, '_>, at
     }
 }
 
-/// What must happen to the flows of each probe.
+/// Resolves the expectation for the flows of each probe.
 pub(crate) fn expectation(
     raw: &RawExpect,
     has_services: bool,
@@ -139,7 +139,7 @@ pub(crate) fn expectation(
     DuringExpectation { lost, rejected, stale, followed_within: raw.followed_within.as_ref().and_then(within) }
 }
 
-/// Bounds of a number of flows.
+/// Resolves bounds of a number of flows.
 pub(super) fn bounds(raw: &RawBounds, at: At<'_>, findings: &mut Findings) -> Bounds {
     let (at_least, at_most) = match raw {
         RawBounds::Exactly(flows) => return Bounds { at_least: *flows, at_most: Some(*flows) },

@@ -1,4 +1,4 @@
-//! Endpoints: from short entries, or from the pods that a Service's selector matches.
+//! Endpoints: from short entries, or from the pods matched by a Service's selector.
 
 use std::net::IpAddr;
 
@@ -14,13 +14,13 @@ use crate::input::did_you_mean;
 use crate::scenario::schema::{RawConditions, RawEndpoint, RawEndpointPort, RawEndpoints, RawHints, RawNamed};
 use crate::yaml::At;
 
-/// An endpoint with the ports that it serves.
+/// An endpoint and its ports.
 struct Member {
     endpoint: Endpoint,
     ports: Vec<EndpointPort>,
 }
 
-/// Namespace and name of the Service that an entry belongs to.
+/// Returns namespace and name of the Service of an entry.
 pub(crate) fn service_of(raw: &RawEndpoints) -> ObjectName {
     object_name(&raw.service)
 }
@@ -33,7 +33,7 @@ pub(crate) fn object_name(text: &str) -> ObjectName {
     }
 }
 
-/// The slices of a Service that is not described by manifests.
+/// Returns the slices of a Service that has no slices in manifests.
 pub(crate) fn slices(
     objects: &Objects<'_>,
     service: &Located<'_, Service>,
@@ -57,7 +57,7 @@ struct Lookup<'s, 'a> {
 }
 
 impl Lookup<'_, '_> {
-    /// The pods that the selector matches, as the EndpointSlice controller finds them.
+    /// Returns the pods that the selector matches, as in the EndpointSlice controller.
     fn selected(&self, findings: &mut Findings) -> Vec<Member> {
         let service = &self.service.value;
         if service.selector.is_empty() {
@@ -75,12 +75,12 @@ impl Lookup<'_, '_> {
             .collect()
     }
 
-    /// Doubts names of ports that no pod of a Service has: they are left out, as the EndpointSlice controller does.
+    /// Adds a note on port names that no pod of a Service has: they are omitted, as in the EndpointSlice controller.
     fn doubt_names(&self, pods: &[&Located<'_, PodState>], findings: &mut Findings) {
         let service = &self.service.value;
         let all: Vec<&ContainerPort> = pods.iter().flat_map(|pod| &pod.value.pod.ports).collect();
         let mut names: Vec<&str> = all.iter().filter_map(|port| port.name.as_deref()).collect();
-        // All replicas have the same.
+        // All replicas have the same ports.
         names.sort_unstable();
         names.dedup();
         for (index, port) in service.ports.iter().enumerate() {
@@ -143,14 +143,14 @@ impl Lookup<'_, '_> {
         members
     }
 
-    /// The targetPort of the first port that a member does not serve.
+    /// Returns the targetPort of the first port that a member does not serve.
     fn unresolved(&self, member: &Member) -> Option<String> {
         let served = |name: &str| member.ports.iter().any(|port| port.name == name);
         let port = self.service.value.ports.iter().find(|port| !served(&port.name))?;
         port.target_port.clone()
     }
 
-    /// The endpoints of the pods with a name.
+    /// Returns the endpoints of the pods with a name.
     fn pod(&self, name: &str, own: &RawEndpoint, at: At<'_>, findings: &mut Findings) -> Vec<Member> {
         let wanted = match name.split_once('/') {
             Some((namespace, name)) => ObjectName::new(namespace, name),
@@ -163,7 +163,7 @@ impl Lookup<'_, '_> {
         pods.into_iter().flat_map(|pod| self.pod_members(&pod.value, own, at, findings)).collect()
     }
 
-    /// The endpoints of a pod, one for each family that the Service has.
+    /// Returns the endpoints of a pod, one for each family of the Service.
     fn pod_members(&self, state: &PodState, own: &RawEndpoint, at: At<'_>, findings: &mut Findings) -> Vec<Member> {
         let families = self.families();
         let ports = target_ports(&self.service.value, Some(&state.pod));
@@ -183,7 +183,7 @@ impl Lookup<'_, '_> {
             .collect()
     }
 
-    /// One endpoint with these addresses; it is a pod's where the first address is.
+    /// Returns one endpoint with these addresses; it belongs to a pod if the first address does.
     fn addresses(&self, texts: &[String], own: &RawEndpoint, at: At<'_>, findings: &mut Findings) -> Option<Member> {
         let parse = |(index, text): (usize, &String)| {
             findings.parsed::<IpAddr>(
@@ -235,7 +235,7 @@ impl Lookup<'_, '_> {
         }
     }
 
-    /// The families of the Service.
+    /// Returns the families of the Service.
     fn families(&self) -> Vec<Family> {
         let service = &self.service.value;
         let of_ips: Vec<Family> = service.cluster_ips.iter().copied().map(Family::of).collect();
@@ -244,13 +244,13 @@ impl Lookup<'_, '_> {
     }
 }
 
-/// Checks that the addresses of an entry are of its `addressType`. A pod has an endpoint for its address of this family alone.
+/// Checks that the addresses of an entry are of its `addressType`. Of a pod, only the address of this family becomes an endpoint.
 fn check_families(family: Family, raw: &RawEndpoints, at: At<'_>, findings: &mut Findings) {
     let written = |list: &[String], at: At<'_>, findings: &mut Findings| {
         for (index, text) in list.iter().enumerate() {
             if text.trim().parse::<IpAddr>().is_ok_and(|ip| Family::of(ip) != family) {
                 let message = format!("`{text}` is not an {family} address, as `addressType` requires");
-                findings.wrong(at.item(index), message, "Move it to an entry of its own, or change `addressType`.");
+                findings.wrong(at.item(index), message, "Move it to a separate entry, or change `addressType`.");
             }
         }
     };
@@ -281,7 +281,7 @@ fn explicit_ports(raw: &[RawEndpointPort], at: At<'_>, findings: &mut Findings) 
     ports
 }
 
-/// The ports of an endpoint by the Service's targetPorts. A name that is not a port of the pod is omitted, as by the
+/// Returns the ports of an endpoint by the Service's targetPorts. A name that is not a port of the pod is omitted, as by the
 /// EndpointSlice controller.
 fn target_ports(service: &Service, pod: Option<&Pod>) -> Vec<EndpointPort> {
     let resolve = |port: &ServicePort| {
@@ -297,7 +297,7 @@ fn target_ports(service: &Service, pod: Option<&Pod>) -> Vec<EndpointPort> {
     service.ports.iter().filter_map(resolve).collect()
 }
 
-/// Groups endpoints by family and ports, as a slice demands.
+/// Groups endpoints by family and ports, as slices require.
 fn into_slices(service: &ObjectName, members: Vec<Member>) -> Vec<EndpointSlice> {
     let mut slices: Vec<EndpointSlice> = Vec::new();
     for Member { endpoint, ports } in members {

@@ -1,4 +1,4 @@
-//! The required outcome of a probe.
+//! Expectations of probes.
 
 use std::net::IpAddr;
 
@@ -31,7 +31,7 @@ const EVEN: &str = "even";
 /// The balance in which every expected destination gets a flow.
 const ALL: &str = "all";
 
-/// The destination of the probe before.
+/// The destination of the previous probe.
 const SAME: &str = "same-as-before";
 
 /// The address that the probe was sent to.
@@ -41,13 +41,13 @@ const VIP: &str = "vip";
 #[derive(Debug, Clone, Copy)]
 struct ProbeKind {
     family: Family,
-    /// None if the probe is wrong itself.
+    /// `None` if the probe itself is invalid.
     protocol: Option<Protocol>,
-    /// The destination, as sent.
+    /// The original destination.
     to: Option<IpAddr>,
 }
 
-/// The expectation of a probe of one family.
+/// Resolves the expectation of a probe of one family.
 pub(crate) fn expectation(
     raw: &RawExpect,
     at: At<'_>,
@@ -88,7 +88,7 @@ pub(crate) fn expectation(
     }
 }
 
-/// Finds the errors in an expectation whose probe is invalid, so that its destination is unknown.
+/// Reports errors in an expectation whose probe is invalid, so that its destination is unknown.
 pub(crate) fn words(raw: &RawExpect, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findings) {
     let kind = ProbeKind { family: Family::Ipv4, protocol: None, to: None };
     contradictions(raw, at, findings);
@@ -148,7 +148,7 @@ fn contradictions(raw: &RawExpect, at: At<'_>, findings: &mut Findings) {
     }
 }
 
-/// Some things can only be judged of one flow, others only of many.
+/// Checks fields that can only be judged for one flow, or only for many.
 fn many_flows(raw: &RawExpect, at: At<'_>, flows: Flows, findings: &mut Findings) {
     if flows == Flows::Exactly(1) {
         for field in ["balance", "affinity", "lost"].into_iter().filter(|field| at.has(field)) {
@@ -179,7 +179,7 @@ fn many_flows(raw: &RawExpect, at: At<'_>, flows: Flows, findings: &mut Findings
     }
 }
 
-/// Few flows come to one endpoint by chance too, so they show nothing of affinity.
+/// Checks that there are enough flows to prove affinity: a few can all reach one endpoint by chance.
 fn enough_for_affinity(outcome: Option<&ExpectedOutcome>, at: At<'_>, flows: Flows, findings: &mut Findings) {
     let endpoints = match outcome {
         Some(ExpectedOutcome::Delivered(targets)) => targets.len(),
@@ -195,7 +195,7 @@ fn enough_for_affinity(outcome: Option<&ExpectedOutcome>, at: At<'_>, flows: Flo
     }
 }
 
-/// With few flows some destination may get none by chance.
+/// Checks that there are enough flows for every destination: with few, one may get none by chance.
 fn enough_for_all(
     balance: Option<&Balance>,
     outcome: Option<&ExpectedOutcome>,
@@ -252,7 +252,7 @@ fn outcome(
             };
             return Some(ExpectedOutcome::Rejected(kind));
         }
-        // It has been reported.
+        // This has been reported already.
         Some(RawRejected::Flows(_)) => return None,
         None => {}
     }
@@ -266,7 +266,7 @@ fn outcome(
     dropped.map(ExpectedOutcome::Dropped)
 }
 
-/// What the sender of a packet that is too big must receive.
+/// Resolves the expected error for a packet that is too big.
 fn too_big(raw: &RawTooBig, at: At<'_>, kind: ProbeKind, scene: &Scene<'_, '_>, findings: &mut Findings) -> TooBig {
     let RawTooBig::Message(RawTooBigMessage { mtu, from }) = raw else { return TooBig::default() };
     if mtu.is_none() && from.is_none() {
@@ -291,7 +291,7 @@ fn too_big(raw: &RawTooBig, at: At<'_>, kind: ProbeKind, scene: &Scene<'_, '_>, 
     TooBig { mtu: *mtu, from }
 }
 
-/// Where a packet must be lost, in an author's words.
+/// Resolves where a packet must be dropped.
 fn drop_place(text: &str, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findings) -> Option<DropPlace> {
     match text.split_once('/') {
         None if text == UNDERLAY => Some(DropPlace::Underlay),
@@ -305,7 +305,7 @@ fn drop_place(text: &str, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Find
     }
 }
 
-/// The destinations with a name that such packets can be delivered to.
+/// Returns the destinations with a name that such packets can be delivered to.
 fn targets(text: &str, kind: ProbeKind, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findings) -> Vec<Target> {
     let targets = scene.targets(text, kind.family, at, findings);
     for target in &targets {
@@ -332,7 +332,7 @@ fn reply(text: &str, at: At<'_>, findings: &mut Findings) -> Option<ReplyExpecta
     }
 }
 
-/// An address, if two keywords are allowed as well.
+/// Parses an address where two keywords are also allowed.
 fn word_or_address(text: &str, words: [&str; 2], at: At<'_>, findings: &mut Findings) -> Option<IpAddr> {
     let address = text.parse().ok();
     if address.is_none() {
@@ -383,7 +383,7 @@ fn balance(
     }
 }
 
-/// The ready endpoints of the Service port that a probe is sent to: among these an even balance is expected.
+/// Returns the ready endpoints of the Service port that a probe is sent to: among these an even balance is expected.
 fn endpoints(
     resolved: &ResolvedProbe,
     family: Family,

@@ -10,7 +10,7 @@ use crate::scenario::model::Note;
 use crate::text::{is_obeyed, one_line};
 use crate::yaml::{At, Place};
 
-/// Errors and notes, in the order in which they were found.
+/// Errors and notes, in the order of discovery.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     known: HashSet<(Span, String)>,
@@ -21,14 +21,14 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// The errors in the order of files and lines, with the texts of the files.
+    /// Returns the errors in the order of files and lines, with the texts of the files.
     pub(crate) fn into_diagnostics(self, sources: BTreeMap<PathBuf, Arc<str>>) -> Diagnostics {
         let mut errors = self.errors;
         errors.sort_by(|a, b| (&a.span, &a.message).cmp(&(&b.span, &b.message)));
         Diagnostics { errors, sources }
     }
 
-    /// Records an error. The same one again, as a later step may find it, is kept once.
+    /// Records an error. Duplicates, which later steps may find, are kept once.
     pub(crate) fn add(&mut self, mut error: Diagnostic) {
         error.message = one_line(&error.message).into_owned();
         error.help = error.help.map(|help| one_line(&help).into_owned());
@@ -42,14 +42,14 @@ impl Findings {
         self.add(place.error(message).help(help));
     }
 
-    /// Records that something is missing at a place, unless something there could not be read: that may be it.
+    /// Records that something is missing at a place, unless something there could not be read, which may be the missing part.
     pub(crate) fn missing(&mut self, at: At<'_>, message: impl Into<String>, help: impl Into<String>) {
         if !at.is_pruned() {
             self.wrong(at, message, help);
         }
     }
 
-    /// Records a dangling reference, with the known name that was probably meant.
+    /// Records a dangling reference, with the most similar known name.
     pub(crate) fn dangling<S: AsRef<str>>(&mut self, at: At<'_>, what: &str, name: &str, known: &[S]) {
         let help = match did_you_mean(name, known) {
             Some(question) => question,
@@ -72,7 +72,7 @@ impl Findings {
         value
     }
 
-    /// A name without the line break that a YAML block appends; it must be one line.
+    /// Returns a name without the line break that a YAML block appends; it must be one line.
     pub(crate) fn line(&mut self, text: &str, at: At<'_>) -> String {
         let line = text.trim_end();
         if line.is_empty() {

@@ -20,11 +20,11 @@ use crate::scenario::model::{Host, Install, OtherRules, Place as Namespace};
 use crate::scenario::schema::{OneOrMany, RawFamily, RawHost, RawInstall, RawRules};
 use crate::yaml::At;
 
-/// Addresses for documentation (RFC 5737, RFC 3849), which no real machine has: the first range of a family that pods do not have
-/// is taken.
+/// Documentation ranges (RFC 5737, RFC 3849), which no real machine uses: the first range of a family that does not overlap with pods is
+/// used.
 const OUTSIDE: [&str; 4] = ["203.0.113.0/24", "198.51.100.0/24", "2001:db8:113::/64", "2001:db8:100::/64"];
 
-/// The hosts, with addresses of the given families where none are given.
+/// Resolves the hosts, with default addresses of the given families.
 pub(crate) fn hosts<'a>(
     raw: &[RawHost],
     at: At<'a>,
@@ -67,10 +67,10 @@ pub(crate) fn hosts<'a>(
     hosts
 }
 
-/// The texts of files that rules are in, by their path.
+/// The texts of files with rules, by path.
 pub(crate) type RuleFiles = BTreeMap<PathBuf, String>;
 
-/// The other rules, in addition to the generated ones. Lines may end in CRLF.
+/// Resolves the other rules. Lines may end in CRLF.
 pub(crate) fn rules(
     raw: &BTreeMap<String, OneOrMany<RawRules>>,
     at: At<'_>,
@@ -118,7 +118,7 @@ pub(crate) fn rules(
     all.into_iter().map(Written::into_rules).collect()
 }
 
-/// The family that a word means.
+/// Returns the family of a keyword.
 pub(crate) fn family(raw: RawFamily) -> Family {
     match raw {
         RawFamily::Ipv4 => Family::Ipv4,

@@ -1,4 +1,4 @@
-//! What links do to packets: parameters in words.
+//! Impairments of links: parsing of netem parameters.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use super::times;
 use crate::scenario::schema::{RawLink, RawTime};
 use crate::yaml::At;
 
-/// The longest delay: a probe waits for packets in flight.
+/// The maximum delay: a probe waits for packets in flight.
 const LONGEST: Duration = Duration::from_secs(5);
-/// The lowest rate: a small packet takes a tenth of a second.
+/// The minimum rate: a small packet takes a tenth of a second.
 const LOWEST_RATE: u64 = 8_000;
-/// For no rate.
+/// The keyword for no rate limit.
 const UNLIMITED: &str = "unlimited";
 
-/// Changes what a link does to packets: the parameters that an entry has.
+/// Changes the impairment of a link by the parameters of an entry.
 pub(crate) fn change(before: Impairment, raw: &RawLink, at: At<'_>, findings: &mut Findings) -> Impairment {
     let mut percentage = |text: &Option<String>, field: &str, before: Percentage| {
         text.as_ref().map_or(before, |text| parsed(text, at.field(field), findings).unwrap_or(before))
@@ -49,7 +49,7 @@ pub(crate) fn change(before: Impairment, raw: &RawLink, at: At<'_>, findings: &m
     changed
 }
 
-/// Whether an entry says anything of this.
+/// Returns whether an entry has any of these parameters.
 pub(crate) fn is_given(raw: &RawLink) -> bool {
     let RawLink { loss, delay, jitter, duplicate, reorder, rate, .. } = raw;
     [loss, duplicate, reorder, rate].into_iter().any(Option::is_some)
@@ -59,13 +59,13 @@ pub(crate) fn is_given(raw: &RawLink) -> bool {
 fn parsed(text: &str, at: At<'_>, findings: &mut Findings) -> Option<Percentage> {
     let part = millionths(text).and_then(Percentage::from_millionths);
     if part.is_none() {
-        let help = "Use a percentage from `0%` to `100%`, with at most four digits behind the point.";
+        let help = "Use a percentage from `0%` to `100%`, with at most four decimals.";
         findings.wrong(at, format!("`{text}` is not a percentage of packets"), help);
     }
     part
 }
 
-/// A percentage in millionths.
+/// Parses a percentage into millionths.
 fn millionths(text: &str) -> Option<u32> {
     const DIGITS: usize = 4;
     let number = text.strip_suffix('%')?;
@@ -88,7 +88,7 @@ fn delay(raw: &RawTime, at: At<'_>, findings: &mut Findings) -> Option<Duration>
     is_fit.then_some(time)
 }
 
-/// A rate; the inner `None` for none.
+/// Parses a rate; the inner `None` means no limit.
 fn rate(text: &str, at: At<'_>, findings: &mut Findings) -> Option<Option<u64>> {
     if text == UNLIMITED {
         return Some(None);
@@ -97,7 +97,7 @@ fn rate(text: &str, at: At<'_>, findings: &mut Findings) -> Option<Option<u64>> 
     if bits.is_none() {
         let help =
             "Use bits per second as tc(8) writes them, from `8kbit` on: `512kbit`, `10mbit`, `1gbit`; or `unlimited`.";
-        findings.wrong(at, format!("`{text}` is not a rate of a link"), help);
+        findings.wrong(at, format!("`{text}` is not a valid link rate"), help);
     }
     bits.map(Some)
 }

@@ -1,4 +1,4 @@
-//! Links that are not as usual, and nodes that are turned off and on.
+//! Changes of links, and nodes that are turned off and on.
 
 use svclab_rules::cluster::{Cluster, Family, Link, LinkOwner, LinkState, Percentage, Pod};
 
@@ -12,7 +12,7 @@ use crate::scenario::model::Place;
 use crate::scenario::schema::{RawLink, RawLinkState};
 use crate::yaml::At;
 
-/// Changes links of a cluster.
+/// Changes links in a cluster.
 ///
 /// Returns whether there was a valid change.
 pub(crate) fn change(
@@ -59,7 +59,7 @@ pub(crate) fn change(
     changed
 }
 
-/// Whether a link can have an MTU: a kernel uses no IPv6 on links with smaller ones than 1280 (RFC 8200, section 5).
+/// Checks the MTU of a link: a kernel disables IPv6 on links with an MTU below 1280 (RFC 8200, section 5).
 fn is_mtu(mtu: u16, owner: &LinkOwner, cluster: &Cluster, at: At<'_>, findings: &mut Findings) -> bool {
     let has_ipv6 = cluster.nodes.iter().any(|node| node.internal_ip(Family::Ipv6).is_some());
     let smallest = if has_ipv6 { 1280 } else { 576 };
@@ -71,7 +71,7 @@ fn is_mtu(mtu: u16, owner: &LinkOwner, cluster: &Cluster, at: At<'_>, findings: 
     is_fit
 }
 
-/// What a single packet may meet in the network.
+/// Adds notes on links that make the outcome of a single packet random.
 pub(crate) fn check_certain(cluster: &Cluster, at: At<'_>, findings: &mut Findings) {
     let is_chance = |part: Percentage| !part.is_zero() && part.millionths() < 1_000_000;
     for (owner, Link { impairment, .. }) in &cluster.links {
@@ -80,17 +80,17 @@ pub(crate) fn check_certain(cluster: &Cluster, at: At<'_>, findings: &mut Findin
             (false, true) => format!("sends {} of its packets twice", impairment.duplicate),
             (false, false) => continue,
         };
-        let help = "expect `lost: {atMost: N}` of many `flows`, or send before the link is so";
+        let help = "expect `lost: {atMost: N}` of many `flows`, or send before the link changes";
         findings.doubt(at, format!("the link of {owner} {what}, so this may fail by chance: {help}"));
     }
 }
 
-/// What is as usual is not remembered, so that equal states are equal.
+/// Removes links in their default state, so that equivalent states compare equal.
 fn keep_unusual(cluster: &mut Cluster) {
     cluster.links.retain(|_, link| *link != Default::default());
 }
 
-/// The machines whose links an entry is about.
+/// Returns the machines whose links an entry changes.
 fn owners(raw: &RawLink, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findings) -> Vec<LinkOwner> {
     match (&raw.node, &raw.pod, &raw.host) {
         (Some(name), None, None) => {
@@ -126,7 +126,7 @@ fn owners(raw: &RawLink, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findi
     }
 }
 
-/// What is done with a node.
+/// The power state change of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NodePower {
     /// It is turned off.
@@ -136,7 +136,7 @@ pub(crate) enum NodePower {
 }
 
 impl NodePower {
-    /// As the step names it.
+    /// Returns the name of the step.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Down => "down",
@@ -145,7 +145,7 @@ impl NodePower {
     }
 }
 
-/// Turns nodes of a cluster off or on. The kube-proxy of a node that is off does not run, and starts when the node is turned on.
+/// Turns nodes of a cluster off or on. kube-proxy on a node that is off is stopped, and starts when the node is turned on.
 ///
 /// Returns whether there was a valid change.
 pub(crate) fn power(
@@ -170,10 +170,18 @@ pub(crate) fn power(
         let Some(node) = scene.node(name, at, findings) else { continue };
         match (power, cluster.is_off(name)) {
             (NodePower::Down, true) => {
-                findings.wrong(at, format!("node {name} is already off"), "Remove it, or turn it on in a step before.");
+                findings.wrong(
+                    at,
+                    format!("node {name} is already off"),
+                    "Remove it, or turn it on in an earlier step.",
+                );
             }
             (NodePower::Up, false) => {
-                findings.wrong(at, format!("node {name} is already on"), "Remove it, or turn it off in a step before.");
+                findings.wrong(
+                    at,
+                    format!("node {name} is already on"),
+                    "Remove it, or turn it off in an earlier step.",
+                );
             }
             (NodePower::Down, false) => {
                 if has_proxy(node, scene) {

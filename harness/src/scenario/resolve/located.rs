@@ -1,22 +1,22 @@
-//! Objects with the place that they were written at.
+//! Objects with their source place.
 
 use svclab_rules::cluster::objects::FieldError;
 
 use super::findings::Findings;
 use crate::yaml::At;
 
-/// An object and where it was written.
+/// An object and its source place.
 #[derive(Debug, Clone)]
 pub(crate) struct Located<'a, T> {
     /// The object.
     pub(crate) value: T,
     /// Its place.
     pub(crate) at: At<'a>,
-    /// The form that it is written in.
+    /// The form in which it is written.
     pub(crate) form: Form,
 }
 
-/// How an object is written.
+/// The form in which an object is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// As an item of the scenario's lists.
@@ -26,22 +26,22 @@ pub(crate) enum Form {
 }
 
 impl<'a, T> Located<'a, T> {
-    /// An item of the scenario's lists.
+    /// Locates an item of the scenario's lists.
     pub(crate) fn short(value: T, at: At<'a>) -> Self {
         Self { value, at, form: Form::Short }
     }
 
-    /// A Kubernetes object.
+    /// Locates a Kubernetes object.
     pub(crate) fn manifest(value: T, at: At<'a>) -> Self {
         Self { value, at, form: Form::Manifest }
     }
 
-    /// The same place with another value.
+    /// Returns another value with the same place.
     pub(crate) fn with<U>(&self, value: U) -> Located<'a, U> {
         Located { value, at: self.at, form: self.form }
     }
 
-    /// The place of a field, which is named as in the Kubernetes object.
+    /// Returns the place of a field, given its path in the Kubernetes object.
     pub(crate) fn field(&self, path: &str) -> At<'a> {
         match self.form {
             Form::Manifest => self.at.walk(&one_cluster_ip(self.at.field("spec"), path)),
@@ -49,7 +49,7 @@ impl<'a, T> Located<'a, T> {
         }
     }
 
-    /// A field's name in the form that the object is written in.
+    /// Returns a field's name in the form in which the object is written.
     fn written(&self, path: &str) -> String {
         if self.form == Form::Manifest {
             return one_cluster_ip(self.at.field("spec"), path);
@@ -69,7 +69,7 @@ impl<'a, T> Located<'a, T> {
     }
 }
 
-/// Records the errors of an object at its fields; gives the value where there are none.
+/// Records the errors of an object at its fields; returns the value if there are none.
 pub(crate) fn sound<U, T>(
     source: &Located<'_, T>,
     result: Result<U, Vec<FieldError>>,
@@ -98,13 +98,13 @@ pub(crate) fn report<T>(source: &Located<'_, T>, errors: Vec<FieldError>, findin
     }
 }
 
-/// The first of `clusterIPs` is `clusterIP` where only that is written.
+/// Returns `clusterIP` for the first of `clusterIPs`, if only that is written.
 fn one_cluster_ip(at: At<'_>, path: &str) -> String {
     if at.has("clusterIPs") { path.to_owned() } else { path.replace("clusterIPs[0]", "clusterIP") }
 }
 
-/// The place of a Kubernetes field in the short form, if names are the same but the levels `metadata`, `spec`,
-/// `status` and `containers` are left out.
+/// Returns the place of a Kubernetes field in the short form, which has the same names without the levels `metadata`, `spec`, `status` and
+/// `containers`.
 fn short_field<'a>(at: At<'a>, path: &str) -> At<'a> {
     if let Some(rest) = path.strip_prefix("status.loadBalancer.ingress") {
         let index = rest.split(']').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What the names in tests are looked up in.
+//! Lookup of names in tests.
 
 use std::iter;
 
@@ -13,21 +13,21 @@ use crate::scenario::model::short_name;
 use crate::scenario::model::{Host, OtherRules};
 use crate::yaml::At;
 
-/// What names are looked up in: the objects as they are now, then as they were before a step deleted some, the last such step first. So a
-/// probe can be sent to where a Service was, and from a pod that Kubernetes has deleted, whose machine is still in the network.
+/// The objects in which names are looked up: the current ones, then those before each step that deleted some, the last such step first. So
+/// a probe can be sent to a deleted Service's address, and from a deleted pod, whose network namespace still exists.
 pub(crate) struct Scene<'s, 'a> {
-    /// The objects now, and the facts made of them.
+    /// The current objects, and the cluster assembled from them.
     pub(crate) now: (&'s Objects<'a>, &'s Cluster),
-    /// The objects and facts before each change that deleted some, in their order.
+    /// The objects and clusters before each change that deleted some, in order.
     pub(crate) former: &'s [(Objects<'a>, Cluster)],
-    /// Machines outside of the cluster.
+    /// Machines outside the cluster.
     pub(crate) hosts: &'s [Located<'a, Host>],
     /// Rules that are not the generator's.
     pub(crate) rules: &'s [OtherRules],
 }
 
 impl<'s, 'a> Scene<'s, 'a> {
-    /// The objects and facts that names are looked up in, in this order.
+    /// Returns the objects and clusters in lookup order.
     pub(super) fn states(&self) -> impl Iterator<Item = (&'s Objects<'a>, &'s Cluster)> + use<'s, 'a> {
         iter::once(self.now).chain(self.former.iter().rev().map(|(objects, cluster)| (objects, cluster)))
     }

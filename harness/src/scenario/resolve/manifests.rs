@@ -1,4 +1,4 @@
-//! Plain Kubernetes objects: single, several documents, lists.
+//! Plain Kubernetes objects: single objects, several documents, lists.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::input::Diagnostic;
 use crate::yaml;
 use crate::yaml::{At, Kind, Node, Place, decode};
 
-/// An object of a kind that decides on Service traffic.
+/// An object of a kind that affects Service traffic.
 #[derive(Debug, Clone)]
 pub(crate) enum Object {
     /// A node.
@@ -32,7 +32,7 @@ pub(crate) enum Object {
     ServiceCidr(Box<networking::ServiceCIDR>),
 }
 
-/// The files that a scenario names, read and parsed, by their path.
+/// The parsed files that a scenario names, by path.
 #[derive(Debug, Default)]
 pub(crate) struct Manifests(BTreeMap<PathBuf, Vec<Arc<Node>>>);
 
@@ -44,8 +44,7 @@ impl Manifests {
         errors
     }
 
-    /// The objects of a file. Kinds that have no effect are left out with a note; false if an object could not
-    /// be read.
+    /// Returns the objects of a file, and false if an object could not be read. Kinds without effect are ignored with a note.
     pub(crate) fn objects<'a>(&'a self, file: &Path, findings: &mut Findings) -> (Vec<Located<'a, Object>>, bool) {
         let mut reader = Reader { objects: Vec::new(), sound: true, findings };
         if let Some((file, documents)) = self.0.get_key_value(file) {
@@ -57,16 +56,16 @@ impl Manifests {
     }
 }
 
-/// What the note on an object of another kind has between its kind and name, and the reason.
+/// The text between the object and the reason in the note on an ignored object.
 pub(crate) const LEFT_OUT: &str = " is ignored: ";
-/// The reason for all kinds that have no effect on Service traffic in a real cluster either.
+/// The reason for all kinds that do not affect Service traffic in a real cluster either.
 pub(crate) const NO_EFFECT: &str = "it does not affect rules";
 
-/// Why objects of a kind are left out.
+/// Returns why objects of a kind are ignored.
 fn why_left_out(kind: &str) -> &'static str {
     match kind {
         "CronJob" | "DaemonSet" | "Deployment" | "Job" | "ReplicaSet" | "ReplicationController" | "StatefulSet" => {
-            "no controller runs here, so it makes no pods; list its pods instead"
+            "no controller runs here, so it creates no pods; list its pods instead"
         }
         "Gateway" | "GRPCRoute" | "HTTPRoute" | "Ingress" | "TCPRoute" | "TLSRoute" | "UDPRoute" => {
             "no controller runs here that reads it, and kube-proxy does not"

@@ -1,4 +1,4 @@
-//! What was written → the model: references are looked up, defaults filled in, steps made whole.
+//! Decoded scenario → model: references are looked up, defaults filled in, steps completed.
 //!
 //! Every stage records its errors and continues with what is valid, so that one run reports all of them.
 
@@ -61,27 +61,27 @@ pub(crate) use stage::{Extra, OwnChange};
 pub(crate) use steps::ResolvedProbe;
 pub use steps::step_out_of_range;
 
-/// What is resolved.
+/// The input of resolution.
 pub(crate) struct Input<'a> {
-    /// What was decoded.
+    /// The decoded scenario.
     pub(crate) raw: &'a RawScenario,
     /// The tree that it was decoded from.
     pub(crate) at: At<'a>,
-    /// The tree as written, with invalid values.
+    /// The original tree, with invalid values.
     pub(crate) written: At<'a>,
     /// The manifests that the scenario names, steps included.
     pub(crate) manifests: &'a Manifests,
     /// The rule files that it names.
     pub(crate) rules: &'a RuleFiles,
-    /// What paths are relative to.
+    /// The folder that paths are relative to.
     pub(crate) folder: &'a Path,
-    /// What is asked for in addition to the tests.
+    /// An ad-hoc probe in addition to the tests.
     pub(crate) extra: Option<Extra<'a>>,
     /// Whether it must have tests.
     pub(crate) tests: Tests,
 }
 
-/// Resolves a scenario, and the extra probe where there is one. Both can be used only if `findings` has no errors
+/// Resolves a scenario, and the ad-hoc probe if there is one. Both can be used only if `findings` has no errors
 /// afterwards.
 pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> (Scenario, Option<ResolvedProbe>) {
     let Input { raw, at, .. } = *input;
@@ -143,7 +143,7 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> (Scenario, 
     (scenario, extra)
 }
 
-/// The names of nodes' programs. Which programs there are, the command line says.
+/// Returns the names of nodes' programs. The programs themselves are given on the command line.
 fn programs(nodes: &[RawNode]) -> BTreeMap<String, String> {
     nodes.iter().filter_map(|node| Some((node.name.clone(), node.proxy.program.clone()?))).collect()
 }

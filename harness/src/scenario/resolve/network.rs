@@ -19,21 +19,21 @@ use crate::scenario::model::{Cni, CniKind, Overlay};
 use crate::scenario::schema::{OneOrMany, RawCleanup, RawCluster, RawCni, RawCniName, RawOverlay, RawProxy};
 use crate::yaml::At;
 
-/// Where cluster IPs come from if nothing is said: the first range of a family that pods do not have.
+/// Default ranges of cluster IPs: the first range of a family that does not overlap with pods is used.
 const SERVICES: [&str; 4] = ["10.96.0.0/12", "172.20.0.0/16", "fd00:10:96::/112", "fd00:172:20::/112"];
 /// The default release.
 const VERSION: &str = "1.30";
 
-/// What the section says.
+/// The resolved section.
 #[derive(Debug, Clone)]
 pub(crate) struct Network {
-    /// The range of pods, at most one of each family, the primary one first.
+    /// The ranges of pods, at most one of each family, the primary one first.
     pub(crate) pod_cidrs: Vec<IpNet>,
-    /// Whether that range is given; otherwise it is the default.
+    /// Whether these ranges are given; otherwise they are the default.
     pub(crate) has_pod_cidr: bool,
-    /// Where cluster IPs come from, at most one of each family.
+    /// The ranges of cluster IPs, at most one of each family.
     pub(crate) service_cidrs: Vec<IpNet>,
-    /// Where node ports come from.
+    /// The range of node ports.
     pub(crate) node_ports: RangeInclusive<u16>,
     /// How pods are connected.
     pub(crate) cni: Cni,
@@ -42,13 +42,13 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// The ranges of the cluster's ServiceCIDR object: those of the families that it has.
+    /// Returns the ranges of the cluster's ServiceCIDR object: those of the cluster's families.
     pub(crate) fn allocated(&self) -> impl Iterator<Item = IpNet> {
         let families = self.families();
         self.service_cidrs.iter().copied().filter(move |range| families.contains(&family(*range)))
     }
 
-    /// Those of some default ranges that do not overlap with pods; of a family where all overlap, the first.
+    /// Returns the default ranges that do not overlap with pods; if all ranges of a family overlap, the first.
     pub(crate) fn free(&self, defaults: &[&str]) -> Vec<IpNet> {
         let defaults = parsed(defaults);
         let free: Vec<IpNet> = defaults.iter().copied().filter(|range| is_free(*range, &self.pod_cidrs)).collect();
@@ -57,7 +57,7 @@ impl Network {
         free.into_iter().chain(taken).collect()
     }
 
-    /// The families of pods, the primary one first.
+    /// Returns the families of pods, the primary one first.
     pub(crate) fn families(&self) -> Vec<Family> {
         self.pod_cidrs.iter().copied().map(family).collect()
     }
@@ -87,7 +87,7 @@ pub(crate) fn network(raw: &RawCluster, at: At<'_>, findings: &mut Findings) -> 
     Network { cni: cni(raw, at.field("cni"), findings), pod_cidrs, has_pod_cidr, service_cidrs, node_ports, proxy }
 }
 
-/// The range of node ports: two numbers with a hyphen between them, the first not 0 and not greater than the second.
+/// Parses the range of node ports: two numbers separated by a hyphen, the first at least 1 and not greater than the second.
 fn node_ports(text: Option<&str>, at: At<'_>, findings: &mut Findings) -> RangeInclusive<u16> {
     let Some(text) = text else { return NODE_PORTS };
     let ends = text.split_once('-').and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
@@ -101,7 +101,7 @@ fn node_ports(text: Option<&str>, at: At<'_>, findings: &mut Findings) -> RangeI
     }
 }
 
-/// Whether a range does not overlap with those of pods.
+/// Returns whether a range does not overlap with those of pods.
 fn is_free(range: IpNet, pod_cidrs: &[IpNet]) -> bool {
     !pod_cidrs.iter().any(|pods| overlap(*pods, range))
 }
@@ -158,7 +158,7 @@ fn cni(raw: &RawCluster, at: At<'_>, findings: &mut Findings) -> Cni {
     Cni { kind, overlay }
 }
 
-/// kube-proxy's configuration; `clusterCIDR` defaults to the range of pods.
+/// Resolves kube-proxy's configuration; `clusterCIDR` defaults to the range of pods.
 pub(crate) fn proxy(raw: &RawProxy, pod_cidrs: &[IpNet], at: At<'_>, findings: &mut Findings) -> ProxyConfig {
     let nft = raw.mode.as_deref() == Some(ProxyMode::Nftables.as_str());
     let bit = |long: Option<u8>| long.or(raw.masquerade_bit).map(i32::from);
@@ -193,7 +193,7 @@ pub(crate) fn proxy(raw: &RawProxy, pod_cidrs: &[IpNet], at: At<'_>, findings: &
     match proxy_config(&given, version) {
         Ok(config) => ProxyConfig { conntrack_cleanup, ..config },
         Err(errors) => {
-            // The short forms of the section `iptables` are one level higher.
+            // The short forms of fields in the section `iptables` are one level higher.
             let section = if nft { "nftables." } else { "iptables." };
             let short = errors.into_iter().map(|mut error| {
                 if !at.has(section.trim_end_matches('.')) {
@@ -220,8 +220,8 @@ fn cleanup(raw: Option<&RawCleanup>, at: At<'_>, findings: &mut Findings) -> Con
     }
 }
 
-/// Checks the feature gates of a configuration. One that resembles a known one is misspelt; any other that
-/// has no effect gets a note.
+/// Checks the feature gates of a configuration. A gate that resembles a known one is reported as misspelt; any other without effect gets a
+/// note.
 pub(crate) fn gates<'g>(
     gates: impl IntoIterator<Item = (&'g String, &'g bool)>,
     version: &str,

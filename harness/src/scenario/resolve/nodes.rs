@@ -14,11 +14,11 @@ use crate::input::limits;
 use crate::scenario::schema::{OneOrMany, RawNode};
 use crate::yaml::{At, Place};
 
-/// Where nodes' own addresses come from, first as kind has it: the first range of a family that pods do not have is taken.
+/// Default ranges of node addresses, kind's first: the first range of a family that does not overlap with pods is used.
 pub(crate) const NODE_RANGES: [&str; 4] =
     ["172.18.0.0/16", "192.168.18.0/24", "fd00:172:18::/64", "fd00:192:168:18::/64"];
 
-/// The Kubernetes object of a short form.
+/// Returns the Kubernetes object of a short form.
 fn object(raw: &RawNode) -> core::Node {
     let listed = |kind: &str, lists: [&Option<OneOrMany<String>>; 2]| {
         let address = |address: String| core::NodeAddress { address, type_: kind.to_owned() };
@@ -35,12 +35,12 @@ fn object(raw: &RawNode) -> core::Node {
     node
 }
 
-/// The values of the first list that is given.
+/// Returns the values of the first list that is given.
 pub(crate) fn one_of(lists: [&Option<OneOrMany<String>>; 2]) -> Vec<String> {
     lists.into_iter().flatten().next().map(|list| list.0.clone()).unwrap_or_default()
 }
 
-/// Records where a value is given in two ways.
+/// Reports a value that is given in two ways.
 pub(crate) fn only_one(at: At<'_>, fields: [&str; 2], findings: &mut Findings) {
     if fields.iter().all(|field| at.has(field)) {
         let message = format!("`{}` and `{}` are mutually exclusive", fields[0], fields[1]);
@@ -48,7 +48,7 @@ pub(crate) fn only_one(at: At<'_>, fields: [&str; 2], findings: &mut Findings) {
     }
 }
 
-/// A node of the scenario's list.
+/// Resolves a node in the scenario's list.
 pub(crate) fn short<'a>(raw: &RawNode, at: At<'a>, findings: &mut Findings) -> Option<Located<'a, Node>> {
     for fields in [["ip", "ips"], ["externalIP", "externalIPs"], ["podCIDR", "podCIDRs"]] {
         only_one(at, fields, findings);
@@ -58,7 +58,7 @@ pub(crate) fn short<'a>(raw: &RawNode, at: At<'a>, findings: &mut Findings) -> O
     Some(source.with(Node { hostname_override: hostname_override(raw, at, findings), ..node }))
 }
 
-/// The name that kube-proxy takes for the node's, if that is another one. kube-proxy cuts blanks off and writes it in small letters
+/// Returns the node name that kube-proxy uses, if it differs. kube-proxy trims it and converts it to lower case
 /// (`GetHostname` in `pkg/util/node`), and rejects an empty one.
 pub(crate) fn hostname_override(raw: &RawNode, at: At<'_>, findings: &mut Findings) -> Option<String> {
     let given = raw.hostname_override.as_ref()?.trim().to_lowercase();
@@ -69,7 +69,7 @@ pub(crate) fn hostname_override(raw: &RawNode, at: At<'_>, findings: &mut Findin
     (given != raw.name).then_some(given)
 }
 
-/// Gives addresses and pod ranges to those that have none, and checks the ranges.
+/// Assigns default addresses and pod ranges, and checks the ranges.
 pub(crate) fn complete(nodes: &mut [Located<'_, Node>], network: &Network, pool: &mut Pool, findings: &mut Findings) {
     pool.take(nodes.iter().flat_map(|node| node.value.addresses()));
     for node in nodes.iter_mut().filter(|node| node.value.internal_ips.is_empty()) {
@@ -90,13 +90,13 @@ pub(crate) fn complete(nodes: &mut [Located<'_, Node>], network: &Network, pool:
     ranges(nodes, network, findings);
 }
 
-/// The next free address of a default range, for each family.
+/// Returns the next free address of a default range, for each family.
 pub(crate) fn defaults(ranges: &[IpNet], families: &[Family], first: u128, pool: &mut Pool) -> Vec<IpAddr> {
     let of = |wanted: Family| ranges.iter().copied().find(|range| family(*range) == wanted);
     families.iter().filter_map(|family| pool.address(of(*family)?, first)).collect()
 }
 
-/// Where a node's range is written; of one that was chosen for it, the node.
+/// Returns the place of a node's range; of a default range, that of the node.
 fn written<'a>(node: &Located<'a, Node>, range: &IpNet) -> At<'a> {
     node.at.reading(range).unwrap_or_else(|| node.field("spec.podCIDR"))
 }

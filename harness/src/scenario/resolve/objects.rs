@@ -1,4 +1,4 @@
-//! The objects of the cluster while a scenario is resolved, and where they come from.
+//! The objects of the cluster during resolution, and their sources.
 
 use std::path::{Path, PathBuf};
 
@@ -19,17 +19,17 @@ pub(crate) struct Objects<'a> {
     /// The pods.
     pub(crate) pods: Vec<Located<'a, PodState>>,
     pub(super) services: ServiceList<'a>,
-    /// Slices from manifests, those made of Endpoints included.
+    /// Slices from manifests, including those mirrored from Endpoints.
     pub(super) slices: Vec<Located<'a, EndpointSlice>>,
     pub(super) entries: Vec<Located<'a, &'a RawEndpoints>>,
     pub(super) pool: Pool,
-    /// The scenario as it was written, with the items that could not be read.
+    /// The scenario as written, with items that could not be read.
     pub(super) written: At<'a>,
-    /// False if an object of a manifest could not be read, so that objects may be missing.
+    /// Whether all objects in manifests could be read; if not, objects may be missing.
     pub(super) complete: bool,
 }
 
-/// Where objects come from that are read in one go.
+/// A source of objects that are read together.
 pub(crate) struct Source<'a> {
     /// Short forms.
     pub(crate) nodes: &'a [RawNode],
@@ -46,14 +46,14 @@ pub(crate) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// The lists of a scenario; paths are relative to `folder`.
+    /// Returns the lists of a scenario; paths are relative to `folder`.
     pub(crate) fn scenario(raw: &'a RawScenario, at: At<'a>, folder: &Path) -> Self {
         let manifests = raw.manifests.iter().map(|file| folder.join(file)).collect();
         let RawScenario { nodes, pods, services, endpoints, .. } = raw;
         Self { nodes, pods, services, endpoints, manifests, at }
     }
 
-    /// The lists of a step.
+    /// Returns the lists of a step.
     pub(crate) fn step(raw: &'a RawApply, at: At<'a>, folder: &Path) -> Self {
         let manifests = raw.manifests.iter().map(|file| folder.join(file)).collect();
         let RawApply { nodes, pods, services, endpoints, .. } = raw;

@@ -14,13 +14,13 @@ use crate::yaml::{At, Place};
 
 mod tables;
 
-/// Rules, and where they were written.
+/// Rules and their source place.
 pub(crate) struct Written<'a> {
     /// The network namespace that they are for.
     pub(crate) place: Namespace,
     /// The family that they are for.
     pub(crate) family: Family,
-    /// The language that they are in.
+    /// Their language.
     pub(crate) mode: ProxyMode,
     /// The text.
     pub(crate) text: String,
@@ -32,30 +32,30 @@ pub(crate) struct Written<'a> {
     pub(crate) parsed: Result<Rules, Vec<ParseError>>,
     /// Their entry.
     pub(crate) at: At<'a>,
-    /// The column that their lines start at, if these are lines of a file.
+    /// The column at which their lines start, if they are lines of a file.
     pub(crate) start: Option<usize>,
 }
 
 impl Written<'_> {
-    /// The rules as they are installed. Where they could not be parsed, the namespace still counts as one with rules, so that tests
-    /// are checked against that.
+    /// Returns the rules as they are installed. If they could not be parsed, the namespace still counts as one with rules, so that tests
+    /// are checked accordingly.
     pub(crate) fn into_rules(self) -> OtherRules {
         let Self { place, family, origin, install, parsed, .. } = self;
         let rules = parsed.unwrap_or_else(|_| RuleSet::new(family).into());
         OtherRules { place, family, rules: Arc::new(rules.for_family(family)), origin, install }
     }
 
-    /// Whether they are tables of nftables alongside kube-proxy's rules.
+    /// Returns whether they are nftables tables alongside kube-proxy's rules.
     fn is_other_tables(&self) -> bool {
         self.mode == ProxyMode::Nftables && self.install != Install::Instead
     }
 
-    /// True if they are the only rules in the namespace. Others are merged.
+    /// Returns whether they are the only rules in the namespace. Otherwise they are merged.
     fn alone(&self) -> bool {
         self.install == Install::Instead || matches!(self.place, Namespace::Pod(_))
     }
 
-    /// An error in a line, from 1, at the word that starts at a column, from 1.
+    /// Returns an error in a line, from 1, at the word that starts at a column, from 1.
     fn error(&self, line: usize, column: usize, message: impl Into<String>) -> Diagnostic {
         let message = message.into();
         let Some(start) = self.start else {
@@ -69,7 +69,7 @@ impl Written<'_> {
     }
 }
 
-/// Parses rules as they are to be installed: tables of nftables are kube-proxy's where they replace the generated ones.
+/// Parses rules according to their installation: nftables tables are kube-proxy's if they replace the generated ones.
 pub(crate) fn parse(text: &str, mode: ProxyMode, family: Family, install: Install) -> Result<Rules, Vec<ParseError>> {
     match (mode, install) {
         (ProxyMode::Nftables, Install::Before | Install::After) => Rules::parse_other_tables(text),
@@ -99,7 +99,7 @@ pub(crate) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mu
     }
 }
 
-/// Reports what cannot be parsed.
+/// Reports parse errors.
 fn reject(written: &Written<'_>, errors: &[ParseError], help: &str, findings: &mut Findings) {
     for error in errors.iter().take(limits::ERRORS) {
         let ((line, column), message) = error.in_text();
@@ -113,10 +113,10 @@ fn reject(written: &Written<'_>, errors: &[ParseError], help: &str, findings: &m
     }
 }
 
-/// Targets that act on the whole machine rather than on a network namespace: timers and triggers in `/sys`, and keys.
+/// Targets that act on the whole machine instead of a network namespace: timers, LED triggers, and SysRq.
 pub(crate) const OF_THE_MACHINE: [&str; 3] = ["IDLETIMER", "LED", "SYSRQ"];
 
-/// Rejects rules whose targets act on more than packets.
+/// Rejects rules whose targets affect more than packets.
 fn targets(written: &Written<'_>, parsed: &Parsed, findings: &mut Findings) {
     let mut found = Vec::new();
     for (table, rules) in parsed.rules.tables.iter().enumerate() {
@@ -187,15 +187,15 @@ fn no_rules(written: &Written<'_>) -> Option<Diagnostic> {
     None
 }
 
-/// Checks all rules for what the kernel rejects: jumps to missing chains, loops, targets that are out of
-/// place. Rules that are merged are judged with what they are merged with.
+/// Checks all rules for errors that the kernel rejects: jumps to missing chains, loops, misplaced targets. Merged rules are checked after
+/// merging.
 pub(crate) fn programs(all: &[Written<'_>], cluster: &Cluster, findings: &mut Findings) {
     for written in all {
         if written.mode == ProxyMode::Nftables {
             tables::programs(written, findings);
             continue;
         }
-        // What cannot be parsed has been reported.
+        // Parse errors have been reported already.
         let Ok(Rules::Iptables(own)) = &written.parsed else { continue };
         let merged = if written.alone() { Some(own.rules.clone()) } else { merged(written, all, cluster) };
         let Some(merged) = merged else { continue };
@@ -203,7 +203,7 @@ pub(crate) fn programs(all: &[Written<'_>], cluster: &Cluster, findings: &mut Fi
         let found = errors.iter().filter_map(|error| Some((line(error, &merged, own)?, &error.kind)));
         for (line, error_kind) in found.take(limits::ERRORS) {
             let help = match error_kind {
-                // The first depends on the kind of iptables; the second is of no use, but can be loaded.
+                // The first depends on the iptables variant; the second is useless, but can be loaded.
                 CompileErrorKind::TooDeep | CompileErrorKind::NoHook => continue,
                 CompileErrorKind::MissingChain(name) => {
                     format!("Declare it in the same table, as `:{name} - [0:0]`, or check the name.")
@@ -215,7 +215,7 @@ pub(crate) fn programs(all: &[Written<'_>], cluster: &Cluster, findings: &mut Fi
     }
 }
 
-/// What is wrong with a rule, as the rest of a sentence about it.
+/// Describes an error in a rule, as the rest of a sentence about it.
 fn verb(kind: &CompileErrorKind) -> String {
     match kind {
         CompileErrorKind::Misplaced { target, place } => format!("has target {target}, which is not valid {place}"),
@@ -224,13 +224,13 @@ fn verb(kind: &CompileErrorKind) -> String {
     }
 }
 
-/// The rules of a node as they would be installed, as far as they can be read.
+/// Returns the rules of a node as they would be installed, as far as they can be parsed.
 fn merged(written: &Written<'_>, all: &[Written<'_>], cluster: &Cluster) -> Option<RuleSet> {
     let Written { place, family, .. } = written;
     let Namespace::Node(node) = place else { return None };
     let mut rules = match cluster.proxy.mode {
         ProxyMode::Iptables => iptables::generate(cluster, cluster.node(node)?, *family).ok()?,
-        // kube-proxy's are in tables of their own.
+        // kube-proxy's rules are in separate tables.
         ProxyMode::Nftables => RuleSet::new(*family),
     };
     for other in all.iter().filter(|other| other.place == *place && other.family == *family) {
@@ -240,7 +240,7 @@ fn merged(written: &Written<'_>, all: &[Written<'_>], cluster: &Cluster) -> Opti
     Some(rules)
 }
 
-/// The line of the rule that an error is in, if it is one of these.
+/// Returns the line of the rule with an error, if it is one of these.
 fn line(error: &CompileError, merged: &RuleSet, own: &Parsed) -> Option<usize> {
     let name = error.chain.as_deref()?;
     let wrong = merged.rules(error.table, name).get(error.rule?.checked_sub(1)?)?;

@@ -1,4 +1,4 @@
-//! Pods: short forms and manifests, with replicas written out and addresses filled in.
+//! Pods: short forms and manifests, with replicas expanded and addresses filled in.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -15,10 +15,10 @@ use crate::input::limits;
 use crate::scenario::schema::RawPod;
 use crate::yaml::At;
 
-/// A pod with svclab's own state.
+/// A pod with additional state.
 #[derive(Debug, Clone)]
 pub(crate) struct PodState {
-    /// The facts.
+    /// The pod.
     pub(crate) pod: Pod,
     /// The name in the scenario, if it covers several pods.
     pub(crate) group: Option<String>,
@@ -35,7 +35,7 @@ pub(crate) struct Draft {
     terminating: bool,
 }
 
-/// The pods of an item in the scenario's list.
+/// Returns the pods of an item in the scenario's list.
 pub(crate) fn short<'a>(
     raw: &RawPod,
     at: At<'a>,
@@ -66,7 +66,7 @@ pub(crate) fn short<'a>(
     (1..=replicas).zip(hosts.iter().cycle()).map(draft).collect()
 }
 
-/// The nodes that the pods of an item are spread over.
+/// Returns the nodes that the pods of an item are spread over.
 fn hosts(raw: &RawPod, at: At<'_>, nodes: &[Located<'_, Node>], findings: &mut Findings) -> Vec<String> {
     if let Some(node) = &raw.node {
         return vec![node.clone()];
@@ -82,7 +82,7 @@ fn hosts(raw: &RawPod, at: At<'_>, nodes: &[Located<'_, Node>], findings: &mut F
     nodes.iter().map(|node| node.value.name.clone()).collect()
 }
 
-/// The Kubernetes object of a short form.
+/// Returns the Kubernetes object of a short form.
 fn object(raw: &RawPod, name: String, node: &str, addresses: &[String]) -> core::Pod {
     let port = |port: &crate::scenario::schema::RawPodPort| core::ContainerPort {
         name: port.name.clone(),
@@ -121,7 +121,7 @@ pub(crate) fn manifest(object: core::Pod, at: At<'_>) -> Located<'_, Draft> {
     Located::manifest(Draft { object, group: None, terminating }, at)
 }
 
-/// The addresses that the author gave.
+/// Returns the addresses given by the author.
 pub(crate) fn given(draft: &Draft) -> impl Iterator<Item = IpAddr> {
     texts(&draft.object).into_iter().filter_map(|text| text.parse().ok())
 }
@@ -171,14 +171,14 @@ fn state(pod: Pod, draft: &Draft) -> PodState {
     PodState { pod, group: draft.group.clone(), ready, terminating }
 }
 
-/// Whether a pod is ready, and whether it is terminating.
+/// Returns whether a pod is ready, and whether it is terminating.
 fn conditions(draft: &Draft) -> (bool, bool) {
     let listed = draft.object.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let unready = listed.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "False");
     (!unready, draft.terminating)
 }
 
-/// What a step can change of a pod by its Kubernetes object: name, labels, ready, terminating.
+/// Returns what a step can change with a pod's Kubernetes object: name, labels, ready, terminating.
 pub(crate) fn changed(draft: &Draft) -> (ObjectName, BTreeMap<String, String>, bool, bool) {
     let metadata = &draft.object.metadata;
     let namespace = metadata.namespace.as_deref().unwrap_or("default");
@@ -208,7 +208,7 @@ fn fill(draft: &mut Located<'_, Draft>, node: &Node, pool: &mut Pool, findings: 
     status.pod_ips = Some(addresses.iter().map(|ip| core::PodIP { ip: ip.to_string() }).collect());
 }
 
-/// The pods that a name means: the one of that name, or the replicas written under it.
+/// Returns the pods for a name: the pod of that name, or the replicas declared under it.
 pub(crate) fn named<'s, 'a>(pods: &'s [Located<'a, PodState>], name: &ObjectName) -> Vec<&'s Located<'a, PodState>> {
     let exact: Vec<_> = pods.iter().filter(|pod| &pod.value.pod.name == name).collect();
     if !exact.is_empty() {

@@ -6,7 +6,7 @@ use super::findings::Findings;
 use crate::scenario::model::short_name;
 use crate::yaml::{At, Place};
 
-/// A port by number.
+/// Parses a port number.
 pub(super) fn port_number(text: &str, at: At<'_>, findings: &mut Findings) -> Option<u16> {
     if !is_number(text) {
         findings.wrong(at, format!("invalid port `{text}`"), "Use a number from 1 to 65535.");
@@ -23,7 +23,7 @@ fn is_number(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The ports that a number or name means; several where the same number is offered for several protocols.
+/// Returns the ports for a number or name; several if the same number is used with several protocols.
 pub(super) fn service_ports<'s>(
     service: &'s Service,
     text: &str,
@@ -50,7 +50,7 @@ pub(super) fn service_ports<'s>(
     Some(ports)
 }
 
-/// The port of a pod that a number or name means.
+/// Returns the port of a pod for a number or name.
 pub(super) fn container_port(pod: &Pod, text: &str, at: At<'_>, findings: &mut Findings) -> Option<u16> {
     if is_number(text) {
         return port_number(text, at, findings);

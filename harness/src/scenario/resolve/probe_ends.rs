@@ -1,4 +1,4 @@
-//! The two ends of a probe: words → addresses.
+//! Resolution of the two ends of a probe to addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -17,9 +17,9 @@ use crate::yaml::At;
 pub(crate) struct Ends {
     /// The addresses, at most one of each family, with the port.
     pub(crate) addresses: Vec<SocketAddr>,
-    /// The protocols that something is known to be offered for there.
+    /// The protocols known to be served there.
     pub(crate) protocols: Vec<Protocol>,
-    /// The node that the packet is handed to.
+    /// The node that the packet is sent through.
     pub(crate) via: Option<String>,
     /// The Service and its port.
     pub(crate) service: Option<(ObjectName, ServicePort)>,
@@ -32,7 +32,7 @@ const TO: &str = "Write `service/NAME:PORT`, `nodeport/NAME:PORT@NODE`, `loadbal
     `externalip/NAME:PORT`, `pod/NAME:PORT`, `node/NAME:PORT`, `host/NAME:PORT`, `ADDRESS:PORT` or `[IPV6]:PORT`.";
 
 impl Scene<'_, '_> {
-    /// The sender, and its addresses.
+    /// Resolves the sender and its addresses.
     pub(crate) fn vantage(&self, text: &str, at: At<'_>, findings: &mut Findings) -> Option<(Vantage, Vec<IpAddr>)> {
         if let Some(name) = text.strip_prefix("localhost@") {
             let node = self.node(name, at, findings)?;
@@ -59,7 +59,7 @@ impl Scene<'_, '_> {
         }
     }
 
-    /// The destination.
+    /// Resolves the destination.
     pub(crate) fn destination(&self, text: &str, at: At<'_>, findings: &mut Findings) -> Option<Ends> {
         let (text, via) = match text.split_once('@') {
             Some((text, node)) => (text, Some(node)),
@@ -157,7 +157,7 @@ impl Scene<'_, '_> {
         Some(Ends::plain(&pod.ips, number))
     }
 
-    /// An address with a port. Where it is one of a Service's, its protocol is known.
+    /// Resolves an address with a port. If it belongs to a Service, its protocol is known.
     fn literal(&self, text: &str, at: At<'_>, findings: &mut Findings) -> Option<Ends> {
         let Ok(address) = text.parse::<SocketAddr>() else {
             findings.wrong(at, format!("invalid destination `{text}`"), TO);
@@ -174,7 +174,7 @@ impl Scene<'_, '_> {
         }
         let mut ends = Ends::plain(&[address.ip()], address.port());
         ends.loopback = address.ip().is_loopback();
-        // As for names: a Service that is there no more is the one that was there.
+        // As for names: a deleted Service is looked up in earlier states.
         for (_, cluster) in self.states() {
             if ends.service.is_none() {
                 ends.take_services_of(cluster);
@@ -190,7 +190,7 @@ impl Ends {
         Self { addresses, protocols: Vec::new(), via: None, service: None, loopback: false }
     }
 
-    /// Notes which of a cluster's Services have a literal address with its port.
+    /// Records which of a cluster's Services have a literal address with its port.
     fn take_services_of(&mut self, cluster: &Cluster) {
         let Some(to) = self.addresses.first().copied() else { return };
         let is_node = self.loopback || cluster.nodes.iter().any(|node| node.addresses().any(|ip| ip == to.ip()));
@@ -216,7 +216,7 @@ impl Ends {
     }
 }
 
-/// The first address of each family.
+/// Returns the first address of each family.
 fn one_of_each(addresses: &[IpAddr]) -> impl Iterator<Item = IpAddr> {
     Family::ALL.into_iter().filter_map(|family| addresses.iter().copied().find(|ip| Family::of(*ip) == family))
 }

@@ -24,7 +24,7 @@ pub(crate) struct ResolvedProbe {
     pub(crate) service: Option<(ObjectName, ServicePort)>,
 }
 
-/// The probes of one section.
+/// Resolves the probes of one section.
 pub(crate) fn probes(raw: &RawProbe, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findings) -> Vec<ResolvedProbe> {
     let from = scene.vantage(&raw.from, at.field("from"), findings);
     let to = scene.destination(&raw.to, at.field("to"), findings);
@@ -58,7 +58,7 @@ pub(crate) fn probes(raw: &RawProbe, at: At<'_>, scene: &Scene<'_, '_>, findings
     chosen.into_iter().map(resolved).collect()
 }
 
-/// The destination addresses in families that the sender has as well.
+/// Returns the destination addresses in families that the sender also has.
 fn choose(raw: &RawProbe, sources: &[Family], to: &Ends, at: At<'_>, findings: &mut Findings) -> Vec<SocketAddr> {
     let wanted = |address: &&SocketAddr| raw.family.is_none_or(|wanted| family(wanted) == Family::of(address.ip()));
     let common = |address: &&SocketAddr| sources.contains(&Family::of(address.ip()));
@@ -132,7 +132,7 @@ fn flows(raw: &RawProbe, at: At<'_>, findings: &mut Findings) -> Flows {
     flows
 }
 
-/// The flags of a segment that opens no connection.
+/// Resolves the flags of a segment that opens no connection.
 fn tcp_flags(
     raw: &RawProbe,
     protocol: Protocol,
@@ -175,8 +175,8 @@ fn flag_bit(flag: RawTcpFlag) -> TcpFlags {
     }
 }
 
-/// Only a process on a node can send to its loopback address, pods with `hostNetwork` included; and a neighbour, who hands the packet to the
-/// node.
+/// Checks the sender to a loopback address: only a process on the node, including pods with `hostNetwork`, or a neighbour that sends the
+/// packet through the node.
 fn check_loopback(from: &Vantage, to: &Ends, scene: &Scene<'_, '_>, at: At<'_>, findings: &mut Findings) {
     if to.loopback && to.via.is_none() && node_of(from, scene).is_none() {
         let error = at.field("to").error("only a process on the node can reach its loopback address");
@@ -185,7 +185,7 @@ fn check_loopback(from: &Vantage, to: &Ends, scene: &Scene<'_, '_>, at: At<'_>, 
     }
 }
 
-/// Only an outside host can send a packet to another node than the one that routes lead to.
+/// Checks `@NODE`: only an outside host can send a packet through another node than the routed one.
 fn check_handed(from: &Vantage, to: &Ends, at: At<'_>, findings: &mut Findings) {
     if let Some(node) = to.via.as_ref().filter(|_| !matches!(from, Vantage::Host(_))) {
         let message = format!("`@{node}` is only valid for probes from an outside host");
@@ -194,7 +194,7 @@ fn check_handed(from: &Vantage, to: &Ends, at: At<'_>, findings: &mut Findings) 
     }
 }
 
-/// Nothing on a node that is off sends.
+/// Checks that the sender's node is on.
 pub(super) fn check_is_on(from: &Vantage, cluster: &Cluster, at: At<'_>, findings: &mut Findings) {
     let node = match from {
         Vantage::Node(name) | Vantage::Localhost(name) => Some(name),
@@ -211,7 +211,7 @@ pub(super) fn check_is_on(from: &Vantage, cluster: &Cluster, at: At<'_>, finding
     }
 }
 
-/// A process cannot send from a port that another one on its node listens on.
+/// Checks the source port: a process cannot send from a port with a listener on its node.
 fn check_source_port(
     from: &Vantage,
     port: (Protocol, u16),
@@ -226,13 +226,13 @@ fn check_source_port(
     }
 }
 
-/// Whether a kernel makes a sender's packets: that of a node, or of a pod with rules.
+/// Returns whether a kernel creates a sender's packets: that of a node, or of a pod with rules.
 fn has_kernel(from: &Vantage, scene: &Scene<'_, '_>) -> bool {
     let has_rules = |pod: &ObjectName| scene.rules.iter().any(|rules| rules.place == RulesPlace::Pod(pod.clone()));
     node_of(from, scene).is_some() || matches!(from, Vantage::Pod(pod) if has_rules(pod))
 }
 
-/// The node that a sender is a process of, if it is one.
+/// Returns the node of a sender that is a process on a node.
 pub(super) fn node_of<'s>(from: &Vantage, scene: &'s Scene<'_, '_>) -> Option<&'s Node> {
     let cluster = scene.now.1;
     match from {

@@ -11,8 +11,8 @@ use crate::observation::Promised;
 use crate::scenario::model::{Balance, Probe, Target, Vantage, short_name};
 use crate::yaml::At;
 
-/// The shares that are promised to a probe's flows, with the policies and hints of the Service in this state of the cluster.
-/// An error if no shares are promised.
+/// Returns the promised shares of a probe's flows, with the policies and hints of the Service in this state of the cluster. Reports an
+/// error if no shares are promised.
 pub(crate) fn promised(probe: &Probe, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findings) -> Option<Balance> {
     let cluster = scene.now.1;
     let to = SocketAddr::new(probe.to.address, probe.to.port);
@@ -37,8 +37,8 @@ pub(crate) fn promised(probe: &Probe, at: At<'_>, scene: &Scene<'_, '_>, finding
     })
 }
 
-/// Finds flows that cannot follow a change from a state of the cluster to that of the scene, because nothing that is promised of them
-/// changes. Flows of an outside host may enter at every node.
+/// Reports flows that cannot follow a change, because their promise is the same in both states of the cluster. Flows of an outside host may
+/// enter at every node.
 pub(crate) fn check_follows(
     probe: &Probe,
     before: &Cluster,
@@ -81,7 +81,7 @@ pub(crate) fn check_follows(
         ),
         None if unchanged.iter().all(|promised| *promised == Promised::Nothing) => (
             "no promise applies to them".to_owned(),
-            "Send to an address of a Service that the change is about, or omit `followedWithin`.",
+            "Send to an address of a Service that the change affects, or omit `followedWithin`.",
         ),
         None => (
             "the promise is the same before and after the change".to_owned(),
@@ -95,7 +95,7 @@ pub(crate) fn check_follows(
     );
 }
 
-/// Endpoints with their shares, or why there are none to be judged, and what to do.
+/// Returns endpoints with their shares, or a message and help if there are no shares.
 fn shares(promise: &Promise) -> Result<Vec<(SocketAddr, f64)>, (String, &'static str)> {
     match &promise.outcome {
         PromisedOutcome::Delivered { affinity_seconds: Some(seconds), .. } => {
@@ -126,7 +126,7 @@ fn vantage_point(probe: &Probe, scene: &Scene<'_, '_>) -> Option<VantagePoint> {
     })
 }
 
-/// An endpoint, by the name of its pod where it has one.
+/// Returns an endpoint as a target, named after its pod if it has one.
 fn target(at: SocketAddr, scene: &Scene<'_, '_>) -> Target {
     let mut endpoints = scene.now.1.slices.iter().flat_map(|slice| &slice.endpoints);
     let pod = endpoints.find(|own| own.addresses.contains(&at.ip())).and_then(|own| own.pod.as_ref());

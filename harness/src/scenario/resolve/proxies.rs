@@ -7,19 +7,19 @@ use super::lookup::Scene;
 use crate::scenario::model::{Install, OtherRules, Place};
 use crate::yaml::At;
 
-/// What a step does with kube-proxies.
+/// An action of a step on kube-proxies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProxyAction {
-    /// Those that run are stopped and started again.
+    /// Running ones are stopped and started again.
     Restart,
-    /// Those that run are stopped.
+    /// Running ones are stopped.
     Stop,
-    /// Those that are stopped are started.
+    /// Stopped ones are started.
     Start,
 }
 
 impl ProxyAction {
-    /// As the step names it.
+    /// Returns the name of the step.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Restart => "restart",
@@ -28,16 +28,16 @@ impl ProxyAction {
         }
     }
 
-    /// Whether it is for a kube-proxy that is stopped.
+    /// Returns whether it applies to stopped kube-proxies.
     fn is_of_stopped(self) -> bool {
         self == Self::Start
     }
 }
 
-/// What stands for a kube-proxy in these steps.
+/// The keyword for a kube-proxy in these steps.
 const PROXY: &str = "proxy";
 
-/// The nodes whose kube-proxies a step is about, each once: all that have one which the step can act on, or those that it names.
+/// Returns the nodes whose kube-proxies a step acts on, without duplicates: the named ones, or all to which the action applies.
 pub(crate) fn nodes(
     action: ProxyAction,
     listed: &[String],
@@ -72,7 +72,7 @@ pub(crate) fn nodes(
 
 const FORMS: &str = "Use `proxy` for the kube-proxies of all nodes, or `proxy@NODE`, or a list of these.";
 
-/// All nodes with a kube-proxy that the step can act on; that there are none is an error.
+/// Returns all nodes with a kube-proxy to which the action applies; reports an error if there are none.
 fn all(action: ProxyAction, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findings) -> Vec<String> {
     let cluster = scene.now.1;
     let fits = |node: &&Node| {
@@ -87,7 +87,7 @@ fn all(action: ProxyAction, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Fi
     found
 }
 
-/// The node of this name, if it has a kube-proxy that the step can act on.
+/// Returns the node of this name, if it has a kube-proxy to which the action applies.
 fn one(action: ProxyAction, name: &str, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findings) -> Option<String> {
     let node = scene.node(name, at, findings)?;
     if !has_proxy(node, scene) {
@@ -122,7 +122,7 @@ fn is_stopped(cluster: &Cluster, node: &str) -> bool {
     cluster.stopped.contains_key(node)
 }
 
-/// Whether a node's rules of some family are a kube-proxy's.
+/// Returns whether a node's rules of some family are a kube-proxy's.
 pub(super) fn has_proxy(node: &Node, scene: &Scene<'_, '_>) -> bool {
     let place = Place::Node(node.name.clone());
     let mut families = Family::ALL.into_iter().filter(|family| node.internal_ip(*family).is_some());

@@ -1,4 +1,4 @@
-//! Reads objects: from files, and from the lists of a scenario or a step.
+//! Reading of objects from files, and from the lists of a scenario or a step.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -18,7 +18,7 @@ use crate::scenario::model::short_name;
 use crate::yaml::{At, Place};
 
 impl<'a> Objects<'a> {
-    /// Takes over the objects of files; pods come back, since they may need addresses.
+    /// Adds the objects in files; pods are returned, because they may need addresses.
     pub(super) fn read_manifests(
         &mut self,
         source: &Source<'a>,
@@ -71,7 +71,7 @@ impl<'a> Objects<'a> {
         drafts
     }
 
-    /// The slices of an Endpoints object count where the Service has no EndpointSlices.
+    /// Adds the slices of an Endpoints object, if the Service has no EndpointSlices.
     fn put_mirrored(&mut self, place: Located<'a, ()>, slices: Vec<EndpointSlice>, findings: &mut Findings) {
         let Some(service) = slices.first().map(|slice| slice.service.clone()) else { return };
         if self.slices.iter().any(|slice| slice.value.service == service) {
@@ -112,7 +112,7 @@ impl<'a> Objects<'a> {
             if self.services.get(&name).is_some() {
                 self.entries.push(Located::short(raw, at));
             } else if !(raw.delete == Some(true) && seen.contains_key(&name)) {
-                // A step may name the endpoints of a Service that it deletes.
+                // A step may list endpoints of a Service that it deletes.
                 self.missing_service(&name, at.field("service"), findings);
             }
         }

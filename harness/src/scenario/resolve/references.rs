@@ -1,4 +1,4 @@
-//! Objects by name, and references that lead nowhere.
+//! Lookup of objects by name, and dangling references.
 
 use svclab_rules::cluster::{Node, ObjectName};
 
@@ -9,32 +9,32 @@ use crate::scenario::model::short_name;
 use crate::yaml::{At, Node as Tree};
 
 impl Objects<'_> {
-    /// The node of a name.
+    /// Returns the node of a name.
     pub(crate) fn node(&self, name: &str) -> Option<&Node> {
         self.nodes.iter().map(|node| &node.value).find(|node| node.name == name)
     }
 
-    /// Records a reference to a node that is not there.
+    /// Records a reference to a node that does not exist.
     pub(crate) fn missing_node(&self, name: &str, at: At<'_>, findings: &mut Findings) {
         let known: Vec<&str> = self.nodes.iter().map(|node| node.value.name.as_str()).collect();
         self.missing("node", "nodes", name, at, &known, findings);
     }
 
-    /// Records a reference to a pod that is not there.
+    /// Records a reference to a pod that does not exist.
     pub(crate) fn missing_pod(&self, name: &ObjectName, at: At<'_>, findings: &mut Findings) {
         let known: Vec<String> = self.pods.iter().map(|pod| short_name(&pod.value.pod.name)).collect();
         self.missing("pod", "pods", &short_name(name), at, &known, findings);
     }
 
-    /// Records a reference to a Service that is not there.
+    /// Records a reference to a Service that does not exist.
     pub(crate) fn missing_service(&self, name: &ObjectName, at: At<'_>, findings: &mut Findings) {
         let known: Vec<String> =
             self.services.iter().map(|service| short_name(&services::object_name(&service.value))).collect();
         self.missing("service", "services", &short_name(name), at, &known, findings);
     }
 
-    /// Records a reference that leads nowhere, unless the object is written down but could not be read, which has
-    /// been recorded already. `name` is the short one.
+    /// Records a dangling reference, unless the object is in the scenario but could not be read, which has been recorded already. `name` is
+    /// the short one.
     fn missing<S: AsRef<str>>(
         &self,
         what: &str,
@@ -53,7 +53,7 @@ impl Objects<'_> {
     }
 }
 
-/// The short name of an item as it was written.
+/// Returns the short name of an item as written.
 fn written_name(item: &Tree) -> Option<String> {
     let text_of = |field: &str| item.get(field).and_then(|entry| entry.value.text());
     let name = text_of("name").or_else(|| item.text())?;

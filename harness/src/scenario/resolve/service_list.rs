@@ -1,4 +1,4 @@
-//! Services in their order, found by name.
+//! An ordered list of Services, indexed by name.
 
 use std::collections::HashMap;
 
@@ -8,16 +8,16 @@ use svclab_rules::cluster::ObjectName;
 use super::located::Located;
 use super::services::object_name;
 
-/// Services in the order in which they came, each name once. A large cluster has ten thousand.
+/// Services in insertion order, with unique names. A large cluster has ten thousand.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ServiceList<'a> {
     list: Vec<Located<'a, core::Service>>,
-    /// Where in the list a name is.
+    /// Positions in the list by name.
     places: HashMap<ObjectName, usize>,
 }
 
 impl<'a> ServiceList<'a> {
-    /// Adds a Service, or puts it in place of the one that has its name.
+    /// Adds a Service, or replaces the one with the same name.
     pub(super) fn put(&mut self, service: Located<'a, core::Service>) {
         let name = object_name(&service.value);
         match self.places.get(&name) {
@@ -29,12 +29,12 @@ impl<'a> ServiceList<'a> {
         }
     }
 
-    /// The Service of this name.
+    /// Returns the Service of this name.
     pub(super) fn get(&self, name: &ObjectName) -> Option<&Located<'a, core::Service>> {
         self.places.get(name).map(|place| &self.list[*place])
     }
 
-    /// Removes a Service; false if there is none with this name.
+    /// Removes a Service; returns false if there is none with this name.
     pub(super) fn remove(&mut self, name: &ObjectName) -> bool {
         let Some(gap) = self.places.remove(name) else { return false };
         self.list.remove(gap);
@@ -42,12 +42,12 @@ impl<'a> ServiceList<'a> {
         true
     }
 
-    /// All of them.
+    /// Iterates over all Services.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Located<'a, core::Service>> {
         self.list.iter()
     }
 
-    /// All of them, to fill in what is missing; names must stay what they are.
+    /// Returns all Services mutably, to fill in missing fields; names must not change.
     pub(super) fn as_mut_slice(&mut self) -> &mut [Located<'a, core::Service>] {
         &mut self.list
     }

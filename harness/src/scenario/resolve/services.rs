@@ -14,12 +14,12 @@ use super::located::Located;
 use super::network::Network;
 use crate::scenario::schema::{RawIngress, RawService, RawServicePort};
 
-/// Namespace and name of a short form.
+/// Returns namespace and name of a short form.
 pub(crate) fn name_of(raw: &RawService) -> ObjectName {
     ObjectName::new(raw.namespace.as_deref().unwrap_or("default"), &raw.name)
 }
 
-/// Namespace and name of an object.
+/// Returns namespace and name of an object.
 pub(crate) fn object_name(object: &core::Service) -> ObjectName {
     let namespace = object.metadata.namespace.as_deref().unwrap_or("default");
     ObjectName::new(namespace, object.metadata.name.as_deref().unwrap_or_default())
@@ -32,7 +32,7 @@ fn set<T: Clone>(field: &mut Option<T>, given: &Option<T>) {
     }
 }
 
-/// Lays a short form over an object: fields that are given replace those of the object.
+/// Merges a short form into an object: given fields replace those of the object.
 pub(crate) fn overlay(raw: &RawService, object: &mut core::Service) {
     object.metadata.name = Some(raw.name.clone());
     set(&mut object.metadata.namespace, &raw.namespace);
@@ -66,7 +66,7 @@ pub(crate) fn overlay(raw: &RawService, object: &mut core::Service) {
     set(&mut spec.allocate_load_balancer_node_ports, &raw.allocate_load_balancer_node_ports);
     set(&mut spec.health_check_node_port, &raw.health_check_node_port);
     if raw.health_check_node_port.is_none() && !allocations::has_health_port(spec) {
-        // As the API server does with a port that it has given out itself.
+        // As the API server does with a port that it allocated itself.
         spec.health_check_node_port = None;
     }
     set(&mut spec.publish_not_ready_addresses, &raw.publish_not_ready_addresses);
@@ -88,7 +88,7 @@ fn port(raw: &RawServicePort) -> core::ServicePort {
     }
 }
 
-/// The load balancer's addresses, from the short list or from the status.
+/// Returns the load balancer's addresses, from the short list or from the status.
 fn ingress(raw: &RawService) -> Option<Vec<core::LoadBalancerIngress>> {
     let address = |ip: &String| core::LoadBalancerIngress { ip: Some(ip.clone()), ..Default::default() };
     let reported = |ingress: &RawIngress| core::LoadBalancerIngress {
@@ -104,7 +104,7 @@ fn ingress(raw: &RawService) -> Option<Vec<core::LoadBalancerIngress>> {
     })
 }
 
-/// The cluster IPs that a Service has already.
+/// Returns the cluster IPs that a Service already has.
 pub(crate) fn given_cluster_ips(spec: &core::ServiceSpec) -> impl Iterator<Item = IpAddr> + '_ {
     let given = spec.cluster_ip.iter().chain(spec.cluster_ips.iter().flatten());
     given.filter_map(|ip| ip.parse().ok())
@@ -186,7 +186,7 @@ fn cluster_ips(
     spec.cluster_ips = Some(drawn);
 }
 
-/// Lists the families of a Service's cluster IPs where it does not itself.
+/// Fills in the families of a Service's cluster IPs if they are not given.
 fn fill_families(spec: &mut core::ServiceSpec) {
     let single = spec.cluster_ip.iter();
     let listed = spec.cluster_ips.iter().flatten();
@@ -199,8 +199,8 @@ fn fill_families(spec: &mut core::ServiceSpec) {
     }
 }
 
-/// Gives a port for health checks to a load balancer with policy Local: the last free one of the range, so that the numbers of node
-/// ports do not depend on it.
+/// Allocates a health check port to a load balancer with policy Local: the last free one of the range, so that other node ports do not
+/// depend on it.
 fn allocate_health_port(spec: &mut core::ServiceSpec, range: &RangeInclusive<u16>, taken: &mut HashSet<i32>) {
     if allocations::has_health_port(spec) && spec.health_check_node_port.unwrap_or_default() == 0 {
         let free = range.clone().rev().map(i32::from).find(|number| !taken.contains(number));
@@ -209,7 +209,7 @@ fn allocate_health_port(spec: &mut core::ServiceSpec, range: &RangeInclusive<u16
     }
 }
 
-/// Gives node ports to those ports that need one: the next free ones of the range.
+/// Allocates node ports to ports that need one: the next free ones of the range.
 fn allocate_node_ports(spec: &mut core::ServiceSpec, range: &RangeInclusive<u16>, taken: &mut HashSet<i32>) {
     if !allocations::has_node_ports(spec) {
         return;

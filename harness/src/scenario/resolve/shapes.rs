@@ -1,4 +1,4 @@
-//! Sizes of datagrams, and how they are sent.
+//! Sizes and fragmentation of datagrams.
 
 use std::net::SocketAddr;
 
@@ -9,16 +9,16 @@ use crate::scenario::model::{Shape, Vantage};
 use crate::scenario::schema::RawProbe;
 use crate::yaml::At;
 
-/// The MTU of a link as usual.
+/// The default MTU of a link.
 pub(crate) const USUAL_MTU: u16 = 1500;
-/// The largest datagram: some less than a length field can say.
+/// The largest datagram: somewhat less than the maximum of the length field.
 const LARGEST: u16 = 65_000;
-/// The most fragments.
+/// Maximum number of fragments.
 const MOST: u16 = 64;
-/// What a probe's datagram has after its IP header: that of UDP, a mark and a tag.
+/// The minimum payload of a probe's IP packet: the UDP header, a mark and a tag.
 const SMALLEST_CONTENT: u16 = 8 + 16;
 
-/// The shape of a probe's datagrams over a protocol, and whether a kernel makes them.
+/// Resolves the shape of a probe's datagrams.
 pub(crate) fn shape(
     raw: &RawProbe,
     protocol: Protocol,
@@ -39,7 +39,7 @@ pub(crate) fn shape(
         }
         if has_kernel {
             let message =
-                format!("`{field}` is only valid for senders whose packets svclab makes, and a kernel makes these");
+                format!("`{field}` is only valid for senders whose packets svclab creates; a kernel creates these");
             findings.wrong(
                 at.key(),
                 message,
@@ -70,12 +70,12 @@ fn check_fragments(fragments: u16, raw: &RawProbe, at: At<'_>, findings: &mut Fi
         findings.wrong(at.field("fragments").key(), "`fragments` needs a `size`", "Set `size`.");
     }
     if raw.dont_fragment == Some(true) {
-        let message = "a fragmented packet cannot have the flag DF";
+        let message = "a fragmented packet cannot have the DF flag";
         findings.wrong(at.field("dontFragment").key(), message, "Omit `dontFragment` or `fragments`.");
     }
 }
 
-/// Finds sizes that a datagram to an address cannot have.
+/// Reports sizes that a datagram to an address cannot have.
 pub(crate) fn check_size(
     shape: Shape,
     to: SocketAddr,

@@ -1,4 +1,4 @@
-//! What steps are resolved against, and what they change.
+//! The context in which steps are resolved, and the state that they change.
 
 use std::path::Path;
 
@@ -14,13 +14,13 @@ use crate::scenario::model::{Host, OtherRules};
 use crate::scenario::schema::{RawApply, RawProbe, RawStep};
 use crate::yaml::At;
 
-/// What tests are resolved against.
+/// The context in which tests are resolved.
 pub(crate) struct Stage<'s, 'a> {
-    /// The objects at the start.
+    /// The initial objects.
     pub(crate) objects: &'s Objects<'a>,
-    /// The facts at the start.
+    /// The initial cluster.
     pub(crate) cluster: &'s Cluster,
-    /// Machines outside of the cluster.
+    /// Machines outside the cluster.
     pub(crate) hosts: &'s [Located<'a, Host>],
     /// Rules that are not the generator's.
     pub(crate) rules: &'s [OtherRules],
@@ -28,46 +28,46 @@ pub(crate) struct Stage<'s, 'a> {
     pub(crate) network: &'s Network,
     /// The files that steps name.
     pub(crate) manifests: &'a Manifests,
-    /// What their paths are relative to.
+    /// The folder that their paths are relative to.
     pub(crate) folder: &'s Path,
-    /// What is asked for in addition to the tests.
+    /// An ad-hoc probe in addition to the tests.
     pub(crate) extra: Option<Extra<'a>>,
 }
 
-/// What is asked for in addition to a scenario's tests: a probe, after changes of one's own.
+/// A request in addition to a scenario's tests: an ad-hoc probe, after further changes.
 #[derive(Clone, Copy)]
 pub(crate) struct Extra<'a> {
     /// The probe as written, with its place.
     pub(crate) probe: Option<(&'a RawProbe, At<'a>)>,
-    /// After how many changes of the scenario's steps.
+    /// The number of changes by the scenario's steps before it.
     pub(crate) step: usize,
     /// The place of that number.
     pub(crate) step_at: &'a Span,
-    /// The changes after those, as written, with their places.
+    /// Further changes, as written, with their places.
     pub(crate) changes: &'a [(OwnChange<'a>, At<'a>)],
 }
 
-/// A change that is not one of the scenario's steps, as written.
+/// A change other than the scenario's steps, as written.
 #[derive(Clone, Copy)]
 pub(crate) enum OwnChange<'a> {
-    /// What stands below `apply:` in a step.
+    /// The content of `apply:` in a step.
     Apply(&'a RawApply),
     /// A step.
     Step(&'a RawStep),
 }
 
-/// The cluster as it is while steps are resolved.
+/// The state of the cluster while steps are resolved.
 #[derive(Clone)]
 pub(super) struct State<'a> {
     pub(super) objects: Objects<'a>,
-    /// The facts made of them.
+    /// The cluster assembled from them.
     pub(super) cluster: Cluster,
-    /// Both before each change that deleted pods or Services.
+    /// Objects and cluster before each change that deleted pods or Services.
     pub(super) former: Vec<(Objects<'a>, Cluster)>,
 }
 
 impl<'a> Stage<'_, 'a> {
-    /// What names are looked up in.
+    /// Returns the scene in which names are looked up.
     pub(super) fn scene<'n>(&'n self, state: &'n State<'a>) -> Scene<'n, 'a> {
         let State { objects, cluster, former } = state;
         Scene { now: (objects, cluster), former, hosts: self.hosts, rules: self.rules }

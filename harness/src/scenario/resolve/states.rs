@@ -1,4 +1,4 @@
-//! What a cluster consists of: at the start, and after each step.
+//! Objects of a cluster: at the start, and after each step.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -22,7 +22,7 @@ use crate::kernel;
 use crate::yaml::{At, Place};
 
 impl<'a> Objects<'a> {
-    /// The objects at the start. `pool` knows the addresses that are taken outside of the cluster.
+    /// Returns the initial objects. `pool` has the addresses taken outside the cluster.
     pub(crate) fn start(
         source: &Source<'a>,
         manifests: &'a Manifests,
@@ -50,7 +50,7 @@ impl<'a> Objects<'a> {
             let at = source.at.field("pods").item(index);
             drafts.extend(pods::short(raw, at, &objects.nodes, findings));
         }
-        // No node is given an address of a Service or pod.
+        // No node gets an address of a Service or pod by default.
         let specs = objects.services.iter().filter_map(|service| service.value.spec.as_ref());
         objects.pool.take(specs.flat_map(services::given_cluster_ips));
         objects.pool.take(drafts.iter().flat_map(|draft| pods::given(&draft.value)));
@@ -64,7 +64,7 @@ impl<'a> Objects<'a> {
         objects
     }
 
-    /// The objects after a step.
+    /// Applies a step to the objects.
     pub(crate) fn apply(
         &self,
         source: &Source<'a>,
@@ -89,7 +89,7 @@ impl<'a> Objects<'a> {
         objects
     }
 
-    /// The facts.
+    /// Assembles the cluster.
     pub(crate) fn cluster(&self, network: &Network, findings: &mut Findings) -> Cluster {
         let mut facts: Vec<Located<'_, Service>> = Vec::new();
         for service in self.services.iter() {
@@ -125,7 +125,7 @@ impl<'a> Objects<'a> {
         cluster
     }
 
-    /// Records conflicts between Services that the API server rejects, and what has no effect.
+    /// Records conflicts between Services that the API server rejects, and notes on objects without effect.
     fn check(&self, cluster: &Cluster, findings: &mut Findings) {
         let service = |object: &str| {
             let (namespace, name) = object.strip_prefix("Service ")?.split_once('/')?;
@@ -139,7 +139,7 @@ impl<'a> Objects<'a> {
         self.note_ignored(cluster, findings);
     }
 
-    /// Records what kube-proxy ignores. A note on a generated slice, which the scenario does not contain, is
+    /// Records notes on what kube-proxy ignores. A note on a generated slice, which the scenario does not contain, is
     /// reported at its Service.
     fn note_ignored(&self, cluster: &Cluster, findings: &mut Findings) {
         let Ok(release) = cluster.proxy.version.parse() else { return };

@@ -1,4 +1,4 @@
-//! What changes the cluster: a step, or a change of one's own, as written → a [`Change`].
+//! Resolution of changes of the cluster, by a step or ad hoc, to a [`Change`].
 
 use std::collections::HashSet;
 use std::mem;
@@ -23,7 +23,7 @@ pub(super) enum RawChange<'a> {
     Power(NodePower, &'a [String]),
 }
 
-/// The changes of a step: one, if it is valid.
+/// The changes of a step: exactly one, if it is valid.
 pub(super) struct Changes<'a>(pub(super) Vec<RawChange<'a>>);
 
 /// Lists of names.
@@ -64,7 +64,7 @@ impl<'a> Changes<'a> {
 }
 
 impl<'a> State<'a> {
-    /// Makes a change of one's own; `None` if it is invalid.
+    /// Resolves an ad-hoc change; `None` if it is invalid.
     pub(super) fn own_change(
         &mut self,
         own: OwnChange<'a>,
@@ -81,7 +81,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Makes a change by a step; `None` if it is invalid.
+    /// Resolves a change by a step; `None` if it is invalid.
     pub(super) fn change(
         &mut self,
         change: &RawChange<'a>,
@@ -96,7 +96,7 @@ impl<'a> State<'a> {
                 let change = self.apply(raw, at, stage, findings);
                 for note in &mut findings.notes[known..] {
                     note.message += &format!(", after the `apply` in line {}", at.span().line);
-                    // A change may take pods away on purpose.
+                    // A change may remove pods on purpose.
                     note.is_warning = false;
                 }
                 Some(change)
@@ -115,7 +115,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Changes the objects, and remembers those before where some are not there any more.
+    /// Changes the objects, and keeps the previous ones if some were deleted.
     fn apply(&mut self, raw: &'a RawApply, at: At<'a>, stage: &Stage<'_, 'a>, findings: &mut Findings) -> Change {
         let source = Source::step(raw, at, stage.folder);
         let objects = self.objects.apply(&source, stage.manifests, stage.network, findings);
@@ -152,7 +152,7 @@ impl<'a> State<'a> {
         Some(Change::State(Box::new(self.cluster.clone())))
     }
 
-    /// Makes a change of what is not an object; `None` if it is invalid.
+    /// Resolves a change of something other than objects; `None` if it is invalid.
     fn change_cluster(
         &mut self,
         stage: &Stage<'_, 'a>,

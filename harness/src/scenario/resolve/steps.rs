@@ -23,18 +23,18 @@ use crate::scenario::model::{Change, During, DuringProbe, ExpectedOutcome, Flows
 use crate::scenario::schema::{RawDuring, RawExpect, RawProbe, RawStep, RawTest, RawTime};
 use crate::yaml::At;
 
-/// An extra probe, once for each family, and the cluster as it is then.
+/// An ad-hoc probe, once for each family, and the cluster at that time.
 #[derive(Debug, Default)]
 pub(crate) struct ResolvedProbe {
     /// The cluster.
     pub(crate) cluster: Cluster,
-    /// The last of the changes that were asked for.
+    /// The last of the requested changes.
     pub(crate) change: Option<Change>,
-    /// The probes; none where none was asked for.
+    /// The probes; empty if none was requested.
     pub(crate) probes: Vec<Probe>,
 }
 
-/// Resolves all tests, and the extra probe. Each starts from what the one before has left behind.
+/// Resolves all tests, and the ad-hoc probe. Each test starts from the state that the previous one left.
 pub(crate) fn tests<'a>(
     raw: &'a [RawTest],
     at: At<'a>,
@@ -59,7 +59,7 @@ pub(crate) fn tests<'a>(
         tests.push(Test { name, span: at.span(), tags, steps: run.steps });
     }
     let ExtraProbe { applied, resolved, .. } = extra;
-    // Steps with errors are not counted, and have errors of their own.
+    // Steps with errors are not counted; their errors are reported separately.
     if let (Some(wanted), None, true) = (stage.extra, &resolved, findings.errors.is_empty()) {
         let (message, help) = step_out_of_range(wanted.step, applied);
         let length = wanted.step.to_string().len();
@@ -68,7 +68,7 @@ pub(crate) fn tests<'a>(
     (tests, resolved)
 }
 
-/// What is wrong with `--step` where a scenario has fewer changes, and the fix.
+/// Returns the message and help for `--step` if a scenario has fewer changes.
 pub fn step_out_of_range(step: usize, changes: usize) -> (String, String) {
     let (has, help) = match changes {
         0 => ("no step that changes".to_owned(), "Omit `--step`.".to_owned()),
@@ -84,19 +84,19 @@ pub fn step_out_of_range(step: usize, changes: usize) -> (String, String) {
     (format!("`--step {step}` is out of range: the scenario has {has} its cluster"), help)
 }
 
-/// How far the changes of the steps are, and the extra probe where its turn has come.
+/// The progress of changes by steps, and the ad-hoc probe once it is resolved.
 #[derive(Default)]
 struct ExtraProbe {
     applied: usize,
-    /// How many objects the states after the changes have together.
+    /// The total number of objects in the states after the changes.
     objects: usize,
-    /// Whether there were too many.
+    /// Whether that number exceeded the limit.
     is_too_large: bool,
     resolved: Option<ResolvedProbe>,
 }
 
 impl ExtraProbe {
-    /// Resolves the extra probe where its turn is now.
+    /// Resolves the ad-hoc probe if this is its state.
     fn resolve<'a>(&mut self, stage: &Stage<'_, 'a>, now: &State<'a>, findings: &mut Findings) {
         let Some(extra) = stage.extra.filter(|extra| extra.step == self.applied) else { return };
         let mut then = Cow::Borrowed(now);
@@ -110,7 +110,7 @@ impl ExtraProbe {
     }
 }
 
-/// The longest pause: a run is to end.
+/// Maximum pause, so that a run ends in reasonable time.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 struct Run<'r, 's, 'a> {
@@ -176,7 +176,7 @@ impl<'a> Run<'_, '_, 'a> {
             _ => {
                 let message =
                     "`during` needs exactly one of `apply`, `restart`, `stop`, `start`, `link`, `down` or `up`";
-                self.findings.missing(at, message, "Add a change; each change needs a step of its own.");
+                self.findings.missing(at, message, "Add exactly one change; use a separate step for each.");
                 None
             }
         };
@@ -191,7 +191,7 @@ impl<'a> Run<'_, '_, 'a> {
             all.extend(resolved);
         }
         if raw.probe.0.is_empty() && !at.field("probe").is_pruned() {
-            self.findings.wrong(at.field("probe"), "`during` has no probe", "Add a probe, or use a step of its own.");
+            self.findings.wrong(at.field("probe"), "`during` has no probe", "Add a probe, or use a separate step.");
         }
         let has_services = all.iter().all(|one| one.service.is_some());
         let timing = during::timing(raw, all.len(), at, self.findings);
@@ -209,7 +209,7 @@ impl<'a> Run<'_, '_, 'a> {
         self.steps.push(Step::During(Box::new(During { change, probes, rate, before, after, expectation })));
     }
 
-    /// Where there is no change: finds one that does not say of what.
+    /// Reports a change without a value.
     fn has_no_value(&mut self, at: At<'_>) -> bool {
         let proxies = [ProxyAction::Restart, ProxyAction::Stop, ProxyAction::Start].map(ProxyAction::as_str);
         let power = [NodePower::Down, NodePower::Up].map(NodePower::as_str);
@@ -227,7 +227,7 @@ impl<'a> Run<'_, '_, 'a> {
         true
     }
 
-    /// Makes a change; `None` if it is invalid.
+    /// Resolves a change; `None` if it is invalid.
     fn change(&mut self, change: &RawChange<'a>, at: At<'a>) -> Option<Change> {
         if !self.has_room(at) {
             return None;
@@ -238,7 +238,7 @@ impl<'a> Run<'_, '_, 'a> {
         Some(change)
     }
 
-    /// Whether the states up to a step, with this one, are not too large together.
+    /// Returns whether the states up to this step are within the limit.
     fn has_room(&mut self, at: At<'a>) -> bool {
         let Cluster { nodes, pods, services, slices, .. } = &self.now.cluster;
         let endpoints: usize = slices.iter().map(|slice| slice.endpoints.len()).sum();
@@ -296,7 +296,7 @@ impl<'a> Run<'_, '_, 'a> {
             let expectation = expectation(expect, at.field("expect"), &resolved, &scene, self.findings);
             if is_first && expectation.outcome == Some(ExpectedOutcome::SameAsBefore) {
                 let message = "this test has no earlier probe of a single flow";
-                let help = "Make both steps of one test, or name the destination.";
+                let help = "Put both steps into one test, or name the destination.";
                 self.findings.wrong(at.field("expect").field("delivered"), message, help);
             }
             self.steps.push(Step::Probe(Box::new(resolved.probe), expectation));

@@ -1,4 +1,4 @@
-//! Kernel settings of nodes: whether a network namespace can have them.
+//! Kernel settings of nodes: checks that they are per network namespace.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,10 @@ use crate::yaml::At;
 
 mod known;
 
-/// Settings that all network namespaces share with the host's, and that can be written there alone: net/core/sysctl_net_core.c
-/// (`net_core_table`), net/ipv4/sysctl_net_ipv4.c (`ipv4_table`), and what net/netfilter/nf_conntrack_standalone.c makes read-only. `nf_hooks_lwtunnel`
-/// is one switch for the machine that every namespace can turn on and none can turn off (net/netfilter/nf_hooks_lwtunnel.c).
+/// Settings that all network namespaces share with the host's, and that can only be written there: net/core/sysctl_net_core.c
+/// (`net_core_table`), net/ipv4/sysctl_net_ipv4.c (`ipv4_table`), and those that net/netfilter/nf_conntrack_standalone.c makes read-only.
+/// `nf_hooks_lwtunnel` is one switch for the machine, which every namespace can turn on and none can turn off
+/// (net/netfilter/nf_hooks_lwtunnel.c).
 const OF_THE_MACHINE: [&str; 33] = [
     "core.bpf_jit_enable",
     "core.bpf_jit_harden",
@@ -49,7 +50,7 @@ const OF_THE_MACHINE: [&str; 33] = [
     "nf_conntrack_max",
 ];
 
-/// The settings of nodes, by node and dotted name.
+/// Resolves the settings of nodes, by node and dotted name.
 pub(crate) fn sysctls(
     raw: &[RawNode],
     at: At<'_>,
@@ -112,7 +113,7 @@ fn check(name: &str, at: At<'_>, findings: &mut Findings) {
     }
 }
 
-/// Settings that show what is.
+/// Read-only settings.
 const READ_ONLY: [&str; 4] = [
     "ipv4.tcp_available_congestion_control",
     "ipv4.tcp_ehash_entries",
@@ -120,7 +121,7 @@ const READ_ONLY: [&str; 4] = [
     "netfilter.nf_conntrack_count",
 ];
 
-/// Whether a network namespace surely has this setting for itself.
+/// Returns whether a setting is known to be per network namespace.
 fn is_of_namespace(below_net: &str) -> bool {
     let parts: Vec<&str> = below_net.split('.').collect();
     match parts.as_slice() {
@@ -131,7 +132,7 @@ fn is_of_namespace(below_net: &str) -> bool {
     }
 }
 
-/// The largest value of a sysctl that predictions depend on. The kernel accepts others too.
+/// Returns the largest supported value of a sysctl that predictions depend on. The kernel also accepts others.
 fn greatest(below_net: &str) -> Option<u8> {
     let parts: Vec<&str> = below_net.split('.').collect();
     match parts.as_slice() {
@@ -158,7 +159,7 @@ fn check_value(name: &str, value: &str, at: At<'_>, findings: &mut Findings) {
     }
 }
 
-/// Whether a name is a group of sysctls: of a protocol, or of an interface.
+/// Returns whether a name is a group of sysctls: of a protocol, or of an interface.
 fn is_folder(below_net: &str) -> bool {
     let parts: Vec<&str> = below_net.split('.').collect();
     matches!(parts.as_slice(), [_] | ["ipv4" | "ipv6", "conf" | "neigh"] | ["ipv4" | "ipv6", "conf" | "neigh", _])

@@ -7,7 +7,7 @@ use crate::scenario::Tag;
 use crate::scenario::schema::OneOrMany;
 use crate::yaml::At;
 
-/// Resolves a list of tags. One that is listed twice counts once.
+/// Resolves a list of tags, without duplicates.
 pub(crate) fn tags(raw: &OneOrMany<String>, at: At<'_>, findings: &mut Findings) -> BTreeSet<Tag> {
     let mut tags = BTreeSet::new();
     for (index, text) in raw.0.iter().enumerate() {

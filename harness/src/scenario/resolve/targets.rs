@@ -1,4 +1,4 @@
-//! Expected destinations: names → addresses.
+//! Resolution of expected destinations to addresses.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,7 +13,7 @@ use crate::scenario::model::{Place as Namespace, Target};
 use crate::yaml::At;
 
 impl Scene<'_, '_> {
-    /// The destinations with a name, in one family. A name that covers several pods gives several.
+    /// Resolves the destinations with a name, in one family. A name of several pods gives several.
     pub(crate) fn targets(&self, text: &str, family: Family, at: At<'_>, findings: &mut Findings) -> Vec<Target> {
         if let Ok(address) = text.parse::<SocketAddr>() {
             return target(text, &[address.ip()], Some(address.port()), family);
@@ -68,7 +68,7 @@ impl Scene<'_, '_> {
         }
     }
 
-    /// Rejects a destination at which no listener can receive packets of a protocol.
+    /// Returns whether a destination can receive packets of a protocol; reports an error if it has no listener.
     pub(crate) fn takes(&self, target: &Target, protocol: Protocol, at: At<'_>, findings: &mut Findings) {
         let Target { address, port, .. } = target;
         let node = self.now.1.nodes.iter().find(|node| node.addresses().any(|ip| ip == *address));

@@ -1,4 +1,4 @@
-//! Times as steps have them.
+//! Times in steps.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::findings::Findings;
 use crate::scenario::schema::RawTime;
 use crate::yaml::At;
 
-/// A time as Go writes it, in whole seconds or milliseconds. Any other text is an error.
+/// Parses a time in Go's format, in whole seconds or milliseconds. Any other text is an error.
 pub(super) fn time(RawTime(text): &RawTime, at: At<'_>, findings: &mut Findings) -> Option<Duration> {
     let time = parse(text);
     if time.is_none() {

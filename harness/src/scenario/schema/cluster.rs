@@ -17,17 +17,17 @@ pub(crate) struct RawCluster {
     /// The range of all pods' addresses; a list of two for dual-stack. Default: 10.244.0.0/16.
     #[serde(rename = "podCIDR")]
     pub(crate) pod_cidr: OneOrMany<String>,
-    /// Where cluster IPs that are not given come from. Default: 10.96.0.0/12, and fd00:10:96::/112 for IPv6, or, if pods have
+    /// The range of cluster IPs that are not given. Default: 10.96.0.0/12, and fd00:10:96::/112 for IPv6, or, if pods have
     /// these, 172.20.0.0/16 and fd00:172:20::/112.
     #[serde(rename = "serviceCIDR")]
     pub(crate) service_cidr: OneOrMany<String>,
-    /// Where node ports come from, as the API server's `--service-node-port-range` has it. Default: 30000-32767.
+    /// The range of node ports, as in the API server's `--service-node-port-range`. Default: 30000-32767.
     pub(crate) service_node_port_range: Option<String>,
     /// How pods are connected with their node: `ptp` (kindnet, calico) or `bridge` (flannel, cni0). Default: ptp.
     pub(crate) cni: RawCni,
-    /// How packets between pods of different nodes travel. Default: none.
+    /// How packets travel between pods on different nodes. Default: none.
     pub(crate) overlay: RawOverlay,
-    /// kube-proxy's configuration: the fields of a KubeProxyConfiguration that decide on rules.
+    /// kube-proxy's configuration: the fields of a KubeProxyConfiguration that affect rules.
     pub(crate) proxy: RawProxy,
 }
 
@@ -87,20 +87,20 @@ pub(crate) enum RawCniName {
 pub(crate) struct RawCniMap {
     /// `ptp` or `bridge`.
     pub(crate) kind: RawCniName,
-    /// With `bridge`: whether a port sends packets back to where they came from. Default: true.
+    /// With `bridge`: whether ports are in hairpin mode. Default: true.
     pub(crate) hairpin_mode: Option<bool>,
-    /// With `bridge`: `net.bridge.bridge-nf-call-iptables` and its IPv6 twin. Default: true.
+    /// With `bridge`: `net.bridge.bridge-nf-call-iptables` and its IPv6 counterpart. Default: true.
     pub(crate) bridge_nf_call_iptables: Option<bool>,
 }
 
-/// How packets between pods of different nodes travel.
+/// How packets travel between pods on different nodes.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum RawOverlay {
-    /// By routes over the nodes' own network.
+    /// By routes over the nodes' network.
     #[default]
     None,
-    /// Inside of VXLAN, as flannel does it.
+    /// Inside VXLAN, as with flannel.
     Vxlan,
 }
 
@@ -117,8 +117,8 @@ pub(crate) struct RawProxy {
     /// `iptables` or `nftables`. Default: iptables.
     #[schemars(extend("enum" = ["iptables", "nftables"]))]
     pub(crate) mode: Option<String>,
-    /// The release that generates the rules: with `>=` before it, a kube-proxy under test may also be newer; without this field, of any release.
-    /// Default: "1.30".
+    /// The release whose rules are generated. With the prefix `>=`, a kube-proxy under test may also be newer; without this field, it may
+    /// have any release. Default: "1.30".
     #[schemars(extend("pattern" = r"^(>= ?)?v?1\.[0-9]+(\.[0-9]+)?([-+][0-9A-Za-z.+-]+)?$"))]
     pub(crate) version: Option<Version>,
     /// How packets of local pods are detected. Default: ClusterCIDR.
@@ -126,7 +126,7 @@ pub(crate) struct RawProxy {
     pub(crate) detect_local_mode: Option<String>,
     /// The arguments of detectLocalMode.
     pub(crate) detect_local: RawDetectLocal,
-    /// The range that detectLocalMode ClusterCIDR takes for local. Default: the cluster's podCIDR; "" for none.
+    /// The range of local pods for detectLocalMode ClusterCIDR. Default: the cluster's podCIDR; "" for none.
     #[serde(rename = "clusterCIDR")]
     pub(crate) cluster_cidr: Option<String>,
     /// Settings of the iptables mode.
@@ -153,9 +153,9 @@ pub(crate) struct RawProxy {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RawDetectLocal {
-    /// The bridge that local pods' packets come in by.
+    /// The bridge that is the input interface of local pods' packets.
     pub(crate) bridge_interface: Option<String>,
-    /// How the names of local pods' interfaces start.
+    /// The name prefix of local pods' interfaces.
     pub(crate) interface_name_prefix: Option<String>,
 }
 
@@ -163,7 +163,7 @@ pub(crate) struct RawDetectLocal {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RawIptables {
-    /// Masquerade everything that is sent to a cluster IP. Default: false.
+    /// Masquerade all traffic to cluster IPs. Default: false.
     pub(crate) masquerade_all: Option<bool>,
     /// The bit of the packet mark for masquerading, 0 to 31. Default: 14.
     #[schemars(range(min = 0, max = 31))]
@@ -176,7 +176,7 @@ pub(crate) struct RawIptables {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RawNftables {
-    /// Masquerade everything that is sent to a cluster IP. Default: false.
+    /// Masquerade all traffic to cluster IPs. Default: false.
     pub(crate) masquerade_all: Option<bool>,
     /// The bit of the packet mark for masquerading, 0 to 31. Default: 14.
     #[schemars(range(min = 0, max = 31))]
@@ -187,20 +187,20 @@ pub(crate) struct RawNftables {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RawConntrack {
-    /// Whether packets outside of the TCP window are let through; then no rule drops INVALID ones. Default: false.
+    /// Whether packets outside the TCP window are accepted; then no rule drops INVALID packets. Default: false.
     pub(crate) tcp_be_liberal: Option<bool>,
-    /// Whose clean-up follows a change of objects: true for that of `version`, another release in quotes, or false for none, as
-    /// where kube-proxy up to 1.31 does not find the `conntrack` program. No field of a KubeProxyConfiguration. Default: true.
+    /// The conntrack cleanup after a change of objects: true for that of `version`, another release in quotes, or false for none, as if
+    /// kube-proxy up to 1.31 did not find the `conntrack` program. Not a field of KubeProxyConfiguration. Default: true.
     pub(crate) cleanup: Option<RawCleanup>,
 }
 
-/// Whose clean-up of connections follows a change of objects.
+/// The conntrack cleanup after a change of objects.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum RawCleanup {
-    /// Whether there is one.
+    /// Whether there is a cleanup.
     Any(bool),
-    /// That of a release.
+    /// The cleanup of a release.
     Of(Version),
 }
 

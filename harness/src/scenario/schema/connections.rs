@@ -3,26 +3,27 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// An entry that a node's connection table has from the start, as if packets had come before. Packets of this connection are translated as the
-/// entry says, whatever the rules are. A probe that counts many flows empties the tables.
+/// An initial conntrack entry of a node, as if packets had been sent before. Packets of this connection are translated according to the
+/// entry, whatever the rules. A probe that counts many flows flushes the tables.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RawConnection {
-    /// The node whose table has it.
+    /// The node.
     pub(crate) node: String,
     /// tcp, udp or sctp. Default: tcp.
     #[schemars(extend("enum" = ["tcp", "udp", "sctp", null]))]
     pub(crate) protocol: Option<String>,
-    /// Who sent its first packet: `ADDRESS:PORT` or `[IPV6]:PORT`.
+    /// The source of its first packet: `ADDRESS:PORT` or `[IPV6]:PORT`.
     pub(crate) from: String,
-    /// To where, before any translation.
+    /// The destination of its first packet, before any translation.
     pub(crate) to: String,
-    /// Who replies: where the node sends the packets. Default: `to`, for a connection whose destination is not translated.
-    pub(crate) reply_from: Option<String>,
-    /// To where replies are sent: the address and port by which the node masquerades. Default: `from`, for a connection whose source is not
+    /// The source of replies: the destination that the node sends packets to. Default: `to`, for a connection whose destination is not
     /// translated.
+    pub(crate) reply_from: Option<String>,
+    /// The destination of replies: the address and port that the node masquerades with. Default: `from`, for a connection whose source is
+    /// not translated.
     pub(crate) reply_to: Option<String>,
-    /// True if no reply was seen yet: `[UNREPLIED]`, of TCP `SYN_SENT`. Default: false.
+    /// Whether no reply was seen yet: `[UNREPLIED]`, for TCP `SYN_SENT`. Default: false.
     #[serde(default)]
     pub(crate) unreplied: bool,
 }

@@ -4,19 +4,19 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use svclab_rules::cluster::Family;
 
-/// Endpoints of one Service. Several entries for one Service add up.
+/// Endpoints of one Service. Several entries for one Service are combined.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RawEndpoints {
-    /// The Service's name; NAMESPACE/NAME outside of the default namespace.
+    /// The Service's name; NAMESPACE/NAME outside the default namespace.
     pub(crate) service: String,
     /// The family of the addresses. Default: the families of the Service.
     pub(crate) address_type: Option<RawAddressType>,
     /// Pods that serve it, each an endpoint with the pod's addresses and node.
     pub(crate) pods: Option<Vec<String>>,
-    /// Addresses that serve it, each an endpoint of its own.
+    /// Addresses that serve it, each a separate endpoint.
     pub(crate) addresses: Option<Vec<String>>,
-    /// Endpoints with fields of their own, as in an EndpointSlice.
+    /// Endpoints with individual fields, as in an EndpointSlice.
     pub(crate) endpoints: Option<Vec<RawEndpoint>>,
     /// The ports of the endpoints. Default: the Service's targetPorts.
     pub(crate) ports: Option<Vec<RawEndpointPort>>,
@@ -56,23 +56,23 @@ impl From<RawAddressType> for Family {
 pub(crate) struct RawEndpoint {
     /// Its addresses; kube-proxy uses the first. Not needed with `pod`.
     pub(crate) addresses: Option<Vec<String>>,
-    /// The pod that it is.
+    /// The pod behind the endpoint.
     pub(crate) pod: Option<String>,
     /// Its conditions.
     pub(crate) conditions: Option<RawConditions>,
-    /// The node that it is on. Default: the pod's.
+    /// Its node. Default: the pod's.
     pub(crate) node_name: Option<String>,
-    /// The zone that it is in. Default: the zone label of the node.
+    /// Its zone. Default: the zone label of the node.
     pub(crate) zone: Option<String>,
     /// Topology hints.
     pub(crate) hints: Option<RawHints>,
 }
 
-/// The port of endpoints that belongs to a port of the Service.
+/// A port of endpoints, for a port of the Service.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RawEndpointPort {
-    /// The name of the Service's port; none if that has none.
+    /// The name of the Service's port; omitted if that has none.
     pub(crate) name: Option<String>,
     /// TCP, UDP or SCTP. Default: TCP.
     #[schemars(extend("enum" = ["TCP", "UDP", "SCTP", null]))]
@@ -88,9 +88,9 @@ pub(crate) struct RawEndpointPort {
 pub(crate) struct RawConditions {
     /// Whether it gets traffic. Default: true, or false if it is terminating.
     pub(crate) ready: Option<bool>,
-    /// Whether it can answer, even while it is terminating. Default: as ready.
+    /// Whether it can serve, even while it is terminating. Default: as ready.
     pub(crate) serving: Option<bool>,
-    /// Whether it is being taken down. Default: false.
+    /// Whether it is shutting down. Default: false.
     pub(crate) terminating: Option<bool>,
 }
 

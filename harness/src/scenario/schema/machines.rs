@@ -31,19 +31,19 @@ pub(crate) struct RawNode {
     /// The same, for dual-stack.
     #[serde(rename = "podCIDRs")]
     pub(crate) pod_cidrs: Option<OneOrMany<String>>,
-    /// Labels; `topology.kubernetes.io/zone` decides on topology hints.
+    /// Labels; `topology.kubernetes.io/zone` is used by topology hints.
     pub(crate) labels: Option<BTreeMap<String, String>>,
-    /// The name that this node's kube-proxy takes for its node's (`hostnameOverride` of a KubeProxyConfiguration). Default: the
+    /// The node name that this node's kube-proxy uses (`hostnameOverride` of a KubeProxyConfiguration). Default: the
     /// node's name.
     pub(crate) hostname_override: Option<String>,
-    /// Kernel settings by dotted name, on top of those that kube-proxy makes.
+    /// Kernel settings by dotted name, in addition to kube-proxy's.
     pub(crate) sysctls: Option<BTreeMap<String, Scalar>>,
-    /// What writes this node's rules.
+    /// The program that writes this node's rules.
     #[serde(default)]
     pub(crate) proxy: RawNodeProxy,
 }
 
-/// What writes a node's rules.
+/// The program that writes a node's rules.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RawNodeProxy {
@@ -55,7 +55,7 @@ pub(crate) struct RawNodeProxy {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RawPod {
-    /// The pod's name; of several, NAME-1 to NAME-N.
+    /// The pod's name; with several, they are NAME-1 to NAME-N.
     pub(crate) name: String,
     /// Its namespace. Default: default.
     pub(crate) namespace: Option<String>,
@@ -67,10 +67,10 @@ pub(crate) struct RawPod {
     pub(crate) ip: Option<OneOrMany<String>>,
     /// Its addresses, at most one of each family.
     pub(crate) ips: Option<OneOrMany<String>>,
-    /// How many pods of this kind there are. Default: 1.
+    /// The number of pods of this kind. Default: 1.
     #[schemars(range(min = 1, max = 10_000))]
     pub(crate) replicas: Option<u32>,
-    /// True for a pod in its node's network namespace: it has the node's addresses.
+    /// Whether the pod is in its node's network namespace, with the node's addresses.
     pub(crate) host_network: Option<bool>,
     /// Labels, for selectors of Services.
     pub(crate) labels: Option<BTreeMap<String, String>>,
@@ -78,9 +78,9 @@ pub(crate) struct RawPod {
     pub(crate) ports: Option<Vec<RawPodPort>>,
     /// Whether it is ready, for the endpoints of Services. Default: true.
     pub(crate) ready: Option<bool>,
-    /// Whether it is being taken down, for the endpoints of Services. Default: false.
+    /// Whether it is terminating, for the endpoints of Services. Default: false.
     pub(crate) terminating: Option<bool>,
-    /// In a step: true takes the pod away.
+    /// In a step: true deletes the pod.
     pub(crate) delete: Option<bool>,
 }
 
@@ -90,13 +90,13 @@ pub(crate) struct RawPod {
 pub(crate) struct RawPodPort {
     /// The name that a targetPort can refer to.
     pub(crate) name: Option<String>,
-    /// The port inside of the pod.
+    /// The port inside the pod.
     #[schemars(range(min = 1, max = 65535))]
     pub(crate) container_port: i32,
     /// TCP, UDP or SCTP. Default: TCP.
     #[schemars(extend("enum" = ["TCP", "UDP", "SCTP", null]))]
     pub(crate) protocol: Option<String>,
-    /// The port on the node that leads here.
+    /// The port on the node that is forwarded to it.
     #[schemars(range(min = 1, max = 65535))]
     pub(crate) host_port: Option<i32>,
 }

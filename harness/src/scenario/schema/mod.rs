@@ -30,7 +30,7 @@ pub(crate) use steps::{
 };
 pub(crate) use values::{OneOrMany, RawTime, Version};
 
-/// The schema (draft 2020-12), made from the same types that scenarios are decoded into.
+/// Returns the JSON Schema (draft 2020-12), generated from the same types that scenarios are decoded into.
 pub fn schema() -> serde_json::Value {
     let mut schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<RawScenario>();
     schema.insert("title".to_owned(), "svclab scenario".into());
@@ -41,9 +41,9 @@ pub fn schema() -> serde_json::Value {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RawScenario {
-    /// What the scenario shows, in a sentence.
+    /// A sentence that says what the scenario shows.
     pub(crate) name: String,
-    /// Tags of all its tests: `svclab run --tag` chooses tests by them.
+    /// Tags of all its tests: `svclab run --tag` selects tests by them.
     #[serde(default)]
     pub(crate) tags: OneOrMany<String>,
     /// The network of pods and kube-proxy's configuration.
@@ -64,10 +64,10 @@ pub(crate) struct RawScenario {
     /// Machines that do not belong to the cluster.
     #[serde(default)]
     pub(crate) hosts: Vec<RawHost>,
-    /// Links of machines that are not as usual from the start.
+    /// Links of machines that have other than default settings from the start.
     #[serde(default)]
     pub(crate) links: Vec<RawLink>,
-    /// Entries that connection tables of nodes have from the start.
+    /// Initial conntrack entries of nodes.
     #[serde(default)]
     pub(crate) connections: Vec<RawConnection>,
     /// Files with plain Kubernetes objects, relative to this file.
@@ -91,7 +91,7 @@ pub(crate) struct RawRules {
     pub(crate) text: Option<String>,
     /// Their order: instead of kube-proxy's rules, or before or after those in the same chains.
     pub(crate) install: RawInstall,
-    /// The family that they are for.
+    /// Their address family.
     #[serde(default)]
     pub(crate) family: RawFamily,
 }
@@ -100,11 +100,11 @@ pub(crate) struct RawRules {
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum RawInstall {
-    /// There are no rules of kube-proxy.
+    /// kube-proxy's rules are not installed.
     Instead,
-    /// In chains that both have, these come first.
+    /// These rules come first in chains that exist in both.
     Before,
-    /// In chains that both have, these come last.
+    /// These rules come last in chains that exist in both.
     After,
 }
 

@@ -37,12 +37,12 @@ pub(crate) struct RawService {
     pub(crate) ports: Option<Vec<RawServicePort>>,
     /// The labels of the pods that serve it.
     pub(crate) selector: Option<BTreeMap<String, String>>,
-    /// Further addresses that nodes take packets for.
+    /// Further addresses for which nodes accept traffic.
     #[serde(rename = "externalIPs")]
     pub(crate) external_ips: Option<Vec<String>>,
-    /// Of an ExternalName Service: the DNS name.
+    /// For an ExternalName Service: the DNS name.
     pub(crate) external_name: Option<String>,
-    /// Cluster, or Local for endpoints on the node that the packet came to.
+    /// Cluster, or Local for endpoints on the node that received the packet.
     #[schemars(extend("enum" = ["Cluster", "Local", null]))]
     pub(crate) external_traffic_policy: Option<String>,
     /// Cluster, or Local for endpoints on the client's node.
@@ -53,7 +53,7 @@ pub(crate) struct RawService {
     pub(crate) session_affinity: Option<String>,
     /// Settings of the affinity.
     pub(crate) session_affinity_config: Option<RawAffinityConfig>,
-    /// The sources that load-balancer addresses may be reached from.
+    /// The sources that may reach load-balancer addresses.
     pub(crate) load_balancer_source_ranges: Option<Vec<String>>,
     /// Short for status.loadBalancer.ingress: the load balancer's addresses.
     #[serde(rename = "loadBalancerIPs")]
@@ -61,11 +61,11 @@ pub(crate) struct RawService {
     /// The field of the API that requests an address; it does not affect rules.
     #[serde(rename = "loadBalancerIP")]
     pub(crate) load_balancer_ip: Option<String>,
-    /// The field of the API that picks an implementation; it changes no rule.
+    /// The field of the API that selects an implementation; it does not affect rules.
     pub(crate) load_balancer_class: Option<String>,
     /// False for a load balancer that needs no node ports. Default: true.
     pub(crate) allocate_load_balancer_node_ports: Option<bool>,
-    /// The port on every node that answers a load balancer's health checks. Default, with policy Local: the last free one of the range.
+    /// The port on every node for a load balancer's health checks. Default, with policy Local: the last free one of the range.
     pub(crate) health_check_node_port: Option<i32>,
     /// Whether pods that are not ready get traffic.
     pub(crate) publish_not_ready_addresses: Option<bool>,
@@ -73,7 +73,7 @@ pub(crate) struct RawService {
     pub(crate) traffic_distribution: Option<String>,
     /// What the load balancer reported.
     pub(crate) status: Option<RawServiceStatus>,
-    /// In a step: true takes the Service away.
+    /// In a step: true deletes the Service.
     pub(crate) delete: Option<bool>,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct RawService {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RawServicePort {
-    /// The port's name; needed where there are several ports.
+    /// The port's name; required if there are several ports.
     pub(crate) name: Option<String>,
     /// TCP, UDP or SCTP. Default: TCP.
     #[schemars(extend("enum" = ["TCP", "UDP", "SCTP", null]))]
@@ -141,7 +141,7 @@ pub(crate) struct RawIngress {
     pub(crate) ip: Option<String>,
     /// A DNS name instead of an address; kube-proxy ignores it.
     pub(crate) hostname: Option<String>,
-    /// VIP, or Proxy where packets come with a node's address. Default: VIP.
+    /// VIP, or Proxy if packets arrive with a node's address. Default: VIP.
     #[schemars(extend("enum" = ["VIP", "Proxy", null]))]
     pub(crate) ip_mode: Option<String>,
 }

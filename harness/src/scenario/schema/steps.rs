@@ -13,60 +13,58 @@ use serde::{Deserialize, Deserializer};
 use super::{OneOrMany, RawEndpoints, RawFamily, RawLink, RawNode, RawPod, RawService, RawTime};
 pub(crate) use during::{RawBounds, RawDuring, RawRange, RawRate};
 
-/// Something that is tried: a probe with what must happen to it, or a sequence of steps.
+/// A test: a probe with its expectation, or a sequence of steps.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawTest {
-    /// What must hold, in a sentence.
+    /// A sentence that says what must hold.
     pub(crate) name: String,
     /// Tags, in addition to those of the scenario.
     #[serde(default)]
     pub(crate) tags: OneOrMany<String>,
     /// What is sent.
     pub(crate) probe: Option<RawProbe>,
-    /// The required outcome of it.
+    /// The expected result.
     pub(crate) expect: Option<RawExpect>,
-    /// Instead of one probe: what is done, in order.
+    /// Instead of one probe: a sequence of steps.
     pub(crate) steps: Option<Vec<RawStep>>,
 }
 
 /// A step: objects that change, kube-proxies that are restarted, stopped or started, links that change, nodes that are turned off or on, a
-/// probe with what must happen to it, flows during a change, or a pause.
+/// probe with its expectation, flows during a change, or a pause.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawStep {
-    /// Objects that change; kube-proxy's rules are written again on every node where it runs.
+    /// Objects that change; kube-proxy syncs its rules on every node where it runs.
     pub(crate) apply: Option<RawApply>,
     /// kube-proxies that are stopped and started again: `proxy` for those of all nodes that have one running, or `proxy@NODE`. Each
-    /// writes all of its rules anew.
+    /// rewrites all of its rules.
     pub(crate) restart: Option<OneOrMany<String>>,
-    /// kube-proxies that are stopped: `proxy` or `proxy@NODE`. The rules of their nodes stay as they are, whatever changes, until a step
-    /// starts them.
+    /// kube-proxies that are stopped: `proxy` or `proxy@NODE`. The rules on their nodes do not change until a step starts them.
     pub(crate) stop: Option<OneOrMany<String>>,
     /// Stopped kube-proxies that are started: `proxy` or `proxy@NODE`.
     pub(crate) start: Option<OneOrMany<String>>,
     /// Links that change: of a pod to its node, of a node or an outside host to the network between nodes.
     pub(crate) link: Option<OneOrMany<RawLink>>,
-    /// Nodes that are turned off, as `node/NAME`: their links are down, their kube-proxies do not run, and nothing on them sends. What
-    /// Kubernetes does about such a node (its pods become endpoints that are not ready) is an `apply` of its own.
+    /// Nodes that are turned off, as `node/NAME`: their links are down, their kube-proxies are stopped, and nothing on them sends.
+    /// Kubernetes' reaction to such a node (endpoints on it become unready) needs a separate `apply`.
     pub(crate) down: Option<OneOrMany<String>>,
-    /// Nodes that are turned on again, as `node/NAME`: they have forgotten all connections and clients, and their kube-proxies start.
+    /// Nodes that are turned on again, as `node/NAME`: their conntrack and affinity state is empty, and their kube-proxies start.
     pub(crate) up: Option<OneOrMany<String>>,
     /// A change during which flows are sent at a rate; the step reports what happens to them.
     pub(crate) during: Option<RawDuring>,
-    /// A pause, so that kernel state ages: a number of seconds or milliseconds, as `2s` or `500ms`; at
-    /// most `60s`.
+    /// A pause, so that kernel state ages: a number of seconds or milliseconds, such as `2s` or `500ms`; at most `60s`.
     #[schemars(with = "Option<String>", regex(pattern = r"^[0-9]+(ms|s)$"))]
     pub(crate) wait: Option<RawTime>,
     /// What is sent.
     pub(crate) probe: Option<RawProbe>,
-    /// The required outcome of it.
+    /// The expected result.
     pub(crate) expect: Option<RawExpect>,
 }
 
-/// Objects that change. They are matched by name, and the fields that are given replace those of the object; an
-/// object that is not there yet is added; `delete: true` takes one away. Nodes and pods must be there already.
-/// The entries of `endpoints` replace all endpoints of their Services.
+/// Objects that change. They are matched by name, and the given fields replace those of the object; an object that does not exist yet is
+/// added; `delete: true` deletes one. Nodes and pods must exist already. The entries of `endpoints` replace all endpoints of their
+/// Services.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RawApply {
@@ -90,29 +88,30 @@ pub(crate) struct RawProbe {
     pub(crate) from: String,
     /// To where: `service/NAME:PORT`, `nodeport/NAME:PORT@NODE`, `nodeport/NAME:PORT@localhost`, `loadbalancer/NAME:PORT`,
     /// `externalip/NAME:PORT`, `pod/NAME:PORT`, `node/NAME:PORT`, `host/NAME:PORT`, `ADDRESS:PORT` or `[IPV6]:PORT`. PORT is
-    /// a number, or the name of a Service's or pod's port. `@NODE` behind it hands an outside host's packet to that node.
+    /// a number, or the name of a Service's or pod's port. The suffix `@NODE` sends an outside host's packet through that node.
     pub(crate) to: String,
     /// tcp, udp or sctp. Default: the protocol of the Service's port, else tcp.
     #[schemars(extend("enum" = ["tcp", "udp", "sctp", null]))]
     pub(crate) protocol: Option<String>,
-    /// The sender's port. Default: a fresh one.
+    /// The sender's port. Default: a new one.
     #[schemars(range(min = 1, max = 65535))]
     pub(crate) source_port: Option<u16>,
-    /// The flags of the TCP segment that is sent: any of SYN, ACK, FIN, RST, PSH, URG. With ACK its numbers lie outside the window of every
-    /// connection. Only from pods and hosts. Default: SYN, which opens a connection.
+    /// The flags of the TCP segment that is sent: any of SYN, ACK, FIN, RST, PSH, URG. With ACK, its sequence numbers are outside the
+    /// window of every connection. Only from pods and hosts. Default: SYN, which opens a connection.
     pub(crate) tcp_flags: Option<Vec<RawTcpFlag>>,
-    /// How many flows, each with a fresh source port; `auto` for as many as the test of the balance needs. Default: 1.
+    /// The number of flows, each with a new source port; `auto` for as many as the balance test needs. Default: 1.
     pub(crate) flows: Option<RawFlows>,
-    /// The size of a UDP datagram as an IP packet, headers included, in bytes, as MTUs count it. Only from pods and hosts. Default: a small one.
+    /// The size in bytes of a UDP datagram's IP packet, including headers, comparable to an MTU. Only from pods and hosts. Default: a small
+    /// one.
     #[schemars(range(min = 44, max = 65_000))]
     pub(crate) size: Option<u16>,
-    /// Whether routers must not split it, by the flag DF of IPv4, as Linux sends datagrams by default. No router splits an IPv6 packet.
+    /// Whether routers must not fragment it, by the DF flag of IPv4, which Linux sets by default. Routers never fragment IPv6 packets.
     /// Default: true.
     pub(crate) dont_fragment: Option<bool>,
     /// The number of fragments that the sender splits the datagram into. Default: 1.
     #[schemars(range(min = 2, max = 64))]
     pub(crate) fragments: Option<u16>,
-    /// Only this family. Default: every family that both ends have.
+    /// The only family to use. Default: every family that both ends have.
     pub(crate) family: Option<RawFamily>,
 }
 
@@ -120,27 +119,27 @@ pub(crate) struct RawProbe {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub(crate) enum RawTcpFlag {
-    /// A connection is opened.
+    /// Opens a connection.
     Syn,
-    /// The acknowledgment number counts.
+    /// The acknowledgment number is valid.
     Ack,
     /// The sender has sent all its data.
     Fin,
     /// The connection is aborted.
     Rst,
-    /// Data should be handed on at once.
+    /// Data should be delivered to the application immediately.
     Psh,
-    /// The urgent pointer counts.
+    /// The urgent pointer is valid.
     Urg,
 }
 
-/// How many flows a probe has.
+/// The number of flows of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum RawFlows {
     /// This many.
     Count(u64),
-    /// As many as the test of the balance needs.
+    /// As many as the balance test needs.
     Auto(RawAuto),
 }
 
@@ -185,13 +184,13 @@ impl<'de> Deserialize<'de> for RawFlows {
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawExpect {
     /// The destination: one of `pod/NAME:PORT`, `node/NAME:PORT`, `host/NAME:PORT`, `ADDRESS:PORT`.
-    /// The port can be left out. `pod/NAME` of several replicas is any of them. `same-as-before`: where the probe before it was delivered,
-    /// of the same test.
+    /// The port is optional. `pod/NAME` of several replicas means any of them. `same-as-before`: the destination of the previous probe of
+    /// the same test.
     pub(crate) delivered: Option<OneOrMany<String>>,
-    /// The sender receives a rejection: true for any kind, or the kind. With `during`, how many flows are rejected, as in `lost`.
+    /// The sender receives a rejection: true for any kind, or the kind. With `during`, the number of rejected flows, as in `lost`.
     pub(crate) rejected: Option<RawRejected>,
     /// It is not delivered and the sender receives nothing. True: a node dropped it. `node/NAME` or `pod/NAME`: that one did.
-    /// `underlay`: it left the cluster, and no machine there took it.
+    /// `underlay`: it left the cluster, and no machine there received it.
     pub(crate) dropped: Option<RawDropped>,
     /// True: it is not delivered. Whether it is dropped or rejected, and where, does not matter.
     pub(crate) fails: Option<bool>,
@@ -199,30 +198,31 @@ pub(crate) struct RawExpect {
     pub(crate) source: Option<String>,
     /// The source of the reply as the sender sees it: `from-vip` (the probe's destination), an address, or `none`.
     pub(crate) reply: Option<String>,
-    /// How flows spread: `even`, `promised`, `all` for every target getting some, or the share of each target.
+    /// How flows are balanced: `even`, `promised`, `all` if every target gets some, or the share of each target.
     pub(crate) balance: Option<RawBalance>,
-    /// True: all flows of the sender go to one endpoint. False: they do not.
+    /// Whether all flows of the sender go to one endpoint.
     pub(crate) affinity: Option<bool>,
-    /// The sender receives ICMP "fragmentation needed" or ICMPv6 "packet too big", since the packet is larger than the MTU of a link: true, or
-    /// the MTU and who says so.
+    /// The sender receives ICMP "fragmentation needed" or ICMPv6 "packet too big", because the packet is larger than the MTU of a link:
+    /// true, or the MTU and the sender of the error.
     #[serde(rename = "tooBig")]
     pub(crate) too_big: Option<RawTooBig>,
-    /// The number of fragments in which the packet is delivered; 1 if it is whole. Only of pods and hosts: a node's kernel puts fragments
-    /// together.
+    /// The number of fragments in which the packet is delivered; 1 if it is not fragmented. Only for pods and hosts as receivers: a node's
+    /// kernel reassembles fragments.
     pub(crate) fragments: Option<u16>,
-    /// With many flows: how many of them may be lost, exactly or within bounds; the others must be delivered. With `during`: how many flows get neither an answer nor a rejection, exactly or within bounds.
+    /// With many flows: the number of lost flows, exactly or within bounds; the others must be delivered. With `during`: the number of
+    /// flows that get neither a reply nor a rejection, exactly or within bounds.
     pub(crate) lost: Option<RawBounds>,
-    /// With `during`: how many flows that start after the change are delivered to an address that is not an endpoint any more, exactly or
-    /// within bounds.
+    /// With `during`: the number of flows that start after the change and are delivered to an address that is no longer an endpoint,
+    /// exactly or within bounds.
     pub(crate) stale: Option<RawBounds>,
-    /// With `during`: the first flow that follows the change starts within this time after it, as `500ms` or `2s`.
+    /// With `during`: the first flow that follows the change starts within this time after it, such as `500ms` or `2s`.
     #[serde(rename = "followedWithin")]
     #[schemars(with = "Option<String>", regex(pattern = r"^[0-9]+(ms|s)$"))]
     pub(crate) followed_within: Option<RawTime>,
 }
 
 impl RawExpect {
-    /// What may be expected of the flows of one probe.
+    /// The fields for flows of one probe.
     pub(crate) const OF_PROBE: [&str; 11] = [
         "delivered",
         "rejected",
@@ -236,7 +236,7 @@ impl RawExpect {
         "affinity",
         "lost",
     ];
-    /// What may be expected of the flows during a change.
+    /// The fields for flows during a change.
     pub(crate) const OF_DURING: [&str; 4] = ["lost", "rejected", "stale", "followedWithin"];
 }
 
@@ -252,7 +252,7 @@ pub(crate) enum RawRejected {
     Flows(RawBounds),
 }
 
-/// The ways of rejecting.
+/// The kinds of rejections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum RawRejectKind {
@@ -300,11 +300,11 @@ impl<'de> Deserialize<'de> for RawRejected {
     }
 }
 
-/// What a sender receives whose packet is too big.
+/// The ICMP error for a packet that is too big.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum RawTooBig {
-    /// Any such message.
+    /// Any such error.
     Any(bool),
     /// This one.
     Message(RawTooBigMessage),
@@ -316,7 +316,7 @@ pub(crate) enum RawTooBig {
 pub(crate) struct RawTooBigMessage {
     /// The MTU that it reports.
     pub(crate) mtu: Option<u16>,
-    /// The source of the message as the sender sees it: `node/NAME`, `vip` (the address that the probe was sent to) or an address.
+    /// The source of the error as the sender sees it: `node/NAME`, `vip` (the address that the probe was sent to) or an address.
     pub(crate) from: Option<String>,
 }
 
@@ -344,11 +344,11 @@ impl<'de> Deserialize<'de> for RawTooBig {
     }
 }
 
-/// Where a packet is lost.
+/// Where a packet is dropped.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum RawDropped {
-    /// On a node.
+    /// On any node.
     Any(bool),
     /// At this place.
     At(String),
@@ -378,12 +378,12 @@ impl<'de> Deserialize<'de> for RawDropped {
     }
 }
 
-/// How flows spread over endpoints.
+/// The balance of flows among endpoints.
 #[derive(Debug, Clone, PartialEq, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum RawBalance {
-    /// `even`: all targets get the same. `promised`: as the Service API has it, by policies and topology hints. `all`: all targets get
-    /// some.
+    /// `even`: all targets get the same share. `promised`: the shares that the Service API promises, with policies and topology hints.
+    /// `all`: all targets get some flows.
     Word(String),
     /// The share of each target; together 1.
     Shares(BTreeMap<String, f64>),

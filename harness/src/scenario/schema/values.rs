@@ -69,7 +69,7 @@ impl<T: JsonSchema> JsonSchema for OneOrMany<T> {
 pub(crate) struct Version(pub(crate) String);
 
 impl Version {
-    /// The release, and the releases that are meant by it: `>=1.30` is all from 1.30 on.
+    /// Returns the release, and the releases that it covers: `>=1.30` covers all from 1.30 on.
     pub(crate) fn release(&self) -> (&str, Releases) {
         match self.0.strip_prefix(">=") {
             Some(first) => (first.trim_start(), Releases::From),
@@ -112,7 +112,7 @@ impl JsonSchema for Version {
     }
 }
 
-/// A time, as a text.
+/// A time as text.
 #[derive(Debug)]
 pub(crate) struct RawTime(pub(crate) String);
 
@@ -122,7 +122,7 @@ impl<'de> Deserialize<'de> for RawTime {
     }
 }
 
-/// Takes a text, and says of everything else what the text would be like.
+/// A visitor that accepts text, and describes the expected text for any other value.
 pub(super) struct Notation(pub(super) &'static str);
 
 impl Visitor<'_> for Notation {

@@ -14,7 +14,7 @@ use super::{Running, SCENARIO, once, svclab, text, typed};
 #[case::a_deployment(
     "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n",
     0,
-    "note: Deployment web is ignored: no controller runs here, so it makes no pods; list its pods instead"
+    "note: Deployment web is ignored: no controller runs here, so it creates no pods; list its pods instead"
 )]
 #[case::a_new_pod(
     "pods: [{name: more, node: cluster-worker}]\n",

@@ -49,9 +49,9 @@ fn one_command_has_its_code(#[case] command: &[&str], #[case] code: i32) {
 #[case::format(&["graph", "--write", "picture.png"], "the format of `picture.png` is unknown\nhelp: Use the extension `.svg`")]
 #[case::command_of_kubectl(&["kubectl", "get", "svc"], "there is no command `kubectl`\nhelp: Use `apply FILE` for `kubectl apply`")]
 #[case::argument(&["exit", "3"], "unexpected argument '3' found\nUsage: exit\nhelp: Run `help exit`.\n")]
-#[case::pipe(&["pod/client echo a | cat"], "`|` is no operator here: a line is one command\nhelp: Let a shell do it: `pod/client sh -c '...'`")]
-#[case::sequence(&["pod/client echo a; echo b"], "`;` is no operator here")]
-#[case::redirection(&["show >file"], "`>` is no operator here")]
+#[case::pipe(&["pod/client echo a | cat"], "`|` is not supported as an operator: a line is one command\nhelp: Let a shell do it: `pod/client sh -c '...'`")]
+#[case::sequence(&["pod/client echo a; echo b"], "`;` is not supported as an operator")]
+#[case::redirection(&["show >file"], "`>` is not supported as an operator")]
 #[case::node(&["rules", "cluster-worke"], "there is no node `cluster-worke`\nhelp: Did you mean `cluster-worker`?\n")]
 fn errors_name_the_fix(#[case] command: &[&str], #[case] expected: &str) {
     let errors = text(&once(command).stderr);

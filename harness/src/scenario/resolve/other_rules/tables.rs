@@ -10,10 +10,10 @@ use super::{Written, reject};
 use crate::input::{Diagnostic, limits};
 use crate::scenario::model::{Install, Note, Place};
 
-/// What kube-proxy calls its tables.
+/// The name of kube-proxy's tables.
 const PROXY: &str = "kube-proxy";
 
-/// Checks that tables can be read and installed, given the rules of earlier entries.
+/// Checks that tables can be parsed and installed, given the rules of earlier entries.
 pub(super) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
     if let Place::Pod(_) = written.place {
         let help = "Use the format of iptables-save: `*TABLE`, chains, rules, `COMMIT`.";
@@ -26,7 +26,7 @@ pub(super) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mu
     }
 }
 
-/// Checks that kube-proxy's table of the family is there.
+/// Checks that kube-proxy's table of the family exists.
 fn instead(written: &Written<'_>, findings: &mut Findings) {
     const HELP: &str = "Use the unmodified output of `nft list ruleset`, with or without `-j`.";
     let family = written.family;
@@ -73,7 +73,7 @@ fn untranslatable(written: &Written<'_>, parsed: &Parsed, findings: &mut Finding
     }
 }
 
-/// Notes tables that are not installed.
+/// Adds a note on tables that are not installed.
 fn left_out(written: &Written<'_>, parsed: &Parsed, findings: &mut Findings) {
     if let Some(note) = Note::tables_not_installed(parsed, written.origin.clone()) {
         findings.doubt(written.at, note.message);
@@ -112,12 +112,12 @@ fn other_tables(written: &Written<'_>, before: &[Written<'_>], findings: &mut Fi
     }
 }
 
-/// The tables by family.
+/// Returns the tables by family.
 fn names(parsed: &Parsed) -> impl Iterator<Item = (Family, &Name)> {
     parsed.rules.tables.iter().map(|table| (table.family, &table.name))
 }
 
-/// The tables, or why they cannot be parsed.
+/// Returns the tables, or the parse errors.
 fn tables_of<'w>(written: &'w Written<'_>) -> Result<&'w Parsed, &'w [ParseError]> {
     let rules = written.parsed.as_ref().map_err(Vec::as_slice)?;
     rules.nftables().ok_or(&[])
@@ -136,26 +136,26 @@ fn removal(written: &Written<'_>) -> Option<Diagnostic> {
     Some(written.error(line, column(written, line), message).help(help))
 }
 
-/// The column of the first word of a line, both from 1.
+/// Returns the column of the first word of a line, both from 1.
 fn column(written: &Written<'_>, line: usize) -> usize {
     let text = written.text.lines().nth(line - 1).unwrap_or_default();
     text.chars().take_while(|letter| letter.is_whitespace()).count() + 1
 }
 
-/// The first line that is neither blank nor a comment, from 1.
+/// Returns the first line that is neither blank nor a comment, from 1.
 fn first_line(written: &Written<'_>) -> usize {
     let is_blank = |line: &&str| line.trim().is_empty() || line.trim().starts_with('#');
     written.text.lines().take_while(is_blank).count() + 1
 }
 
-/// Checks tables for what the kernel rejects. Unreadable rules have been reported.
+/// Checks tables for errors that the kernel rejects. Parse errors have been reported already.
 pub(super) fn programs(written: &Written<'_>, findings: &mut Findings) {
     let Ok(parsed) = tables_of(written) else { return };
     let families = Family::ALL.into_iter().filter(|family| written.is_other_tables() || *family == written.family);
     let errors = families.filter_map(|family| Program::compile(&parsed.rules, family).err()).flatten();
     let mut reported: Vec<(Option<usize>, CompileErrorKind)> = Vec::new();
     for error in errors {
-        // A table of inet is one of each family.
+        // An inet table is one of each family.
         let place = (line(parsed, &error), error.kind.clone());
         if reported.contains(&place) || reported.len() == limits::ERRORS {
             continue;
@@ -172,11 +172,11 @@ pub(super) fn programs(written: &Written<'_>, findings: &mut Findings) {
     }
 }
 
-/// The line of an error, from 1; JSON has none.
+/// Returns the line of an error, from 1; JSON has none.
 fn line(Parsed { rules, lines, .. }: &Parsed, error: &CompileError) -> Option<usize> {
     let table = rules.tables.iter().position(|one| one.family == error.family && one.name == error.table)?;
     let nftables::Table { chains, sets, .. } = &rules.tables[table];
-    // Of two of the same name the second is one too many.
+    // Of two with the same name, the second is the duplicate.
     let chain_of = |name: &Name| chains.iter().rposition(|chain| chain.name == *name);
     match &error.part {
         Part::Table => lines.chain(table, 0),

@@ -1,8 +1,8 @@
 //! The sysctls below `net.` that Linux keeps per network namespace.
 //!
-//! They are those that a namespace other than the first can write on Linux 6.18, each of which was written in one while the host's stayed
-//! as it was, and a few of modules and other releases that take the namespace's own (`struct net`) in the kernel's source. Left out are those
-//! that only look like it: `nf_hooks_lwtunnel` is one switch for the machine, `tcp_congestion_control` loads modules.
+//! They are those that a namespace other than the initial one can write on Linux 6.18, each verified by writing it in one while the host's
+//! value stayed unchanged, and a few from modules and other releases that are per namespace (`struct net`) in the kernel's source. Excluded
+//! are those that only seem to be per namespace: `nf_hooks_lwtunnel` is one switch for the machine, `tcp_congestion_control` loads modules.
 
 /// Settings of a namespace as a whole, sorted.
 pub(super) const SINGLE: [&str; 225] = [

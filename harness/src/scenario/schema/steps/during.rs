@@ -16,26 +16,26 @@ use crate::scenario::schema::{OneOrMany, RawLink, RawTime};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawDuring {
-    /// Objects that change, as in a step of its own.
+    /// Objects that change, as in a separate step.
     pub(crate) apply: Option<RawApply>,
-    /// kube-proxies that are restarted, as in a step of its own.
+    /// kube-proxies that are restarted, as in a separate step.
     pub(crate) restart: Option<OneOrMany<String>>,
-    /// kube-proxies that are stopped, as in a step of its own.
+    /// kube-proxies that are stopped, as in a separate step.
     pub(crate) stop: Option<OneOrMany<String>>,
-    /// kube-proxies that are started, as in a step of its own.
+    /// kube-proxies that are started, as in a separate step.
     pub(crate) start: Option<OneOrMany<String>>,
-    /// Links that change, as in a step of its own.
+    /// Links that change, as in a separate step.
     pub(crate) link: Option<OneOrMany<RawLink>>,
-    /// Nodes that are turned off, as in a step of its own.
+    /// Nodes that are turned off, as in a separate step.
     pub(crate) down: Option<OneOrMany<String>>,
-    /// Nodes that are turned on, as in a step of its own.
+    /// Nodes that are turned on, as in a separate step.
     pub(crate) up: Option<OneOrMany<String>>,
-    /// What is sent: a probe, or a list of them, each at the rate. Every flow is a new connection from a source port of its own.
+    /// The probe that is sent, or a list of probes, each at the rate. Every flow is a new connection from a new source port.
     pub(crate) probe: OneOrMany<RawProbe>,
-    /// New flows per second of each probe, as `100/s`; at most `1000/s`. Default: `100/s`.
+    /// New flows per second of each probe, such as `100/s`; at most `1000/s`. Default: `100/s`.
     #[schemars(with = "Option<String>", regex(pattern = r"^[0-9]+/s$"))]
     pub(crate) rate: Option<RawRate>,
-    /// How long flows are sent before the change, as `500ms` or `2s`; at most `10s`. Default: `500ms`.
+    /// How long flows are sent before the change, such as `500ms` or `2s`; at most `10s`. Default: `500ms`.
     #[schemars(with = "Option<String>", regex(pattern = r"^[0-9]+(ms|s)$"))]
     pub(crate) before: Option<RawTime>,
     /// How long flows are sent from the change on; at most `60s`. Default: `2s`.
@@ -43,7 +43,7 @@ pub(crate) struct RawDuring {
     pub(crate) after: Option<RawTime>,
 }
 
-/// A rate, as a text.
+/// A rate as text.
 #[derive(Debug)]
 pub(crate) struct RawRate(pub(crate) String);
 
@@ -53,17 +53,17 @@ impl<'de> Deserialize<'de> for RawRate {
     }
 }
 
-/// How many flows there must be.
+/// The expected number of flows.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum RawBounds {
     /// This many.
     Exactly(u64),
-    /// As many as these bounds allow.
+    /// A number within these bounds.
     Within(RawRange),
 }
 
-/// Bounds of a number; at least one of both.
+/// Bounds of a number; at least one of the two.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RawRange {

@@ -15,7 +15,7 @@
 //!
 //! 1. `client_path`: the client, and the nodes that its packet reaches with its original destination;
 //! 2. `address_lookup`, `node_ports`: whether one of these nodes handles that destination as a service address. Only the first such node
-//!   handles the packet;
+//!    handles the packet;
 //! 3. `handling`: what this node does with it, in the following files;
 //! 4. `policy`: whether the client is allowed, and whether endpoints must be local;
 //! 5. `endpoints`, `topology`: which of them serve;

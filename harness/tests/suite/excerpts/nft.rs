@@ -50,7 +50,12 @@ fn what_lacks_headings_of_nft_is_an_excerpt(#[values("grep -v dnat", "grep -v en
 #[rstest]
 fn what_all_lines_of_nft_lack_was_left_out(
     #[values("comment", "elements", "hook", " hook \\|comment ")] word: &str,
-    #[values("small-cluster/v1.36", "affinity-policies/v1.34", "both-policies-local/v1.30", "loadbalancer-source-ranges/v1.34")]
+    #[values(
+        "small-cluster/v1.36",
+        "affinity-policies/v1.34",
+        "both-policies-local/v1.30",
+        "loadbalancer-source-ranges/v1.34"
+    )]
     recording: &str,
 ) {
     let whole = golden(&format!("{recording}-nftables/nft-ruleset.txt"));

@@ -81,8 +81,13 @@ impl Hidden {
         match self {
             // An address that is not in `service-ips` may be in `no-endpoint-services`, whose elements have comments.
             Self::Comments => {
-                let maps =
-                    ["no-endpoint-services", "no-endpoint-nodeports", "firewall-ips", "service-ips", "service-nodeports"];
+                let maps = [
+                    "no-endpoint-services",
+                    "no-endpoint-nodeports",
+                    "firewall-ips",
+                    "service-ips",
+                    "service-nodeports",
+                ];
                 maps.contains(&name)
             }
             // Elements on several lines have the word on the first one alone, and the last one closes them.

@@ -1,6 +1,6 @@
-//! How fast labs are built, used and taken down, compared with the same namespaces made with iproute2.
+//! Measures how fast labs are built, used and torn down, compared with the same namespaces created by iproute2.
 //!
-//! `ci/bench` prints the figures as a table with what is aimed at.
+//! `ci/bench` prints the figures as a table with the targets.
 
 use std::fmt::Write as _;
 use std::io;
@@ -20,7 +20,7 @@ use svclab::{Backend, documents};
 const FLOWS: u64 = 1_000_000;
 
 fn main() {
-    // User namespaces are given to processes with a single thread, so before anything else.
+    // Must come first: only a single-threaded process can create a user namespace.
     if let Err(error) = become_privileged() {
         panic!("{error}");
     }
@@ -28,7 +28,7 @@ fn main() {
     print_memory();
 }
 
-/// Says how much memory the process had at most: `VmHWM:    123456 kB`.
+/// Prints the peak memory use of the process: `VmHWM: 123456 kB`.
 #[expect(clippy::print_stdout, reason = "it is a figure beside those that divan prints")]
 fn print_memory() {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -68,17 +68,16 @@ fn counted_flows(bencher: Bencher<'_, '_>) {
     in_a_lab(bencher, &scenario(3, 12, 4), FLOWS, count);
 }
 
-/// The same flows through the same rules, sent by as many threads but not counted: what the kernel takes by itself.
+/// The same flows through the same rules, sent by as many threads but not counted: the time of the kernel alone.
 #[divan::bench(sample_count = 3, sample_size = 1)]
 fn uncounted_flows(bencher: Bencher<'_, '_>) {
     in_a_lab(bencher, &scenario(3, 12, 4), FLOWS, send);
 }
 
-/// What a kernel walks the rules of.
+/// The implementations of rules.
 const RULES: [&str; 3] = ["iptables-nft", "iptables-legacy", "nftables"];
 
-/// Many flows through a service with 1,000 endpoints on ten nodes, counted. In iptables mode a flow traverses 500 rules with a
-/// chance each.
+/// Many flows through a service with 1,000 endpoints on ten nodes, counted. In iptables mode a flow evaluates 500 random rules.
 #[divan::bench(sample_count = 1, sample_size = 1, args = RULES)]
 fn counted_flows_1000_endpoints(bencher: Bencher<'_, '_>, rules: &str) {
     in_a_lab_with(rules, bencher, &scenario_in(rules, 10, 1_000, 1), FLOWS, count);
@@ -90,7 +89,7 @@ fn uncounted_flows_1000_endpoints(bencher: Bencher<'_, '_>, rules: &str) {
     in_a_lab_with(rules, bencher, &scenario_in(rules, 10, 1_000, 1), FLOWS, send);
 }
 
-/// What `ip` needs for the namespaces, links, addresses and routes of twelve pods on three nodes: no rule, no probe.
+/// The time of `ip` for the namespaces, links, addresses and routes of twelve pods on three nodes, without rules and probes.
 #[divan::bench(sample_count = 10, sample_size = 1)]
 fn iproute2_12_pods(bencher: Bencher<'_, '_>) {
     let script = iproute2(3, 12);
@@ -100,7 +99,7 @@ fn iproute2_12_pods(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// Builds a scenario's lab, sends its probe, and takes it down.
+/// Builds a scenario's lab, sends its probe, and tears it down.
 fn live(scenario: &Scenario) {
     let documents = documents::generate(scenario, &scenario.cluster).unwrap_or_else(|error| panic!("{error}"));
     let lived = testing::in_lab(scenario, &documents, Backend::System, |lab| follow(lab, probe(scenario)));
@@ -126,7 +125,7 @@ fn send(lab: &mut Lab<'_>, probe: &Probe) {
     lab.send_uncounted(probe, FLOWS).unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// [`in_a_lab_with`] what the system installs rules by.
+/// [`in_a_lab_with`] the system's implementation of iptables.
 fn in_a_lab(
     bencher: Bencher<'_, '_>,
     scenario: &Scenario,
@@ -136,7 +135,7 @@ fn in_a_lab(
     in_a_lab_with("", bencher, scenario, items, work);
 }
 
-/// Measures work in a scenario's lab, which has a thread of its own and works when it is asked to.
+/// Measures work in a scenario's lab, which runs in its own thread and works on request.
 fn in_a_lab_with(
     rules: &str,
     bencher: Bencher<'_, '_>,
@@ -182,7 +181,7 @@ fn scenario(nodes: usize, pods: usize, services: usize) -> Scenario {
     scenario_in("iptables", nodes, pods, services)
 }
 
-/// The same, with rules of nftables or of iptables.
+/// The same, with nftables or iptables rules.
 fn scenario_in(rules: &str, nodes: usize, pods: usize, services: usize) -> Scenario {
     let replicas = pods / services;
     let mode = if rules == "nftables" { "nftables" } else { "iptables" };
@@ -218,7 +217,7 @@ fn scenario_in(rules: &str, nodes: usize, pods: usize, services: usize) -> Scena
         .unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// A shell script for the namespaces of such a cluster, in mount and network namespaces that die with the shell.
+/// A shell script for the namespaces of such a cluster, in mount and network namespaces that end with the shell.
 fn iproute2(nodes: usize, pods: usize) -> String {
     let mut script = String::from("mount -t tmpfs none /run\nip link add br0 type bridge\nip link set br0 up\n");
     for node in 1..=nodes {

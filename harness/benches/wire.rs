@@ -1,4 +1,4 @@
-//! How fast probes are written and read: a balance probe has millions of them.
+//! Measures how fast probes are encoded and parsed: a balance probe has millions of them.
 
 use std::net::SocketAddr;
 
@@ -17,7 +17,7 @@ mod wire;
 
 const SOURCE: Mac = Mac([2, 0, 0, 0, 0, 1]);
 const DESTINATION: Mac = Mac([2, 0, 0, 0, 0, 2]);
-/// Frames written or read in one iteration.
+/// The number of frames encoded or parsed in one iteration.
 const BATCH: u64 = 1_000;
 const CASES: [&str; 6] = ["tcp/ipv4", "udp/ipv4", "sctp/ipv4", "tcp/ipv6", "udp/ipv6", "sctp/ipv6"];
 

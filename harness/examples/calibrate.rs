@@ -1,7 +1,7 @@
 //! Measures on the kernel whether balance tests keep their error rates, and prints a Markdown table: see `ci/calibrate`.
 //!
-//! Right rules must raise no more false alarms than stated; rules that are biased must be found as often as promised. Ends with 1
-//! where what was measured contradicts that.
+//! Correct rules must not raise more false alarms than stated; biased rules must be detected as often as promised. Exits with 1 if the
+//! measurement contradicts that.
 
 #![expect(clippy::print_stdout, reason = "the table is what it is for")]
 
@@ -29,7 +29,7 @@ use svclab_rules::ruleset::Rules;
 )]
 mod stats;
 
-/// Three endpoints, as in the question that started it: 0.33333333349, 0.5, and always.
+/// Three endpoints with kube-proxy's probabilities: 0.33333333349, 0.5, and always.
 const SCENARIO: &str = "name: calibration
 cluster: {podCIDR: 10.244.0.0/16}
 nodes: [{name: worker, ip: 172.18.0.2, podCIDR: 10.244.1.0/24}]
@@ -38,23 +38,23 @@ services: [{name: web, ports: [{port: 80, protocol: UDP}]}]
 endpoints: [{service: web, pods: [web]}]
 tests: [{name: one, probe: {from: pod/client, to: 'service/web:80', protocol: UDP}, expect: {delivered: pod/web}}]
 ";
-/// What the rules say of the first endpoint.
+/// The probability of the first endpoint in the rules.
 const FIRST: &str = "--probability 0.33333333349";
 const SHARES: [f64; 3] = [1.0 / 3.0; 3];
-/// Flows of a test of right rules.
+/// The flows of a test of correct rules.
 const FLOWS: u64 = 1_000;
-/// Flows that are spent on the tests of a row in which each takes many, at most, where nothing is given.
+/// The default maximum number of flows for a row whose tests take many flows each.
 const BUDGET: u64 = 20_000_000;
-/// The false-alarm rate that is raised so far that it can be measured.
+/// A false-alarm rate that is large enough to be measured.
 const RAISED: f64 = 0.01;
 const POWER: f64 = 0.9;
-/// The bias that tests of right rules are to find.
+/// The bias that tests of correct rules look for.
 const SOUGHT: f64 = 0.05;
-/// How rarely a row contradicts what is promised although that is kept.
+/// The probability that a row contradicts a promised rate by chance.
 const MISTAKEN: f64 = 1e-6;
 
 fn main() -> ExitCode {
-    // User namespaces are given to processes with a single thread, so before anything else.
+    // Must come first: only a single-threaded process can create a user namespace.
     if let Err(error) = become_privileged() {
         panic!("{error}");
     }
@@ -73,7 +73,7 @@ fn main() -> ExitCode {
     if kept { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Tests right rules at the default rate and at one that can be measured, on the same flows. False where they fail too often.
+/// Tests correct rules at the default rate and at a measurable one, on the same flows. False if they fail too often.
 fn alarms(rounds: u64) -> bool {
     let counts = counts(None, rounds, |lab, probe| match lab.send(probe, FLOWS)? {
         Observation::Tally(tally) => Ok(tally),
@@ -91,8 +91,8 @@ fn alarms(rounds: u64) -> bool {
     rows == [true, true]
 }
 
-/// Tests rules, of which the first endpoint may get too much, as `flows: auto` does: the counts are looked at on the way, until
-/// they are clear. False where they fail too often or not often enough.
+/// Tests rules whose first endpoint may get too much, as `flows: auto` does: with interim looks, until the counts are clear. False if they
+/// fail too often or not often enough.
 fn looked(bias: Option<f64>, sought: f64, rounds: u64, budget: u64) -> bool {
     let goal = Goal { relative_bias: sought, power: POWER, false_alarm: rate(RAISED) };
     let most = most_flows(&SHARES, &goal).unwrap_or_else(|error| panic!("{error}"));
@@ -116,15 +116,14 @@ fn looked(bias: Option<f64>, sought: f64, rounds: u64, budget: u64) -> bool {
     is_at_most(rounds, rounds - failed, 1.0 - POWER)
 }
 
-/// Prints a row but for what is promised: how many tests failed, and in percent between which bounds their rate lies, with a
-/// confidence of 95 %.
+/// Prints a row without the promised rate: the number of failed tests, and the 95 % confidence interval of their rate in percent.
 fn row(rules: &str, rate: FalseAlarmRate, flows: &str, tests: u64, failed: u64) {
     let Interval { low, high } = interval(tests, failed, 0.05);
     let (low, high) = (100.0 * low, 100.0 * high);
     print!("| {rules} | {rate} | {flows} | {tests} | {failed} ({low:.2} to {high:.2} %) |");
 }
 
-/// Whether so many of these tests can be so if each is with this probability at most.
+/// Whether this number of tests may fail if each fails with at most this probability.
 fn is_at_most(tests: u64, count: u64, probability: f64) -> bool {
     interval(tests, count, MISTAKEN).low <= probability
 }
@@ -137,7 +136,7 @@ fn held(fit: Result<Fit, StatsError>) -> bool {
     fit.unwrap_or_else(|error| panic!("{error}")).held
 }
 
-/// What came out of the flows of each test, by endpoint.
+/// The results of each test's flows, by endpoint.
 fn counts(
     bias: Option<f64>,
     rounds: u64,
@@ -171,7 +170,7 @@ fn probe(scenario: &Scenario) -> Probe {
     }
 }
 
-/// The flows of each endpoint: all that were sent.
+/// The flows of each endpoint; together, all that were sent.
 fn endpoint_counts(tally: Tally) -> Vec<u64> {
     let counts: Vec<u64> = tally.delivered.values().copied().collect();
     assert_eq!((counts.len(), counts.iter().sum::<u64>()), (SHARES.len(), tally.sent), "{tally:?}");

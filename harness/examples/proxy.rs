@@ -1,8 +1,7 @@
-//! A small kube-proxy of svclab's own: what `svclab run --kube-proxy` is tested with where there is no real one.
+//! A minimal kube-proxy, with which `svclab run --kube-proxy` is tested if there is no real one.
 //!
-//! It is another client than kube-proxy: kube-rs watches, `svclab-rules` generates, and the system's programs install. It has
-//! kube-proxy's flags and configuration as far as a lab uses them, and its `/healthz` and `/metrics`. Each sync replaces all of
-//! its rules.
+//! It uses kube-rs to watch, `svclab-rules` to generate, and the system's programs to install. It supports kube-proxy's flags and
+//! configuration as far as a lab uses them, and its `/healthz` and `/metrics`. Each sync replaces all of its rules.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "it logs as kube-proxy does")]
 
@@ -31,10 +30,10 @@ use svclab_rules::iptables::{self, Order, RuleSet};
 use svclab_rules::ruleset::Rules;
 use tokio::sync::mpsc;
 
-/// The release whose rules are written, and whose clean-up of connections is done.
+/// The release whose rules it writes, and whose conntrack clean-up it performs.
 const RELEASE: &str = "1.30.0";
 
-/// How long changes are gathered before a sync.
+/// How long changes are collected before a sync.
 const GATHERING: Duration = Duration::from_millis(5);
 
 type Failure = Box<dyn Error + Send + Sync>;
@@ -111,7 +110,7 @@ async fn run() -> Result<(), Failure> {
 /// The number of kinds that are watched.
 const KINDS: usize = 3;
 
-/// What became of the objects of a kind.
+/// A change of the objects of a kind.
 enum Change {
     ListBegins(&'static str),
     Listed(&'static str, String, Object),
@@ -120,10 +119,10 @@ enum Change {
     IsGone(&'static str, String),
 }
 
-/// Watches all that rules depend on.
+/// Watches all objects that rules depend on.
 fn follow(client: Client, node: &str) -> mpsc::Receiver<Change> {
     let (sender, receiver) = mpsc::channel(1024);
-    // As kube-proxy asks for them.
+    // The same selectors as kube-proxy's.
     let others = "!service.kubernetes.io/headless,!service.kubernetes.io/service-proxy-name";
     let all = watcher::Config::default().labels(others);
     let own = watcher::Config::default().fields(&format!("metadata.name={node}"));
@@ -176,7 +175,7 @@ async fn watch<K>(
 struct Kind {
     is_complete: bool,
     objects: BTreeMap<String, Object>,
-    /// Those of a list that has not ended yet.
+    /// The objects of a list that is not complete yet.
     listed: BTreeMap<String, Object>,
 }
 
@@ -185,7 +184,7 @@ struct Proxy {
     config: ProxyConfig,
     signals: Arc<Signals>,
     objects: BTreeMap<&'static str, Kind>,
-    /// As it was at the last sync.
+    /// The cluster at the last sync.
     cluster: Cluster,
 }
 
@@ -203,7 +202,7 @@ impl Proxy {
         }
     }
 
-    /// Writes the rules of the objects, and says how that went.
+    /// Writes the rules for the objects, and updates the signals.
     fn sync(&mut self) {
         match self.write() {
             Ok(()) => self.signals.synced(),
@@ -217,7 +216,7 @@ impl Proxy {
     fn write(&mut self) -> Result<(), Failure> {
         let objects: Vec<Object> = self.objects.values().flat_map(|kind| kind.objects.values().cloned()).collect();
         let cluster = assemble(&objects, self.config.clone()).map_err(listed)?.cluster;
-        // A node that is not there yet has no rules.
+        // A node that does not exist yet has no rules.
         let Some(node) = cluster.node(&self.node) else { return Ok(()) };
         for family in Family::ALL.into_iter().filter(|family| node.internal_ip(*family).is_some()) {
             let before = self.cluster.node(&self.node).map(|node| Rules::generate(&self.cluster, node, family));
@@ -225,7 +224,7 @@ impl Proxy {
         }
         if let Cleanup::Calls(calls) = cleanup(&self.cluster, &cluster, node)? {
             for call in calls {
-                // It fails where there is no such connection.
+                // It fails if there is no such connection.
                 Command::new("conntrack")
                     .args(call.arguments())
                     .stdout(Stdio::null())
@@ -238,7 +237,7 @@ impl Proxy {
     }
 }
 
-/// Puts rules in place of those of the last sync; others of iptables stay.
+/// Replaces the rules of the last sync; other iptables rules are kept.
 fn install(rules: Rules, before: Option<Rules>, family: Family) -> Result<(), Failure> {
     if rules.mode() == ProxyMode::Nftables {
         let text = before.map_or_else(|| rules.print_sync(), |before| rules.print_sync_after(&before));
@@ -263,7 +262,7 @@ fn install(rules: Rules, before: Option<Rules>, family: Family) -> Result<(), Fa
     execute(restore, &["-w"], &iptables::print(&merged)).map(drop)
 }
 
-/// Leaves the rules of a chain in the order that they have: as kube-proxy does, which inserts only jumps that are missing.
+/// Keeps the order of the rules of a chain, like kube-proxy, which inserts only missing jumps.
 fn keep_places(rules: &mut RuleSet, saved: &RuleSet) {
     for table in &mut rules.tables {
         for chain in table.chains.iter_mut().filter(|chain| !chain.name.starts_with("KUBE-")) {
@@ -275,13 +274,13 @@ fn keep_places(rules: &mut RuleSet, saved: &RuleSet) {
     }
 }
 
-/// What a program prints that is given a text.
+/// The output of a program for an input text.
 fn execute(program: &str, arguments: &[&str], input: &str) -> Result<String, Failure> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| format!("{program}: {error}"))?;
     let stdin = child.stdin.take();
-    // What a program prints may fill its pipe before it has read everything.
+    // The output of a program may fill its pipe before it has read everything.
     let output = thread::scope(|scope| {
         scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input.as_bytes())));
         child.wait_with_output()
@@ -297,7 +296,7 @@ fn listed<T: ToString>(errors: Vec<T>) -> Failure {
     errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ").into()
 }
 
-/// What `/metrics` says.
+/// The response of `/metrics`.
 #[derive(Default)]
 struct Signals(Mutex<Times>);
 

@@ -1,4 +1,4 @@
-//! Fuzzing of what svclab reads: what must hold of every input, whatever stands in it.
+//! Fuzzing of svclab's readers: properties that must hold for every input.
 //!
 //! [`targets`] has one module for each reader; corpus, mutation and campaigns are those of [`svclab_rules_fuzz`].
 

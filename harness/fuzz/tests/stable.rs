@@ -1,10 +1,10 @@
-//! The targets on any toolchain: corpus, regressions, and as many mutations as a test has time for.
+//! Runs the targets on any toolchain: corpus, regressions, and as many mutations as a test has time for.
 
 use std::path::Path;
 
 use svclab_fuzz::{TARGETS, campaign};
 
-/// Executions of each target: some seconds without optimisation. `ci/fuzz` has as many as there is time for.
+/// The number of executions of each target, some seconds without optimisation. `ci/fuzz` runs more.
 const EXECUTIONS: u64 = 60;
 
 #[test]

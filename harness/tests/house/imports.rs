@@ -1,4 +1,4 @@
-//! Which modules of a crate a module names: in `use`, in other paths, and in the arguments of macros.
+//! The modules of a crate that a module refers to: in `use`, in other paths, and in the arguments of macros.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use syn::{Item, UseTree, Visibility};
 
 use crate::modules::Module;
 
-/// From a module's path to the paths of the modules that it names.
+/// Maps a module's path to the paths of the modules that it refers to.
 pub(crate) type Imports = BTreeMap<Vec<String>, BTreeSet<Vec<String>>>;
 
 /// The imports of all modules. A name that a module re-exports counts for the module that defines it.
@@ -25,7 +25,7 @@ pub(crate) fn imports(modules: &[Module]) -> Imports {
     modules.iter().map(of).collect()
 }
 
-/// The most re-exports on the way to a definition. Sources that are being edited may have some that lead in a circle.
+/// The maximum number of re-exports before a definition. Sources that are being edited may contain a cycle.
 pub(crate) const MAX_REEXPORTS: usize = 32;
 
 /// The module that defines what a path names.
@@ -41,7 +41,7 @@ fn home(mut path: Vec<String>, modules: &BTreeSet<&[String]>, reexports: &Reexpo
     path
 }
 
-/// From the full path of each name that is re-exported to the path behind it.
+/// Maps the full path of each re-exported name to the path of its target.
 pub(crate) type Reexports = BTreeMap<Vec<String>, Vec<String>>;
 
 /// The re-exports of all modules. A function may be called like its module; then the module is meant.
@@ -124,7 +124,7 @@ fn collect(tokens: TokenStream, module: &[String], found: &mut Vec<Vec<String>>)
 
 type Tokens = std::iter::Peekable<proc_macro2::token_stream::IntoIter>;
 
-/// Reads on with a path whose first names are known, and with each path of a group.
+/// Continues with a path whose first names are known, and with each path of a group.
 fn path(mut names: Vec<String>, tokens: &mut Tokens, module: &[String], found: &mut Vec<Vec<String>>) {
     while is_colon(tokens.peek()) {
         tokens.next();

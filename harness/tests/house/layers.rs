@@ -1,4 +1,4 @@
-//! Modules import only what is below them, as ARCHITECTURE.md draws it, and there is no import cycle in any folder.
+//! Modules import only modules below them, as shown in ARCHITECTURE.md, and no folder has an import cycle.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,10 +71,10 @@ fn no_folder_has_an_import_cycle() {
     assert_eq!(cycles, Vec::<String>::new());
 }
 
-/// Which modules of a folder import which others of it.
+/// The imports between the modules of a folder.
 type Edges = BTreeMap<String, BTreeSet<String>>;
 
-/// The imports between the modules of each folder: those of all that is inside of a module count as its own.
+/// The imports between the modules of each folder: those inside a module count as its own.
 fn edges(imports: &Imports) -> BTreeMap<Vec<String>, Edges> {
     let mut folders: BTreeMap<Vec<String>, Edges> = BTreeMap::new();
     for (from, others) in imports {
@@ -89,8 +89,7 @@ fn edges(imports: &Imports) -> BTreeMap<Vec<String>, Edges> {
     folders
 }
 
-/// The modules that are part of cycles, if there are any: what is left when those that import no other, or that no other
-/// imports, are taken away again and again.
+/// The modules in cycles, if there are any: those that remain when modules without imports or importers are removed repeatedly.
 fn cycle(edges: &Edges) -> Option<Vec<String>> {
     let mut left: BTreeMap<&String, BTreeSet<&String>> =
         edges.iter().map(|(from, to)| (from, to.iter().collect())).collect();

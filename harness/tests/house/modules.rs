@@ -1,4 +1,4 @@
-//! The modules of a crate, as the compiler finds them from `lib.rs`; what only tests compile is left out.
+//! The modules of a crate, as the compiler finds them from `lib.rs`, without those of tests.
 
 use std::fs;
 use std::path::Path;
@@ -8,9 +8,9 @@ use syn::{Attribute, File, Item, Visibility};
 
 /// A module with its items.
 pub(crate) struct Module {
-    /// Its path from the crate's root, which has none.
+    /// Its path from the crate's root, whose own path is empty.
     pub(crate) path: Vec<String>,
-    /// Whether users see it: it is public, and not hidden from the documentation.
+    /// Whether users see it: it is public and not hidden from the documentation.
     pub(crate) is_documented: bool,
     /// Its items, without other modules and tests.
     pub(crate) items: Vec<Item>,

@@ -1,6 +1,6 @@
 //! The public API of both crates: a listing that changes only together with its snapshot.
 //!
-//! `INSTA_UPDATE=always cargo test -p svclab --test house` writes the listing anew.
+//! `INSTA_UPDATE=always cargo test -p svclab --test house` regenerates the listing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ fn the_public_items_are_those_that_are_listed() {
     }
 }
 
-/// Every documented item with its path, one a line.
+/// Every documented item with its path, one per line.
 fn listing(modules: &[Module]) -> String {
     let mut api = Api { modules, reexports: all_reexports(modules), functions: BTreeMap::new() };
     api.functions = api.functions();
@@ -56,7 +56,7 @@ struct Api<'m> {
 }
 
 impl Api<'_> {
-    /// Whether a module and all that it is in are documented.
+    /// Whether a module and all of its parents are documented.
     fn is_documented(&self, path: &[String]) -> bool {
         (0..=path.len()).all(|length| self.module(&path[..length]).is_some_and(|module| module.is_documented))
     }
@@ -104,7 +104,7 @@ impl Api<'_> {
         all
     }
 
-    /// The definition of the type that an `impl` in a module is about.
+    /// The definition of the type of an `impl` in a module.
     fn self_type(&self, of: &Type, module: &Module) -> Option<Vec<String>> {
         let Type::Path(path) = of else { return None };
         let names: Vec<String> = path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
@@ -139,7 +139,7 @@ fn name_of(item: &Item) -> Option<String> {
     (is_public(visibility) && !is_reexport(item)).then(|| name.to_string())
 }
 
-/// An item in a line, then its public fields, or its variants or functions.
+/// An item in one line, then its public fields, or its variants or functions.
 fn item_lines(item: &Item, public: &str) -> Vec<String> {
     match item {
         Item::Enum(item) => {
@@ -180,7 +180,7 @@ fn fields(fields: &Fields, of: &str, is_listed: impl Fn(&Visibility) -> bool) ->
         .collect()
 }
 
-/// Code in a line, without the blanks that tokens have around punctuation.
+/// Code in one line, without the spaces of tokens around punctuation.
 fn plain(code: &impl ToTokens) -> String {
     let mut text = code.to_token_stream().to_string();
     for (wide, narrow) in [

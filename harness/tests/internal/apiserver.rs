@@ -25,7 +25,7 @@ fn start(objects: Vec<Value>) -> (ApiServer, SocketAddr) {
     start_with(Settings::default(), objects)
 }
 
-/// A server that remembers only this many changes.
+/// A server that keeps only this number of changes.
 fn start_with_history(history: usize, objects: Vec<Value>) -> (ApiServer, SocketAddr) {
     start_with(Settings { history, ..Settings::default() }, objects)
 }
@@ -64,7 +64,7 @@ fn code(error: &kube::Error) -> u16 {
 /// How long an event may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a stream yields within ten seconds.
+/// The next item of a stream, within ten seconds.
 async fn next<T>(stream: &mut (impl Stream<Item = T> + Unpin)) -> T {
     let next = tokio::time::timeout(PATIENCE, stream.next()).await;
     next.expect("an event within ten seconds").expect("an open stream")
@@ -73,7 +73,7 @@ async fn next<T>(stream: &mut (impl Stream<Item = T> + Unpin)) -> T {
 /// An event of a watcher, in short: `apply web-1`.
 async fn seen(stream: &mut (impl Stream<Item = watcher::Result<watcher::Event<Service>>> + Unpin)) -> String {
     loop {
-        // The watcher goes on after an error, as every controller lets it.
+        // The watcher continues after an error, as in every controller.
         let Ok(event) = next(stream).await else { continue };
         return match event {
             watcher::Event::Apply(service) => format!("apply {}", service.name_any()),
@@ -233,7 +233,7 @@ async fn pages_show_one_version_until_it_is_forgotten() {
     assert_eq!(code(&api.list(&exact).await.unwrap_err()), 410);
 }
 
-/// kube-rs waits and tries again, as it should.
+/// kube-rs waits and retries.
 #[test]
 fn a_version_that_is_still_to_come_is_a_timeout() {
     let (_server, address) = start(services([1]));
@@ -322,7 +322,7 @@ async fn the_server_knows_how_far_its_clients_are() {
     let mut stream = watcher_after(address, watcher::Config::default(), &["init", "first web-1", "done"]).await;
     let newest = server.replace(services([1, 2])).unwrap();
     expect(&mut stream, &["apply web-2"]).await;
-    // The watcher takes nothing more, and the server says so by itself.
+    // The watcher gets no more events, and the server reports that on its own.
     let newest_is_seen = async {
         loop {
             let so_far = server.clients(0).resources["services"];
@@ -336,7 +336,7 @@ async fn the_server_knows_how_far_its_clients_are() {
     assert_eq!((so_far.lists, so_far.watches, so_far.open), (1, 1, 1));
 }
 
-/// A line between client and server that can be cut.
+/// A connection between client and server that can be cut.
 struct Line {
     address: SocketAddr,
     ends: Arc<Mutex<Vec<TcpStream>>>,

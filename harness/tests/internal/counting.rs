@@ -1,4 +1,4 @@
-//! Many flows, sent from several processors at the same time: each is counted once, and the rules' counters agree.
+//! Many flows, sent from several CPUs in parallel: each is counted once, and the rules' counters agree.
 
 use std::io;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::scenario::{self, Flows, Probe, Scenario, Step};
 use crate::{documents, testing, topology};
 use rstest::rstest;
 
-/// Enough for several windows on each of several processors.
+/// Enough for several windows on each of several CPUs.
 const FLOWS: u64 = 60_000;
 
 /// A service with three endpoints on two nodes, in both families, and one probe of it.
@@ -85,7 +85,7 @@ fn receivers_and_rules_count_the_same(#[case] from: &str, #[case] family: &str, 
     });
 }
 
-/// A connection table of a node never has more flows than its default limit allows; when counting has ended it has none.
+/// A node's conntrack table never has more flows than its default limit allows, and none after counting.
 #[test]
 fn single_flows_are_followed_after_many_were_counted() {
     let scenario = scenario("pod/client", "IPv4", "UDP");
@@ -105,8 +105,7 @@ fn single_flows_are_followed_after_many_were_counted() {
     });
 }
 
-/// What a node drops because two connections would be the same is sent again, but only once: where rules leave too few ports,
-/// flows are lost.
+/// A flow that a node drops because of a collision is sent again, but only once: if rules leave too few ports, flows are lost.
 #[test]
 fn flows_that_find_no_port_are_lost_although_they_are_sent_again() {
     const PORTS: u64 = 100;
@@ -123,7 +122,7 @@ fn flows_that_find_no_port_are_lost_although_they_are_sent_again() {
         in_a_lab(&scenario, |lab| {
             let mut prober = Prober::new(lab, &scenario.cluster).expect("sockets");
             let tally = count(&mut prober, &probe(&scenario, 1_000), 1_000);
-            // Each of the three endpoints can be reached from this many ports at the same time.
+            // Each of the three endpoints can be reached from this number of ports at the same time.
             assert_eq!(tally.delivered.values().sum::<u64>(), 3 * PORTS, "{tally:?}");
             assert_eq!((tally.lost, tally.resent), (1_000 - 3 * PORTS, 1_000 - 3 * PORTS), "{tally:?}");
         });

@@ -1,5 +1,5 @@
-//! Connections that are forgotten after a change, on a real kernel: entries are planted in a node's connection table as they
-//! were for a real kube-proxy, svclab cleans up after each step, and what is left is compared with what that left.
+//! The conntrack clean-up after a change, on a real kernel: entries are added to a node's conntrack table as for a real kube-proxy, svclab
+//! cleans up after each step, and the rest is compared with what kube-proxy left.
 
 use std::fs;
 use std::path::Path;
@@ -52,7 +52,7 @@ fn replay(lab: &mut Lab, version: &str, mode: &str) {
     }
 }
 
-/// Enters the flows that are missing from the table.
+/// Adds the flows that are missing from the table.
 fn plant(lab: &Lab, flows: &str) {
     let there = lab.flows(NODE).expect("the connection table");
     let missing = flows.lines().filter(|line| !line.starts_with('#') && !there.contains(&flow(line)));
@@ -62,7 +62,7 @@ fn plant(lab: &Lab, flows: &str) {
     assert_eq!(lab.flows(NODE).expect("the connection table").len(), 20);
 }
 
-/// A flow in the words of conntrack's options.
+/// Parses a flow from conntrack options.
 fn flow(entry: &str) -> Flow {
     let value = |option: &str| entry.split(' ').skip_while(|word| *word != option).nth(1).expect("an option");
     let end = |address: &str, port: &str| format!("{}:{}", value(address), value(port)).parse().expect("an address");

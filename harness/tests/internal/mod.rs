@@ -1,5 +1,4 @@
-//! Tests of the library's internals, in labs and against recordings: they are part of its unit tests, since what they test is
-//! not public.
+//! Tests of the library's internals, in labs and against recordings: they are part of its unit tests, because the tested items are private.
 
 mod apiserver;
 mod counting;

@@ -1,5 +1,5 @@
-//! What authors of scenarios expect, held against what the Service API promises: two sources that know nothing of each
-//! other, and nothing of rules.
+//! Compares the expectations of scenario authors with the promises of the Service API: two sources that are independent
+//! of each other and of rules.
 //!
 //! Scenarios with rules of their own are left out, since these change what happens on purpose.
 
@@ -19,18 +19,18 @@ use svclab_rules::promise::{
     VantagePoint,
 };
 
-/// Why an author is right although the documents promise something else.
+/// The reason why an expectation is right although the promise differs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Because {
-    /// The scenario's network is not as Kubernetes wants it.
+    /// The scenario's network is not as Kubernetes requires.
     Network,
-    /// The packet belongs to a connection that is older than the objects' last change. Promises are for new ones.
+    /// The packet belongs to a connection that is older than the last change of objects. Promises are for new connections.
     OldConnection,
     /// The release does not keep the promise, and the promise says so.
     Release(KnownBug),
 }
 
-/// All tests of which that is so: file, name of the test, reason. One that is not needed fails.
+/// All such tests: file, name of the test, reason. An unneeded exception fails.
 const EXCEPTIONS: &[(&str, &str, Because)] = &[
     (
         "bugs/19029-udp-dead-endpoint.yaml",
@@ -185,7 +185,7 @@ fn exceptions(file: &Path) -> impl Iterator<Item = (&'static str, Because)> {
     EXCEPTIONS.iter().filter(|(path, ..)| file.ends_with(path)).map(|(_, test, because)| (*test, *because))
 }
 
-/// A probe whose author expects something else than is promised.
+/// A probe whose expectation differs from the promise.
 struct Disagreement<'a> {
     test: &'a str,
     probe: &'a Probe,
@@ -204,7 +204,7 @@ fn disagreements(scenario: &Scenario) -> Vec<Disagreement<'_>> {
                     cluster = state;
                     topology = topology::plan_at(scenario, state);
                 }
-                // How many flows keep their promise while it changes is up to the programs.
+                // How many flows keep their promise during a change depends on the programs.
                 Step::During(during) => {
                     if let Change::State(state) = &during.change {
                         cluster = state;
@@ -212,11 +212,11 @@ fn disagreements(scenario: &Scenario) -> Vec<Disagreement<'_>> {
                     }
                 }
                 Step::Change(Change::Restart(_)) | Step::Wait(_) => {}
-                // Nodes keep no promise while their rules are old ones, and links that lose packets are not the API's.
+                // Nodes with stale rules do not keep promises, and lossy links are not part of the API.
                 Step::Probe(..) if !cluster.stopped.is_empty() || !cluster.links.is_empty() => {}
                 // Promises are about packets that open connections.
                 Step::Probe(probe, _) if probe.tcp_flags.is_some() => {}
-                // What fits through a link is not the API's either.
+                // The MTU of links is not part of the API either.
                 Step::Probe(_, expectation) if matches!(expectation.outcome, Some(ExpectedOutcome::TooBig(_))) => {}
                 Step::Probe(probe, expectation) => {
                     let view = View { scenario, topology: &topology, cluster, probe };
@@ -233,7 +233,7 @@ fn disagreements(scenario: &Scenario) -> Vec<Disagreement<'_>> {
     found
 }
 
-/// One probe in its surroundings.
+/// One probe with its context.
 struct View<'a> {
     scenario: &'a Scenario,
     topology: &'a Topology,
@@ -263,7 +263,7 @@ impl View<'_> {
         SocketAddr::new(self.probe.to.address, self.probe.to.port)
     }
 
-    /// The node that the lab's router sends an address to.
+    /// The node that the lab's router routes an address to.
     fn routed_to(&self, address: IpAddr) -> Option<String> {
         let underlay = &self.topology.namespaces[topology::UNDERLAY];
         let route = underlay.routes().find(|route| route.destination.addr() == address)?;
@@ -273,7 +273,7 @@ impl View<'_> {
     }
 
     fn compare(&self, expectation: &Expectation, promise: &Promise) -> Result<(), String> {
-        // What no document says anything of may be expected as it is.
+        // Anything may be expected if no document specifies it.
         if promise.outcome == PromisedOutcome::NotPromised {
             return Ok(());
         }
@@ -311,7 +311,7 @@ impl View<'_> {
                 let is_promised = |target: &Target| endpoints.iter().any(|endpoint| is_at(target, endpoint.address));
                 let is_expected =
                     |endpoint: &PromisedEndpoint| targets.iter().any(|target| is_at(target, endpoint.address));
-                // With affinity an author may know which of the endpoints the client has reached before.
+                // With affinity, an author may know which endpoint the client has reached before.
                 targets.iter().all(is_promised) && (affinity_seconds.is_some() || endpoints.iter().all(is_expected))
             }
             (ExpectedOutcome::Delivered(targets), PromisedOutcome::NotAService(_)) => {
@@ -325,7 +325,7 @@ impl View<'_> {
                 ExpectedOutcome::Dropped(DropPlace::Underlay) | ExpectedOutcome::Rejected(RejectKind::OtherUnreachable),
                 PromisedOutcome::NotAService(Owner::Outside),
             ) => !self.scenario.hosts.iter().any(|host| host.ips.contains(&self.probe.to.address)),
-            // The network hands a load balancer's address back to a node, until the packet's time to live is over.
+            // The network routes a load balancer's address back to a node, until the packet's TTL expires.
             (ExpectedOutcome::Dropped(DropPlace::InCluster), PromisedOutcome::NotAService(Owner::Outside)) => {
                 let balanced = self.scenario.cluster.services.iter().flat_map(|service| &service.load_balancer);
                 balanced.into_iter().any(|entry| entry.ip == self.probe.to.address)
@@ -345,7 +345,7 @@ impl View<'_> {
         if agreed { Ok(()) } else { Err(format!("the author expects {expected:?}")) }
     }
 
-    /// What is expected of a packet that no service treats.
+    /// Compares the expectation for a packet that is not for a service.
     fn compare_plain(&self, expectation: &Expectation, promise: &Promise) -> Result<(), String> {
         let source = match &promise.outcome {
             PromisedOutcome::NotAService(Owner::Pod(_, source)) => source.clone(),
@@ -415,7 +415,7 @@ impl View<'_> {
     }
 }
 
-/// Whether the shares that an author writes down, as decimal numbers, are those of the endpoints.
+/// Whether an author's shares, as decimal numbers, are those of the endpoints.
 fn compare_shares(expected: &[(Target, f64)], endpoints: &[PromisedEndpoint]) -> Result<(), String> {
     let unexpected =
         endpoints.iter().find(|endpoint| !expected.iter().any(|(target, _)| is_at(target, endpoint.address)));

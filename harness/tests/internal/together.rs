@@ -1,5 +1,5 @@
-//! Flows in flight at the same time do not mix: every scenario's first probes, all sent together, have the same results as
-//! the scenario says of each alone.
+//! Flows in flight at the same time do not interfere: every scenario's first probes, sent together, have the results that the scenario
+//! expects of each alone.
 
 use std::path::PathBuf;
 
@@ -11,13 +11,13 @@ use crate::scenario::{self, Expectation, ExpectedOutcome, Flows, Probe, Scenario
 use crate::{documents, testing, topology};
 use rstest::rstest;
 
-/// How often each probe is sent: more flows than are in flight at a time.
+/// How often each probe is sent: more flows than can be in flight at a time.
 const TIMES: usize = 20;
 
 #[rstest]
 fn as_alone(
     #[files("../scenarios/**/*.yaml")]
-    // These start with a change or with connections, or need a module that few kernels have.
+    // Scenarios that start with a change or with connections, or need a module that few kernels have.
     #[exclude("/(invalid|manifests|affinity|netem)/|/updates/(during-|restored-|stopped-)|/links/node-down")]
     path: PathBuf,
 ) {
@@ -40,15 +40,15 @@ fn as_alone(
     });
 }
 
-/// The probes before the first change, each several times, with what is expected of outcome and answer. One of the flows that
-/// a scenario counts must be delivered where they may be delivered, too.
+/// The probes before the first change, each several times, with the expected outcome and reply. For counted flows, a single flow must be
+/// delivered to one of the allowed destinations, too.
 fn first_steps(scenario: &Scenario) -> Vec<(Probe, Expectation)> {
     let steps = scenario.tests.iter().flat_map(|test| &test.steps).map_while(|step| match step {
         Step::Probe(probe, expectation) => Some((probe.as_ref(), expectation)),
         Step::Change(_) | Step::During(_) | Step::Wait(_) => None,
     });
     let says = |expectation: &Expectation| expectation.outcome.is_some() || expectation.reply.is_some();
-    // What happens to these depends on the probe before.
+    // Their outcome depends on the previous probe.
     let alone = |(probe, expectation): &(&Probe, &Expectation)| {
         probe.tcp_flags.is_none() && expectation.outcome != Some(ExpectedOutcome::SameAsBefore)
     };

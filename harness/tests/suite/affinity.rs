@@ -1,4 +1,4 @@
-//! Affinity in the kernel: clients stay with their endpoints, and are let go when the timeout has passed.
+//! Affinity in the kernel: clients stay with their endpoints until the timeout has passed.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,11 +12,11 @@ use svclab::scenario::{self, Probe, Scenario, Step};
 use svclab::testing::{self, Lab};
 use svclab::{Backend, documents};
 
-/// As short as it can be while a machine that is busy still sends two flows of each client in it.
+/// As short as possible, while a busy machine can still send two flows of each client within it.
 const TIMEOUT: Duration = Duration::from_secs(3);
 const CLIENTS: usize = 12;
 
-/// Eight endpoints: that all clients choose the same ones again by chance happens once in 8^12, 7e10, runs.
+/// Eight endpoints: all clients choose the same ones again by chance once in 8^12, or 7e10, runs.
 fn scenario(mode: &str) -> Scenario {
     let seconds = TIMEOUT.as_secs();
     let mut text = format!(
@@ -80,7 +80,7 @@ fn clients_stay_until_the_timeout(#[values("iptables", "nftables")] mode: &str) 
             assert_eq!(probes.len(), CLIENTS);
             let (first, second) = twice_in_time(lab, &probes);
             assert_eq!(first, second, "every client stays");
-            // Time itself is what is tested: nothing can be asked whether the kernel has forgotten.
+            // Time itself is tested: nothing shows whether the kernel's entry has expired.
             thread::sleep(TIMEOUT + Duration::from_millis(1_100));
             assert_ne!(second, endpoints(lab, &probes), "every client chooses anew");
         });

@@ -12,7 +12,7 @@ fn svclab(arguments: &[&str]) -> Output {
 /// Names that are the same in every cluster.
 const USUAL: [&str; 2] = ["default", "http"];
 
-/// The values of fields that name something, in the YAML of a recording.
+/// The values of naming fields in the YAML of a recording.
 fn names(text: &str) -> BTreeSet<String> {
     let fields = ["name:", "namespace:", "nodeName:", "kubernetes.io/hostname:", "kubernetes.io/service-name:", "uid:"];
     let words: Vec<&str> = text.split([' ', ',', '{', '}', '\n', '"']).filter(|word| !word.is_empty()).collect();
@@ -30,7 +30,7 @@ fn a_folder_becomes_an_archive_that_has_no_name_and_address_of_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let input = folder.path().join("dump");
     fs::create_dir(&input).expect("a folder");
-    // Names of people's own in place of those of the recording.
+    // Realistic names in place of those of the recording.
     let own = |text: String| text.replace("node-1", "ip-10-9-8-7.acme").replace("node-", "acme-");
     let objects = own(fs::read_to_string(recording.join("cluster.yaml")).expect("it is there"));
     let rules = fs::read_to_string(recording.join("v1.30-iptables/iptables-save.txt")).expect("it is there");

@@ -36,7 +36,7 @@ fn scenario(tests: &str) -> Scenario {
         .unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// A table of cases: each is a lab of its own, and the report of a failure is the panic's message.
+/// A table of cases: each is run in its own lab, and the panic's message is the report of a failure.
 #[rstest]
 #[case::cluster_ip_from_a_pod("pod/client", "service/web:80", "preserved")]
 #[case::cluster_ip_from_a_node("node/a", "service/web:80", "preserved")]
@@ -50,7 +50,7 @@ fn the_server_is_reached(#[case] from: &str, #[case] to: &str, #[case] source: &
     testing::privileged(|| testing::assert_scenario_holds(&scenario(&tests), Backend::System));
 }
 
-/// The stages one by one: one's own rules in place of the generated ones, and the observation as a value.
+/// The stages one by one: custom rules in place of the generated ones, and the observation as a value.
 #[test]
 fn rules_can_be_replaced_before_they_are_installed() {
     testing::privileged(|| {

@@ -1,8 +1,8 @@
-//! README and the book: their commands print what they show, their pictures are what svclab draws, and their links lead somewhere.
+//! README and the book: their commands print the shown output, their pictures are drawn by svclab, and their links are valid.
 //!
-//! Every block marked `console` is run. `$ cat FILE` shows a file that commands of all pages may use; every other command is run by a shell, in a
-//! folder of its own with these files if it names one of them, else in the repository. A picture that a command writes (`> FILE.svg`) is
-//! the one of that name next to the page: `UPDATE_BOOK=1` writes it there.
+//! Every block marked `console` is run. `$ cat FILE` shows a file that commands of all pages may use; every other command is run by a
+//! shell, in a separate folder with these files if it names one of them, otherwise in the repository. A picture that a command writes (`>
+//! FILE.svg`) must equal the file of that name next to the page: `UPDATE_BOOK=1` writes it there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,7 +17,7 @@ use rstest::rstest;
 const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const BOOK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/src");
 
-/// What each run has of its own: times, and ports that the kernel chooses.
+/// The parts that vary between runs: times, and ports that the kernel chooses.
 static VOLATILE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(?:< )?\b[0-9.]+ m?s\b|:[0-9]{4,5}\b").expect("valid"));
 
@@ -30,7 +30,7 @@ fn a_command_prints_what_is_shown(
     #[files("docs/src/**/*.md")]
     page: PathBuf,
 ) {
-    // Commands may write files: not into the repository, whose folders they see.
+    // Commands may write files, but not into the repository, whose folders they see.
     let folder = tempfile::tempdir().expect("a folder");
     for (name, text) in files() {
         fs::write(folder.path().join(name), text).expect("a file of the book");
@@ -106,7 +106,7 @@ fn files() -> BTreeMap<String, String> {
     files
 }
 
-/// What a command of the shell prints on both outputs.
+/// The output of a shell command on both streams.
 fn run(command: &str, place: &Path) -> String {
     let program = Path::new(env!("CARGO_BIN_EXE_svclab"));
     let path = std::env::var("PATH").unwrap_or_default();
@@ -141,7 +141,7 @@ fn is_shown(page: &Path, command: &str, shown: &str, printed: &str) {
     }
 }
 
-/// What is shown between lines of dots, which stand for lines that are left out.
+/// The shown parts between lines of dots, which stand for omitted lines.
 fn stretches(shown: &str) -> Vec<String> {
     let is_left_out = |line: &&str| line.trim() == "...";
     let lines: Vec<&str> = shown.lines().collect();
@@ -149,7 +149,7 @@ fn stretches(shown: &str) -> Vec<String> {
     parts.filter(|text| !text.is_empty()).collect()
 }
 
-/// A text without what each run has of its own, and without the widths of columns and lines that depend on that.
+/// A text without the parts that vary between runs, and without the column and line widths that depend on them.
 fn comparable(text: &str) -> String {
     crate::unwrapped(&VOLATILE.replace_all(text, "*"))
 }
@@ -157,7 +157,7 @@ fn comparable(text: &str) -> String {
 /// The targets of a page's links to files, and their anchors.
 fn links(page: &Path) -> Vec<(String, String)> {
     let text = fs::read_to_string(page).expect("a page");
-    // What stands in code is not a link.
+    // Links in code do not count.
     let prose: String = text.split("```").step_by(2).collect();
     let prose: String = prose.split('`').step_by(2).collect();
     let part = |link: &regex::Captures<'_>, number| link.get(number).map_or("", |part| part.as_str()).to_owned();

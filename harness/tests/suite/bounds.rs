@@ -1,4 +1,4 @@
-//! What hostile input, programs that misbehave and a full disk cannot do: take all memory, take for ever, leave something behind.
+//! Bounds for hostile input, misbehaving programs and a full disk: they must not use all memory, run forever, or leave anything behind.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,10 +13,10 @@ use crate::unwrapped;
 
 const SEED: &str = "../scenarios/cluster-ip/same-node.yaml";
 const MIB: usize = 1 << 20;
-/// Address space of svclab itself, before it reads anything: program, libraries, stacks.
+/// The address space of svclab itself, before it reads anything: program, libraries, stacks.
 const PROGRAM: usize = 96 * MIB;
 
-/// A folder of one test's own, empty.
+/// An empty folder for one test.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bounds-{name}"));
     let _ = fs::remove_dir_all(&folder);
@@ -30,13 +30,13 @@ fn svclab(arguments: &[&str]) -> Command {
     command
 }
 
-/// The exit code, and all that was said.
+/// The exit code, and all output.
 fn ended(command: &mut Command) -> (Option<i32>, String) {
     let Output { status, stdout, stderr } = command.output().expect("it starts");
     (status.code(), String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned())
 }
 
-/// Runs svclab on a text with as much memory as a text of that length may take, and little time.
+/// Runs svclab on a text with the memory that a text of this length may take, and little time.
 fn within_bounds(name: &str, text: &str, arguments: &[&str]) -> (Option<i32>, String) {
     let file = folder(name).join("input.yaml");
     fs::write(&file, text).expect("a file");
@@ -63,7 +63,7 @@ fn aliases_of_a_long_text_are_rejected(#[case] command: &str, #[case] before: &s
     assert!(said.contains("aliases expand the file by more than 4 MiB of text"), "{said}");
 }
 
-/// Names of a list, and the shortest values that there are.
+/// Names in a list, and the shortest possible values.
 #[rstest]
 #[case::values("name: a\nnodes: [", "1,", "1]\n")]
 #[case::lines("name: a\nnodes:\n", "-\n", "")]
@@ -101,7 +101,7 @@ fn ordinary_objects_take_no_more_than_their_share() {
     assert_eq!(code, Some(0), "{said}");
 }
 
-/// Rules that were saved with another port, so that every service is different.
+/// Rules saved with another port, so that every service is different.
 #[test]
 fn a_comparison_takes_little_more_than_the_rules() {
     let folder = folder("diff");
@@ -112,13 +112,13 @@ fn a_comparison_takes_little_more_than_the_rules() {
     assert_eq!(code, Some(0), "{saved}");
     let saved = saved.replace("--dport 80 ", "--dport 81 ");
     fs::write(&saved_file, &saved).expect("a file");
-    // Of the address space of a program that starts no threads, little more than its own file is needed.
+    // A program that starts no threads needs little more address space than its own file.
     let memory = 24 * MIB + 20 * (saved.len() + text.len());
     let mut command = Command::new("prlimit");
     command.args([format!("--as={memory}"), "--cpu=60".to_owned(), env!("CARGO_BIN_EXE_svclab").to_owned()]);
     let (code, said) = ended(command.args(["--quiet", "rules", "--diff"]).args([&saved_file, &objects_file]));
     assert_eq!(code, Some(1), "{}", &said[..said.len().min(1_000)]);
-    // The address, and that traffic to it from outside of the cluster is masqueraded.
+    // The address, and the masquerading of traffic to it from outside of the cluster.
     assert_eq!(said.lines().filter(|line| line.contains(":81/tcp is unexpected")).count(), 8_000);
 }
 
@@ -129,8 +129,8 @@ fn a_service_with_every_port_takes_no_more_than_its_share() {
     assert_eq!(code, Some(0), "{}", &said[..said.len().min(1_000)]);
 }
 
-/// Twice as many as Kubernetes supports. Rules of all nodes are written before one packet is explained: so memory is that of the rules, and
-/// the time grows with the nodes, not with their square.
+/// Twice as many as Kubernetes supports. Rules of all nodes are written before one packet is explained, so memory is that of the rules, and
+/// the time grows linearly with the nodes.
 #[test]
 fn ten_thousand_nodes_are_explained_in_time() {
     let file = folder("nodes").join("input.yaml");
@@ -142,7 +142,7 @@ fn ten_thousand_nodes_are_explained_in_time() {
     assert_eq!(code, Some(0), "{}", &said[..said.len().min(1_000)]);
 }
 
-/// A scenario in which each of these chains has 31 rules that each mark at random: more than two thousand million branches of a packet.
+/// A scenario in which each of these chains has 31 rules that each mark at random: more than two billion branches of a packet.
 fn random_marks(chains: &[&str]) -> String {
     let marks = |chain: &&str| {
         let rule = |bit| {
@@ -162,7 +162,7 @@ fn random_marks(chains: &[&str]) -> String {
 
 const ALL_HOOKS: &[&str] = &["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"];
 
-/// Issue 10, number 22: it ends, and what was not followed is unknown, which does not count as agreement.
+/// Issue 10, number 22: it finishes, and branches that were not followed are unknown, which does not count as agreement.
 #[rstest]
 #[case::verify(&["verify", "--no-lab"], ALL_HOOKS, 1, "too many random branches")]
 #[case::verify_in_a_lab(&["verify"], &["PREROUTING"], 1, "too many random branches")]
@@ -184,7 +184,7 @@ fn random_marks_take_no_more_than_their_time(
     assert!(said.contains(said_of_it), "{}", &said[..said.len().min(1_000)]);
 }
 
-/// However often a text has a table or a chain of nft, each is read once.
+/// Each nft table or chain is read once, however often a text contains it.
 #[rstest]
 #[case::tables("table ip kube-proxy {\n\tchain a {\n\t}\n}\n")]
 #[case::chains("chain a {\n\tip daddr 10.0.0.1 drop\n}\n")]
@@ -224,7 +224,7 @@ fn many_nodes() -> String {
     )
 }
 
-/// Each change leads to a state with all of the cluster's objects.
+/// Each change results in a state with all of the cluster's objects.
 #[test]
 fn states_of_many_changes_are_rejected() {
     let start =
@@ -271,7 +271,7 @@ fn a_program_that_floods_its_messages_is_ended() {
     );
 }
 
-/// It does what it should, and its child keeps its output open.
+/// It succeeds, but its child keeps its output open.
 #[test]
 fn a_program_that_leaves_children_is_not_waited_for() {
     let folder = folder("children");
@@ -280,7 +280,7 @@ fn a_program_that_leaves_children_is_not_waited_for() {
     let (code, said) = run_with(&folder, format!("#!/bin/sh\n{search}\n").as_bytes());
     assert_eq!(code, Some(0), "{said}");
     let children = fs::read_to_string(folder.join("children")).expect("it was called");
-    // Whoever inherits them may leave them as zombies.
+    // The process that inherits them may leave them as zombies.
     let runs = |child: &&str| {
         let state = fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
         state.contains("(sleep)") && !state.contains(") Z ")

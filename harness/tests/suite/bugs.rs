@@ -1,4 +1,4 @@
-//! The library of bugs: what the headers of its scenarios say, and the table that is made of them.
+//! The library of bugs: the headers of its scenarios, and the table that is generated from them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 const FOLDER: &str = "../scenarios/bugs";
 const README: &str = "../scenarios/bugs/README.md";
-/// What the name of a scenario ends with that shows the same traffic with the bug fixed.
+/// The suffix of scenarios that show the same traffic with the bug fixed.
 const FIXED: &str = "-fixed";
 /// The first line of the table; it is the only one of the file.
 const HEADING: &str = "| issue | scenario | symptom | cause | releases | fix |";
@@ -36,7 +36,7 @@ impl Header {
         Self { issue, releases, symptom, cause, fix }
     }
 
-    /// Whether a file has the number of one of the issues, and the project's name where that is not kubernetes.
+    /// Whether a file name has the number of one of the issues, and the project's name if that is not kubernetes.
     fn names(&self, file: &str) -> bool {
         let issues = self.issue.split([',', ' ']).filter_map(|issue| issue.split_once('#'));
         issues.into_iter().any(|(project, number)| match project {
@@ -46,7 +46,7 @@ impl Header {
     }
 }
 
-/// The scenarios of the library by their names, without the ending.
+/// The scenarios of the library by their names, without the extension.
 fn library() -> BTreeMap<String, Header> {
     let files = fs::read_dir(FOLDER).unwrap().map(|entry| entry.unwrap().path());
     let scenarios = files.filter(|path| path.extension().is_some_and(|ending| ending == "yaml"));

@@ -1,4 +1,4 @@
-//! `svclab check -v`: what kube-proxy ignores of a scenario's objects, and their places.
+//! `svclab check -v`: what kube-proxy ignores in a scenario's objects, with their places.
 
 use std::fs;
 use std::path::Path;
@@ -63,7 +63,7 @@ fn what_is_ignored_is_reported_with_its_place() {
     assert_eq!(check(&[]), "1 scenario with 1 test, no errors\n");
 }
 
-/// Feature gates that change nothing, with their places and without `-v`; one on which rules depend is not mentioned.
+/// Feature gates that change nothing, with their places, even without `-v`; one that affects rules is not mentioned.
 #[test]
 fn feature_gates_without_effect_are_reported() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gates");
@@ -92,7 +92,7 @@ fn feature_gates_without_effect_are_reported() {
     );
 }
 
-/// However it is named, a scenario is checked once; a link to the folder that it is in causes no loop.
+/// However it is named, a scenario is checked once; a link to its own folder causes no loop.
 #[test]
 fn a_scenario_is_found_once() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("found-once");
@@ -100,7 +100,7 @@ fn a_scenario_is_found_once() {
     let text = "name: s\nnodes: [{name: n}]\npods: [{name: a}, {name: b}]\ntests:\n  \
                 - {name: t, probe: {from: pod/a, to: 'pod/b:80'}, expect: {delivered: pod/b}}\n";
     fs::write(folder.join("one.yaml"), text).expect("a scenario");
-    // It may be there from a run before.
+    // It may exist from an earlier run.
     let _ = std::os::unix::fs::symlink(".", folder.join("loop"));
     assert!(folder.join("loop/loop/one.yaml").exists(), "the folder is in itself");
     let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
@@ -111,11 +111,11 @@ fn a_scenario_is_found_once() {
     assert_eq!(printed, expected, "{output:?}");
 }
 
-/// A named pipe in a folder may never have a writer; one that a shell has open ends by itself.
+/// A named pipe in a folder may never have a writer; one opened by a shell ends on its own.
 #[test]
 fn a_named_pipe_is_rejected_and_an_open_one_read() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pipes");
-    // It may be there from a run before.
+    // It may exist from an earlier run.
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).expect("a folder");
     fs::write(folder.join("one.yaml"), SCENARIO.replace("manifests: [objects.yaml]\n", "")).expect("a scenario");
@@ -138,8 +138,7 @@ fn a_named_pipe_is_rejected_and_an_open_one_read() {
     }
 }
 
-/// A selector and the name of a port that no pod has are hardly meant: a warning says so without `-v`, but not where a step
-/// takes the pods away.
+/// A selector or port name that no pod has is probably an error: there is a warning without `-v`, but not if a step removes the pods.
 #[test]
 fn what_is_hardly_meant_is_warned_of() {
     let text = "\

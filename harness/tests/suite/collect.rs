@@ -121,7 +121,7 @@ fn an_archive_that_cannot_be_written_is_an_error() {
     assert!(messages.contains("help:"), "{messages}");
 }
 
-/// The start of an archive would be taken for a whole one.
+/// A truncated archive would look complete.
 #[test]
 fn no_part_of_an_archive_is_left_on_a_full_disk() {
     let folder = tempfile::tempdir().expect("a folder");

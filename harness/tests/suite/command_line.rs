@@ -26,7 +26,7 @@ fn ended(output: &Output) -> (Option<i32>, String, String) {
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-/// A folder of one test's own.
+/// A folder for one test.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     fs::create_dir_all(&folder).expect("a folder");
@@ -123,7 +123,7 @@ fn a_shard_without_a_scenario_holds_and_says_so() {
     assert!(stdout.starts_with("shard 2/2 is empty: there are fewer scenarios than shards (1)\n"), "{stdout}");
 }
 
-/// Of two scenarios the filter leaves the first one out: then the second is the first of two shards.
+/// If the filter leaves out the first of two scenarios, the second one is in the first of two shards.
 #[test]
 fn a_filter_goes_before_shards() {
     let folder = folder("filter");
@@ -191,7 +191,7 @@ fn reports_overwrite_nothing(#[case] own: &str, #[case] reports: &str, #[case] p
     assert_eq!(fs::read_to_string(folder.join("objects.yaml")).expect("the manifest"), object);
 }
 
-/// A run that is ended before its report is written leaves the one of a run before as it is, and no half of a new one.
+/// A run that is killed before its report is written leaves an earlier report unchanged, and no partial new one.
 #[rstest]
 #[case::there_is_one(Some("of yesterday"))]
 #[case::there_is_none(None)]
@@ -223,7 +223,7 @@ fn a_run_that_is_interrupted_writes_no_report(#[case] before: Option<&str>) {
     assert_eq!(files.len(), 2 + usize::from(before.is_some()), "{files:?}");
 }
 
-/// A lab that cannot be built fails each of its tests, and counts no more than these.
+/// A lab that cannot be built fails each of its tests, and only these count.
 #[test]
 fn tests_are_counted_where_their_lab_fails() {
     let folder = folder("lab-fails");
@@ -242,11 +242,11 @@ fn tests_are_counted_where_their_lab_fails() {
     assert_eq!(junit.matches("net.ipv4.ip_default_ttl = maybe in node/n").count(), 2, "{junit}");
 }
 
-/// Each scenario has a capture of its own; one whose flows are only counted has none, and that is reported.
+/// Each scenario has its own capture; one whose flows are only counted has none, which is reported.
 #[test]
 fn each_scenario_has_its_own_capture() {
     let folder = folder("captures");
-    // Captures of an earlier run of this test would stay.
+    // Captures of an earlier run of this test would remain.
     let _ = fs::remove_dir_all(folder.join("captures"));
     let text = |flows: &str| {
         format!(
@@ -264,7 +264,7 @@ fn each_scenario_has_its_own_capture() {
     assert_eq!(stdout.matches("note: no capture").count(), 1, "{stdout}");
 }
 
-/// What has several probes says which one failed, by the number of the step and the family.
+/// A test with several probes names the failed one, by the number of the step and the family.
 #[test]
 fn a_step_is_distinguished_from_others() {
     let file = folder("steps").join("steps.yaml");
@@ -315,7 +315,7 @@ fn what_is_no_file_is_rejected_without_opening_it() {
     assert_eq!((code, stderr.contains("a.yaml: it is a pipe, a socket or a device")), (Some(2), true), "{stderr}");
 }
 
-/// A cascade's end is that of its defects; text that is not rules is an error in the input.
+/// The exit code of a cascade depends on its defects; text that is not rules is an error in the input.
 #[rstest]
 #[case::even(&["cascade", "../scenarios/seeds/000-foo-three-replicas.yaml"], 0, "every share is even")]
 #[case::one_service(&["cascade", "../scenarios/affinity/client-ip.yaml", "--service", "free", "--node", "worker2"], 0, "default/free tcp")]
@@ -363,7 +363,7 @@ fn a_scenario_is_read_from_standard_input(#[case] arguments: &[&str], #[case] be
     assert!(printed.contains(begins), "{printed}");
 }
 
-/// Only what runs tests needs some.
+/// Only commands that run tests need tests.
 #[rstest]
 #[case::run(&["run"], 2, "the scenario has no tests")]
 #[case::check(&["check"], 2, "the scenario has no tests")]
@@ -381,7 +381,7 @@ fn a_scenario_without_tests_describes_a_cluster(#[case] arguments: &[&str], #[ca
     assert!(printed.contains(said) || complaints.contains(said), "{printed}{complaints}");
 }
 
-/// Plain objects and saved rules come on standard input too; the commands that take neither say what they are.
+/// Plain objects and saved rules are accepted on standard input too; commands that accept neither name what they got.
 #[rstest]
 #[case::objects(&["verify", "-v", "-"], OBJECTS, 0, "standard input: assumed: a client pod `client-of-NODE` on every node")]
 #[case::rules(&["verify", "-v", "-"], SAVED, 0, "standard input: assumed: nodes: node-1")]
@@ -403,7 +403,7 @@ fn what_comes_on_standard_input_is_known(
     assert!(printed.contains(said) || complaints.replace("\n  │", "").contains(said), "{printed}{complaints}");
 }
 
-/// Plain objects are explained in what is assumed around them.
+/// Plain objects are explained with the assumptions that are made about them.
 #[test]
 fn plain_objects_are_explained() {
     let objects = "\
@@ -429,7 +429,7 @@ ports: [{port: 8080, protocol: TCP, name: ''}]
     assert!(printed.contains("translates the destination to 10.244.1.5:8080"), "{printed}");
 }
 
-/// A program that takes rules and does nothing is found out, before any probe could hold without them.
+/// A program that accepts rules and does nothing is detected before a probe could pass without them.
 #[rstest]
 #[case::iptables("iptables-restore", "1.30", "iptables", "table filter of node/n lacks -A FORWARD ")]
 #[case::nftables("nft", "1.33", "nftables", "table ip kube-proxy of node/n lacks the whole table")]

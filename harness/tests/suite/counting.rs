@@ -9,14 +9,14 @@ use rstest::rstest;
 
 use crate::unwrapped;
 
-/// Counters that contradict what arrived are an error of svclab's own, and the expectation is not judged. Here the program
-/// that reads them shows ten times as many packets.
+/// Counters that contradict the delivered flows are an internal error, and the expectation is not judged. Here the program that reads them
+/// shows ten times as many packets.
 #[test]
 fn counters_that_contradict_arrivals_are_an_internal_error() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wrong-counters");
     fs::create_dir_all(&folder).expect("a folder");
     let program = folder.join("iptables-save");
-    // The real one is found behind this folder.
+    // The real program is found after this folder.
     let script = "#!/bin/sh\nPATH=${PATH#*:}\niptables-save \"$@\" | sed 's/^\\[\\([0-9]*\\):/[\\10:/'\n";
     fs::write(&program, script).expect("a program");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("an executable");
@@ -31,7 +31,7 @@ fn counters_that_contradict_arrivals_are_an_internal_error() {
     assert!(printed.contains("The expectation was not judged."), "{printed}");
 }
 
-/// Where counters do not say how many flows an endpoint got, or flows are translated once more, the expectation is judged.
+/// If counters do not determine how many flows an endpoint got, or flows are translated again, the expectation is judged.
 #[rstest]
 #[case::by_a_rule_that_keeps_the_port("without-port")]
 #[case::once_more_on_another_node("translated-again")]

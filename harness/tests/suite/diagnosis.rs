@@ -1,4 +1,4 @@
-//! A probe that fails: what promise, prediction and kernel say of it, and which of them is wrong.
+//! A failing probe: promise, prediction and kernel, and which of them is wrong.
 
 use std::io;
 use std::path::Path;
@@ -18,7 +18,7 @@ fn load(file: &str) -> Scenario {
     scenario::load(&Path::new("../scenarios").join(file)).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// Turns the expectation of a test's probe round, so that it fails.
+/// Inverts the expectation of a test's probe, so that it fails.
 fn spoil(scenario: &mut Scenario, test: &str) {
     let test = scenario.tests.iter_mut().find(|one| one.name == test).expect("a test of this name");
     for step in &mut test.steps {
@@ -99,8 +99,8 @@ fn a_failure_says_who_is_wrong(
     });
 }
 
-/// A client with affinity whose probes all fail, from a port of its own choice and from any. What rules and connections remember of
-/// one is no matter of the next one's diagnosis.
+/// A client with affinity whose probes all fail, from a port of its own choice and from any. State of one probe in rules and connections
+/// does not affect the next one's diagnosis.
 #[rstest]
 #[case::iptables_nft("iptables", Backend::Nft)]
 #[case::iptables_legacy("iptables", Backend::Legacy)]
@@ -134,8 +134,8 @@ tests:
     });
 }
 
-/// A UDP connection goes on by way of a node that the policy has come to exclude. Where that fails a test, the report says so; and nothing
-/// is forgotten on diagnosis of a failure while tests go on.
+/// A UDP connection continues over a node that the policy now excludes. If that fails a test, the report says so; and the diagnosis of a
+/// failure flushes nothing while tests are running.
 #[rstest]
 fn what_earlier_flows_left_behind_is_reported(#[values("iptables", "nftables")] mode: &str) {
     let probe = "probe: {from: host/outside, to: 'nodeport/dns:53@worker', sourcePort: 40000}";

@@ -1,4 +1,4 @@
-//! `svclab diff`, as a user calls it.
+//! `svclab diff` on the command line.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -109,7 +109,7 @@ fn between_releases_that_treat_packets_alike_nothing_changes() {
     );
 }
 
-/// Endpoints that terminate serve from 1.26 on, where no others are left.
+/// Terminating endpoints serve from 1.26 on if no others are left.
 #[test]
 fn a_change_is_attributed_to_its_release() {
     let objects =
@@ -128,7 +128,7 @@ fn a_change_is_attributed_to_its_release() {
     assert_eq!(change["services"], serde_json::json!(["default/web"]));
 }
 
-/// The result in JSON for the cluster that shows what releases change.
+/// The result in JSON for the cluster that shows the changes of releases.
 fn showcase_diff(arguments: &[&str]) -> Value {
     let showcase = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/manifests/showcase.yaml");
     let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
@@ -138,7 +138,7 @@ fn showcase_diff(arguments: &[&str]) -> Value {
     written["result"].clone()
 }
 
-/// internalTrafficPolicy counts from 1.22 on; 1.24 and 1.25 change once more what happens to packets that it loses.
+/// internalTrafficPolicy counts from 1.22 on; 1.24 and 1.25 change the outcome of packets that it loses again.
 #[test]
 fn a_change_is_attributed_to_the_first_release_that_brings_it() {
     let found = showcase_diff(&["--before", "1.21", "--after", "1.30"]);
@@ -157,7 +157,7 @@ fn a_change_is_attributed_to_the_first_release_that_brings_it() {
     assert_eq!(then, ["1.24", "1.25"], "{found}");
 }
 
-/// A row says that packets are lost, and counts those alone; clients come before what only processes of nodes do.
+/// A row reports lost packets, and counts only those; clients come before processes of nodes.
 #[test]
 fn changes_are_in_the_order_of_who_loses_what() {
     let found = showcase_diff(&["--before", "1.27", "--after", "1.33:nftables"]);
@@ -246,7 +246,7 @@ fn markdown_is_a_table_with_examples() {
     assert!(text.contains("<details><summary>one packet of each change</summary>"), "{text}");
 }
 
-/// A minor release of two kinds: 1.33.6 has other nftables rules than the releases before.
+/// A minor release with two variants: 1.33.6 has different nftables rules from earlier patches.
 #[test]
 fn each_release_is_compared_with_the_next() {
     let found = found(OBJECTS, &["--before", "1.32:nftables", "--after", "1.34", "--each-release"]);
@@ -260,7 +260,7 @@ fn each_release_is_compared_with_the_next() {
     assert_eq!(found["accepted"], steps.iter().all(|step| step["diff"]["accepted"] == true));
 }
 
-/// What differs is said where the outcome is the same.
+/// The difference is reported if the outcome is the same.
 #[test]
 fn fewer_endpoints_are_a_change_of_their_own() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -355,7 +355,7 @@ fn connections_that_new_rules_break_are_a_change(#[case] rule: &str, #[case] bre
     }
 }
 
-/// Rules of which every packet passes all, with more than a million combinations.
+/// Rules that every packet passes, with more than a million combinations.
 fn many_classes() -> String {
     let mut rules = Vec::new();
     for number in 0..120 {
@@ -373,7 +373,7 @@ fn the_limit_of_classes_is_reported_within_bounded_memory() {
     let [before, after] = ["before.yaml", "after.yaml"].map(|name| folder.path().join(name));
     std::fs::write(&before, SCENARIO).expect("a file");
     std::fs::write(&after, with_rules(&many_classes())).expect("a file");
-    // 1 GB of address space, of which threads' stacks and arenas reserve most.
+    // 1 GB of address space, most of which is reserved by stacks and arenas of threads.
     let call = r#"ulimit -v 1000000; exec "$0" --quiet diff "$1" "$2" --max-classes 500"#;
     let mut command = Command::new("sh");
     command.args(["-c", call, env!("CARGO_BIN_EXE_svclab")]).args([&before, &after]);
@@ -398,12 +398,12 @@ fn changes_are_shown_on_the_kernel() {
     let live: Vec<&Value> = changes.iter().map(|change| &change["live"]).filter(|live| !live.is_null()).collect();
     assert_eq!(live.len(), DOCUMENTED.len(), "{found}");
     assert!(live.iter().all(|live| live["isPredicted"] == true && live["before"] != live["after"]), "{found}");
-    // A segment of no connection, from a pod or a host.
+    // A segment without a connection, from a pod or a host.
     let invalid = changes.iter().find(|change| change["id"] == "nftables-invalid-packets").expect("a change");
     assert_eq!(invalid["example"]["tcpFlags"], "S.");
 }
 
-/// Where a lab sends no packet, or the kernel shows no difference, the reason is said.
+/// If a lab sends no packet, or the kernel shows no difference, the reason is reported.
 #[test]
 fn what_the_kernel_does_not_show_is_explained() {
     let sticky = "  sessionAffinity: ClientIP\n  sessionAffinityConfig: {clientIP: {timeoutSeconds: 10800}}\n  ports: [{name: http";

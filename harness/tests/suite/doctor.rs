@@ -1,4 +1,4 @@
-//! `svclab doctor` on this machine, and on one that forbids what it needs.
+//! `svclab doctor` on this machine, and on one with restrictions.
 
 use std::process::{Command, Output};
 
@@ -37,7 +37,7 @@ fn this_machine_has_all_that_a_run_needs() {
 
 #[test]
 fn without_privileges_it_says_how_to_get_them() {
-    // Root of a user namespace that allows no further ones, without any capability.
+    // Root of a user namespace that allows no nested ones, without any capability.
     let script = "echo 0 > /proc/sys/user/max_user_namespaces && \
                   exec setpriv --bounding-set=-all --inh-caps=-all \"$0\" doctor --format json";
     let unshared = ["--user", "--map-root-user", "sh", "-c", script, SVCLAB];

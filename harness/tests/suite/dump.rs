@@ -1,4 +1,4 @@
-//! What people send, as files, folders and archives.
+//! Evidence as files, folders and archives.
 
 use std::io::{Cursor, Write};
 use std::path::Path;
@@ -64,7 +64,7 @@ fn findings_decide_the_exit_status() {
     assert_eq!(svclab(&["dump", "lint", &file, "--allow", "dnat"]).status.code(), Some(2));
 }
 
-/// What was sent is not lost by what is made of it.
+/// The input is not overwritten by the output.
 #[rstest]
 #[case::import(&["dump", "import"])]
 #[case::minimize(&["dump", "minimize", "--no-lab"])]
@@ -161,7 +161,8 @@ fn zip(entries: &[(&str, u32, &[u8])]) -> Vec<u8> {
         writer.write_all(bytes).expect("bytes");
     }
     let mut bytes = writer.finish().expect("an archive").into_inner();
-    // The writer makes files only: the mode stands in each entry of the list, in the upper half of 4 bytes, 38 after its mark.
+    // The writer creates only files: the mode is in each entry of the directory, in the upper half of 4 bytes, 38 bytes after the
+    // signature.
     let mut at = 0;
     for (_, mode, _) in entries {
         at += bytes[at..].windows(4).position(|four| four == b"PK\x01\x02").expect("an entry") + 4;

@@ -1,4 +1,4 @@
-//! Scenarios out of what people send.
+//! Scenarios inferred from evidence.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -21,7 +21,7 @@ fn imported_with(text: &str, connections: Connections) -> Assumed {
         .unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// The text of a scenario with tests of all service ports, and the scenario that it is read as.
+/// The text of a scenario with tests of all service ports, and the parsed scenario.
 fn read_again(assumed: &Assumed) -> (String, Scenario) {
     let (tests, _) = infer::tests(&assumed.scenario, &assumed.nodes);
     let text = scenario::print(&assumed.scenario, &assumed.assumptions, &tests);
@@ -43,7 +43,7 @@ fn svclab(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_svclab")).args(arguments).output().expect("svclab starts")
 }
 
-/// What is imported of any recording is a sound scenario with the same objects, rules and settings.
+/// Importing any recording gives a valid scenario with the same objects, rules and settings.
 #[test]
 fn a_recording_is_read_again_as_it_was_written() {
     let files =
@@ -56,7 +56,7 @@ fn assert_read_again(file: &Path) {
     let text = std::fs::read_to_string(file).expect("a recording");
     let assumed = match infer::from_evidence(&evidence::read(&text), file, &[], Connections::LeftOut) {
         Ok(assumed) => assumed,
-        // Of a cluster of which no rule is about a Service there is nothing to import.
+        // A cluster without rules for a Service has nothing to import.
         Err(errors) => return assert!(is_without_services(file), "{}: {errors}", file.display()),
     };
     let (text, again) = read_again(&assumed);
@@ -68,7 +68,7 @@ fn assert_read_again(file: &Path) {
         cluster.slices.sort_by_key(|slice| format!("{slice:?}"));
         for endpoint in cluster.slices.iter_mut().flat_map(|slice| &mut slice.endpoints) {
             endpoint.serving = None;
-            // The scenario has an endpoint's pod by its name, the rules by its address; pods are compared themselves.
+            // The scenario names an endpoint's pod, the rules its address; pods are compared separately.
             endpoint.pod = None;
         }
     }
@@ -83,7 +83,7 @@ fn assert_read_again(file: &Path) {
     assert!(!again.tests.is_empty() || again.cluster.services.iter().all(|one| one.skipped().is_some()), "{text}");
 }
 
-/// The scenario is judged as the recording is.
+/// The scenario is judged like the recording.
 #[rstest]
 #[case::sound("nodeport-local/v1.25-iptables/iptables-save.txt", "")]
 #[case::of_nftables("clusterip-three-endpoints/v1.36-nftables/nft-ruleset.txt", "")]
@@ -108,7 +108,7 @@ fn verify_finds_the_same_in_the_scenario(#[case] recording: &str, #[case] lost: 
     assert_eq!(failures(0).is_empty(), lost.is_empty());
 }
 
-/// An endpoint whose DNAT is lost is still one, and its port is found by the hash of its chain.
+/// An endpoint whose DNAT is lost is still recognised, and its port is found by the hash of its chain.
 #[test]
 fn a_lost_translation_is_no_lost_endpoint() {
     let saved = golden("clusterip-three-endpoints/v1.18-iptables/iptables-save.txt");
@@ -142,7 +142,7 @@ const TRACKED: &str = "\
     udp      17 27 src=10.244.1.50 dst=10.96.0.10 sport=40001 dport=53 src=10.244.2.99 dst=10.244.1.50 sport=53 dport=40001 [ASSURED] mark=0 use=1\n\
     udp      17 27 src=10.244.1.50 dst=8.8.8.8 sport=40001 dport=53 src=8.8.8.8 dst=10.244.1.50 sport=53 dport=40001 mark=0 use=1\n";
 
-/// Connections to Services are restored where that is asked for, with their senders, and tested.
+/// Connections to Services are restored on request, with their senders, and tested.
 #[test]
 fn connections_of_a_dump_are_restored_where_asked() {
     let text = golden("small-cluster/v1.30-iptables/iptables-save.txt") + "\n$ conntrack -L\n" + TRACKED;
@@ -208,7 +208,7 @@ fn an_issue_becomes_a_scenario() {
         "- {name: worker, ips: [172.18.0.3], podCIDRs: [10.244.1.0/24], sysctls: {net.ipv4.conf.all.rp_filter: \"2\"}}",
         "- {name: web-2, node: worker2, ips: [10.244.2.7]}",
         "- {name: web, clusterIPs: [10.96.34.82], ipFamilies: [IPv4], ports: [{port: 80, targetPort: 8080}]}",
-        // The hash of its chain says so, though its DNAT leads elsewhere.
+        // The hash of its chain determines it, although its DNAT leads elsewhere.
         "endpoints: [{addresses: [10.244.1.5]}, {addresses: [10.244.2.7]}]",
         "probe: {from: pod/client-of-worker, to: \"service/web:80\", flows: 31}",
     ];
@@ -217,8 +217,8 @@ fn an_issue_becomes_a_scenario() {
     }
 }
 
-/// Names that the API rejects, addresses that it rejects, targets that act on the host, chains that are not shown: all are changed, and
-/// said.
+/// Names that the API rejects, addresses that it rejects, targets that act on the host, chains that are not shown: all are changed and
+/// reported.
 #[test]
 fn an_assumption_never_makes_an_input_rejected() {
     let saved = golden("clusterip-one-endpoint/v1.30-iptables/iptables-save.txt").replace("default/web", "Prod/WEB_1");
@@ -259,7 +259,7 @@ fn what_is_not_text_is_said_to_be_none() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("it is not text"));
 }
 
-/// Endpoints that are not ready are in no rule, and terminating ones may be: neither is a contradiction. One that is gone is.
+/// Endpoints that are not ready have no rules, and terminating ones may have: neither is a contradiction. A removed one is.
 #[rstest]
 #[case::unready("10.244.9.9", "ready: false, serving: false, terminating: false", false)]
 #[case::terminating("10.244.2.2", "ready: false, serving: true, terminating: true", false)]
@@ -284,7 +284,7 @@ fn endpoints_that_are_not_ready_are_no_contradiction(
     assert_eq!(found, contradicts, "{:#?}", assumed.assumptions);
 }
 
-/// A reply is expected where one is promised, of a single flow where many show that all endpoints are reached.
+/// A reply is expected if one is promised, for a single flow if many show that all endpoints are reached.
 #[test]
 fn replies_are_expected_where_they_are_promised() {
     let assumed = imported(&golden("small-cluster/v1.30-iptables/iptables-save.txt"));

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use rstest::rstest;
 use tempfile::TempDir;
 
-/// `cargo test` builds examples beside the command.
+/// `cargo test` builds examples next to the command.
 fn proxy() -> PathBuf {
     let file = Path::new(env!("CARGO_BIN_EXE_svclab")).with_file_name("examples").join("proxy");
     assert!(file.exists(), "{} is missing: run `cargo build -p svclab --example proxy`", file.display());
@@ -51,7 +51,7 @@ tests:
         expect: {fails: true}
 "#;
 
-/// A folder with a scenario whose nodes have two programs, and a program that is of another release than the example.
+/// A folder with a scenario whose nodes have two programs, and a program of another release than the example.
 fn two_releases() -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("two.yaml"), TWO_RELEASES).expect("its own file");
@@ -101,7 +101,7 @@ fn programs_that_a_scenario_names_are_needed(#[case] words: &str, #[case] code: 
     assert!(text.contains("Add --kube-proxy old=PATH."), "{text}");
 }
 
-/// Rules that a program has written, and the path through them; later states are those that it has followed.
+/// Rules that a program has written, and the path through them, also in later states that it has followed.
 #[rstest]
 #[case("--to service/web:80", "delivered to 10.244.2.2:8080")]
 #[case("--to service/web:80 --live", "delivered to 10.244.2.2:8080")]
@@ -114,7 +114,7 @@ fn a_path_through_the_rules_of_programs_is_explained(#[case] words: &str, #[case
     assert!(text.contains(part), "{text}");
 }
 
-/// The rules of a program that is stopped are those that it has written before, and the page says so.
+/// A stopped program leaves the rules that it has written before, and the page says so.
 #[rstest]
 #[case("")]
 #[case(" --live")]
@@ -147,7 +147,7 @@ fn another_program_is_compared_with_a_release_that_is_named() {
     assert!(!lines[1].contains("note: compared") && lines[1].contains("(kube-proxy 1.33, IPv6)"), "{lines:?}");
 }
 
-/// Every report says which program wrote the rules of which node, and of which release it is.
+/// Every report names the program that wrote the rules of each node, and its release.
 #[test]
 fn reports_name_the_programs() {
     let folder = two_releases();
@@ -173,7 +173,7 @@ fn reports_name_the_programs() {
     assert_eq!([&programs[1]["node"], &programs[1]["name"]], ["b", "new"]);
 }
 
-/// What a scenario installs before and after kube-proxy's rules stays there when a program writes its rules, again, and anew.
+/// Rules that a scenario installs before and after kube-proxy's stay in place when a program writes its rules, rewrites them, and restarts.
 #[test]
 fn other_rules_stay_before_and_after_those_of_programs() {
     const CHANGED: &str = r#"

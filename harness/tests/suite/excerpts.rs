@@ -1,4 +1,4 @@
-//! What texts show whole, and what they leave out: what is missing in a chain that is shown is missing on the node, what a cut may explain is not.
+//! Complete and partial texts: a rule that is missing in a completely shown chain is missing on the node, unless a cut may explain it.
 
 mod assumptions;
 mod filters;
@@ -71,14 +71,14 @@ fn without(text: &str, is_lost: impl Fn(&str) -> bool) -> String {
     kept
 }
 
-/// A rule that is lost, by what its lines have in common.
+/// Lost rules, identified by what their lines have in common.
 const LOST: [&[&str]; 3] = [
     &["DNAT", "10.244.1.30:8080"],
     &["KUBE-SEP-I3QQSNVTBILNVTW5", "shop/backend:http -> 10.244.2.30:8080"],
     &["shop/sessions cluster IP", "KUBE-SVC-", "dpt:6379|--dport 6379 -j KUBE-SVC"],
 ];
 
-/// Every form shows the same loss as the saved rules do, and none where there is none.
+/// Every format shows the same loss as the saved rules, and none if there is none.
 #[rstest]
 fn what_is_missing_in_a_chain_that_is_shown_is_missing(
     #[values("save-nat", "S", "legacy-ipv4-L-n-v-x", "nft-ipv4-L-n-v-line-numbers", "legacy-ipv4-L-n")] form: &str,
@@ -91,11 +91,11 @@ fn what_is_missing_in_a_chain_that_is_shown_is_missing(
     }
 }
 
-/// What fails where a rule is lost from the saved rules, for each of [`LOST`]. It takes seconds, and every form needs it.
+/// The failures without each rule of [`LOST`] in the saved rules. It takes seconds, and every format needs it.
 static FAILURES_OF_SAVED: LazyLock<[Vec<String>; 3]> =
     LazyLock::new(|| LOST.map(|lost| failures_without(&saved(), lost)));
 
-/// What fails where a rule's line is lost from a text.
+/// The failures without a rule's line in a text.
 fn failures_without(text: &str, lost: &[&str]) -> Vec<String> {
     let is_lost = |line: &str| {
         lost.iter().all(|words| words.split('|').any(|word| line.contains(word))) && !line.contains("KUBE-MARK-MASQ")
@@ -103,7 +103,7 @@ fn failures_without(text: &str, lost: &[&str]) -> Vec<String> {
     failures(&imported(&without(text, is_lost)))
 }
 
-/// A text that ends within its rules shows no failure, and says once where it ends.
+/// A text that ends within its rules shows no failure, and reports once where it ends.
 #[rstest]
 fn what_a_cut_explains_is_no_failure(
     #[values(0, 10, 50, 70, 90, 99)] percent: usize,
@@ -134,7 +134,7 @@ fn what_a_cut_explains_is_no_failure(
     assert_eq!(bad, Vec::<String>::new());
 }
 
-/// Chains that are listed one by one are whole, and the others are as kube-proxy writes them.
+/// Chains that are listed one by one are complete, and the others are as kube-proxy writes them.
 #[test]
 fn chains_by_themselves_are_whole() {
     let own = chain_of("KUBE-SVC-J7AG6KGDZTGIPWLW");
@@ -153,7 +153,7 @@ worker-1   Ready    <none>          25h   v1.30.2   172.18.0.3    <none>        
 worker-2   Ready    <none>          25h   v1.30.2   172.18.0.4    <none>        Debian     6.1.0            containerd://1.7
 ";
 
-/// Nodes alongside the rules of one of them are the nodes that there are, and what was not pasted does not fail.
+/// Nodes listed alongside the rules of one of them are all nodes, and rules that were not pasted do not fail.
 #[rstest]
 #[case::nothing_says_whose("", "worker-1", true)]
 #[case::prompt("root@worker-2:~# iptables-save\n", "worker-2", false)]
@@ -215,7 +215,7 @@ fn listings_of_two_tables_are_two_tables(
     assert_eq!(failures(&imported(&format!("{command}{first}\n{second}"))), Vec::<String>::new());
 }
 
-/// Of two dumps of a cluster only what their rules do differs, whatever one of them lacks.
+/// Two dumps of a cluster differ only in the effect of their rules, whatever one of them lacks.
 #[test]
 fn two_dumps_are_compared_in_one_cluster() {
     let saved = saved();
@@ -234,7 +234,7 @@ fn two_dumps_are_compared_in_one_cluster() {
     assert_eq!(compare(&gone), BTreeSet::from(["shop/sessions".to_owned()]));
 }
 
-/// The lines of a text that a command of a shell leaves.
+/// The lines of a text that a shell command passes.
 fn filtered(command: &str, text: &str) -> String {
     let mut child = std::process::Command::new("sh")
         .args(["-c", command])
@@ -250,7 +250,7 @@ fn filtered(command: &str, text: &str) -> String {
     String::from_utf8(output.stdout).expect("a text")
 }
 
-/// Saved rules from the first line of a table to its last are all of them: nothing that all of them lack is excused.
+/// Saved rules from the first line of a table to its last are complete: a property that all of them lack is not excused.
 #[rstest]
 fn what_a_whole_table_lacks_is_missing(
     #[values("DNAT", "KUBE-SEP-", "MASQ", "POSTROUTING")] lost: &str,
@@ -261,7 +261,7 @@ fn what_a_whole_table_lacks_is_missing(
     assert_ne!(failures(&imported(&left)), Vec::<String>::new());
 }
 
-/// The name of a chain says that a service has policy Local, although its rules are behind the end of the text.
+/// The name of a chain shows that a service has policy Local, although its rules are after the end of the text.
 #[test]
 fn a_cut_before_the_chains_of_policy_local_is_no_failure() {
     let saved = golden("small-cluster/v1.21-iptables/iptables-save.txt");
@@ -274,7 +274,7 @@ fn golden(path: &str) -> String {
     std::fs::read_to_string(format!("../rules/tests/golden/{path}")).expect("a recording")
 }
 
-/// Asserts that neither `verify` nor `dump lint` finds anything wrong in what a filter leaves of healthy rules.
+/// Asserts that neither `verify` nor `dump lint` finds a defect in filtered healthy rules.
 fn is_sound(filter: &str, command: &str) {
     is_sound_of(&saved(), filter, command);
 }
@@ -286,14 +286,14 @@ fn is_sound_of(saved: &str, filter: &str, command: &str) {
     assert_eq!(grave(&format!("{command}{left}")), Vec::<String>::new(), "{left}");
 }
 
-/// What `dump lint` finds, apart from what is only worth knowing.
+/// The findings of `dump lint`, without those of severity information.
 fn grave(text: &str) -> Vec<String> {
     let found = lint(&evidence::read(text));
     let grave = found.iter().filter(|one| one.severity <= svclab::lint::Severity::Warning);
     grave.map(|one| format!("{}: {}", one.id, one.message)).collect()
 }
 
-/// What is not text is named, whatever it is packed in.
+/// Binary data is reported, however it is packed.
 #[test]
 fn a_text_that_is_compressed_twice_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! `svclab explain`: the path of one packet, as a page, as values, as a flowchart and as a picture; and compared with the kernel's.
+//! `svclab explain`: the path of one packet as text, JSON, flowchart and SVG, and compared with the kernel's.
 
 use std::path::Path;
 use std::process::Command;
@@ -20,7 +20,7 @@ fn explained(file: &str, probe: &AdHocProbe) -> Explanation {
     explain(&ad_hoc, probe.step, 1).expect("rules that can be walked")
 }
 
-/// The three ways of a service with three endpoints, one of them rule by rule.
+/// The three paths of a service with three endpoints, one of them rule by rule.
 #[test]
 fn a_service_with_three_endpoints() {
     let explanation = explained("distribution/three.yaml", &probe("pod/client", "service/web:80"));
@@ -28,7 +28,7 @@ fn a_service_with_three_endpoints() {
     insta::assert_snapshot!("three_mermaid", mermaid(&explanation));
 }
 
-/// The same in nftables' language: maps, and one number that chooses among chains.
+/// The same with nftables: maps, and one random number that chooses among chains.
 #[test]
 fn a_service_in_nftables_mode() {
     let explanation = explained("nftables/balance.yaml", &probe("pod/client", "service/web:80"));
@@ -47,7 +47,7 @@ fn a_node_port() {
     );
 }
 
-/// The end of a packet's path gives the outcome: a policy, a rule, a closed port.
+/// The end of a packet's path determines the outcome: a policy, a rule, a closed port.
 #[rstest]
 #[case::policy(
     "bugs/39823-forward-policy-drop.yaml",
@@ -109,7 +109,7 @@ fn rules_of_others_are_counted() {
     assert!(page.lines().count() < 420, "{page}");
 }
 
-/// A picture is a document of its own: it loads nothing, and what it says is escaped.
+/// An SVG is self-contained: it loads nothing, and its texts are escaped.
 #[test]
 fn a_picture_stands_alone() {
     let explanation = explained("distribution/three.yaml", &probe("pod/client", "service/web:80"));
@@ -137,7 +137,7 @@ fn errors_of_arguments_are_reported_like_those_of_a_scenario(#[case] arguments: 
     assert!(stderr.contains(printed), "{stderr}");
 }
 
-/// The error points at the number, and not at another argument.
+/// The error points at the number, not at another argument.
 #[test]
 fn a_step_that_is_too_late_names_the_option_and_the_number_of_steps() {
     let output = Command::new(env!("CARGO_BIN_EXE_svclab"))
@@ -156,7 +156,7 @@ fn a_step_that_is_too_late_names_the_option_and_the_number_of_steps() {
     insta::assert_snapshot!("step_out_of_range", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A node whose kube-proxy is stopped is named from the change that stops it until the one that starts it.
+/// A node with a stopped kube-proxy is named from the change that stops it to the one that starts it.
 #[rstest]
 #[case::at_the_start(0, None)]
 #[case::stopped(
@@ -194,7 +194,7 @@ fn the_kernel_takes_the_predicted_path_through_nftables(#[case] file: &str, #[ca
     goes_the_predicted_way(file, &probe(from, to), Backend::Nft);
 }
 
-/// The kernel matches the rules that are predicted, one after the other, whoever loaded them.
+/// The kernel matches the predicted rules, one after the other, whoever loaded them.
 #[rstest]
 #[case::cluster_ip("distribution/three.yaml", "pod/client", "service/web:80")]
 #[case::node_port("bugs/39823-forward-policy-drop.yaml", "host/outside", "nodeport/web:80@worker")]

@@ -1,4 +1,4 @@
-//! A user who may have few processes: what cannot be started is an error of the environment, and nothing panics.
+//! A low process limit: a thread or process that cannot be started is an error of the environment, and nothing panics.
 
 use std::process::Command;
 
@@ -6,11 +6,11 @@ use nix::unistd::geteuid;
 use rstest::rstest;
 use serde_json::Value;
 
-/// Users that have no processes but those of this test, one for each case: so the limit is known.
+/// Users whose only processes are those of this test, one for each case, so that the limit is known.
 const NOBODIES: u32 = 64_900;
 
-/// Root is bound by no such limit, so root becomes another user, which may still read root's folders. Others have more
-/// processes than the limit already, and can start none.
+/// The limit does not apply to root, so root becomes another user, which may still read root's folders. Other users
+/// already have more processes than the limit, and can start none.
 #[rstest]
 fn what_cannot_be_started_is_an_error_of_the_environment(#[values(1, 2, 3, 4, 6, 12)] limit: u32) {
     let mut arguments = Vec::new();
@@ -28,7 +28,7 @@ fn what_cannot_be_started_is_an_error_of_the_environment(#[values(1, 2, 3, 4, 6,
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!said.contains("panicked"), "{said}");
     if output.stdout.is_empty() {
-        // Not even the thread that waits for signals could be had, so there was no run to report.
+        // Not even the thread that waits for signals could be started, so there was no run to report.
         assert_eq!(output.status.code(), Some(3), "{said}");
         return;
     }
@@ -41,7 +41,7 @@ fn what_cannot_be_started_is_an_error_of_the_environment(#[values(1, 2, 3, 4, 6,
     }
 }
 
-/// What each error of a report is put down to.
+/// The cause of each error in a report.
 fn causes(report: &Value) -> Vec<&str> {
     match report {
         Value::Object(fields) => {

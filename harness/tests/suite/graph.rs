@@ -1,4 +1,4 @@
-//! `svclab graph`: pictures of clusters, and of the path of a flow.
+//! `svclab graph`: diagrams of clusters, and of the path of a flow.
 
 use std::process::{Command, Output};
 
@@ -39,7 +39,7 @@ fn every_input_is_drawn(#[case] input: &str, #[case] shown: &str) {
     }
 }
 
-/// What the picture shows follows the steps of a scenario.
+/// The diagram follows the steps of a scenario.
 #[test]
 fn a_step_changes_what_is_drawn() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -55,7 +55,7 @@ fn a_step_changes_what_is_drawn() {
     assert!(after.contains("0 endpoints") && after.contains("rejected on node/worker"), "{after}");
 }
 
-/// Names and texts come from others.
+/// Names and texts are untrusted.
 #[rstest]
 #[case("svg", "&lt;script&gt; &quot;end&quot; #35; `x`")]
 #[case("mermaid", "&lt;script&gt; &quot;end&quot; #35;35; #96;x#96;")]

@@ -1,4 +1,4 @@
-//! The help of every command, as a reader sees it.
+//! The help of every command, as displayed.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! What a CI job needs: choice of tests, attempts, defaults, shards, reports.
+//! Features for CI jobs: selection of tests, retries, defaults, shards, reports.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios");
 
-/// A folder of one test's own, which is a repository.
+/// A repository folder for one test.
 fn repository(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&folder);
@@ -33,7 +33,7 @@ fn result(folder: &Path, name: &str) -> Value {
     serde_json::from_str::<Value>(&text).expect("JSON")["result"].take()
 }
 
-/// A scenario with two endpoints, and tests that each expect one flow at the first of them: each holds half of the time.
+/// A scenario with two endpoints, and tests that each expect one flow at the first of them, so each passes half of the time.
 fn chance(tests: usize) -> String {
     let test = |number| {
         format!(
@@ -47,7 +47,7 @@ fn chance(tests: usize) -> String {
     )
 }
 
-/// A scenario with tests that hold or fail, each with a tag of its own name.
+/// A scenario with tests that pass or fail, each with its name as a tag.
 fn tagged(tests: &[(&str, bool)]) -> String {
     let test = |(tag, holds): &(&str, bool)| {
         let expect = if *holds { "{delivered: 'pod/b:80'}" } else { "{dropped: true}" };
@@ -81,7 +81,7 @@ fn tests_are_listed_and_run_by_tags(#[case] choice: &[&str], #[case] expected: &
     assert_eq!(result["scenarios"][0]["tests"][0]["name"], expected);
 }
 
-/// Of 24 tests that hold half of the time, none that fails first stays failed in 40 more attempts, and some fail first.
+/// Of 24 tests that pass half of the time, some fail at first, and none of these still fails after 40 more attempts.
 #[test]
 fn retried_tests_are_reported_as_flaky() {
     let folder = repository("retries");
@@ -150,7 +150,7 @@ fn repetitions_are_in_an_order_that_a_seed_repeats() {
     assert!((2..6).any(|seed| order(&seed.to_string()) != first));
 }
 
-/// A flag goes before an environment variable, which goes before the file.
+/// A flag overrides an environment variable, which overrides the file.
 #[test]
 fn defaults_come_from_the_environment_and_from_the_repository() {
     let folder = repository("defaults");
@@ -244,7 +244,7 @@ fn shards_are_balanced_and_merged() {
     assert!(stderr.contains("1 shard of 3 is missing: 2\nhelp: "), "{stderr}");
 }
 
-/// `verify` and `mutate` write the reports that `run` writes.
+/// `verify` and `mutate` write the same reports as `run`.
 #[rstest]
 #[case::verify("verify", &[])]
 #[case::mutate("mutate", &["--sample", "12"])]
@@ -288,7 +288,7 @@ fn github_gets_paths_from_the_root_and_a_summary() {
     assert!(stderr.contains("/nowhere/s.md cannot be written"), "{stderr}");
 }
 
-/// The Job of the example has only fields that the API has, and its shards cover everything.
+/// The example Job has only fields of the API, and its shards cover everything.
 #[test]
 fn the_kubernetes_job_is_one() {
     use k8s_openapi::api::batch::v1::Job;
@@ -303,7 +303,7 @@ fn the_kubernetes_job_is_one() {
     let spec = &jobs[0]["spec"];
     assert_eq!((&spec["completionMode"], &spec["completions"]), (&Value::from("Indexed"), &Value::from(4)));
     let script = spec["template"]["spec"]["containers"][0]["args"][0].as_str().expect("a script");
-    // What the script does, with each index in turn.
+    // Runs the script with each index in turn.
     let folder = repository("indexed-job");
     let program = folder.join("bin");
     fs::create_dir_all(&program).expect("a folder");
@@ -326,7 +326,7 @@ fn the_kubernetes_job_is_one() {
     assert!(folder.join("report.html").is_file());
 }
 
-/// Artifacts may be someone else's: a link in them names no file outside of their folder.
+/// Artifacts are untrusted: a link in them must not point outside of their folder.
 #[test]
 fn links_out_of_artifacts_are_not_followed() {
     let folder = repository("artifacts-with-links");
@@ -340,7 +340,7 @@ fn links_out_of_artifacts_are_not_followed() {
     assert!(stderr.contains("kept") && !format!("{stdout}{stderr}").contains("token"), "{stdout}{stderr}");
 }
 
-/// Durations balance shards: without one they would be ignored.
+/// Durations balance shards: without `--shard` they would be ignored.
 #[test]
 fn durations_need_a_shard() {
     let folder = repository("durations-alone");
@@ -349,7 +349,7 @@ fn durations_need_a_shard() {
     assert!(stderr.contains("--shard <K/N>"), "{stderr}");
 }
 
-/// A folder of a failed test says all, and `explain` takes it.
+/// The folder of a failed test contains everything, and `explain` accepts it.
 #[test]
 fn artifacts_of_a_failure_are_read_again() {
     let folder = repository("artifacts");
@@ -372,7 +372,7 @@ fn artifacts_of_a_failure_are_read_again() {
         let kept = fs::read(folder.join(kept).join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
         assert!(!kept.is_empty(), "{file}");
     }
-    // A test that holds since has nothing in the folders; what is not svclab's stays.
+    // A test that now passes leaves nothing in the folders; files that are not svclab's remain.
     fs::write(folder.join("captures/a.yaml.pcapng.mine"), "").expect("a file");
     fs::write(folder.join("captures/a.yaml.retry-3.pcapng"), "").expect("a file");
     let rerun = ["run", "b.yaml", "a.yaml", "--artifacts", "kept-again", "--pcap", "captures"];

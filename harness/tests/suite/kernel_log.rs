@@ -1,4 +1,4 @@
-//! The host's kernel log: a lab writes as few lines there as its bridges need.
+//! The host's kernel log: a lab writes only the unavoidable lines of its bridges there.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,10 +11,10 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use svclab::Backend;
 use svclab::{scenario, testing};
 
-/// Six lines when a port is added and starts forwarding, three when it goes.
+/// Six lines when a port is added and starts forwarding, three when it is removed.
 const LINES: usize = 9;
 
-/// Issue 10, number 19. A port whose peer goes first has one more line.
+/// Issue 10, number 19. A port whose peer is removed first has one more line.
 #[test]
 fn a_bridge_port_has_nine_lines() {
     // Other labs write to the same log, so the names of these ports are this process's own.

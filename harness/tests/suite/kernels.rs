@@ -1,4 +1,4 @@
-//! Machines with another kernel, as far as that needs no kernel: a program in place of qemu plays how one ends.
+//! Virtual machines with another kernel, as far as they can be tested without one: a program in place of qemu simulates how they end.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use rstest::rstest;
 use tempfile::TempDir;
 
 const SCENARIO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/seeds/000-foo-three-replicas.yaml");
-/// What labs need of a kernel: all of it is built into this one.
+/// The features that labs need, all built into this kernel.
 const BUILTIN: &str = "\
 kernel/drivers/virtio/virtio_pci.ko
 kernel/drivers/char/virtio_console.ko
@@ -24,7 +24,7 @@ kernel/net/bridge/br_netfilter.ko
 kernel/net/netfilter/nf_conntrack.ko
 kernel/net/netfilter/nf_nat.ko
 ";
-/// The place that the script has its console's file from: the arguments of qemu. KVM never works.
+/// The script finds its console file in the arguments of qemu. KVM never works.
 const CONSOLE: &str = "\
 #!/bin/sh
 for argument; do
@@ -34,10 +34,10 @@ for argument; do
   esac
 done
 ";
-/// The longest wait for what a test waits for: many times what it takes.
+/// The longest wait of a test: many times what it takes.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A kernel that is found, and what is in place of qemu.
+/// A kernel, and the program in place of qemu.
 struct Machine {
     folder: TempDir,
 }
@@ -183,7 +183,7 @@ fn a_machine_ends_with_svclab(#[values(Signal::SIGKILL, Signal::SIGINT, Signal::
         Machine::new("echo $$ >\"$TEST_FOLDER/new\"; mv \"$TEST_FOLDER/new\" \"$TEST_FOLDER/pid\"; exec sleep 1000");
     let mut svclab = machine.command().spawn().expect("svclab starts");
     let pid = waited(|| fs::read_to_string(machine.at("pid")).ok());
-    // What has ended may be a zombie, which has no command line.
+    // An exited process may be a zombie, which has no command line.
     let command_line = Path::new("/proc").join(pid.trim()).join("cmdline");
     let runs = || fs::read(&command_line).is_ok_and(|words| !words.is_empty());
     assert!(runs(), "the machine runs");

@@ -1,4 +1,4 @@
-//! A lab that is killed leaves nothing behind, whenever that happens.
+//! A killed lab leaves nothing behind, whenever it is killed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,16 +14,16 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rstest::rstest;
 
-/// How often a run is killed, unless [`TIMES`] says how often. `ci/kill` repeats it a thousand times.
+/// How often a run is killed, unless [`TIMES`] is set. `ci/kill` repeats it a thousand times.
 const ROUNDS: u64 = 60;
-/// The variable that says how often a run is killed.
+/// The variable with the number of runs to kill.
 const TIMES: &str = "SVCLAB_KILLS";
 /// Marks the processes of this test: their children have it in their environment too.
 const MARK: &str = "SVCLAB_KILL_TEST";
-/// A scenario with pods that have rules of their own, on a bridge and over VXLAN: all that a lab can have.
+/// A scenario with pods that have rules of their own, on a bridge and over VXLAN: everything that a lab can contain.
 const SCENARIO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/seeds/002-k3s-klipper-lb.yaml");
 
-/// What a lab could leave on the host.
+/// Objects that a lab could leave on the host.
 #[derive(Debug, PartialEq, Eq)]
 struct Host {
     /// Mounts of this mount namespace.
@@ -54,7 +54,7 @@ fn names(folder: &Path) -> BTreeSet<String> {
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// The processes that have the mark with this value, zombies left out.
+/// The processes that have the mark with this value, without zombies.
 fn processes(value: &str) -> Vec<String> {
     let wanted = format!("{MARK}={value}").into_bytes();
     let has_mark = |pid: &String| {
@@ -104,7 +104,7 @@ fn temporary_folder(value: &str) -> PathBuf {
     folder
 }
 
-/// Children that installed rules when svclab was killed end by themselves, when their input ends.
+/// Children that were installing rules when svclab was killed exit on their own when their input ends.
 fn wait_until_gone(value: &str) -> Vec<String> {
     let begin = Instant::now();
     loop {
@@ -182,7 +182,7 @@ fn an_interrupted_run_says_so() {
     fs::remove_dir(&temporary).expect("an empty folder");
 }
 
-/// A program that neither reads nor ends by itself is gone with svclab, however that ends.
+/// A program that neither reads nor exits is killed with svclab, however that exits.
 #[rstest]
 #[case::interrupted(Signal::SIGTERM)]
 #[case::killed(Signal::SIGKILL)]
@@ -243,7 +243,7 @@ fn three_tests(first: &str, applied: &str) -> String {
     )
 }
 
-/// A program that installs rules, as a child of the worker: it sends a signal to that once, at rules of a service.
+/// A program that installs rules, as a child of the worker: it sends the worker a signal once, when it gets rules of a service.
 fn signals_once(service: &str, signal: Signal, temporary: &Path) -> String {
     let armed = temporary.join("armed");
     fs::write(&armed, "").unwrap_or_else(|error| panic!("{}: {error}", armed.display()));
@@ -255,8 +255,8 @@ fn signals_once(service: &str, signal: Signal, temporary: &Path) -> String {
     )
 }
 
-/// The death of a lab's process is the error of the test that was running; the others go on, and so do other scenarios. While a lab is
-/// built, no test is.
+/// The death of a lab's process is the error of the test that was running; the others continue, and so do other scenarios. While a lab is
+/// being built, no test is running.
 #[rstest]
 #[case::killed("second", Signal::SIGKILL, "environment", &["ok", "error", "ok"])]
 #[case::aborted("second", Signal::SIGABRT, "internal", &["ok", "error", "ok"])]
@@ -312,7 +312,7 @@ fn a_worker_that_dies_fails_its_test(
     fs::remove_dir_all(&temporary).expect("what this test wrote");
 }
 
-/// Of other commands, too, it is an error of the scenario alone.
+/// For other commands, too, it is an error of only that scenario.
 #[rstest]
 #[case::verify(&["verify", "a.yaml", "b.yaml", "--format", "json"], true)]
 #[case::mutate(&["mutate", "a.yaml", "b.yaml", "--sample", "1", "--format", "json"], true)]

@@ -1,4 +1,4 @@
-//! Rules of a dump that are not judged: no command succeeds without saying so.
+//! Rules of a dump that are not judged: every command reports them.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use rstest::rstest;
 const SAVED: &str = include_str!("../../../rules/tests/golden/nodeport-cluster/v1.32-iptables/iptables-save.txt");
 const NFT: &str = include_str!("../../../rules/tests/golden/nodeport-cluster/v1.36-nftables/nft-ruleset.txt");
 
-/// What a command prints of an input, and its exit code.
+/// The output of a command for an input, and its exit code.
 fn outcome(arguments: &[&str], input: &Path) -> (String, Option<i32>) {
     let output = Command::new(env!("CARGO_BIN_EXE_svclab")).args(arguments).arg(input).output().unwrap();
     let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();

@@ -1,4 +1,4 @@
-//! All integration tests of the harness, in one program: it is linked once, and its tests share all processors.
+//! All integration tests of the harness, in one program: it is linked once, and its tests share all CPUs.
 #![allow(
     clippy::expect_used,
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! What is recognised of each format, however it was mangled on its way: the table of `scenarios/bugs/FORMATS.md`.
+//! What is recognised of each format in mangled text: the table of `scenarios/bugs/FORMATS.md`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,7 +27,7 @@ fn printed(saved: &str) -> String {
     nat.lines().map(line).collect()
 }
 
-/// What `nft -j list ruleset` prints of rules, line by line, as `jq .` has it.
+/// The output of `nft -j list ruleset`, formatted by `jq .`.
 fn json_of(ruleset: &str) -> String {
     let mut child = Command::new("unshare")
         .args(["-n", "sh", "-c", "nft -f - && nft -j list ruleset"])
@@ -106,7 +106,7 @@ fn formats() -> Vec<(&'static str, String)> {
 /// The text is in a file of an archive.
 const ARCHIVE: &str = "tar";
 
-/// A way in which text is mangled, with what it makes of a text.
+/// A way of mangling text, with its function.
 type Mangling = (&'static str, fn(&str) -> String);
 
 const MANGLINGS: [Mangling; 17] = [
@@ -140,7 +140,7 @@ fn wrapped(line: &str, width: usize) -> String {
     letters.chunks(width).map(|part| part.iter().collect::<String>()).collect::<Vec<_>>().join("\n")
 }
 
-/// A line with the quotes that a text editor makes of straight ones.
+/// A line with typographic quotes in place of straight ones.
 fn smart(line: &str) -> String {
     let mut is_open = false;
     let curl = |letter: char| match letter {
@@ -170,7 +170,7 @@ fn evidence_of(format: &str, text: &str) -> Evidence {
     evidence::from_path(&path).unwrap()
 }
 
-/// The rules, one by one with how often they are there, and the number of objects.
+/// The rules with their multiplicities, and the number of objects.
 fn contents(evidence: &Evidence) -> (BTreeMap<String, usize>, usize) {
     let mut rules = BTreeMap::new();
     for set in node_rules(evidence) {
@@ -181,7 +181,7 @@ fn contents(evidence: &Evidence) -> (BTreeMap<String, usize>, usize) {
     (rules, evidence.objects())
 }
 
-/// How much of a text is recognised, when it is mangled.
+/// How much of a mangled text is recognised.
 fn recognised(format: &str, text: &str, mangle: fn(&str) -> String) -> &'static str {
     let (rules, objects) = contents(&evidence_of(format, text));
     assert!(!rules.is_empty() || objects > 0, "{format}");
@@ -194,7 +194,7 @@ fn recognised(format: &str, text: &str, mangle: fn(&str) -> String) -> &'static 
     }
 }
 
-/// As much is read of a mangled text as the table says.
+/// Mangled text is recognised as the table states.
 #[test]
 fn formats_are_recognised_however_they_are_mangled() {
     let formats = formats();

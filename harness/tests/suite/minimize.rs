@@ -1,4 +1,4 @@
-//! `svclab dump minimize`: what is left shows the same failure.
+//! `svclab dump minimize`: the result shows the same failure.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ fn bugs_stay_what_they_are(#[case] path: &str, #[case] what: &str) {
     assert!(text.lines().count() <= 60, "{text}");
 }
 
-/// A cluster with many services on three nodes, whose own rules send one of them to a wrong endpoint.
+/// A cluster with many services on three nodes, whose rules send one of them to a wrong endpoint.
 #[rstest]
 #[case::iptables("iptables")]
 #[case::nftables("nftables")]

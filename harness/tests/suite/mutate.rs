@@ -1,4 +1,4 @@
-//! Mutations of rules: `svclab verify` detects every one by which a flow differs.
+//! Mutations of rules: `svclab verify` detects every one that changes a flow.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ fn verify_detects_every_mutant(#[case] file: &str) {
     });
 }
 
-/// Rules saved by real kube-proxies: the inferred cluster is right, so that all sources agree; and mutants are detected.
+/// Rules saved by real kube-proxies: the inferred cluster is correct, so that all sources agree, and mutants are detected.
 #[rstest]
 #[case::policy_local("both-policies-local/v1.30-iptables/iptables-save.txt")]
 #[case::source_ranges("loadbalancer-source-ranges-with-node/v1.25-iptables/iptables-save.txt")]
@@ -67,7 +67,7 @@ fn verify_detects_every_mutant_of_saved_rules(#[case] file: &str) {
     });
 }
 
-/// Two tests: one expects what never happens, the other only checks the delivery.
+/// Two tests: one expects something that never happens, the other checks only the delivery.
 const TESTS: &str = "name: a test that fails on the unmodified rules
 nodes: [{name: worker}]
 pods: [{name: client, node: worker}, {name: web, node: worker}]

@@ -1,4 +1,4 @@
-//! Mutations of kube-proxy's rules that change traffic, made by hand: `verify` must notice all by promise and prediction alone.
+//! Hand-written mutations of kube-proxy's rules that change traffic: `verify` must detect all of them by promise and prediction alone.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ fn cluster(mode: ProxyMode) -> Scenario {
     parsed.unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// Verifies the cluster where a node has other rules than kube-proxy writes.
+/// Verifies the cluster with other rules than kube-proxy's on a node.
 fn verified(mode: ProxyMode, mutate: impl Fn(&str) -> String) -> Result<(), String> {
     let mut scenario = cluster(mode);
     let documents = svclab::documents::generate(&scenario, &scenario.cluster).unwrap();
@@ -72,7 +72,7 @@ fn verified(mode: ProxyMode, mutate: impl Fn(&str) -> String) -> Result<(), Stri
     if verified.holds(&options) { Ok(()) } else { Err(text) }
 }
 
-/// The rules with the first line that has all of some words changed.
+/// Changes the first line that has all of these words.
 fn change(text: &str, words: &[&str], change: impl Fn(&str) -> String) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let line = lines.iter_mut().find(|line| words.iter().all(|word| line.contains(word)));
@@ -81,7 +81,7 @@ fn change(text: &str, words: &[&str], change: impl Fn(&str) -> String) -> String
     lines.join("\n") + "\n"
 }
 
-/// The rules with one more before the first line that has all of some words; `CHAIN` stands for that line's chain.
+/// Inserts a rule before the first line that has all of these words; `CHAIN` stands for that line's chain.
 fn insert(text: &str, words: &[&str], rule: &str) -> String {
     change(text, words, |line| {
         let chain = line.split(' ').nth(1).unwrap_or_default();
@@ -228,7 +228,7 @@ fn one_more_rule_of_iptables(#[case] words: &[&str], #[case] rule: &str) {
 #[case::rejection_of_a_node_port(&["ct state new jump nodeport-endpoints-check"], "ct state", "# ct state")]
 #[case::established(&["ct state new jump cluster-ips-check"], "ct state new", "ct state established drop\n\t\tct state new")]
 fn rules_of_nftables_with_another_value(#[case] words: &[&str], #[case] old: &str, #[case] new: &str) {
-    // What is installed names a set twice: once to make it, once with all its properties.
+    // The document names a set twice: once to create it, once with all of its properties.
     let changed = |line: &str| match words.iter().all(|word| line.contains(word)) {
         true => line.replace(old, new) + "\n",
         false => line.to_owned() + "\n",

@@ -9,7 +9,7 @@ fn svclab(arguments: &[&str]) -> Output {
     command.args(arguments).current_dir(root).output().expect("svclab starts")
 }
 
-/// With the module all tests hold, and without it each says what is missing: none passes, and none fails for another reason.
+/// With the module all tests pass, and without it each reports what is missing: none passes, and none fails for another reason.
 #[test]
 fn lossy_links_work_or_name_the_module_that_is_missing() {
     let doctor = svclab(&["doctor"]);

@@ -1,8 +1,7 @@
-//! Tables of nftables mode in a real kernel: what `nft -f` loads, `nft list ruleset` shows again, and it is what a real
-//! kube-proxy's node showed.
+//! Tables of nftables mode in a real kernel: `nft list ruleset` shows what `nft -f` has loaded, and it equals the
+//! recording of a real kube-proxy.
 //!
-//! Each case runs in a network namespace of its own, made by `unshare`; `ip` gives it the bridge that one cluster's rules
-//! name.
+//! Each case runs in its own network namespace, created by `unshare`; `ip` adds the bridge that one cluster's rules name.
 
 use std::fs;
 use std::io::Write;
@@ -35,7 +34,7 @@ fn assert_listed_again(recording: &Path) {
 /// The tables of all clusters.
 const TABLES: [&str; 1] = ["../rules/tests/golden/*/v1.30-nftables/nft-ruleset.txt"];
 
-/// The layouts of other releases have no recordings; that the kernel takes them can be tested.
+/// The layouts of other releases have no recordings, but it can be tested that the kernel accepts them.
 #[rstest]
 fn other_layouts_are_listed_again(#[values("1.31", "1.33", "1.37")] version: &str) {
     each_file(&TABLES, |recording| {
@@ -44,12 +43,12 @@ fn other_layouts_are_listed_again(#[values("1.31", "1.33", "1.37")] version: &st
     });
 }
 
-/// The cluster that a recording was made of, with another release.
+/// The cluster of a recording, with another release.
 fn cluster_of(recording: &Path, version: &str) -> Cluster {
     load(&recording.parent().and_then(Path::parent).unwrap().join("cluster.yaml"), version)
 }
 
-/// What nft shows as JSON is read back as what was generated.
+/// nft's JSON is parsed back to the generated rules.
 #[rstest]
 fn what_is_loaded_is_read_again(#[values("1.30", "1.33", "1.36", "1.37")] version: &str) {
     each_file(&TABLES, |recording| assert_read_again(&cluster_of(recording, version)));
@@ -93,7 +92,7 @@ fn as_shown(condition: &mut Condition) {
     }
 }
 
-/// A sync replaces rules and elements of an earlier one, and keeps chains that are not used any more without rules.
+/// A sync replaces rules and elements of an earlier one, and keeps chains that are no longer used, without rules.
 #[test]
 fn a_sync_replaces_the_one_before() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../rules/tests/golden");
@@ -118,14 +117,14 @@ fn tables(cluster: &Cluster, print: impl Fn(&Ruleset) -> String) -> String {
     tables.map(|table| print(&table)).collect()
 }
 
-/// What nft loads from `{ 0.0.0.0/0 }`, to which it joined several ranges, is listed without braces.
+/// nft merges several ranges into `{ 0.0.0.0/0 }`, and lists that without braces.
 fn same(listed: &str, wanted: &str) {
     let normal = |text| normalize(text).iter().map(|line| without_lone_braces(line)).collect::<Vec<_>>();
     let difference = first_difference(&normal(listed), &normal(wanted));
     assert!(difference.is_none(), "{}", difference.unwrap_or_default());
 }
 
-/// A rule in which braces around a single address or range are left out.
+/// A rule without braces around a single address or range.
 fn without_lone_braces(line: &str) -> String {
     match line.split_once("addr != { ").and_then(|(start, rest)| Some((start, rest.split_once(" }")?))) {
         Some((start, (lone, end))) if !lone.contains(',') => format!("{start}addr != {lone}{end}"),
@@ -133,12 +132,12 @@ fn without_lone_braces(line: &str) -> String {
     }
 }
 
-/// What `nft list ruleset` shows in a new namespace after `nft -f` loaded the texts, one after the other.
+/// The output of `nft list ruleset` in a new namespace, after `nft -f` has loaded the texts one after the other.
 fn listed_after(texts: &[&str]) -> String {
     shown_after(texts, "nft list ruleset")
 }
 
-/// What a command shows in such a namespace.
+/// The output of a command in such a namespace.
 fn shown_after(texts: &[&str], command: &str) -> String {
     let load = "nft -f - <<'END_OF_TABLES'\n";
     let loads: String = texts.iter().map(|text| format!("{load}{text}END_OF_TABLES\n")).collect();

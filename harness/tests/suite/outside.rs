@@ -1,4 +1,4 @@
-//! Nothing leaves the lab: what is written where, which files are read, and what of others' words is printed.
+//! Isolation: which files are written and read, and how untrusted text is printed.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -11,12 +11,12 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use rstest::rstest;
 
-/// A scenario whose test fails, so that all that can be said of one is said.
+/// A scenario whose test fails, so that the whole report of a failure is printed.
 const FAILING: &str = "name: f\nnodes: [{name: n}]\npods: [{name: a, node: n}, {name: b, node: n}]\nservices: [{name: s, ports: \
                        [{port: 80}]}]\nendpoints: [{service: s, pods: [b]}]\ntests:\n  - {name: the packet is dropped, probe: {from: \
                        pod/a, to: 'service/s:80'}, expect: {dropped: true}}\n";
 
-/// Names that a terminal or GitHub Actions would obey, or that are not UTF-8.
+/// Names that a terminal or GitHub Actions would interpret, or that are not UTF-8.
 const NAMES: [&[u8]; 5] = [
     b"a\n::error title=pwn::x\n.yaml",
     b"b\x1b[8m\x1b]0;x\x07\r.yaml",
@@ -31,7 +31,7 @@ fn svclab(arguments: &[&str]) -> Command {
     command
 }
 
-/// An empty folder of one test's own, outside of every repository: paths in it reach no further than it does.
+/// An empty folder for one test, outside of every repository, so that paths cannot leave it.
 fn folder(name: &str) -> PathBuf {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let number = NEXT.fetch_add(1, Relaxed);
@@ -44,7 +44,7 @@ fn texts(output: &Output) -> [String; 2] {
     [&output.stdout, &output.stderr].map(|bytes| String::from_utf8(bytes.clone()).expect("UTF-8"))
 }
 
-/// Fails where a text has something that a terminal or GitHub Actions obeys.
+/// Fails if a text contains something that a terminal or GitHub Actions would interpret.
 fn is_harmless(text: &str, what: &dyn std::fmt::Debug) {
     let is_obeyed = |letter: char| {
         (letter.is_control() && !"\n\t".contains(letter))
@@ -91,7 +91,7 @@ fn a_files_name_is_printed_and_not_obeyed(#[case] arguments: &[&str], #[case] co
     fs::remove_dir_all(folder).expect("it is ours");
 }
 
-/// Issue 10, number 18: a report is written whole, with the name as svclab prints it.
+/// Issue 10, number 18: a report is written completely, with the name as svclab prints it.
 #[test]
 fn a_name_that_is_not_utf8_does_not_lose_the_report() {
     let folder = folder("not-utf8");
@@ -152,7 +152,7 @@ fn arguments_are_reported_harmlessly(#[case] arguments: &[&str]) {
     fs::remove_dir_all(folder).expect("it is ours");
 }
 
-/// A name for standard output leads to what is open there: nothing is put in the name's place.
+/// A name for standard output refers to the open file: the name is not replaced.
 #[rstest]
 #[case::dash("-")]
 #[case::device("/dev/stdout")]
@@ -171,7 +171,7 @@ fn a_report_goes_to_standard_output(#[case] name: &str) {
     let document: serde_json::Value = serde_json::from_str(&stdout).expect("a document and nothing else");
     assert_eq!(document["result"]["status"], "failed");
     assert!(stderr.contains("1 failed"), "what else is said goes to standard error: {stderr}");
-    // Where standard output is a file, the report is added to it as well, and the file is still the same.
+    // If standard output is a file, the report is also appended to it, and the file is still the same.
     let file = fs::File::create(folder.join("file")).expect("a file");
     let mut command = svclab(&["run", "--report", &report, "f.yaml"]);
     let status = command.current_dir(&folder).stdout(file).stderr(Stdio::null()).status().expect("svclab starts");
@@ -199,7 +199,7 @@ fn a_report_replaces_no_pipe() {
     fs::remove_dir_all(folder).expect("it is ours");
 }
 
-/// A link that was planted where a capture will be written is replaced, and not followed.
+/// A planted link at the path of a capture is replaced, not followed.
 #[test]
 fn planted_links_are_not_followed() {
     let folder = folder("planted");
@@ -266,7 +266,7 @@ fn files_outside_of_the_repository_are_not_read(#[case] field: &str) {
     fs::remove_dir_all(folder).expect("it is ours");
 }
 
-/// What is neither YAML nor rules is rejected without a word of it, wherever it lies.
+/// A file that is neither YAML nor rules is rejected without printing any of it, wherever it is.
 #[rstest]
 #[case::manifest("manifests: [../objects/key]", &[])]
 #[case::rules("rules: {n: {install: instead, file: ../objects/key}}", &[])]
@@ -329,7 +329,7 @@ fn rules_that_reach_beyond_packets_are_rejected(#[case] install: &str, #[case] r
     fs::remove_dir_all(folder).expect("it is ours");
 }
 
-/// `include` would make nft print what is in a file, and names nothing that a dump has.
+/// `include` would make nft print the content of a file, and never occurs in a dump.
 #[rstest]
 #[case::before("before", "table ip x {\n include \"/etc/shadow\"\n}\n")]
 #[case::after("after", "table ip x {\n chain a {\n  accept\n  include \"/etc/shadow\"\n }\n}\n")]
@@ -352,7 +352,7 @@ fn tables_name_no_files(#[case] install: &str, #[case] tables: &str) {
     fs::remove_dir_all(folder).expect("it is ours");
 }
 
-/// Without a repository, files are read from below the scenario's folder; a name that is not UTF-8 is no hindrance for objects.
+/// Without a repository, files are read from below the scenario's folder; objects may be in a file whose name is not UTF-8.
 #[test]
 fn objects_and_rules_in_files_of_any_name_are_read() {
     let folder = folder("any-name");

@@ -1,4 +1,4 @@
-//! Text for people fits the width of the terminal.
+//! Text output fits the width of the terminal.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ const SEED: &str = "../scenarios/seeds/000-foo-three-replicas.yaml";
 const GOLDEN: &str = "../rules/tests/golden/small-cluster";
 const OBJECTS: &str = "../rules/tests/golden/small-cluster/cluster.yaml";
 
-/// Every line fits, unless a single word (a name, an address of a page) is too long to be wrapped.
+/// Every line fits, unless a single word (a name, a URL) is too long to be wrapped.
 #[rstest]
 #[case::run("run", &["../scenarios/seeds", "-v"], &[80, 100, 120])]
 #[case::error("run", &["../scenarios/seeds", "--filter", "no test has such a name as this one has"], &[80])]

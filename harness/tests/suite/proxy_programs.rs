@@ -1,4 +1,4 @@
-//! Programs under test that are none, that fail, or that try to leave their node.
+//! Programs under test that are invalid, that fail, or that try to escape from their node.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,14 +10,14 @@ use rstest::rstest;
 use tempfile::TempDir;
 
 const SCENARIO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/cluster-ip/headless.yaml");
-/// What a script must say to pass as a kube-proxy.
+/// The output with which a script passes as a kube-proxy.
 const RELEASE: &str = "[ \"$1\" = --version ] && { echo Kubernetes v1.33.2; exit; }\n";
 
-/// The time for programs that exit by themselves: a busy machine confines them slowly.
+/// The time for programs that exit on their own: on a busy machine, the sandbox starts slowly.
 const EXITING: &str = "60s";
-/// The time for programs that never write rules, nor print their release.
+/// The time for programs that neither write rules nor print their release.
 const WAITING: &str = "2s";
-/// The same for those that print their release, which a busy machine confines slowly.
+/// The same for those that print their release: on a busy machine, the sandbox starts slowly.
 const LONGER: &str = "10s";
 
 static CASES: AtomicUsize = AtomicUsize::new(0);
@@ -148,7 +148,7 @@ fn a_scenario_of_another_release_is_not_applicable() {
     assert!(text.contains("1 scenario not applicable"), "{text}");
 }
 
-/// The host is as safe from a program that is asked for its release as from one in a lab.
+/// The host is as safe from a program that prints its release as from one in a lab.
 #[test]
 fn a_program_that_is_asked_for_its_release_cannot_write() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -161,7 +161,7 @@ fn a_program_that_is_asked_for_its_release_cannot_write() {
     assert_ne!(fs::read_to_string("/proc/sys/kernel/hostname").expect("a name").trim(), "was-here");
 }
 
-/// What is not a regular file is not opened: a pipe would be waited for.
+/// Only regular files are opened: opening a pipe would block.
 #[test]
 fn a_pipe_or_a_folder_is_no_program() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -174,7 +174,7 @@ fn a_pipe_or_a_folder_is_no_program() {
     }
 }
 
-/// A test's limit is also one of the programs that it waits for.
+/// A test's time limit also applies to the programs that it waits for.
 #[test]
 fn a_program_is_waited_for_no_longer_than_a_test_may_take() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -185,7 +185,7 @@ fn a_program_is_waited_for_no_longer_than_a_test_may_take() {
     assert!(all(&output).contains("is not synced after 2.00 s"), "{}", all(&output));
 }
 
-/// What ends a program from outside, as the kernel does when memory is short, is named, and not what its keeper makes of it.
+/// The signal that kills a program from outside, such as the kernel's when memory is short, is named, not the exit status of `unshare`.
 #[test]
 fn a_program_that_is_killed_is_reported_with_the_signal() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! A lab is ready when it is handed over: the first packet gets through.
+//! A lab is ready when it is returned: the first packet gets through.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ fn scenario(text: &str) -> Scenario {
     scenario::parse(text, Path::new("inline.yaml"), &no_files).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// A kernel switches the queue of a veth on a moment after its other end is up, and drops what is sent until then.
+/// The kernel enables the queue of a veth a moment after its other end is up, and drops packets until then.
 #[rstest]
 fn the_first_packet_to_the_youngest_pod_is_not_lost(#[values("ptp", "bridge")] cni: &str) {
     let text = format!(
@@ -25,7 +25,7 @@ tests: [{{name: first, probe: {{from: pod/pod-39, to: 'pod/pod-40:80'}}, expect:
     testing::privileged(|| (0..5).for_each(|_| testing::assert_scenario_holds(&scenario, Backend::System)));
 }
 
-/// Nothing gives a link to a bridge without ports, so the lab must not wait for it.
+/// A bridge without ports never gets a carrier, so the lab must not wait for it.
 #[test]
 fn a_node_without_pods_has_a_bridge_without_ports() {
     let text = "name: an empty node

@@ -1,4 +1,4 @@
-//! `svclab rules`, as a user calls it.
+//! `svclab rules` on the command line.
 
 use std::io::Write;
 use std::path::Path;
@@ -32,7 +32,7 @@ fn diff(arguments: &[&str], text: &str) -> Output {
     child.wait_with_output().expect("svclab ends")
 }
 
-/// Without `--family` all that the file has rules of is compared: nft's tables of both families, and the one of iptables-save.
+/// Without `--family`, every family in the file is compared: both in nft's tables, and the one of iptables-save.
 #[test]
 fn every_family_of_saved_rules_is_compared() {
     let nftables = ["../scenarios/dual-stack/both-families.yaml", "--mode", "nftables", "--release", "1.33"];
@@ -63,7 +63,7 @@ fn stderr(output: &Output) -> &str {
     std::str::from_utf8(&output.stderr).expect("UTF-8")
 }
 
-/// A cluster of the recordings, under the configuration next to it.
+/// A cluster of the recordings, with the configuration next to it.
 fn recorded(cluster: &Path, version: &str, mode: &str) -> Cluster {
     let text = std::fs::read_to_string(cluster).expect("a cluster");
     let documents = serde_yaml::Deserializer::from_str(&text);
@@ -71,7 +71,7 @@ fn recorded(cluster: &Path, version: &str, mode: &str) -> Cluster {
     let config = std::fs::read_to_string(cluster.with_file_name("proxy-config.yaml")).expect("a configuration");
     let mut config: KubeProxyConfiguration = serde_yaml::from_str(&config).expect("YAML");
     config.mode = Some(mode.to_owned());
-    // The recordings of nftables mode were made with the masquerading of the section `iptables`.
+    // The recordings of nftables mode were made with the masquerade settings of the section `iptables`.
     config.nftables = config.iptables.clone();
     let proxy = proxy_config(&config, version).expect("a sound configuration");
     assemble(&objects, proxy).expect("sound objects").cluster
@@ -144,7 +144,7 @@ fn what_is_wrong_is_reported(#[case] arguments: &[&str], #[case] message: &str) 
     assert!(stderr(&output).contains(message), "{}", stderr(&output));
 }
 
-/// A cluster's own configuration says which addresses are pods'.
+/// The cluster's own configuration determines the addresses of pods.
 #[test]
 fn what_plain_objects_leave_open_is_noted() {
     let output = rules_of_objects(&format!("{NODE}---\n{SERVICE}"), &[]);
@@ -153,7 +153,7 @@ fn what_plain_objects_leave_open_is_noted() {
     assert!(no_cidr.starts_with("note: clusterCIDR 10.244.0.0/16 is assumed"), "{no_cidr}");
 }
 
-/// What the API server and controllers add to objects as people write them is assumed, as by all commands, and said.
+/// The fields that the API server and controllers add to manifests are assumed, as by all commands, and reported.
 #[rstest]
 #[case::cluster_ip("clusterIP: 10.96.0.1, ", "", "-d 10.96.0.10/32", "cluster IPs of 1 Service, as the API server")]
 #[case::node_port(
@@ -185,7 +185,7 @@ const SLICE: &str = "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n\
                      metadata: {name: web-1, namespace: default, labels: {kubernetes.io/service-name: web}}\n\
                      addressType: IPv4\nports: [{port: 8080}]\nendpoints: [{addresses: [10.244.0.7]}]\n";
 
-/// The rules of objects, which are written without an error; with `--quiet`, in silence.
+/// The rules of objects are written without errors; with `--quiet`, also without notes.
 fn rules_of_objects(objects: &str, options: &[&str]) -> Output {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("objects.yaml");
@@ -197,7 +197,7 @@ fn rules_of_objects(objects: &str, options: &[&str]) -> Output {
     output
 }
 
-/// What a real kube-proxy wrote is not a difference, in a file as on standard input.
+/// The rules of a real kube-proxy show no difference, in a file or on standard input.
 #[rstest]
 #[case::ipv4("iptables", "iptables-save.txt", "ipv4")]
 #[case::ipv6("iptables", "ip6tables-save.txt", "ipv6")]
@@ -217,7 +217,7 @@ fn a_recording_is_no_difference(#[case] mode: &str, #[case] name: &str, #[case] 
     assert_eq!(diff(&options, &text).status.code(), Some(0));
 }
 
-/// Rules that an administrator adds to kube-proxy's are counted; what is missing is missing in the file.
+/// Rules that an administrator adds to kube-proxy's are counted; missing ones are reported as missing in the file.
 #[test]
 fn differences_of_nftables_are_reported_in_words_of_services_too() {
     let options = [SEED, "--quiet", "--mode", "nftables", "--release", "1.33"];
@@ -245,7 +245,7 @@ fn an_option_without_effect_is_reported() {
     assert!(output.status.success() && stderr(&output).contains(warning), "{}", stderr(&output));
 }
 
-/// A table that was not saved is reported once, with how to save it; a release that fits better is named where none was.
+/// A table that was not saved is reported once, with the command to save it; a release that fits better is named if none was given.
 #[test]
 fn what_explains_many_differences_is_reported() {
     let node = ["--node", "worker1"];
@@ -263,7 +263,7 @@ fn what_explains_many_differences_is_reported() {
     assert!(!stdout(&output).contains("help: "), "{}", stdout(&output));
 }
 
-/// What is missing is missing in the file; both languages of iptables are read.
+/// Missing rules are reported as missing in the file; both iptables formats are read.
 #[test]
 fn differences_are_reported_in_words_of_services() {
     let scenario = scenario::load(Path::new(SEED)).expect("a sound scenario");
@@ -295,7 +295,7 @@ fn differences_are_reported_in_words_of_services() {
     assert_eq!(joined(&output).lines().nth(1), Some(rest));
 }
 
-/// Differences of other rules are listed under a heading of their own that says what the exit code says, whichever side has them.
+/// Differences of other rules are listed under a separate heading that agrees with the exit code, whichever side has them.
 #[test]
 fn differences_of_other_rules_are_not_listed_as_no_difference() {
     let scenario = scenario::load(Path::new(SEED)).expect("a sound scenario");
@@ -365,7 +365,7 @@ fn a_diff_needs_a_file() {
     assert!(stderr(&output).contains("missing.txt:1:1: cannot read the file"), "{}", stderr(&output));
 }
 
-/// A line that could not be read may decide on packets: that no rule differs is not all that is said.
+/// A line that could not be parsed may affect packets, so it is reported even if no rule differs.
 #[test]
 fn lines_that_are_not_read_are_named() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../rules/tests/golden/external-ips");

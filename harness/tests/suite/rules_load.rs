@@ -1,8 +1,7 @@
-//! Rules of iptables mode in a real kernel: what `iptables-restore` loads, `iptables-save` shows again, whole.
+//! Rules of iptables mode in a real kernel: `iptables-save` shows everything that `iptables-restore` has loaded.
 //!
-//! The rules of all clusters and recorded releases go through one network namespace for each implementation of iptables and
-//! each family, one document after the other. It is made by `unshare`, with a `/run` of its own for the lock of
-//! iptables-legacy.
+//! The rules of all clusters and recorded releases are loaded in one network namespace for each implementation of iptables and each family,
+//! one document after the other. It is created by `unshare`, with its own `/run` for the lock of iptables-legacy.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -61,8 +60,7 @@ fn folders(folder: &Path) -> Vec<PathBuf> {
     folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect()
 }
 
-/// Tables and chains by name, and only those that say something: of a table that it was asked for once, iptables shows every
-/// chain of the kernel's.
+/// The tables and chains by name, without empty ones: iptables shows all built-in chains of a table once it has been used.
 fn normalize(mut rules: RuleSet) -> RuleSet {
     for table in &mut rules.tables {
         table.chains.retain(|chain| !chain.rules.is_empty() || chain.policy != Some(Policy::Accept));
@@ -73,11 +71,11 @@ fn normalize(mut rules: RuleSet) -> RuleSet {
     rules
 }
 
-/// Loads documents in a new namespace, each in place of the one before, and gives what is saved of each.
+/// Loads documents in a new namespace, each replacing the previous one, and returns the saved rules of each.
 fn load_and_save(documents: &[(String, RuleSet)], program: &str) -> String {
     let mut script = "set -e\nPATH=$PATH:/usr/sbin:/sbin\nmount -t tmpfs run /run\n".to_owned();
     let save = match program.ends_with("legacy") {
-        // The list of its tables is for root alone to read.
+        // Only root may read the list of its tables.
         true => format!("for table in mangle raw filter nat; do {program}-save -t $table; done"),
         false => format!("{program}-save"),
     };
@@ -94,7 +92,7 @@ fn load_and_save(documents: &[(String, RuleSet)], program: &str) -> String {
     let mut child = command.spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     let output = thread::scope(|scope| {
-        // A shell that ends early closes its input; what it says then is the better message.
+        // A shell that exits early closes its input; its own message is more useful.
         scope.spawn(move || drop(input.write_all(script.as_bytes())));
         child.wait_with_output().unwrap()
     });
@@ -103,7 +101,7 @@ fn load_and_save(documents: &[(String, RuleSet)], program: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The text of rules, with those tables empty that they say nothing of: so nothing of an earlier document is left.
+/// The text of rules, with all other tables empty, so that nothing of an earlier document is left.
 fn with_all_tables(rules: &RuleSet) -> String {
     let empty = |table: &&TableName| rules.table(**table).is_none() && **table != TableName::Security;
     let others = TableName::ALL.iter().filter(empty).map(|table| format!("*{table}\nCOMMIT\n"));

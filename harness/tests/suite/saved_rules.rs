@@ -1,4 +1,4 @@
-//! Saved rules by themselves: what is assumed around the recordings of real kube-proxies.
+//! Saved rules alone: the assumptions for recordings of real kube-proxies.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
@@ -23,7 +23,7 @@ fn from_rules(text: &str, file: &Path) -> Result<infer::Assumed, input::Diagnost
     infer::from_evidence(&evidence::read(text), file, &[], infer::Connections::LeftOut)
 }
 
-/// What is assumed of a file.
+/// The assumptions for a file.
 fn assumed(file: &Path) -> Result<Vec<String>, String> {
     let text = input::read_file(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     from_rules(&text, file).map(|assumed| assumed.assumptions).map_err(|errors| errors.to_string())
@@ -52,7 +52,7 @@ const WITH_IPV6: [&str; 6] = [
 ];
 const ONLY_IPV6: &str = "ipv6-only";
 
-/// Whether no rule of a recording is about a Service.
+/// Whether a recording has no rule for a Service.
 pub(crate) fn is_without_services(recording: &Path) -> bool {
     let parts: Vec<&str> = recording.iter().filter_map(|part| part.to_str()).collect();
     let [.., cluster, folder, file] = parts.as_slice() else { panic!("{}", recording.display()) };
@@ -64,16 +64,16 @@ pub(crate) fn is_without_services(recording: &Path) -> bool {
     is_lacking || WITHOUT_SERVICES.contains(cluster)
 }
 
-/// Parts of the paths of recordings that do not say enough to write the same rules: external IPs that a gate turns off.
+/// Parts of the paths of recordings that do not contain enough to write the same rules: external IPs disabled by a gate.
 const UNREPORTED: [&str; 1] = ["/external-ips-off/v1.36"];
 
-/// Parts of the paths of recordings of clusters that have the rules of others.
+/// Parts of the paths of recordings of clusters that have other rules.
 const INDISTINCT: [&str; 2] = ["/topology-hints-external-local/", "loadbalancer-source-ranges"];
 
-/// For the objects that are read from a recording, svclab writes the recording again. Left out is what rules do not show: endpoints that
-/// serve policy Local and not Cluster by topology hints, that no node port is served in iptables mode but on loopback addresses, for
-/// which a lost rule is the likelier reason, and the node's own address, by which some releases write source ranges. Clusters of
-/// which no rule is about a Service are listed, and so are recordings of which it is known that other rules are written.
+/// For the objects inferred from a recording, svclab writes the same rules again. Exceptions are properties that rules do not show:
+/// endpoints that serve policy Local and not Cluster by topology hints, that no node port is served in iptables mode but on loopback
+/// addresses, for which a lost rule is the likelier reason, and the node's own address, by which some releases write source ranges.
+/// Clusters without rules for a Service are listed, and so are recordings for which other rules are known to be written.
 #[test]
 fn the_same_rules_are_written_for_what_is_assumed() {
     each_file(&["../rules/tests/golden/*/v*/*-save.txt", "../rules/tests/golden/*/v*/nft-ruleset.txt"], |file| {
@@ -102,7 +102,7 @@ fn assert_same_rules_are_written(file: &Path) {
     }
 }
 
-/// Input that no scenario can be inferred from is an error with its place and the fix.
+/// Input from which no scenario can be inferred is an error with its place and the fix.
 #[rstest]
 #[case::no_service(
     "*nat\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n",
@@ -129,7 +129,7 @@ fn what_shows_no_service_is_rejected(#[case] text: &str, #[case] message: &str, 
     assert!(errors.contains("rules.txt:") && errors.contains(message) && errors.contains(help), "{errors}");
 }
 
-/// The command says what it assumes before it says what came of it.
+/// The command prints its assumptions before its result.
 #[test]
 fn a_file_of_rules_is_verified_by_itself() {
     let file = "../rules/tests/golden/nodeport-local/v1.25-iptables/iptables-save.txt";
@@ -141,8 +141,8 @@ fn a_file_of_rules_is_verified_by_itself() {
     assert_eq!(output.status.code(), Some(0), "{text}{printed}");
 }
 
-/// A finding in an unmodified recording would be svclab's own error. A process that speaks SCTP keeps its kernel from
-/// answering at a closed port; a node of 1.36 does not masquerade what it sends back to another node's endpoint.
+/// A finding in an unmodified recording would be a bug in svclab. Exceptions: a process that uses SCTP keeps its kernel from answering at a
+/// closed port; a node of 1.36 does not masquerade packets that it sends back to another node's endpoint.
 #[rstest]
 #[case("sctp-everything/v1.32-nftables")]
 #[case("sctp-everything/v1.36-nftables")]
@@ -162,7 +162,7 @@ fn an_unmodified_recording_is_found_in_order(#[case] recording: &str) {
     });
 }
 
-/// That the tables which were looked at are in order must not pass for all of the node's rules.
+/// A result for some tables must not look like one for all of the node's rules.
 #[test]
 fn tables_that_were_not_verified_are_reported_with_the_result() {
     let file = "../rules/tests/golden/nodeport-local/v1.36-nftables/nft-ruleset.txt";
@@ -182,7 +182,7 @@ fn tables_that_were_not_verified_are_reported_with_the_result() {
     }
 }
 
-/// Where pods of real clusters have their addresses, and Services.
+/// Typical address ranges of pods and Services in real clusters.
 const RANGES: [[u8; 2]; 10] =
     [[10, 244], [10, 128], [10, 131], [10, 0], [10, 96], [172, 18], [172, 20], [192, 168], [100, 64], [203, 0]];
 
@@ -202,14 +202,14 @@ fn cidr(family: Family, range: [u8; 2], third: u8, lengths: [u8; 2]) -> ipnet::I
     ipnet::IpNet::new_assert(address(family, range, [third, 0]), length).trunc()
 }
 
-/// An endpoint: in which of the pods' ranges, where there, and on which node.
+/// An endpoint: its pod range, its position in the range, and its node.
 type Place = (usize, [u8; 2], usize);
 
 #[derive(Debug, Clone)]
 struct Draft {
     family: Family,
     mode: ProxyMode,
-    /// The range of Services, and those of pods: none of them is that of Services.
+    /// The range of Services, and those of pods, which are different.
     services: [u8; 2],
     pods: Vec<[u8; 2]>,
     nodes: usize,
@@ -315,7 +315,7 @@ impl Draft {
         });
     }
 
-    /// What is saved on the first node.
+    /// The saved rules of the first node.
     fn saved(&self) -> String {
         let cluster = self.cluster();
         let node = &cluster.nodes[0];
@@ -329,7 +329,7 @@ impl Draft {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever pods and Services have as addresses, what is assumed around the rules never contradicts itself.
+    /// Whatever the addresses of pods and Services, the assumptions never contradict each other.
     #[test]
     fn a_lab_is_assumed_around_the_rules_of_any_cluster(draft in draft()) {
         let text = draft.saved();
@@ -338,7 +338,7 @@ proptest! {
     }
 }
 
-/// Pods far apart from each other, between which Services lie.
+/// Pods far apart from each other, with Services in between.
 #[test]
 fn pods_on_both_sides_of_the_usual_range_of_services() {
     let pods = vec![[10, 0], [10, 128], [10, 131]];
@@ -355,7 +355,7 @@ fn pods_on_both_sides_of_the_usual_range_of_services() {
     assert_eq!(used.count(), 0);
 }
 
-/// Pods have addresses that nodes would get: the first one of a node's range, the first one of the nodes' default range.
+/// Pods with addresses that nodes would get: the first one of a node's range, the first one of the nodes' default range.
 #[rstest]
 #[case::of_the_bridge(vec![[10, 128]], vec![(0, [0, 1], 0), (0, [1, 1], 0)])]
 #[case::of_the_node(vec![[10, 128], [172, 18]], vec![(1, [0, 2], 0), (2, [0, 1], 0)])]

@@ -1,4 +1,4 @@
-//! Every scenario of the library, run for real with both implementations of iptables.
+//! Runs every scenario of the library with both implementations of iptables.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use svclab::testing;
 #[rstest]
 fn holds(
     #[files("../scenarios/**/*.yaml")]
-    // Link impairments need a module that many kernels lack: they are run by name.
+    // Link impairments need a module that many kernels lack, so they are run only by name.
     #[exclude("/(invalid|manifests|netem)/")]
     scenario: PathBuf,
     #[values(Backend::Nft, Backend::Legacy)] backend: Backend,

@@ -1,4 +1,4 @@
-//! The JSON Schema of scenario files: up to date, and true.
+//! The JSON Schema of scenario files: up to date and correct.
 
 use std::path::Path;
 use std::process::Command;
@@ -32,7 +32,7 @@ fn the_reference_in_the_book_is_made_of_it() {
     );
 }
 
-/// The schema of what a command writes. Its file is up to date.
+/// The schema of a command's output. Its file is up to date.
 fn validator(of: &str) -> Validator {
     let file = std::fs::read_to_string(format!("schemas/{of}.schema.json")).expect("the file");
     let printed =
@@ -45,7 +45,7 @@ fn validator(of: &str) -> Validator {
     jsonschema::draft202012::new(&serde_json::from_str(&file).expect("JSON")).expect("a sound schema")
 }
 
-/// The places of a schema at which a property has no description. The tag of a variant is described with the variant.
+/// The properties of a schema without a description. The tag of a variant is described with the variant.
 fn undescribed(schema: &Value, place: &str, found: &mut Vec<String>) {
     let properties = schema["properties"].as_object().into_iter().flatten();
     for (name, property) in properties {
@@ -117,7 +117,7 @@ fn what_is_written_is_as_its_schema_says(#[case] of: &str, #[case] arguments: &[
     let errors: Vec<String> =
         schema.iter_errors(&written).map(|error| format!("{}: {error}", error.instance_path())).collect();
     assert_eq!(errors, [""; 0]);
-    // A schema that lets everything pass would be of no use.
+    // A schema that accepts everything would be useless.
     let mut other = written.as_object().expect("an object").clone();
     other.insert("schemaVersion".to_owned(), Value::from("1"));
     assert!(!schema.is_valid(&Value::from(other)), "its version is a number");
@@ -145,7 +145,7 @@ fn a_sound_scenario_is_accepted(schema: Validator) {
     });
 }
 
-/// Mistakes of form show in an editor as well; those of meaning need `svclab check`.
+/// Syntactic errors are also shown by an editor; semantic ones need `svclab check`.
 #[rstest]
 #[case::unknown_field("unknown-field", "/services/0")]
 #[case::missing_field("missing-field", "/pods/0")]

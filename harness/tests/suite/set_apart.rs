@@ -1,4 +1,4 @@
-//! Endpoints that ask their own service: one walk of a cascade stands for all of them, and each is still judged on its own.
+//! Endpoints that connect to their own service: one walk of a cascade covers all of them, and each is still judged separately.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use rstest::rstest;
 use serde_json::Value;
 
-/// Endpoints of one service on a node, and this many other pods.
+/// Endpoints of one service on a node, and this number of other pods.
 fn scenario(endpoints: usize, others: usize, rules: &str) -> String {
     let web: Vec<String> = (0..endpoints).map(|number| format!("web{number}")).collect();
     let others = (0..others).map(|number| format!("client{number}"));
@@ -28,7 +28,7 @@ fn svclab(arguments: &[&str], scenario: &str) -> Output {
     child.wait_with_output().expect("svclab ends")
 }
 
-/// What `svclab verify --no-lab` finds.
+/// The result of `svclab verify --no-lab`.
 fn verified(scenario: &str) -> Value {
     let output = svclab(&["verify", "--no-lab", "--format", "json"], scenario);
     let written: Value = serde_json::from_slice(&output.stdout)
@@ -36,7 +36,7 @@ fn verified(scenario: &str) -> Value {
     written["result"]["scenarios"][0].clone()
 }
 
-/// The rules of the node, without those of which a line contains `left_out`, as the scenario's own.
+/// The rules of the node as the scenario's own, without lines that contain `left_out`.
 fn rules_without(scenario: &str, left_out: &str) -> String {
     let output = svclab(&["rules", "--node", "worker"], scenario);
     let rules = String::from_utf8(output.stdout).expect("text");
@@ -45,7 +45,7 @@ fn rules_without(scenario: &str, left_out: &str) -> String {
     format!("rules:\n  worker:\n    install: instead\n    text: |\n{}", lines.collect::<String>())
 }
 
-/// The rule that masquerades what an endpoint sends to itself is left out for one endpoint, and for no other.
+/// The rule that masquerades packets of an endpoint to itself is left out for one endpoint only.
 #[rstest]
 #[case::endpoints_alone(0)]
 #[case::other_pods(2)]
@@ -64,7 +64,7 @@ fn one_endpoint_that_cannot_reach_itself_is_found(#[case] others: usize) {
     }
 }
 
-/// The command that a finding ends with explains the same packet.
+/// The command at the end of a finding explains the same packet.
 #[test]
 fn the_command_of_a_finding_explains_it() {
     let sound = scenario(3, 1, "");
@@ -93,7 +93,7 @@ fn the_limit_of_classes_is_reported() {
     assert!(words.contains("incomplete: at least ") && words.contains("(--max-classes reached)"), "{text}");
 }
 
-/// What messages call standard input is not a file.
+/// The name of standard input in messages is not a file.
 #[test]
 fn the_command_of_a_finding_names_standard_input() {
     let sound = scenario(3, 1, "");

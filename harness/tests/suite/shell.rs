@@ -41,7 +41,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A shell that is running, whose lines a test writes.
+/// A running shell, to which a test writes lines.
 struct Running {
     child: Child,
     lines: Option<ChildStdin>,
@@ -53,7 +53,7 @@ impl Running {
     fn start() -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("test-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        // It ends with SIGHUP even where the tests were started to outlive their terminal, and ignore that.
+        // SIGHUP ends it even if the tests were started with `nohup` and ignore it.
         let mut command = Command::new("env");
         command.args(["--default-signal=HUP", env!("CARGO_BIN_EXE_svclab"), "shell", SCENARIO, "--name", &name]);
         command.env(MARK, &name);
@@ -88,7 +88,7 @@ impl Running {
         command
     }
 
-    /// The processes of this test that are alive, this shell's and its programs', but not this test.
+    /// The living processes of this shell and its programs, without the test itself.
     fn processes(&self) -> Vec<String> {
         let wanted = format!("{MARK}={}", self.name).into_bytes();
         let is_alive = |pid: &String| {
@@ -118,7 +118,7 @@ impl Drop for Running {
     }
 }
 
-/// A history of one's own for a test.
+/// A separate history for a test.
 fn history(folder: &Path) -> PathBuf {
     folder.join("svclab/history")
 }

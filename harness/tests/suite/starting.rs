@@ -1,4 +1,4 @@
-//! What helps to start: `svclab new`, manual pages, completions.
+//! Help for getting started: `svclab new`, manual pages, completions.
 
 use std::fs;
 use std::path::Path;
@@ -59,7 +59,7 @@ fn every_command_has_a_manual_page() {
     assert_eq!(text(&svclab(folder.path(), &["man"]).stdout), main);
 }
 
-/// Asks as the script of bash does, for the last of some words.
+/// Requests completions for the last word, as the bash script does.
 fn completed(shell: &str, folder: &Path, words: &[&str]) -> Vec<String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
     command.args(["--", "svclab"]).args(words).current_dir(folder).env("_SVCLAB_COMPLETE", shell);

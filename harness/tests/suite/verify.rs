@@ -1,5 +1,4 @@
-//! Every scenario of the library, verified whole: what is promised, what the rules say and what the kernel does agree, but for
-//! faults that are there on purpose.
+//! Verifies every scenario of the library: promise, prediction and kernel agree, except for intended faults.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,8 +16,7 @@ use Disagreement::{Connection, Network, Rules};
 
 use crate::each_file::each_file;
 
-/// Scenarios with a fault: file, who must disagree with whom, and words of what is found. Each entry must be found, and nothing
-/// else.
+/// Scenarios with a fault: file, the disagreement, and words of the finding. Each entry must be found, and nothing else.
 const FAULTS: &[(&str, Disagreement, &str)] = &[
     ("bugs/109811-legacy-alongside-nft.yaml", Rules, "delivered to an address that is not a ready endpoint"),
     ("bugs/112292-family-without-rules.yaml", Rules, "no host has the address"),
@@ -86,7 +84,7 @@ const FAULTS: &[(&str, Disagreement, &str)] = &[
 #[rstest]
 fn sources_agree(
     #[files("../scenarios/**/*.yaml")]
-    // Link impairments need a module that many kernels lack: they are run by name.
+    // Link impairments need a module that many kernels lack, so they are run only by name.
     #[exclude("/(invalid|manifests|netem)/")]
     path: PathBuf,
 ) {
@@ -112,7 +110,7 @@ fn sources_agree(
     });
 }
 
-/// A rule that svclab has no model of, in a scenario whose rules are right.
+/// A rule that svclab does not model, in a scenario whose rules are correct.
 #[rstest]
 #[case::never_matches("-m ttl --ttl-lt 5", Disagreement::Unknown)]
 #[case::matches("-m ttl --ttl-gt 5", Disagreement::Unpredicted)]
@@ -170,7 +168,7 @@ fn a_missing_drop_is_no_agreement() {
     });
 }
 
-/// What a machine reads of a fault: the rules that are to blame, and that the command fails by it.
+/// A fault in JSON: the rules that cause it, and the failure of the command.
 #[test]
 fn json_says_what_the_page_says() {
     testing::privileged(|| {
@@ -234,7 +232,7 @@ fn plain_objects_are_verified_with_what_they_lack_assumed() {
     });
 }
 
-/// The API server of a managed cluster is no node, and no pod: its address does not widen the range of pods.
+/// The API server of a managed cluster is neither a node nor a pod: its address does not widen the range of pods.
 #[rstest]
 #[case::api_server("192.168.10.100", "", "host at-192-168-10-100 outside the cluster has the endpoint's address")]
 #[case::services_between("10.100.0.9", "", "host at-10-100-0-9 outside the cluster has the endpoint's address")]
@@ -254,7 +252,7 @@ fn endpoints_that_cannot_be_pods_do_not_widen_the_range_of_pods(
     assert_eq!(ranges, ["10.42.0.0/16"]);
 }
 
-/// iptables rejects `! -s 0.0.0.0/0`, and no range of pods has a node's address.
+/// iptables rejects `! -s 0.0.0.0/0`, and no pod range contains a node's address.
 #[test]
 fn no_range_that_iptables_rejects_is_assumed() {
     each_file(&["../rules/tests/golden/*/cluster.yaml"], assert_ranges_are_accepted);
@@ -274,7 +272,7 @@ fn assert_ranges_are_accepted(path: &Path) {
     }
 }
 
-/// That nothing can be reached would pass for agreement, so it is reported: kube-proxy does not look for the pods of a Deployment.
+/// It would look like agreement if nothing can be reached, so it is reported: kube-proxy does not create the pods of a Deployment.
 #[test]
 fn a_service_without_endpoints_is_reported() {
     let (service, _) = OBJECTS.split_once("---").unwrap();

@@ -1,4 +1,4 @@
-//! `svclab run --watch`: edits of files, and what is printed after them.
+//! `svclab run --watch`: edits of files, and the output after them.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader};
@@ -13,7 +13,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rstest::rstest;
 
-/// The time after which a line that does not come is missing: no measure of anything.
+/// The timeout for a line of output; it measures nothing.
 const MISSING: Duration = Duration::from_secs(120);
 
 const OBJECTS: &str =
@@ -50,7 +50,7 @@ impl Watching {
         Self { svclab, lines }
     }
 
-    /// Reads on to the line that contains a text; returns what came before it.
+    /// Reads up to the line that contains a text, and returns what came before it.
     fn until(&self, text: &str) -> Vec<String> {
         let mut before = Vec::new();
         loop {
@@ -104,7 +104,7 @@ fn every_change_leads_to_a_run(#[case] signal: Signal, #[case] code: i32) {
     assert!(before.iter().any(|line| line.contains("second  ./b.yaml")), "{before:?}");
     watching.until("2 scenarios, 2 tests: 1 ok, 1 failed");
 
-    // Errors are shown, and watching goes on.
+    // Errors are shown, and watching continues.
     replace(&place("b.yaml"), "name: second\nnods: []\n");
     watching.until("unknown field `nods`");
     watching.until("watching 3 files");
@@ -117,7 +117,7 @@ fn every_change_leads_to_a_run(#[case] signal: Signal, #[case] code: i32) {
     replace(&place("objects/web.yaml"), OBJECTS);
     watching.until("2 scenarios, 2 tests: 2 ok");
 
-    // A new scenario is one more.
+    // A new scenario is run as well.
     watching.until("watching 3 files");
     replace(&place("c.yaml"), &scenario("third", "rejected: true"));
     watching.until("changed: ./c.yaml");
@@ -152,7 +152,7 @@ fn what_cannot_be_watched_is_an_error(#[case] arguments: &[&str], #[case] messag
     assert_eq!(String::from_utf8_lossy(&output.stderr), format!("`--watch`: {message}\n"));
 }
 
-/// As `mv` and Kubernetes' volumes do it: the path stays, and leads to another folder.
+/// As with `mv` and Kubernetes volumes: the path stays, but leads to another folder.
 #[rstest]
 fn a_path_may_lead_to_another_folder(#[values(false, true)] is_link: bool) {
     let folder = tempfile::tempdir().expect("a folder");

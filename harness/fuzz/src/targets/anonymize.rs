@@ -1,4 +1,4 @@
-//! What people send, with other names and addresses.
+//! Anonymized evidence.
 
 use svclab::anonymize::{Text, anonymize_texts};
 use svclab_rules_fuzz::Target;
@@ -6,14 +6,14 @@ use svclab_rules_fuzz::Target;
 /// The target. Its corpus is that of [`super::evidence`].
 pub const TARGET: Target = Target { name: "anonymize", corpus: super::evidence::TARGET.corpus, check };
 
-/// Of any text, nothing identifying is left, lines stay lines, and a seed gives the same result.
+/// For any text, nothing identifying is left, the number of lines is unchanged, and a seed gives the same result.
 ///
 /// # Panics
 ///
-/// Where that is not so.
+/// If that does not hold.
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    // What becomes of packets is compared as well, which takes its time.
+    // The fates of packets are compared as well, which takes time.
     if text.len() > 20_000 {
         return;
     }

@@ -43,11 +43,11 @@ fn gzip(bytes: &[u8]) -> Option<Vec<u8>> {
     encoder.finish().ok()
 }
 
-/// Whatever a file is, it is read or rejected, with a reason in one line.
+/// Any file is read, or rejected with a reason in one line.
 ///
 /// # Panics
 ///
-/// Where that is not so, or where no file can be written.
+/// If that does not hold, or no file can be written.
 pub fn check(data: &[u8]) {
     let mut file = tempfile::NamedTempFile::new().unwrap_or_else(|error| panic!("no file: {error}"));
     file.write_all(data).unwrap_or_else(|error| panic!("no file: {error}"));

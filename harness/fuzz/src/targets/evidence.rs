@@ -1,4 +1,4 @@
-//! What people send, in any format and mangling.
+//! Evidence in any format, mangled in any way.
 
 use svclab::evidence::{node_rules, read};
 use svclab::lint::lint;
@@ -9,7 +9,7 @@ use super::repository_path;
 /// The target.
 pub const TARGET: Target = Target { name: "evidence", corpus, check };
 
-/// Texts of other kinds than recordings have.
+/// Texts of kinds that recordings do not have.
 const OTHERS: [&str; 4] = [
     "> $ iptables -t nat -L KUBE-SERVICES -n\n> Chain KUBE-SERVICES (2 references)\n> target prot opt source destination\n> KUBE-SVC-2CMXP7HKUVJN7L6M  tcp  --  0.0.0.0/0  10.96.34.82  /* default/nginx cluster IP */ tcp dpt:80\n",
     "```\nNAME  READY STATUS RESTARTS AGE IP NODE\nweb 1/1 Running 2 (3h ago) 1d 10.1.0.1 n1\n```\nNAME ENDPOINTS AGE\nweb 10.1.0.1:80 + 2 more... 1d\n",
@@ -27,11 +27,11 @@ fn corpus() -> Vec<Vec<u8>> {
     all
 }
 
-/// Whatever a text is, it is read, and no line of it is lost.
+/// Any text is read, and none of its lines is lost.
 ///
 /// # Panics
 ///
-/// Where that is not so.
+/// If that does not hold.
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let evidence = read(text);

@@ -21,12 +21,11 @@ fn corpus() -> Vec<Vec<u8>> {
     corpus::files(&folders.each_ref().map(AsRef::as_ref), &["cluster.yaml", "web.yaml", "manifest.yaml"])
 }
 
-/// Objects are rejected with errors that can be shown, or make up the same cluster as the same values in JSON, as `serde_yaml`
-/// reads them.
+/// Objects are rejected with printable errors, or give the same cluster as the same values in JSON, as parsed by `serde_yaml`.
 ///
 /// # Panics
 ///
-/// Where that is not so.
+/// If that does not hold.
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let path = Path::new("fuzzed.yaml");

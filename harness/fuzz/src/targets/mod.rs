@@ -1,4 +1,4 @@
-//! The readers that are fuzzed, and what must hold of whatever they read.
+//! The fuzzed readers, and the properties that must hold.
 
 pub mod anonymize;
 pub mod archive;
@@ -16,8 +16,8 @@ fn repository_path(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder)
 }
 
-/// Checks that errors can be shown: there is at least one, each says something in one line, and stands somewhere in its file, or in
-/// the input where the errors have no text of it.
+/// Checks that errors are printable: there is at least one, and each has a message of one line and a valid place in its file, or in the
+/// input if the errors do not contain the text.
 fn are_shown(errors: &Diagnostics, input: &str) {
     assert!(!errors.is_empty(), "an error without errors");
     for error in &errors.errors {

@@ -1,4 +1,4 @@
-//! Saved rules, of which scenarios are made: what `dump import`, `dump minimize`, `verify` and the others start from.
+//! Saved rules from which scenarios are inferred, for `dump import`, `dump minimize`, `verify` and others.
 
 use std::path::Path;
 
@@ -17,15 +17,15 @@ fn corpus() -> Vec<Vec<u8>> {
         &folders.each_ref().map(AsRef::as_ref),
         &["v1.30-iptables/iptables-save.txt", "nft-ruleset.txt", ".rules"],
     );
-    // With objects, tables of kubectl and connections, as they are sent along.
+    // With objects, tables of kubectl and connections, as in real evidence.
     rules.into_iter().chain((super::evidence::TARGET.corpus)()).collect()
 }
 
-/// Rules are rejected with errors that can be shown, or become a scenario.
+/// Rules are rejected with printable errors, or give a scenario.
 ///
 /// # Panics
 ///
-/// Where that is not so.
+/// If that does not hold.
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     if let Err(errors) = from_evidence(&read(text), Path::new("fuzzed.txt"), &[], Connections::LeftOut) {

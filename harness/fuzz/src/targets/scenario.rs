@@ -28,16 +28,16 @@ fn read(path: &Path) -> io::Result<String> {
     }
 }
 
-/// A scenario is rejected with errors that can be shown, or its lab can be planned, its rules written, and its first probe predicted.
+/// A scenario is rejected with printable errors, or its lab can be planned, its rules generated, and its first probe predicted.
 ///
 /// # Panics
 ///
-/// Where that is not so.
+/// If that does not hold.
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     match parse(text, Path::new("fuzzed.yaml"), &read) {
         Err(errors) => are_shown(&errors, text),
-        // What has so many objects is in order, but no quick input.
+        // An input with so many objects is valid, but slow.
         Ok(scenario) if scenario.cluster.pods.len() + scenario.cluster.nodes.len() > 100 => {}
         Ok(scenario) => {
             let first = scenario.tests.first().and_then(|test| test.steps.first());

@@ -1,4 +1,4 @@
-//! Prediction against the kernel alone, for any flows and any rules, whatever is promised.
+//! Compares predictions only with the kernel, for any flows and any rules, regardless of promises.
 
 use std::collections::HashMap;
 
@@ -14,42 +14,42 @@ use crate::scenario::{Probe, Scenario, Span};
 use crate::sources::FlowOutcome;
 use crate::topology::{self, NetnsId};
 
-/// How prediction and kernel get on with each other about some flows.
+/// The agreement of prediction and kernel for some flows.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Agreement {
-    /// Flows of which the kernel did what was predicted, or one of several things that were.
+    /// Flows for which the kernel did what was predicted, or one of several predicted outcomes.
     pub(crate) agreed: usize,
-    /// Of these, flows of which chance left several things open.
+    /// Of these, flows with several possible outcomes by chance.
     pub(crate) by_chance: usize,
-    /// Of these, flows that agree only where a prediction starts from the source port that the kernel chose, when rules left that to
-    /// chance: a rule on the way asks for that port.
+    /// Of these, flows that agree only if the prediction starts from the source port that the kernel chose at random, because a rule on the
+    /// path matches that port.
     pub(crate) by_port: usize,
-    /// Of these, flows that agree when they are sent again, alone and to nodes that remember nothing: rules on the way ask what
-    /// earlier flows of the same client have left behind, and predictions are of a first flow.
+    /// Of these, flows that agree when they are sent again, alone and after a flush: rules on the path depend on state of the client's
+    /// earlier flows, and predictions are for a first flow.
     pub(crate) by_memory: usize,
-    /// Why nothing is predicted, for each flow of which nothing is: as a lower-case fragment.
+    /// The reason for each flow without a prediction, as a lower-case fragment.
     pub(crate) unknown: Vec<String>,
-    /// Flows of which the kernel did something else.
+    /// Flows for which the kernel did something else.
     pub(crate) contradictions: Vec<Contradiction>,
 }
 
-/// A flow of which the kernel did what was not predicted.
+/// A flow for which the kernel did something that was not predicted.
 #[derive(Debug, Clone)]
 pub(crate) struct Contradiction {
-    /// Which of the probes it is, from 0.
+    /// The position of the probe, from 0.
     pub(crate) probe: usize,
-    /// What was predicted: each branch with its share, and the rules that decided.
+    /// The prediction: each branch with its share, and the deciding rules.
     pub(crate) predicted: Vec<String>,
-    /// What was seen.
+    /// The observation.
     pub(crate) observed: String,
 }
 
-/// Sends one flow of each probe in a scenario's first state with these rules, many at the same time, and compares what happens to
-/// each with its prediction: verdict, who gets it, both addresses and the destination's port, and the answer.
+/// Sends one flow of each probe in a scenario's first state with these rules, many at the same time, and compares the outcome of each with
+/// its prediction: verdict, receiver, both addresses and the destination's port, and the reply.
 ///
 /// # Errors
 ///
-/// What keeps the lab from being built, rules from being walked or a probe from being sent.
+/// If the lab cannot be built, rules cannot be walked or a probe cannot be sent.
 pub(crate) fn compare_with_kernel(
     scenario: &Scenario,
     documents: &[Document],
@@ -76,7 +76,7 @@ pub(crate) fn compare_with_kernel(
 }
 
 impl Agreement {
-    /// Sends flows that contradict their prediction again, each alone and with nothing left behind by others.
+    /// Sends flows that contradict their prediction again, each alone and without state of others.
     fn try_alone(
         &mut self,
         network: &Network<'_>,
@@ -129,12 +129,12 @@ impl Agreement {
     }
 }
 
-/// What is predicted of a flow where the kernel chose the source ports that it was seen with: for its packet, or for the answer.
+/// The prediction for a flow, given the source ports that the kernel was seen to choose, for its packet or for the reply.
 fn outcomes_with_ports(network: &Network<'_>, probe: &Probe, observed: &FlowObservation) -> Vec<FlowOutcome> {
     let leaving = observed.path.iter().filter(|sighting| sighting.direction == Direction::Out);
     let leaving = leaving.filter_map(|one| Some((network.topology().find(&one.place)?, one.flow?.source.port())));
     let leaving: Vec<(NetnsId, u16)> = leaving.collect();
-    // The first that leaves a namespace is the flow's packet, the last is its answer: of an entry again, the later one counts.
+    // The first packet that leaves a namespace is the flow's, the last is its reply: if there are several, the later one counts.
     let of_packet: HashMap<NetnsId, u16> = leaving.iter().rev().copied().collect();
     let of_answer: HashMap<NetnsId, u16> = leaving.iter().copied().collect();
     let predicted = [of_packet, of_answer]
@@ -144,7 +144,7 @@ fn outcomes_with_ports(network: &Network<'_>, probe: &Probe, observed: &FlowObse
     branches.filter_map(|branch| FlowOutcome::predicted(&branch.outcome)).collect()
 }
 
-/// Each branch with its share, and behind it the rules that decided.
+/// Each branch with its share, followed by the deciding rules.
 fn words_of_all(network: &Network<'_>, prediction: &Prediction) -> Vec<String> {
     let mut words = vec![format!("sent from {}", prediction.source)];
     for branch in &prediction.branches {

@@ -15,11 +15,11 @@ use super::{cluster, load, mutations, rules, text_of};
 /// One random cluster with its flows.
 pub(crate) struct Case {
     pub(crate) scenario: Value,
-    /// What is wrong with its rules of nftables, which a scenario has no place for.
+    /// The mutations of its nftables rules, which a scenario cannot express.
     pub(crate) mutations: Vec<Mutation>,
     pub(crate) probes: Vec<Probe>,
     pub(crate) backend: Backend,
-    /// What its rules are, in a few words.
+    /// The kind of its rules, in a few words.
     pub(crate) kind: &'static str,
 }
 
@@ -62,7 +62,7 @@ fn loaded(scenario: &Value) -> Scenario {
     load(&text_of(scenario)).unwrap_or_else(|error| panic!("{error}\n{}", text_of(scenario)))
 }
 
-/// Rules of others on some nodes.
+/// Other rules on some nodes.
 fn other_rules(dice: &mut Dice, scenario: &Scenario, places: &Places) -> Value {
     let plan = topology::plan(scenario);
     let mut all = json!({});

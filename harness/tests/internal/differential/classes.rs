@@ -1,5 +1,5 @@
-//! Classes of packets against single packets and against the kernel: random clusters, in which every packet of a class must be handled as the
-//! class does, and one witness of each class as the kernel has it.
+//! Compares packet classes with single packets and with the kernel, for random clusters: every packet of a class must be handled like the
+//! class, and its witness like the kernel does.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -21,10 +21,10 @@ use super::case::Case;
 use super::dice::Dice;
 use super::{load, mutations, number, text_of};
 
-/// How many packets of each class are compared with it.
+/// The number of packets of each class that are compared with it.
 const PACKETS: usize = 2;
 
-/// What a run comes to.
+/// The result of a run.
 #[derive(Debug, Default)]
 struct Sum {
     classes: usize,
@@ -83,7 +83,7 @@ fn compare(case: &Case, dice: &mut Dice, most: usize, sum: &mut Sum) -> Result<(
             for _ in 0..PACKETS {
                 let packet = packet_of(dice, &asked.region);
                 let Some((sent, found)) = alone(&context.network, &senders, &packet) else { continue };
-                // The network is asked for the way there alone: a reply is routed as that of the witness.
+                // Only the original direction is compared for the network: a reply is routed like the witness's.
                 let with_replies = !loses_replies(&asked.prediction) && !loses_replies(&found);
                 let expected = fates(&asked.prediction, &asked.packet, with_replies);
                 let found = fates(&found, &sent, with_replies);
@@ -119,10 +119,10 @@ fn compare(case: &Case, dice: &mut Dice, most: usize, sum: &mut Sum) -> Result<(
     }
 }
 
-/// The outcome of a packet where none is known.
+/// The outcome of a packet if it is unknown.
 const UNKNOWN: &str = "unknown";
 
-/// What happens to one packet alone, as it is sent; `None` where no sender can send it.
+/// The outcome of a single packet as it is sent; `None` if no sender can send it.
 fn alone(network: &Network<'_>, senders: &Senders, packet: &Packet) -> Option<(Packet, Prediction)> {
     let is_own = senders.are_pods() && packet.source == packet.destination;
     network.predict_set(senders, packet, None, None).filter(|_| !is_own)
@@ -141,7 +141,7 @@ fn loses_replies(prediction: &Prediction) -> bool {
     })
 }
 
-/// What happens to a packet, by shares. What is the packet's own is worded so, as it differs within a class.
+/// The outcomes of a packet, by shares. The packet's own addresses and ports are worded as such, because they differ within a class.
 fn fates(prediction: &Prediction, packet: &Packet, with_replies: bool) -> BTreeMap<String, Share> {
     let mut fates = BTreeMap::new();
     for branch in &prediction.branches {
@@ -168,7 +168,7 @@ fn fate(outcome: &PredictedOutcome, packet: &Packet, with_replies: bool) -> Stri
         PredictedOutcome::Delivered { at, source, destination, reply } => {
             let at = if destination.ip() == to.ip() { place(at) } else { at.clone() };
             let kept = source.ip() == tuple.source;
-            // A port that a kernel chooses is the next one.
+            // A port chosen by the kernel is the next one.
             let source = if kept { "its source".to_owned() } else { source.ip().to_string() };
             let reply = match reply {
                 PredictedReply::Unknown(_) => return UNKNOWN.to_owned(),
@@ -190,7 +190,7 @@ fn fate(outcome: &PredictedOutcome, packet: &Packet, with_replies: bool) -> Stri
     }
 }
 
-/// One of a region's packets, by chance at an edge of its intervals.
+/// A packet of a region, randomly at an edge of its intervals.
 fn packet_of(dice: &mut Dice, region: &Region) -> Packet {
     let one = Field::ALL.into_iter().fold(region.clone(), |one, field| {
         let (first, last) = *dice.pick(region[field].ranges());

@@ -24,7 +24,7 @@ const SETTINGS: [&str; 12] = [
     "net.ipv6.conf.eth0.forwarding",
 ];
 
-/// Which families a cluster has.
+/// The families of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Families {
     Ipv4,
@@ -83,7 +83,7 @@ fn network(dice: &mut Dice, families: Families) -> Value {
     if dice.one_in(3) {
         proxy["detectLocalMode"] = json!("NodeCIDR");
     } else if dice.one_in(6) && !is_nftables {
-        // In nftables mode some releases write a rule for it that nft does not take.
+        // In nftables mode, some releases write a rule for it that nft rejects.
         proxy["detectLocalMode"] = json!("InterfaceNamePrefix");
         proxy["detectLocal"] = json!({"interfaceNamePrefix": "veth"});
     } else if dice.one_in(6) && cni != "ptp" {

@@ -1,11 +1,11 @@
-//! Chance that can be repeated.
+//! Repeatable randomness.
 
-/// A generator of numbers that starts from a seed (SplitMix64). What it throws depends on the seed alone.
+/// A random number generator (SplitMix64). Its numbers depend only on the seed.
 #[derive(Debug, Clone)]
 pub(crate) struct Dice(u64);
 
 impl Dice {
-    /// Dice of their own for one of many things that are made of one seed.
+    /// Independent dice for one of many items that are derived from one seed.
     pub(crate) fn of(seed: u64, number: u64) -> Self {
         let mut dice = Self(seed);
         Self(dice.throw() ^ number.wrapping_mul(0xd134_2543_de82_ef95))
@@ -23,7 +23,7 @@ impl Dice {
         (self.throw() % limit as u64) as usize
     }
 
-    /// A number of a range, its end left out.
+    /// A number in a range, excluding its end.
     pub(crate) fn within(&mut self, range: std::ops::Range<usize>) -> usize {
         range.start + self.below(range.len())
     }

@@ -7,7 +7,7 @@ use svclab_rules::cluster::Protocol;
 
 use super::dice::Dice;
 
-/// Who can send, with the addresses that they have, and what addresses and ports there are to send to.
+/// The possible senders with their addresses, and the possible destination addresses and ports.
 pub(crate) struct Places {
     senders: Vec<(Vantage, Vec<IpAddr>)>,
     pub(crate) addresses: Vec<IpAddr>,

@@ -1,4 +1,4 @@
-//! The same on another kernel: the program of the tests is the first process of a virtual machine.
+//! The test on another kernel: the test program is PID 1 of a virtual machine.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,21 +13,21 @@ pub(super) const KERNEL: &str = "SVCLAB_KERNEL";
 
 const SIZE: Size = Size { memory: 1024, processors: 1 };
 
-/// A seed, the number of a case, and how many flows it has.
+/// A seed, the number of a case, and its number of flows.
 type Order = (u64, usize, usize);
 
-/// Runs before the tests: in a machine there are orders instead.
+/// Runs before the tests: in a virtual machine, orders are served instead.
 #[ctor::ctor(unsafe)]
 fn serve_in_a_machine() {
     if vm::is_guest() {
         vm::enter();
-        // Where the other side is gone, the machine has nothing more to do.
+        // If the other side is gone, the machine has nothing more to do.
         let _ = serve(|(seed, number, flows): Order, _, _| Ok(Outcome::of(seed, number, flows)));
         vm::leave();
     }
 }
 
-/// A machine with the kernel.
+/// A virtual machine with the kernel.
 pub(super) fn started(kernel: &str) -> Home {
     let vm = Vm::prepare(Path::new(kernel), None, SIZE, Path::new("/proc/self/exe"));
     let vm = vm.unwrap_or_else(|error| panic!("{error}\n{}", error.help()));
@@ -35,7 +35,7 @@ pub(super) fn started(kernel: &str) -> Home {
     Home::boot(vm, Kind::Run, Backend::System).unwrap_or_else(|trouble| panic!("{}", trouble.message))
 }
 
-/// What happens to cases in a machine.
+/// The outcomes of cases in a virtual machine.
 pub(super) fn outcomes(home: &Home, orders: impl Iterator<Item = Order>) -> impl Iterator<Item = Outcome> {
     let mut slot = Slot::new(home, Kind::Run);
     orders.map(move |order| {

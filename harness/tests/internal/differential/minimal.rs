@@ -1,4 +1,4 @@
-//! What a disagreement needs, and nothing else.
+//! Minimizes a disagreement.
 
 use crate::lab::Backend;
 use crate::scenario::Probe;
@@ -9,12 +9,12 @@ use super::case::Case;
 use super::mutations::Mutation;
 use super::{compare, text_of};
 
-/// How often a flow is sent, because chance may decide whether it shows anything.
+/// How often a flow is sent, because the disagreement may depend on chance.
 const REPEATS: usize = 8;
-/// How often something may be tried.
+/// The maximum number of trials.
 const MAX_TRIES: usize = 400;
 
-/// A smaller scenario, flows and what they contradict.
+/// A smaller scenario, its flows and what they contradict.
 pub(crate) struct Minimal {
     pub(crate) scenario: Value,
     pub(crate) mutations: Vec<Mutation>,
@@ -22,7 +22,7 @@ pub(crate) struct Minimal {
     pub(crate) contradiction: Contradiction,
 }
 
-/// Leaves out of a case what is not needed for a disagreement.
+/// Removes everything from a case that a disagreement does not need.
 pub(crate) fn minimal(case: &Case, first: Contradiction) -> Minimal {
     let mut search = Search { backend: case.backend, tries: 0 };
     let Case { scenario, mutations, probes, .. } = case;
@@ -32,7 +32,7 @@ pub(crate) fn minimal(case: &Case, first: Contradiction) -> Minimal {
         probes: probes.clone(),
         contradiction: first,
     };
-    // Most often the flow is enough by itself.
+    // Usually the flow alone is enough.
     let alone = vec![probes[least.contradiction.probe].clone(); REPEATS];
     if let Some(contradiction) = search.shows(scenario, mutations, &alone) {
         least = Minimal { probes: alone, contradiction, ..least };
@@ -61,7 +61,7 @@ impl Search {
         agreement.contradictions.into_iter().next()
     }
 
-    /// Tries every smaller scenario once; true where any was enough.
+    /// Tries every smaller scenario once; true if any was enough.
     fn without_some(&mut self, least: &mut Minimal) -> bool {
         let mut changed = false;
         for number in (0..least.mutations.len()).rev() {

@@ -1,6 +1,6 @@
-//! Model against kernel: random clusters with random rules, random flows; what is predicted and what a lab does must agree.
+//! Compares the model with the kernel: for random clusters, rules and flows, predictions and labs must agree.
 //!
-//! `SVCLAB_SEED` repeats a run, `SVCLAB_CLUSTERS` and `SVCLAB_FLOWS` say how much of it, `SVCLAB_CASE` chooses one cluster of it, and
+//! `SVCLAB_SEED` repeats a run, `SVCLAB_CLUSTERS` and `SVCLAB_FLOWS` set its size, `SVCLAB_CASE` selects one of its clusters, and
 //! `SVCLAB_KERNEL` another kernel: see `ci/differential`.
 
 mod agreement;
@@ -33,7 +33,7 @@ use rstest::rstest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// What was found once: a scenario for each, which holds, and about which prediction and kernel agree.
+/// Earlier findings: a scenario for each, which holds, and for which prediction and kernel agree.
 #[rstest]
 fn found_once_stays_mended(
     #[files("tests/internal/differential/found/*.yaml")] path: PathBuf,
@@ -57,7 +57,7 @@ fn found_once_stays_mended(
     });
 }
 
-/// What a run comes to.
+/// The result of a run.
 #[derive(Debug, Default)]
 struct Sum {
     clusters: usize,
@@ -65,14 +65,14 @@ struct Sum {
     by_chance: usize,
     by_port: usize,
     by_memory: usize,
-    /// How often nothing is predicted, by the reason.
+    /// The number of flows without a prediction, by reason.
     unknown: BTreeMap<String, usize>,
-    /// How many clusters have rules of a kind.
+    /// The number of clusters by kind of rules.
     kinds: BTreeMap<String, usize>,
     failures: Vec<String>,
 }
 
-/// What one case comes to.
+/// The result of one case.
 #[derive(Debug, Serialize, Deserialize)]
 struct Outcome {
     agreed: usize,
@@ -80,7 +80,7 @@ struct Outcome {
     by_port: usize,
     by_memory: usize,
     unknown: Vec<String>,
-    /// What its rules are.
+    /// The kind of its rules.
     kind: String,
     failure: Option<String>,
 }
@@ -162,7 +162,7 @@ impl Sum {
     }
 }
 
-/// A disagreement as a scenario that repeats it.
+/// Prints a disagreement as a scenario that reproduces it.
 fn words(least: &Minimal) -> String {
     let probe = &least.probes[least.contradiction.probe];
     let to = std::net::SocketAddr::new(probe.to.address, probe.to.port);

@@ -1,4 +1,4 @@
-//! Mistakes that are made in rules.
+//! Mutations of rules.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl Mutation {
         self.netns == document.netns && self.family == document.family && document.rules.mode() == ProxyMode::Nftables
     }
 
-    /// The same mutation of rules that may have others behind or before it.
+    /// The same mutation, for rules that may have other mutations before or after it.
     fn found_in(&self, rules: &Rules) -> Option<Change> {
         let is_same = |other: &Change| {
             let (own, other_place) = (&self.change.place, &other.place);
@@ -36,7 +36,7 @@ impl Mutation {
     }
 }
 
-/// Mistakes as comments behind a scenario.
+/// Mutations as comments after a scenario.
 pub(crate) fn listed(mutations: &[Mutation]) -> String {
     let line = |Mutation { netns, family, change }: &Mutation| {
         let instead = change.is.iter().map(|is| format!(" => {is}"));
@@ -55,7 +55,7 @@ pub(crate) fn some(dice: &mut Dice, documents: &[Document]) -> Vec<Mutation> {
     mutations.collect::<Vec<Vec<Mutation>>>().concat()
 }
 
-/// A document with up to four mutations, and these.
+/// A document with up to four mutations, and the mutations.
 pub(crate) fn with_some(dice: &mut Dice, document: &Document) -> (Vec<Change>, Document) {
     let mut rules = Arc::clone(&document.rules);
     let mut made = Vec::new();

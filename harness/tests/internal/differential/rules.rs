@@ -1,4 +1,4 @@
-//! Random rules of others, as iptables-save writes them.
+//! Random other rules, in the format of iptables-save.
 
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -19,7 +19,7 @@ pub(crate) struct Vocabulary<'a> {
     pub(crate) interfaces: Vec<String>,
 }
 
-/// A table with the hooks that it is at, and how many chains of their own rules get in it.
+/// A table with its hooks, and the number of user-defined chains that it gets.
 struct Stage {
     table: &'static str,
     hooks: &'static [&'static str],
@@ -32,7 +32,7 @@ const STAGES: [Stage; 4] = [
     Stage { table: "nat", hooks: &["PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"] },
 ];
 
-/// Rules for some tables that a kernel takes.
+/// Rules for some tables that a kernel accepts.
 pub(crate) fn other(dice: &mut Dice, words: &Vocabulary<'_>) -> String {
     let mut text = String::new();
     for stage in STAGES {
@@ -43,7 +43,7 @@ pub(crate) fn other(dice: &mut Dice, words: &Vocabulary<'_>) -> String {
     sound(&text, words.family)
 }
 
-/// The same without rules that no kernel accepts in their place.
+/// The same without rules that no kernel accepts at their position.
 fn sound(text: &str, family: Family) -> String {
     let mut rules = parse(text, family).unwrap_or_else(|errors| panic!("{errors:?}\n{text}")).rules;
     while let Err(errors) = Program::compile(&rules) {
@@ -86,7 +86,7 @@ fn rule(text: &mut String, dice: &mut Dice, words: &Vocabulary<'_>, stage: &Stag
     let protocol = *dice.pick(&["", "", "", "tcp", "tcp", "tcp", "udp", "udp", "udp", "sctp", icmp]);
     let target = target(dice, words, stage, chain, next, protocol);
     let conditions = conditions(dice, words, chain, protocol);
-    // A rule that ends every packet's way leaves nothing to compare.
+    // A rule that ends every packet's path leaves nothing to compare.
     let is_final = ["DROP", "REJECT", "ACCEPT"].iter().any(|word| target.contains(word));
     let is_often = is_final && conditions.len() < 2;
     let rare = if is_often { condition(dice, words) } else { String::new() };
@@ -106,7 +106,7 @@ fn conditions(dice: &mut Dice, words: &Vocabulary<'_>, chain: &str, protocol: &s
     for side in ["-s", "-d"] {
         if dice.one_in(4) {
             let range = range(dice, words);
-            // nf_tables takes no rule that holds for no address.
+            // nf_tables rejects a rule that matches no address.
             let not = if range.ends_with("/0") { "" } else { not(dice) };
             all.push(format!("{not}{side} {range}"));
         }
@@ -129,7 +129,7 @@ fn conditions(dice: &mut Dice, words: &Vocabulary<'_>, chain: &str, protocol: &s
         "PREROUTING" | "INPUT" => &["in"],
         "OUTPUT" | "POSTROUTING" => &["out"],
         "FORWARD" => &["in", "out"],
-        // What a chain of others is reached from is not known.
+        // It is unknown from where a user-defined chain is reached.
         _ => &[],
     };
     if !limits.is_empty() && dice.one_in(12) {
@@ -145,7 +145,7 @@ fn conditions(dice: &mut Dice, words: &Vocabulary<'_>, chain: &str, protocol: &s
     all
 }
 
-/// The name behind `-m`; iptables takes each once, and `mark` and `connmark` not both.
+/// The name after `-m`; iptables accepts each only once, and not both `mark` and `connmark`.
 fn extension(condition: &str) -> Option<&str> {
     let name = condition.strip_prefix("-m ")?.split(' ').next()?;
     Some(name.strip_prefix("conn").filter(|name| *name == "mark").unwrap_or(name))
@@ -162,7 +162,7 @@ fn protocol_match(dice: &mut Dice, words: &Vocabulary<'_>, protocol: &str) -> Op
     Some(match dice.below(7) {
         0 | 1 => format!("-m {protocol} {not}--dport {port}"),
         2 => format!("-m {protocol} {not}--dport {}:{}", port.saturating_sub(500), port),
-        // No range that a source port may be in or not which the kernel has chosen by chance: that is not predicted.
+        // No range that a source port chosen by the kernel at random may or may not be in: that is not predicted.
         3 => format!("-m {protocol} {not}--sport {}", dice.pick(&["1024:65535", "80", "8080"])),
         4 if dice.one_in(2) => format!("-m multiport {not}--ports {port},53"),
         4 => format!("-m multiport {not}--dports {port},8000:9999"),
@@ -173,7 +173,7 @@ fn protocol_match(dice: &mut Dice, words: &Vocabulary<'_>, protocol: &str) -> Op
     })
 }
 
-/// A condition that asks for no protocol.
+/// A condition that requires no protocol.
 fn condition(dice: &mut Dice, words: &Vocabulary<'_>) -> String {
     let not = not(dice);
     let address = *dice.pick(&words.addresses);

@@ -1,11 +1,11 @@
-//! What is assumed of a cluster of which a text shows a part.
+//! The assumptions about a cluster that a text shows partially.
 
 use rstest::rstest;
 use svclab::verify::{Options, verify};
 
 use super::{NODES, failures, filtered, imported, saved, without};
 
-/// Where no rule names the range of pods, one is assumed.
+/// If no rule names the range of pods, one is assumed.
 #[test]
 fn a_range_of_pods_that_is_not_shown_is_assumed() {
     let left = filtered("grep -E 'KUBE-(SEP|SERVICES)' | grep -v '! -s'", &saved());
@@ -17,7 +17,7 @@ fn a_range_of_pods_that_is_not_shown_is_assumed() {
     assert_eq!(failures(&assumed), Vec::<String>::new());
 }
 
-/// A release that the text names decides among those that write the same rules; another one is a contradiction.
+/// A release named in the text decides between releases that write the same rules; another one is a contradiction.
 #[rstest]
 #[case::nodes(&NODES.replace("v1.30.2", "v1.29.3"), "1.29.3", false)]
 #[case::sentence("Kubernetes version: v1.28.2", "1.28.2", false)]
@@ -29,7 +29,7 @@ fn the_release_is_that_which_the_text_names(#[case] text: &str, #[case] version:
     assert_eq!(assumed.assumptions.iter().any(|words| words.starts_with("contradiction: Kubernetes")), contradicts);
 }
 
-/// An endpoint that only the chain of policy Local has, while others are ready, is terminating.
+/// An endpoint that occurs only in the chain of policy Local, while others are ready, is terminating.
 #[rstest]
 fn an_endpoint_for_policy_local_alone_is_terminating(
     #[values("v1.32-iptables/iptables-save", "v1.30-iptables/iptables-save", "v1.34-nftables/nft-ruleset")] rules: &str,
@@ -43,7 +43,7 @@ fn an_endpoint_for_policy_local_alone_is_terminating(
     assert!(assumed.assumptions.iter().any(|words| words.contains("is terminating: only the chain for policy Local")));
 }
 
-/// A service's chain alone names it, and what is made up for the service is said and does not fail.
+/// A chain alone is enough to recognise a service; invented properties of the service are reported and do not fail.
 #[rstest]
 fn a_service_is_named_by_the_comments_of_its_endpoints(
     #[values("", "$ iptables-save | grep KUBE-SVC\n")] command: &str,
@@ -58,7 +58,7 @@ fn a_service_is_named_by_the_comments_of_its_endpoints(
     assert_eq!(failures(&assumed), Vec::<String>::new());
 }
 
-/// Where shares of an excerpt cannot be those of more endpoints than are shown, they are a defect.
+/// Shares in an excerpt that no number of hidden endpoints can explain are a defect.
 #[rstest]
 #[case::hidden("0.33333333349", false)]
 #[case::wrong("0.40000000037", true)]
@@ -73,7 +73,7 @@ fn shares_of_hidden_endpoints_are_no_failure(#[case] share: &str, #[case] is_fou
     assert_eq!(!failures(&assumed).is_empty(), is_found, "{}", assumed.assumptions.join("\n"));
 }
 
-/// Of connections that get too little, the example is the one that fails, and its rules are those that it comes through.
+/// For uneven shares, the example is the failing connection, with the rules that it passes.
 #[test]
 fn the_example_comes_through_the_chain_that_lacks_a_rule() {
     let lost = without(&saved(), |line| line.contains("--to-destination 10.244.1.30:8080"));

@@ -1,4 +1,4 @@
-//! What `grep`, `awk` and other programs leave of the rules of iptables.
+//! iptables rules filtered by `grep`, `awk` and other programs.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use svclab::infer;
 
 use super::{failures, filtered, golden, grave, imported, is_sound, is_sound_of, listed, saved, without};
 
-/// A filter may have taken a rule away, whatever the language.
+/// A filter may have removed a rule, in either language.
 #[test]
 fn what_a_filter_leaves_is_an_excerpt() {
     let rules = "rules/tests/golden/clusterip-three-endpoints/v1.30-nftables/nft-ruleset.txt";
@@ -22,7 +22,7 @@ fn what_a_filter_leaves_is_an_excerpt() {
     assert!(is_excerpt("nft list ruleset | grep -v fully-random"));
 }
 
-/// Whatever a filter leaves of healthy rules, nothing fails; with the command that shows it, and without.
+/// Filtered healthy rules never fail, with or without the command that was used.
 #[rstest]
 fn what_a_filter_hides_is_no_failure(
     #[values(
@@ -43,7 +43,7 @@ fn what_a_filter_hides_is_no_failure(
     is_sound(filter, &command);
 }
 
-/// The same of filters of which only the command says what they hide.
+/// The same for filters whose effect only the command shows.
 #[rstest]
 fn what_a_filter_that_is_shown_hides_is_no_failure(
     #[values("grep 10.244.1", "grep 10.244.2", "grep -v SEP", "grep -v DNAT", "grep -v 10.244.1")] filter: &str,
@@ -51,7 +51,7 @@ fn what_a_filter_that_is_shown_hides_is_no_failure(
     is_sound(filter, &format!("$ iptables-save | {filter}\n"));
 }
 
-/// What older releases write names no endpoint in the rules of services, and the policy Local in none of its comments.
+/// Older releases name no endpoint in the rules of services, and never the policy Local in comments.
 #[rstest]
 fn what_a_filter_hides_of_older_rules_is_no_failure(
     #[values(
@@ -73,7 +73,7 @@ fn what_a_filter_hides_of_older_rules_is_no_failure(
     is_sound_of(&saved, filter, &command);
 }
 
-/// Without their headings, tables are not shown as the kernel has them, so that a filter took them away.
+/// Tables without their headings have been filtered.
 #[rstest]
 fn tables_without_headings_are_filtered(#[values("v1.21", "v1.30")] release: &str) {
     let saved = golden(&format!("small-cluster/{release}-iptables/iptables-save.txt"));
@@ -82,7 +82,7 @@ fn tables_without_headings_are_filtered(#[values("v1.21", "v1.30")] release: &st
     assert_ne!(failures(&imported(&lost)), Vec::<String>::new());
 }
 
-/// Rows behind the columns of a chain whose heading was taken away are of no chain that is shown.
+/// Rows after the column titles of a chain whose heading was removed do not belong to a shown chain.
 #[rstest]
 fn rows_without_their_heading_are_of_no_other_chain(
     #[values("-L -n", "-nvxL")] options: &str,

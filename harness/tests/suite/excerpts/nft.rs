@@ -1,4 +1,4 @@
-//! What cuts and programs leave of nft's text.
+//! Cut or filtered text of nft.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,7 +13,7 @@ fn nft() -> String {
     golden("small-cluster/v1.36-nftables/nft-ruleset.txt")
 }
 
-/// What the lines of nft that a filter leaves do not show is not a failure.
+/// Rules that filtered lines of nft do not show are not a failure.
 #[rstest]
 fn what_a_filter_of_nft_hides_is_no_failure(
     #[values(
@@ -30,12 +30,12 @@ fn what_a_filter_of_nft_hides_is_no_failure(
     let text = format!("$ nft list ruleset | {filter}\n{}", filtered(filter, &nft()));
     let assumed = imported(&text);
     assert_eq!(failures(&assumed), Vec::<String>::new(), "{}", assumed.assumptions.join("\n"));
-    // What is not read is said, and is not a defect.
+    // Lines that cannot be read are reported, but are not a defect.
     let bad: Vec<String> = grave(&text).into_iter().filter(|words| !words.starts_with("rules-not-read")).collect();
     assert_eq!(bad, Vec::<String>::new());
 }
 
-/// Without the command too, where headings are missing: they show that lines are.
+/// Without the command too, because missing headings show that lines are missing.
 #[rstest]
 fn what_lacks_headings_of_nft_is_an_excerpt(#[values("grep -v dnat", "grep -v endpoint")] filter: &str) {
     let text = filtered(filter, &nft());
@@ -46,7 +46,7 @@ fn what_lacks_headings_of_nft_is_an_excerpt(#[values("grep -v dnat", "grep -v en
     assert_eq!(failures(&imported(&flat)), Vec::<String>::new());
 }
 
-/// Without the command too, where no line has what several lines of any such table have: the lines with it were left out.
+/// Without the command too, if no line has a property that several lines of every such table have: the lines with it were left out.
 #[rstest]
 fn what_all_lines_of_nft_lack_was_left_out(
     #[values("comment", "elements", "hook", " hook \\|comment ")] word: &str,
@@ -62,12 +62,12 @@ fn what_all_lines_of_nft_lack_was_left_out(
     let text = filtered(&format!("grep -v '{word}'"), &whole);
     let assumed = imported(&text);
     assert_eq!(failures(&assumed), Vec::<String>::new(), "{}", assumed.assumptions.join("\n"));
-    // Of elements on several lines the other ones are left, and are not read.
+    // If elements span several lines, the remaining lines are not read.
     let bad: Vec<String> = grave(&text).into_iter().filter(|words| !words.starts_with("rules-not-read")).collect();
     assert_eq!(bad, Vec::<String>::new());
 }
 
-/// Rules that have no comments are judged, where all lines with comments were left out.
+/// Rules without comments are judged if all lines with comments were left out.
 #[rstest]
 #[case::translation("dnat ip to numgen random mod 3")]
 #[case::share("numgen random mod")]
@@ -78,7 +78,7 @@ fn a_table_of_nft_without_comments_is_judged_by_rules_that_have_none(#[case] los
     assert_ne!(failures(&imported(&left)), Vec::<String>::new());
 }
 
-/// Rules below the heading of another chain, and below none, are listed and not judged.
+/// Rules below the heading of another chain, or below none, are listed but not judged.
 #[rstest]
 fn rules_of_nft_without_their_chain_are_not_judged(
     #[values("grep service", "grep endpoint", "grep masq", "grep 10.244.1", "grep goto", "grep vmap", "grep dnat")]
@@ -122,7 +122,7 @@ fn a_part_of_a_table_of_nft_is_a_part(#[case] what: &str) {
     }
 }
 
-/// A rule of nftables that a filter took from the middle of a chain stands there again.
+/// An nftables rule that a filter removed from the middle of a chain is restored there.
 #[test]
 fn a_rule_is_completed_in_its_place() {
     let path = "../rules/tests/golden/clusterip-three-endpoints/v1.30-nftables/nft-ruleset.txt";

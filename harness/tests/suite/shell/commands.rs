@@ -1,4 +1,4 @@
-//! Commands about the lab as a whole: their exit codes, and what they say where something is wrong.
+//! Commands about the lab as a whole: their exit codes and error messages.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -78,7 +78,7 @@ fn a_line_that_fails_is_named() {
     assert_eq!(errors.matches("in line").count(), 3, "{errors}");
 }
 
-/// A file that is not text is not repeated in errors.
+/// The content of a file that is not text is not printed in errors.
 #[test]
 fn a_long_line_is_shortened() {
     let output = typed(Path::new(SCENARIO), &"a".repeat(3_000_000));
@@ -86,7 +86,7 @@ fn a_long_line_is_shortened() {
     assert!(output.stderr.len() < 1000, "{}", output.stderr.len());
 }
 
-/// An operator of `sh` that is quoted is a word of the program.
+/// A quoted operator of `sh` is an argument of the program.
 #[test]
 fn quoted_operators_are_words() {
     let output = typed(Path::new(SCENARIO), "pod/client echo '|' \\; '>' 'a | b'\n");
@@ -99,7 +99,7 @@ fn tests_end_in_a_summary() {
     assert!(said.contains("1 scenario, 4 tests: 4 ok, in "), "{said}");
 }
 
-/// The command that a failed test suggests is one of the shell, and about the lab as it is.
+/// A failed test suggests a command of the shell, for the lab in its present state.
 #[test]
 fn a_failed_test_of_a_changed_lab_is_explained_in_the_shell() {
     let lines = "link node/cluster-worker2 down\ntest handshake\n";
@@ -124,7 +124,7 @@ fn a_line_that_is_no_text_is_left_out() {
     assert!(text(&output.stderr).starts_with("a line is not UTF-8 text"), "{}", text(&output.stderr));
 }
 
-/// A link that is down is seen at a glance.
+/// A link that is down is clearly visible.
 #[test]
 fn a_link_that_is_down_is_drawn_so() {
     let drawn = |lines: &str| text(&typed(Path::new(SCENARIO), lines).stdout);
@@ -166,7 +166,7 @@ fn packets_are_captured() {
     let mut shell = Running::start();
     let mut capture = shell.exec(&["--", "capture", "pod/nginx", "--count", "2", "--write"]);
     let mut capture = capture.arg(&file).stdout(Stdio::piped()).spawn().expect("svclab starts");
-    // Until it has opened its socket, packets pass it by.
+    // Until it has opened its socket, it misses packets.
     while capture.try_wait().expect("a child").is_none() {
         shell.line("pod/client get nginx");
         shell.until("user-agent: svclab");

@@ -1,4 +1,4 @@
-//! Other terminals of a lab, other labs, and what is left of one.
+//! Other terminals of a lab, other labs, and what remains of one.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -75,7 +75,7 @@ fn shells_do_not_see_each_others_labs() {
     );
 }
 
-/// However a shell ends, its programs end with it, those of other terminals and what they left behind too.
+/// However a shell ends, its programs end with it, including those of other terminals and background processes.
 #[rstest]
 #[case::killed(Some(Signal::SIGKILL))]
 #[case::terminated(Some(Signal::SIGTERM))]

@@ -1,4 +1,4 @@
-//! Real programs in pods and on nodes, and what serves them.
+//! Real programs in pods and on nodes, and the servers of pods.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use rstest::rstest;
 
 use super::{SCENARIO, once, text, typed};
 
-/// What is on standard input is for the shell, not for its programs.
+/// Standard input belongs to the shell, not to its programs.
 #[test]
 fn programs_do_not_take_the_lines() {
     let output = typed(Path::new(SCENARIO), "pod/client cat\npod/client echo after\n");
@@ -59,7 +59,7 @@ fn a_host_network_pod_serves_real_clients_between_probes() {
     assert_eq!(said.matches("pod/exporter at 172.18.0.3:9100, client ").count(), 2, "{said}");
 }
 
-/// A pod serves on a Service's targetPort, whether its containers declare it or not; a name that none declares is not a port.
+/// A pod serves on a Service's targetPort, whether or not its containers declare it; an undeclared name is not a port.
 #[test]
 fn pods_serve_on_target_ports() {
     let folder = tempfile::tempdir().expect("a folder");

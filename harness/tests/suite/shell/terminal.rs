@@ -1,4 +1,4 @@
-//! A shell on a terminal: a person's keys, and what is on the screen.
+//! A shell on a terminal: key presses and the screen.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -24,16 +24,16 @@ const CTRL_D: &str = "\x04";
 const CTRL_Z: &str = "\x1a";
 /// Ctrl-\, which would end the process by SIGQUIT.
 const CTRL_BACKSLASH: &str = "\x1c";
-/// How long something is waited for before the test fails.
+/// The timeout of a test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A shell on a terminal of its own.
+/// A shell on its own terminal.
 struct Terminal {
     shell: Child,
     keys: File,
     screen: File,
     slave: OwnedFd,
-    /// What is on the screen and was not waited for yet.
+    /// The text on the screen that no test has waited for yet.
     seen: String,
 }
 
@@ -80,7 +80,7 @@ impl Terminal {
         self.keys.write_all(keys.as_bytes()).expect("a terminal");
     }
 
-    /// Waits until a text is on the screen; returns what came before.
+    /// Waits until a text is on the screen, and returns what came before.
     fn wait_for(&mut self, text: &str) -> String {
         let begin = Instant::now();
         loop {
@@ -94,7 +94,7 @@ impl Terminal {
         }
     }
 
-    /// Reads what is on the screen, or waits a moment for it.
+    /// Reads the screen, or waits a moment for it.
     fn look(&mut self) {
         let mut polled = [PollFd::new(self.screen.as_fd(), PollFlags::POLLIN)];
         if poll(&mut polled, PollTimeout::from(100_u8)).expect("a terminal") > 0 {
@@ -157,7 +157,7 @@ fn ctrl_c_interrupts_what_is_under_way_and_ctrl_d_leaves() {
     assert!(kept.contains("capture pod/client\n") && !kept.contains("not finished"), "{kept}");
 }
 
-/// What a terminal is set to is kept by the shell that svclab was started from.
+/// The surrounding shell keeps the settings of the terminal.
 #[rstest]
 #[case::at_the_prompt(None)]
 #[case::in_a_program(Some("pod/client sh -c 'stty raw -echo; echo begun; exec sleep 1000'"))]
@@ -175,7 +175,7 @@ fn sigterm_leaves_the_terminal_as_it_was(#[case] program: Option<&str>) {
     assert_eq!(tcgetattr(&terminal.slave).expect("a terminal"), before);
 }
 
-/// A lab serves other terminals too, so a shell that could start it again does not see it stop.
+/// A lab serves other terminals too, so Ctrl-Z does not stop it, even under a shell with job control.
 #[test]
 fn ctrl_z_and_ctrl_backslash_leave_the_lab_up() {
     let state = tempfile::tempdir().expect("a folder");
@@ -202,7 +202,7 @@ fn ctrl_z_and_ctrl_backslash_leave_the_lab_up() {
     assert!(!before.contains("Stopped"), "{before}");
 }
 
-/// Every line is a command, and none is lost: whether the terminal says that they were pasted, or they come as keys.
+/// Every line is a command, and none is lost, whether the terminal marks them as pasted or they arrive as key presses.
 #[rstest]
 #[case::bracketed("\x1b[200~", "\n", "\x1b[201~\r")]
 #[case::as_keys("", "\r", "\r")]
@@ -246,7 +246,7 @@ fn waiting(folder: &Path, tests: &[&str], time: &str) -> String {
     file.to_string_lossy().into_owned()
 }
 
-/// Ctrl-C in one terminal is not for what another has running.
+/// Ctrl-C in one terminal does not affect a command of another.
 #[test]
 fn a_capture_ends_alone() {
     let state = tempfile::tempdir().expect("a folder");
@@ -263,7 +263,7 @@ fn a_capture_ends_alone() {
     shell.wait_for("1 test: 1 ok");
 }
 
-/// The tests that are not carried out are not errors.
+/// Tests that are not run are not errors.
 #[test]
 fn ctrl_c_ends_all_tests() {
     let state = tempfile::tempdir().expect("a folder");
@@ -275,7 +275,7 @@ fn ctrl_c_ends_all_tests() {
     while !terminal.seen.contains("interrupted after") && begin.elapsed() < PATIENCE {
         terminal.keys(CTRL_C);
         terminal.look();
-        // One that came before the command was the prompt's, and took the line away.
+        // A Ctrl-C before the command belonged to the prompt, and cleared the line.
         if terminal.seen.contains(PROMPT) && !terminal.seen.contains("interrupted after") {
             terminal.wait_for(PROMPT);
             terminal.keys("test\r");

@@ -1,9 +1,8 @@
-//! Other addresses for addresses.
+//! Replacement of addresses.
 //!
-//! Two addresses have as many leading bits in common as before (Crypto-PAn's property), so subnets stay subnets. A bit of an address is
-//! flipped or not depending on the bits before it, apart from those that lead to ranges that mean something: private ranges stay
-//! what they are, and loopback, link-local and multicast addresses stay the same. First and last addresses of a subnet stay first and
-//! last.
+//! Two addresses have as many leading bits in common as before (Crypto-PAn's property), so subnets stay subnets. Whether a bit of an
+//! address is flipped depends on the bits before it, except for prefixes of special ranges: addresses stay within private ranges, and
+//! loopback, link-local and multicast addresses do not change. The first and last address of a subnet stay first and last.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -13,7 +12,7 @@ use ipnet::IpNet;
 
 use super::key::Key;
 
-/// Ranges of which every address stays.
+/// Ranges whose addresses do not change.
 const KEPT: [&str; 9] = [
     "0.0.0.0/8",
     "127.0.0.0/8",
@@ -26,11 +25,11 @@ const KEPT: [&str; 9] = [
     "64:ff9b::/96",
 ];
 
-/// Ranges that addresses stay in.
+/// Ranges within which addresses are replaced.
 const HELD: [&str; 7] =
     ["10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "2000::/3", "2001:db8::/32", "fd00::/8"];
 
-/// Addresses with those that replace them.
+/// Addresses and their replacements.
 pub(super) struct Addresses {
     key: Key,
     ranges: Vec<Range>,
@@ -46,9 +45,9 @@ struct Range {
 }
 
 impl Addresses {
-    /// Chooses a key for which no address or network of the input occurs in the result.
+    /// Chooses a key with which no address or network of the input occurs in the result.
     pub(super) fn new(mut key: Key, known: &HashSet<IpAddr>, networks: &HashSet<IpNet>) -> Self {
-        /// How many keys are tried: in a small range, all addresses may be taken.
+        /// Maximum number of keys that are tried: in a small range, all addresses may be taken.
         const KEYS: usize = 200;
         for _ in 0..KEYS {
             let mut addresses = Self::with_key(key.clone());
@@ -84,20 +83,20 @@ impl Addresses {
         Self { key, ranges, new: HashMap::new() }
     }
 
-    /// Whether an address is left as it is.
+    /// Returns whether an address does not change.
     fn stays(&self, ip: IpAddr) -> bool {
         let (is_ipv4, own) = (ip.is_ipv4(), bits(ip));
         let mut kept = self.ranges.iter().filter(|range| range.is_kept && range.is_ipv4 == is_ipv4);
         kept.any(|range| leading(own, range.length) == range.bits) && link_identifier(ip).is_none()
     }
 
-    /// Whether an address means something by itself: it stays, or is the first of a range that everyone knows.
+    /// Returns whether an address is well known: it does not change, or is the first of a well-known range.
     pub(super) fn means_something(&self, ip: IpAddr) -> bool {
         let is_first = |range: &Range| range.is_ipv4 == ip.is_ipv4() && range.bits == bits(ip);
         self.stays(ip) || self.ranges.iter().any(is_first)
     }
 
-    /// The address in place of another.
+    /// Returns the replacement of an address.
     pub(super) fn replace(&mut self, ip: IpAddr) -> IpAddr {
         if let Some(known) = self.new.get(&ip) {
             return *known;
@@ -117,13 +116,13 @@ impl Addresses {
         if self.stays(ip) { ip } else { self.flipped(ip, false) }
     }
 
-    /// The network in place of another; of an address with its network's length, the address.
+    /// Returns the replacement of a network; for an address with a prefix length, of the address.
     pub(super) fn replace_network(&mut self, network: IpNet) -> IpNet {
         let new = IpNet::new_assert(self.replace(network.addr()), network.prefix_len());
         if network == network.trunc() { new.trunc() } else { new }
     }
 
-    /// The address that another one stands for.
+    /// Returns the original of a replacement.
     fn restored(&self, ip: IpAddr) -> IpAddr {
         if let IpAddr::V6(v6) = ip
             && let Some(v4) = v6.to_ipv4_mapped()
@@ -131,11 +130,12 @@ impl Addresses {
         {
             return v4.to_ipv6_mapped().into();
         }
-        // Ranges that stay are those of both sides.
+        // Unchanged ranges are the same on both sides.
         if self.stays(ip) { ip } else { self.flipped(ip, true) }
     }
 
-    /// Which address stands for an address, and back. Each is computed once: predictions ask for those of all endpoints again and again.
+    /// Returns functions for the replacement of an address and its inverse. Each result is computed once, because predictions need those of
+    /// all endpoints repeatedly.
     pub(super) fn both_ways(&self) -> (impl Fn(IpAddr) -> IpAddr, impl Fn(IpAddr) -> IpAddr) {
         let (there, back) = (RefCell::<HashMap<_, _>>::default(), RefCell::<HashMap<_, _>>::default());
         let image = move |ip| *there.borrow_mut().entry(ip).or_insert_with(|| self.image(ip));
@@ -147,16 +147,16 @@ impl Addresses {
         self.new.iter().filter(|(old, new)| old != new).count()
     }
 
-    /// The addresses that are replaced.
+    /// Returns the replaced addresses.
     pub(super) fn replaced(&self) -> impl Iterator<Item = (&IpAddr, &IpAddr)> {
         self.new.iter().filter(|(old, new)| old != new)
     }
 
-    /// An address with bits flipped, each depending on those before it: of the address itself, or, to go back, of the one that results.
+    /// Flips bits of an address, each depending on the bits before it: of the address itself or, for the inverse, of the result.
     fn flipped(&self, ip: IpAddr, is_back: bool) -> IpAddr {
         let (is_ipv4, own) = (ip.is_ipv4(), bits(ip));
         let width = if is_ipv4 { 32 } else { 128 };
-        // A link-local address may end in the hardware's: then that part changes.
+        // A link-local address may contain a hardware address: then that part changes.
         let first = if link_identifier(ip).is_some() { 64 } else { 0 };
         let mut new = own;
         for at in first..width {
@@ -172,13 +172,13 @@ impl Addresses {
         address(is_ipv4, new)
     }
 
-    /// Whether the bit behind some leading bits may be another one.
+    /// Returns whether the bit after some leading bits may be flipped.
     fn may_flip(&self, is_ipv4: bool, before: u128, at: u8) -> bool {
         let leads_to_range = self
             .ranges
             .iter()
             .any(|range| range.is_ipv4 == is_ipv4 && range.length > at && leading(range.bits, at) == before);
-        // The part of hosts: of subnets of 256 addresses, and of the last 16 bits; the first and last stay.
+        // The host part: of subnets of 256 addresses, and of the last 16 bits; the first and last address do not change.
         let start = if is_ipv4 { 24 } else { 112 };
         let is_end = at >= start && {
             let hosts = (before << start) >> start;
@@ -189,7 +189,7 @@ impl Addresses {
     }
 }
 
-/// The last 64 bits of a link-local address that is made of a hardware address.
+/// Returns the last 64 bits of a link-local address that is derived from a hardware address.
 fn link_identifier(ip: IpAddr) -> Option<[u8; 8]> {
     let IpAddr::V6(ip) = ip else { return None };
     let octets = ip.octets();
@@ -197,7 +197,7 @@ fn link_identifier(ip: IpAddr) -> Option<[u8; 8]> {
     is_made.then(|| octets[8..].try_into().ok())?
 }
 
-/// An address's bits, those of IPv4 on the left.
+/// Returns an address's bits, left-aligned for IPv4.
 fn bits(ip: IpAddr) -> u128 {
     match ip {
         IpAddr::V4(ip) => u128::from(ip.to_bits()) << 96,
@@ -209,7 +209,7 @@ fn address(is_ipv4: bool, bits: u128) -> IpAddr {
     if is_ipv4 { Ipv4Addr::from_bits((bits >> 96) as u32).into() } else { Ipv6Addr::from_bits(bits).into() }
 }
 
-/// The first bits of an address, the others 0.
+/// Returns the first bits of an address, with the others cleared.
 fn leading(bits: u128, length: u8) -> u128 {
     if length == 0 { 0 } else { bits & (u128::MAX << (128 - length)) }
 }

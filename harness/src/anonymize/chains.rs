@@ -1,4 +1,4 @@
-//! Names of chains and sets that have hashes in them: `KUBE-SVC-` and 16 letters, `service-`, 8 letters and what was hashed.
+//! Replacement of chain and set names that contain hashes: `KUBE-SVC-` and 16 letters, or `service-`, 8 letters and the hashed text.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
@@ -14,13 +14,13 @@ use super::key::Key;
 use super::token::{Token, tokens};
 use crate::evidence::{Contents, Evidence, node_rules};
 
-/// What names and addresses become.
+/// Replacement of names and addresses.
 pub(super) trait Rename {
-    /// A text with other names and addresses.
+    /// Replaces names and addresses in a text.
     fn text(&mut self, text: &str) -> String;
-    /// Another address.
+    /// Replaces an address.
     fn address(&mut self, ip: IpAddr) -> IpAddr;
-    /// What the choices follow from.
+    /// Returns the key that determines replacements.
     fn key(&self) -> &Key;
 }
 
@@ -28,7 +28,7 @@ pub(super) trait Rename {
 #[derive(Default)]
 pub(super) struct Chains(HashMap<String, String>);
 
-/// What a chain of a service is named after.
+/// The text that is hashed in the name of a service's chain.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct ServicePort {
     /// `namespace/name:port`
@@ -36,13 +36,13 @@ struct ServicePort {
     protocol: Protocol,
 }
 
-/// The hash in the name of a chain of iptables: `2CMXP7HKUVJN7L6M` in `KUBE-SVC-2CMXP7HKUVJN7L6M`.
+/// Returns the hash in the name of an iptables chain: `2CMXP7HKUVJN7L6M` in `KUBE-SVC-2CMXP7HKUVJN7L6M`.
 fn hash_of(chain: &str) -> Option<&str> {
     Some(chain.strip_prefix("KUBE-")?.split_once('-')?.1)
 }
 
 impl Chains {
-    /// The hashes whose origin the texts show.
+    /// Collects the hashes whose origin is in the texts.
     pub(super) fn of(texts: &[Text], evidence: &[Evidence], names: &mut dyn Rename) -> Self {
         let mut chains = Self::default();
         let mut wanted: HashSet<&str> = HashSet::new();
@@ -79,7 +79,7 @@ impl Chains {
         chains
     }
 
-    /// The chains of endpoints: each is named after the service whose chain leads to it, or that its comment names, and its target.
+    /// Adds the chains of endpoints: the hash covers the service whose chain jumps there, or that the comment names, and the destination.
     fn add_endpoints(&mut self, rules: &RuleSet, origins: &HashMap<String, ServicePort>, names: &mut dyn Rename) {
         let Some(table) = rules.table(TableName::Nat) else { return };
         let mut leading: HashMap<&str, BTreeSet<&ServicePort>> = HashMap::new();
@@ -112,7 +112,7 @@ impl Chains {
         }
     }
 
-    /// A chain or set of nftables, whose name has all that was hashed.
+    /// Adds an nftables chain or set, whose name contains the hashed text.
     fn add_named(&mut self, name: &str, names: &mut dyn Rename) {
         let new = self.replace(name, names);
         if let (Some((old, _)), Some((new, _))) = (name.split_once('-'), new.split_once('-')) {
@@ -120,13 +120,13 @@ impl Chains {
         }
     }
 
-    /// The new hash in place of one that stands by itself. It may be the old one, where nothing that was hashed is identifying.
+    /// Returns the replacement of a hash that stands alone. It may be unchanged, if nothing that was hashed is identifying.
     pub(super) fn hash(&self, word: &str) -> Option<String> {
         let new = self.0.get(&word.to_ascii_uppercase())?;
         Some(if word.contains(|letter: char| letter.is_ascii_lowercase()) { new.to_lowercase() } else { new.clone() })
     }
 
-    /// Another name for a chain or set. A hash of which the origin is not known, or that is wrong, becomes another one.
+    /// Returns another name for a chain or set. A hash of unknown origin, or a wrong one, is replaced with a made-up one.
     pub(super) fn replace(&self, name: &str, names: &mut dyn Rename) -> String {
         if let Some(hash) = hash_of(name) {
             let prefix = &name[..name.len() - hash.len()];
@@ -151,12 +151,13 @@ impl Chains {
     }
 }
 
-/// A hash that stands for one of unknown origin.
+/// Returns a made-up hash for one of unknown origin.
 fn made_up(hash: &str, names: &dyn Rename) -> String {
     BASE32.encode(&names.key().bytes("chain", hash.as_bytes())[..20])[..hash.len()].to_owned()
 }
 
-/// What looks like the name of a service port in the texts, and those of the objects in them. Up to 1.18 a name without a port ends in a colon.
+/// Returns words in the texts that look like the name of a service port, and those of the objects. Up to 1.18 a name without a port ends in
+/// a colon.
 fn service_ports(texts: &[Text], evidence: &[Evidence]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for text in texts {

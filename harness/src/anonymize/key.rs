@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use sha2::{Digest, Sha256};
 
-/// A key. Without it, nothing leads from what is written back to what was read.
+/// A key. Without it, the original cannot be recovered from the result.
 #[derive(Debug, Clone)]
 pub(super) struct Key([u8; 32]);
 
@@ -13,13 +13,13 @@ impl Key {
         Self(Sha256::digest(seed).into())
     }
 
-    /// A random one: the standard library seeds each of these hashers with the system's random numbers.
+    /// Creates a random key: the standard library seeds each of these hashers with the system's random numbers.
     pub(super) fn random() -> Self {
         let numbers: Vec<u8> = (0..8u64).flat_map(|number| RandomState::new().hash_one(number).to_le_bytes()).collect();
         Self(Sha256::digest(numbers).into())
     }
 
-    /// Bytes that look random and belong to a question.
+    /// Returns pseudo-random bytes for a question.
     pub(super) fn bytes(&self, kind: &str, question: &[u8]) -> [u8; 32] {
         let mut hasher = Sha256::new();
         hasher.update(self.0);
@@ -29,7 +29,7 @@ impl Key {
         hasher.finalize().into()
     }
 
-    /// Another key, for another attempt.
+    /// Returns another key, for another attempt.
     pub(super) fn next(&self) -> Self {
         Self(self.bytes("next", &[]))
     }

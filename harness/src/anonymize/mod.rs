@@ -1,15 +1,15 @@
-//! Evidence with other names and addresses.
+//! Anonymization of evidence.
 //!
-//! A text stays a text of the same formats, line by line:
+//! A text keeps its formats, line by line:
 //!
-//! - `vocabulary`: words that cannot identify anyone; every other word is replaced, wherever it is, by one of the same length (`words`);
-//! - `addresses`: addresses keep their prefixes in common, their families, and what is special about them;
-//! - `chains`: the hashes in names of chains become those of the new names and endpoints;
-//! - `token`: the parts of a text that may be identifying; `scan`: the text with others in their place;
-//! - `verification`: the result is read again: the same pieces, no token of the original, and rules that do the same with every packet.
+//! - `vocabulary`: words that cannot identify anyone; every other word is replaced everywhere with one of the same length (`words`);
+//! - `addresses`: addresses keep common prefixes, their families, and special properties;
+//! - `chains`: the hashes in names of chains are recomputed for the new names and endpoints;
+//! - `token`: the parts of a text that may be identifying; `scan`: their replacement in a text;
+//! - `verification`: the result is parsed again: it has the same pieces, no token of the original, and rules that handle every packet in
+//!   the same way.
 //!
-//! Equal names and addresses stay equal, in all files of an input. Replacements are a function of the `key` alone: the seed's, or a random
-//! one.
+//! Equal names and addresses stay equal, in all files of an input. Replacements depend only on the `key`: from the seed, or random.
 
 mod addresses;
 mod chains;
@@ -36,20 +36,20 @@ use crate::evidence::{Evidence, SourceError, read, visit};
 pub struct Text {
     /// The name of its file among several, with `/` between folders.
     pub name: Option<String>,
-    /// What is in it.
+    /// Its content.
     pub text: String,
 }
 
-/// An input with other names and addresses.
+/// An anonymized input.
 #[derive(Debug, Clone)]
 pub struct Anonymized {
-    /// Its texts, in their order.
+    /// Its texts, in order.
     pub texts: Vec<Text>,
-    /// How many names, and how many addresses, were replaced.
+    /// The numbers of replaced names and addresses.
     pub replaced: [usize; 2],
-    /// Files that are left out, and why.
+    /// Omitted files, with reasons.
     pub left_out: Vec<(String, String)>,
-    /// What was found when the result was read again.
+    /// The verification of the result.
     pub proof: Proof,
 }
 
@@ -57,7 +57,7 @@ pub struct Anonymized {
 ///
 /// # Errors
 ///
-/// What cannot be read.
+/// The files that cannot be read.
 pub fn anonymize(path: &Path, seed: Option<&str>) -> Result<Anonymized, SourceError> {
     let (mut texts, mut left_out) = (Vec::new(), Vec::new());
     visit(path, &mut |name, text| match text {

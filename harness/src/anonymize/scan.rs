@@ -1,4 +1,4 @@
-//! A text with other names and addresses, token by token.
+//! Replacement of names and addresses in a text, token by token.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use super::key::Key;
 use super::token::{Found, Token, tokens};
 use super::words::Words;
 
-/// What replaces what.
+/// The replacements.
 pub(super) struct Scan {
     pub(super) key: Key,
     pub(super) words: Words,
@@ -51,7 +51,7 @@ impl Scan {
         self.chains = chains;
     }
 
-    /// A text with other names and addresses.
+    /// Replaces names and addresses in a text.
     pub(super) fn replace(&mut self, text: &str) -> String {
         let mut out = String::with_capacity(text.len() + text.len() / 8);
         for line in text.split_inclusive('\n') {
@@ -64,7 +64,8 @@ impl Scan {
         [self.words.count(), self.addresses.count()]
     }
 
-    /// Blanks after a word that has grown are taken away, down to one, so that columns stay columns.
+    /// Replaces names and addresses in a line. If a word gets longer, blanks after it are removed, down to one, so that columns stay
+    /// aligned.
     fn replace_line(&mut self, line: &str, out: &mut String) {
         let (mut done, mut grown) = (0, 0isize);
         for Found { at, token } in tokens(line) {
@@ -95,7 +96,7 @@ impl Scan {
         }
     }
 
-    /// Hexadecimal digits in place of others; those of hardware addresses that are all the same stay.
+    /// Replaces hexadecimal digits; hardware addresses with equal digits do not change.
     fn digits(&self, old: &str) -> String {
         let digits: String = old.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
         let is_special = digits.bytes().all(|byte| byte == b'0') || digits.bytes().all(|byte| byte == b'f');
@@ -109,7 +110,7 @@ impl Scan {
                 return letter;
             }
             let nibble = bytes[at / 2 % bytes.len()] >> (4 * (at % 2)) & 15;
-            // The second digit of a hardware address says what kind it is: one of its own making, for one machine.
+            // The second digit of a hardware address marks it as locally administered and unicast.
             let nibble = if at == 1 { 2 } else { nibble };
             at += 1;
             let digit = char::from_digit(nibble.into(), 16).unwrap_or('0');
@@ -119,7 +120,7 @@ impl Scan {
     }
 }
 
-/// Copies what stays; runs of blanks pay for what has grown before, and take what has shrunk.
+/// Copies unchanged text; runs of blanks are shortened or extended to compensate for length changes.
 fn copy(text: &str, grown: &mut isize, out: &mut String) {
     let mut blanks = 0isize;
     for letter in text.chars() {

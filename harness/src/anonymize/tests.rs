@@ -1,4 +1,4 @@
-//! Whole texts.
+//! Tests of whole texts.
 
 use std::path::{Path, PathBuf};
 
@@ -50,7 +50,7 @@ spec:
 I0714 12:00:00.000000       1 proxier.go:1500] "Opened local port" port="payments/checkout" image="registry.acme.io/shop/checkout:1.2.3" mac=52:54:00:ab:cd:ef
 "#;
 
-/// A hash that stands by itself is the one in the chain's name, which stays where nothing that was hashed is identifying.
+/// A hash that stands alone is replaced like that in the chain's name, which does not change if nothing that was hashed is identifying.
 #[rstest]
 #[case::kept("goto service-6BI3YCZC-default/api/tcp/https, 6BI3YCZC or 6bi3yczc", true)]
 #[case::replaced("goto service-ULMVA6XW-ns1/svc1/tcp/p80, ULMVA6XW or ulmva6xw", false)]
@@ -62,7 +62,7 @@ fn a_hash_by_itself_is_that_of_the_chain(#[case] text: &str, #[case] is_kept: bo
     assert_eq!((text.contains(hash), new.proof.left.len()), (is_kept, 0), "{:?}", new.proof.left);
 }
 
-/// The range for documentation is kept: its groups are not words that are left, also where such a word was replaced.
+/// The documentation range is kept: its groups do not count as leftover words, even if such a word was replaced elsewhere.
 #[rstest]
 #[case::behind("2001:db8::1 db8")]
 #[case::prefix("2001:db8:: db8")]
@@ -178,7 +178,7 @@ fn another_outcome_is_noticed() {
     assert!(!verification::prove(&before, &before, &new, &mut scan).left.is_empty());
 }
 
-/// A long text without a blank takes time in proportion to its length, whatever it looks like.
+/// A long text without blanks takes linear time, whatever its content.
 #[rstest]
 #[case::word("q", "z")]
 #[case::ipv4("1.", "x")]

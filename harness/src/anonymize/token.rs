@@ -5,28 +5,28 @@ use std::ops::Range;
 
 use super::vocabulary::{is_known, is_plain};
 
-/// How interfaces of pods start, whose names go on with a hash of the pod's.
+/// Name prefixes of pods' interfaces, which continue with a hash of the pod's name.
 const INTERFACES: [&str; 8] = ["cali", "veth", "lxc", "azv", "gke", "eni", "tap", "ovs"];
 
-/// More than an address has, with a port and marks after it: what goes on is none, and is not looked at from each of its parts once more.
+/// Longer than an address with port and punctuation: a longer run is no address, and is not examined again from each of its parts.
 const LONGEST_IPV4: usize = 24;
 const LONGEST_IPV6: usize = 64;
 
-/// More than a name in nftables has, in bytes (`NFT_NAME_MAXLEN` is 256).
+/// Longer than a name in nftables, in bytes (`NFT_NAME_MAXLEN` is 256).
 const LONGEST_NAME: usize = 257;
 
-/// What a part of a text is.
+/// The kind of a part of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token {
-    /// An address, and the length of its network where one is given: then with the `/`.
+    /// An address, with its prefix length if given, including the `/`.
     Address(IpAddr, Option<u8>),
-    /// A hardware address, or what programs count objects by: digits and letters are replaced alike.
+    /// A hardware address or an identifier of an object, whose hexadecimal digits are replaced.
     Digits,
-    /// The name of a chain or set that has a hash in it.
+    /// The name of a chain or set that contains a hash.
     Chain,
     /// Letters and digits.
     Word,
-    /// An interface's name from the hash on.
+    /// The hash in an interface's name.
     Hash,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Found {
     pub(super) token: Token,
 }
 
-/// All parts of a text that may be identifying, in their order. Words of the vocabulary are left out.
+/// Returns all parts of a text that may be identifying, in order, without words of the vocabulary.
 pub(super) fn tokens(text: &str) -> Vec<Found> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -69,7 +69,7 @@ pub(super) fn tokens(text: &str) -> Vec<Found> {
     found
 }
 
-/// How long a run of letters and digits is. It ends before an address too: `address10.0.0.1`.
+/// Returns the length of a run of letters and digits. It also ends before an address: `address10.0.0.1`.
 fn run_length(text: &str) -> usize {
     let mut before = None;
     for (at, letter) in text.char_indices() {
@@ -82,7 +82,7 @@ fn run_length(text: &str) -> usize {
     text.len()
 }
 
-/// A run of letters and digits, if it may be identifying.
+/// Returns a run of letters and digits, if it may be identifying.
 fn word(text: &str, at: Range<usize>) -> Option<Found> {
     let part = &text[at.clone()];
     let is_harmless = || is_plain(part) && stands_alone(text, at.start, part.len());
@@ -97,12 +97,12 @@ fn word(text: &str, at: Range<usize>) -> Option<Found> {
     })
 }
 
-/// Whether a text goes on with a letter or digit.
+/// Returns whether a text continues with a letter or digit.
 fn goes_on(text: &str) -> bool {
     text.chars().next().is_some_and(char::is_alphanumeric)
 }
 
-/// The words of a text, as a reader who knows nothing of formats would find them.
+/// Splits a text into words without knowledge of formats.
 pub(super) fn plain_words(text: &str) -> impl Iterator<Item = &str> {
     let starts = text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
     starts.filter(|word| {
@@ -111,7 +111,7 @@ pub(super) fn plain_words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a word is none of a name's: blanks or the marks of a sentence are around it.
+/// Returns whether a word is not part of a name: it is surrounded by blanks or punctuation.
 fn stands_alone(text: &str, at: usize, length: usize) -> bool {
     let before = text[..at].chars().next_back();
     let mut behind = text[at + length..].chars();
@@ -124,13 +124,13 @@ fn stands_alone(text: &str, at: usize, length: usize) -> bool {
     opens && closes
 }
 
-/// The letters of options that people give to iptables, tcpdump, ss, netstat, ps and ls.
+/// Letters of common options of iptables, tcpdump, ss, netstat, ps and ls.
 const OPTIONS: [&str; 27] = [
     "nv", "vn", "nl", "vl", "nvl", "vnl", "nvx", "vx", "ni", "in", "nn", "nni", "nnvv", "vv", "vvv", "vvvv", "it",
     "ti", "tnlp", "tlnp", "tlpn", "ulpn", "anp", "eo", "ef", "la", "al",
 ];
 
-/// Whether a part is the letters of an option: `-ni`.
+/// Returns whether a part consists of option letters: `-ni`.
 fn is_option(text: &str, at: usize, length: usize) -> bool {
     let before = text[..at].strip_suffix('-');
     let letters = text[at..at + length].to_ascii_lowercase();
@@ -138,7 +138,7 @@ fn is_option(text: &str, at: usize, length: usize) -> bool {
         && before.is_some_and(|before| before.is_empty() || before.ends_with(char::is_whitespace))
 }
 
-/// What is more than a word at the start of a text, and how long it is.
+/// Returns a token other than a word at the start of a text, with its length.
 fn special(text: &str, before: Option<char>) -> Option<(usize, Token)> {
     uuid(text)
         .or_else(|| hardware(text))
@@ -157,7 +157,7 @@ fn hardware(text: &str) -> Option<(usize, Token)> {
     grouped(text, b":-", &[2, 2, 2, 2, 2, 2])
 }
 
-/// Groups of hexadecimal digits of these lengths, with a mark between them.
+/// Matches groups of hexadecimal digits of these lengths, with separators.
 fn grouped(text: &str, marks: &[u8], lengths: &[usize]) -> Option<(usize, Token)> {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -192,7 +192,7 @@ fn chain(text: &str, before: Option<char>) -> Option<(usize, Token)> {
     (length < LONGEST_NAME && name[..length].matches('/').count() >= 3).then_some((9 + length, Token::Chain))
 }
 
-/// `10-0-1-5` in the names of machines.
+/// Matches `10-0-1-5` in the names of machines.
 fn dashed(text: &str) -> Option<(usize, Token)> {
     let length = text.bytes().take(LONGEST_IPV4).take_while(|byte| byte.is_ascii_digit() || *byte == b'-').count();
     let run = text[..length].trim_end_matches('-');
@@ -200,7 +200,7 @@ fn dashed(text: &str) -> Option<(usize, Token)> {
     (run.matches('-').count() == 3 && !ip.is_unspecified()).then_some((run.len(), Token::Digits))
 }
 
-/// An address, with the length of its network where that follows.
+/// Matches an address, with its prefix length if one follows.
 fn address(text: &str) -> Option<(usize, Token)> {
     let (ip, length) = ipv4(text).or_else(|| ipv6(text))?;
     let network = text[length..].strip_prefix('/').unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What is found when the result is read again.
+//! Verification of the result by parsing it again.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -20,34 +20,34 @@ use crate::scenario::{Cni, CniKind, Scenario};
 /// How the result was checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proof {
-    /// How many pieces are read as before: the same format, lines, rules and objects.
+    /// The number of pieces parsed as before: the same format, lines, rules and objects.
     pub pieces: usize,
-    /// Where pieces start that differ: `rules.txt:12`, `line 12`.
+    /// The starts of pieces that differ: `rules.txt:12`, `line 12`.
     pub unlike: Vec<String>,
-    /// Words and addresses of the original that are in the result. None, unless svclab has a defect.
+    /// Words and addresses of the original that are left in the result. Empty unless svclab has a bug.
     pub left: Vec<String>,
-    /// Whether the rules do what they did.
+    /// The comparison of the rules' behaviour.
     pub behaviour: Behaviour,
 }
 
-/// Whether rules do what they did, with every class of packets.
+/// Whether rules handle every class of packets as before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Behaviour {
-    /// They do, as far as this many classes of packets were compared; `is_cut` where there are more.
+    /// They do, for all compared classes of packets.
     Same {
-        /// How many classes were compared, those of both texts.
+        /// The number of compared classes, of both texts.
         classes: usize,
         /// Whether there are more.
         is_cut: bool,
     },
     /// This packet is handled differently.
     Differs(String),
-    /// Nothing was compared, for this reason.
+    /// Nothing was compared, for the given reason.
     NotCompared(String),
 }
 
-/// The most classes of a sender that are compared.
+/// Maximum number of compared classes of a sender.
 const MAX_CLASSES: usize = 20_000;
 
 pub(super) fn prove(before: &[Evidence], after: &[Evidence], texts: &[Text], scan: &mut Scan) -> Proof {
@@ -73,7 +73,7 @@ fn is_alike(one: &Piece, other: &Piece) -> bool {
     shape(one) == shape(other)
 }
 
-/// What was replaced and is there all the same, as a search finds it that does not depend on how tokens are recognised.
+/// Finds replaced words and addresses that are left in the result, by a search that does not depend on the recognition of tokens.
 fn left(texts: &[Text], scan: &Scan) -> Vec<String> {
     let words: HashSet<&str> = scan.words.replaced().collect();
     let addresses: HashSet<&IpAddr> = scan.addresses.replaced().map(|(old, _)| old).collect();
@@ -85,7 +85,7 @@ fn left(texts: &[Text], scan: &Scan) -> Vec<String> {
         let old_address = |run: &&str| addresses_in(run).any(is_old);
         left.extend(runs().filter(old_address).take(MAX_LEFT).map(str::to_owned));
         let place = |part: &str| part.as_ptr() as usize;
-        // Groups of new addresses are not words: `db8` of the range for documentation, which is kept.
+        // Groups of new addresses are not words: `db8` of the documentation range, which is kept.
         let ipv6: Vec<&str> = runs().filter(|run| addresses_in(run).any(|ip| ip.is_ipv6())).collect();
         let is_group = |word: &str| {
             let behind = ipv6.partition_point(|run| place(run) <= place(word));
@@ -97,29 +97,30 @@ fn left(texts: &[Text], scan: &Scan) -> Vec<String> {
     left
 }
 
-/// What a run of hexadecimal digits, colons and dots may be. A port may follow an address, as in `10.0.0.1:80`, or tcpdump's `10.0.0.1.80`.
+/// Returns the addresses that a run of hexadecimal digits, colons and dots may contain. A port may follow an address, as in `10.0.0.1:80`,
+/// or tcpdump's `10.0.0.1.80`.
 fn addresses_in(run: &str) -> impl Iterator<Item = IpAddr> {
     let (whole, bare) = (run.trim_end_matches('.'), run.trim_end_matches(['.', ':']));
     let shorter = [':', '.'].map(|mark| bare.rsplit_once(mark).map_or(bare, |(address, _)| address));
     [whole, bare, shorter[0], shorter[1]].into_iter().filter_map(|part| part.parse().ok())
 }
 
-/// The most tokens of a text that are reported.
+/// Maximum number of reported tokens of a text.
 const MAX_LEFT: usize = 20;
 
-/// Compares what the first whole rule set does, before and after.
+/// Compares the behaviour of the first complete rule set, before and after.
 fn behaviour(before: &[Evidence], after: &[Evidence], addresses: &mut Addresses) -> Behaviour {
     let whole = |evidence: &[Evidence]| -> Option<NodeRules> {
         let all: Vec<NodeRules> = evidence.iter().flat_map(node_rules).collect();
         all.into_iter().find(|rules| rules.is_whole() && !rules.rules.print().is_empty())
     };
     let (Some(old), Some(new)) = (whole(before), whole(after)) else {
-        return Behaviour::NotCompared("the input has no whole rule set".to_owned());
+        return Behaviour::NotCompared("the input has no complete rule set".to_owned());
     };
     let Ok(assumed) = from_evidence(&read(&old.rules.print()), Path::new("rules"), &[], Connections::LeftOut) else {
         return Behaviour::NotCompared("no cluster can be inferred from the rules".to_owned());
     };
-    // The address of a bridge would be the first free one, which is another one among other addresses.
+    // The default address of a bridge is the first free one, which differs among other addresses.
     let cni = Cni { kind: CniKind::Ptp, ..assumed.scenario.cni };
     let scenario = Scenario { cni, ..assumed.scenario };
     let after = renumbered(&scenario, addresses, &new.rules);
@@ -133,7 +134,7 @@ fn behaviour(before: &[Evidence], after: &[Evidence], addresses: &mut Addresses)
     }
 }
 
-/// The scenario with other addresses, and with these rules in place of its own.
+/// Returns the scenario with replaced addresses, and with these rules instead of its own.
 fn renumbered(scenario: &Scenario, addresses: &mut Addresses, rules: &Rules) -> Scenario {
     let mut new = scenario.clone();
     let mut all: Vec<&mut IpAddr> = Vec::new();

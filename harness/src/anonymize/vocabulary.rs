@@ -14,14 +14,14 @@ static WORDS: LazyLock<[HashSet<&str>; 2]> = LazyLock::new(|| {
     [section(), section()]
 });
 
-/// What follows a number: of time, of memory.
+/// Units after a number, of time or memory.
 const UNITS: [&str; 20] =
     ["s", "m", "h", "d", "y", "ms", "us", "ns", "k", "g", "t", "ki", "mi", "gi", "kb", "mb", "gb", "th", "st", "nd"];
 
-/// The most digits after a word, as in `eth0`, `v1`, `node12`.
+/// Maximum number of digits after a word, as in `eth0`, `v1`, `node12`.
 const MAX_DIGITS: usize = 5;
 
-/// Whether a run of letters and digits cannot identify anyone, not even as a part of a name: each of its words is technical.
+/// Returns whether a run of letters and digits cannot identify anyone, not even as a part of a name: each of its words is technical.
 pub(super) fn is_known(part: &str) -> bool {
     let mut length = part.chars().count();
     if length <= 1 || part.bytes().all(|byte| byte.is_ascii_digit()) || is_hexadecimal(part) {
@@ -42,7 +42,7 @@ pub(super) fn is_known(part: &str) -> bool {
     if let [first, number] = segments.as_slice()
         && first.len() == 1
     {
-        // `I0714`: the severity and day of a log's line.
+        // `I0714`: the severity and date of a log line.
         let is_log = "IWEF".contains(first) && number.len() == 4;
         return is_log || ("vVpP".contains(first) && number.len() <= MAX_DIGITS);
     }
@@ -58,7 +58,7 @@ pub(super) fn is_known(part: &str) -> bool {
     })
 }
 
-/// Whether a word cannot identify anyone where it is alone in a sentence.
+/// Returns whether a word cannot identify anyone if it stands alone in a sentence.
 pub(super) fn is_plain(word: &str) -> bool {
     WORDS[1].contains(word.to_ascii_lowercase().as_str())
 }
@@ -83,7 +83,7 @@ fn is_quantity(lower: &str) -> bool {
     true
 }
 
-/// The words and numbers of a run: `external`, `Traffic`, `Policy`; `cluster`, `IPs`; `v`, `1`, `beta`, `1`.
+/// Splits a run into words and numbers: `external`, `Traffic`, `Policy`; `cluster`, `IPs`; `v`, `1`, `beta`, `1`.
 fn segments(part: &str) -> Vec<&str> {
     let bytes = part.as_bytes();
     let mut starts = vec![0];

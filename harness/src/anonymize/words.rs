@@ -1,4 +1,4 @@
-//! Replacements for words, one for each.
+//! Replacement of words.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,20 +9,20 @@ use super::vocabulary::{is_known, is_plain};
 pub(super) struct Words {
     key: Key,
     new: HashMap<String, String>,
-    /// Words that must not be made up: words of the input, and earlier replacements.
+    /// Words that must not be used as replacements: words of the input, and earlier replacements.
     taken: HashSet<String>,
 }
 
-/// How many candidates of a length are tried.
+/// Maximum number of candidates tried per length.
 const ATTEMPTS: u32 = 64;
 
 impl Words {
-    /// Starts from the words of an input, which are not used as replacements.
+    /// Creates replacements for an input, whose words are not used as replacements.
     pub(super) fn new(key: Key, taken: HashSet<String>) -> Self {
         Self { key, new: HashMap::new(), taken }
     }
 
-    /// The replacement for a word: of the same length, with letters and capitals in the same positions.
+    /// Returns the replacement for a word: of the same length, with letters and capitals in the same positions.
     pub(super) fn replace(&mut self, word: &str) -> String {
         let lower = word.to_lowercase();
         if !self.new.contains_key(&lower) {
@@ -41,10 +41,10 @@ impl Words {
 
     fn make(&self, lower: &str) -> String {
         let is_letter: Vec<bool> = lower.chars().map(|letter| !letter.is_ascii_digit()).collect();
-        // Of the word only this goes into each letter, so that a long word takes no longer than many short ones.
+        // Each letter depends only on this digest of the word, so that a long word takes no longer than many short ones.
         let digest = self.key.bytes("word", lower.as_bytes());
         for attempt in 0.. {
-            // Where all short words are taken, longer ones are made.
+            // If all short words are taken, longer ones are used.
             let length = is_letter.len() + (attempt / ATTEMPTS) as usize;
             let mut made = String::with_capacity(length);
             let mut bytes = [0; 32];
@@ -68,7 +68,7 @@ impl Words {
         self.new.len()
     }
 
-    /// The words that are replaced.
+    /// Returns the replaced words.
     pub(super) fn replaced(&self) -> impl Iterator<Item = &str> {
         self.new.keys().map(String::as_str)
     }

@@ -1,11 +1,11 @@
-//! What clients asked for, by listener.
+//! Requests of clients, by listener.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::resource::{Index, RESOURCES};
 
-/// What the clients of one listener asked for so far: by the resource's name in paths (`services`).
+/// The requests of one listener's clients so far, by the resource's name in paths (`services`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct ClientActivity {
     /// The resources that were listed or watched.
@@ -13,15 +13,15 @@ pub(crate) struct ClientActivity {
 }
 
 impl ClientActivity {
-    /// Removes the resources that were not watched anew since an earlier time: their earlier watchers may be gone, which a server notices
-    /// only a moment later.
+    /// Removes the resources that were not watched again since an earlier time: their earlier watchers may be gone, which a server notices
+    /// only with a delay.
     pub(crate) fn since(mut self, earlier: &Self) -> Self {
         self.resources.retain(|name, now| earlier.resources.get(name).is_none_or(|then| now.watches > then.watches));
         self
     }
 }
 
-/// What clients asked of one resource.
+/// The requests for one resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct ResourceActivity {
     /// The number of lists.
@@ -30,11 +30,11 @@ pub(crate) struct ResourceActivity {
     pub(crate) watches: u64,
     /// The number of watches that are open.
     pub(crate) open: usize,
-    /// The resourceVersion up to which every open watch was sent all that it selects; `None` if none is open.
+    /// The resourceVersion up to which all open watches have been sent their events; `None` if none is open.
     pub(crate) resource_version: Option<u64>,
 }
 
-/// Records the requests of one listener's clients.
+/// A recorder of requests from one listener's clients.
 #[derive(Debug, Default)]
 pub(super) struct Activity(Mutex<Records>);
 
@@ -48,7 +48,7 @@ struct Records {
 struct Record {
     lists: u64,
     watches: u64,
-    /// How far each open watch is.
+    /// The resourceVersion of each open watch.
     open: BTreeMap<u64, u64>,
 }
 
@@ -69,7 +69,7 @@ impl Activity {
         Watching { activity: Arc::clone(self), index, id }
     }
 
-    /// What was recorded so far.
+    /// Returns what was recorded so far.
     pub(super) fn so_far(&self) -> ClientActivity {
         let records = self.lock();
         let used = records.resources.iter().zip(&RESOURCES).filter(|(record, _)| record.lists + record.watches > 0);
@@ -86,7 +86,7 @@ impl Activity {
     }
 }
 
-/// An open watch in the records.
+/// An open watch.
 #[derive(Debug)]
 pub(super) struct Watching {
     activity: Arc<Activity>,

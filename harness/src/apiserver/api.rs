@@ -1,4 +1,4 @@
-//! What all requests share: the objects, the settings and the limits.
+//! State shared by all requests: the objects, the settings and the limits.
 
 use std::io;
 use std::ops::RangeInclusive;
@@ -12,10 +12,10 @@ use super::admission;
 use super::object::Content;
 use super::store::Store;
 
-/// The number of watches that may be open.
+/// Maximum number of open watches.
 pub(super) const WATCHES: usize = 1024;
 
-/// The number of connections that may be open; others wait to be accepted.
+/// Maximum number of open connections; others wait to be accepted.
 const CONNECTIONS: usize = 1024;
 
 /// The settings of a server.
@@ -23,7 +23,7 @@ const CONNECTIONS: usize = 1024;
 pub(crate) struct Settings {
     /// The range of node ports (`--service-node-port-range`).
     pub(crate) node_ports: RangeInclusive<u16>,
-    /// The number of changes that are remembered: a watch that is further behind has to list again.
+    /// The number of changes that are kept: a watch that is further behind has to list again.
     pub(crate) history: usize,
 }
 
@@ -33,13 +33,13 @@ impl Default for Settings {
     }
 }
 
-/// Why a server cannot start, or does not take objects.
+/// The reason why a server cannot start, or rejects objects.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ApiError {
     /// Objects that an API server would not store.
     #[error("the API server rejects {}: {}", counted(.0.len()), .0.join("; "))]
     Invalid(Vec<String>),
-    /// The thread or its runtime.
+    /// The thread or its runtime failed.
     #[error("cannot start the API server: {0}")]
     Start(io::Error),
 }
@@ -48,7 +48,7 @@ fn counted(objects: usize) -> String {
     if objects == 1 { "1 object".to_owned() } else { format!("{objects} objects") }
 }
 
-/// What all requests share.
+/// State shared by all requests.
 #[derive(Debug)]
 pub(super) struct Api {
     pub(super) store: Store,
@@ -58,7 +58,7 @@ pub(super) struct Api {
 }
 
 impl Api {
-    /// Shares objects between requests.
+    /// Creates the state from the first objects.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl Api {
     ///
     /// # Errors
     ///
-    /// All objects that an API server would not store; then nothing is changed.
+    /// All objects that an API server would not store; in that case nothing changes.
     pub(super) fn replace(&self, objects: Vec<Value>) -> Result<u64, ApiError> {
         Ok(self.store.replace(self.admit(objects)?))
     }

@@ -1,4 +1,4 @@
-//! Discovery: which groups, versions and resources there are.
+//! Discovery of groups, versions and resources.
 
 use serde_json::{Value, json};
 use svclab_rules::profile::Profile;
@@ -6,7 +6,7 @@ use svclab_rules::profile::Profile;
 use super::resource::Endpoint;
 use super::route::Discovery;
 
-/// The document that is asked for: `None` for one about what is not served.
+/// Returns the requested document; `None` if the group or version is not served.
 pub(super) fn document(asked: Discovery<'_>) -> Option<Value> {
     match asked {
         Discovery::Version => Some(version()),

@@ -13,7 +13,7 @@ use super::resource::Endpoint;
 use super::status::Rejection;
 use super::store::Unknown;
 
-/// The body of a list.
+/// Creates the response to a list request.
 pub(super) fn list(api: &Api, end: Endpoint, namespace: &str, query: &Query) -> Result<Body, Rejection> {
     let (version, objects) = snapshot(api, end, namespace, query)?;
     let selected = objects.into_iter().filter(|stored| {
@@ -30,7 +30,7 @@ pub(super) fn list(api: &Api, end: Endpoint, namespace: &str, query: &Query) -> 
         let key = &last.content.key;
         Page { version: Some(version), after: (key.namespace.clone(), key.name.clone()) }.token()
     });
-    // As the API server has it, the rest is counted only where nothing is selected.
+    // As in the API server, the remaining items are counted only without selectors.
     let remaining = next.as_ref().filter(|_| query.selector.is_everything()).map(|_| left);
     Ok(body::written(parts(end, head(end, version, next, remaining), selected)))
 }
@@ -79,7 +79,7 @@ fn head(end: Endpoint, version: u64, next: Option<String>, remaining: Option<usi
         .into_bytes()
 }
 
-/// The text of a list, in parts that are made when they are sent.
+/// Returns the text of a list, in parts that are generated when they are sent.
 fn parts(end: Endpoint, head: Vec<u8>, objects: Vec<Arc<Stored>>) -> impl Iterator<Item = Vec<u8>> {
     let mut head = Some(head);
     let mut objects = objects.into_iter().enumerate().peekable();

@@ -1,9 +1,9 @@
-//! An API server of Kubernetes for the clients inside of a lab: discovery, lists and watches of the objects that it is given.
+//! A Kubernetes API server for clients inside a lab: discovery, lists and watches of given objects.
 //!
-//! `server` serves plain HTTP on listeners that its owner bound, each in the network namespace that it belongs to; `api` is what all
-//! requests share. `resource` is the table of what is served; `admission` makes objects what an API server would store; `store` numbers
-//! them and keeps the changes; `route`, `query` and `selector` read requests; `list`, `watch` and `write` respond to them. Clients may
-//! send Events in `protobuf`.
+//! `server` serves plain HTTP on listeners that its owner bound, each in its network namespace; `api` is the state shared by requests.
+//! `resource` is the table of served resources; `admission` converts objects to what an API server would store; `store` versions them and
+//! keeps the changes; `route`, `query` and `selector` read requests; `list`, `watch` and `write` respond to them. Clients may send Events
+//! in `protobuf`.
 
 mod activity;
 mod admission;

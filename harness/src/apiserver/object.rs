@@ -1,7 +1,7 @@
 //! Stored objects.
 //!
-//! An object is serialised once. Its text lacks the fields that the server itself sets, which are written before it, so that an
-//! unchanged object is recognised by its text, and one text serves all versions of the object in events.
+//! An object is serialised once. Its text excludes the fields that the server itself sets, which are written before it, so that an
+//! unchanged object is recognised by its text, and one text is used for all versions of the object in events.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::resource::{Form, Index, RESOURCES, Served};
 
-/// Namespace (empty where there is none) and name.
+/// Namespace (empty if there is none) and name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Key {
     /// The namespace.
@@ -20,7 +20,7 @@ pub(super) struct Key {
     pub(super) name: String,
 }
 
-/// An object as it was admitted, before the server numbers it.
+/// An admitted object, before it gets a resourceVersion.
 #[derive(Debug)]
 pub(super) struct Content {
     pub(super) index: Index,
@@ -30,12 +30,12 @@ pub(super) struct Content {
     pub(super) labels: BTreeMap<String, String>,
     pub(super) fields: Vec<String>,
     text: Box<str>,
-    /// The text in the form that is not the stored one.
+    /// The text in the other form.
     other_text: OnceLock<Box<str>>,
 }
 
 impl Content {
-    /// The content of a complete object in its stored form.
+    /// Creates the content from a complete object in its stored form.
     pub(super) fn new(index: Index, mut object: Map<String, Value>) -> Self {
         let resource = &RESOURCES[index];
         let fields = resource.fields.iter().map(|(_, pointer)| field(&object, pointer)).collect();
@@ -62,12 +62,12 @@ impl Content {
         Self { index, key, uid, created, labels, fields, text, other_text: OnceLock::new() }
     }
 
-    /// Whether both say the same.
+    /// Returns whether the contents are equal.
     pub(super) fn equals(&self, other: &Self) -> bool {
         self.text == other.text
     }
 
-    /// The text in a form, converted at its first use.
+    /// Returns the text in a form, converted on first use.
     fn text(&self, form: Form) -> &str {
         if form == Form::Stored {
             return &self.text;
@@ -79,7 +79,7 @@ impl Content {
         })
     }
 
-    /// Metadata, and everything else but kind and version.
+    /// Parses metadata, and everything else except kind and version.
     pub(super) fn parsed(&self) -> (Map<String, Value>, Map<String, Value>) {
         let mut object: Map<String, Value> =
             serde_json::from_str(&format!("{{\"metadata\":{{{}", self.text)).unwrap_or_default();
@@ -90,7 +90,7 @@ impl Content {
     }
 }
 
-/// `"name":"web"},"spec":{…}}`: what follows the fields that the server sets.
+/// `"name":"web"},"spec":{…}}`: the text after the fields that the server sets.
 fn text_after_server_fields(metadata: Map<String, Value>, rest: Map<String, Value>) -> Box<str> {
     let metadata = Value::Object(metadata).to_string();
     let rest = Value::Object(rest).to_string();
@@ -98,7 +98,7 @@ fn text_after_server_fields(metadata: Map<String, Value>, rest: Map<String, Valu
     format!("{}{comma}{}", &metadata[1..], &rest[1..]).into_boxed_str()
 }
 
-/// The text of a scalar field, empty where it is missing.
+/// Returns the text of a scalar field; empty if it is missing.
 fn field(object: &Map<String, Value>, pointer: &str) -> String {
     let mut steps = pointer.split('/').skip(1);
     let first = steps.next().and_then(|step| object.get(step));
@@ -122,7 +122,7 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    /// Writes the object as a version of its group has it, with a resourceVersion.
+    /// Writes the object in a version of its group, with a resourceVersion.
     pub(super) fn write(&self, served: &Served, version: u64, out: &mut Vec<u8>) {
         let resource = &RESOURCES[self.content.index];
         let Self { uid, created, generation, .. } = self;

@@ -1,4 +1,4 @@
-//! Events in protobuf: what a kube-proxy sends when it starts. All else is JSON, which every client takes.
+//! Decoding of Events in protobuf, which kube-proxy sends when it starts. Everything else is JSON, which every client accepts.
 //!
 //! The numbers of fields are those of `generated.proto` in `k8s.io/api/core/v1` and `k8s.io/api/events/v1`.
 
@@ -10,10 +10,10 @@ use super::resource::Form;
 /// The media type.
 pub(super) const MEDIA: &str = "application/vnd.kubernetes.protobuf";
 
-/// What every object in protobuf starts with.
+/// The start of every object in protobuf.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// What a field has.
+/// The type of a field.
 #[derive(Clone, Copy)]
 enum Shape {
     Text,
@@ -22,7 +22,7 @@ enum Shape {
     Message(Fields),
 }
 
-/// The fields of a message that are read: their numbers, names in JSON, and what they have.
+/// The decoded fields of a message: numbers, names in JSON, and types.
 type Fields = &'static [(u64, &'static str, Shape)];
 
 const METADATA: Shape =
@@ -76,7 +76,7 @@ const GROUP_EVENT: Fields = &[
     (15, "deprecatedCount", Shape::Number),
 ];
 
-/// Reads an Event in a form; `None` for anything else.
+/// Decodes an Event in a form; `None` for anything else.
 pub(super) fn event(form: Form, bytes: &[u8]) -> Option<Value> {
     let fields = match form {
         Form::Stored => CORE_EVENT,
@@ -103,7 +103,7 @@ fn message(fields: Fields, bytes: &[u8]) -> Option<Value> {
             (Shape::Message(fields), Part::Bytes(inner)) => message(fields, inner)?,
             _ => return None,
         };
-        // A field that is not set is written as well.
+        // Unset fields are encoded as well.
         if !matches!(&value, Value::Null) && value != "" {
             object.insert((*name).to_owned(), value);
         }
@@ -111,7 +111,7 @@ fn message(fields: Fields, bytes: &[u8]) -> Option<Value> {
     Some(Value::Object(object))
 }
 
-/// Seconds and nanoseconds; `null` for no time.
+/// Decodes seconds and nanoseconds; `null` for no time.
 fn timestamp(bytes: &[u8]) -> Option<Value> {
     let (mut seconds, mut nanoseconds) = (None, 0);
     for part in Parts(bytes) {
@@ -132,7 +132,7 @@ enum Part<'a> {
     Bytes(&'a [u8]),
 }
 
-/// The fields of a message, in order; `None` for what is cut off or of another type, after which there is nothing.
+/// An iterator over the fields of a message, in order; the last item is `None` if a field is truncated or has an unknown type.
 struct Parts<'a>(&'a [u8]);
 
 impl<'a> Iterator for Parts<'a> {
@@ -166,7 +166,7 @@ impl<'a> Parts<'a> {
         Some((tag >> 3, part))
     }
 
-    /// Seven bits a byte, the lowest first.
+    /// Decodes a varint: seven bits per byte, the lowest first.
     fn number(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {

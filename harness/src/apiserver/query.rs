@@ -12,7 +12,7 @@ use super::status::Rejection;
 pub(super) struct Query {
     pub(super) watch: bool,
     pub(super) selector: Selector,
-    /// The resourceVersion; `None` where none is given.
+    /// The resourceVersion; `None` if none is given.
     pub(super) version: Option<u64>,
     pub(super) exact: bool,
     pub(super) limit: Option<usize>,
@@ -23,17 +23,17 @@ pub(super) struct Query {
     pub(super) timeout_seconds: Option<u64>,
 }
 
-/// Where a list goes on: a `continue` token.
+/// The position in a list, from a `continue` token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Page {
-    /// The version of the pages before; `None` for the newest one.
+    /// The version of the previous pages; `None` for the newest one.
     pub(super) version: Option<u64>,
-    /// Namespace and name of the last object that was sent.
+    /// Namespace and name of the last sent object.
     pub(super) after: (String, String),
 }
 
 impl Page {
-    /// The token.
+    /// Returns the token.
     pub(super) fn token(&self) -> String {
         BASE64URL_NOPAD.encode(&serde_json::to_vec(self).unwrap_or_default())
     }
@@ -44,7 +44,7 @@ impl Page {
 }
 
 impl Query {
-    /// Reads the query of a request for a resource.
+    /// Parses the query of a request for a resource.
     pub(super) fn parse(text: &str, resource: &Resource) -> Result<Self, Rejection> {
         let parameters = Parameters::parse(text);
         let get = |name: &str| parameters.get(name);
@@ -124,7 +124,7 @@ pub(super) enum Effect {
 }
 
 impl Effect {
-    /// Reads the query of a request that writes.
+    /// Parses the query of a write request.
     pub(super) fn parse(text: &str) -> Result<Self, Rejection> {
         match Parameters::parse(text).get("dryRun") {
             None => Ok(Self::Stored),
@@ -142,7 +142,7 @@ impl Parameters {
         Self(text.split('&').filter(|part| !part.is_empty()).map(pair).collect())
     }
 
-    /// The first value of a parameter, unless it is empty.
+    /// Returns the first value of a parameter, unless it is empty.
     fn get(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(parameter, _)| parameter == name);
         found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
@@ -171,7 +171,7 @@ fn pair(text: &str) -> (String, String) {
     (decoded(name), decoded(value))
 }
 
-/// Text of a URL's query, decoded.
+/// Decodes text in a URL's query.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

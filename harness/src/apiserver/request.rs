@@ -1,4 +1,4 @@
-//! From a request to its response.
+//! Handling of requests.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use super::{discovery, list, protobuf, watch, write};
 
 const JSON: &str = "application/json";
 
-/// The largest body of a request.
+/// Maximum size of a request's body.
 const BODY: usize = 1 << 20;
 
 /// The media types of patches. A strategic merge patch differs from a merge patch only in lists that have a merge key and in `$patch`
@@ -73,7 +73,7 @@ async fn served(
     }
 }
 
-/// The resource of a path, if it is served and can be in the namespace.
+/// Returns the resource of a path, if it is served and can be in the namespace.
 fn endpoint(target: Target<'_>, namespace: &str) -> Result<Endpoint, Rejection> {
     let end = target.endpoint().filter(|end| end.resource().namespaced || namespace.is_empty());
     end.ok_or_else(Rejection::no_such_path)
@@ -117,12 +117,12 @@ async fn update(api: &Api, end: Endpoint, key: &Key, request: Request<Incoming>)
     write::update(api, end, key, change, effect)
 }
 
-/// Whether JSON is among the media types that a client accepts. Responses are never protobuf: clients of Kubernetes name both.
+/// Returns whether a client accepts JSON. Responses are never protobuf: Kubernetes clients accept both.
 fn accepts_json(headers: &HeaderMap) -> bool {
     let plain = |range: &str| {
         let mut parameters = range.split(';').map(str::trim);
         let media = parameters.next().unwrap_or_default().to_ascii_lowercase();
-        // `as=Table` and `as=PartialObjectMetadata` ask for other objects; those who ask take plain ones too, where they say so.
+        // `as=Table` and `as=PartialObjectMetadata` request other objects; such clients also accept plain ones if they list them.
         let transformed = parameters.any(|parameter| parameter.starts_with("as="));
         matches!(media.as_str(), "application/json" | "application/*" | "*/*") && !transformed
     };
@@ -130,7 +130,7 @@ fn accepts_json(headers: &HeaderMap) -> bool {
     given.peek().is_none() || given.any(|value| value.to_str().is_ok_and(|text| text.split(',').any(plain)))
 }
 
-/// The object that a client sent, in one of the media types.
+/// Parses the object that a client sent, in one of the media types.
 async fn sent(request: Request<Incoming>, end: Endpoint, accepted: &[&str]) -> Result<Value, Rejection> {
     let media = request.headers().get(CONTENT_TYPE).map_or(JSON, |value| value.to_str().unwrap_or_default());
     let media = media.split(';').next().unwrap_or_default().trim().to_owned();

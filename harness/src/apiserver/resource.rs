@@ -1,4 +1,4 @@
-//! The table of resources: kinds, the API groups that serve them, and what of their objects selectors can ask for.
+//! The table of resources: kinds, the API groups that serve them, and the fields that selectors can use.
 
 use serde_json::Value;
 
@@ -9,9 +9,9 @@ pub(super) struct Resource {
     pub(super) kind: &'static str,
     /// The name in paths: `services`.
     pub(super) plural: &'static str,
-    /// The name in singular: `service`.
+    /// The singular name: `service`.
     pub(super) singular: &'static str,
-    /// Short names for people: `svc`.
+    /// Short names: `svc`.
     pub(super) short: &'static [&'static str],
     /// Whether objects are in namespaces.
     pub(super) namespaced: bool,
@@ -19,7 +19,7 @@ pub(super) struct Resource {
     pub(super) writable: bool,
     /// Whether `metadata.generation` counts changes.
     pub(super) counts_generations: bool,
-    /// The group versions that serve the kind; objects are stored as the first one has them.
+    /// The group versions that serve the kind; objects are stored in the first one.
     pub(super) served: &'static [Served],
     /// Field selectors: name, and JSON pointer in the stored form.
     pub(super) fields: &'static [(&'static str, &'static str)],
@@ -32,21 +32,21 @@ pub(super) struct Served {
     pub(super) group: &'static str,
     /// The version: `v1`.
     pub(super) version: &'static str,
-    /// How this version writes objects.
+    /// The form of objects in this version.
     pub(super) form: Form,
 }
 
 impl Served {
-    /// Group and version as objects name them: `discovery.k8s.io/v1`.
+    /// Returns group and version as in objects: `discovery.k8s.io/v1`.
     pub(super) fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
     }
 }
 
-/// How a version writes objects.
+/// The form of objects in a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// As they are stored.
+    /// The stored form.
     Stored,
     /// EndpointSlices of `discovery.k8s.io/v1beta1`: zone and node are labels in `topology`.
     SliceTopology,
@@ -159,7 +159,7 @@ pub(super) type Index = usize;
 /// A resource in one group version.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Endpoint {
-    /// Where the resource is in the table.
+    /// The index of the resource in the table.
     pub(super) index: Index,
     /// The group version.
     pub(super) served: &'static Served,
@@ -171,12 +171,12 @@ impl Endpoint {
         &RESOURCES[self.index]
     }
 
-    /// The resource that a path names.
+    /// Returns the resource of a path.
     pub(super) fn from_path(group: &str, version: &str, plural: &str) -> Option<Self> {
         Self::all().find(|end| end.is(group, version) && end.resource().plural == plural)
     }
 
-    /// The resource of an object, by its `apiVersion` and `kind`.
+    /// Returns the resource of an object, by its `apiVersion` and `kind`.
     pub(super) fn from_object(object: &Value) -> Option<Self> {
         let kind = object.get("kind")?.as_str()?;
         let (group, version) = match object.get("apiVersion")?.as_str()?.split_once('/') {
@@ -186,7 +186,7 @@ impl Endpoint {
         Self::all().find(|end| end.is(group, version) && end.resource().kind == kind)
     }
 
-    /// Every resource in every version of its groups.
+    /// Returns every resource in every version of its groups.
     pub(super) fn all() -> impl Iterator<Item = Self> {
         let each = |(index, resource): (Index, &'static Resource)| {
             resource.served.iter().map(move |served| Self { index, served })
@@ -200,7 +200,7 @@ impl Endpoint {
 }
 
 #[cfg(test)]
-/// The index of the resource of a kind.
+/// Returns the index of the resource of a kind.
 pub(super) fn index_of(kind: &str) -> Option<Index> {
     RESOURCES.iter().position(|resource| resource.kind == kind)
 }

@@ -1,12 +1,12 @@
-//! Paths.
+//! Paths of requests.
 
 use super::resource::Endpoint;
 
-/// What a path names.
+/// The target of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Route<'a> {
     Health,
-    /// What is served, and by which release.
+    /// A discovery document.
     Discovery(Discovery<'a>),
     /// The objects of a resource, in one namespace or (empty) in all.
     Collection {
@@ -36,7 +36,7 @@ pub(super) enum Discovery<'a> {
     Resources { group: &'a str, version: &'a str },
 }
 
-/// The resource of a path, by its names.
+/// The resource of a path, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Target<'a> {
     group: &'a str,
@@ -45,14 +45,14 @@ pub(super) struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// The resource, if it is served.
+    /// Returns the resource, if it is served.
     pub(super) fn endpoint(self) -> Option<Endpoint> {
         Endpoint::from_path(self.group, self.version, self.plural)
     }
 }
 
 impl<'a> Route<'a> {
-    /// Reads a path; `None` for one that no API server has.
+    /// Parses a path; `None` for one that no API server has.
     pub(super) fn parse(path: &'a str) -> Option<Self> {
         let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
         Some(match segments.as_slice() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Conditions that all have to hold.
+/// Conditions, all of which must hold.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Selector {
     labels: Vec<Requirement>,
@@ -12,7 +12,7 @@ pub(super) struct Selector {
 /// `metadata.name=web`, or with `!=`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct FieldRequirement {
-    /// The place of the field among those that the resource can be selected by.
+    /// The position of the field among the resource's selectable ones.
     field: usize,
     is_equal: bool,
     value: String,
@@ -56,24 +56,24 @@ impl FieldRequirement {
 }
 
 impl Selector {
-    /// Reads both selectors of a request; `names` are the fields that the resource can be selected by.
+    /// Parses both selectors of a request; `names` are the resource's selectable fields.
     pub(super) fn parse(labels: &str, fields: &str, names: &[(&str, &str)]) -> Result<Self, String> {
         Ok(Self { labels: label_requirements(labels)?, fields: field_requirements(fields, names)? })
     }
 
-    /// Whether an object of these labels and fields is selected.
+    /// Returns whether an object with these labels and fields is selected.
     pub(super) fn selects(&self, labels: &BTreeMap<String, String>, fields: &[String]) -> bool {
         self.labels.iter().all(|requirement| requirement.holds(labels))
             && self.fields.iter().all(|requirement| requirement.holds(fields))
     }
 
-    /// Whether every object is selected.
+    /// Returns whether every object is selected.
     pub(super) fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 }
 
-/// The parts between commas that are not in parentheses.
+/// Splits at commas outside of parentheses.
 fn split_requirements(text: &str) -> Vec<&str> {
     let mut depth = 0_usize;
     let mut parts = text.split(|c: char| {
@@ -151,7 +151,7 @@ fn field_requirements(text: &str, names: &[(&str, &str)]) -> Result<Vec<FieldReq
     Ok(found)
 }
 
-/// The parts between commas that have no backslash before them.
+/// Splits at commas without a preceding backslash.
 fn escaped_split(text: &str) -> Vec<&str> {
     let mut escaped = false;
     let parts = text.split(|c: char| {

@@ -20,13 +20,13 @@ use super::activity::{Activity, ClientActivity};
 use super::api::{Api, ApiError, Settings};
 use super::request;
 
-/// The size that the head of a request may have.
+/// Maximum size of a request's head.
 const HEAD: usize = 64 << 10;
 
-/// How long a connection may be idle.
+/// Maximum idle time of a connection.
 const IDLE: Duration = Duration::from_secs(90);
 
-/// A server with a thread of its own, which ends when the server is dropped.
+/// A server with its own thread, which ends when the server is dropped.
 #[derive(Debug)]
 pub(crate) struct ApiServer {
     api: Arc<Api>,
@@ -36,7 +36,7 @@ pub(crate) struct ApiServer {
 }
 
 impl ApiServer {
-    /// Serves objects on listeners that are bound already.
+    /// Serves objects on bound listeners.
     ///
     /// # Errors
     ///
@@ -74,7 +74,7 @@ impl ApiServer {
         self.api.replace(objects)
     }
 
-    /// What the clients of a listener, by its place in the list, asked for so far.
+    /// Returns the requests so far of a listener's clients; the listener is given by its position in the list.
     pub(crate) fn clients(&self, listener: usize) -> ClientActivity {
         self.activities.get(listener).map(|activity| activity.so_far()).unwrap_or_default()
     }
@@ -84,7 +84,7 @@ impl Drop for ApiServer {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A panic in there has been reported, and nothing is left that could be stopped.
+            // A panic in the thread has been reported, and there is nothing left to stop.
             _ = thread.join();
         }
     }
@@ -104,7 +104,7 @@ async fn accept(api: Arc<Api>, listener: TcpListener, activity: Arc<Activity>) {
     loop {
         let Ok(permit) = Arc::clone(&api.connections).acquire_owned().await else { return };
         let Ok((stream, _)) = listener.accept().await else {
-            // No descriptor is free, or the connection is gone already.
+            // No file descriptor is free, or the connection is already closed.
             tokio::time::sleep(Duration::from_millis(20)).await;
             continue;
         };

@@ -8,7 +8,7 @@ use svclab_rules::cluster::objects::FieldError;
 
 use super::resource::Endpoint;
 
-/// A request that is not served, with the `Status` that says why.
+/// A rejected request, with its `Status`.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Rejection(Box<Status>);
 
@@ -19,12 +19,12 @@ impl fmt::Display for Rejection {
 }
 
 impl Rejection {
-    /// The `Status` object.
+    /// Returns the `Status` object.
     pub(super) fn status(&self) -> &Status {
         &self.0
     }
 
-    /// The HTTP status code.
+    /// Returns the HTTP status code.
     pub(super) fn code(&self) -> u16 {
         self.0.code.and_then(|code| u16::try_from(code).ok()).unwrap_or(500)
     }
@@ -92,12 +92,12 @@ impl Rejection {
         rejection
     }
 
-    /// A version that is compacted: the client lists again.
+    /// The requested version is compacted: the client must list again.
     pub(super) fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message)
     }
 
-    /// The same for a page of a list, with the token that goes on with the newest version.
+    /// The same for a page of a list, with a token that continues with the newest version.
     pub(super) fn expired_page(token: String) -> Self {
         let message = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
         let mut rejection = Self::expired(message);
@@ -105,7 +105,7 @@ impl Rejection {
         rejection
     }
 
-    /// A version that does not exist yet.
+    /// The requested version does not exist yet.
     pub(super) fn too_large_version(asked: u64, current: u64) -> Self {
         let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
         let mut rejection = Self::new(504, "Timeout", message);
@@ -119,25 +119,25 @@ impl Rejection {
         rejection
     }
 
-    /// Parameters of a request that contradict each other.
+    /// The parameters of a request contradict each other.
     pub(super) fn invalid_options(field: &str, message: &str) -> Self {
         let message = format!("ListOptions.meta.k8s.io \"\" is invalid: {field}: Forbidden: {message}");
         Self::new(422, "Invalid", message)
     }
 
-    /// A `dryRun` that is not `All`.
+    /// The value of `dryRun` is not `All`.
     pub(super) fn invalid_dry_run(given: &str) -> Self {
         let message = format!("dryRun: Unsupported value: \"{given}\": supported values: \"All\"");
         Self::new(422, "Invalid", message)
     }
 
-    /// A body that is not an object of the kind.
+    /// The body is not an object of the kind.
     pub(super) fn undecodable(end: Endpoint, path: &str, error: &str) -> Self {
         let (kind, version) = (end.resource().kind, end.served.version);
         Self::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {path}: {error}"))
     }
 
-    /// An object with fields that are not valid.
+    /// The object has invalid fields.
     pub(super) fn invalid(end: Endpoint, object: &Value, errors: &[FieldError]) -> Self {
         let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
         let causes: Vec<Cause> = errors.iter().map(|error| Cause::new(object, error)).collect();
@@ -188,7 +188,7 @@ impl From<Cause> for StatusCause {
     }
 }
 
-/// The value at a path as `spec.ports[0].nodePort`.
+/// Returns the value at a path such as `spec.ports[0].nodePort`.
 fn at_path<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').try_fold(object, |value, step| {
         let mut parts = step.split('[');

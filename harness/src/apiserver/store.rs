@@ -1,4 +1,4 @@
-//! The objects, and the events that led to them.
+//! The store of objects and their changes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use super::resource::{Index, RESOURCES};
 /// The objects of one resource.
 pub(super) type Objects = BTreeMap<Key, Arc<Stored>>;
 
-/// One change of one object.
+/// A change of an object.
 #[derive(Debug)]
 pub(super) struct Change {
     /// Its resourceVersion.
@@ -43,27 +43,27 @@ struct Inner {
     changes: VecDeque<Arc<Change>>,
 }
 
-/// Why the state at a version is not known.
+/// The reason why the state at a version is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unknown {
-    /// It is compacted; this is the oldest that is known.
+    /// It is compacted; this is the oldest known version.
     Compacted(u64),
-    /// It is still to come; this is the newest.
+    /// It is in the future; this is the newest version.
     Future(u64),
 }
 
 impl Store {
-    /// An empty store that remembers this many changes.
+    /// Creates an empty store that keeps this many changes.
     pub(super) fn new(history: usize) -> Self {
         Self { inner: Mutex::default(), newest: watch::Sender::new(0), history }
     }
 
-    /// Follows the newest resourceVersion.
+    /// Subscribes to the newest resourceVersion.
     pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
         self.newest.subscribe()
     }
 
-    /// Stores the first objects. Their versions are compacted at once, so a watch that starts at one of them gets 410 and lists again.
+    /// Stores the first objects. Their versions are compacted immediately, so a watch that starts at one of them gets 410 and lists again.
     pub(super) fn fill(&self, contents: Vec<Content>) {
         self.change(|inner| {
             inner.replace(contents);
@@ -71,8 +71,8 @@ impl Store {
         });
     }
 
-    /// Replaces all objects of the resources that clients cannot change, and returns the version of the new state. The changes of one
-    /// call are kept together.
+    /// Replaces all objects of the resources that clients cannot change, and returns the version of the new state. The changes of one call
+    /// are atomic.
     pub(super) fn replace(&self, contents: Vec<Content>) -> u64 {
         self.change(|inner| {
             let before = inner.version;
@@ -83,7 +83,7 @@ impl Store {
         })
     }
 
-    /// Adds an object of a client, unless there is one of its name; of more than `limit` the oldest one goes.
+    /// Adds an object of a client, unless one with its name exists; beyond `limit`, the oldest one is deleted.
     pub(super) fn create(&self, content: Content, limit: usize) -> Option<Arc<Stored>> {
         let (index, key) = (content.index, content.key.clone());
         self.change(|inner| {
@@ -100,7 +100,7 @@ impl Store {
         })
     }
 
-    /// Replaces an object of a client, which has to be there.
+    /// Replaces an existing object of a client.
     pub(super) fn update(&self, content: Content) -> Option<Arc<Stored>> {
         let (index, key) = (content.index, content.key.clone());
         self.change(|inner| {
@@ -111,17 +111,17 @@ impl Store {
         })
     }
 
-    /// The object of a key.
+    /// Returns the object of a key.
     pub(super) fn get(&self, index: Index, key: &Key) -> Option<Arc<Stored>> {
         self.lock().objects[index].get(key).cloned()
     }
 
-    /// The newest version.
+    /// Returns the newest version.
     pub(super) fn version(&self) -> u64 {
         self.lock().version
     }
 
-    /// The newest version, and a resource's objects in a namespace (all for an empty one) then.
+    /// Returns the newest version, and a resource's objects at that version in a namespace (all for an empty one).
     pub(super) fn objects(&self, index: Index, namespace: &str) -> (u64, Vec<Arc<Stored>>) {
         let inner = self.lock();
         (inner.version, objects_in(&inner.objects[index], namespace))
@@ -141,7 +141,7 @@ impl Store {
         Ok(objects_in(&objects, namespace))
     }
 
-    /// The newest version, and the changes of a resource after a version.
+    /// Returns the newest version, and the changes of a resource after a version.
     pub(super) fn changes(&self, index: Index, after: u64) -> Result<(u64, Vec<Arc<Change>>), Unknown> {
         let inner = self.lock();
         match inner.knows(after) {
@@ -155,7 +155,7 @@ impl Store {
     fn change<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> T {
         let mut inner = self.lock();
         let result = change(&mut inner);
-        // Under the lock, so that versions are reported in their order.
+        // Under the lock, so that versions are reported in order.
         self.newest.send_replace(inner.version);
         result
     }
@@ -187,7 +187,7 @@ impl Inner {
         }
     }
 
-    /// Stores an object, unless it is stored already.
+    /// Stores an object, unless it is unchanged.
     fn put(&mut self, content: Content) {
         let (index, key) = (content.index, content.key.clone());
         let before = self.objects[index].get(&key).cloned();
@@ -231,27 +231,27 @@ impl Inner {
         }
     }
 
-    /// The changes after a version.
+    /// Returns the changes after a version.
     fn since(&self, version: u64) -> impl DoubleEndedIterator<Item = &Arc<Change>> {
         let first = self.changes.partition_point(|change| change.version <= version);
         self.changes.range(first..)
     }
 }
 
-/// An object that is new at a version.
+/// Returns an object created at a version.
 pub(super) fn created(content: Content, version: u64) -> Stored {
     let uid = content.uid.clone().unwrap_or_else(|| uid(content.index, &content.key, version));
     let created = content.created.clone().unwrap_or_else(now);
     Stored { version, generation: 1, uid, created, content }
 }
 
-/// An object that replaces another one at a version.
+/// Returns an object that replaces another one at a version.
 pub(super) fn changed(before: &Stored, content: Content, version: u64) -> Stored {
     let (uid, created) = (before.uid.clone(), before.created.clone());
     Stored { version, generation: before.generation + 1, uid, created, content }
 }
 
-/// A UUID that depends on the object and on when it was created.
+/// Returns a UUID that depends on the object and its creation version.
 fn uid(index: Index, key: &Key, version: u64) -> String {
     let text = format!("{index}/{}/{}/{version}", key.namespace, key.name);
     let mut bytes = Sha256::digest(text.as_bytes())[..16].to_vec();

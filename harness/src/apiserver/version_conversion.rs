@@ -19,7 +19,7 @@ const EVENT_FIELDS: [(&str, &str); 7] = [
 ];
 
 impl Form {
-    /// Turns an object of the stored form into this one.
+    /// Converts an object from the stored form to this one.
     pub(super) fn encode(self, object: &mut Map<String, Value>) {
         match self {
             Self::Stored => {}
@@ -28,7 +28,7 @@ impl Form {
         }
     }
 
-    /// Turns an object of this form into the stored one.
+    /// Converts an object from this form to the stored one.
     pub(super) fn decode(self, object: &mut Map<String, Value>) {
         match self {
             Self::Stored => {}
@@ -66,7 +66,7 @@ fn add_topology(endpoint: &mut Map<String, Value>) {
     }
 }
 
-/// `Convert_v1beta1_Endpoint_To_discovery_Endpoint`; 1.18 and 1.19 had no `nodeName` and meant the host name.
+/// `Convert_v1beta1_Endpoint_To_discovery_Endpoint`; 1.18 and 1.19 have no `nodeName` and use the host name.
 fn remove_topology(endpoint: &mut Map<String, Value>) {
     let Some(Value::Object(mut topology)) = endpoint.remove("topology") else { return };
     if let Some(zone) = topology.remove(ZONE) {

@@ -18,13 +18,13 @@ use super::resource::Endpoint;
 use super::status::Rejection;
 use super::store::{Change, Unknown};
 
-/// How long a watch lasts that names no `timeoutSeconds` (the API server's `--min-request-timeout`).
+/// The duration of a watch without `timeoutSeconds` (the API server's `--min-request-timeout`).
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(1800);
 
-/// The longest time between bookmarks.
+/// The maximum time between bookmarks.
 const BOOKMARKS: Duration = Duration::from_secs(60);
 
-/// The body of a watch.
+/// Creates the response to a watch request.
 pub(super) fn watch(
     api: &Arc<Api>,
     end: Endpoint,
@@ -34,7 +34,7 @@ pub(super) fn watch(
 ) -> Result<Body, Rejection> {
     let permit = Arc::clone(&api.watches).try_acquire_owned().map_err(|_| Rejection::too_many_watches(WATCHES))?;
     let newest = api.store.subscribe();
-    // A streaming list starts at the newest state, which is not older than any that may be asked for.
+    // A streaming list starts at the newest state, which is at least as new as any that can be requested.
     let asked = query.version.filter(|version| *version > 0);
     let streams_list = query.initial_events == Some(true);
     let (position, initial) = match (asked, query.initial_events) {
@@ -51,7 +51,7 @@ pub(super) fn watch(
         api: Arc::clone(api),
         end,
         initial: Vec::new().into_iter(),
-        // A streaming list ends with a bookmark that says so.
+        // A streaming list ends with an annotated bookmark.
         state: if streams_list && query.bookmarks { State::Listing } else { State::Following },
         namespace,
         query,
@@ -69,7 +69,7 @@ pub(super) fn watch(
 }
 
 enum State {
-    /// The initial events are still being sent, and a bookmark is to follow.
+    /// The initial events are still being sent; a bookmark follows.
     Listing,
     Following,
     Ended,
@@ -83,7 +83,7 @@ struct Events {
     newest: watch::Receiver<u64>,
     initial: std::vec::IntoIter<Arc<Stored>>,
     state: State,
-    /// Everything up to here was sent.
+    /// The version up to which everything was sent.
     position: u64,
     /// The version of the last bookmark.
     marked: u64,
@@ -94,7 +94,7 @@ struct Events {
 }
 
 impl Events {
-    /// The next events, as soon as there are any.
+    /// Returns the next events, as soon as there are any.
     async fn next(&mut self) -> Option<Vec<u8>> {
         loop {
             let mut part = Vec::new();
@@ -111,7 +111,7 @@ impl Events {
                 }
                 State::Following => {}
             }
-            // Before the changes are read, so that no later one is missed.
+            // Before reading the changes, so that no later one is missed.
             self.newest.mark_unchanged();
             self.write_changes(&mut part);
             if !part.is_empty() {
@@ -166,7 +166,7 @@ impl Events {
         self.position = self.position.max(newest);
     }
 
-    /// Writes what a change is for those who see only what is selected.
+    /// Writes the event of a change for clients that see only selected objects.
     fn write_change(&self, change: &Change, part: &mut Vec<u8>) {
         let seen = |stored: &Option<Arc<Stored>>| stored.as_ref().filter(|stored| self.selects(stored)).cloned();
         match (seen(&change.before), seen(&change.after)) {

@@ -1,5 +1,5 @@
-//! What clients may write: Events. All other objects are those that the server was given; a client can only try to create them
-//! (`dryRun=All`), to see what the server would store.
+//! Write requests. Clients may write Events. All other objects are given to the server; clients can only create them with `dryRun=All`, to
+//! see what the server would store.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::resource::Endpoint;
 use super::status::Rejection;
 use super::store;
 
-/// The number of Events that are kept.
+/// Maximum number of stored Events.
 const EVENTS: usize = 1000;
 
 /// Creates an object.
@@ -47,7 +47,7 @@ pub(super) fn create(
     Ok(body::object(201, end, &stored))
 }
 
-/// What a client sends for an object that exists.
+/// The change that a client sends for an existing object.
 pub(super) enum Change {
     /// The whole object (`PUT`).
     Replace(Value),
@@ -55,7 +55,7 @@ pub(super) enum Change {
     Merge(Value),
 }
 
-/// Replaces an object, or changes those of its fields that a patch names.
+/// Replaces an object, or changes its fields by a patch.
 pub(super) fn update(
     api: &Api,
     end: Endpoint,

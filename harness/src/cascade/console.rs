@@ -1,4 +1,4 @@
-//! The report for a person at a terminal.
+//! The report as a page for a terminal.
 
 use std::fmt::Write;
 
@@ -12,14 +12,14 @@ use crate::text::counted;
 
 mod sampled;
 
-/// The number of endpoints up to which all are listed.
+/// Maximum number of endpoints that are all listed.
 const MAX_ROWS: usize = 24;
-/// The number of endpoints up to which each bar starts where the one before it ends.
+/// Maximum number of endpoints whose bars each start where the previous one ends.
 const MAX_STAIRS: usize = 12;
-/// The columns of a bar, at most and at least.
+/// Maximum and minimum width of a bar.
 const BAR: usize = 20;
 const LEAST_BAR: usize = 10;
-/// The headings of the table's columns, and whether they hold numbers.
+/// The headings of the table's columns, and whether they contain numbers.
 const HEADINGS: [(&str, bool); 8] = [
     ("rule", true),
     ("endpoint", false),
@@ -30,10 +30,10 @@ const HEADINGS: [(&str, bool); 8] = [
     ("deviation", true),
     ("cumulative", true),
 ];
-/// The columns that are omitted first where the page is narrow: `threshold` and `cumulative`.
+/// The columns that are omitted first if the page is narrow: `threshold` and `cumulative`.
 const DISPENSABLE: [usize; 2] = [3, 7];
 
-/// Everything.
+/// Renders the report.
 pub fn render(report: &Report, settings: Settings) -> String {
     let mut page = Page::new(settings);
     let quiet = settings.is_quiet();
@@ -94,7 +94,8 @@ fn summary(report: &Report, page: &Page) -> String {
     };
     match [defects, unknown].into_iter().flatten().collect::<Vec<_>>() {
         none if none.is_empty() => {
-            let words = if report.is_part { "shares are even as far as these lines go" } else { "every share is even" };
+            let words =
+                if report.is_part { "shares are even as far as these lines show" } else { "every share is even" };
             format!("{head}; {}", page.paint(GOOD, words))
         }
         words => format!("{head}; {}", words.join("; ")),
@@ -128,7 +129,7 @@ fn block(page: &mut Page, cascade: &Cascade, sample: Option<&Sample>) {
     page.gap();
 }
 
-/// The outcome of connections that rules treat otherwise than those of the table.
+/// Adds the outcome of connections that rules handle differently from those in the table.
 fn other_connections(page: &mut Page, case: &Case) {
     page.line(2, format!("A connection {}, by rule {}:", case.example, case.rule));
     for (fate, share) in case.fates.iter().take(MAX_ROWS) {
@@ -140,14 +141,14 @@ fn other_connections(page: &mut Page, case: &Case) {
     }
 }
 
-/// How exact the shares are.
+/// Describes the accuracy of the shares.
 fn accuracy(cascade: &Cascade) -> String {
     let draws = if cascade.steps.iter().any(|step| step.chance.draws() > 1 << 31) { "2^32" } else { "2^31" };
     let bound = figures::bound(cascade);
     format!("Thresholds are of {draws}. Shares are exact to ±{bound:.1e} percentage points.")
 }
 
-/// The rows of the table, as wide as their columns need; bars have what is left of the page.
+/// Adds the rows of the table, as wide as their columns need; bars use the rest of the page.
 fn table(page: &mut Page, cascade: &Cascade) {
     let most = if page.settings.is_verbose() { usize::MAX } else { MAX_ROWS };
     let (first, between, last) = figures::folded(cascade, most);
@@ -203,7 +204,7 @@ fn row(cascade: &Cascade, step: &Step) -> [String; 8] {
     ]
 }
 
-/// A row of cells: numbers are aligned right, words left; empty columns are left out.
+/// Formats a row of cells: numbers are aligned right, words left; empty columns are omitted.
 fn aligned(cells: &[String; 8], widths: &[usize]) -> String {
     let mut text = String::new();
     for ((cell, (_, is_number)), width) in cells.iter().zip(HEADINGS).zip(widths).filter(|(_, width)| **width > 0) {
@@ -214,7 +215,7 @@ fn aligned(cells: &[String; 8], widths: &[usize]) -> String {
     text
 }
 
-/// A share as a bar: with few endpoints it starts where the one before it ends; with many, the largest share fills it.
+/// Draws a share as a bar: with few endpoints it starts where the previous one ends; with many, the largest share fills it.
 fn bar(page: &Page, cascade: &Cascade, step: &Step, width: usize) -> String {
     let share = step.share.to_f64();
     let at = |part: f64| (part * width as f64).round() as usize;

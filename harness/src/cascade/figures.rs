@@ -5,27 +5,27 @@ use svclab_rules::walk::Share;
 
 use crate::text::grouped;
 
-/// Digits of a share in per cent: the last one is a fifth of what one draw of 2^31 makes.
+/// Number of decimals of a percentage: the last one is a fifth of one draw of 2^31.
 const DIGITS: usize = 8;
 
-/// A share in per cent: `33.33333335 %`.
+/// Formats a share as a percentage: `33.33333335 %`.
 pub(super) fn percent(share: Share) -> String {
     format!("{:.DIGITS$} %", share.to_f64() * 100.0)
 }
 
-/// A share as a fraction, if that is short: `1/3`, `1`.
+/// Formats a share as a fraction, if that is short: `1/3`, `1`.
 pub(super) fn short_fraction(share: Share) -> Option<String> {
     const LONGEST: u128 = 1000;
     share.fraction().filter(|(_, denominator)| *denominator <= LONGEST).map(|_| share.to_string())
 }
 
-/// How far what [`percent`] shows may be from the true value, in percentage points.
+/// Returns the maximum error of [`percent`], in percentage points.
 pub(super) fn bound(cascade: &Cascade) -> f64 {
     let rounded = cascade.steps.iter().map(|step| step.share.error()).fold(0.0, f64::max);
     0.5 * 10_f64.powi(-(DIGITS as i32)) + rounded * 100.0
 }
 
-/// A deviation from even, in per cent of the even share: `0`, `+4.7e-8 %`, `-12.5000 %`.
+/// Formats a deviation as a percentage of the even share: `0`, `+4.7e-8 %`, `-12.5000 %`.
 pub(super) fn deviation(deviation: f64) -> String {
     let percent = deviation * 100.0;
     match percent.abs() {
@@ -36,7 +36,7 @@ pub(super) fn deviation(deviation: f64) -> String {
     }
 }
 
-/// The draws that a chance holds for: `715,827,883`.
+/// Formats the number of draws that match: `715,827,883`.
 pub(super) fn threshold(chance: Chance) -> String {
     match chance {
         Chance::Condition | Chance::Nth { .. } => "-".to_owned(),
@@ -44,7 +44,7 @@ pub(super) fn threshold(chance: Chance) -> String {
     }
 }
 
-/// The service port with its protocol: `default/web:http tcp`.
+/// Returns the service port with its protocol: `default/web:http tcp`.
 pub(super) fn title(cascade: &Cascade) -> String {
     match cascade.protocol {
         Some(protocol) => format!("{} {}", cascade.service, protocol.as_str()),
@@ -52,7 +52,7 @@ pub(super) fn title(cascade: &Cascade) -> String {
     }
 }
 
-/// What shares are of where rules remember clients, and whether those come back to their endpoint.
+/// Describes which clients shares apply to with session affinity, and whether returning clients keep their endpoint.
 pub(super) fn affinity(cascade: &Cascade) -> &'static str {
     if cascade.keeps_affinity() {
         "Returning clients keep their endpoint: shares are those of new clients."
@@ -61,7 +61,7 @@ pub(super) fn affinity(cascade: &Cascade) -> &'static str {
     }
 }
 
-/// Some of the destinations whose connections reach a cascade.
+/// Lists some of the frontends whose connections reach a cascade.
 pub(super) fn frontends(cascade: &Cascade) -> String {
     const LISTED: usize = 4;
     let mut listed: Vec<String> = cascade.frontends.iter().take(LISTED).map(ToString::to_string).collect();
@@ -72,7 +72,7 @@ pub(super) fn frontends(cascade: &Cascade) -> String {
     listed.join(", ")
 }
 
-/// What stands for a part of a cascade that is too long to show whole: the first steps, the last ones, and how many are between.
+/// Abbreviates a long cascade: returns the first steps, the number omitted, and the last steps.
 pub(super) fn folded(cascade: &Cascade, most: usize) -> (&[Step], usize, &[Step]) {
     const LAST: usize = 2;
     let steps = cascade.steps.as_slice();

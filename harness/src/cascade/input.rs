@@ -1,4 +1,4 @@
-//! Cascades from rules in any format that shows them.
+//! Cascades from rules in any format.
 
 use std::path::Path;
 
@@ -14,14 +14,14 @@ use crate::input::{Form, limits};
 use crate::scenario::{Diagnostic, Diagnostics, Scenario};
 use crate::text::printable;
 
-/// The cascades of rules that are not a scenario, in whatever way they are quoted. The file is what messages call it.
+/// Reads the cascades of rules that are not a scenario, in any format. `file` is the name in messages.
 ///
 /// # Errors
 ///
-/// Evidence without rules that share connections out.
+/// Evidence without rules that balance connections.
 pub fn read(evidence: &Evidence, file: &Path) -> Result<Report, Diagnostics> {
     let report = evidence_report(evidence, file);
-    // Of rules that the kernel rejects, the cause is what there is to say.
+    // For rules that the kernel rejects, only the cause is reported.
     let is_rejected = report.frame_defects.iter().any(|defect| matches!(defect, FrameDefect::Rejected { .. }));
     if is_rejected || !report.cascades.is_empty() {
         return Ok(report);
@@ -53,7 +53,7 @@ const UNREAD: &str = "Give the text as iptables-save or nft prints it; `svclab d
 const SERVICES: &str =
     "Services are in the table `nat`, in chains KUBE-SVC-...; in nft's table kube-proxy, in chains service-...";
 
-/// The cascades of all rules in evidence.
+/// Reads the cascades of all rules in evidence.
 fn evidence_report(evidence: &Evidence, file: &Path) -> Report {
     let nodes = node_rules(evidence);
     let mut report = Report {
@@ -100,28 +100,28 @@ fn form_of(format: Format) -> Form {
     }
 }
 
-/// What a reader must know of shares from a listing.
+/// Returns notes on the accuracy of shares from a listing.
 fn notes(node: &NodeRules) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(digits) = node.rounded_digits {
         let draws = 0.5 * 10_f64.powi(-i32::try_from(digits).unwrap_or(i32::MAX)) * 2_f64.powi(31);
         let grouped = crate::text::grouped(draws.ceil() as u64);
         notes.push(format!(
-            "probabilities have {digits} digits here, so that the kernel's thresholds are known to ±{grouped} of 2^31 only; \
+            "probabilities have {digits} digits here, so the kernel's thresholds are only known to ±{grouped} of 2^31; \
              iptables-save prints all digits"
         ));
     }
     if let Some(line) = node.cut {
-        notes.push(format!("line {line} is cut off: the rest of its rule is not known, nor what followed"));
+        notes.push(format!("line {line} is cut off: the rest of its rule, and what followed, is unknown"));
     }
     notes
 }
 
-/// The cascades of a node in a state of a scenario's cluster, of both families where it has addresses of both.
+/// Returns the cascades of a node in a state of a scenario's cluster, of both families if it has addresses of both.
 ///
 /// # Errors
 ///
-/// Where rules cannot be written, or other rules cannot be read.
+/// If rules cannot be generated, or other rules cannot be parsed.
 pub fn scenario_report(scenario: &Scenario, state: &Cluster, node: &Node) -> Result<Report, Unsupported> {
     let netns = format!("node/{}", node.name);
     let mut all = Shares::default();

@@ -1,6 +1,6 @@
-//! How rules share new connections out among a service's endpoints, for people and programs to read.
+//! How rules balance new connections among a service's endpoints, as reports for people and programs.
 //!
-//! 1. [`input`]: text of any format that shows rules, or a scenario → [`Report`];
+//! 1. [`input`]: rules in any format, or a scenario → [`Report`];
 //! 2. `sample`: counts of real packets, compared with the exact shares;
 //! 3. [`console`], [`json`], [`svg`]: a report as a page, as JSON, as a picture; `figures`: its numbers as text.
 //!
@@ -24,17 +24,17 @@ use sample::Sample;
 /// The cascades of one rule set.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// Where the rules come from: `rules.txt, as iptables-save shows them`.
+    /// The source of the rules: `rules.txt, in the format of iptables-save`.
     pub source: String,
-    /// The form that they were read in.
+    /// The format of the rules.
     pub form: Form,
-    /// Whether the text shows only some lines of a rule set: a rule that it lacks may change every share.
+    /// Whether the text contains only some lines of a rule set: a missing rule may change every share.
     pub is_part: bool,
-    /// Notes on all shares: sentences without their full stops.
+    /// Notes on all shares: sentences without full stops.
     pub notes: Vec<String>,
-    /// What lines of rules could not be read, in words: each may change every share.
+    /// A description of lines of rules that could not be read: each may change every share.
     pub(crate) rules_not_read: Option<String>,
-    /// What is wrong with the rules as a whole: missing jumps to kube-proxy's chains, rules that a chain has several times.
+    /// Defects of the rules as a whole: missing jumps to kube-proxy's chains, duplicate rules.
     pub frame_defects: Vec<FrameDefect>,
     /// The cascades, in the order of the rules.
     pub cascades: Vec<Cascade>,
@@ -42,56 +42,56 @@ pub struct Report {
     pub(crate) samples: Vec<Option<Sample>>,
 }
 
-/// No service is called so.
+/// There is no such service.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("these rules contain no load-balanced service `{name}`")]
 pub struct UnknownService {
     /// The name.
     pub name: String,
-    /// What to do: a full sentence.
+    /// How to fix it: a full sentence.
     pub help: String,
 }
 
 impl Report {
-    /// How many defects the rules have, as a whole and in all cascades.
+    /// Returns the number of defects, of the rules as a whole and in all cascades.
     pub fn defects(&self) -> usize {
         self.frame_defects.len() + self.cascades.iter().map(|cascade| cascade.defects.len()).sum::<usize>()
     }
 
-    /// How many things all cascades leave unknown.
+    /// Returns the number of unknown parts in all cascades.
     pub fn unknown(&self) -> usize {
         usize::from(self.rules_not_read.is_some())
             + self.cascades.iter().map(|cascade| cascade.unknown.len()).sum::<usize>()
     }
 
-    /// Whether every share is known and even, and connections come to the cascades.
+    /// Returns whether every share is known and even, and connections reach the cascades.
     pub fn is_even(&self) -> bool {
         self.rules_not_read.is_none()
             && self.frame_defects.is_empty()
             && self.cascades.iter().all(|cascade| cascade.assessment() == Assessment::Even)
     }
 
-    /// The results of real packets through a cascade, by its position.
+    /// Returns the results of real packets through a cascade, by its position.
     pub(crate) fn sample(&self, cascade: usize) -> Option<&Sample> {
         self.samples.get(cascade)?.as_ref()
     }
 
-    /// Whether packets went as the rules have it, as far as any were sent.
+    /// Returns whether the packets sent agree with the rules.
     pub fn samples_fit(&self) -> bool {
         self.samples.iter().flatten().all(Sample::held)
     }
 
-    /// Leaves the cascades of one service: by its name, with its Kubernetes namespace or port or without, or by its chain. Samples
-    /// are taken behind this, and are left out.
+    /// Keeps only the cascades of one service: by its name, with or without its Kubernetes namespace and port, or by its chain. Samples are
+    /// removed, as they are taken later.
     ///
     /// # Errors
     ///
-    /// If there is none; the help names the nearest one.
+    /// If there is none; the help suggests the most similar name.
     pub fn retain(&mut self, name: &str) -> Result<(), UnknownService> {
         let known: Vec<String> = self.cascades.iter().map(|cascade| cascade.service.clone()).collect();
         self.cascades.retain(|cascade| is_called(cascade, name));
         self.samples.clear();
-        // Of rules that the kernel rejects, no shares are known of any service.
+        // For rules that the kernel rejects, the shares of all services are unknown.
         if !self.cascades.is_empty() || known.is_empty() {
             return Ok(());
         }
@@ -106,10 +106,10 @@ impl Report {
     }
 }
 
-/// Services that are listed where none was found.
+/// Maximum number of services listed if none was found.
 const MAX_NAMES: usize = 20;
 
-/// `default/web:http` is called so, and `default/web`, `web:http` and `web`.
+/// Returns whether a name matches a cascade: for `default/web:http`, also `default/web`, `web:http` and `web`.
 fn is_called(cascade: &Cascade, name: &str) -> bool {
     let whole = cascade.service.as_str();
     let without_namespace = whole.split_once('/').map_or(whole, |(_, rest)| rest);

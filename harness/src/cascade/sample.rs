@@ -1,4 +1,4 @@
-//! Real packets compared with exact shares: what arrived at every endpoint, and what its rule counted.
+//! Real packets compared with exact shares: the flows that arrived at every endpoint, and its rule's counter.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -13,26 +13,25 @@ use crate::text::grouped;
 /// The outcome of many new flows through the rules of one cascade.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Sample {
-    /// The sender, as a scenario names it: `pod/client`.
+    /// The sender, as in scenarios: `pod/client`.
     pub(crate) from: String,
     /// The address and port that all flows were sent to.
     pub(crate) to: SocketAddr,
-    /// How many flows were sent.
+    /// The number of flows sent.
     pub(crate) sent: u64,
-    /// How often a flow was sent again because the kernel had dropped it by itself: see [`Tally::resent`].
+    /// The number of flows that were resent because the kernel had dropped them for reasons other than rules: see [`Tally::resent`].
     pub(crate) resent: u64,
-    /// Every endpoint in the order of its first rule; then, if rules lead some flows to none, the flows that reached none.
+    /// Every endpoint in the order of its first rule; then, if rules send some flows to none, the flows that reached none.
     pub(crate) arrivals: Vec<Arrival>,
-    /// How the counts fit the shares; `None` if nothing arrived.
+    /// The comparison of counts with shares; `None` if nothing arrived.
     pub(crate) fit: Option<Fit>,
-    /// What was shown, as sentences without their full stops.
+    /// The results, as sentences without full stops.
     pub(crate) shown: Vec<String>,
-    /// What is wrong, as fragments; none if counts fit, flows choose by themselves, every flow is accounted for and the
-    /// counters agree.
+    /// The faults, as fragments; empty if counts fit, flows are independent, every flow is accounted for and the counters agree.
     pub(crate) faults: Vec<String>,
 }
 
-/// What arrived at one endpoint.
+/// Flows that arrived at one endpoint.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Arrival {
     /// The endpoint.
@@ -41,21 +40,21 @@ pub(crate) struct Arrival {
     pub(crate) share: Share,
     /// Flows that arrived there.
     pub(crate) arrived: u64,
-    /// Flows that rules translated to it, by their own counters; `None` if rules have none.
+    /// Flows that rules translated to it, by the rules' counters; `None` if rules have none.
     pub(crate) counted: Option<u64>,
 }
 
-/// The placeholder for flows that rules lead to no endpoint.
+/// The placeholder for flows that rules send to no endpoint.
 const NOWHERE: &str = "no endpoint";
 
 impl Sample {
-    /// Whether everything agrees with the rules.
+    /// Returns whether everything agrees with the rules.
     pub(crate) fn held(&self) -> bool {
         self.faults.is_empty()
     }
 }
 
-/// The shares that a sample is compared with: those of endpoints, and what is left to none.
+/// Returns the expected shares: of endpoints, and of flows without an endpoint.
 pub(crate) fn expected(cascade: &Cascade) -> Expected {
     let mut shares: Expected = cascade.shares().into_iter().map(|(at, share)| (at.to_owned(), share)).collect();
     if cascade.left != Share::ZERO {
@@ -64,10 +63,11 @@ pub(crate) fn expected(cascade: &Cascade) -> Expected {
     shares
 }
 
-/// The shares of endpoints, and of none.
+/// The shares of endpoints, and of flows without one.
 pub(crate) type Expected = Vec<(String, Share)>;
 
-/// What arrived at each of the expected endpoints, and nowhere where rules leave some to none; and what arrived elsewhere.
+/// Returns the flows that arrived at each expected endpoint, or nowhere if rules leave some without an endpoint; and those that arrived
+/// elsewhere.
 fn arrivals(expected: &Expected, tally: &Tally) -> (Vec<Arrival>, HashMap<String, u64>) {
     let mut delivered: HashMap<String, u64> =
         tally.delivered.iter().map(|(at, count)| (at.to_string(), *count)).collect();
@@ -89,15 +89,15 @@ fn counts_and_shares(arrivals: &[Arrival]) -> (Vec<u64>, Vec<f64>) {
     arrivals.iter().map(|own| (own.arrived, own.share.to_f64())).unzip()
 }
 
-/// Whether enough flows have arrived: see [`is_clear`].
+/// Returns whether enough flows have arrived: see [`is_clear`].
 pub(crate) fn is_enough(expected: &Expected, tally: &Tally, goal: &Goal) -> bool {
     let (counts, shares) = counts_and_shares(&arrivals(expected, tally).0);
-    // More flows do not help where nothing can be judged.
+    // More flows do not help if nothing can be judged.
     is_clear(&counts, &shares, goal).unwrap_or(true)
 }
 
-/// Compares what arrived with the exact shares of a cascade. `looked` is whether flows were
-/// counted until that [was enough](is_enough).
+/// Compares the arrived flows with the exact shares of a cascade. `looked` is whether flows were counted until there [were
+/// enough](is_enough).
 pub(crate) fn judge(
     cascade: &Cascade,
     from: String,
@@ -126,7 +126,7 @@ pub(crate) fn judge(
     Sample { from, to, sent: tally.sent, resent: tally.resent, arrivals, fit, shown, faults }
 }
 
-/// Flows that are lost, duplicated, delivered elsewhere or not attributed.
+/// Returns faults for flows that are lost, duplicated, delivered elsewhere or not attributed.
 fn accounts(cascade: &Cascade, tally: &Tally, elsewhere: &HashMap<String, u64>) -> Vec<String> {
     let sent = grouped(tally.sent);
     let mut faults = Vec::new();

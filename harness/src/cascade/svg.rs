@@ -1,4 +1,4 @@
-//! The report as a picture, in the light or dark colours that the reader prefers.
+//! The report as an SVG picture, in light or dark colours by the reader's preference.
 
 use svclab_rules::cascade::{Cascade, Step};
 
@@ -7,19 +7,19 @@ use super::{Report, figures};
 use crate::svg::{Canvas, Text, wrapped};
 use crate::text::{counted, grouped};
 
-/// Lengths in pixels: of the picture, and of the columns in it.
+/// Sizes in pixels: of the picture, and of its columns.
 const WIDTH: f64 = 960.0;
 const MARGIN: f64 = 28.0;
 const BARS: f64 = 250.0;
 const LONGEST_BAR: f64 = 380.0;
 const ROW: f64 = 28.0;
 const BAR: f64 = 16.0;
-/// The number of endpoints drawn of a cascade at most; the rest are counted.
+/// Maximum number of endpoints drawn per cascade; the rest are counted.
 const MAX_ROWS: usize = 40;
-/// Letters of an endpoint's name.
+/// Maximum number of letters of an endpoint's name.
 const NAME: usize = 28;
 
-/// The whole report as an SVG document.
+/// Renders the whole report as an SVG document.
 pub fn render(report: &Report) -> String {
     let mut picture = Picture { canvas: Canvas::default(), y: MARGIN };
     for defect in &report.frame_defects {
@@ -39,7 +39,7 @@ pub fn render(report: &Report) -> String {
 /// The picture under construction.
 struct Picture {
     canvas: Canvas,
-    /// How far down it is drawn.
+    /// The current vertical position.
     y: f64,
 }
 
@@ -73,7 +73,7 @@ impl Picture {
         self.y += 18.0;
     }
 
-    /// A bar for each endpoint, and a line at the even share.
+    /// Draws a bar for each endpoint, and a line at the even share.
     fn rows(&mut self, cascade: &Cascade, sample: Option<&Sample>) {
         let even = cascade.even().to_f64();
         let seen = sample.and_then(|sample| sample.fit.as_ref());
@@ -94,7 +94,7 @@ impl Picture {
         }
     }
 
-    /// An endpoint's bar, hatched where its share is not known, with what a sample found.
+    /// Draws an endpoint's bar, hatched if its share is unknown, with the results of a sample.
     fn row(&mut self, cascade: &Cascade, step: &Step, sample: Option<&Sample>, scale: f64) {
         self.y += ROW;
         let top = self.y - BAR + 3.0;
@@ -112,7 +112,7 @@ impl Picture {
             self.canvas.bar((BARS, top), (step.share.to_f64() * scale, BAR), "bar", &tooltip);
             self.text(x, "", &format!("{:.4} %", step.share.to_f64() * 100.0));
         } else {
-            self.canvas.bar((BARS, top), (LONGEST_BAR, BAR), "unknown", "The share is not known.");
+            self.canvas.bar((BARS, top), (LONGEST_BAR, BAR), "unknown", "The share is unknown.");
             self.text(x, "soft", "unknown");
         }
         if let Some(sample) = sample {
@@ -121,7 +121,7 @@ impl Picture {
         self.text(x + 96.0, "soft", &format!("rule {}: {}", step.rule, step.chance.words()));
     }
 
-    /// The shares that fit an endpoint's count, as a line with ends, and the count as a dot.
+    /// Draws the confidence interval of an endpoint's share as a line with ends, and the count as a dot.
     fn interval(&mut self, sample: &Sample, endpoint: &str, y: f64, scale: f64) {
         let place = sample.arrivals.iter().position(|own| own.endpoint == endpoint);
         let Some((fit, cell)) = sample.fit.as_ref().zip(place).and_then(|(fit, at)| Some((fit, fit.cells.get(at)?)))
@@ -137,7 +137,7 @@ impl Picture {
         self.canvas.dot((middle, y), 4.0, "seen", &tooltip);
     }
 
-    /// Lines of prose, wrapped to the width.
+    /// Draws lines of prose, wrapped to the width.
     fn prose(&mut self, text: &str, class: &str) {
         for line in wrapped(text, 12.0, WIDTH - 2.0 * MARGIN) {
             self.y += 18.0;
@@ -150,7 +150,7 @@ impl Picture {
     }
 }
 
-/// The sample, and how the picture shows it.
+/// Returns the legend of a sample.
 fn legend(sample: &Sample) -> String {
     let flows = counted(sample.sent, "flow");
     let Sample { from, to, .. } = sample;

@@ -148,7 +148,7 @@ fn a_listing_that_is_cut_off_is_said_to_be() {
                    Chain KUBE-SEP-AAAAAAAAAAAAAAAA (1 references)\ntarget prot opt source destination\n\
                    DNAT  tcp  --  anywhere  anywhere  /* default/web */ tcp\n";
     let notes = report(listing).notes;
-    assert_eq!(notes, ["line 6 is cut off: the rest of its rule is not known, nor what followed"]);
+    assert_eq!(notes, ["line 6 is cut off: the rest of its rule, and what followed, is unknown"]);
     assert_eq!(report(&listing.replace("*/ tcp\n", "*/ tcp to:10.0.0.1:80\n")).notes, Vec::<String>::new());
 }
 
@@ -290,7 +290,7 @@ const WITHOUT_FIRST: &str = "-A KUBE-SVC-A -m comment --comment \"default/web\" 
 #[test]
 fn some_lines_claim_no_more_than_they_show() {
     let page = console::render(&report(WITHOUT_FIRST), Settings::default());
-    assert!(page.ends_with("1 cascade, 2 endpoints; shares are even as far as these lines go\n"), "{page}");
+    assert!(page.ends_with("1 cascade, 2 endpoints; shares are even as far as these lines show\n"), "{page}");
     assert!(
         page.contains("note: only the chains of services were examined, not the rules that jump to them"),
         "{page}"

@@ -16,7 +16,7 @@ use super::diagnostics::{Diagnostic, Diagnostics};
 use super::limits::FILE_BYTES;
 use crate::text::{printable, reason};
 
-/// The error for a file that cannot be read.
+/// Returns the error for a file that cannot be read.
 pub fn unreadable(path: &Path, error: &io::Error) -> Diagnostics {
     let span = Span::start_of(path);
     let message = format!("cannot read the file: {}", reason(error));
@@ -29,11 +29,11 @@ pub fn unreadable(path: &Path, error: &io::Error) -> Diagnostics {
     Diagnostics { errors: vec![Diagnostic::new(span, message, help)], sources: BTreeMap::new() }
 }
 
-/// The text of a file that a scenario names or a folder contains. Pipes are rejected: reading one could block forever.
+/// Reads a file that a scenario names or a folder contains. Pipes are rejected: reading one could block forever.
 ///
 /// # Errors
 ///
-/// That of the system, `InvalidInput` for anything but a regular file, or `InvalidData` for a file that is longer than
+/// A system error, `InvalidInput` for anything except a regular file, or `InvalidData` for a file that is longer than
 /// [`FILE_BYTES`] or not UTF-8.
 pub fn read_file(path: &Path) -> io::Result<String> {
     let metadata = fs::metadata(path)?;
@@ -46,7 +46,7 @@ pub fn read_file(path: &Path) -> io::Result<String> {
     read_argument(path)
 }
 
-/// Kernel file systems, whose files are generated when read: some never end, some lose data by being read.
+/// Kernel file systems, whose files are generated when read: some never end, and reading some loses data.
 const OF_KERNEL: [FsType; 7] = [
     PROC_SUPER_MAGIC,
     SYSFS_MAGIC,
@@ -65,12 +65,12 @@ fn not_of_kernel(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The text of a file that the user named, which may be an open pipe: `/dev/stdin`, or a shell's `<(...)`. A FIFO in
+/// Reads a file that the user named, which may be an open pipe: `/dev/stdin`, or a shell's `<(...)`. A FIFO in
 /// a folder is rejected, as it may never have a writer.
 ///
 /// # Errors
 ///
-/// As [`read_file`], which rejects open pipes too.
+/// As [`read_file`], which also rejects open pipes.
 pub fn read_argument(path: &Path) -> io::Result<String> {
     // The link of an open pipe does not resolve to a file.
     if fs::metadata(path)?.file_type().is_fifo() && fs::canonicalize(path).is_ok() {
@@ -92,7 +92,7 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// A reader of the files that a scenario names, given the scenario's path.
+    /// Returns a reader of the files that a scenario names, given the scenario's path.
     pub fn reader(self, scenario: &Path) -> impl Fn(&Path) -> io::Result<String> + use<> {
         let root = match self {
             Self::Repository => Some(repository(&folder_of(scenario))),
@@ -106,21 +106,20 @@ impl Reach {
     }
 }
 
-/// The folder that a scenario's paths are relative to; the current one for a scenario from a pipe or
-/// a descriptor.
+/// Returns the folder that a scenario's paths are relative to; the current one for a scenario from a pipe or a descriptor.
 pub(crate) fn folder_of(scenario: &Path) -> PathBuf {
     let is_open = ["/dev/stdin", "/dev/fd", "/proc"].iter().any(|start| scenario.starts_with(start));
     if is_open { PathBuf::new() } else { scenario.parent().unwrap_or(Path::new("")).to_owned() }
 }
 
-/// The canonical path of the nearest folder with a `.git`, from a folder upwards; that folder itself without one.
+/// Returns the canonical path of the nearest folder with a `.git`, from a folder upwards; without one, that folder itself.
 fn repository(folder: &Path) -> io::Result<PathBuf> {
     let folder = fs::canonicalize(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })?;
     let root = folder.ancestors().find(|above| above.join(".git").exists()).map(Path::to_owned);
     Ok(root.unwrap_or(folder))
 }
 
-/// The text of a file that must be in a folder. For files elsewhere, the error does not reveal whether they exist.
+/// Reads a file that must be in a folder. For files elsewhere, the error does not reveal whether they exist.
 fn read_below(root: &Path, path: &Path) -> io::Result<String> {
     let is_below = |place: &Path| place.starts_with(root);
     let path = std::path::absolute(path)?;
@@ -140,12 +139,12 @@ fn read_below(root: &Path, path: &Path) -> io::Result<String> {
 #[error("it is outside {}", printable(.0))]
 struct Outside(PathBuf);
 
-/// Whether a file was not read because it is outside the allowed folder.
+/// Returns whether a file was not read because it is outside the allowed folder.
 pub(crate) fn is_outside(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<Outside>())
 }
 
-/// The text of an open file.
+/// Reads an open file.
 ///
 /// # Errors
 ///

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use super::files::read_file;
 use crate::text::{printable, reason};
 
-/// A file, usually empty, whose folder is skipped unless it is named itself.
+/// A file, usually empty, whose folder is skipped unless it is named explicitly.
 pub const IGNORED: &str = ".svclabignore";
 
-/// A path in which no scenarios can be looked for.
+/// A path that cannot be searched for scenarios.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {}", printable(path), reason(source))]
 pub struct FindError {
@@ -22,21 +22,19 @@ pub struct FindError {
     pub source: io::Error,
 }
 
-/// What was found where scenarios were looked for.
+/// The result of a search for scenarios.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Found {
     /// The scenario files.
     pub files: Vec<PathBuf>,
-    /// Folders that were left out, because they have a file [`IGNORED`].
+    /// Folders that were skipped because they have a file [`IGNORED`].
     pub left_out: Vec<PathBuf>,
 }
 
-/// The scenario files in paths, each once and sorted within its folder: a file itself, and all
-/// `*.yaml` and `*.yml` files in a folder. A file or folder that is found on several paths, such as symbolic links, counts by the
-/// first of them.
+/// Finds the scenario files in paths, without duplicates and sorted within each folder: a file itself, and all `*.yaml` and `*.yml` files
+/// in a folder. If a file or folder is found on several paths, such as symbolic links, the first one counts.
 ///
-/// Of a folder's files those are left out that are Kubernetes objects (they have a line `apiVersion: ...`), and folders
-/// in it that have a file [`IGNORED`].
+/// In a folder, files with Kubernetes objects (a line `apiVersion: ...`) and folders with a file [`IGNORED`] are skipped.
 ///
 /// # Errors
 ///
@@ -57,7 +55,7 @@ pub fn find(paths: &[PathBuf]) -> Result<Found, FindError> {
 #[derive(Default)]
 struct Search {
     found: Found,
-    /// The canonical paths of files and folders that were found.
+    /// The canonical paths of files and folders found so far.
     known: HashSet<PathBuf>,
 }
 
@@ -91,7 +89,7 @@ impl Search {
         Ok(())
     }
 
-    /// Whether a path resolves to something that was not found before. A dangling link counts as itself.
+    /// Returns whether a path resolves to something new. A dangling link counts as itself.
     fn is_new(&mut self, path: &Path) -> bool {
         self.known.insert(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()))
     }
@@ -101,14 +99,14 @@ fn is_yaml(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
 }
 
-/// Whether a text is plain Kubernetes objects, in YAML or JSON. A scenario has no `apiVersion`.
+/// Returns whether a text is plain Kubernetes objects, in YAML or JSON. A scenario has no `apiVersion`.
 pub fn is_manifest(text: &str) -> bool {
     let json = || text.trim_start().starts_with('{') && text.contains("\"apiVersion\"");
     text.lines().any(|line| line.starts_with("apiVersion:")) || json()
 }
 
-/// A file that cannot be read counts as a scenario, so that its error is reported. Anything but a file is an error here: it could
-/// not even be opened without waiting.
+/// Returns whether a file contains Kubernetes objects. A file that cannot be read counts as a scenario, so that its error is reported.
+/// Anything except a file is an error here: opening it could block.
 fn holds_objects(path: &Path) -> Result<bool, FindError> {
     match read_file(path) {
         Err(source) if source.kind() == io::ErrorKind::InvalidInput => Err(FindError { path: path.to_owned(), source }),

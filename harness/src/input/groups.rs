@@ -6,7 +6,7 @@ use std::fmt;
 use super::diagnostics::{Diagnostic, Diagnostics};
 use crate::text::counted;
 
-/// The largest number of places at which the same error is printed each time.
+/// Maximum number of places at which the same error is printed separately.
 const SEPARATE: usize = 3;
 
 /// Errors with the same message, apart from numbers and generated names.
@@ -19,8 +19,8 @@ pub struct Group<'d> {
 }
 
 impl Diagnostics {
-    /// The errors as they are to be printed, in the order of the first of each group. An error at no more than three places is a
-    /// group of its own at each.
+    /// Groups the errors for printing, in the order of the first of each group. An error at three places or fewer is a separate group at
+    /// each.
     pub fn groups(&self) -> Vec<Group<'_>> {
         let mut places: HashMap<String, usize> = HashMap::new();
         for error in &self.errors {
@@ -51,7 +51,7 @@ impl fmt::Display for Group<'_> {
 }
 
 impl Group<'_> {
-    /// Where else the error is: `also at a.yaml:10:5, a.yaml:11:5 and 497 other places`.
+    /// Lists the other places of the error: `also at a.yaml:10:5, a.yaml:11:5 and 497 other places`.
     pub fn elsewhere(&self) -> Option<String> {
         let named: Vec<String> = self.others.iter().take(SEPARATE - 1).map(|error| error.span.to_string()).collect();
         let more = self.others.len() - named.len();
@@ -62,7 +62,7 @@ impl Group<'_> {
     }
 }
 
-/// A message with its words that contain digits, such as addresses and names of pods, masked.
+/// Masks words of a message that contain digits, such as addresses and names of pods.
 fn pattern(message: &str) -> String {
     let words = message.split_inclusive(' ');
     words.map(|word| if word.contains(|letter: char| letter.is_ascii_digit()) { "# " } else { word }).collect()

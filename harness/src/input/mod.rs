@@ -1,11 +1,11 @@
-//! Input files: found, read within bounds and recognised by their content.
+//! Input files: finding them, reading them within limits, and recognising them by content.
 //!
 //! 1. `find`: paths → the scenario files in them;
 //! 2. `files`: a path → its text, within `limits` and within the [`Reach`] of the scenario that names it;
 //! 3. `rule_format`: a text → scenario, Kubernetes objects or a [`Form`] of rules.
 //!
-//! Errors are [`Diagnostics`], each with its [`Span`]; `groups` joins those that are equal in many places, and `suggestions` names what may
-//! have been meant.
+//! Errors are [`Diagnostics`], each with its [`Span`]; `groups` joins those that are equal in many places, and `suggestions` finds similar
+//! known names.
 
 mod diagnostics;
 mod files;
@@ -28,5 +28,5 @@ pub(crate) use rule_format::{is_rules, is_yaml, language};
 pub use suggestions::did_you_mean;
 pub(crate) use suggestions::listed;
 
-/// What messages call standard input, which the command line names `-`.
+/// The name in messages of standard input, which is `-` on the command line.
 pub const STANDARD_INPUT: &str = "standard input";

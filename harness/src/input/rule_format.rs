@@ -1,4 +1,4 @@
-//! Recognising inputs by their content.
+//! Recognition of inputs by their content.
 
 use svclab_rules::cluster::ProxyMode;
 use svclab_rules::iptables;
@@ -19,7 +19,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// In words: `in the format of iptables-save`.
+    /// Describes it: `in the format of iptables-save`.
     pub fn words(self) -> &'static str {
         match self {
             Self::Saved => "in the format of iptables-save",
@@ -30,7 +30,7 @@ impl Form {
     }
 }
 
-/// The format of a text, by its content.
+/// Recognises the format of a text by its content.
 ///
 /// # Errors
 ///
@@ -65,19 +65,19 @@ pub fn form(text: &str) -> Result<Form, (&'static str, &'static str)> {
     }
 }
 
-/// Whether a text looks like a scenario: YAML with one of its fields at the start of a line, and no code fence.
+/// Returns whether a text looks like a scenario: YAML with one of its fields at the start of a line, and no code fence.
 pub fn is_scenario(text: &str) -> bool {
     const FIELDS: [&str; 6] = ["name:", "cluster:", "nodes:", "services:", "tests:", "manifests:"];
     let has_field = text.lines().any(|line| FIELDS.iter().any(|field| line.starts_with(field)));
     has_field && !is_manifest(text) && is_yaml(text) && !text.lines().any(|line| line.starts_with("```"))
 }
 
-/// Whether a text is svclab input: rules in a known format, or YAML with fields or a list. Other texts are never quoted.
+/// Returns whether a text is svclab input: rules in a known format, or YAML with fields or a list. Other texts are never quoted.
 pub fn is_input(text: &str) -> bool {
     is_yaml(text) || form(text).is_ok()
 }
 
-/// Whether a text looks like YAML (or JSON) with fields or a list, judging by its first non-blank line: `root:x:0:0` and
+/// Returns whether a text looks like YAML (or JSON) with fields or a list, judging by its first non-blank line: `root:x:0:0` and
 /// `KEY=value` do not. A blank text does.
 pub(crate) fn is_yaml(text: &str) -> bool {
     let mut lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
@@ -90,12 +90,12 @@ pub(crate) fn is_yaml(text: &str) -> bool {
     first.starts_with('{') || first.starts_with("- ") || (is_field && name.trim_end().chars().all(is_letter))
 }
 
-/// Whether a text looks like rules in a language that can be installed.
+/// Returns whether a text looks like rules in a format that can be installed.
 pub(crate) fn is_rules(text: &str) -> bool {
     matches!(form(text), Ok(Form::Saved | Form::Nft | Form::Listed)) || text.trim().is_empty()
 }
 
-/// The language of rules, by their first words.
+/// Returns the language of rules, by their first words.
 pub(crate) fn language(text: &str) -> ProxyMode {
     let words = ["table", "add", "create", "flush", "delete", "destroy", "define", "include"];
     let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default();
@@ -106,7 +106,7 @@ pub(crate) fn language(text: &str) -> ProxyMode {
 /// The headings of tables in `iptables-save`.
 const TABLES: [&str; 5] = ["*nat", "*filter", "*mangle", "*raw", "*security"];
 
-/// Whether a line appends a rule, with counters before it or without.
+/// Returns whether a line appends a rule, with or without counters before it.
 fn is_rule(line: &str) -> bool {
     let line = line.trim_start();
     let line = line.strip_prefix('[').and_then(|rest| rest.split_once("] ")).map_or(line, |(_, rest)| rest);

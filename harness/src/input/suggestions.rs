@@ -1,9 +1,9 @@
 //! Known names in messages about unknown ones.
 
-/// How many names are offered that are equally near.
+/// Maximum number of equally similar names that are suggested.
 const NEAREST: usize = 3;
 
-/// `Did you mean ...?` with the known name nearest to a mistyped one, or with several that are equally near.
+/// `Did you mean ...?` with the known name most similar to a mistyped one, or with several equally similar ones.
 pub fn did_you_mean<S: AsRef<str>>(name: &str, known: &[S]) -> Option<String> {
     let lower = name.to_lowercase();
     let near: Vec<(usize, &str)> = known
@@ -19,12 +19,12 @@ pub fn did_you_mean<S: AsRef<str>>(name: &str, known: &[S]) -> Option<String> {
     Some(format!("Did you mean {}?", joined(&nearest, "or")))
 }
 
-/// A list of names: `` `a`, `b` and `c` ``.
+/// Writes a list of names: `` `a`, `b` and `c` ``.
 pub(crate) fn listed<S: AsRef<str>>(names: &[S]) -> String {
     joined(names, "and")
 }
 
-/// Names with a word before the last of them.
+/// Writes names with a word before the last of them.
 fn joined<S: AsRef<str>>(names: &[S], word: &str) -> String {
     let mut text = String::new();
     for (index, name) in names.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! Objects that controllers of a cluster make of others.
+//! Objects that a cluster's controllers create from others.
 //!
-//! Namespaces for the objects that are in them, and Endpoints of EndpointSlices, which kube-proxy up to 1.18 reads, as the endpoints
-//! controller has them.
+//! Namespaces for the objects in them, and Endpoints from EndpointSlices, as created by the endpoints controller and read by kube-proxy up
+//! to 1.18.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use super::{is_kind, key_of, namespace_of, text_at};
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 const SKIP_MIRROR: &str = "endpointslice.kubernetes.io/skip-mirror";
 
-/// Adds the namespaces that no object names, besides those that every cluster has.
+/// Adds the missing namespaces of objects, and those that every cluster has.
 pub(super) fn add_namespaces(all: &mut Vec<(Endpoint, Value)>) {
     let mut names: BTreeSet<&str> = ["default", "kube-node-lease", "kube-public", "kube-system"].into();
     names.extend(all.iter().filter(|(end, _)| end.resource().namespaced).map(|(_, object)| namespace_of(object)));
@@ -34,7 +34,7 @@ pub(super) fn add_namespaces(all: &mut Vec<(Endpoint, Value)>) {
     all.extend(added.into_iter().filter_map(|object| Some((Endpoint::from_object(&object)?, object))));
 }
 
-/// What is kept of the Endpoints of all services that have slices.
+/// Creates the Endpoints of all services that have slices.
 pub(super) fn endpoints<T>(all: &[(Endpoint, Value)], keep: impl Fn(Endpoint, Value) -> T) -> Vec<T> {
     let families: BTreeMap<Key, &str> =
         objects_of_kind(all, "Service").map(|object| (key_of(object), family(object))).collect();
@@ -63,7 +63,7 @@ fn slices_by_service(all: &[(Endpoint, Value)]) -> BTreeMap<Key, Vec<&Value>> {
     slices
 }
 
-/// The first family of a service, whose addresses its Endpoints have.
+/// Returns the first family of a service, whose addresses its Endpoints contain.
 fn family(service: &Value) -> &str {
     let listed = text_at(service, "/spec/ipFamilies/0");
     let address = match text_at(service, "/spec/clusterIP") {
@@ -77,7 +77,7 @@ fn family(service: &Value) -> &str {
     }
 }
 
-/// The Endpoints of a service: a subset for each list of ports.
+/// Creates the Endpoints of a service: a subset for each list of ports.
 fn endpoints_of(Key { namespace, name }: &Key, family: &str, slices: &[&Value]) -> Value {
     let mut subsets: BTreeMap<String, Subset> = BTreeMap::new();
     for slice in slices.iter().filter(|slice| text_at(slice, "/addressType") == family) {
@@ -90,7 +90,7 @@ fn endpoints_of(Key { namespace, name }: &Key, family: &str, slices: &[&Value]) 
     json!({
         "kind": "Endpoints",
         "apiVersion": "v1",
-        // Nothing is to be mirrored back.
+        // They must not be mirrored back.
         "metadata": {"namespace": namespace, "name": name, "labels": {SKIP_MIRROR: "true"}},
         "subsets": subsets,
     })
@@ -104,7 +104,7 @@ struct Subset {
 }
 
 impl Subset {
-    /// Endpoints that terminate and are not ready are left out.
+    /// Adds an endpoint; terminating endpoints that are not ready are omitted.
     fn add(&mut self, endpoint: &Value) {
         let condition = |name: &str| endpoint.get("conditions").and_then(|all| all.get(name)).and_then(Value::as_bool);
         let addresses = match (condition("ready").unwrap_or(true), condition("terminating").unwrap_or(false)) {

@@ -1,12 +1,12 @@
-//! Defaults (`SetDefaults_Service` and others in the API server's `pkg/apis/core/v1/defaults.go`, and what its `pkg/registry/core/service`
-//! sets before it stores a service).
+//! Defaults (`SetDefaults_Service` and others in the API server's `pkg/apis/core/v1/defaults.go`, and defaults that its
+//! `pkg/registry/core/service` sets before it stores a service).
 
 use serde_json::{Map, Value, json};
 
 use super::super::resource::Endpoint;
 use super::members;
 
-/// Fills in what an object leaves to the server.
+/// Fills in defaults of an object.
 pub(super) fn fill(end: Endpoint, object: &mut Value) {
     metadata(end, object);
     match end.resource().kind {
@@ -33,7 +33,7 @@ fn is_unset(value: Option<&Value>) -> bool {
     }
 }
 
-/// The object in a field, created if it does not exist.
+/// Returns the object in a field, and creates it if it does not exist.
 fn inside<'a>(object: &'a mut Map<String, Value>, name: &str) -> Option<&'a mut Map<String, Value>> {
     default(object, name, Map::new());
     object.get_mut(name)?.as_object_mut()
@@ -93,7 +93,7 @@ fn target_ports(spec: &mut Map<String, Value>) {
     }
 }
 
-/// `clusterIP` and `clusterIPs`, `ipFamilies` and `ipFamilyPolicy`: each of what the others say.
+/// Fills in `clusterIP` and `clusterIPs`, `ipFamilies` and `ipFamilyPolicy` from each other.
 fn families(spec: &mut Map<String, Value>) {
     let listed = spec.get("clusterIPs").and_then(Value::as_array).and_then(|list| list.first()).cloned();
     match (is_unset(spec.get("clusterIP")), listed) {
@@ -127,7 +127,7 @@ fn texts(object: &Map<String, Value>, name: &str) -> Vec<String> {
     listed.filter_map(|value| value.as_str().map(str::to_owned)).collect()
 }
 
-/// TCP for the ports in an object.
+/// Sets protocol TCP for the ports in an object.
 fn ports(object: &mut Map<String, Value>) {
     let listed = object.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten();
     listed.filter_map(Value::as_object_mut).for_each(|port| default(port, "protocol", "TCP"));

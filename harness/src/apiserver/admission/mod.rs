@@ -1,7 +1,7 @@
-//! From objects as users write them to objects as an API server stores them.
+//! Admission: from objects as users write them to objects as an API server stores them.
 //!
-//! In this order: `controllers` add namespaces, `defaults` fill fields in, `validate` rejects what the API's rules forbid, and `controllers` make
-//! Endpoints of slices. Cluster IPs and node ports, also those for health checks, are not allocated: scenarios have them.
+//! In this order: `controllers` add namespaces, `defaults` fill in fields, `validate` rejects invalid objects, and `controllers` create
+//! Endpoints from slices. Cluster IPs and node ports, including those for health checks, are not allocated: scenarios have them.
 
 mod controllers;
 mod defaults;
@@ -15,7 +15,7 @@ use super::object::{Content, Key};
 use super::resource::{Endpoint, RESOURCES};
 use super::status::Rejection;
 
-/// Admits the whole content of a server. Objects of kinds that are not served are left out.
+/// Admits the whole content of a server. Objects of kinds that are not served are dropped.
 ///
 /// # Errors
 ///
@@ -29,8 +29,8 @@ pub(super) fn admit(objects: Vec<Value>, node_ports: &RangeInclusive<u16>) -> Re
     if !rejections.is_empty() {
         return Err(rejections);
     }
-    // One at a time: as values, objects take many times the memory of their text. Endpoints that were given come later, and replace
-    // those made of slices.
+    // One at a time: as values, objects take many times the memory of their text. Given Endpoints come later, and replace those created
+    // from slices.
     let mut contents = controllers::endpoints(&all, content);
     contents.extend(all.into_iter().map(|(end, object)| content(end, object)));
     Ok(contents)
@@ -50,7 +50,7 @@ pub(super) fn admit_one(end: Endpoint, object: Value, node_ports: &RangeInclusiv
     }
 }
 
-/// An object as the first version of its resource has it, which is the one that is stored.
+/// Returns an object in the first version of its resource, which is the stored one.
 fn stored_form(end: Endpoint, mut object: Value) -> Option<Value> {
     let fields = object.as_object_mut()?;
     end.served.form.decode(fields);
@@ -66,18 +66,18 @@ fn content(end: Endpoint, object: Value) -> Content {
     Content::new(end.index, object)
 }
 
-/// A list of members of an object, empty where it is missing.
+/// Returns a list in an object; empty if it is missing.
 fn members<'a>(object: &'a mut Value, name: &str) -> impl Iterator<Item = &'a mut Map<String, Value>> {
     let listed = object.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten();
     listed.filter_map(Value::as_object_mut)
 }
 
-/// The text at a pointer, empty where there is none.
+/// Returns the text at a pointer; empty if there is none.
 fn text_at<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The namespace of an object, `default` where none is given.
+/// Returns the namespace of an object; `default` if none is given.
 fn namespace_of(object: &Value) -> &str {
     match text_at(object, "/metadata/namespace") {
         "" => "default",
@@ -85,7 +85,7 @@ fn namespace_of(object: &Value) -> &str {
     }
 }
 
-/// Namespace and name of an object in a namespace.
+/// Returns namespace and name of a namespaced object.
 fn key_of(object: &Value) -> Key {
     Key { namespace: namespace_of(object).to_owned(), name: text_at(object, "/metadata/name").to_owned() }
 }

@@ -1,4 +1,4 @@
-//! What the API server rejects.
+//! Validation of objects, as in the API server.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -15,7 +15,7 @@ use super::super::resource::Endpoint;
 use super::super::status::Rejection;
 use super::text_at;
 
-/// A rejection for each object that is not valid, by itself or alongside the others.
+/// Returns a rejection for each object that is invalid, alone or together with the others.
 pub(super) fn all(objects: &[(Endpoint, Value)], node_ports: &RangeInclusive<u16>) -> Vec<Rejection> {
     let mut cluster = Cluster::default();
     let mut rejections = Vec::new();
@@ -38,14 +38,14 @@ pub(super) fn all(objects: &[(Endpoint, Value)], node_ports: &RangeInclusive<u16
     rejections
 }
 
-/// The object as field errors name it: `Service default/web`.
+/// Returns the object's name in field errors: `Service default/web`.
 fn label(end: Endpoint, object: &Value) -> String {
     let (namespace, name) = (text_at(object, "/metadata/namespace"), text_at(object, "/metadata/name"));
     let separator = if namespace.is_empty() { "" } else { "/" };
     format!("{} {namespace}{separator}{name}", end.resource().kind)
 }
 
-/// Checks an object by itself and adds it to the cluster.
+/// Checks a single object and adds it to the cluster.
 fn one(
     end: Endpoint,
     object: &Value,
@@ -75,7 +75,7 @@ fn one(
     Ok(())
 }
 
-/// All that is asked of other objects: a name.
+/// Checks other objects, which only need a name.
 fn named(end: Endpoint, object: &Value) -> Result<(), Rejection> {
     if !text_at(object, "/metadata/name").is_empty() {
         return Ok(());
@@ -89,7 +89,7 @@ fn named(end: Endpoint, object: &Value) -> Result<(), Rejection> {
     Err(Rejection::invalid(end, object, &[error]))
 }
 
-/// The typed object. A path to what is wrong is looked for only where something is.
+/// Parses the typed object. The path of an error is only determined if there is one.
 fn typed<T: DeserializeOwned>(end: Endpoint, object: &Value) -> Result<T, Rejection> {
     T::deserialize(object).or_else(|_| {
         serde_path_to_error::deserialize(object)

@@ -1,4 +1,4 @@
-//! The results of a sample, on the page of a cascade.
+//! The results of a sample on a cascade's page.
 
 use super::MAX_ROWS;
 use crate::cascade::sample::Sample;
@@ -6,11 +6,11 @@ use crate::page::{BAD, Page};
 use crate::stats::{Cell, Fit, percent};
 use crate::text::{counted, grouped};
 
-/// The columns of an interval's picture.
+/// Minimum width of an interval's picture.
 const NARROWEST: usize = 11;
 const WIDEST: usize = 41;
 
-/// Adds counts with their intervals, then what was measured and what is wrong.
+/// Adds counts with their intervals, then measurements and faults.
 pub(super) fn block(page: &mut Page, sample: &Sample) {
     let flows = counted(sample.sent, "flow");
     page.line(2, format!("sampled: {flows} from {} to {}", sample.from, sample.to));
@@ -25,7 +25,7 @@ pub(super) fn block(page: &mut Page, sample: &Sample) {
     }
 }
 
-/// A row for each endpoint; all have one scale, so that they can be compared.
+/// Adds a row for each endpoint; all have the same scale, so that they can be compared.
 fn counts(page: &mut Page, sample: &Sample, fit: &Fit) {
     let has_counters = sample.arrivals.iter().any(|own| own.counted.is_some());
     let most = if page.settings.is_verbose() { usize::MAX } else { MAX_ROWS };
@@ -54,7 +54,7 @@ fn counts(page: &mut Page, sample: &Sample, fit: &Fit) {
     }
 }
 
-/// The interval of shares that fit a count as a line, the count as a dot on it, and the exact share as a bar across.
+/// Draws the interval of shares that fit a count as a line, the count as a dot on it, and the exact share as a bar across it.
 fn picture(cell: &Cell, flows: u64, (low, high): (f64, f64), width: usize) -> String {
     let at = |share: f64| match high - low {
         span if span > 0.0 => ((share - low) / span * (width - 1) as f64).round() as usize,

@@ -1,4 +1,4 @@
-//! The result of `svclab cascade` for machines. `svclab schema cascade` describes every field.
+//! The JSON output of `svclab cascade`. `svclab schema cascade` describes every field.
 
 mod sample;
 mod step;
@@ -11,7 +11,7 @@ use self::sample::Sample;
 use self::step::{Share, Step};
 use super::{Report, sample as sampled};
 
-/// The whole report as a serializable value.
+/// Returns the whole report as a serializable value.
 pub fn document(report: &Report) -> impl Serialize {
     Document::of(report)
 }
@@ -20,15 +20,15 @@ pub fn document(report: &Report) -> impl Serialize {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Document<'a> {
-    /// Where the rules come from.
+    /// The source of the rules.
     source: &'a str,
-    /// What a reader must know of all shares.
+    /// Notes on all shares.
     notes: &'a [String],
-    /// How many defects the rules have, as a whole and in all cascades.
+    /// The number of defects, of the rules as a whole and in all cascades.
     defects: usize,
-    /// How many things all cascades leave unknown.
+    /// The number of unknown parts in all cascades.
     unknown: usize,
-    /// What is wrong with the rules as a whole.
+    /// Defects of the rules as a whole.
     structure_defects: Vec<FrameDefect>,
     /// The cascades, in the order of the rules.
     cascades: Vec<Cascade<'a>>,
@@ -48,12 +48,12 @@ impl<'a> Document<'a> {
     }
 }
 
-/// Something wrong with rules that does not belong to one service.
+/// A defect of rules that does not belong to one service.
 #[derive(Serialize, JsonSchema)]
 struct FrameDefect {
     /// `rejected`, `missing-jump` or `repeated-rule`.
     kind: &'static str,
-    /// What is wrong, and what follows from it.
+    /// The defect and its consequence.
     message: String,
 }
 
@@ -67,33 +67,34 @@ impl FrameDefect {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Cascade<'a> {
-    /// The service port, `default/web:http`, or the chain where that is not known.
+    /// The service port, `default/web:http`, or the chain if that is unknown.
     service: &'a str,
-    /// The protocol; `null` if it is not known.
+    /// The protocol; `null` if unknown.
     protocol: Option<&'static str>,
     /// The chain or map that chooses the endpoint.
     chain: &'a str,
     /// The addresses and ports that lead to it.
     frontends: Vec<Frontend>,
-    /// How many endpoints it has.
+    /// The number of endpoints.
     endpoints: usize,
-    /// Whether clients stay with their endpoint; shares are those of new clients then.
+    /// Whether there is session affinity; shares are then those of new clients.
     affinity: bool,
-    /// The share of each if all had the same.
+    /// The even share of each endpoint.
     even: Share,
-    /// The greatest deviation of an endpoint from even, relative to that: 0.5 is half too much or too little. `null` if a share is unknown.
+    /// The largest deviation of an endpoint from the even share, relative to it: 0.5 is 50 % too much or too little. `null` if a share is
+    /// unknown.
     largest_deviation: Option<f64>,
-    /// The rules that take connections, in their order.
+    /// The rules that take connections, in order.
     steps: Vec<Step<'a>>,
-    /// The share that gets no endpoint; `null` if that is unknown.
+    /// The share that reaches no endpoint; `null` if unknown.
     lost_share: Option<Share>,
-    /// The parts of it by their outcome, in the order of rules.
+    /// Its parts by outcome, in the order of the rules.
     without_endpoint: Vec<Fallen<'a>>,
-    /// Connections that are handled differently from those that the shares are of: kube-proxy's own rules have none.
+    /// Connections that are handled differently from those that the shares describe; kube-proxy's own rules have none.
     cases: Vec<Case<'a>>,
-    /// `even`, `defective`, or `unknown` where nothing is wrong but the rules do not show all.
+    /// `even`, `defective`, or `unknown` if there is no defect but the rules are incomplete.
     assessment: &'static str,
-    /// Why the written chances are even, or that they are not.
+    /// Why the written probabilities are even, or how they are not.
     sentence: String,
     /// The defects.
     defects: Vec<Defect>,
@@ -150,9 +151,9 @@ impl Frontend {
 struct Defect {
     /// The number of the rule in its chain, if it is one rule's.
     rule: Option<usize>,
-    /// What kind, in one word.
+    /// The kind, in one word.
     kind: &'static str,
-    /// What is wrong, and what that does to shares.
+    /// The defect and its effect on shares.
     message: String,
 }
 
@@ -163,12 +164,12 @@ impl Defect {
     }
 }
 
-/// A part of the connections that gets no endpoint.
+/// A part of the connections that reaches no endpoint.
 #[derive(Serialize, JsonSchema)]
 struct Fallen<'a> {
     /// The number of the rule by which they leave the chain; `null` for the chain's end.
     rule: Option<usize>,
-    /// The chain of the rule that decides, if the rule leads to another one.
+    /// The chain of the rule that decides, if the rule jumps to another one.
     within: Option<&'a str>,
     /// What happens to them.
     fate: Fate<'a>,
@@ -188,7 +189,7 @@ impl<'a> Fallen<'a> {
 struct Fate<'a> {
     /// `endpoint`, `returned`, `accepted`, `dropped`, `rejected`, `handed-on` or `unknown`.
     kind: &'static str,
-    /// The endpoint, the chain that they go on with, or why it is unknown.
+    /// The endpoint, the chain that they continue in, or why it is unknown.
     detail: Option<&'a str>,
 }
 
@@ -202,14 +203,14 @@ impl<'a> Fate<'a> {
     }
 }
 
-/// Connections that rules treat otherwise than others.
+/// Connections that rules handle differently from others.
 #[derive(Serialize, JsonSchema)]
 struct Case<'a> {
-    /// One of them, by what distinguishes it from the others: `from 10.0.0.1`.
+    /// An example, as what distinguishes it from other connections: `from 10.0.0.1`.
     example: &'a str,
-    /// The number of the first rule that treats them otherwise.
+    /// The number of the first rule that handles them differently.
     rule: Option<usize>,
-    /// Their outcome, in the order of rules.
+    /// Their outcomes, in the order of the rules.
     parts: Vec<CasePart<'a>>,
 }
 
@@ -233,14 +234,14 @@ struct CasePart<'a> {
     share: Share,
 }
 
-/// Something that these rules do not say.
+/// Something that these rules leave unknown.
 #[derive(Serialize, JsonSchema)]
 struct Unknown<'a> {
     /// The number of the rule in its chain, if it is one rule's.
     rule: Option<usize>,
-    /// How much of all new connections it is about, if that is known.
+    /// The share of all new connections concerned, if known.
     share: Option<Share>,
-    /// What is not known, and why.
+    /// What is unknown, and why.
     message: &'a str,
 }
 

@@ -1,4 +1,4 @@
-//! What a sample of flows showed.
+//! Results of a sample of flows.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,23 +10,23 @@ use crate::cascade::sample;
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Sample<'a> {
-    /// The sender, as scenarios name it: `pod/client`.
+    /// The sender, as in scenarios: `pod/client`.
     from: &'a str,
     /// Where to.
     to: std::net::SocketAddr,
-    /// How many flows were sent.
+    /// The number of flows sent.
     sent: u64,
-    /// How many of them had to be resent, because the kernel had dropped them by itself.
+    /// The number of flows that were resent because the kernel had dropped them for reasons other than rules.
     resent: u64,
     /// The flows that arrived, by endpoint.
     arrivals: Vec<Arrival<'a>>,
-    /// The probability that right shares look at least this wrong; `null` if nothing arrived.
+    /// The probability that correct shares deviate at least this much; `null` if nothing arrived.
     p_value: Option<f64>,
-    /// How often the test fails although shares are right.
+    /// The probability that the test fails although the shares are correct.
     false_alarm_rate: Option<f64>,
     /// The measurements, in words.
     measured: &'a [String],
-    /// What is wrong, in words; nothing if all is as the rules have it.
+    /// The faults, in words; empty if everything agrees with the rules.
     faults: &'a [String],
 }
 
@@ -54,17 +54,17 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// What arrived at one endpoint, or nowhere.
+/// Flows that arrived at one endpoint, or nowhere.
 #[derive(Serialize, JsonSchema)]
 struct Arrival<'a> {
     /// The endpoint.
     endpoint: &'a str,
     /// Flows that arrived there.
     arrived: u64,
-    /// Flows that rules translated to it, by their own counters, if they have any.
+    /// Flows that rules translated to it, by the rules' counters, if they have any.
     counted: Option<u64>,
-    /// What should arrive.
+    /// The expected share.
     share: Share,
-    /// The shares that fit the count: those of all endpoints together, at the false-alarm rate.
+    /// The confidence interval of the share, for all endpoints together, at the false-alarm rate.
     interval: Option<[f64; 2]>,
 }

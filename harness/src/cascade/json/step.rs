@@ -1,25 +1,25 @@
-//! A rule that leads to an endpoint, with its chance and share.
+//! A rule that leads to an endpoint, with its probability and share.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use svclab_rules::{cascade, walk};
 
-/// A rule that takes a part of the connections that come to it.
+/// A rule that takes a part of the connections that reach it.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Step<'a> {
     /// Its number in the chain, from 1.
     rule: usize,
-    /// Where it leads to: `10.244.1.2:80`.
+    /// Its endpoint: `10.244.1.2:80`.
     endpoint: &'a str,
     /// The endpoint's own chain, if it has one.
     chain: Option<&'a str>,
-    /// Share of the connections that reach the rule.
+    /// The share that it takes of the connections that reach it.
     chance: Chance,
-    /// What it takes of all; `null` if these rules do not say, as are the other shares.
+    /// The share that it takes of all connections; `null` if unknown, as are the other shares.
     share: Option<Share>,
-    /// The deviation of the share from an even one, relative to that.
+    /// The deviation from the even share, relative to it.
     deviation: Option<f64>,
-    /// What it and those before it take of all.
+    /// The share that it and the rules before it take of all connections.
     cumulative: Option<Share>,
 }
 
@@ -38,7 +38,7 @@ impl<'a> Step<'a> {
     }
 }
 
-/// What a rule takes of the connections that come to it: those whose draw is below the threshold.
+/// The condition under which a rule takes a connection that reaches it: its draw is below the threshold.
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 enum Chance {
@@ -50,7 +50,7 @@ enum Chance {
     Numgen(Drawn),
     /// iptables' `statistic --mode nth`: `part` of every `every` packets, in turn.
     Nth(Turn),
-    /// Those that fulfil a condition of the packet; the share is that of the connections that all shares are of.
+    /// By a condition on the packet; the share is that of the connections that all shares describe.
     Condition,
 }
 
@@ -59,18 +59,18 @@ enum Chance {
 struct Turn {
     /// The number of packets taken.
     part: u32,
-    /// The number of packets of a turn.
+    /// The length of a round in packets.
     every: u32,
 }
 
 /// A random choice.
 #[derive(Serialize, JsonSchema)]
 struct Drawn {
-    /// As the rules have it: `0.33333333349`.
+    /// As written in the rules: `0.33333333349`.
     written: String,
     /// The number of draws that match.
     threshold: u32,
-    /// Out of how many the kernel draws.
+    /// The number of possible draws.
     draws: u64,
 }
 
@@ -87,8 +87,7 @@ impl Chance {
     }
 }
 
-/// A share of connections. The true value is not smaller than `value`, and by at most `error` greater, apart from the last bit of the
-/// number itself.
+/// A share of connections. The true value is at least `value`, and at most `error` greater, apart from the last bit of the number itself.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Share {
     /// From 0 to 1.

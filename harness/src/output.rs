@@ -50,7 +50,7 @@ impl Destination {
     ///
     /// # Errors
     ///
-    /// That of the system.
+    /// The error of the system.
     pub fn write(self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Self::Stdout => {
@@ -141,7 +141,7 @@ fn successor(place: &Path, known: Option<&Metadata>) -> io::Result<NamedTempFile
 ///
 /// # Errors
 ///
-/// That of the system.
+/// The error of the system.
 pub fn write_stdout(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.flush()?;

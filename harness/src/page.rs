@@ -26,7 +26,7 @@ const NARROWEST: usize = 40;
 /// The additional indent of continuation lines.
 const HANG: usize = 4;
 
-/// How a page is written.
+/// Settings of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     /// Whether the page is coloured with ANSI escape sequences.

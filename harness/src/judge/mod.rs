@@ -97,15 +97,15 @@ pub enum Field {
     Source,
     /// The reply as the sender sees it.
     Reply,
-    /// How flows spread over endpoints.
+    /// How flows are distributed over endpoints.
     Balance,
     /// Whether a client stays with its endpoint.
     Affinity,
-    /// How many flows are lost during a change.
+    /// The number of flows lost during a change.
     Lost,
-    /// How many flows are rejected during a change.
+    /// The number of flows rejected during a change.
     Rejected,
-    /// How many flows are sent to endpoints that are gone.
+    /// The number of flows sent to removed endpoints.
     Stale,
     /// The time within which flows follow a change.
     FollowedWithin,

@@ -144,7 +144,7 @@ impl Channel {
 
     /// Returns the number of frames dropped since the last call because the receive buffer was full.
     pub(crate) fn newly_lost(&self) -> Result<u32, LabError> {
-        self.losses.newly(&self.socket).map_err(|source| self.error("reading a packet socket's drops", source))
+        self.losses.newly(&self.socket).map_err(|source| self.error("reading a packet socket's drop counter", source))
     }
 
     /// Waits until there may be a frame to receive, at most a millisecond.

@@ -55,7 +55,9 @@ fn forget_clients(namespace: &Namespace, document: &Document, backend: Backend) 
             install::load(namespace, document, &emptied, backend)?;
             install::install(namespace, document, None, backend)
         }
-        emptied => emptied.map_err(|source| LabError::Sandbox { what: "emptying the lists of recent", source }),
+        emptied => {
+            emptied.map_err(|source| LabError::Sandbox { what: "flushing the lists of the recent match", source })
+        }
     }
 }
 

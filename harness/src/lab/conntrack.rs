@@ -52,7 +52,7 @@ impl Connections {
     pub(super) fn open(namespace: &Namespace) -> Result<Self, LabError> {
         let netns = namespace.name().to_owned();
         let opened = namespace.run(|| Socket::open(0))?;
-        let socket = opened.map_err(LabError::socket(&netns, "opening the connection table"))?;
+        let socket = opened.map_err(LabError::socket(&netns, "opening the conntrack table"))?;
         Ok(Self { netns, socket })
     }
 
@@ -65,7 +65,7 @@ impl Connections {
     pub(crate) fn flush(&self) -> Result<(), LabError> {
         // Without an attribute that selects connections, all of them are deleted.
         let flushed = self.socket.request(DELETE, ALL_FAMILIES, 0, &[]);
-        flushed.map_err(LabError::socket(&self.netns, "emptying the connection table"))
+        flushed.map_err(LabError::socket(&self.netns, "flushing the conntrack table"))
     }
 
     /// Adds an entry of a family.
@@ -75,7 +75,7 @@ impl Connections {
     /// If the kernel rejects it, for example because there is an entry with the same addresses and ports.
     pub(super) fn create(&self, family: u8, attributes: &[u8]) -> Result<(), LabError> {
         let created = self.socket.create(NEW, family, attributes);
-        created.map_err(LabError::socket(&self.netns, "adding to the connection table"))
+        created.map_err(LabError::socket(&self.netns, "adding to the conntrack table"))
     }
 
     /// The entries of TCP, UDP and SCTP.
@@ -85,7 +85,7 @@ impl Connections {
     /// If the kernel fails to list them.
     fn entries(&self) -> Result<Vec<Entry>, LabError> {
         let listed = self.socket.list(GET, ALL_FAMILIES, &[]);
-        let listed = listed.map_err(LabError::socket(&self.netns, "listing the connection table"))?;
+        let listed = listed.map_err(LabError::socket(&self.netns, "listing the conntrack table"))?;
         Ok(listed.into_iter().filter_map(Entry::read).collect())
     }
 
@@ -93,7 +93,7 @@ impl Connections {
     fn delete(&self, entry: &Entry) -> Result<(), LabError> {
         match self.socket.request(DELETE, entry.message.family, 0, &entry.key()) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            deleted => deleted.map_err(LabError::socket(&self.netns, "deleting from the connection table")),
+            deleted => deleted.map_err(LabError::socket(&self.netns, "deleting from the conntrack table")),
         }
     }
 
@@ -105,8 +105,7 @@ impl Connections {
     /// If the kernel does not report it.
     pub(crate) fn collisions(&self) -> Result<u64, LabError> {
         let statistics = self.socket.list(STATISTICS, ALL_FAMILIES, &[]);
-        let statistics =
-            statistics.map_err(LabError::socket(&self.netns, "reading the connection table's statistics"))?;
+        let statistics = statistics.map_err(LabError::socket(&self.netns, "reading conntrack's statistics"))?;
         Ok(statistics.iter().filter_map(|cpu| cpu.word(INSERT_FAILED)).map(u64::from).sum())
     }
 }

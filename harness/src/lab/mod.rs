@@ -79,7 +79,7 @@ pub(crate) struct Lab {
 ///
 /// # Errors
 ///
-/// What the environment lacks or the kernel rejects while the lab is built.
+/// If the environment lacks something, or the kernel rejects something, while the lab is built.
 pub(crate) fn with_lab<T: Send>(
     topology: &Topology,
     documents: &[Document],

@@ -114,7 +114,7 @@ impl Netlink {
         for some in indices.chunks(QUESTIONS) {
             let mut answers = self.send(some.iter().map(|index| question(*index)).collect())?;
             for index in some {
-                let operation = format!("asking for interface {index}");
+                let operation = format!("querying interface {index}");
                 match next(&mut answers, patience(PATIENCE)).await {
                     Some(NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link))) => {
                         up += usize::from(link.attributes.contains(&LinkAttribute::OperState(State::Up)));
@@ -133,7 +133,7 @@ impl Netlink {
         for some in indices.chunks(QUESTIONS) {
             let mut answers = self.send(some.iter().map(|index| question_of_queue(*index)).collect())?;
             for index in some {
-                let operation = format!("asking for the queue of interface {index}");
+                let operation = format!("querying the queue of interface {index}");
                 match next(&mut answers, patience(PATIENCE)).await {
                     Some(NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewQueueDiscipline(qdisc))) => {
                         let length = queue_length(&qdisc)

@@ -190,7 +190,7 @@ pub(super) fn run<S: AsRef<OsStr>>(
     })?;
     if output.status.code().is_some_and(|code| NOT_EXECUTED.contains(&code)) {
         let said = String::from_utf8_lossy(&output.stderr);
-        let why = said.lines().last().unwrap_or("the shell does not say why").to_owned();
+        let why = said.lines().last().unwrap_or("the shell gives no reason").to_owned();
         return Err(LabError::NotExecutable { program: program.to_owned(), why });
     }
     match output.status.signal() {

@@ -22,7 +22,7 @@ use crate::scenario::{self, Scenario, Tests, parse_with};
 use crate::text::printable;
 use crate::verify::Options;
 
-/// How a scenario is minimized.
+/// Options of minimizing.
 #[derive(Debug, Clone, Default)]
 pub struct Choice {
     /// The flows to examine, and how labs are built. With `no_lab`, nothing is confirmed in the kernel.
@@ -57,7 +57,7 @@ pub enum LabResult {
     NotReproduced,
 }
 
-/// How large a scenario is.
+/// The size of a scenario, in objects and rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Size {
     /// Services.

@@ -189,7 +189,7 @@ fn write_missed(page: &mut Page, tried: &Tried, detail: Detail) {
         .for_each(|mutant| write_mutant(page, "missed", mutant));
     let left_out: usize = kinds.values().map(|of_kind| of_kind.len().saturating_sub(most)).sum();
     if left_out > 0 {
-        page.line(2, format!("and {left_out} more that the tests missed; use --missed to list all"));
+        page.line(2, format!("and {left_out} more that the tests missed: use --missed to list all"));
     }
 }
 

@@ -32,14 +32,14 @@ pub(crate) enum RuleExit<'n> {
     Jump {
         /// The chain.
         chain: &'n str,
-        /// How many rules it has.
+        /// The number of rules in it.
         of: usize,
     },
     /// In another chain, without returning to this one.
     Goto {
         /// The chain.
         chain: &'n str,
-        /// How many rules it has.
+        /// The number of rules in it.
         of: usize,
     },
     /// Back in the calling chain, or at the policy.

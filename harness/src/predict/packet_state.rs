@@ -289,7 +289,7 @@ pub(super) enum SetApart<'b> {
 pub(crate) struct PlaceApart {
     pub(super) netns: NetnsId,
     pub(super) hook: Hook,
-    /// How many hooks it had passed.
+    /// The number of hooks that it had passed.
     pub(super) passed: usize,
     pub(super) fork: Fork<Narrowed>,
 }

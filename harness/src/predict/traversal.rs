@@ -237,7 +237,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
         }
     }
 
-    /// PREROUTING.
+    /// Evaluates PREROUTING.
     pub(super) fn before_routing(
         &mut self,
         netns: NetnsId,

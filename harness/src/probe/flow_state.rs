@@ -50,7 +50,7 @@ impl Watch {
         Self { segment, ..self }
     }
 
-    /// The node that the sender's packets are handed to.
+    /// The node that the sender's packets are sent to.
     pub(super) fn via(&self) -> Option<NetnsId> {
         self.via
     }

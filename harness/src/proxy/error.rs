@@ -259,8 +259,8 @@ impl ProxyError {
             Self::Start { .. } | Self::File { .. } | Self::Wait { .. } => {
                 "Run `svclab doctor` to see what the environment lacks."
             }
-            Self::Exited { .. } => "`svclab rules SCENARIO` prints the rules that were expected of it.",
-            Self::Failing { .. } => "iptables or nft rejects what it writes: its log has their messages.",
+            Self::Exited { .. } => "`svclab rules SCENARIO` prints the expected rules.",
+            Self::Failing { .. } => "iptables or nft rejects its rules: see their messages in its log.",
             Self::NotSynced { .. } => {
                 "Give it more time with --sync-timeout, which --timeout limits, or run fewer labs in parallel (`--jobs`)."
             }

@@ -1,5 +1,5 @@
-# Starts a program that can change nothing but its node: its network namespace, and the lab's /run.
-# Runs as the first process of a PID namespace, in a mount namespace of its own; the arguments are the program and its own.
+# Starts a program that can change only its node's network namespace and the lab's /run. Runs as PID 1 of a PID namespace, in its own mount
+# namespace; the arguments are the program and its arguments.
 set -u
 
 fail() {
@@ -7,7 +7,7 @@ fail() {
     exit 126
 }
 
-# Of devices only those that keep nothing: a disk can be written to where its file system is read-only.
+# Keeps only devices that store nothing: a disk device could be written to although its file system is read-only.
 hide_devices() {
     devices=/run/svclab/dev
     mkdir -p $devices && mount -t tmpfs -o nosuid,mode=755 tmpfs $devices || return
@@ -20,11 +20,11 @@ hide_devices() {
 }
 hide_devices || fail "the devices of the host cannot be hidden"
 
-# Settings of the network stay writable. In a container whose /proc is masked, the kernel refuses a new one.
+# Network settings stay writable. In a container with a masked /proc, the kernel does not allow a new mount.
 mount -t proc proc /proc 2>/dev/null
 mount --bind /proc/sys/net /proc/sys/net 2>/dev/null
 
-# Calls a function for each file system that is writable and shall not be, with its ID and folder.
+# Calls a function for each file system that is writable but must not be, with its ID and folder.
 for_writable() {
     while read -r id _ _ _ folder options _; do
         case $folder in /proc/sys/net | /run | /run/*) continue ;; esac
@@ -35,7 +35,7 @@ for_writable() {
     done </proc/self/mountinfo
 }
 make_read_only() { mount -o remount,bind,ro "$2" 2>/dev/null; }
-# A file system that another one is mounted over is out of reach.
+# A file system is out of reach if another one is mounted over it.
 check_out_of_reach() {
     [ -d "$2" ] || [ -f "$2" ] || return
     grep -q "^mnt_id:[[:blank:]]*$1\$" /proc/self/fdinfo/3 3<"$2" && fail "$2 stays writable"
@@ -43,5 +43,5 @@ check_out_of_reach() {
 for_writable make_read_only
 for_writable check_out_of_reach
 
-# Without the rights to mount, to enter namespaces and to load modules, all of this stays so.
+# Without the capabilities to mount, enter namespaces and load modules, the program cannot undo any of this.
 exec setpriv --bounding-set=-all,+net_admin,+net_raw,+net_bind_service --inh-caps=-all --no-new-privs -- "$@"

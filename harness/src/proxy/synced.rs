@@ -142,7 +142,10 @@ impl Wait {
             let Some(version) =
                 names.iter().find_map(|name| client.resources.get(name)).map(|one| one.resource_version)
             else {
-                return Err(Unready::Missing(format!("it has not asked the API server for {}", names.join(" or "))));
+                return Err(Unready::Missing(format!(
+                    "it has not requested {} from the API server",
+                    names.join(" or ")
+                )));
             };
             if version.is_none_or(|version| version < self.change.version) {
                 return Err(Unready::Missing(format!("it does not watch the newest {}", names.join(" or "))));

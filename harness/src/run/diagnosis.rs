@@ -118,8 +118,8 @@ fn meaning(sources: &Sources<'_, '_>, first: &Observation) -> String {
 }
 
 /// The introduction for a probe that failed because of state left by earlier flows.
-const DEPENDED_ON_STATE: &str = "Connections or clients that nodes remembered from earlier flows changed its path. Sent again without \
-                             them: ";
+const DEPENDED_ON_STATE: &str = "State of earlier flows on nodes (connections, client lists) changed its path. Sent again without \
+                             it: ";
 
 /// Whether the first observation was an outcome that no first flow can have, and the repeated one was not.
 fn depended_on_state(sources: &Sources<'_, '_>, first: &Observation) -> bool {

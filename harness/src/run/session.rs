@@ -39,9 +39,9 @@ pub(crate) struct Session<'lab, 'scenario> {
     proxies: Option<Proxies>,
     /// The sync times of programs.
     syncs: Vec<SyncTime>,
-    /// How many changes were applied.
+    /// The number of changes that were applied.
     applied: usize,
-    /// How many probes were reported.
+    /// The number of probes that were reported.
     probed: usize,
     failed: Vec<Failed<'scenario>>,
     /// The state of the lab after each test that failed, by the test's name.
@@ -60,7 +60,7 @@ pub(crate) struct State {
     pub(crate) cluster: Cluster,
     /// The rules that are installed.
     pub(crate) documents: Vec<Document>,
-    /// How many changes were applied.
+    /// The number of changes that were applied.
     pub(crate) applied: usize,
     /// The tags and source ports that probes have used.
     pub(crate) used: Used,

@@ -17,8 +17,8 @@ const OF_HELP: &str = "Print this message or the help of the given subcommand(s)
 
 const PROGRAMS: &str = "\
 A line that starts with a place runs a real program there:
-  pod/client curl http://nginx     with names of services, as DNS has them
-  pod/client get http://nginx      the same where there is no curl
+  pod/client curl http://nginx     with service names, as in DNS
+  pod/client get http://nginx      the same without curl
   node/worker iptables-save        on a node
   host/outside sh                  a shell on a machine outside of the cluster
 

@@ -1,7 +1,7 @@
 //! A lab that stays up, with interactive commands.
 //!
 //! 1. [`read`] turns an input into a [`Subject`], the scenario in the state that the shell starts with;
-//! 2. `open` builds its lab and hands a [`Shell`] to a front end: a prompt, standard input, or a socket for other terminals;
+//! 2. `open` builds its lab and passes a [`Shell`] to a front end: a prompt, standard input, or a socket for other terminals;
 //! 3. `line` parses a typed line into a command. Commands about the lab as a whole (`commands`, one per file) are run by the `engine` in
 //!    the lab's thread, one after the other. A command in a single place, above all a real program, is a [`PlaceTask`]: the front end runs
 //!    it through [`PlaceNamespaces`], in a process of its own, on its own terminal.

@@ -40,7 +40,7 @@ pub struct Completion {
 /// How a front end shows results, and its working directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct View {
-    /// How pages are written.
+    /// The settings of pages.
     pub settings: Settings,
     /// The folder that names of files are relative to.
     pub folder: PathBuf,

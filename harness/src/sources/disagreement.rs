@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Which sources disagree.
+/// A disagreement between the sources, and its cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Disagreement {

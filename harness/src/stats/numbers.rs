@@ -1,9 +1,9 @@
 //! Numbers, chances and shares in words.
 
-/// A probability in words: `0.03`, `1 in 4e7`, `none`.
+/// A probability in words: `0.03`, `1 in 4e7`, `0`.
 pub(super) fn chance(p_value: f64) -> String {
     match p_value {
-        p if p <= 0.0 => "none".to_owned(),
+        p if p <= 0.0 => "0".to_owned(),
         p if p < 0.001 => format!("1 in {}", power_of_ten(1.0 / p)),
         p => format!("{p:.2}"),
     }

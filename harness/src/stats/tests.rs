@@ -36,7 +36,7 @@ impl Draws {
         counts
     }
 
-    /// How many of a number of tests fail.
+    /// The number of failures among a number of tests.
     fn failures(&mut self, tests: u64, flows: u64, real: &[f64], stated: &[f64], rate: FalseAlarmRate) -> u64 {
         (0..tests).filter(|_| !fit(&self.counts(flows, real), stated, rate).unwrap().held).count() as u64
     }
@@ -158,7 +158,7 @@ fn words(counts: &[u64], shares: &[f64]) -> String {
     "no endpoint is off by more than 2.5 % (relative), at a false-alarm rate of 1e-6; 41,200 flows"
 )]
 #[case::only(words(&[100], &[1.0]), "all of 100 flows went to the only endpoint")]
-#[case::nothing_due(words(&[99, 1], &[1.0, 0.0]), "pod/0 got 99 of 100 flows (99.0 %), should get 100 (100 %), chance none\npod/1 got 1 of 100 flows, should get none")]
+#[case::nothing_due(words(&[99, 1], &[1.0, 0.0]), "pod/0 got 99 of 100 flows (99.0 %), should get 100 (100 %), chance 0\npod/1 got 1 of 100 flows, should get none")]
 fn results_in_words(#[case] words: String, #[case] expected: &str) {
     assert_eq!(words, expected);
 }

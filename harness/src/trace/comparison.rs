@@ -18,7 +18,7 @@ const TUNNEL: u16 = 8472;
 pub(crate) struct Comparison {
     /// The number of rules that both matched before the first difference.
     pub(crate) alike: usize,
-    /// The first difference; `None` where there is none.
+    /// The first difference, if there is one.
     pub(crate) difference: Option<Difference>,
     /// For each hook on the path there and back, and each matched rule: whether the kernel matched it too. `None` after the first
     /// difference, and for rules that the kernel does not report.

@@ -31,7 +31,7 @@ pub struct Verification {
     pub differences: Vec<String>,
     /// The disagreements.
     pub findings: Vec<Finding>,
-    /// How long it took.
+    /// The duration.
     pub duration: Duration,
 }
 

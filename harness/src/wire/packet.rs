@@ -27,7 +27,7 @@ pub(crate) struct Frame {
     pub source: Mac,
     /// The receiver's address.
     pub destination: Mac,
-    /// What is in it.
+    /// Its content.
     pub packet: Packet,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Packet {
     pub ttl: u8,
     /// Whether routers may fragment it: the DF flag of IPv4 is off. Routers never fragment IPv6 packets.
     pub may_fragment: bool,
-    /// What is in it.
+    /// Its content.
     pub transport: Transport,
 }
 

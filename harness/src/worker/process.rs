@@ -101,7 +101,7 @@ impl Worker {
         match (late, status) {
             (Some(late), _) => WorkerError::Late(late),
             (None, Ok(status)) if has_ended => WorkerError::ended(status),
-            (None, Ok(_)) => WorkerError::Died { how: format!("could not be understood: {error}"), signal: None },
+            (None, Ok(_)) => WorkerError::Died { how: format!("sent an invalid message: {error}"), signal: None },
             (None, Err(error)) => WorkerError::Died { how: format!("ended: {error}"), signal: None },
         }
     }

@@ -162,7 +162,7 @@ tests:
         let held: Vec<bool> = probes.iter().map(|probe| probe.judgment.held).collect();
         assert_eq!(held, [true, false, true], "{}", console::render(&report, Settings::default()));
         let diagnosis = probes[1].diagnosis.as_ref().expect("a diagnosis of a probe that failed");
-        let words = "Connections or clients that nodes remembered from earlier flows changed its path. Sent again without them: \
+        let words = "State of earlier flows on nodes (connections, client lists) changed its path. Sent again without it: \
                      Promise, prediction and kernel agree.";
         assert_eq!((diagnosis.meaning.as_str(), diagnosis.observation.as_str()), (words, "dropped on node/worker"));
     });

@@ -101,7 +101,7 @@ fn a_test_that_fails_on_unmodified_rules_kills_no_mutant() {
         assert!(missed.iter().all(|mutant| mutant.example.is_some()), "{text}");
         assert!(
             page(&all[0], Detail::default(), Settings::default())
-                .contains("more that the tests missed; use --missed to list all"),
+                .contains("more that the tests missed: use --missed to list all"),
             "{text}"
         );
         assert_eq!(summary(&all, Settings::default()), "", "one scenario needs no sum");

@@ -79,7 +79,7 @@ fn what_is_no_kube_proxy_is_invalid_input(#[case] content: &[u8], #[case] messag
 #[rstest]
 #[case::crashes("echo boom >&2; exit 7", EXITING, &["exited with exit status: 7", "the end of its log: boom"])]
 #[case::is_terminated("kill -15 $$; echo still here; exit 7", EXITING, &["exited with exit status: 7", "log: still here"])]
-#[case::hangs("trap '' TERM INT; echo here; while :; do sleep SLEEP; done", LONGER, &["is not synced after 10.00 s: it has not asked the API server for services", "log: here"])]
+#[case::hangs("trap '' TERM INT; echo here; while :; do sleep SLEEP; done", LONGER, &["is not synced after 10.00 s: it has not requested services from the API server", "log: here"])]
 #[case::floods("while :; do echo again and again; done", LONGER, &["is not synced after 10.00 s", "log: again and again"])]
 #[case::forks("setsid sleep SLEEP & setsid sh -c 'setsid sleep SLEEP & exec sleep SLEEP' & sleep SLEEP", LONGER, &["is not synced after 10.00 s"])]
 #[case::writes_elsewhere(

@@ -115,7 +115,7 @@ fn tallies_that_are_as_expected(#[case] expectation: Expectation, #[case] tally:
 #[case::no_share(
     Expectation { balance: Some(shares(&[(1, 1.0)])), ..Expectation::default() },
     counted(&[(1, 999), (2, 1)]),
-    "balance: expected pod/nginx-1:80 100 %, observed pod/nginx-1:80 999, 10.244.2.2:80 1: pod/nginx-1:80 got 999 of 1,000 flows (99.9 %), should get 1,000 (100 %), chance none; 10.244.2.2:80 got 1 of 1,000 flows, should get none"
+    "balance: expected pod/nginx-1:80 100 %, observed pod/nginx-1:80 999, 10.244.2.2:80 1: pod/nginx-1:80 got 999 of 1,000 flows (99.9 %), should get 1,000 (100 %), chance 0; 10.244.2.2:80 got 1 of 1,000 flows, should get none"
 )]
 #[case::bad_shares(
     Expectation { balance: Some(shares(&[(1, 0.5)])), ..Expectation::default() },

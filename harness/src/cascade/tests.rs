@@ -107,7 +107,7 @@ fn the_content_determines_the_form(#[case] text: &str, #[case] expected: Option<
     assert_eq!(form(text).ok(), expected);
 }
 
-/// What people paste: some lines, with a prompt, from the middle of the table.
+/// What users paste: some lines from the middle of the table, with a prompt.
 #[test]
 fn a_part_of_a_table_is_read_and_said_to_be_one() {
     let part: Vec<&str> = SAVED.lines().filter(|line| line.contains("foo:http")).collect();
@@ -140,7 +140,7 @@ fn listings_that_were_joined_into_one_line_are_read() {
     assert_eq!((cascade.steps[0].endpoint.as_str(), report.defects()), ("10.42.2.245:8087", 0));
 }
 
-/// As kube-proxy's own table is listed.
+/// A listing of kube-proxy's own table.
 #[test]
 fn a_listing_that_is_cut_off_is_said_to_be() {
     let listing = "Chain KUBE-SVC-AAAAAAAAAAAAAAAA (1 references)\ntarget prot opt source destination\n\
@@ -167,7 +167,8 @@ fn the_text_of_nft_is_read() {
     assert_eq!(report.cascades[0].frontends[0].to_string(), "10.96.0.80:80");
 }
 
-/// As in seed 001: a table's heading, rules, and prose between. The notes: it is an excerpt, and `...` stands for rules.
+/// As in seed 001: a table's heading, and rules with prose between them. The notes say that it is an excerpt and that `...` stands for
+/// rules.
 #[test]
 fn rules_on_a_page_are_found_between_its_prose() {
     let part: Vec<&str> = SAVED.lines().filter(|line| line.contains("foo:http")).collect();
@@ -175,8 +176,8 @@ fn rules_on_a_page_are_found_between_its_prose() {
     assert_eq!((report.cascades.len(), report.defects(), report.notes.len()), (1, 0, 2), "{:?}", report.notes);
 }
 
-/// As in seed 003: a page follows a packet from chain to chain, and shows rules again on its way. A rule that stands twice in
-/// its chain is another matter.
+/// As in seed 003: a page follows a packet from chain to chain, and repeats rules on the way. A rule that occurs twice in its chain is
+/// another matter.
 #[test]
 fn rules_that_a_page_shows_again_are_read_once() {
     let part: Vec<&str> = SAVED.lines().filter(|line| line.contains("foo:http") && line.starts_with("-A")).collect();
@@ -194,7 +195,7 @@ fn a_mistake_has_its_line(#[case] text: &str, #[case] line: usize) {
     assert_eq!(errors.errors[0].span.line, line, "{:?}", errors.errors);
 }
 
-/// One line that cannot be read leaves the others, and shares that may depend on it are unknown.
+/// A line that cannot be parsed does not affect the others, but shares that may depend on it are unknown.
 #[test]
 fn a_line_that_cannot_be_read_makes_shares_unknown() {
     let report = report("-A KUBE-SVC-FOO --sport x\n-A KUBE-SVC-FOO -j KUBE-SEP-A\n");
@@ -226,7 +227,7 @@ fn a_picture_has_a_bar_for_each_endpoint_and_is_xml() {
     assert!(!picture.contains('\u{1b}'));
 }
 
-/// Rules of one chain alone: where its endpoints' chains lead to is not known, and so not whether shares are even.
+/// Rules of a single chain: the targets of its endpoints' chains are unknown, and so is whether the shares are even.
 #[test]
 fn what_a_part_does_not_show_is_unknown() {
     let part: Vec<&str> = SAVED.lines().filter(|line| line.starts_with("-A KUBE-SVC-FOO")).collect();
@@ -245,7 +246,7 @@ fn what_a_part_does_not_show_is_unknown() {
     assert!(svg::render(&report).contains("Unknown: rule 1: what KUBE-SEP-A does is not in these rules"));
 }
 
-/// As in seed 000: endpoints' chains translate UDP, but a TCP port leads there; one translates to another address.
+/// As in seed 000: endpoints' chains translate UDP, but rules for a TCP port jump to them; one translates to another address.
 #[test]
 fn a_listing_that_was_edited_by_hand_is_not_even() {
     let report = report(
@@ -264,7 +265,7 @@ fn a_listing_that_was_edited_by_hand_is_not_even() {
     assert_eq!(kinds, [(1, "protocol"), (2, "protocol"), (2, "address"), (0, "falls-through")]);
 }
 
-/// What gets no endpoint, and what depends on the connection, is in JSON with its rule and share.
+/// The JSON has connections that get no endpoint, and those whose endpoint depends on the connection, each with its rule and share.
 #[test]
 fn json_has_what_gets_no_endpoint() {
     let first = "-A KUBE-SVC-FOO -m comment";
@@ -281,7 +282,7 @@ fn json_has_what_gets_no_endpoint() {
     assert_eq!(case["parts"][1]["share"]["fraction"], "1/2");
 }
 
-/// The last two of three rules, as a copy without its first line has them.
+/// The last two of three rules, as in a copy without its first line.
 const WITHOUT_FIRST: &str = "-A KUBE-SVC-A -m comment --comment \"default/web\" -m statistic --mode random --probability 0.50000000000 -j KUBE-SEP-B\n\
     -A KUBE-SVC-A -m comment --comment \"default/web\" -j KUBE-SEP-C\n\
     -A KUBE-SEP-B -p tcp -m comment --comment \"default/web\" -m tcp -j DNAT --to-destination 10.0.0.2:80\n\
@@ -295,7 +296,7 @@ fn some_lines_claim_no_more_than_they_show() {
         page.contains("note: only the chains of services were examined, not the rules that jump to them"),
         "{page}"
     );
-    // The endpoint that the missing rule leads to is shown.
+    // The endpoint that the missing rule jumps to is shown.
     let more =
         "-A KUBE-SEP-A -p tcp -m comment --comment \"default/web\" -m tcp -j DNAT --to-destination 10.0.0.1:80\n";
     let reported = report(&(WITHOUT_FIRST.to_owned() + more));
@@ -323,7 +324,7 @@ fn shares_that_are_not_known_are_no_zeros() {
     assert!(!picture.contains("0.0000 %"), "{picture}");
 }
 
-/// Without the jump, all shares are even and no connection comes to them.
+/// Without the jump, all shares are even, but no connection reaches them.
 #[test]
 fn a_missing_jump_is_a_defect_of_the_rules() {
     let whole = SAVED.replacen(":KUBE-SERVICES", ":PREROUTING ACCEPT [0:0]\n:KUBE-SERVICES", 1);

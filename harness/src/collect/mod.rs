@@ -1,6 +1,6 @@
-//! One archive of what a node shows: rules, addresses, connections, settings, kube-proxy's configuration and log, objects.
+//! An archive of a node's state: rules, addresses, connections, settings, kube-proxy's configuration and log, objects.
 //!
-//! The script is all there is: [`SCRIPT`] runs on nodes without svclab, and [`collect`] runs the same text. [`crate::evidence`]
+//! Everything is in the script: [`SCRIPT`] runs on nodes without svclab, and [`collect`] runs the same text. [`crate::evidence`]
 //! reads the archive.
 
 use std::io::{self, Write};
@@ -12,28 +12,28 @@ pub const SCRIPT: &str = include_str!("collect.sh");
 /// The outcome of a collection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Collected {
-    /// Whether there is an archive.
+    /// Whether an archive was written.
     pub is_complete: bool,
     /// The archive (tar.gz), or the path that the script wrote it to.
     pub output: Vec<u8>,
-    /// What the script reports: commands that failed, and why there is no archive.
+    /// The script's messages: commands that failed, and why there is no archive.
     pub messages: String,
 }
 
-/// Where the archive goes.
+/// The destination of the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
-    /// To the caller.
+    /// The caller.
     Memory,
-    /// Into a new file in this folder that is named after node and time.
+    /// A new file in this folder, named after the node and the time.
     NewFile,
 }
 
-/// Collects what this node shows. The script is ended with the thread that calls this, and removes its temporary files then.
+/// Collects this node's state. The script is terminated when the calling thread ends, and then removes its temporary files.
 ///
 /// # Errors
 ///
-/// Without a shell.
+/// If no shell can be started.
 pub fn collect(target: Target) -> io::Result<Collected> {
     let start = |program: &str, arguments: &[&str]| {
         let mut command = Command::new(program);
@@ -41,7 +41,7 @@ pub fn collect(target: Target) -> io::Result<Collected> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
     };
     let mut shell = start("setpriv", &["--pdeathsig", "TERM", "sh"]).or_else(|_| start("sh", &[]))?;
-    // A shell that ends early does not read all of it.
+    // A shell that exits early does not read the whole script.
     let written = shell.stdin.take().map(|mut stdin| stdin.write_all(SCRIPT.as_bytes()));
     let output = shell.wait_with_output()?;
     if let Some(Err(error)) = written

@@ -18,7 +18,7 @@ pub struct Accepted {
 struct Entry {
     /// Its `id`.
     change: String,
-    /// The services that it is accepted for; all if none is named.
+    /// The services that it is accepted for; all services if none is named.
     #[serde(default)]
     services: Vec<String>,
     /// Why it is accepted.
@@ -30,13 +30,13 @@ struct Entry {
 ///
 /// # Errors
 ///
-/// What is wrong, with its line, as a lower-case fragment.
+/// The problem, with its line, as a lower-case fragment.
 pub fn read(text: &str) -> Result<Accepted, String> {
     serde_yaml::from_str(text).map_err(|error| error.to_string())
 }
 
 impl Accepted {
-    /// Marks the changes that are accepted. Returns the entries without a change.
+    /// Marks the accepted changes, and returns the entries that match no change.
     pub(super) fn apply(&self, changes: &mut [Change]) -> Vec<String> {
         let mut unused = Vec::new();
         for entry in &self.accepted {

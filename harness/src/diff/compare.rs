@@ -1,4 +1,4 @@
-//! All classes of first packets, and those that differ.
+//! Compares all classes of first packets, and collects those that differ.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -16,18 +16,18 @@ use crate::run::in_parallel;
 use crate::scenario::Vantage;
 use crate::verify::{Boundaries, vantages};
 
-/// What was found.
+/// The result of a comparison.
 #[derive(Default)]
 pub(super) struct Compared {
     pub(super) groups: Groups,
     pub(super) classes: usize,
     pub(super) unknown: BTreeMap<String, usize>,
     pub(super) not_compared: Vec<String>,
-    /// Whether there are more classes than are compared at most.
+    /// Whether there are more classes than the maximum number to compare.
     pub(super) is_cut: bool,
 }
 
-/// Compares all classes of both sides, as long as there are not more than `most` of senders that send alike.
+/// Compares all classes of both sides, at most `most` of each group of equivalent senders.
 pub(super) fn compare(sides: [&Side<'_>; 2], networks: [&Network<'_>; 2], most: usize) -> Result<Compared, DiffError> {
     let all = sides.map(|side| vantages(side.scenario));
     let names = all.each_ref().map(|all| all.iter().map(ToString::to_string).collect::<BTreeSet<_>>());
@@ -53,7 +53,7 @@ pub(super) fn compare(sides: [&Side<'_>; 2], networks: [&Network<'_>; 2], most: 
     Ok(parts.into_iter().fold(Compared { not_compared, ..Compared::default() }, Compared::and))
 }
 
-/// Whether a node of one side is in the other: by its name, with one of its addresses.
+/// Returns whether both sides have a node with the same name and a common address.
 fn share_a_node(sides: [&Side<'_>; 2]) -> bool {
     let [own, others] = sides.map(|side| &side.scenario.cluster);
     own.nodes.iter().any(|node| {
@@ -73,7 +73,7 @@ impl Compared {
     }
 }
 
-/// What all senders are compared by.
+/// The data that the comparison of every sender uses.
 struct Comparing<'x, 'a> {
     networks: [&'x Network<'a>; 2],
     targets: Targets,
@@ -107,13 +107,13 @@ impl Comparing<'_, '_> {
             }
             let found = sets.map(|set| set.map(|set| set.prediction));
             self.put(senders, &class.region, packet, &found, &mut compared);
-            // What is left is at least one class each.
+            // Each remaining part is at least one class.
             compared.is_cut = compared.classes + classes.left() > self.most;
         }
         compared
     }
 
-    /// The outcome of a set of packets on both sides, and the sources that are set apart in it.
+    /// Predicts a set of packets on both sides. Also returns the sources that were separated from the set.
     fn predict(
         &self,
         senders: [&Senders; 2],
@@ -131,7 +131,7 @@ impl Comparing<'_, '_> {
         (sets, narrowing.apart())
     }
 
-    /// Puts a class to those that change alike, if it changes.
+    /// Adds a class to those that change in the same way, if it changes.
     fn put(
         &self,
         senders: [&Senders; 2],
@@ -161,7 +161,7 @@ impl Comparing<'_, '_> {
     }
 }
 
-/// How the outcome of a packet differs.
+/// Returns how the outcome of a packet differs.
 fn contrast(found: &[Option<Prediction>; 2], packet: &Packet) -> Contrast {
     let [was, is] = found.each_ref().map(|found| Fates::of(found.as_ref(), packet));
     let aspects = if was == is { Aspect::between(found, packet, TOLERANCE) } else { BTreeSet::new() };

@@ -1,4 +1,4 @@
-//! The outcome of packets in a few kinds: as values that can be compared, as words, and as names for programs.
+//! Kinds of packet outcomes: as values that can be compared, as text, and as codes for programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,29 +14,29 @@ use crate::scenario::RejectKind;
 pub(crate) enum Fate {
     /// There is no usable source address.
     Unsendable,
-    /// It comes out.
+    /// It is delivered.
     Delivered {
-        /// Whether at another address or port than it was sent to.
+        /// Whether it is delivered to an address or port other than the one it was sent to.
         is_translated: bool,
-        /// Whether from another address than its sender's.
+        /// Whether its source address is not its sender's.
         is_masqueraded: bool,
         /// The outcome of the reply.
         reply: Reply,
     },
-    /// Its sender hears that it is not delivered.
+    /// It is rejected: its sender receives an error.
     Rejected {
-        /// How.
+        /// How it is rejected.
         how: Rejection,
-        /// Whether only because no process listens.
+        /// Whether the only reason is that no process listens.
         has_no_listener: bool,
     },
-    /// It is lost on a node.
+    /// It is dropped on a node.
     DroppedOnNode,
-    /// It is lost on a pod.
+    /// It is dropped in a pod.
     DroppedOnPod,
-    /// It is lost on another machine.
+    /// It is dropped on another machine.
     DroppedOnHost,
-    /// It leaves the cluster's machines, and no machine has its address.
+    /// It leaves the cluster's machines for an address that no machine has.
     LostOnUnderlay,
     /// A firewall of the node drops it.
     DroppedByFirewall,
@@ -57,7 +57,7 @@ pub(crate) enum Fate {
 /// The outcome of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Reply {
-    /// It comes from the address that was sent to.
+    /// It comes from the address that the packet was sent to.
     AsAsked,
     /// It comes from another address.
     FromElsewhere,
@@ -82,7 +82,7 @@ impl Fate {
             PredictedOutcome::Delivered { source, destination, reply, .. } => {
                 let port = packet.transport.ports().map_or(0, |(_, port)| port);
                 let asked = SocketAddr::new(packet.destination, port);
-                // Of protocols without ports, the port is an identifier that rules do not translate.
+                // In protocols without ports, the port is an identifier that rules do not translate.
                 let has_ports = packet.transport.ports().is_some();
                 let is_asked = |to: &SocketAddr| if has_ports { *to == asked } else { to.ip() == asked.ip() };
                 let reply = match reply {
@@ -111,12 +111,12 @@ impl Fate {
         }
     }
 
-    /// Whether a packet comes out, and its reply comes back.
+    /// Returns whether a packet is delivered and its reply returns to the sender.
     pub(super) fn is_delivered(self) -> bool {
         matches!(self, Self::GoesOn | Self::Delivered { reply: Reply::AsAsked | Reply::FromElsewhere, .. })
     }
 
-    /// A name for programs, which stays the same, and which no other fate has.
+    /// Returns the unique, stable code for programs.
     fn code(self) -> String {
         match self {
             Self::Unsendable => "unsendable".to_owned(),
@@ -196,13 +196,13 @@ impl fmt::Display for Fate {
 pub(crate) struct Fates(BTreeSet<Fate>);
 
 impl Fates {
-    /// The possible outcomes of a packet, whichever endpoint it gets.
+    /// Returns the possible outcomes of a packet, whichever endpoint it gets.
     pub(super) fn of(prediction: Option<&Prediction>, packet: &Packet) -> Self {
         let Some(prediction) = prediction else { return Fate::Unsendable.into() };
         Self(prediction.branches.iter().map(|branch| Fate::of(&branch.outcome, prediction, packet)).collect())
     }
 
-    /// How many of the packets come out, and their replies come back.
+    /// Returns how many of the packets are delivered with their replies.
     pub(super) fn delivered(&self) -> Delivered {
         let number = self.0.iter().filter(|fate| fate.is_delivered()).count();
         match number {
@@ -212,18 +212,18 @@ impl Fates {
         }
     }
 
-    /// Whether some are of a kind.
+    /// Returns whether any outcome is of a kind.
     pub(super) fn any(&self, kind: impl Fn(Fate) -> bool) -> bool {
         self.0.iter().any(|fate| kind(*fate))
     }
 
-    /// A name for programs: `delivered+dropped`.
+    /// Returns the code for programs: `delivered+dropped`.
     pub(super) fn code(&self) -> String {
         self.0.iter().map(|fate| fate.code()).collect::<Vec<_>>().join("+")
     }
 }
 
-/// How many of several packets come out.
+/// How many of several packets are delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Delivered {
     None,
@@ -244,14 +244,14 @@ impl fmt::Display for Fates {
     }
 }
 
-/// What differs between packets of the same fates.
+/// What differs between packets with the same fates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Aspect {
-    /// Some of the endpoints do not get any more.
+    /// Some of the endpoints no longer get packets.
     FewerEndpoints,
     /// Endpoints are added.
     MoreEndpoints,
-    /// Some endpoints take the place of others.
+    /// Some endpoints replace others.
     OtherEndpoints,
     /// The same endpoints get other shares.
     Shares,
@@ -265,11 +265,11 @@ pub(crate) enum Aspect {
     Place,
 }
 
-/// The possible outcomes of a packet at one endpoint or place.
+/// The possible outcomes of a packet at one endpoint or machine.
 type At = BTreeMap<String, f64>;
 
 impl Aspect {
-    /// A name for programs, which stays the same.
+    /// Returns the stable code for programs.
     pub(super) fn code(self) -> &'static str {
         match self {
             Self::FewerEndpoints => "fewer-endpoints",
@@ -283,7 +283,7 @@ impl Aspect {
         }
     }
 
-    /// What differs between two predictions of a packet that have the same fates, and are not alike.
+    /// Returns what differs between two unequal predictions of a packet that have the same fates.
     pub(super) fn between(found: &[Option<Prediction>; 2], packet: &Packet, tolerance: f64) -> BTreeSet<Self> {
         let [Some(before), Some(after)] = found else { return BTreeSet::new() };
         let each = |words: &dyn Fn(&PredictedOutcome) -> Option<String>| {
@@ -310,7 +310,7 @@ impl Aspect {
         }
         .into_iter()
         .collect();
-        // Of endpoints that both sides have, what else differs.
+        // Other differences of endpoints that both sides have.
         let common = |to: &SocketAddr| was.contains_key(&to.to_string()) && is.contains_key(&to.to_string());
         let port = packet.transport.ports().map(|(port, _)| port);
         let mut compare = |aspect: Self, part: &dyn Fn(&SocketAddr, &PredictedReply, &str) -> String| {
@@ -364,17 +364,17 @@ impl fmt::Display for Aspect {
 pub(crate) struct Contrast {
     pub(super) was: Fates,
     pub(super) is: Fates,
-    /// What differs where the fates are the same.
+    /// What differs although the fates are the same.
     pub(super) aspects: BTreeSet<Aspect>,
 }
 
 impl Contrast {
-    /// The details in which two fates differ.
+    /// Returns the details in which two fates differ.
     pub(super) fn between(was: impl Into<Fates>, is: impl Into<Fates>) -> Self {
         Self { was: was.into(), is: is.into(), aspects: BTreeSet::new() }
     }
 
-    /// The outcome of them, in words, with what differs where that is not the fate.
+    /// Returns the outcome after the change as text, with what differs if the fate is the same.
     pub(super) fn is_words(&self) -> String {
         let aspects: Vec<String> = self.aspects.iter().map(ToString::to_string).collect();
         match aspects.as_slice() {
@@ -383,7 +383,7 @@ impl Contrast {
         }
     }
 
-    /// A name for programs: `delivered/rejected`, `delivered/fewer-endpoints`.
+    /// Returns the code for programs: `delivered/rejected`, `delivered/fewer-endpoints`.
     pub(super) fn code(&self) -> String {
         if self.aspects.is_empty() {
             return format!("{}/{}", self.was.code(), self.is.code());

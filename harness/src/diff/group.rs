@@ -1,4 +1,4 @@
-//! Classes that change alike, each group with one example.
+//! Groups of classes that change in the same way, each with one example.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,35 +17,35 @@ use crate::probe::FIRST_PORT;
 use crate::scenario::{Vantage, VantageKind};
 use crate::wire::TcpFlags;
 
-/// A class of packets of which something else becomes.
+/// A class of packets whose outcome changes.
 pub(super) struct Differing<'x> {
     pub(super) senders: &'x Senders,
     pub(super) from: &'x Vantage,
     pub(super) region: &'x Region,
     pub(super) witness: Packet,
     pub(super) found: &'x [Option<Prediction>; 2],
-    /// The outcome of it on each side.
+    /// Its outcome on each side.
     pub(super) contrast: Contrast,
-    /// What differs, if it is not the outcome of the first packet.
+    /// What differs, if the outcome of the first packet is the same.
     pub(super) about: Option<Target>,
 }
 
-/// What the classes of a group have in common.
+/// The properties that the classes of a group have in common.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) target: Target,
     pub(super) family: Family,
-    /// The kind of vantage point that sends.
+    /// The kind of vantage point that sends the packets.
     pub(super) from: VantageKind,
-    /// Only rules for packets in the state INVALID distinguish the sides.
+    /// Whether the sides differ only in rules for packets in the state INVALID.
     pub(super) is_invalid: bool,
-    /// A packet with a loopback address leaves its node.
+    /// Whether a packet with a loopback address leaves its node.
     pub(super) leaves_loopback: bool,
     pub(super) traits: Arc<BTreeSet<Trait>>,
     pub(super) contrast: Contrast,
 }
 
-/// Classes that change alike.
+/// Classes that change in the same way.
 pub(super) struct Group {
     pub(super) services: BTreeSet<Arc<str>>,
     pub(super) origins: BTreeSet<Vantage>,
@@ -62,43 +62,43 @@ pub(super) struct Groups {
 /// One of the packets of a change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Example {
-    /// Who sends it.
+    /// The sender.
     pub from: Vantage,
-    /// The node that an outside host hands it to.
+    /// The node that an outside host routes it through.
     pub via: Option<String>,
     /// The service that it is sent to.
     pub service: Option<Arc<str>>,
     /// The packet.
     pub packet: Packet,
-    /// All packets of its class, in words.
+    /// All packets of its class, as text.
     pub class: String,
-    /// What became of it, each outcome with its share.
+    /// The outcomes before, each with its share.
     pub was: Vec<String>,
-    /// The outcome of it.
+    /// The outcomes after.
     pub is: Vec<String>,
-    /// The rule of each side that decides about it.
+    /// The rule that decides its outcome on each side.
     pub rules: [Option<String>; 2],
-    /// How easy it is to follow, and to send in a lab: the least is the best.
+    /// How easy it is to understand, and to send in a lab; lower is better.
     pub(super) rank: Rank,
 }
 
-/// How easy an example is to follow and to send in a lab; the least is the best, and what comes first weighs most.
+/// How easy an example is to understand and to send in a lab. Lower is better; earlier fields weigh more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
-    /// It has no ports, goes to port 0, or is a segment of no connection that a process would have to send.
+    /// Whether it has no ports, is sent to port 0, or is a segment outside of any connection that a process would have to send.
     is_odd: bool,
-    /// No machine has its source.
+    /// Whether no machine has its source address.
     is_outside: bool,
-    /// A lab would not choose its source port.
+    /// Whether a lab would not choose its source port.
     has_other_port: bool,
-    /// It opens no connection.
+    /// Whether it opens no connection.
     is_segment: bool,
     is_not_tcp: bool,
-    /// An outside host hands it to a node.
+    /// Whether an outside host routes it through a node.
     is_handed_over: bool,
 }
 
-/// SYN; SYN-ACK, as it comes where routes are asymmetric; RST; FIN with ACK.
+/// SYN; SYN-ACK, as seen with asymmetric routes; RST; FIN with ACK.
 const KNOWN_FLAGS: [u8; 4] = [Transport::SYN, 0x12, 0x04, 0x11];
 
 impl Groups {
@@ -165,7 +165,7 @@ impl Group {
 }
 
 impl Differing<'_> {
-    /// One of its packets: of segments that open no connection, one of those that people know.
+    /// Returns one of its packets: for segments that open no connection, one with well-known flags.
     fn packet(&self) -> Packet {
         let Transport::Tcp { source, destination, .. } = self.witness.transport else { return self.witness };
         let flags = KNOWN_FLAGS.into_iter().find(|flags| self.region[Field::Flags].contains((*flags).into()));
@@ -173,7 +173,7 @@ impl Differing<'_> {
         Packet { transport: transport.unwrap_or(self.witness.transport), ..self.witness }
     }
 
-    /// Whether a rule for packets in the state INVALID decides on one side.
+    /// Returns whether a rule for packets in the state INVALID decides the outcome on one side.
     fn depends_on_invalid(&self, networks: [&Network<'_>; 2]) -> bool {
         let mut sides = self.found.iter().zip(networks);
         sides.any(|(found, network)| {
@@ -198,14 +198,14 @@ impl Differing<'_> {
 }
 
 impl Example {
-    /// The outcome of its packet, or of one like it, by other rules. `None` where its sender has no address for it.
+    /// Predicts its packet, or one like it, under other rules. Returns `None` if its sender has no address for it.
     pub(super) fn predict(&self, network: &Network<'_>, packet: Packet) -> Option<Prediction> {
         let senders = Senders::of(network, std::slice::from_ref(&self.from));
         let own = senders.iter().find(|one| one.via == self.via && one.family == packet.family())?;
         network.predict_set(own, &packet, None, None).map(|(_, prediction)| prediction)
     }
 
-    /// Where the packet is sent, as `svclab explain --to` takes it.
+    /// Returns the packet's destination in the format of `svclab explain --to`.
     pub(crate) fn to(&self) -> String {
         let address = self.packet.destination;
         let to = match self.packet.transport.ports() {
@@ -215,7 +215,7 @@ impl Example {
         self.via.as_ref().map_or(to.clone(), |node| format!("{to}@{node}"))
     }
 
-    /// The protocol.
+    /// Returns the protocol.
     pub(crate) fn protocol(&self) -> String {
         match self.packet.transport {
             Transport::Tcp { .. } => "tcp".to_owned(),
@@ -227,7 +227,7 @@ impl Example {
         }
     }
 
-    /// The flags of a TCP segment that opens no connection.
+    /// Returns the flags of a TCP segment that opens no connection.
     pub(crate) fn segment(&self) -> Option<TcpFlags> {
         match self.packet.transport {
             Transport::Tcp { flags, .. } if flags != Transport::SYN => Some(TcpFlags(flags)),
@@ -235,30 +235,30 @@ impl Example {
         }
     }
 
-    /// Who sends it, where, and by which protocol.
+    /// Returns its sender, destination and protocol as text.
     pub(crate) fn words(&self) -> String {
         let segment = self.segment().map(|flags| format!(" [{flags}]")).unwrap_or_default();
         format!("{} > {} {}{segment}", self.from, self.to(), self.protocol())
     }
 
-    /// How a lab can send it: the protocol, and the flags of a segment that opens no connection.
+    /// Returns how a lab can send it: the protocol, and the flags of a segment that opens no connection.
     ///
     /// # Errors
     ///
-    /// Why a lab cannot.
+    /// The reason why a lab cannot send it.
     pub(super) fn sendable(&self) -> Result<(Protocol, Option<TcpFlags>), &'static str> {
         let Rank { is_odd, is_outside, has_other_port, is_segment, .. } = self.rank;
         match Protocol::from_number(self.packet.transport.protocol()) {
-            None => Err("labs send TCP, UDP and SCTP alone"),
+            None => Err("labs send only TCP, UDP and SCTP"),
             Some(_) if is_odd && is_segment => Err("processes send only segments that open a connection"),
-            Some(_) if is_odd => Err("labs send nothing to port 0"),
-            Some(_) if is_outside => Err("no machine of the lab has its source"),
-            Some(_) if has_other_port => Err("labs choose other source ports"),
+            Some(_) if is_odd => Err("labs do not send packets to port 0"),
+            Some(_) if is_outside => Err("no machine in the lab has its source address"),
+            Some(_) if has_other_port => Err("a lab chooses other source ports"),
             Some(protocol) => Ok((protocol, self.segment())),
         }
     }
 
-    /// The packet from another source port.
+    /// Returns the packet with another source port.
     pub(super) fn packet_from(&self, port: u16) -> Packet {
         let transport = match self.packet.transport {
             Transport::Tcp { destination, flags, .. } => Transport::Tcp { source: port, destination, flags },
@@ -270,7 +270,7 @@ impl Example {
     }
 }
 
-/// The rule that decides the first outcome.
+/// Returns the rule that decides the first outcome.
 fn deciding(network: &Network<'_>, prediction: &Prediction) -> Option<String> {
     network.deciding(&prediction.branches.first()?.stages).map(|place| place.to_string())
 }

@@ -1,4 +1,4 @@
-//! A cluster against one that is the same with other addresses.
+//! Compares a cluster with one that differs only in its addresses.
 
 use std::net::IpAddr;
 
@@ -14,20 +14,20 @@ use crate::verify::vantages;
 /// The result of the comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Image {
-    /// How many classes of packets were compared, of both sides.
+    /// The number of classes of packets compared, of both sides.
     pub(crate) classes: usize,
-    /// Whether there are more than were compared.
+    /// Whether there are more classes than were compared.
     pub(crate) is_cut: bool,
     /// A packet, with its sender, that the second side handles differently.
     pub(crate) differing: Option<String>,
 }
 
-/// Predicts one packet of each class of either side, at most `most` of each, and the same packet with the other side's addresses there.
+/// Predicts one packet of each class of either side, at most `most` per side, and the same packet with the other side's addresses there.
 /// `images` translate addresses: the first from `before` to `after`, the other back. Machines have the same names on both sides.
 ///
 /// # Errors
 ///
-/// Sides that cannot be predicted.
+/// If a side cannot be predicted.
 pub(crate) fn image(
     [before, after]: [&Scenario; 2],
     images: [&dyn Fn(IpAddr) -> IpAddr; 2],

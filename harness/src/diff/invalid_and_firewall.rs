@@ -1,4 +1,4 @@
-//! Differences that no first packet shows: the outcome of invalid packets, and what a firewall of the node would drop.
+//! Differences that no first packet shows: the outcome of invalid packets, and which packets a node's firewall would drop.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -26,7 +26,7 @@ use crate::topology::NetnsId;
 /// The outcome of packets on both sides, with the nodes and the number of classes.
 type Found = BTreeMap<[Fate; 2], (BTreeSet<String>, usize)>;
 
-/// Changes of packets in the state INVALID that are forwarded, and whether there are more classes than are compared at most.
+/// Returns the changes of forwarded packets in the state INVALID, and whether there are more classes than the maximum number to compare.
 pub(super) fn invalid_packets(
     sides: [&Side<'_>; 2],
     networks: [&Network<'_>; 2],
@@ -51,7 +51,7 @@ pub(super) fn invalid_packets(
     Ok((found.into_iter().map(change).collect(), is_cut))
 }
 
-/// What a firewall would do that drops by default, on nodes that have none.
+/// Compares the effect of a firewall with a default policy of drop, on nodes that have no firewall.
 pub(super) fn firewall(
     sides: [&Side<'_>; 2],
     networks: [&Network<'_>; 2],
@@ -73,7 +73,7 @@ pub(super) fn firewall(
     Ok(Some(Note { code: "firewall", what, details, known: is_other_mode.then_some(FIREWALL) }))
 }
 
-/// The answers that differ, and whether there are more classes than are compared at most.
+/// Returns the outcomes that differ, and whether there are more classes than the maximum number to compare.
 fn on_all_nodes(
     asked: Asked,
     sides: [&Side<'_>; 2],
@@ -97,20 +97,20 @@ fn on_all_nodes(
     Ok((found, is_cut))
 }
 
-/// Packets that a node is asked about.
+/// The packets whose outcome on a node is compared.
 #[derive(Clone, Copy)]
 struct Asked {
     why: Why,
-    /// Where they are.
+    /// The hooks that they are at.
     places: &'static [(Hook, Marked)],
 }
 
-/// Why packets would be dropped.
+/// The reason why packets would be dropped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Why {
     /// The node's own firewall drops by default.
     Firewall,
-    /// They are of no connection.
+    /// They belong to no connection.
     Invalid,
 }
 
@@ -130,7 +130,7 @@ struct Walked<'n> {
     mark: u32,
 }
 
-/// How the answers of a node differ, with the number of classes, and whether there are more than are compared at most.
+/// Returns how the outcomes on a node differ, with the number of classes, and whether there are more than the maximum number to compare.
 fn on_node(
     node: &str,
     family: Family,
@@ -172,7 +172,7 @@ fn on_node(
 }
 
 impl Why {
-    /// How the answers of both sides differ, with the number of classes.
+    /// Returns how the outcomes on both sides differ, with the number of classes.
     fn differences(
         self,
         place: (Hook, Marked),
@@ -194,7 +194,7 @@ impl Why {
                 *found.entry(class.found).or_default() += 1;
             }
             *left = left.saturating_sub(1);
-            // What remains is at least one class each.
+            // Each remaining part is at least one class.
             if *left <= classes.left() {
                 *left = 0;
                 break;
@@ -213,7 +213,7 @@ impl Why {
         let branches = side.program.walk_with(arrival, Narrowed::by(Some(narrowing)));
         let passes = branches.iter().any(|branch| branch.outcome == HookVerdict::Accept);
         match self {
-            // Without rules of iptables to accept it, what the firewall drops stays dropped.
+            // Unless iptables rules accept a packet, the firewall's drop is final.
             Self::Firewall if passes && side.has_firewall => Fate::PassedOn,
             Self::Firewall => Fate::DroppedByFirewall,
             Self::Invalid if passes => Fate::PassedOn,
@@ -222,7 +222,7 @@ impl Why {
     }
 }
 
-/// The rules of a document; of iptables with policies that drop where the firewall does.
+/// Returns the rules of a document; in iptables mode with drop policies in the chains where the firewall drops.
 fn prepared(rules: &Rules, why: Why) -> Rules {
     let mut rules = rules.clone();
     if let (Why::Firewall, Rules::Iptables(parsed)) = (why, &mut rules) {

@@ -1,4 +1,4 @@
-//! The result of `svclab diff` for machines. `svclab schema diff` describes every field.
+//! The result of `svclab diff` as JSON. `svclab schema diff` describes every field.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,17 +20,17 @@ pub fn steps_json(steps: &[Step]) -> impl Serialize {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Document<'a> {
-    /// The kube-proxy before, in words.
+    /// The kube-proxy before, as text.
     before: &'a str,
-    /// The kube-proxy after, in words.
+    /// The kube-proxy after, as text.
     after: &'a str,
     /// The file of each side.
     files: &'a [String; 2],
-    /// Whether nothing changes but what is accepted.
+    /// Whether all changes are accepted.
     accepted: bool,
-    /// The changes: those first that make packets get lost, and of these those that clients notice.
+    /// The changes: first those that lose packets, and among these first those that clients notice.
     changes: Vec<Change<'a>>,
-    /// What changes apart from packets.
+    /// Changes that do not affect packets.
     notes: Vec<Note<'a>>,
     /// The number of classes of packets compared.
     classes: usize,
@@ -38,7 +38,7 @@ pub struct Document<'a> {
     complete: bool,
     /// The rules that svclab does not model and that packets reach.
     unknown: Vec<Unknown<'a>>,
-    /// The rules of the inputs that are not part of the clusters, in words: their effect is unknown.
+    /// The rules of the inputs that are not part of the clusters, as text: their effect is unknown.
     ignored_rules: &'a [String],
     /// The vantage points that only one side has.
     not_compared: &'a [String],
@@ -74,10 +74,10 @@ pub struct Steps<'a> {
     steps: Vec<StepDocument<'a>>,
 }
 
-/// What one release or mode changes.
+/// The changes of one release or mode.
 #[derive(Serialize, JsonSchema)]
 struct StepDocument<'a> {
-    /// The release or mode that brings the changes: `1.28`, `1.33, nftables mode`.
+    /// The release or mode that introduces the changes: `1.28`, `1.33, nftables mode`.
     name: &'a str,
     /// The comparison with the release or mode before it.
     diff: Document<'a>,
@@ -98,35 +98,35 @@ struct Unknown<'a> {
 struct Change<'a> {
     /// The name of the change, for files of accepted changes.
     id: String,
-    /// What the packets are sent to, the most frequent first: `cluster-ip`, `node-port-at-loopback`.
+    /// The kinds of destinations of the packets, the most frequent first: `cluster-ip`, `node-port-at-loopback`.
     targets: Vec<&'static str>,
-    /// The outcome of them before and after: the gravest first, and of these the most frequent.
+    /// Their outcomes before and after: the most severe first, and among these the most frequent.
     outcomes: Vec<OutcomeChange>,
-    /// The services that they are sent to.
+    /// The services that the packets are sent to.
     services: Vec<&'a str>,
-    /// The vantage points that send them.
+    /// The vantage points that send the packets.
     from: Vec<Origin<'a>>,
     /// The number of classes of packets.
     classes: usize,
-    /// The release or mode that brings the change, where it is known.
+    /// The release or mode that introduces the change, if known.
     since: Option<String>,
     /// The documented cause.
     known: Option<Known>,
-    /// The later releases or modes that change some of the packets once more.
+    /// The later releases or modes that change the outcome of some of the packets again.
     later_changes: Vec<Again>,
-    /// Whether it is accepted.
+    /// Whether the change is accepted.
     accepted: bool,
-    /// Why it is accepted.
+    /// Why the change is accepted.
     reason: Option<&'a str>,
-    /// One of the packets; `null` where no first packet shows the change.
+    /// One of the packets; `null` if no first packet shows the change.
     example: Option<Example<'a>>,
-    /// What the kernel did with the example; `null` where it was not sent.
+    /// What the kernel did with the example; `null` if it was not sent.
     live: Option<Live<'a>>,
     /// Why the example was not sent, with `--live`.
     not_sent: Option<&'static str>,
 }
 
-/// A release or mode that changes once more what an earlier one has changed.
+/// A release or mode that changes again what an earlier one changed.
 #[derive(Serialize, JsonSchema)]
 struct Again {
     /// The release or mode.
@@ -140,11 +140,11 @@ struct Again {
 /// The outcome of packets before and after.
 #[derive(Serialize, JsonSchema)]
 struct OutcomeChange {
-    /// The outcome before, in words.
+    /// The outcome before, as text.
     before: String,
-    /// The outcome after, in words.
+    /// The outcome after, as text.
     after: String,
-    /// What differs where packets are delivered, rejected or dropped on both sides alike: `fewer-endpoints`, `another-source-address`.
+    /// What differs if both sides deliver, reject or drop the packets: `fewer-endpoints`, `another-source-address`.
     differs: Vec<&'static str>,
     /// The number of classes of packets.
     classes: usize,
@@ -160,18 +160,18 @@ struct Live<'a> {
     after: &'a str,
     /// Whether both were predicted.
     is_predicted: bool,
-    /// Why the kernel shows no difference, where it shows none.
+    /// Why the kernel shows no difference; `null` if it shows one.
     no_difference_reason: Option<&'static str>,
 }
 
-/// A change that is not one of packets.
+/// A change that does not affect packets.
 #[derive(Serialize, JsonSchema)]
 struct Note<'a> {
     /// The name of the note: `rules`, `sysctls`, `firewall`, `held-ports`.
     code: &'static str,
     /// What changes.
     what: &'a str,
-    /// More of it, a line each.
+    /// Details, one per line.
     details: &'a [String],
     /// The documented cause.
     known: Option<Known>,
@@ -203,21 +203,21 @@ struct Known {
 struct Example<'a> {
     /// The vantage point that sends it.
     from: String,
-    /// Where it is sent.
+    /// The destination of the packet.
     to: String,
     /// The protocol.
     protocol: String,
     /// The flags of a TCP segment that opens no connection, in the letters of tcpdump.
     tcp_flags: Option<String>,
-    /// All packets of its class, in words.
+    /// All packets of its class, as text.
     class: &'a str,
     /// The outcomes before, each with its share.
     before: &'a [String],
     /// The outcomes after.
     after: &'a [String],
-    /// The rule that decided.
+    /// The rule that decides the outcome before.
     rule_before: Option<&'a str>,
-    /// The rule that decides.
+    /// The rule that decides the outcome after.
     rule_after: Option<&'a str>,
 }
 

@@ -12,15 +12,15 @@ use crate::scenario::VantageKind;
 /// A documented difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Known {
-    /// A name for programs, which stays the same.
+    /// A stable code for programs.
     pub code: &'static str,
     /// What differs, in a sentence.
     pub what: &'static str,
-    /// Where it is documented: an address, or a scenario of svclab's repository that shows it.
+    /// The document that describes it: a URL, or a scenario in svclab's repository that shows it.
     pub document: &'static str,
 }
 
-/// Kubernetes' documentation of what changes with nftables mode.
+/// Kubernetes' documentation of the changes in nftables mode.
 const MIGRATING: &str =
     "https://kubernetes.io/docs/reference/networking/virtual-ips/#migrating-from-iptables-mode-to-nftables";
 
@@ -31,7 +31,7 @@ macro_rules! kep {
     };
 }
 
-/// The enhancement that brought nftables mode.
+/// The enhancement that introduced nftables mode.
 const KEP: &str = kep!("3866-nftables-proxy");
 
 const PRIMARY: Known = Known {
@@ -66,20 +66,20 @@ const REJECTED_LOCALLY: Known = Known {
            such packets leave the node",
     document: KEP,
 };
-/// The known difference of packets in the state INVALID.
+/// The known difference for packets in the state INVALID.
 pub(super) const INVALID: Known = Known {
     code: "nftables-invalid-packets",
     what: "nftables mode does not drop invalid packets: it has no workaround for the conntrack bug of kernels before 6.1",
     document: MIGRATING,
 };
-/// The known difference of packets that a firewall of the node would drop.
+/// The known difference for packets that a node's firewall would drop.
 pub(super) const FIREWALL: Known = Known {
     code: "nftables-no-firewall-holes",
     what: "nftables mode does not bypass a node's firewall: what a firewall drops stays dropped",
     document: MIGRATING,
 };
 
-/// What brings a difference.
+/// What introduces a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     /// This release, the first of its kind.
@@ -88,12 +88,12 @@ enum By {
     NftablesMode,
 }
 
-/// Which packets a difference is about: those of which all of this holds.
+/// The packets that a difference applies to: those that meet all of these conditions.
 #[derive(Debug, Clone, Copy)]
 struct Fits {
-    /// Their destination is one of these; any where none is listed.
+    /// Their destination is one of these; any destination if none is listed.
     to: &'static [Target],
-    /// The service has one of these; whatever it has where none is listed.
+    /// The service has one of these traits; any service if none is listed.
     with: &'static [Trait],
     family: Option<Family>,
     when: When,
@@ -103,7 +103,7 @@ struct Fits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum When {
     Always,
-    /// Only rules for packets in the state INVALID distinguish the sides.
+    /// The sides differ only in rules for packets in the state INVALID.
     Invalid,
     /// They leave their node with a loopback address.
     LeavesLoopback,
@@ -123,7 +123,7 @@ const fn with(with: &'static [Trait]) -> Fits {
     Fits { with, ..ANY }
 }
 
-/// A documented difference, what brings it, and which packets it is about.
+/// A documented difference, what introduces it, and the packets that it applies to.
 struct Row {
     by: By,
     fits: Fits,
@@ -134,7 +134,7 @@ const fn in_nftables_mode(fits: Fits, known: Known) -> Row {
     Row { by: By::NftablesMode, fits, known }
 }
 
-/// The documented differences; of one release or mode, the first that fits.
+/// The documented differences; for a release or mode, the first match applies.
 const TABLE: &[Row] = &[
     in_nftables_mode(Fits { when: When::Invalid, ..ANY }, INVALID),
     in_nftables_mode(Fits { when: When::LeavesLoopback, ..ANY }, ROUTE_LOCALNET),
@@ -403,7 +403,7 @@ impl When {
     }
 }
 
-/// The documented difference that a change of packets is, if it is one.
+/// Returns the documented difference that explains a change of packets, if any.
 pub(super) fn known(key: &Key, boundary: Option<&Boundary>, proxies: [&ProxyConfig; 2]) -> Option<Known> {
     let [before, after] = proxies;
     let is_by = |by: By| match (boundary, by) {

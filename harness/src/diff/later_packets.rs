@@ -1,5 +1,5 @@
-//! What follows a first packet: later connections of its client, where there is session affinity, and later segments of its
-//! connection, where the rules are replaced in between.
+//! Packets after the first: later connections of its client if there is session affinity, and later segments of its connection if the rules
+//! are replaced in between.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ pub(super) struct Both<'x, 'a> {
     pub(super) found: &'x [Option<Prediction>; 2],
 }
 
-/// The times after which clients come back: shortly before and after the end of every affinity.
+/// The times after which clients return: shortly before and after every affinity timeout.
 pub(super) struct Ages {
     ends: BTreeSet<u32>,
     asked: BTreeSet<u32>,
@@ -33,7 +33,7 @@ impl Ages {
         Self { ends, asked }
     }
 
-    /// How later connections of a client differ, where first ones do not.
+    /// Returns how later connections of a client differ if first ones do not.
     pub(super) fn difference(&self, both: Both<'_, '_>) -> Option<Contrast> {
         let Both { networks, senders, packet, found } = both;
         let is_noted =
@@ -48,7 +48,7 @@ impl Ages {
         (was != is).then(|| Contrast::between(was, is))
     }
 
-    /// The longest time asked after which a client of each endpoint comes back to it.
+    /// Returns the longest of the tested times after which a client of each endpoint still returns to it.
     fn kept(&self, network: &Network<'_>, senders: &Senders, packet: &Packet, first: &Prediction) -> Option<u32> {
         let comes_back = |branch: &PredictedBranch, age: u32| {
             let again = network.predict_again(senders, packet, branch, age);
@@ -68,7 +68,7 @@ impl Ages {
     }
 }
 
-/// Whether connections of one side can go on under the rules of the other: in the same namespaces.
+/// Whether connections of one side can continue under the rules of the other: the namespaces must be the same.
 pub(super) struct Lasting {
     is_comparable: bool,
 }
@@ -84,8 +84,8 @@ impl Lasting {
         Self { is_comparable: is_alike }
     }
 
-    /// How a translated connection of TCP ends that is open when the rules are replaced. Packets of loopback addresses depend on
-    /// a sysctl that is not reset.
+    /// Returns how a translated TCP connection ends that is open when the rules are replaced. Packets with loopback addresses depend on a
+    /// sysctl that is not reset.
     pub(super) fn broken(&self, both: Both<'_, '_>) -> Option<Contrast> {
         let Both { networks, senders, packet, found } = both;
         let Transport::Tcp { source, destination: port, .. } = packet.transport else { return None };

@@ -1,4 +1,4 @@
-//! Examples of changes on the kernel: each is sent in a lab of either side.
+//! Sends the examples of changes through the kernel, each in a lab of both sides.
 
 use std::borrow::Cow;
 use std::io;
@@ -25,17 +25,17 @@ use crate::sources::FlowOutcome;
 use crate::topology;
 use crate::worker::{self, Home, Kind, Slot, Texts, WorkerError};
 
-/// What was observed of a packet, and whether it was predicted.
+/// The observed outcome of a packet, and whether it was predicted.
 type Seen = (FlowOutcome, bool);
 
 /// Sends the examples of all changes that a lab can send, on both sides.
 ///
-/// The labs of each side are where its worker is, if workers are given, and else in the calling process. Workers read the texts in
+/// The labs of each side are in its worker, if workers are given, and otherwise in the calling process. Workers read the files in
 /// [`Scenario::inputs`] again.
 ///
 /// # Errors
 ///
-/// What kept a lab from being built, or a packet from being sent.
+/// If a lab cannot be built or a packet cannot be sent.
 pub fn live(
     diff: &mut Diff,
     [before, after]: [&Scenario; 2],
@@ -66,26 +66,26 @@ pub fn live(
     Ok(())
 }
 
-/// A change's example with the probe that sends it, or why there is none.
+/// Returns a change's example with the probe that sends it, or why there is none.
 fn chosen_probe(change: &Change, scenario: &Scenario) -> Result<(Example, Probe), &'static str> {
     if change.targets.iter().any(|to| matches!(to, Target::Established | Target::Returning)) {
-        return Err("a first packet does not show this");
+        return Err("a first packet does not show this change");
     }
-    let example = change.example.as_ref().ok_or("only one hook of the nodes was compared")?;
+    let example = change.example.as_ref().ok_or("only one hook on the nodes was compared")?;
     let (protocol, tcp_flags) = example.sendable()?;
     Ok((example.clone(), probe(example, protocol, tcp_flags, scenario)))
 }
 
-/// Why what the kernel did with one packet does not show the difference.
+/// Returns why the kernel's handling of one packet does not show the difference.
 fn why_alike(change: &Change) -> &'static str {
     let is_about = |wanted: &[Aspect]| {
         let aspects = change.outcomes.iter().flat_map(|one| &one.contrast.aspects);
         aspects.into_iter().any(|aspect| wanted.contains(aspect))
     };
     if is_about(&[Aspect::FewerEndpoints, Aspect::MoreEndpoints, Aspect::OtherEndpoints, Aspect::Shares]) {
-        "no difference: one packet reaches one endpoint, and does not show which others there are"
+        "no difference: one packet reaches one endpoint, and does not show the other endpoints"
     } else if is_about(&[Aspect::Place]) {
-        "no difference: the sender does not see which machine did it"
+        "no difference: the sender cannot see which machine handled the packet"
     } else if is_about(&[Aspect::SourcePort]) {
         "no difference, although one was predicted: the kernel may choose the same source port"
     } else {
@@ -93,7 +93,7 @@ fn why_alike(change: &Change) -> &'static str {
     }
 }
 
-/// What comes of packets in a lab of a scenario's first state.
+/// Observes packets in a lab of a scenario's first state.
 fn observe(
     scenario: &Scenario,
     probes: &[(Example, Probe)],
@@ -138,11 +138,11 @@ struct Order<'a> {
     backend: Backend,
 }
 
-/// Serves [`live`] as the process of a lab, by standard input and output.
+/// Serves [`live`] as the process of a lab, over standard input and output.
 ///
 /// # Errors
 ///
-/// Where these are not the pipes of a command.
+/// If these are not the pipes of a command.
 pub fn serve() -> io::Result<()> {
     worker::serve(|order: Order<'static>, _, _| sent(&order.scenario.scenario()?, &order.probes, order.backend))
 }

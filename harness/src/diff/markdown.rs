@@ -6,7 +6,7 @@ use super::merge::{Change, OutcomeChange};
 use super::render::{outcome_lines, targets, who};
 use super::{Diff, Known, Live, Step};
 
-/// The changes as a table of Markdown, with the examples folded.
+/// Returns the changes as a Markdown table, with the examples folded.
 pub fn markdown(diff: &Diff) -> String {
     let mut out = format!("### Service traffic: {}\n\n", diff.sides.join(" → "));
     if !diff.changes.is_empty() {
@@ -30,7 +30,7 @@ pub fn markdown(diff: &Diff) -> String {
     out + &escaped(&diff.closing().join("  \n")) + "\n"
 }
 
-/// One example of each change, folded.
+/// Returns one example of each change, folded.
 fn examples(diff: &Diff) -> String {
     let mut out = "<details><summary>one packet of each change</summary>\n\n```text\n".to_owned();
     for change in &diff.changes {
@@ -47,11 +47,11 @@ fn examples(diff: &Diff) -> String {
             let _ = writeln!(out, "  kernel: before: {}; after: {}{alike}", sent.seen[0], sent.seen[1]);
         }
     }
-    // A fence that the text cannot end.
+    // A fence that the text cannot close.
     out.replace("\n```\n", "\n'''\n") + "```\n\n</details>\n\n"
 }
 
-/// What every step changes, a row each.
+/// Returns the changes of every step, one row per step.
 pub fn matrix(steps: &[Step]) -> String {
     let mut out = "| | what changes |\n| --- | --- |\n".to_owned();
     for Step { name, diff } in steps {
@@ -69,7 +69,7 @@ pub fn matrix(steps: &[Step]) -> String {
     out
 }
 
-/// A change in a cell: what, to which services, from what to what.
+/// Returns the text of a cell for a change: what changes, for which services, from what to what.
 fn entry(change: &Change) -> String {
     let what = notes(change);
     let what = if change.known.is_some() { what } else { format!("`{}`", change.id()) };
@@ -83,13 +83,14 @@ fn entry(change: &Change) -> String {
     format!("{what}: {}{services}: {}", escaped(&targets(change)), escaped(&first))
 }
 
-/// A documented difference with its document. A file of the repository is not below the page of a pull request.
+/// Returns a documented difference with a link to its document. Relative links to files in the repository do not work on a pull request's
+/// page.
 fn linked(known: &Known) -> String {
     let Known { what, document, .. } = known;
     if document.starts_with("https://") { format!("[{what}]({document})") } else { format!("{what} (`{document}`)") }
 }
 
-/// What is known of a change.
+/// Returns what is known about a change.
 fn notes(change: &Change) -> String {
     let known = change.known.map(|known| linked(&known));
     let since = change.since.as_ref().filter(|_| change.known.is_none()).map(|since| format!("since {since}"));
@@ -102,7 +103,7 @@ fn notes(change: &Change) -> String {
     notes.join("; ")
 }
 
-/// The outcome of packets before and after, each in the same order.
+/// Returns the outcomes of packets before and after, in the same order.
 fn each(outcomes: &[OutcomeChange]) -> [String; 2] {
     let (lines, more) = outcome_lines(outcomes);
     let of = |side: fn(&OutcomeChange) -> String| {
@@ -112,7 +113,7 @@ fn each(outcomes: &[OutcomeChange]) -> [String; 2] {
     [of(|one| one.contrast.was.to_string()), of(|one| one.contrast.is_words())]
 }
 
-/// A text in a cell of a table; line breaks stay.
+/// Escapes a text for a table cell; line breaks are kept.
 fn escaped(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "&lt;").replace("&lt;br>", "<br>")
 }

@@ -1,4 +1,4 @@
-//! Groups of classes to a few changes.
+//! Merges groups of classes into a few changes.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,64 +13,64 @@ use super::release::{Boundary, ChangedAt};
 use super::target::Target;
 use crate::scenario::{Vantage, VantageKind};
 
-/// A change: of packets that change by the same documented difference or release, or that are sent to the same kind of destination and change
-/// in the same way.
+/// A change: all packets affected by the same documented difference or release, or sent to the same kind of destination and affected in the
+/// same way.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// What the packets are sent to, the most frequent first.
+    /// The kinds of destinations of the packets, the most frequent first.
     pub(crate) targets: Vec<Target>,
-    /// The outcome of them before and after: the gravest first, and of these the most frequent.
+    /// Their outcomes before and after: the most severe first, and among these the most frequent.
     pub outcomes: Vec<OutcomeChange>,
-    /// The services that they are sent to.
+    /// The services that the packets are sent to.
     pub services: BTreeSet<String>,
-    /// The kinds of vantage points that send them, with their number: `3 pods`.
+    /// The kinds of vantage points that send the packets, with their number: `3 pods`.
     pub(crate) origins: Vec<(VantageKind, usize)>,
-    /// How many classes of packets change in this way.
+    /// The number of classes of packets that change in this way.
     pub classes: usize,
-    /// One of the packets; `None` where no first packet shows the change.
+    /// One of the packets; `None` if no first packet shows the change.
     pub example: Option<Example>,
-    /// The release or mode that brings the change, where it is known.
+    /// The release or mode that introduces the change, if known.
     pub(crate) since: Option<Boundary>,
     /// The documented cause.
     pub known: Option<Known>,
-    /// The later releases or modes that change some of the packets once more.
+    /// The later releases or modes that change the outcome of some of the packets again.
     pub(crate) then: Vec<Again>,
     /// Why it is accepted, if it is.
     pub accepted: Option<String>,
-    /// What the kernel did with the example, where it was sent.
+    /// What the kernel did with the example, if it was sent.
     pub live: Option<Live>,
 }
 
 /// The outcome of packets before and after.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutcomeChange {
-    /// The outcome of them before and after.
+    /// Their outcome before and after.
     pub(crate) contrast: Contrast,
-    /// How many classes of packets.
+    /// The number of classes of packets.
     pub classes: usize,
 }
 
-/// A release or mode that changes once more what an earlier one has changed.
+/// A release or mode that changes again what an earlier one changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Again {
     /// The release or mode.
     pub(crate) since: Boundary,
     /// The documented cause.
     pub(crate) known: Option<Known>,
-    /// How many classes of packets.
+    /// The number of classes of packets.
     pub(crate) classes: usize,
 }
 
-/// What a change is to those whose packets change, the gravest first.
+/// The severity of a change for those whose packets change, the most severe first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Gravity {
-    /// Packets that were delivered are not delivered any more, or fewer of them.
+    /// Packets that were delivered are no longer delivered, or fewer of them are.
     Lost,
-    /// They are delivered otherwise.
+    /// They are delivered differently.
     Otherwise,
-    /// Packets that were lost are delivered now, or more of them.
+    /// Packets that were lost are delivered now, or more of them are.
     Gained,
-    /// They were lost, and are lost in another way.
+    /// They were lost, and are now lost in another way.
     LostOtherwise,
 }
 
@@ -86,27 +86,27 @@ impl Gravity {
     }
 }
 
-/// What is shown first: what is graver, and of that what differs by more than the endpoint or the machine.
+/// Returns the sort key: the more severe change first, and among these one that differs by more than the endpoint or the machine.
 fn weight(contrast: &Contrast) -> (Gravity, bool) {
     (Gravity::of(contrast), !contrast.aspects.is_empty())
 }
 
-/// Who sends the packets of a change, those first whom most people would miss.
+/// The senders of a change's packets, those that matter most to users first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Reach {
-    /// Pods or outside hosts, as the clients of services are.
+    /// Pods or outside hosts, which are the usual clients of services.
     Clients,
     /// Processes of nodes.
     Nodes,
     /// Processes of nodes, from a loopback address.
     Loopback,
-    /// Whoever sends segments of connections that conntrack does not know: asymmetric routes and attacks.
+    /// Senders of segments of connections that conntrack does not know: asymmetric routes and attacks.
     Unconnected,
 }
 
 impl Change {
-    /// A name for programs and for files of accepted changes: that of the documented difference; or the release or mode with what packets are
-    /// sent to; or one made of what changes, as `cluster-ip/delivered/rejected`.
+    /// Returns the identifier for programs and for files of accepted changes: the code of the documented difference; or the release or mode
+    /// with the kind of destination; or one built from the change, such as `cluster-ip/delivered/rejected`.
     pub fn id(&self) -> String {
         if let Some(known) = self.known {
             return known.code.to_owned();
@@ -119,13 +119,13 @@ impl Change {
         format!("{target}/{contrast}")
     }
 
-    /// The gravity of its gravest outcome.
+    /// Returns the severity of its most severe outcome.
     pub(super) fn gravity(&self) -> Gravity {
         let of_outcomes = self.outcomes.iter().map(|one| Gravity::of(&one.contrast));
         of_outcomes.min().unwrap_or(Gravity::LostOtherwise)
     }
 
-    /// How many classes of packets are lost, gained or handled differently, as its gravity says.
+    /// Returns the number of classes of packets that are lost, gained or handled differently, depending on its severity.
     pub(super) fn grave_classes(&self) -> usize {
         let gravity = self.gravity();
         let grave = self.outcomes.iter().filter(|one| Gravity::of(&one.contrast) == gravity);
@@ -146,18 +146,18 @@ impl Change {
     }
 }
 
-/// What makes groups one change.
+/// The key by which groups are merged into one change.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Cause {
     Known(Known),
-    /// A release or mode, for packets of a kind.
+    /// A release or mode, for packets to a kind of destination.
     Boundary(Boundary, Target),
-    /// The objects, for packets of a kind that change in the same way.
+    /// The objects, for packets to a kind of destination that change in the same way.
     Objects(Target, Contrast),
 }
 
-/// Puts groups together by what causes them. Changes come first that make packets get lost, and of these those that clients notice, and
-/// then those of most classes.
+/// Merges groups by their cause. Changes that lose packets come first, among these first those that clients notice, then those with the
+/// most classes.
 pub(super) fn merge(
     groups: BTreeMap<Key, Group>,
     boundaries: Vec<Vec<ChangedAt>>,
@@ -197,8 +197,8 @@ impl Cause {
 }
 
 impl Key {
-    /// What a change says that packets are sent to: packets in the state INVALID are of a kind of their own, whatever they are sent to, and so
-    /// are those from a loopback address that no service claims.
+    /// Returns the kind of destination that a change shows: packets in the state INVALID have a kind of their own, whatever their
+    /// destination, and so have those from a loopback address to a destination that no service has.
     fn shown(&self) -> Target {
         match self.target {
             _ if self.is_invalid => Target::Invalid,
@@ -208,17 +208,17 @@ impl Key {
     }
 }
 
-/// Groups of one cause.
+/// Groups with the same cause.
 struct Merged {
     since: Option<Boundary>,
-    /// What changes them once more, by its step.
+    /// The later changes of the same packets, by step.
     then: BTreeMap<usize, Again>,
     targets: BTreeMap<Target, usize>,
     outcomes: BTreeMap<Contrast, usize>,
     services: BTreeSet<String>,
     origins: BTreeSet<Vantage>,
     classes: usize,
-    /// One of the packets of the gravest outcome, with its weight.
+    /// One of the packets with the most severe outcome, with its sort key.
     example: ((Gravity, bool), Example),
 }
 

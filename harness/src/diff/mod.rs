@@ -1,13 +1,15 @@
-//! Which traffic changes between two clusters, or for one cluster between two kube-proxies.
+//! Finds the traffic that changes between two clusters, or between two kube-proxies for one cluster.
 //!
-//! Both sides are predicted for the same packets: all first packets from every vantage point, in classes that each side handles
-//! alike ([`svclab_rules::walk::Classes`]). So the result is complete, not a sample.
+//! Both sides are predicted for the same packets: all first packets from every vantage point, in classes that each side handles in the same
+//! way ([`svclab_rules::walk::Classes`]). The result is therefore complete, not a sample.
 //!
-//! - `side`: a cluster with its rules; `compare`: all classes, and those that differ; `later_packets`: what follows a first packet;
-//! - `target`: what a packet is sent to, of a service with which `traits`; `fate`: the outcome of it; `outcome`: whether the same;
-//! - `group`: classes that change alike; `release`: the release or mode that brings a change; `known_differences`: documented differences; `merge`:
-//!   groups to a few changes;
-//! - `invalid_and_firewall`: packets in the state INVALID and firewalls; `image`: a cluster against itself with other addresses; `notes`: changes apart from packets;
+//! - `side`: a cluster with its rules; `compare`: all classes, and those that differ; `later_packets`: packets after the first;
+//! - `target`: the kind of a packet's destination, with the service's `traits`; `fate`: its outcome; `outcome`: whether two outcomes are
+//!   equal;
+//! - `group`: classes that change in the same way; `release`: the release or mode that introduces a change; `known_differences`: documented
+//!   differences; `merge`: merges groups into a few changes;
+//! - `invalid_and_firewall`: packets in the state INVALID and firewalls; `image`: a cluster compared with itself with other addresses;
+//!   `notes`: changes that do not affect packets;
 //! - `live`: changes on the kernel, as values in `live_result`; `steps`: each release compared with the next;
 //! - `accepted`: changes that are expected; `render`, `markdown`, `json`: the result.
 
@@ -55,22 +57,22 @@ use crate::run::in_parallel;
 use crate::scenario::Scenario;
 use crate::text::{counted, path_text};
 
-/// What changes from one side to the other.
+/// The changes from one side to the other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diff {
-    /// The kube-proxy of each side, in words: `1.27, iptables mode`.
+    /// The kube-proxy of each side, as text: `1.27, iptables mode`.
     pub sides: [String; 2],
     /// The file of each side.
     pub files: [String; 2],
-    /// The changes, those first that make packets get lost.
+    /// The changes, those that lose packets first.
     pub changes: Vec<Change>,
-    /// What changes apart from packets.
+    /// Changes that do not affect packets.
     pub notes: Vec<Note>,
-    /// How many classes of packets were compared.
+    /// The number of classes of packets compared.
     pub classes: usize,
     /// Rules that svclab does not model and that packets reach, with the number of classes that depend on them.
     pub unknown: Vec<(String, usize)>,
-    /// Rules of the inputs that are not part of the clusters, in words: their effect is unknown.
+    /// Rules of the inputs that are not part of the clusters, as text: their effect is unknown.
     pub ignored_rules: Vec<String>,
     /// Vantage points that only one side has.
     pub not_compared: Vec<String>,
@@ -83,24 +85,24 @@ pub struct Diff {
 }
 
 impl Diff {
-    /// Whether nothing changes but what is accepted.
+    /// Returns whether all changes are accepted.
     pub fn holds(&self) -> bool {
         let is_known = self.allow_unknown || self.knows_all_rules();
         !self.is_cut && is_known && self.changes.iter().all(|change| change.accepted.is_some())
     }
 
-    /// Whether the effect of every rule is known.
+    /// Returns whether the effect of every rule is known.
     pub(crate) fn knows_all_rules(&self) -> bool {
         self.unknown.is_empty() && self.ignored_rules.is_empty()
     }
 
-    /// Whether the kernel did with all examples what was predicted, as far as they were sent.
+    /// Returns whether the kernel handled all examples that were sent as predicted.
     pub fn is_as_predicted(&self) -> bool {
         let mut live = self.changes.iter().filter_map(|change| change.live.as_ref());
         live.all(|live| !matches!(live, Live::Sent(sent) if sent.is_predicted != [true; 2]))
     }
 
-    /// What was compared, and what is left out, as sentences.
+    /// Returns what was compared and what was left out, as sentences.
     pub(crate) fn closing(&self) -> Vec<String> {
         let compared = counted(self.classes, "class");
         let mut lines = vec![match (self.changes.is_empty(), self.knows_all_rules()) {
@@ -139,24 +141,24 @@ pub enum DiffError {
     /// Rules of a node that the kernel rejects.
     #[error("{0}")]
     Rejected(#[from] CompileError),
-    /// Clusters that have nothing to compare.
+    /// Clusters without a common node.
     #[error("the two clusters have no node in common, by name and address: {}; {}", .0[0], .0[1])]
     NothingInCommon([String; 2]),
-    /// Releases in the wrong order, for a comparison of each with the next.
+    /// Releases in the wrong order, when each is compared with the next.
     #[error("releases are compared from an older to a newer one, and {} is newer than {}", .0[0], .0[1])]
     Reversed([String; 2]),
-    /// One release, for a comparison of each with the next.
+    /// A single release, when each is compared with the next.
     #[error("there is no release to compare with: both sides are {0}, with the same mode and settings")]
     NoReleases(String),
 }
 
 impl DiffError {
-    /// How to fix it.
+    /// Returns how to fix the error.
     pub fn help(&self) -> &'static str {
         match self {
             Self::Unsupported(_) => "Choose another release or mode with `--before` or `--after`.",
             Self::Predict(_) | Self::Rejected(_) => "Correct the rules; the kernel would not load them.",
-            Self::Reversed(_) => "Exchange `--before` and `--after`, or leave `--each-release` out.",
+            Self::Reversed(_) => "Swap `--before` and `--after`, or omit `--each-release`.",
             Self::NoReleases(_) => "Choose two releases or modes with `--before` and `--after`.",
             Self::NothingInCommon(_) => "Compare two states of one cluster: nodes with the same names and addresses.",
         }
@@ -168,7 +170,7 @@ impl DiffError {
 pub struct Options {
     /// Changes that are expected.
     pub accepted: Accepted,
-    /// How many classes of packets are compared at most: each takes time, and those that are left take memory.
+    /// The maximum number of classes of packets to compare: each takes time, and pending classes take memory.
     pub max_classes: u32,
     /// Whether rules of unknown effect are accepted: those that svclab does not model or cannot parse.
     pub allow_unknown: bool,
@@ -184,7 +186,7 @@ impl Default for Options {
 ///
 /// # Errors
 ///
-/// Sides that cannot be predicted, or that have nothing in common.
+/// If a side cannot be predicted, or the sides have no node in common.
 pub fn diff(before: &Scenario, after: &Scenario, options: &Options) -> Result<Diff, DiffError> {
     let [before, after] = both([before, after], side::Side::of);
     let (before, after) = (before?, after?);
@@ -198,7 +200,7 @@ pub fn diff(before: &Scenario, after: &Scenario, options: &Options) -> Result<Di
     let boundaries = release::boundaries(&compared.groups, scenarios)?;
     let groups = std::mem::take(&mut compared.groups.all);
     let mut changes = merge::merge(groups, boundaries, scenarios.map(|scenario| &scenario.cluster.proxy));
-    // First packets may show the same.
+    // First packets may show the same changes.
     if !changes.iter().any(|change| change.targets.contains(&Target::Invalid)) {
         let (found, is_cut) = invalid_and_firewall::invalid_packets(sides, networks, most)?;
         changes.extend(found);
@@ -222,7 +224,7 @@ pub fn diff(before: &Scenario, after: &Scenario, options: &Options) -> Result<Di
     })
 }
 
-/// The rules that are part of neither cluster, each with the side's file where there are two.
+/// Returns the rules that are part of neither cluster, each with its side's file if there are two files.
 fn ignored_rules(sides: [&Scenario; 2]) -> Vec<String> {
     let [before, after] = sides.map(|side| &side.file);
     let of = |side: &Scenario| -> Vec<String> {
@@ -234,7 +236,7 @@ fn ignored_rules(sides: [&Scenario; 2]) -> Vec<String> {
     all
 }
 
-/// Does the same work for both sides in parallel.
+/// Runs a function for both sides in parallel.
 fn both<T: Copy + Sync, R: Send>(sides: [T; 2], work: impl Fn(T) -> R + Sync) -> [R; 2] {
     let mut done = in_parallel(&sides, None, |side| work(*side), &|_| ()).into_iter();
     sides.map(|side| done.next().unwrap_or_else(|| work(side)))

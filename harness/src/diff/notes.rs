@@ -1,4 +1,4 @@
-//! What changes apart from packets: kernel settings, rules without effect, ports that kube-proxy holds.
+//! Changes that do not affect packets: kernel settings, rules without effect, ports that kube-proxy holds.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,30 +12,30 @@ use crate::run::in_parallel;
 use crate::text::{counted, grouped};
 use crate::topology::{Netns, Topology};
 
-/// A change that is not about packets.
+/// A change that does not affect packets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// A name for programs, which stays the same: `rules`, `sysctls`, `firewall`, `held-ports`.
+    /// A stable code for programs: `rules`, `sysctls`, `firewall`, `held-ports`.
     pub code: &'static str,
     /// What changes, as a lower-case fragment.
     pub what: String,
-    /// More of it, a line each.
+    /// Details, one per line.
     pub details: Vec<String>,
     /// The documented cause.
     pub known: Option<Known>,
 }
 
-/// The notes about two sides.
+/// Returns the notes about two sides.
 pub(super) fn notes(sides: [&Side<'_>; 2], has_changes: bool) -> Vec<Note> {
     let proxies = sides.map(|side| &side.scenario.cluster.proxy);
     let all = [rules(sides, has_changes), sysctls(sides.map(|side| &side.topology)), held_ports(proxies)];
     all.into_iter().flatten().collect()
 }
 
-/// How many rules are listed.
+/// The maximum number of rules listed.
 const MAX_RULES: usize = 1_000;
 
-/// Rules of which only one side has as many.
+/// Returns a note about the rules that one side has more often than the other.
 fn rules(sides: [&Side<'_>; 2], has_changes: bool) -> Option<Note> {
     let mut places: BTreeMap<(&str, Family), [Vec<&Rules>; 2]> = BTreeMap::new();
     for (at, side) in sides.into_iter().enumerate() {
@@ -63,7 +63,7 @@ fn rules(sides: [&Side<'_>; 2], has_changes: bool) -> Option<Note> {
     (only != [0, 0]).then_some(Note { code: "rules", what: rules, details, known: None })
 }
 
-/// Rules of a namespace that only one side has.
+/// The rules of a namespace that only one side has.
 struct OnlyOnOne {
     numbers: [usize; 2],
     /// Some of them.
@@ -93,7 +93,7 @@ impl OnlyOnOne {
     }
 }
 
-/// The lines that a sorted list has more often than another.
+/// Returns the lines that a sorted list has more often than another.
 fn surplus<'l>(own: &'l [String], other: &'l [String]) -> impl Iterator<Item = &'l String> {
     let mut other = other.iter().peekable();
     own.iter().filter(move |line| {
@@ -102,7 +102,7 @@ fn surplus<'l>(own: &'l [String], other: &'l [String]) -> impl Iterator<Item = &
     })
 }
 
-/// The rules of a document, a line each: those of iptables, or lines within chains, maps and sets of nftables.
+/// Returns the rules of a document, one per line: iptables rules, or the lines within nftables chains, maps and sets.
 fn lines(rules: &Rules) -> impl Iterator<Item = String> {
     let is_iptables = rules.iptables().is_some();
     let text = rules.print();
@@ -117,7 +117,7 @@ fn lines(rules: &Rules) -> impl Iterator<Item = String> {
     lines.into_iter()
 }
 
-/// Kernel settings of nodes that differ.
+/// Returns a note about the nodes' kernel settings that differ.
 fn sysctls([before, after]: [&Topology; 2]) -> Option<Note> {
     let mut found: BTreeMap<String, usize> = BTreeMap::new();
     let others: HashMap<&str, &Netns> = after.namespaces.iter().map(|other| (other.name.as_str(), other)).collect();
@@ -136,7 +136,9 @@ fn sysctls([before, after]: [&Topology; 2]) -> Option<Note> {
     }
     let details: Vec<String> =
         found.iter().map(|(what, nodes)| format!("{what}, on {}", counted(*nodes, "node"))).collect();
-    let what = "kernel settings differ; what is no longer set keeps its value until the node is restarted".to_owned();
+    let what =
+        "kernel settings differ; a setting that is no longer written keeps its value until the node is restarted"
+            .to_owned();
     (!details.is_empty()).then_some(Note { code: "sysctls", what, details, known: None })
 }
 
@@ -146,10 +148,8 @@ fn held_ports([before, after]: [&ProxyConfig; 2]) -> Option<Note> {
         proxy.mode == ProxyMode::Iptables && proxy.version.parse().is_ok_and(Profile::holds_node_ports)
     };
     let what = match (holds(before), holds(after)) {
-        (true, false) => {
-            "kube-proxy does not hold node ports open any more: other processes of a node can listen on them"
-        }
-        (false, true) => "kube-proxy holds node ports open: no other process of a node can listen on them",
+        (true, false) => "kube-proxy no longer holds node ports open: other processes on a node can listen on them",
+        (false, true) => "kube-proxy holds node ports open: no other process on a node can listen on them",
         _ => return None,
     };
     Some(Note { code: "held-ports", what: what.to_owned(), details: Vec::new(), known: None })

@@ -1,4 +1,4 @@
-//! Whether the outcome of a packet is the same on both sides, and what, in full.
+//! Compares the outcome of a packet on both sides, and describes it in full.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,10 +7,10 @@ use svclab_rules::walk::Packet;
 use crate::predict::{PredictedOutcome, PredictedReply, Prediction};
 use crate::scenario::RejectKind;
 
-/// By how much a share may differ: probabilities are written with ten digits in iptables mode, and `numgen` has none.
+/// The tolerance for shares: iptables mode writes probabilities with ten digits, and `numgen` has no probabilities.
 pub(super) const TOLERANCE: f64 = 1e-6;
 
-/// Whether the outcome of a packet is the same on both sides, with the same shares. Rules that decide may differ.
+/// Returns whether the outcome of a packet is the same on both sides, with the same shares. The rules that decide it may differ.
 pub(super) fn is_alike(found: [&Option<Prediction>; 2], packet: &Packet) -> bool {
     is_alike_under(found, packet, &|address| address)
 }
@@ -30,7 +30,7 @@ pub(super) fn is_alike_under(
             .all(|((one, share), (other, of_other))| one == other && (share - of_other).abs() < TOLERANCE)
 }
 
-/// The rule that a prediction depends on and that is not modelled.
+/// Returns the rule that a prediction depends on and that is not modelled.
 pub(super) fn unknown_rule(prediction: &Prediction) -> Option<String> {
     prediction.branches.iter().find_map(|branch| match &branch.outcome {
         PredictedOutcome::Unknown { rule, why } => Some(format!("{rule}: {why}")),
@@ -39,7 +39,8 @@ pub(super) fn unknown_rule(prediction: &Prediction) -> Option<String> {
     })
 }
 
-/// The possible outcomes of a packet, as far as it counts. Why a packet is lost is left out, for rules of both modes differ.
+/// The possible outcomes of a packet, as far as they are compared. The reason why a packet is lost is left out, because it differs between
+/// the modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome<'p> {
     Delivered { at: &'p str, to: SocketAddr, source: IpAddr, keeps_port: bool, reply: Option<SocketAddr> },
@@ -48,7 +49,7 @@ enum Outcome<'p> {
     Unknown { chain: &'p str, number: usize },
 }
 
-/// Every outcome with its share, in order.
+/// Returns every outcome with its share, in order.
 fn shares<'p>(
     prediction: &'p Prediction,
     packet: &Packet,
@@ -85,10 +86,10 @@ fn shares<'p>(
     shares
 }
 
-/// How many outcomes are listed.
+/// The maximum number of outcomes listed.
 const MAX_LISTED: usize = 4;
 
-/// The outcome of one packet, each outcome with its share.
+/// Returns the outcomes of a packet as text, each with its share.
 pub(super) fn words(prediction: Option<&Prediction>) -> Vec<String> {
     let Some(prediction) = prediction else { return vec!["no usable source address".to_owned()] };
     let all = &prediction.branches;

@@ -1,4 +1,4 @@
-//! The release or mode that brings a change.
+//! Finds the release or mode that introduces a change.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -17,19 +17,19 @@ use crate::predict::Prediction;
 use crate::run::in_parallel;
 use crate::scenario::{Install, Scenario, Vantage};
 
-/// Between which two configurations a change happens.
+/// The boundary between two configurations at which a change happens.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Boundary {
-    /// The release that brings it: `1.28`.
+    /// The release that introduces it: `1.28`.
     Release(String),
-    /// From the other mode to this one.
+    /// The switch from the other mode to this one.
     Mode(ProxyMode),
     /// Other settings of kube-proxy.
     Settings,
 }
 
 impl Boundary {
-    /// A name for programs, which stays the same.
+    /// Returns the stable code for programs.
     pub(super) fn code(&self) -> String {
         match self {
             Self::Release(release) => release.clone(),
@@ -49,7 +49,7 @@ impl fmt::Display for Boundary {
     }
 }
 
-/// Clusters of more services are cut down to those of the examples before releases in between are tried.
+/// Clusters with more services are reduced to those of the examples before the releases in between are tried.
 const MAX_SERVICES: usize = 200;
 
 /// A step from one kube-proxy to another at which packets of a group change.
@@ -60,8 +60,8 @@ pub(super) struct ChangedAt {
     pub(super) boundary: Boundary,
 }
 
-/// Finds the releases or modes that bring each group's change, in the order of the groups; none where the sides differ in more than
-/// that. Packets change at the first of them for good: from there on they are never handled as before.
+/// Finds the releases or modes that introduce each group's change, in the order of the groups; none if the sides differ in more than that.
+/// The first of them changes the handling of packets permanently: later steps never handle them as before.
 pub(super) fn boundaries(groups: &Groups, [before, after]: [&Scenario; 2]) -> Result<Vec<Vec<ChangedAt>>, DiffError> {
     let path =
         if is_one_cluster(before, after) { path(&before.cluster.proxy, &after.cluster.proxy) } else { Vec::new() };
@@ -81,7 +81,7 @@ pub(super) fn boundaries(groups: &Groups, [before, after]: [&Scenario; 2]) -> Re
     let predictions = in_parallel(&scenarios, None, |scenario| predictions(scenario, groups), &|_| ());
     let predictions: Vec<Vec<Option<Prediction>>> = predictions.into_iter().collect::<Result<_, _>>()?;
     let steps = |(at, (key, group)): (usize, (&Key, &Group))| match key.target {
-        // A first packet does not show these.
+        // A first packet does not show these changes.
         Target::Established | Target::Returning => Vec::new(),
         _ => {
             let of_group: Vec<&Option<Prediction>> = predictions.iter().map(|of_release| &of_release[at]).collect();
@@ -91,14 +91,14 @@ pub(super) fn boundaries(groups: &Groups, [before, after]: [&Scenario; 2]) -> Re
     Ok(groups.all.iter().enumerate().map(steps).collect())
 }
 
-/// The outcome of each group's example.
+/// Predicts each group's example.
 fn predictions(scenario: &Scenario, groups: &Groups) -> Result<Vec<Option<Prediction>>, DiffError> {
     let side = Side::of(scenario)?;
     let network = side.network()?;
     Ok(groups.all.values().map(|group| group.example.predict(&network, group.example.packet)).collect())
 }
 
-/// The steps at which the handling of a packet changes for good.
+/// Returns the steps at which the handling of a packet changes permanently.
 fn steps(predictions: &[&Option<Prediction>], packet: &Packet) -> Vec<usize> {
     let is_alike = |one: usize, other: usize| is_alike([predictions[one], predictions[other]], packet);
     let left = (0..predictions.len()).rev().find(|at| is_alike(0, *at)).unwrap_or(0);
@@ -113,7 +113,7 @@ fn is_one_cluster(before: &Scenario, after: &Scenario) -> bool {
         && (&own.services, &own.slices, &own.nodes) == (&other.services, &other.slices, &other.nodes)
 }
 
-/// A cluster with what its examples need.
+/// Returns a cluster reduced to the objects that its examples need.
 fn reduced(scenario: &Scenario, groups: &Groups) -> Scenario {
     let mut scenario = Scenario { tests: Vec::new(), ..scenario.clone() };
     let cluster = &mut scenario.cluster;
@@ -134,7 +134,7 @@ fn reduced(scenario: &Scenario, groups: &Groups) -> Scenario {
     scenario
 }
 
-/// What changes from one configuration to the next: the mode, the newer of two releases, or other settings.
+/// Returns what changes from one configuration to the next: the mode, the newer of two releases, or other settings.
 fn boundary(one: &ProxyConfig, next: &ProxyConfig) -> Boundary {
     if one.mode != next.mode {
         return Boundary::Mode(next.mode);
@@ -146,7 +146,7 @@ fn boundary(one: &ProxyConfig, next: &ProxyConfig) -> Boundary {
     Boundary::Release(newer.map(Profile::first_with_same_rules).unwrap_or_default())
 }
 
-/// The configurations from one to another: release by release, and the mode where the release has both.
+/// Returns the configurations from one to another: release by release, with the mode changed in a release that has both.
 pub(super) fn path(before: &ProxyConfig, after: &ProxyConfig) -> Vec<ProxyConfig> {
     let [Ok(first), Ok(last)] = [before, after].map(|proxy| proxy.version.parse::<Profile>()) else {
         return Vec::new();
@@ -159,7 +159,7 @@ pub(super) fn path(before: &ProxyConfig, after: &ProxyConfig) -> Vec<ProxyConfig
     }
     let of = |proxy: &ProxyConfig, version: String| ProxyConfig { version, ..proxy.clone() };
     let mut path = vec![before.clone()];
-    // nftables mode is there in the newer release.
+    // The newer release has nftables mode.
     if before.mode == after.mode || after.mode == ProxyMode::Nftables {
         path.extend(between.iter().map(|kind| of(before, version(*kind))));
         path.push(of(before, after.version.clone()));
@@ -172,13 +172,14 @@ pub(super) fn path(before: &ProxyConfig, after: &ProxyConfig) -> Vec<ProxyConfig
     path
 }
 
-/// A kube-proxy whose version says which kind of release it is: 1.33 is the newest patch release, which is another than 1.33.5.
+/// Returns a kube-proxy whose version identifies the kind of release: 1.33 is the newest patch release, which is not 1.33.5.
 pub(super) fn precise(proxy: &ProxyConfig) -> ProxyConfig {
     let version = proxy.version.parse().map_or_else(|_| proxy.version.clone(), version);
     ProxyConfig { version, ..proxy.clone() }
 }
 
-/// A release as it is named next to others of its minor one: `1.33.6` for the newest kind of 1.33, `1.27` where there is one kind.
+/// Returns a release's name, distinct among those of its minor release: `1.33.6` for the newest kind of 1.33, `1.27` if there is only one
+/// kind.
 fn version(release: Profile) -> String {
     let is_newest = Profile::all().any(|newest| newest == release);
     if is_newest { release.first_with_same_rules() } else { release.to_string() }

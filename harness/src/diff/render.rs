@@ -1,4 +1,4 @@
-//! The page for a person.
+//! Renders the result as text.
 
 use super::merge::{Change, Gravity, OutcomeChange};
 use super::notes::Note;
@@ -7,12 +7,12 @@ use crate::page::{BAD, FAINT, GOOD, MARKED, Page, Settings};
 use crate::scenario::VantageKind;
 use crate::text::{counted, grouped};
 
-/// How many kinds of destinations are named.
+/// The maximum number of kinds of destinations named.
 const MAX_TARGETS: usize = 4;
-/// How many services are named.
+/// The maximum number of services named.
 const MAX_SERVICES: usize = 6;
 
-/// The answer, the changes, and what was compared.
+/// Renders the answer, the changes, and what was compared.
 pub fn page(diff: &Diff, settings: Settings) -> String {
     let mut page = Page::new(settings);
     if !settings.is_quiet() {
@@ -60,7 +60,7 @@ fn answer(diff: &Diff) -> String {
     format!("{}{losing}{accepted}", counted(all, "change"))
 }
 
-/// The width of a label with its indent.
+/// The width of a label, including its indent.
 const LABEL: usize = 11;
 
 /// Adds a line of a change after its label.
@@ -117,7 +117,7 @@ fn show_live(page: &mut Page, live: &Live) {
     }
 }
 
-/// The outcome of the packets before and after, with the rule of each side that decides about one of them.
+/// Adds the outcome of the packets before and after, with the rule on each side that decides the outcome of one of them.
 fn show_outcomes(page: &mut Page, change: &Change) {
     let rules = change.example.as_ref().map(|example| example.rules.each_ref().map(Option::as_deref));
     let rules = rules.unwrap_or_default();
@@ -155,7 +155,7 @@ fn show_rule(page: &mut Page, rule: Option<&str>) {
     }
 }
 
-/// One of the packets; with all of its outcomes if verbose.
+/// Adds one of the packets; with all of its outcomes in verbose output.
 fn show_example(page: &mut Page, example: &Example) {
     line(page, "packet", example.words());
     if !page.settings.is_verbose() {
@@ -172,7 +172,7 @@ fn show_example(page: &mut Page, example: &Example) {
 fn show_note(page: &mut Page, note: &Note) {
     page.gap();
     page.labelled(0, format!("{}  ", page.paint(MARKED, "note")), &note.what);
-    // Rules are many.
+    // There are many rules.
     if note.code != "rules" || page.settings.is_verbose() {
         note.details.iter().for_each(|line| page.labelled(6, "", line));
     } else {
@@ -183,23 +183,23 @@ fn show_note(page: &mut Page, note: &Note) {
     }
 }
 
-/// How many ways in which packets change are listed.
+/// The maximum number of outcome changes listed.
 const MAX_OUTCOMES: usize = 4;
 
-/// The most frequent ways, and the number of classes of all others.
+/// Returns the most frequent outcome changes, and the number of classes of all others.
 pub(super) fn outcome_lines(outcomes: &[OutcomeChange]) -> (&[OutcomeChange], usize) {
     let (lines, rest) = outcomes.split_at(outcomes.len().min(MAX_OUTCOMES));
     (lines, rest.iter().map(|one| one.classes).sum())
 }
 
-/// What the packets of a change are sent to, the most frequent first.
+/// Returns the kinds of destinations of a change's packets, the most frequent first.
 pub(super) fn targets(change: &Change) -> String {
     let (named, rest) = change.targets.split_at(change.targets.len().min(MAX_TARGETS));
     let named = named.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     if rest.is_empty() { named } else { format!("{named} and {}", counted(rest.len(), "other destination")) }
 }
 
-/// Who is affected: services, vantage points, and how many classes of their packets.
+/// Returns who is affected: services, vantage points, and how many classes of their packets.
 pub(super) fn who(change: &Change) -> String {
     let services: Vec<&str> = change.services.iter().take(MAX_SERVICES).map(String::as_str).collect();
     let more = change.services.len().saturating_sub(MAX_SERVICES);

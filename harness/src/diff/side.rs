@@ -8,7 +8,7 @@ use crate::scenario::{Install, Scenario};
 use crate::text::{one_line, path_text};
 use crate::topology::{self, Topology};
 
-/// How many nodes are named of a cluster that has nothing in common with the other.
+/// The maximum number of nodes named for a cluster that has no node in common with the other.
 const MAX_NODES: usize = 3;
 
 /// One side of a comparison.
@@ -19,7 +19,7 @@ pub(super) struct Side<'s> {
 }
 
 impl<'s> Side<'s> {
-    /// The first state of a scenario.
+    /// Returns the first state of a scenario.
     pub(super) fn of(scenario: &'s Scenario) -> Result<Self, Unsupported> {
         let documents = documents::generate(scenario, &scenario.cluster)?;
         Ok(Self { scenario, documents, topology: topology::plan(scenario) })
@@ -29,7 +29,7 @@ impl<'s> Side<'s> {
         Network::of(&self.topology, &self.documents, &self.scenario.cluster)
     }
 
-    /// The file, and its nodes with their addresses.
+    /// Returns the file, and its nodes with their addresses.
     pub(super) fn nodes(&self) -> String {
         let nodes = self.scenario.cluster.nodes.iter().take(MAX_NODES).map(|node| {
             let addresses: Vec<String> = node.addresses().map(|address| address.to_string()).collect();
@@ -41,12 +41,12 @@ impl<'s> Side<'s> {
         format!("{} has {}{more}", path_text(&self.scenario.file), nodes.join(", "))
     }
 
-    /// The mark of packets that are to be masqueraded.
+    /// Returns the mark of packets that are to be masqueraded.
     pub(super) fn mark(&self) -> u32 {
         1 << self.scenario.cluster.proxy.masquerade_bit
     }
 
-    /// The kube-proxy in words.
+    /// Describes the kube-proxy.
     pub(super) fn words(&self) -> String {
         let proxy = &self.scenario.cluster.proxy;
         let mode = proxy.mode;

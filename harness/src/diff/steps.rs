@@ -1,4 +1,4 @@
-//! Each release compared with the next.
+//! Compares each release with the next.
 
 use svclab_rules::cluster::ProxyConfig;
 use svclab_rules::profile::Profile;
@@ -10,17 +10,17 @@ use crate::scenario::Scenario;
 /// The changes of one release or mode.
 #[derive(Debug)]
 pub struct Step {
-    /// The release or mode, in words: `1.28`, `1.33, nftables mode`.
+    /// The release or mode, as text: `1.28`, `1.33, nftables mode`.
     pub name: String,
-    /// What it changes.
+    /// Its changes.
     pub diff: Diff,
 }
 
-/// What changes with each release from one kube-proxy to another, for one cluster.
+/// Finds the changes of each release between two kube-proxies, for one cluster.
 ///
 /// # Errors
 ///
-/// As [`diff()`]; the first that is found.
+/// As [`diff()`]; the first error is returned.
 pub fn steps(scenario: &Scenario, after: &ProxyConfig, options: &Options) -> Result<Vec<Step>, DiffError> {
     let given = [&scenario.cluster.proxy, after];
     let [before, after] = given.map(release::precise);

@@ -1,4 +1,4 @@
-//! What a packet is sent to.
+//! The kind of a packet's destination.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
@@ -13,11 +13,11 @@ use super::traits::{Trait, traits};
 /// The kind of a destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Target {
-    /// A port of a service at its cluster IP.
+    /// A service port at the cluster IP.
     ClusterIp,
-    /// A port of a service at an external IP.
+    /// A service port at an external IP.
     ExternalIp,
-    /// A port of a service at its load balancer's address.
+    /// A service port at the load balancer's address.
     LoadBalancer,
     /// A node port at the first internal address of a node.
     NodePort,
@@ -25,24 +25,24 @@ pub(crate) enum Target {
     SecondaryNodePort,
     /// A node port at a loopback address.
     LoopbackNodePort,
-    /// A port that the service of an address does not have.
+    /// A port that the service with that address does not have.
     UnusedPort,
     /// A port of a node that no service has.
     Node,
-    /// An address of no service and no node.
+    /// An address that no service and no node has.
     Elsewhere,
-    /// Any destination, from a loopback address.
+    /// Any destination, if the source is a loopback address.
     FromLoopback,
     /// Packets in the connection state INVALID.
     Invalid,
-    /// Connections that are open when one side replaces the other.
+    /// Connections that are open when the rules of one side replace those of the other.
     Established,
     /// Later connections of a client, to a service with session affinity.
     Returning,
 }
 
 impl Target {
-    /// A name for programs, which stays the same.
+    /// Returns the stable code for programs.
     pub(crate) fn code(self) -> &'static str {
         match self {
             Self::ClusterIp => "cluster-ip",
@@ -95,7 +95,7 @@ pub(super) struct Targets {
     /// The ports that services have at their addresses.
     ports: HashSet<(IpAddr, u8, u16)>,
     node_ports: HashMap<(u8, u16), usize>,
-    /// Whether the address is its node's first one.
+    /// Node addresses, each with whether it is the node's first one.
     nodes: HashMap<IpAddr, bool>,
 }
 
@@ -144,14 +144,14 @@ impl Targets {
         self.node_ports.extend(ports.map(|port| (port, at)));
     }
 
-    /// The kind of a packet's destination, and the service that has it.
+    /// Returns the kind of a packet's destination, and the service that has it.
     pub(super) fn find(&self, packet: &Packet) -> (Target, Option<&Claim>) {
         let (address, protocol) = (packet.destination, packet.transport.protocol());
         let port = packet.transport.ports().map(|(_, port)| port);
         let of_node = self.nodes.get(&address);
         if let Some((kind, at)) = self.services.get(&address) {
             let is_used = port.is_some_and(|port| self.ports.contains(&(address, protocol, port)));
-            // An address of a node may be an external IP as well.
+            // A node's address may also be an external IP.
             if is_used || of_node.is_none() {
                 return (if is_used { *kind } else { Target::UnusedPort }, Some(&self.claims[*at]));
             }

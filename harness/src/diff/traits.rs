@@ -1,10 +1,10 @@
-//! What a change may depend on in a service.
+//! The properties of a service that a change may depend on.
 
 use std::collections::BTreeSet;
 
 use svclab_rules::cluster::{EndpointSlice, ExternalTrafficPolicy, InternalTrafficPolicy, IpMode, Service};
 
-/// A field of a service or of its endpoints that releases and modes treat differently.
+/// A field of a service or of its endpoints that releases and modes handle differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Trait {
     ExternalLocal,
@@ -18,7 +18,7 @@ pub(super) enum Trait {
     WithoutReady,
 }
 
-/// The traits of a service with its slices.
+/// Returns the traits of a service with its slices.
 pub(super) fn traits(service: &Service, slices: &[&EndpointSlice]) -> BTreeSet<Trait> {
     let endpoints = || slices.iter().flat_map(|slice| &slice.endpoints);
     let mut addresses = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Kernel features: every kind of interface is created in a throw-away lab, and a packet is sent through all of them.
+//! Checks kernel features: creates every kind of interface in a temporary lab, and sends a packet through all of them.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -21,9 +21,9 @@ struct Trial {
     name: &'static str,
     found: &'static str,
     topology: Topology,
-    /// The kernel module that has it.
+    /// The kernel module that provides it.
     module: &'static str,
-    /// Whether connection tables are emptied as well.
+    /// Whether the conntrack table is flushed as well.
     flushes: bool,
 }
 
@@ -56,7 +56,7 @@ impl Trial {
     }
 }
 
-/// The fix for a missing kernel feature.
+/// Returns the fix for a missing kernel feature.
 pub(super) fn load(module: &str) -> String {
     format!("Load the module: `sudo modprobe {module}`. If there is none, the kernel was built without the feature.")
 }
@@ -113,11 +113,11 @@ fn pair(topology: &mut Topology) {
     topology.link((0, "eth0".to_owned()), (1, "eth0"));
 }
 
-/// Sends a packet of each family that the kernel supports to a pod on another node, over bridges and VXLAN, and waits for the
-/// answer.
+/// Sends a packet of each family that the kernel supports to a pod on another node, over bridges and VXLAN, and waits for the reply.
 fn packets() -> Check {
     const NAME: &str = "packets";
-    let report = "Fix what else is missing; if nothing is, report it with the output of `svclab doctor --format json`.";
+    let report =
+        "Fix the other failed checks; if there are none, report this with the output of `svclab doctor --format json`.";
     let scenario = scenario();
     let plan = topology::plan(&scenario);
     let sent = with_lab(&plan, &[], Backend::System, |lab| -> Result<(), String> {

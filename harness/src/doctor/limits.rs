@@ -1,4 +1,4 @@
-//! Numbers that bound how large a lab can be and how many flows can be counted in it.
+//! Checks the limits on the size of a lab and on the number of flows that can be counted in it.
 
 use std::thread;
 
@@ -11,16 +11,16 @@ use crate::lab::{Backend, with_lab};
 use crate::probe::FLUSH_EVERY;
 use crate::topology::{Netns, Role, Topology, UNDERLAY};
 
-/// Namespaces of the largest lab that is planned for: 1,000 pods, ten nodes, and what is around them.
+/// Number of namespaces of the largest supported lab: 1,000 pods, ten nodes, and the hosts around them.
 const NAMESPACES: u64 = 1_100;
-/// Open files of that lab: one a namespace, and the sockets of nodes, pods and probes.
+/// Number of open files of that lab: one per namespace, and the sockets of nodes, pods and probes.
 const OPEN_FILES: u64 = 4_096;
-/// What a tap must be able to hold: the packets of one batch as they come in and go out, or those of one flow that loops until
-/// its time to live is over, with the kernel's book-keeping. The kernel grants twice as many bytes as it is asked for.
+/// The required receive buffer of a capture: it holds the incoming and outgoing packets of one batch, or those of one flow that loops until
+/// its TTL expires, with the kernel's overhead. The kernel grants twice the requested number of bytes.
 const RECEIVE_BUFFER: u64 = 128 * 1_024;
-/// Rules of about 1,000 services with three endpoints each.
+/// The number of rules for about 1,000 services with three endpoints each.
 const MANY_RULES: usize = 10_000;
-/// What iptables-nft asks for to load that many rules. It forces it where it is root, and else has `wmem_default`.
+/// The buffer that iptables-nft requests to load that many rules. As root it can exceed the limit; otherwise it gets `wmem_default`.
 const LARGE_BUFFER: u64 = 4 * 1_024 * 1_024;
 
 /// Reads the limits; `can_build` says whether a lab can be built to try them in.
@@ -32,7 +32,7 @@ pub(super) fn examine(can_build: bool, rootless: bool) -> Vec<Check> {
         namespaces(read_number("/proc/sys/user/max_net_namespaces")),
         connections(read_number("/proc/sys/net/netfilter/nf_conntrack_max")),
     ];
-    // Root may have more.
+    // Root may exceed the limit.
     if rootless {
         checks.push(receive_buffer(read_number("/proc/sys/net/core/rmem_max")));
     }
@@ -45,7 +45,7 @@ pub(super) fn examine(can_build: bool, rootless: bool) -> Vec<Check> {
     checks
 }
 
-/// Judges the limit of a process whose `/proc/PID/limits` is given: [`crate::lab::become_privileged`] raised the soft one.
+/// Checks the limit in a process's `/proc/PID/limits`: [`crate::lab::become_privileged`] raised the soft limit.
 fn open_files(limits: &str) -> Check {
     const NAME: &str = "open files";
     match soft_limit_of_open_files(limits) {
@@ -59,7 +59,7 @@ fn open_files(limits: &str) -> Check {
     }
 }
 
-/// The first number of the line `Max open files  1024  524288  files`.
+/// Returns the first number of the line `Max open files  1024  524288  files`.
 fn soft_limit_of_open_files(limits: &str) -> Option<u64> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     let soft = line.split_whitespace().next()?;
@@ -80,7 +80,7 @@ fn namespaces(most: Option<u64>) -> Check {
 fn connections(most: Option<u64>) -> Check {
     const NAME: &str = "nf_conntrack_max";
     match most {
-        // Entries that were flushed are freed a moment later, so that as many again may be there.
+        // Flushed entries are freed a moment later, so the table may briefly hold twice as many.
         Some(most) if most < 2 * FLUSH_EVERY => {
             let found = format!("{most}; {FLUSH_EVERY} flows are in flight when balance is measured");
             let fix = format!("Allow more: `sudo sysctl -w net.netfilter.{NAME}={CONNECTIONS}`.");
@@ -109,8 +109,8 @@ fn shown(number: Option<u64>) -> String {
     number.map_or_else(|| "not limited".to_owned(), |number| number.to_string())
 }
 
-/// The CPUs that packets of a new interface are spread over, read in a lab's own namespace; empty if the kernel cannot spread
-/// them.
+/// Returns the CPUs over which packets of a new interface are distributed, read in a lab's own namespace; empty if the kernel cannot
+/// distribute them.
 fn rps_mask_of_a_lab() -> String {
     let mut topology = Topology::default();
     topology.add(Netns::new("alone".to_owned(), Role::Underlay));
@@ -120,7 +120,7 @@ fn rps_mask_of_a_lab() -> String {
     inside.and_then(|read| read).ok().flatten().unwrap_or_default()
 }
 
-/// Barrier frames detect that no packet is in flight by the order of one CPU's queue, so packets must not change the CPU.
+/// Checks that packets stay on one CPU: barrier frames rely on the order of one CPU's queue to detect that no packet is in flight.
 fn rps_mask(mask: &str) -> Check {
     const NAME: &str = "net.core.rps_default_mask";
     if mask.chars().all(|digit| matches!(digit, '0' | ',')) {
@@ -131,7 +131,8 @@ fn rps_mask(mask: &str) -> Check {
     Check::lacking(NAME, format!("{mask}: packets are spread over CPUs"), fix)
 }
 
-/// A plain user's netlink messages are bounded by `wmem_default`, and iptables-nft loads all tables in one message.
+/// Checks that large rule sets can be loaded: an unprivileged user's netlink messages are limited by `wmem_default`, and iptables-nft loads
+/// all tables in one message.
 fn large_rule_sets() -> Check {
     const NAME: &str = "large rule sets";
     let text = format!("*nat\n{}COMMIT\n", "-A POSTROUTING -s 192.0.2.1/32 -j ACCEPT\n".repeat(MANY_RULES));

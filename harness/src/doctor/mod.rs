@@ -1,7 +1,7 @@
-//! What this machine has and lacks for running labs, with fixes.
+//! Checks what this machine has and lacks for running labs, and suggests fixes.
 //!
-//! [`examine`] tries things rather than deriving them from version numbers: it becomes privileged as a run does, builds
-//! throw-away labs, installs rules in them and sends packets. [`render()`] shows the result to people.
+//! [`examine`] tests features instead of deriving them from version numbers: it becomes privileged as a run does, builds temporary labs,
+//! installs rules in them and sends packets. [`render()`] formats the result as text.
 
 mod kernel;
 mod limits;
@@ -23,55 +23,55 @@ use crate::worker::{self, Home, Kind, Slot, WorkerError};
 
 pub use render::render;
 
-/// Everything that was examined.
+/// The results of all checks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Examination {
-    /// The checks by what they are about, in the order in which one builds on the other.
+    /// The groups of checks, in the order in which they depend on each other.
     pub groups: Vec<Group>,
 }
 
 /// Checks of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
-    /// What they are about: `privileges`, `programs`, `kernel`, `rules`, `limits`.
+    /// The subject of the checks: `privileges`, `programs`, `kernel`, `rules`, `limits`.
     pub name: Cow<'static, str>,
     /// The checks.
     pub checks: Vec<Check>,
 }
 
-/// One thing that a lab needs or can use.
+/// The check of one thing that a lab needs or can use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// What was examined, by the name that administrators know: `br_netfilter`, `net.core.rmem_max`.
+    /// The name of what was checked, as administrators know it: `br_netfilter`, `net.core.rmem_max`.
     pub name: String,
-    /// Whether it is there.
+    /// Whether it is available.
     pub status: Status,
-    /// What was found, a fragment in lower case.
+    /// What was found, as a lower-case fragment.
     pub found: String,
-    /// What to do about it, in sentences; nothing if it is there.
+    /// How to fix it, in sentences; `None` if it is available.
     pub fix: Option<String>,
 }
 
-/// Whether something is there.
+/// Whether a feature is available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Status {
-    /// It is.
+    /// It is available.
     Ok,
-    /// It is not, and few scenarios need it.
+    /// It is not available, and few scenarios need it.
     Degraded,
-    /// It is not, and `svclab run` needs it.
+    /// It is not available, and `svclab run` needs it.
     Lacking,
 }
 
 impl Examination {
-    /// True when all that `svclab run` needs is there.
+    /// Returns whether everything that `svclab run` needs is available.
     pub fn is_enough(&self) -> bool {
         self.count(Status::Lacking) == 0
     }
 
-    /// The examination with only the checks that did not succeed.
+    /// Returns the examination with only the checks that failed.
     pub fn faults(&self) -> Self {
         let of_group = |group: &Group| {
             let checks: Vec<Check> = group.checks.iter().filter(|check| check.status != Status::Ok).cloned().collect();
@@ -80,7 +80,7 @@ impl Examination {
         Self { groups: self.groups.iter().filter_map(of_group).collect() }
     }
 
-    /// How many checks have a status.
+    /// Returns the number of checks with a status.
     pub fn count(&self, status: Status) -> usize {
         self.groups.iter().flat_map(|group| &group.checks).filter(|check| check.status == status).count()
     }
@@ -95,7 +95,7 @@ impl Check {
         Self { name: name.into(), status: Status::Lacking, found: found.into(), fix: Some(fix.into()) }
     }
 
-    /// Marks a check of something that few scenarios need.
+    /// Marks a check as optional: few scenarios need it.
     fn optional(mut self) -> Self {
         if self.status == Status::Lacking {
             self.status = Status::Degraded;
@@ -106,7 +106,7 @@ impl Check {
 
 /// Examines this machine.
 ///
-/// The process becomes privileged, as [`become_privileged`](crate::testing::become_privileged) says: it must have a single thread.
+/// The process becomes privileged by [`become_privileged`](crate::testing::become_privileged), so it must have a single thread.
 pub fn examine() -> Examination {
     let (privileges, rootless) = privileges::examine();
     let can_build = privileges.iter().all(|check| check.status == Status::Ok);
@@ -123,25 +123,25 @@ pub fn examine() -> Examination {
     Examination { groups }
 }
 
-/// The same in a worker's place, by that.
+/// Examines a worker's machine, in that worker.
 ///
 /// # Errors
 ///
-/// If the worker ends early.
+/// If the worker exits early.
 pub fn examine_in(home: &Home) -> Result<Examination, Trouble> {
     Slot::new(home, Kind::Doctor).ask(&(), &Arc::default()).map_err(WorkerError::into_trouble)
 }
 
-/// Serves [`examine_in`], by standard input and output.
+/// Serves [`examine_in`] over standard input and output.
 ///
 /// # Errors
 ///
-/// Where these are not the pipes of a command.
+/// If these are not the pipes of a command.
 pub fn serve() -> io::Result<()> {
     worker::serve(|(): (), _, _| Ok(examine()))
 }
 
-/// The address families that the kernel supports.
+/// Returns the address families that the kernel supports.
 fn families() -> &'static [Family] {
     if has_ipv6() { &Family::ALL } else { &[Family::Ipv4] }
 }
@@ -151,12 +151,12 @@ fn listed(families: impl IntoIterator<Item = Family>) -> String {
     families.into_iter().map(|family| family.to_string()).collect::<Vec<_>>().join(" and ")
 }
 
-/// A file of `/proc` without its last line break; `None` if there is none.
+/// Reads a file in `/proc` without its last line break; returns `None` if it does not exist.
 fn read(path: &str) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
-/// A number from `/proc`.
+/// Reads a number from a file in `/proc`.
 fn read_number(path: &str) -> Option<u64> {
     read(path)?.parse().ok()
 }

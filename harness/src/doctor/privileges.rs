@@ -1,4 +1,4 @@
-//! Whether this process may create namespaces, mounts, settings and packets of its own.
+//! Checks whether this process may create its own namespaces, mounts, settings and packets.
 
 use nix::unistd::{Uid, geteuid};
 
@@ -6,7 +6,7 @@ use super::{Check, read};
 use crate::lab::{Backend, LabError, become_privileged, with_lab};
 use crate::topology::{Netns, Role, Topology};
 
-/// Becomes privileged and builds an empty lab. The second value is true if that took a user namespace.
+/// Becomes privileged and builds an empty lab. The second value is true if that required a user namespace.
 pub(super) fn examine() -> (Vec<Check>, bool) {
     const NAME: &str = "root or user namespace";
     let user = geteuid();
@@ -35,7 +35,7 @@ fn is_first_user_namespace(uid_map: &str) -> bool {
     uid_map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
-/// The fix that enables user namespaces, from what forbids them. `read` reads a file of `/proc`.
+/// Returns the fix that enables user namespaces, depending on what forbids them. `read` reads a file in `/proc`.
 fn why_no_user_namespace(read: impl Fn(&str) -> Option<String>) -> String {
     let setting = |path: &str, forbids: &str| read(path).is_some_and(|value| value == forbids);
     let sudo = "Run svclab with sudo";
@@ -52,12 +52,12 @@ fn why_no_user_namespace(read: impl Fn(&str) -> Option<String>) -> String {
     }
 }
 
-/// True if a process's status says that a filter decides on its system calls, as container engines set one.
+/// Returns whether a process's status shows a seccomp filter, as container engines set it.
 fn has_seccomp_filter(status: &str) -> bool {
     status.lines().filter_map(|line| line.strip_prefix("Seccomp:")).any(|mode| mode.trim() == "2")
 }
 
-/// Builds a lab of one empty namespace, without and with a kernel setting.
+/// Builds a lab with one empty namespace, without and with a kernel setting.
 fn empty_labs() -> Vec<Check> {
     let (namespaces, sockets, settings) = ("namespaces and mounts", "packet sockets", "/proc/sys/net");
     let privileged = "Run svclab with sudo; in a container, start it with --privileged.";
@@ -72,11 +72,11 @@ fn empty_labs() -> Vec<Check> {
         Err(error) => vec![Check::lacking(namespaces, error.to_string(), privileged)],
         Ok(()) => vec![
             Check::ok(namespaces, "created and left"),
-            Check::ok(sockets, "a frame went through the loopback"),
+            Check::ok(sockets, "a frame passed through the loopback interface"),
             match build(netns) {
                 Ok(()) => Check::ok(settings, "a lab can write its own settings"),
                 Err(error) => {
-                    let fix = "Mount /proc/sys writable: start the container with --privileged, or run outside of one.";
+                    let fix = "Mount /proc/sys writable: start the container with --privileged, or run svclab outside a container.";
                     Check::lacking(settings, error.to_string(), fix)
                 }
             },
@@ -84,7 +84,7 @@ fn empty_labs() -> Vec<Check> {
     }
 }
 
-/// Builds a lab of one namespace and sends a barrier frame through its loopback.
+/// Builds a lab with one namespace and sends a barrier frame through its loopback interface.
 fn build(netns: Netns) -> Result<(), LabError> {
     let mut topology = Topology::default();
     topology.add(netns);

@@ -1,4 +1,4 @@
-//! The programs that a lab calls, with their versions.
+//! Checks the programs that a lab runs, and their versions.
 
 use svclab_rules::cluster::{Family, ProxyMode};
 
@@ -7,7 +7,7 @@ use crate::environment::{Implementation, version, version_number};
 use crate::lab::{Backend, INSTALL, has_ipv6, programs};
 use crate::text::printable;
 
-/// Looks for every program and its version.
+/// Finds every program and its version.
 pub(super) fn examine() -> Vec<Check> {
     let restore =
         |backend: Backend| Family::ALL.map(|family| backend.program(ProxyMode::Iptables, family)).map(check_program);

@@ -1,4 +1,4 @@
-//! An examination for people.
+//! Renders an examination as text.
 
 use anstyle::Style;
 

@@ -1,5 +1,5 @@
-//! Rules that the kernel and the programs accept: every match, target and table that a generator uses is installed in a
-//! throw-away lab, in both families and by both implementations of iptables.
+//! Checks that the kernel and the programs accept rules: installs every match, target and table that a generator uses in a temporary lab,
+//! in both families and with both implementations of iptables.
 
 use std::sync::Arc;
 use std::thread;
@@ -13,15 +13,15 @@ use crate::environment::Implementation;
 use crate::lab::{Backend, LabError, programs, with_lab};
 use crate::topology::{Netns, Role, Topology};
 
-/// Something that rules use.
+/// A feature that rules use.
 struct Feature {
-    /// Its name: the table's, or the match's or target's with its option.
+    /// Its name: that of the table, or that of the match or target with its option.
     name: &'static str,
     /// The table.
     table: &'static str,
-    /// A rule that uses it, in both families: `ADDRESS` and `UNREACHABLE` stand for the family's own.
+    /// A rule that uses it, for both families: `ADDRESS` and `UNREACHABLE` are replaced by those of the family.
     rule: &'static str,
-    /// The kernel module that has it.
+    /// The kernel module that provides it.
     module: &'static str,
     /// False if only `svclab explain --live` or the rules of releases before 1.21 use it.
     needed: bool,
@@ -63,7 +63,7 @@ const FEATURES: [Feature; 17] = [
 const STATISTIC: &str = "-A PREROUTING -m statistic --mode random --probability 0.33333333349 -j RETURN";
 const RECENT: &str = "-A PREROUTING -m recent --name SVCLAB --rcheck --seconds 10800 --reap --rsource -j RETURN";
 
-/// What the nft backend of kube-proxy uses, in one table. `FAMILY`, `ADDRESS` and `TYPE` stand for the family's own.
+/// The features that kube-proxy's nftables mode uses, in one table. `FAMILY`, `ADDRESS` and `TYPE` are replaced by those of the family.
 const NFT: &str = "table FAMILY svclab {
   map endpoints { typeof FAMILY daddr . meta l4proto . th dport : verdict; }
   set affinity { type TYPE; flags dynamic,timeout; timeout 10800s; }
@@ -80,17 +80,17 @@ const NFT: &str = "table FAMILY svclab {
 }
 ";
 
-/// An implementation in a family.
+/// An implementation of iptables with a family.
 #[derive(Clone, Copy)]
 struct Way {
     backend: Backend,
     implementation: Implementation,
     family: Family,
-    /// True for the system's own.
+    /// Whether it is the system's default.
     first: bool,
 }
 
-/// Tries every feature in every way.
+/// Tries every feature with every implementation and family.
 pub(super) fn examine() -> Vec<Check> {
     let ways = ways();
     let rejections: Vec<Vec<Option<String>>> = thread::scope(|scope| {
@@ -107,7 +107,7 @@ pub(super) fn examine() -> Vec<Check> {
     by_feature.filter(|_| !ways.is_empty()).chain(nftables()).collect()
 }
 
-/// The ways that this machine has programs for, the system's own first.
+/// Returns the implementations and families that this machine has programs for, the system's default first.
 fn ways() -> Vec<Way> {
     let Some(system) = Implementation::installed() else { return Vec::new() };
     let other = match system {
@@ -122,7 +122,7 @@ fn ways() -> Vec<Way> {
 }
 
 impl Way {
-    /// Why each feature is rejected. They are tried one by one only if all together are rejected.
+    /// Returns why each feature is rejected. Features are tried one by one only if all of them together are rejected.
     fn rejections(self) -> Vec<Option<String>> {
         let all: Vec<&Feature> = FEATURES.iter().collect();
         match self.rejection(&all) {
@@ -131,14 +131,14 @@ impl Way {
         }
     }
 
-    /// Why rules with these features are rejected, if they are.
+    /// Returns why rules with these features are rejected, if they are.
     fn rejection(self, features: &[&Feature]) -> Option<String> {
         let text = document(features, self.family);
         install(self.backend, self.family, iptables_rules(self.family, &text)).err().map(|error| what_was_said(&error))
     }
 }
 
-/// Installs a document in a throw-away lab.
+/// Installs a document in a temporary lab.
 pub(super) fn install(backend: Backend, family: Family, rules: Rules) -> Result<(), LabError> {
     let mut topology = Topology::default();
     topology.add(Netns::new("alone".to_owned(), Role::Underlay));
@@ -146,13 +146,13 @@ pub(super) fn install(backend: Backend, family: Family, rules: Rules) -> Result<
     with_lab(&topology, &[document], backend, |_| ())
 }
 
-/// Rules of iptables from text of doctor's own.
+/// Parses iptables rules from doctor's own text.
 #[expect(clippy::expect_used, reason = "the text is a constant of this program, which its tests parse")]
 pub(super) fn iptables_rules(family: Family, text: &str) -> Rules {
     Rules::parse(ProxyMode::Iptables, family, text).expect("doctor installs only rules that svclab parses")
 }
 
-/// The features' rules, table by table.
+/// Returns the features' rules, table by table.
 fn document(features: &[&Feature], family: Family) -> String {
     let (address, unreachable) = match family {
         Family::Ipv4 => ("192.0.2.1:80", "icmp-port-unreachable"),
@@ -168,7 +168,7 @@ fn document(features: &[&Feature], family: Family) -> String {
     text.replace("ADDRESS", address).replace("UNREACHABLE", unreachable)
 }
 
-/// The program's own message, without its name and version.
+/// Returns the program's message, without its name and version.
 pub(super) fn what_was_said(error: &LabError) -> String {
     match error {
         LabError::Rules { message, .. } => {
@@ -208,7 +208,7 @@ fn describe(ways: &[Way]) -> String {
     format!("{}, {}", listed(families), implementations.join(" and "))
 }
 
-/// Rules in nftables' own language, if its program is there.
+/// Checks rules in the nftables language, if `nft` is installed.
 #[expect(clippy::expect_used, reason = "the text is a constant of this program, which its tests parse")]
 fn nftables() -> Option<Check> {
     const NAME: &str = "nftables";
@@ -233,7 +233,7 @@ fn nftables() -> Option<Check> {
     })
 }
 
-/// The tables of nftables to try.
+/// Returns the nftables tables to try.
 fn nft_tables(family: Family) -> String {
     let (word, kind, address, port) = match family {
         Family::Ipv4 => ("ip", "ipv4_addr", "192.0.2.1", "192.0.2.1:80"),

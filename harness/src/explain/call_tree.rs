@@ -1,4 +1,4 @@
-//! The rules matched at a hook, each after the jump to its chain.
+//! Orders the rules matched at a hook, each after the jump to its chain.
 
 use svclab_rules::ruleset::Rule;
 use svclab_rules::walk::{Evaluated, Share};
@@ -8,7 +8,7 @@ use super::phrases::Words;
 use super::{iptables, nftables};
 use crate::predict::{MatchedRule, RuleExit};
 
-/// The rules that match at a hook, and the number of those without effect.
+/// The matching rules at a hook, and the number of rules without effect.
 pub(super) struct CallTree {
     pub(super) lines: Vec<RuleVisit>,
     pub(super) without_effect: usize,
@@ -30,12 +30,12 @@ struct Builder<'m> {
     lines: Vec<RuleVisit>,
     open: Vec<Open<'m>>,
     passed: usize,
-    /// The share of all such packets that is left.
+    /// The share of all such packets that remains.
     share: Share,
 }
 
-/// Orders the rules matched. `share` is that of the packets that enter the hook; it becomes that of those which leave it. `kernel`
-/// says for each rule whether the kernel matched it too.
+/// Orders the matched rules. `share` is the share of packets that enter the hook, and is set to the share that leaves it. `kernel` has for
+/// each rule whether the kernel matched it too.
 pub(super) fn call_tree(matched: &[MatchedRule<'_>], kernel: &[Option<bool>], share: &mut Share) -> CallTree {
     let mut builder = Builder { lines: Vec::new(), open: Vec::new(), passed: 0, share: *share };
     let mut table = "";
@@ -46,7 +46,7 @@ pub(super) fn call_tree(matched: &[MatchedRule<'_>], kernel: &[Option<bool>], sh
         }
         builder.add(one, kernel.get(position).copied().flatten());
     }
-    // A verdict that ends a table leaves the rest of its chains unevaluated.
+    // After a verdict that ends a table, the rest of its chains is not evaluated.
     let is_ended = matched.last().is_some_and(|last| ends(last));
     if is_ended {
         builder.open.clear();
@@ -56,7 +56,7 @@ pub(super) fn call_tree(matched: &[MatchedRule<'_>], kernel: &[Option<bool>], sh
     builder.finish()
 }
 
-/// Whether a rule ends the evaluation of its chain and the chains that called it.
+/// Returns whether a rule ends the evaluation of its chain and the chains that called it.
 fn ends(matched: &MatchedRule<'_>) -> bool {
     matches!(matched.did, Evaluated::Stop) || matched.next_hook.is_end()
 }
@@ -98,11 +98,11 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// The end of a chain: the rest of its rules do not match.
+    /// Closes a chain: the rest of its rules do not match.
     fn close(&mut self) {
         let Some(open) = self.open.pop() else { return };
         self.passed += open.len - open.last;
-        // A jump to a chain without a matching rule is left out.
+        // A jump to a chain without a matching rule is omitted.
         let is_idle = |jump: &usize| jump + 1 == self.lines.len() && self.lines[*jump].kernel != Some(false);
         if let Some(jump) = open.jump.filter(is_idle) {
             self.lines.truncate(jump);
@@ -121,7 +121,7 @@ impl<'m> Builder<'m> {
     }
 }
 
-/// The wording for a rule; `share` is that of the packets that it takes, of all.
+/// Returns the wording for a rule; `share` is the share of all packets that it takes.
 fn words(matched: &MatchedRule<'_>, share: Share) -> Words {
     match matched.rule {
         Rule::Iptables { rule, chain } => iptables::words(rule, chain, matched.place.number, share),
@@ -162,7 +162,7 @@ fn line(matched: &MatchedRule<'_>, depth: usize, passed: usize, share: Share) ->
         kernel: None,
         note: match did {
             Evaluated::Match(_) => sharing,
-            Evaluated::Stop => Some("svclab does not model this rule, so the outcome is not known".to_owned()),
+            Evaluated::Stop => Some("svclab does not model this rule, so the outcome is unknown".to_owned()),
             _ => None,
         },
     }

@@ -1,4 +1,4 @@
-//! A prediction becomes an explanation.
+//! Converts a prediction into an explanation.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::scenario::{Probe, Scenario};
 use crate::sources::{FlowOutcome, promise_words};
 use crate::trace::{Comparison, Difference, Passage, Traced, TracedWhat};
 
-/// The packet that is explained.
+/// Returns the packet that is explained.
 pub(super) fn packet(probe: &Probe, source: Option<SocketAddr>) -> FirstPacket {
     FirstPacket {
         from: probe.from.to_string(),
@@ -29,7 +29,7 @@ pub(super) fn packet(probe: &Probe, source: Option<SocketAddr>) -> FirstPacket {
     }
 }
 
-/// The nodes whose kube-proxy is stopped after this many changes.
+/// Returns the nodes whose kube-proxy is stopped after this many changes.
 pub(super) fn stopped(scenario: &Scenario, step: usize) -> Vec<StoppedProxy> {
     let states: Vec<&Cluster> = scenario.states().take(step + 1).collect();
     let since = |node: &String| {
@@ -39,7 +39,7 @@ pub(super) fn stopped(scenario: &Scenario, step: usize) -> Vec<StoppedProxy> {
     states.last().map(|state| state.stopped.keys().map(since).collect()).unwrap_or_default()
 }
 
-/// What the kernel did, compared with the prediction.
+/// Compares what the kernel did with the prediction.
 pub(super) fn kernel(
     flow: &FlowObservation,
     traced: &[Traced],
@@ -68,7 +68,7 @@ pub(super) fn kernel(
     }
 }
 
-/// A promise with its reasons.
+/// Converts a promise with its reasons.
 pub(super) fn promised(promise: &Promise) -> ExplainedPromise {
     let reason =
         |clause: &svclab_rules::promise::Clause| Reason { sentence: clause.sentence(), citation: clause.citation() };
@@ -80,7 +80,7 @@ pub(super) fn promised(promise: &Promise) -> ExplainedPromise {
     }
 }
 
-/// The name of an address's family.
+/// Returns the name of an address's family.
 pub(super) fn family(address: IpAddr) -> &'static str {
     match Family::of(address) {
         Family::Ipv4 => "ipv4",
@@ -88,12 +88,12 @@ pub(super) fn family(address: IpAddr) -> &'static str {
     }
 }
 
-/// The number of rules of all paths together at most, besides those of the chosen path: several random rules in a row make many
-/// thousand paths.
+/// Maximum number of rules of all paths together, besides those of the chosen path: several random rules in a row result in many thousand
+/// paths.
 const MAX_RULES: usize = 1 << 15;
 
-/// The paths of a prediction, one of them with the rules that the kernel traced. That path and the one at `chosen` are complete, and as
-/// many others as [`MAX_RULES`] allows; the rest have only their outcome.
+/// Returns the paths of a prediction, one of them with the rules that the kernel traced. That path and the one at `chosen` are complete,
+/// and as many others as [`MAX_RULES`] allows; the rest have only their outcome.
 pub(super) fn paths(
     network: &Network<'_>,
     prediction: &Prediction,
@@ -155,7 +155,7 @@ fn path(network: &Network<'_>, branch: &PredictedBranch, traced: &[Vec<Option<bo
     }
 }
 
-/// The hooks of a path, and its end.
+/// Returns the hooks of a path, and its end.
 fn visits_of(
     network: &Network<'_>,
     stages: &[Arc<Stage>],
@@ -191,7 +191,7 @@ fn visit(network: &Network<'_>, stage: &Stage, traced: &[Option<bool>], next: St
     }
 }
 
-/// A packet in one line.
+/// Describes a packet in one line.
 fn packet_words(packet: &Packet) -> String {
     let tuple = packet.tuple();
     let kind = match packet.transport {
@@ -217,7 +217,7 @@ fn packet_words(packet: &Packet) -> String {
     format!("{source} > {destination} {kind}{mark}")
 }
 
-/// What a hook changes.
+/// Returns what a hook changes.
 fn changes(stage: &Stage) -> Vec<Change> {
     let ends = |packet: &Packet| {
         let tuple = packet.tuple();
@@ -236,7 +236,7 @@ fn changes(stage: &Stage) -> Vec<Change> {
     all.into_iter().filter(|(_, from, to)| from != to).map(|(what, from, to)| Change { what, from, to }).collect()
 }
 
-/// What happens between two hooks.
+/// Describes what happens between two hooks.
 fn between(network: &Network<'_>, stage: &Stage, next: &Stage) -> String {
     let netns = |stage: &Stage| network.topology().namespaces[stage.netns].name.as_str();
     let output = next.came.output.map(|interface| interface.name().to_owned()).unwrap_or_default();
@@ -252,14 +252,14 @@ fn between(network: &Network<'_>, stage: &Stage, next: &Stage) -> String {
     }
 }
 
-/// What happens after the last hook.
+/// Describes what happens after the last hook.
 fn last(stage: &Stage, end: &str) -> String {
     let is_out = stage.hook == Hook::Postrouting && end.starts_with("delivered to ");
     let out = stage.came.output.filter(|_| is_out).map(|interface| format!("leaves through {}: ", interface.name()));
     format!("{}{end}", out.unwrap_or_default())
 }
 
-/// The conntrack state of a packet that enters a machine, in words.
+/// Describes the conntrack state of a packet that enters a machine.
 fn connection_words(stage: &Stage) -> Option<&'static str> {
     match stage.tracking {
         _ if !stage.hook.is_entry() => None,

@@ -1,14 +1,14 @@
-//! The paths of a packet as a Mermaid flowchart, which GitHub and others draw.
+//! Renders the paths of a packet as a Mermaid flowchart, which GitHub and others draw.
 
 use std::fmt::Write;
 
 use super::model::{Explanation, Matched, OutcomeKind, Path, RuleVisit};
 use crate::text::markup;
 
-/// The number of paths drawn at most.
+/// Maximum number of paths drawn.
 const MAX_PATHS: usize = 8;
 
-/// A flowchart of all paths, from the sender to their outcomes; what they share is drawn once.
+/// Returns a flowchart of all paths, from the sender to their outcomes; common parts are drawn once.
 pub fn mermaid(explanation: &Explanation) -> String {
     let packet = &explanation.packet;
     let mut chart = Chart::default();
@@ -38,7 +38,7 @@ enum Shape {
 
 struct Node {
     parent: Option<usize>,
-    /// The key among the children of its parent.
+    /// The key among its parent's children.
     key: String,
     shape: Shape,
     text: String,
@@ -51,7 +51,7 @@ struct Chart {
 }
 
 impl Chart {
-    /// The child of a node that has a key; it is added where there is none.
+    /// Returns the child of a node with a key, and adds it if it does not exist.
     fn node(&mut self, parent: Option<usize>, key: String, shape: Shape, text: &str) -> usize {
         let known = self.nodes.iter().position(|node| parent.is_some() && node.parent == parent && node.key == key);
         known.unwrap_or_else(|| {
@@ -69,7 +69,7 @@ impl Chart {
     fn path(&mut self, sender: usize, path: &Path) {
         let mut at = sender;
         for visit in &path.original {
-            // All paths are one until the first random choice.
+            // All paths are the same until the first random choice.
             let first_chance = visit.rules.iter().position(|line| line.chance.is_some());
             let (before, after) = visit.rules.split_at(first_chance.unwrap_or(visit.rules.len()));
             let heading = format!("{} {}", visit.place, visit.hook);
@@ -87,7 +87,7 @@ impl Chart {
         self.edge(at, end, None);
     }
 
-    /// A box with rules and changes, after another one.
+    /// Adds a box with rules and changes after another box.
     fn step(
         &mut self,
         from: usize,
@@ -132,7 +132,7 @@ fn rule_words(line: &RuleVisit) -> String {
     format!("{} {} {}: {does}", line.table, line.chain, line.number)
 }
 
-/// Text inside of quotes.
+/// Escapes text for use in quotes.
 fn escaped(text: &str) -> String {
     text.lines().map(markup).collect::<Vec<_>>().join("<br/>")
 }

@@ -1,12 +1,12 @@
-//! The path of one packet, rule by rule, for a person who wants to understand it.
+//! Explains the path of one packet, rule by rule.
 //!
-//! [`explain`] takes two sources for an ad-hoc probe: the promise, with the clauses that it rests on, and the prediction, with every
+//! [`explain`] combines two sources for an ad-hoc probe: the promise, with the clauses that it is based on, and the prediction, with every
 //! rule that matches the packet and its reply:
 //!
-//! - `explanation`: a prediction becomes an [`Explanation`], the tree of plain values in `model`;
+//! - `explanation`: converts a prediction into an [`Explanation`], the tree of plain values in `model`;
 //! - `call_tree`: the rules matched at a hook, each after the jump to its chain; all others are counted;
-//! - `iptables`, `nftables`: conditions and effects of rules in words; `phrases`: those that both languages share;
-//! - `text`, `mermaid`, `svg`: the page for a person, a flowchart, a picture; the values themselves are the JSON form.
+//! - `iptables`, `nftables`: descriptions of the conditions and effects of rules; `phrases`: those that both languages share;
+//! - `text`, `mermaid`, `svg`: the text page, a flowchart, a picture; the values themselves are the JSON form.
 
 mod call_tree;
 mod explanation;
@@ -47,12 +47,12 @@ pub use model::{
 pub use svg::svg;
 pub use text::page;
 
-/// Explains an ad-hoc probe. Without a source port of its own it has the first that a lab gives out; its family is the first that both
-/// ends have. The path with the number `path`, from 1, is complete, however many there are.
+/// Explains an ad-hoc probe. Without an explicit source port, it has the first port that a lab assigns; its family is the first that both
+/// ends have. The path with the number `path`, from 1, is complete, no matter how many paths there are.
 ///
 /// # Errors
 ///
-/// If the cluster's rules cannot be written, or cannot be read.
+/// If the cluster's rules cannot be generated or parsed.
 pub fn explain(ad_hoc: &AdHocScenario, step: usize, path: usize) -> Result<Explanation, Trouble> {
     predicted(ad_hoc, step, path).map_err(RunError::into_trouble)
 }
@@ -67,12 +67,12 @@ fn predicted(ad_hoc: &AdHocScenario, step: usize, path: usize) -> Result<Explana
 /// Explains a probe as [`explain`] does, sends it in a lab while the kernel traces the rules that it matches, and compares
 /// both. The calling process must be privileged: see [`become_privileged`](crate::testing::become_privileged).
 ///
-/// The lab is where `worker` says, if it is given: a machine with a kernel, or a process of svclab, which [`serve`]s with the arguments
-/// [`WORKER`](crate::worker::WORKER) and `explain`. It reads the texts in [`Scenario::inputs`](crate::scenario::Scenario::inputs) again.
+/// The lab is in `worker`, if given: a machine with a kernel, or a process of svclab, which [`serve`]s with the arguments
+/// [`WORKER`](crate::worker::WORKER) and `explain`. It reads the files in [`Scenario::inputs`](crate::scenario::Scenario::inputs) again.
 ///
 /// # Errors
 ///
-/// As [`explain`], and what keeps a lab from being built, a probe from being sent, or the kernel from being heard.
+/// As [`explain`], and if a lab cannot be built, a probe cannot be sent, or the kernel's trace cannot be read.
 pub fn explain_live(
     ad_hoc: &AdHocScenario,
     step: usize,
@@ -95,12 +95,12 @@ pub fn explain_live(
     explained().map_err(RunError::into_trouble)
 }
 
-/// Explains a probe with the rules that programs write, in a lab of this process: predicted as [`explain`] does, or also sent as
+/// Explains a probe with the rules that programs write, in a lab of this process: only predicted, as [`explain`] does, or also sent, as
 /// [`explain_live`] does. The calling process must be privileged.
 ///
 /// # Errors
 ///
-/// As [`explain_live`], and what keeps the programs from carrying out the scenario or from writing their rules.
+/// As [`explain_live`], and if the programs cannot carry out the scenario or write their rules.
 pub fn explain_with_programs(
     ad_hoc: AdHocScenario,
     programs: &Programs,
@@ -130,8 +130,8 @@ pub fn explain_with_programs(
     guarded(explained).map_err(RunError::into_trouble)
 }
 
-/// Explains a probe as [`explain`] does, in a lab that is up, with the rules that are installed there. It is sent as [`explain_live`] sends
-/// it, if it is to be.
+/// Explains a probe as [`explain`] does, in a running lab, with the rules that are installed there. If requested, it is also sent, as
+/// [`explain_live`] does.
 ///
 /// # Errors
 ///
@@ -172,7 +172,7 @@ fn sent(ad_hoc: &AdHocScenario, backend: Backend) -> Result<TracedProbe, Trouble
     sent().map_err(RunError::into_trouble)
 }
 
-/// Sends a probe in a lab whose rules are installed.
+/// Sends a probe in a lab with installed rules.
 fn send(lab: &mut Lab, ad_hoc: &AdHocScenario) -> Result<(FlowObservation, Vec<Traced>), RunError> {
     lab.restore(ad_hoc.scenario.connections_with(&ad_hoc.cluster))?;
     let mut prober = Prober::new(lab, &ad_hoc.cluster).map_err(RunError::Prober)?;
@@ -187,11 +187,11 @@ struct Order<'a> {
     backend: Backend,
 }
 
-/// Serves [`explain_live`] as the process of a lab, by standard input and output.
+/// Serves [`explain_live`] as the process of a lab, over standard input and output.
 ///
 /// # Errors
 ///
-/// Where these are not the pipes of a command.
+/// If these are not the pipes of a command.
 pub fn serve() -> io::Result<()> {
     worker::serve(|order: Order<'static>, _, _| {
         let (text, file) = order.scenario.text();
@@ -202,7 +202,7 @@ pub fn serve() -> io::Result<()> {
     })
 }
 
-/// Asks promise and prediction, and compares the rules that the kernel traced with the prediction.
+/// Combines promise and prediction, and compares the rules that the kernel traced with the prediction.
 fn explanation(
     ad_hoc: &AdHocScenario,
     topology: &Topology,

@@ -1,4 +1,4 @@
-//! The values of an explanation, which are its JSON form too.
+//! The values of an explanation, which are also its JSON form.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -17,9 +17,9 @@ pub struct Explanation {
     pub file: String,
     /// The number of changes of the cluster (`apply`, `restart`, `stop`, `start`) carried out before.
     pub step: usize,
-    /// The nodes whose kube-proxy is stopped then.
+    /// The nodes whose kube-proxy is stopped at that step.
     pub stopped: Vec<StoppedProxy>,
-    /// Rules of the input that are not part of the scenario, in words: what they do with the packet is not known.
+    /// Rules of the input that are not part of the scenario, as text: their effect on the packet is unknown.
     pub ignored_rules: Vec<String>,
     /// The packet that is explained.
     pub packet: FirstPacket,
@@ -36,14 +36,14 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// What makes the paths uncertain, each with its kind.
+    /// Returns what makes the paths uncertain, each with its kind.
     pub(crate) fn doubts(&self) -> impl Iterator<Item = (&'static str, String)> {
         let stale = self.stopped.iter().map(|stopped| ("stale", stopped.to_string()));
         stale.chain(self.ignored_rules.iter().map(|words| ("unknown", words.clone())))
     }
 }
 
-/// A node whose kube-proxy is stopped: its rules are those of before, and do not follow later changes.
+/// A node whose kube-proxy is stopped: its rules are those from before the stop, and do not follow later changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StoppedProxy {
@@ -67,7 +67,7 @@ impl fmt::Display for StoppedProxy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KernelRun {
-    /// The observed outcome, in words.
+    /// The observed outcome, as text.
     pub observed: String,
     /// Whether the outcome is one of those predicted; `null` if there is no prediction.
     pub predicted: Option<bool>,
@@ -96,7 +96,7 @@ pub struct Divergence {
 }
 
 impl KernelRun {
-    /// Whether the kernel did what is predicted, if anything is.
+    /// Returns whether the kernel acted as predicted, if there is a prediction.
     pub fn agrees(&self) -> bool {
         self.predicted != Some(false) && self.divergence.is_none()
     }
@@ -122,17 +122,17 @@ pub struct FirstPacket {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplainedPromise {
-    /// The outcome, in words.
+    /// The outcome, as text.
     pub outcome: String,
     /// The service port of the destination: `namespace/name:port`.
     pub service: Option<String>,
-    /// The clauses that the promise rests on.
+    /// The clauses that the promise is based on.
     pub reasons: Vec<Reason>,
-    /// The known bug by which this release does not keep the promise.
+    /// The known bug because of which this release does not keep the promise.
     pub known_bug: Option<String>,
 }
 
-/// A clause that a promise rests on.
+/// A clause that a promise is based on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Reason {
@@ -150,7 +150,7 @@ pub struct Path {
     pub share: Proportion,
     /// The kind of outcome.
     pub outcome_kind: OutcomeKind,
-    /// The outcome, in words.
+    /// The outcome, as text.
     pub outcome: String,
     /// The receiver of the packet, or the place where it is dropped.
     pub at: Option<String>,
@@ -158,17 +158,17 @@ pub struct Path {
     pub source: Option<SocketAddr>,
     /// The destination that the receiver sees.
     pub destination: Option<SocketAddr>,
-    /// The assumptions of this path, in words.
+    /// The assumptions of this path, as text.
     pub assumed: Option<String>,
     /// The hooks in the original direction.
     pub original: Vec<HookVisit>,
     /// The hooks in the reply direction: those of the reply, or of the ICMP error or reset that rejects the packet.
     pub reply: Vec<HookVisit>,
-    /// The outcome of the reply, in words; `null` if none is sent.
+    /// The outcome of the reply, as text; `null` if none is sent.
     pub reply_outcome: Option<String>,
     /// The address that the sender gets the reply from; `null` if it gets none.
     pub reply_from: Option<SocketAddr>,
-    /// Whether the hooks are left out, because there are too many paths: `--path` chooses one that has them.
+    /// Whether the hooks are omitted because there are too many paths: `--path` chooses a path to show with its hooks.
     pub abridged: bool,
 }
 
@@ -220,13 +220,13 @@ pub struct HookVisit {
     pub output: Option<String>,
     /// The packet as it enters the hook: `10.244.1.3:33000 > 10.96.0.10:80 tcp`.
     pub packet: String,
-    /// Its conntrack state when it enters the machine, in words; `null` for the first packet of a connection.
+    /// Its conntrack state when it enters the machine, as text; `null` for the first packet of a connection.
     pub connection: Option<&'static str>,
     /// What the hook changes in the packet.
     pub changes: Vec<Change>,
     /// The rules that match or may match, in order; those of a chain follow the jump to it.
     pub rules: Vec<RuleVisit>,
-    /// The number of other rules evaluated: those that do not match, and jumps to chains where none does.
+    /// The number of other rules evaluated: those that do not match, and jumps to chains without a matching rule.
     pub without_effect: usize,
     /// What happens next, as a lower-case fragment.
     pub next: String,
@@ -260,7 +260,7 @@ pub struct RuleVisit {
     pub number: usize,
     /// The number of rules in the chain.
     pub chain_length: usize,
-    /// The number of rules right before it in its chain that do not match, or lead to chains where none does.
+    /// The number of rules immediately before it in its chain that do not match, or that jump to chains without a matching rule.
     pub without_effect: usize,
     /// The rule itself.
     pub text: String,
@@ -270,7 +270,7 @@ pub struct RuleVisit {
     pub condition: String,
     /// Its effect, as a lower-case fragment.
     pub effect: String,
-    /// The share of the packets evaluated that it takes, if it chooses at random.
+    /// The share of the evaluated packets that it takes, if it chooses at random.
     pub chance: Option<Proportion>,
     /// Whether the kernel matched it too; `null` if no packet was traced this far.
     pub kernel: Option<bool>,
@@ -284,10 +284,10 @@ pub struct RuleVisit {
 pub enum Matched {
     /// It matches.
     Yes,
-    /// Its random choice went against it on this path.
+    /// Its random condition does not match on this path.
     NotChosen,
     /// It may match, which makes no difference to the outcome.
     Maybe,
-    /// It is not known whether it matches, and the outcome depends on it.
+    /// Whether it matches is unknown, and the outcome depends on it.
     Unknown,
 }

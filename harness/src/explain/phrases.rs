@@ -1,6 +1,6 @@
-//! Rules in words: what both languages share.
+//! Phrases for rules that both languages share.
 
-/// A rule in words.
+/// The description of a rule.
 pub(super) struct Words {
     /// Its conditions, as a fragment.
     pub(super) why: String,
@@ -19,18 +19,18 @@ pub(super) const RESETS: &str = "rejects it with a TCP reset";
 pub(super) const CLOSES_PORT: &str = "rejects it with ICMP port unreachable";
 pub(super) const REJECTS: &str = "rejects it with an ICMP error";
 
-/// The purpose of a chain, by its name. A name that ends with `-` is a prefix; longer ones come first.
+/// Returns the purpose of a chain, by its name. A name that ends with `-` is a prefix; longer ones come first.
 pub(super) fn role_of(chain: &str, roles: &[(&str, &'static str)]) -> Option<&'static str> {
     let is_it = |name: &str| chain == name || name.ends_with('-') && chain.starts_with(name);
     roles.iter().find(|(name, _)| is_it(name)).map(|(_, role)| *role)
 }
 
-/// A jump to a chain; `role` is the purpose of the chain.
+/// Describes a jump to a chain; `role` is the purpose of the chain.
 pub(super) fn jumps(chain: &str, role: Option<&str>) -> String {
     format!("jumps to {chain}{}", in_brackets(role))
 }
 
-/// A goto to a chain.
+/// Describes a goto to a chain.
 pub(super) fn goes(chain: &str, role: Option<&str>) -> String {
     format!("goes to {chain}, without return{}", in_brackets(role))
 }

@@ -1,4 +1,4 @@
-//! One path of a packet as a picture: machines from left to right, time from top to bottom.
+//! Draws one path of a packet: machines from left to right, time from top to bottom.
 
 use super::model::{Explanation, HookVisit, Matched, OutcomeKind, Path, RuleVisit};
 use crate::svg::{Canvas, Text, width_of, wrapped};
@@ -10,17 +10,17 @@ const GAP: f64 = 56.0;
 /// The width of a lane with rules, and of one without.
 const WIDE: f64 = 430.0;
 const NARROW: f64 = 210.0;
-/// The space inside of a card, and between cards.
+/// The space inside a card, and between cards.
 const PADDING: f64 = 12.0;
 const BETWEEN: f64 = 30.0;
-/// The distance of lines of text.
+/// The distance between lines of text.
 const LINE: f64 = 16.0;
 /// The height of a pill.
 const PILL: f64 = 46.0;
-/// The number of paths in the legend at most.
+/// Maximum number of paths in the legend.
 const MAX_PATHS: usize = 8;
 
-/// A picture of the path with this number, from 1; if there are fewer, of the last.
+/// Draws the path with this number, from 1; if there are fewer paths, the last one.
 pub fn svg(explanation: &Explanation, chosen: usize) -> String {
     let chosen = chosen.clamp(1, explanation.paths.len().max(1)) - 1;
     let packet = &explanation.packet;
@@ -37,7 +37,7 @@ pub fn svg(explanation: &Explanation, chosen: usize) -> String {
 /// The machines on a path, each in a column.
 struct Lanes {
     names: Vec<String>,
-    /// Left edge and width.
+    /// The left edge and the width of each.
     places: Vec<(f64, f64)>,
 }
 
@@ -82,7 +82,7 @@ impl Lanes {
 /// The picture under construction.
 struct Picture {
     canvas: Canvas,
-    /// How far down it is drawn.
+    /// The height up to which it is drawn.
     y: f64,
     lanes: Lanes,
     /// The lane and lower edge of what was drawn last.
@@ -136,7 +136,7 @@ impl Picture {
         self.y += 26.0;
     }
 
-    /// A bar of all paths, as wide as their shares.
+    /// Draws a bar of all paths, with widths proportional to their shares.
     fn shares(&mut self, paths: &[Path], chosen: usize, room: f64) {
         let mut x = MARGIN;
         for (position, path) in paths.iter().enumerate() {
@@ -154,7 +154,7 @@ impl Picture {
 
     fn path(&mut self, explanation: &Explanation, path: &Path) {
         let top = self.y;
-        // Lanes are as long as their contents, and drawn behind them.
+        // Lanes are as long as their contents, and are drawn behind them.
         let head = std::mem::take(&mut self.canvas);
         self.y += 34.0;
         let packet = &explanation.packet;
@@ -195,7 +195,7 @@ impl Picture {
         self.canvas.append(above);
     }
 
-    /// An arrow from what was drawn last to a lane, at the present height.
+    /// Draws an arrow from the last element to a lane, at the current height.
     fn arrow(&mut self, lane: &str, class: &str) {
         let Some((last, bottom)) = self.last.clone() else { return };
         let (from, to) = (self.lanes.middle(&last), self.lanes.middle(lane));
@@ -251,7 +251,7 @@ impl Picture {
     }
 }
 
-/// The lines of a card: how each looks, how far it is indented, what it says.
+/// Returns the lines of a card: the class, indent and text of each.
 fn lines(visit: &HookVisit, width: f64) -> Vec<(&'static str, f64, String)> {
     let by =
         |word: &str, name: &Option<String>| name.as_ref().map(|name| format!(" · {word} {name}")).unwrap_or_default();

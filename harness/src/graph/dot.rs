@@ -1,4 +1,4 @@
-//! A graph in Graphviz's language.
+//! Renders a graph in Graphviz's DOT language.
 
 use std::fmt::Write;
 
@@ -6,10 +6,10 @@ use super::model::{Flow, Graph, Machine, Place};
 use crate::explain::OutcomeKind;
 use crate::text::one_line;
 
-/// The endpoints that a service has edges to at most: of more, its box has the number.
+/// Maximum number of endpoints that a service has edges to: if there are more, its box shows their number.
 pub(super) const MAX_EDGES: usize = 12;
 
-/// The graph for `dot`.
+/// Renders the graph for `dot`.
 pub(super) fn dot(graph: &Graph) -> String {
     let mut text = String::from(
         "digraph svclab {\n  graph [rankdir=LR, fontname=\"Helvetica\", labelloc=t, ranksep=0.7, compound=true]\n  \
@@ -19,7 +19,7 @@ pub(super) fn dot(graph: &Graph) -> String {
     let mut title = vec![graph.title.clone(), graph.subtitle.clone()];
     title.extend(graph.left_out.iter().map(|words| format!("not drawn: {words}")));
     title.extend(graph.flow.iter().flat_map(flow_words));
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = writeln!(text, "  label={}", quoted(&title));
     let _ = writeln!(text, "  {} [label={}, fillcolor=\"#e4e7eb\"]", id(Place::Underlay), quoted(&["underlay"]));
     for (number, host) in graph.hosts.iter().enumerate() {
@@ -62,7 +62,7 @@ pub(super) fn dot(graph: &Graph) -> String {
     text
 }
 
-/// The edges of a flow's path, numbered.
+/// Draws the edges of a flow's path, numbered.
 fn draw(text: &mut String, flow: &Flow) {
     let ways = [(&flow.there, "#1f6feb", "bold"), (&flow.back, "#8250df", "dashed")];
     let mut number = 0;
@@ -84,7 +84,7 @@ fn draw(text: &mut String, flow: &Flow) {
     }
 }
 
-/// A flow and its outcomes, a line each.
+/// Describes a flow and its outcomes, one line each.
 pub(super) fn flow_words(flow: &Flow) -> Vec<String> {
     let outcome = |outcome: &super::model::Outcome| {
         let share = outcome.share.as_ref().map(|share| format!("{share}: ")).unwrap_or_default();
@@ -97,7 +97,7 @@ pub(super) fn flow_words(flow: &Flow) -> Vec<String> {
         .collect()
 }
 
-/// The identifier of a place.
+/// Returns the identifier of a place.
 pub(super) fn id(place: Place) -> String {
     match place {
         Place::Underlay => "underlay".to_owned(),
@@ -111,7 +111,7 @@ fn machine(machine: &Machine) -> String {
     quoted(&[std::slice::from_ref(&machine.name), &machine.lines].concat())
 }
 
-/// Lines as a quoted string: of the text only quotes and backslashes mean something there.
+/// Returns lines as a quoted string, in which only quotes and backslashes are special.
 fn quoted(lines: &[impl AsRef<str>]) -> String {
     let escaped = |line: &str| one_line(line).replace('\\', "\\\\").replace('"', "\\\"");
     let lines: Vec<String> = lines.iter().map(|line| escaped(line.as_ref())).collect();

@@ -1,4 +1,4 @@
-//! The path of a flow, by its explanation.
+//! Derives the path of a flow from its explanation.
 
 use std::collections::HashSet;
 
@@ -6,13 +6,13 @@ use super::model::{Flow, Graph, Outcome, Place, Step, Way};
 use crate::explain::{Explanation, HookVisit, OutcomeKind, Path, Proportion};
 use crate::text::counted;
 
-/// The most outcomes that are distinguished.
+/// Maximum number of outcomes that are distinguished.
 const OUTCOMES: usize = 32;
 
-/// What a machine does whose hooks change nothing.
+/// The text for a machine whose hooks change nothing.
 const NOTHING: &str = "changes nothing";
 
-/// The names of all that a flow visits: places, and its service.
+/// Returns the names of the places that a flow visits, and of its service.
 pub(super) fn names(explanation: &Explanation) -> HashSet<String> {
     let packet = &explanation.packet;
     let visits = explanation.paths.iter().flat_map(|path| path.original.iter().chain(&path.reply));
@@ -22,7 +22,7 @@ pub(super) fn names(explanation: &Explanation) -> HashSet<String> {
     visits.map(|visit| visit.place.clone()).chain(ends).chain(service).chain([sender(&packet.from)]).collect()
 }
 
-/// The flow, with the path that has this number, from 1.
+/// Returns the flow, with the path that has this number, from 1.
 pub(super) fn flow(graph: &Graph, explanation: &Explanation, chosen: usize) -> Flow {
     let packet = &explanation.packet;
     let from = sender(&packet.from);
@@ -58,12 +58,12 @@ pub(super) fn flow(graph: &Graph, explanation: &Explanation, chosen: usize) -> F
     }
 }
 
-/// A share that is exact and short, else a percentage.
+/// Returns a share as an exact fraction if that is short, otherwise as a percentage.
 fn rounded(share: &Proportion) -> String {
     if share.text.len() <= 5 { share.text.clone() } else { format!("{:.1} %", share.number * 100.0) }
 }
 
-/// The place of a sender: a process that sends from the loopback address is on its node.
+/// Returns the place of a sender: a process that sends from the loopback address is on its node.
 fn sender(from: &str) -> String {
     from.strip_prefix("localhost@").map_or_else(|| from.to_owned(), |node| format!("node/{node}"))
 }
@@ -73,7 +73,7 @@ fn there(graph: &Graph, from: &str, path: &Path) -> Vec<Place> {
     linked(graph, std::iter::once(from).chain(visits).chain(path.at.as_deref()))
 }
 
-/// The places of the reply; none where nothing comes back.
+/// Returns the places of the reply; none if there is no reply.
 fn back(graph: &Graph, from: &str, path: &Path) -> Vec<Place> {
     let is_back = path.reply_from.is_some() || path.outcome_kind == OutcomeKind::Rejected;
     if path.reply.is_empty() && !is_back {
@@ -83,7 +83,7 @@ fn back(graph: &Graph, from: &str, path: &Path) -> Vec<Place> {
     linked(graph, path.at.as_deref().into_iter().chain(visits).chain(is_back.then_some(from)))
 }
 
-/// The places of these names, and those between them: a packet goes by links.
+/// Returns the places with these names, and those between them: a packet follows links.
 fn linked<'n>(graph: &Graph, names: impl Iterator<Item = &'n str>) -> Vec<Place> {
     let mut all: Vec<Place> = Vec::new();
     for place in names.filter_map(|name| graph.place(name)) {
@@ -101,7 +101,7 @@ fn linked<'n>(graph: &Graph, names: impl Iterator<Item = &'n str>) -> Vec<Place>
     all
 }
 
-/// What happens on the way there and back.
+/// Returns what happens on the way there and back.
 fn steps(graph: &Graph, explanation: &Explanation, from: &str, path: &Path) -> Vec<Step> {
     let packet = &explanation.packet;
     let mut steps = Vec::new();
@@ -140,12 +140,12 @@ fn steps(graph: &Graph, explanation: &Explanation, from: &str, path: &Path) -> V
     steps
 }
 
-/// The hooks of each machine, one machine after the other.
+/// Returns the hooks of each machine, one machine after the other.
 fn by_place(visits: &[HookVisit]) -> impl Iterator<Item = &[HookVisit]> {
     visits.chunk_by(|one, next| one.place == next.place)
 }
 
-/// What the hooks of a machine do with a packet.
+/// Describes what the hooks of a machine do with a packet.
 fn words(visits: &[HookVisit]) -> Vec<String> {
     let hook = |visit: &HookVisit| {
         let changes = visit.changes.iter().filter(|change| change.what != "mark");

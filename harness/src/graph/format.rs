@@ -18,7 +18,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that a file's extension names.
+    /// Returns the format of a file extension.
     pub(crate) fn from_extension(file: &Path) -> Option<Self> {
         match file.extension()?.to_str()? {
             "svg" => Some(Self::Svg),

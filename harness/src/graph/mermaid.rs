@@ -1,4 +1,4 @@
-//! A graph as a Mermaid flowchart.
+//! Renders a graph as a Mermaid flowchart.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use super::model::{Graph, Place};
 use crate::explain::OutcomeKind;
 use crate::text::markup;
 
-/// The graph as a flowchart, which GitHub and others draw.
+/// Renders the graph as a flowchart, which GitHub and others draw.
 pub(super) fn mermaid(graph: &Graph) -> String {
     let mut chart = Chart::default();
     let mut title = vec![graph.title.clone(), graph.subtitle.clone()];
@@ -71,7 +71,7 @@ struct Chart {
 
 impl Chart {
     fn line(&mut self, line: std::fmt::Arguments<'_>) {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(self.body, "{line}");
     }
 
@@ -99,7 +99,7 @@ fn machine(name: &str, lines: &[String]) -> String {
     quoted(&[std::slice::from_ref(&name.to_owned()), lines].concat())
 }
 
-/// Lines as a quoted label, in which nothing is markup: neither HTML nor Mermaid's own `#35;`, nor Markdown, which starts with a backtick.
+/// Returns lines as a quoted label without markup: neither HTML, nor Mermaid's own `#35;`, nor Markdown, which starts with a backtick.
 fn quoted(lines: &[impl AsRef<str>]) -> String {
     let lines: Vec<String> = lines.iter().map(|line| label(line.as_ref())).collect();
     format!("\"{}\"", lines.join("<br/>"))

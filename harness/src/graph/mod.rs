@@ -1,9 +1,10 @@
-//! A cluster as a picture: nodes, pods, services and addresses, and the path of a flow on it.
+//! Draws a cluster: nodes, pods, services and addresses, and the path of a flow through it.
 //!
-//! [`Graph::of`] takes a scenario in one of its states, and an [`Explanation`](crate::explain::Explanation) for the flow. A graph is plain values, in `model`:
+//! [`Graph::of`] takes a scenario in one of its states, and an [`Explanation`](crate::explain::Explanation) for the flow. A graph consists
+//! of plain values, in `model`:
 //!
 //! - `plan`: machines and services; `flow`: the path of a flow, from place to place;
-//! - `svg`, `dot`, `mermaid`: a renderer each, chosen by a [`Format`]. None of them decides what is shown.
+//! - `svg`, `dot`, `mermaid`: the renderers, chosen by a [`Format`]. They do not decide what is shown.
 
 mod dot;
 mod flow;

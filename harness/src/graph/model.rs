@@ -1,13 +1,13 @@
-//! The values of a graph. Texts are plain: renderers escape them.
+//! The values of a graph. Strings are plain text, which renderers escape.
 
 use crate::explain::OutcomeKind;
 
-/// What a picture of a cluster shows.
+/// The contents of a picture of a cluster.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Graph {
     /// The scenario's name.
     pub(super) title: String,
-    /// Its file, the kube-proxy that writes its rules, and how machines are linked.
+    /// Its file, the kube-proxy that writes its rules, and how machines are connected.
     pub(super) subtitle: String,
     /// Machines outside of the cluster.
     pub(super) hosts: Vec<Machine>,
@@ -15,7 +15,7 @@ pub struct Graph {
     pub(super) nodes: Vec<Node>,
     /// Services.
     pub(super) services: Vec<Service>,
-    /// What there was no room for, in words.
+    /// What did not fit, as text.
     pub(super) left_out: Vec<String>,
     /// The flow that is drawn.
     pub(super) flow: Option<Flow>,
@@ -24,9 +24,9 @@ pub struct Graph {
 /// A machine with addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Machine {
-    /// The name that probes have for it: `node/worker`, `pod/web`, `host/laptop`.
+    /// Its name in probes: `node/worker`, `pod/web`, `host/laptop`.
     pub(super) name: String,
-    /// Its addresses, and what else there is to know of it, a line each.
+    /// Its addresses and other properties, one per line.
     pub(super) lines: Vec<String>,
     /// Whether its link is down.
     pub(super) is_cut_off: bool,
@@ -54,15 +54,15 @@ pub(super) struct Pod {
 pub(super) struct Service {
     /// Its name, with its namespace unless that is `default`.
     pub(super) name: String,
-    /// Its type, addresses, ports and policies, a line each.
+    /// Its type, addresses, ports and policies, one per line.
     pub(super) lines: Vec<String>,
     /// The number of its endpoints.
     pub(super) endpoints: usize,
-    /// Endpoints that are not a pod of the picture, in words.
+    /// Endpoints that are not a pod in the picture, as text.
     pub(super) elsewhere: Vec<String>,
 }
 
-/// A place that a packet can be at, by index.
+/// A place where a packet can be, by index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Place {
     Underlay,
@@ -72,7 +72,7 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// The place that it is linked to on the way to all others.
+    /// Returns the place through which it is linked to all others.
     pub(super) fn parent(self) -> Option<Self> {
         match self {
             Self::Underlay => None,
@@ -87,11 +87,11 @@ impl Place {
 pub(super) struct Flow {
     /// `pod/client > service/web:80 tcp`
     pub(super) title: String,
-    /// What is promised, and what makes the prediction uncertain.
+    /// The promise, and what makes the prediction uncertain.
     pub(super) notes: Vec<String>,
     /// Each possible outcome, with its share; that of the drawn path first.
     pub(super) outcomes: Vec<Outcome>,
-    /// The places of the packet, linked ones one after the other.
+    /// The places that the packet visits, each linked to the next.
     pub(super) there: Vec<Place>,
     /// The hops of the reply, or of the rejection.
     pub(super) back: Vec<Place>,
@@ -106,10 +106,10 @@ pub(super) struct Outcome {
     pub(super) share: Option<String>,
     /// The share, rounded to fit into a pod's box.
     pub(super) rounded: Option<String>,
-    /// In words.
+    /// The outcome, as text.
     pub(super) words: String,
     pub(super) kind: OutcomeKind,
-    /// The places of the packet, linked ones one after the other; none where they are not known.
+    /// The places that the packet visits, each linked to the next; empty if they are unknown.
     pub(super) places: Vec<Place>,
 }
 
@@ -125,12 +125,12 @@ pub(super) enum Way {
 pub(super) struct Step {
     pub(super) place: Place,
     pub(super) way: Way,
-    /// In words, a fragment each.
+    /// The descriptions, as fragments.
     pub(super) words: Vec<String>,
 }
 
 impl Graph {
-    /// The name of a place.
+    /// Returns the name of a place.
     pub(super) fn name(&self, place: Place) -> &str {
         match place {
             Place::Underlay => "underlay",
@@ -140,13 +140,13 @@ impl Graph {
         }
     }
 
-    /// The place of this name, if it is shown.
+    /// Returns the place with this name, if it is shown.
     pub(super) fn place(&self, name: &str) -> Option<Place> {
         let mut all = self.places();
         all.find(|place| self.name(*place) == name)
     }
 
-    /// All places: the underlay, hosts, then each node with its pods.
+    /// Returns all places: the underlay, hosts, then each node with its pods.
     pub(super) fn places(&self) -> impl Iterator<Item = Place> {
         let nodes = self.nodes.iter().enumerate().flat_map(|(number, node)| {
             let pods = (0..node.pods.len()).map(move |pod| Place::Pod(number, pod));
@@ -155,7 +155,7 @@ impl Graph {
         std::iter::once(Place::Underlay).chain((0..self.hosts.len()).map(Place::Host)).chain(nodes)
     }
 
-    /// The pods that are endpoints of a service.
+    /// Returns the pods that are endpoints of a service.
     pub(super) fn endpoints(&self, service: usize) -> impl Iterator<Item = Place> {
         let of = move |place: &Place| match *place {
             Place::Pod(node, pod) => self.nodes[node].pods[pod].services.contains(&service),
@@ -166,7 +166,7 @@ impl Graph {
 }
 
 impl Service {
-    /// Its endpoints in a line: how many, and those that are not a pod of the picture.
+    /// Returns a line about its endpoints: their number, and those that are not a pod in the picture.
     pub(super) fn endpoint_words(&self) -> String {
         let count = crate::text::counted(self.endpoints, "endpoint");
         if self.elsewhere.is_empty() { count } else { format!("{count}; {}", self.elsewhere.join(", ")) }

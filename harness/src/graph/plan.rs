@@ -1,4 +1,4 @@
-//! A scenario in one of its states becomes a graph.
+//! Converts a state of a scenario into a graph.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
@@ -14,7 +14,7 @@ use crate::explain::Explanation;
 use crate::scenario::{CniKind, Host, Overlay, Place, Scenario, link_words, pod_label, short_name};
 use crate::text::{counted, path_text};
 
-/// What a picture has room for: nodes, pods of all nodes together, outside hosts, services, endpoints of a service that are not pods.
+/// The maximum number of nodes, pods of all nodes together, outside hosts, services, and endpoints of a service that are not pods.
 const NODES: usize = 100;
 const PODS: usize = 400;
 const HOSTS: usize = 40;
@@ -22,8 +22,8 @@ const SERVICES: usize = 60;
 const ELSEWHERE: usize = 4;
 
 impl Graph {
-    /// The graph of a scenario in one of its states, with the path of a flow that has this number, from 1. Of very many machines and
-    /// services some are left out; those that the flow visits never are.
+    /// Returns the graph of a state of a scenario, with the path of a flow that has this number, from 1. If there are very many machines
+    /// and services, some are left out, but never those that the flow visits.
     pub fn of(scenario: &Scenario, state: &Cluster, flow: Option<(&Explanation, usize)>) -> Self {
         let wanted = flow.map(|(explanation, _)| flow::names(explanation)).unwrap_or_default();
         let mut plan = Plan { scenario, state, wanted, left_out: Vec::new() };
@@ -53,7 +53,7 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// The first of a list, those that must be shown before others, in their order; what is left out is noted.
+    /// Returns the first elements of a list in their order, preferring those that must be shown, and records what is left out.
     fn first<T>(&mut self, all: &'a [T], most: usize, thing: &str, name: impl Fn(&T) -> String) -> Vec<&'a T> {
         let (kept, left_out) = first(all.iter().collect(), most, |one| self.wanted.contains(&name(one)));
         if left_out > 0 {
@@ -76,13 +76,13 @@ impl<'a> Plan<'a> {
         hosts.into_iter().map(machine).collect()
     }
 
-    /// The nodes, and the pods that are shown.
+    /// Returns the nodes, and the pods that are shown.
     fn nodes(&mut self, services: &[&cluster::Service]) -> (Vec<Node>, HashSet<&'a ObjectName>) {
         let mut of_node: HashMap<&str, Vec<&'a cluster::Pod>> = HashMap::new();
         for pod in &self.state.pods {
             of_node.entry(&pod.node).or_default().push(pod);
         }
-        // A node that a pod of the flow is on is visited as well.
+        // The node of a pod in the flow is visited as well.
         let visited = self.state.pods.iter().filter(|pod| self.wanted.contains(&pod_label(&pod.name)));
         let around: Vec<String> = visited.map(|pod| format!("node/{}", pod.node)).collect();
         self.wanted.extend(around);
@@ -131,12 +131,12 @@ impl<'a> Plan<'a> {
         Pod { machine, services: serving.get(&pod.name).cloned().unwrap_or_default() }
     }
 
-    /// Whether a machine's link is down.
+    /// Returns whether a machine's link is down.
     fn is_cut_off(&self, owner: &LinkOwner) -> bool {
         self.state.links.get(owner).is_some_and(|link| !link.state.is_up())
     }
 
-    /// How a machine's link is, where it is not as usual.
+    /// Describes a machine's link if it differs from the default.
     fn link(&self, owner: &LinkOwner) -> Option<String> {
         self.state.links.get(owner).map(|link| format!("link: {}", link_words(*link)))
     }
@@ -179,7 +179,7 @@ impl<'a> Plan<'a> {
         format!("{file}: kube-proxy {}, {} mode; {}", proxy.version, proxy.mode.as_str(), self.links())
     }
 
-    /// How pods and nodes are linked.
+    /// Describes how pods and nodes are connected.
     fn links(&self) -> String {
         let pods = match self.scenario.cni.kind {
             CniKind::Ptp => "pods on routed veth pairs",
@@ -192,7 +192,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The first `most` of a list in their order, starting with those that must be shown, and how many are left out.
+/// Returns the first `most` elements of a list in their order, preferring those that must be shown, and the number left out.
 fn first<T>(all: Vec<T>, most: usize, must: impl Fn(&T) -> bool) -> (Vec<T>, usize) {
     let left_out = all.len().saturating_sub(most);
     if left_out == 0 {
@@ -210,7 +210,7 @@ fn first<T>(all: Vec<T>, most: usize, must: impl Fn(&T) -> bool) -> (Vec<T>, usi
     (kept, left_out)
 }
 
-/// The services of each pod, by their index.
+/// Returns the services of each pod, by index.
 fn serving<'a>(state: &'a Cluster, services: &[&cluster::Service]) -> HashMap<&'a ObjectName, Vec<usize>> {
     let mut serving: HashMap<&ObjectName, Vec<usize>> = HashMap::new();
     let number: HashMap<&ObjectName, usize> =
@@ -231,13 +231,13 @@ fn texts(addresses: &[IpAddr]) -> Vec<String> {
     addresses.iter().map(ToString::to_string).collect()
 }
 
-/// An endpoint that is not a pod: `192.0.2.1`, `192.0.2.1 (not ready)`.
+/// Describes an endpoint that is not a pod: `192.0.2.1`, `192.0.2.1 (not ready)`.
 fn endpoint_words(endpoint: &Endpoint) -> String {
     let addresses = texts(&endpoint.addresses).join(" ");
     if endpoint.ready { addresses } else { format!("{addresses} (not ready)") }
 }
 
-/// The type, addresses, ports and policies of a service, a line each.
+/// Returns the type, addresses, ports and policies of a service, one per line.
 fn service_lines(service: &cluster::Service, slices: &[&EndpointSlice]) -> Vec<String> {
     let mut lines = vec![kind(service).to_owned()];
     for port in &service.ports {
@@ -271,7 +271,7 @@ fn kind(service: &cluster::Service) -> &'static str {
     }
 }
 
-/// The port of a service port's endpoints, where it is one other than its own.
+/// Returns the port of a service port's endpoints, if it differs from its own.
 fn target(port: &ServicePort, slices: &[&EndpointSlice]) -> Option<u16> {
     let ports = slices.iter().flat_map(|slice| &slice.ports).filter(|one| one.name == port.name);
     let numbers: HashSet<u16> = ports.filter_map(|one| one.port).collect();

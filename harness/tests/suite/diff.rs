@@ -413,7 +413,7 @@ fn what_the_kernel_does_not_show_is_explained() {
     std::fs::write(&after, objects.replace("timeoutSeconds: 10800", "timeoutSeconds: 600")).expect("a file");
     let found = found(&objects, &[after.to_str().expect("UTF-8"), "--live"]);
     assert_eq!(found["changes"][0]["live"], Value::Null);
-    assert_eq!(found["changes"][0]["notSent"], "a first packet does not show this");
+    assert_eq!(found["changes"][0]["notSent"], "a first packet does not show this change");
 }
 
 #[rstest]

@@ -1,4 +1,4 @@
-//! What a rule does, in words.
+//! Describes what a rule does.
 
 use std::net::IpAddr;
 
@@ -6,7 +6,7 @@ use svclab_rules::iptables::{ChainKind, Nat, PortRange, RejectWith, Rule, Target
 
 use super::super::phrases;
 
-/// What a rule does with a packet, as a fragment.
+/// Describes what a rule does with a packet, as a fragment.
 pub(super) fn words(rule: &Rule) -> String {
     let Some(target) = &rule.target else { return "only counts it".to_owned() };
     match target {
@@ -28,13 +28,13 @@ pub(super) fn words(rule: &Rule) -> String {
             let ports = ports.map(|ports| format!(", port {}", range(ports))).unwrap_or_default();
             format!("redirects it to this machine{ports}")
         }
-        Target::NoTrack { .. } => "keeps it out of the connection table, so that nothing is translated".to_owned(),
+        Target::NoTrack { .. } => "excludes it from connection tracking, so that nothing is translated".to_owned(),
         Target::Trace => "traces it".to_owned(),
         Target::Other(other) => format!("`-j {}` (not explained)", other.name),
     }
 }
 
-/// What a chain of kube-proxy's is for.
+/// Returns the purpose of one of kube-proxy's chains.
 fn role(chain: &str) -> Option<&'static str> {
     let roles = [
         ("KUBE-SERVICES", "the addresses of all services"),

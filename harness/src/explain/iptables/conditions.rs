@@ -1,9 +1,9 @@
-//! The conditions of a rule, in words.
+//! Describes the conditions of a rule.
 
 use svclab_rules::cluster::ProtocolNumber;
 use svclab_rules::iptables::{Match, Network, Rule};
 
-/// The conditions of a rule, as a fragment: `to 10.96.0.10, tcp, to port 80`. Chance is left out.
+/// Describes the conditions of a rule, as a fragment: `to 10.96.0.10, tcp, to port 80`. A random match is omitted.
 pub(super) fn words(rule: &Rule) -> String {
     let mut words: Vec<String> = Vec::new();
     words.extend(rule.source.as_ref().map(|source| format!("{}from {}", source.negation(), network(&source.value))));
@@ -17,7 +17,7 @@ pub(super) fn words(rule: &Rule) -> String {
     if words.is_empty() { "every packet".to_owned() } else { words.join(", ") }
 }
 
-/// The probability of a rule that matches by chance.
+/// Returns the probability of a rule that matches at random.
 pub(super) fn probability(rule: &Rule) -> Option<f64> {
     rule.matches.iter().find_map(|one| match one {
         Match::Statistic(statistic) => Some(statistic.share()),

@@ -1,4 +1,4 @@
-//! Rules of iptables in words.
+//! Describes iptables rules.
 
 mod actions;
 mod conditions;
@@ -10,7 +10,7 @@ use svclab_rules::walk::Share;
 use super::phrases::Words;
 use sharing::Sharing;
 
-/// The words for a rule, by its number in its chain; `share` is its share of all packets.
+/// Describes a rule, by its number in its chain; `share` is its share of all packets.
 pub(super) fn words(rule: &Rule, chain: &[Rule], number: usize, share: Share) -> Words {
     let (conditions, probability) = (conditions::words(rule), conditions::probability(rule));
     Words {

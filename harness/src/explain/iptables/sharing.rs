@@ -1,18 +1,19 @@
-//! Chains whose rules balance packets.
+//! Describes the rules of load-balancing chains.
 
 use svclab_rules::iptables::{Match, Rule, Statistic};
 use svclab_rules::walk::Share;
 
-/// A chain whose rules balance packets: each takes some of those that the rules before it left, the last takes the rest.
+/// The position of a rule in a load-balancing chain: each rule takes a part of the packets that earlier rules left, and the last takes the
+/// rest.
 pub(super) struct Sharing {
-    /// How many rules share.
+    /// The number of load-balancing rules.
     among: usize,
-    /// Which of them this is, from 1.
+    /// The position of this rule among them, from 1.
     position: usize,
 }
 
 impl Sharing {
-    /// What a rule is in the sharing of its chain, if it is in it.
+    /// Returns a rule's position in the load balancing of its chain, if it has one.
     pub(super) fn of(chain: &[Rule], number: usize) -> Option<Self> {
         let by_chance =
             |rule: &Rule| rule.matches.iter().any(|one| matches!(one, Match::Statistic(Statistic::Random(_))));
@@ -24,7 +25,7 @@ impl Sharing {
         Some(Self { among, position })
     }
 
-    /// What a reader needs to know of it.
+    /// Explains the rule's share.
     pub(super) fn sentence(&self, share: Share) -> String {
         let Self { among, position } = *self;
         let even = match position {

@@ -1,4 +1,4 @@
-//! What a rule of nftables does, in words.
+//! Describes what an nftables rule does.
 
 use std::net::SocketAddr;
 
@@ -10,10 +10,10 @@ use svclab_rules::walk::{Packet, RejectResponse};
 use super::super::phrases;
 use crate::predict::{MatchedRule, RuleExit};
 
-/// Destinations that are listed at most.
+/// Maximum number of destinations listed.
 const MAX_DESTINATIONS: usize = 4;
 
-/// What a rule did with a packet that matched it, as a fragment.
+/// Describes what a rule did with a packet that matched it, as a fragment.
 pub(super) fn words(matched: &MatchedRule<'_>, rule: &Rule, table: &Table) -> String {
     let of = |statement: &Statement| match statement {
         Statement::Verdict(verdict) => verdict_words(verdict),
@@ -58,13 +58,13 @@ fn verdict_words(verdict: &Verdict) -> String {
     }
 }
 
-/// What a map had for a packet.
+/// Returns the map entry for a packet.
 fn found(matched: &MatchedRule<'_>, key: &[LookupKey], map: &Name, table: &Table) -> String {
     let elements = table.set(map).map(|map| map.elements.as_slice()).unwrap_or_default();
     let has = |element: &&Element| element.verdict.as_ref().is_some_and(|verdict| is_that(verdict, matched.next_hook));
     let fits =
         |element: &&Element| key.iter().zip(&element.key).all(|(part, value)| is_of(&matched.packet, *part, value));
-    // The packet may have been translated since it came.
+    // The packet may have been translated since it entered the hook.
     let element = elements.iter().filter(has).find(fits).or_else(|| elements.iter().find(has));
     match element.and_then(|element| Some((element, element.verdict.as_ref()?))) {
         Some((element, verdict)) => format!("{}, found as {}", verdict_words(verdict), print_key(&element.key)),
@@ -72,7 +72,7 @@ fn found(matched: &MatchedRule<'_>, key: &[LookupKey], map: &Name, table: &Table
     }
 }
 
-/// Whether a packet goes there by a verdict.
+/// Returns whether a verdict sends a packet to this exit.
 fn is_that(verdict: &Verdict, next_hook: RuleExit<'_>) -> bool {
     match (verdict, next_hook) {
         (Verdict::Jump(name), RuleExit::Jump { chain, .. }) | (Verdict::Goto(name), RuleExit::Goto { chain, .. }) => {
@@ -85,7 +85,7 @@ fn is_that(verdict: &Verdict, next_hook: RuleExit<'_>) -> bool {
     }
 }
 
-/// Whether a packet has a part of a key.
+/// Returns whether a packet has this value in a part of a key.
 fn is_of(packet: &Packet, part: LookupKey, value: &Key) -> bool {
     match (part, value) {
         (LookupKey::Address(Side::Source), Key::Address(address)) => packet.source == *address,
@@ -98,7 +98,7 @@ fn is_of(packet: &Packet, part: LookupKey, value: &Key) -> bool {
     }
 }
 
-/// Destinations that chance chooses from.
+/// Describes the destinations of a random choice.
 fn one_of(destinations: &[SocketAddr]) -> String {
     if let [only] = destinations {
         return only.to_string();
@@ -108,7 +108,7 @@ fn one_of(destinations: &[SocketAddr]) -> String {
     format!("one of {} by chance: {}{more}", destinations.len(), shown.join(", "))
 }
 
-/// What a chain of kube-proxy's is for.
+/// Returns the purpose of one of kube-proxy's chains.
 fn role(chain: &str) -> Option<&'static str> {
     let roles = [
         ("services", "the addresses and node ports of all services"),

@@ -1,8 +1,8 @@
-//! The conditions of a rule of nftables, in words.
+//! Describes the conditions of an nftables rule.
 
 use svclab_rules::nftables::{Condition, LookupKey, Rule, Statement};
 
-/// The conditions of a rule, as a fragment: `of a new connection, to 10.96.0.10`. A map lookup is one of them.
+/// Describes the conditions of a rule, as a fragment: `of a new connection, to 10.96.0.10`. A map lookup is one of them.
 pub(super) fn words(rule: &Rule) -> String {
     let lookup = |statement: &Statement| match statement {
         Statement::Lookup(key, map) => Some(format!("with its {} in the map {map}", LookupKey::explain(key))),

@@ -1,4 +1,4 @@
-//! Rules of nftables in words.
+//! Describes nftables rules.
 
 mod actions;
 mod conditions;
@@ -9,7 +9,7 @@ use svclab_rules::walk::Share;
 use super::phrases::Words;
 use crate::predict::MatchedRule;
 
-/// The words for a rule of a table; `share` is its share of all packets.
+/// Describes a rule of a table; `share` is its share of all packets.
 pub(super) fn words(matched: &MatchedRule<'_>, rule: &Rule, table: &Table, share: Share) -> Words {
     let among = choices(rule);
     Words {
@@ -24,7 +24,7 @@ pub(super) fn words(matched: &MatchedRule<'_>, rule: &Rule, table: &Table, share
     }
 }
 
-/// Among how many things chance chooses.
+/// Returns the number of alternatives of a random choice.
 fn choices(rule: &Rule) -> usize {
     let of = |statement: &Statement| match statement {
         Statement::Balance(chains) if chains.is_even() => chains.len(),

@@ -1,4 +1,4 @@
-//! Terms on the page of a path, with their meanings.
+//! The glossary of the terms on a path's page.
 
 use crate::explain::model::Path;
 use crate::page::{Page, STRONG};
@@ -74,7 +74,7 @@ const CHANGES: [(&str, &str, &str); 3] = [
     ("mark", "mark", "a number that rules set on a packet for later rules; it never leaves the machine"),
 ];
 
-/// What rules that record a client contain, in each language.
+/// The text that identifies rules that record a client, in each language.
 const AFFINITY_RULES: [&str; 2] = ["-m recent --set", "update @"];
 
 const AFFINITY: (&str, &str) =

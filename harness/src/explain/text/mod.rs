@@ -1,4 +1,4 @@
-//! The page for a terminal: `sections` in their order, and the `glossary` of the words that a path uses.
+//! The page for a terminal: the `sections` in their order, and the `glossary` of the terms that a path uses.
 
 mod glossary;
 mod sections;

@@ -1,4 +1,4 @@
-//! The parts of the page, from its head to the rules of one path.
+//! The sections of the page, from its head to the rules of one path.
 
 use super::glossary;
 use crate::explain::model::{
@@ -7,7 +7,7 @@ use crate::explain::model::{
 use crate::page::{BAD, FAINT, GOOD, MARKED, Page, STRONG, Settings};
 use crate::text::{counted, shortened};
 
-/// The number of paths listed at most.
+/// Maximum number of paths listed.
 const MAX_PATHS: usize = 12;
 /// Labels of the sources, padded to one width.
 const PROMISED: &str = "promised   ";
@@ -15,7 +15,7 @@ const PREDICTED: &str = "predicted  ";
 const OBSERVED: &str = "observed   ";
 const NO_LABEL: &str = "           ";
 
-/// The explanation as text; of its paths, the one with the number `chosen`, from 1, is shown rule by rule.
+/// Renders the explanation as text; the path with the number `chosen`, from 1, is shown rule by rule.
 pub fn page(explanation: &Explanation, settings: Settings, chosen: usize) -> String {
     let mut page = Page::new(settings);
     head(&mut page, explanation);
@@ -69,7 +69,7 @@ fn head(page: &mut Page, explanation: &Explanation) {
     }
 }
 
-/// One line for each path, with its share and outcome.
+/// Adds one line for each path, with its share and outcome.
 fn paths(page: &mut Page, paths: &[Path], chosen: usize) {
     page.gap();
     let width = paths.iter().map(|path| path.share.text.len()).max().unwrap_or(0);
@@ -89,7 +89,7 @@ fn paths(page: &mut Page, paths: &[Path], chosen: usize) {
     }
 }
 
-/// What the kernel did.
+/// Adds what the kernel did.
 fn kernel(page: &mut Page, kernel: &KernelRun) {
     let KernelRun { observed, predicted, as_predicted, matched, divergence, .. } = kernel;
     let indent = OBSERVED.len();

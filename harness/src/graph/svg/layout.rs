@@ -1,4 +1,4 @@
-//! Where things are: outside hosts on the left, then the underlay, then each node in a row with its pods; services above.
+//! The layout: outside hosts on the left, then the underlay, then each node in a row with its pods; services above.
 
 use super::super::model::{Graph, Machine, Pod, Service};
 use crate::svg::{width_of, wrapped};
@@ -7,18 +7,18 @@ use crate::svg::{width_of, wrapped};
 pub(super) const MARGIN: f64 = 28.0;
 /// The space below the head.
 const HEAD: f64 = 8.0;
-/// The space inside of a box.
+/// The space inside a box.
 pub(super) const PADDING: f64 = 10.0;
-/// The distance of lines of text.
+/// The distance between lines of text.
 pub(super) const LINE: f64 = 15.0;
 /// The size of text.
 pub(super) const NAME: f64 = 14.0;
 pub(super) const SMALL: f64 = 11.0;
 /// The height of a line of chips, which name the services of a pod.
 pub(super) const CHIP: f64 = 17.0;
-/// The strip in a node's box that flows run through.
+/// The height of the strip in a node's box that flows run through.
 pub(super) const STRIP: f64 = 30.0;
-/// The space that flows run in: between a node and its pods, below each row of pods, and in the underlay.
+/// The space for flows: between a node and its pods, below each row of pods, and in the underlay.
 pub(super) const CHANNEL: f64 = 34.0;
 pub(super) const BELOW: f64 = 36.0;
 pub(super) const BUS: f64 = 34.0;
@@ -26,10 +26,10 @@ pub(super) const BUS: f64 = 34.0;
 const NODE: (f64, f64) = (200.0, 320.0);
 const SERVICE: f64 = 264.0;
 const POD: (f64, f64) = (118.0, 250.0);
-/// The width of the pods side by side at most, and their number.
+/// Maximum width of a row of pods, and maximum number of pods in it.
 const ROW: f64 = 1000.0;
 const COLUMNS: usize = 6;
-/// The chips of a pod side by side at most; the last one stands for the others.
+/// Maximum number of chips in a pod's row; the last one stands for the others.
 pub(super) const CHIPS: usize = 5;
 
 /// A box.
@@ -57,7 +57,7 @@ impl Rect {
 
 /// A node's boxes.
 pub(super) struct NodeRects {
-    /// The whole.
+    /// The whole box.
     pub(super) card: Rect,
     /// Its own box.
     pub(super) head: Rect,
@@ -73,7 +73,7 @@ pub(super) struct Layout {
     pub(super) nodes: Vec<NodeRects>,
     /// The width of everything, margins included.
     pub(super) width: f64,
-    /// Where the machines end.
+    /// The bottom edge of the machines.
     pub(super) bottom: f64,
     /// The width of nodes.
     node: f64,
@@ -81,7 +81,7 @@ pub(super) struct Layout {
     has_flow: bool,
 }
 
-/// The lines of the head: the class of each, its text, and how far below it the next one is.
+/// Returns the lines of the head: the class of each, its text, and the distance to the next line.
 pub(super) fn head(graph: &Graph, width: f64) -> Vec<(&'static str, String, f64)> {
     let room = width - 2.0 * MARGIN;
     let left_out = graph.left_out.join(", ");
@@ -95,19 +95,19 @@ pub(super) fn head(graph: &Graph, width: f64) -> Vec<(&'static str, String, f64)
     shown.flat_map(lines).collect()
 }
 
-/// The lines of a service's box.
+/// Returns the lines of a service's box.
 pub(super) fn service_lines(service: &Service) -> Vec<String> {
     let lines = service.lines.iter().cloned().chain([service.endpoint_words()]);
     lines.flat_map(|line| wrapped(&line, SMALL, SERVICE - 2.0 * PADDING)).collect()
 }
 
-/// The lines of a node's box.
+/// Returns the lines of a node's box.
 pub(super) fn head_lines(machine: &Machine) -> Vec<String> {
     machine.lines.iter().flat_map(|line| wrapped(line, SMALL, NODE.0 - 2.0 * PADDING)).collect()
 }
 
 impl Layout {
-    /// All boxes, below the head.
+    /// Places all boxes, below the head.
     pub(super) fn of(graph: &Graph) -> Self {
         let pods = || graph.nodes.iter().flat_map(|node| &node.pods);
         let pod = pods().map(pod_width).fold(POD.0, f64::max).min(POD.1);
@@ -143,7 +143,7 @@ impl Layout {
         layout
     }
 
-    /// Services in rows; returns where the machines start.
+    /// Places services in rows, and returns where the machines start.
     fn services(&mut self, graph: &Graph, top: f64) -> f64 {
         let (mut x, mut y, mut height) = (MARGIN, top, 0.0_f64);
         for service in &graph.services {
@@ -200,7 +200,7 @@ impl Layout {
     }
 }
 
-/// The height of a box with this many lines.
+/// Returns the height of a box with this many lines.
 fn text_height(lines: usize) -> f64 {
     lines as f64 * LINE + 12.0
 }
@@ -220,7 +220,7 @@ fn host_width(host: &Machine) -> f64 {
     (lines.fold(width_of(&host.name, NAME), f64::max) + 2.0 * PADDING).clamp(130.0, NODE.0)
 }
 
-/// Text that fits into a width: the middle is left out, because names differ at their ends.
+/// Shortens text to a width: the middle is omitted, because names differ at their ends.
 pub(super) fn fitted(text: &str, size: f64, width: f64) -> String {
     let most = (width / width_of("m", size)) as usize;
     let letters: Vec<char> = text.chars().collect();

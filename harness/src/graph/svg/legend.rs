@@ -1,4 +1,4 @@
-//! What happens on the path of a flow, below the machines.
+//! The legend below the machines: what happens on the path of a flow.
 
 use super::super::model::{Flow, Graph};
 use super::layout::{LINE, Layout, MARGIN};
@@ -6,7 +6,7 @@ use super::step_number::{NUMBER, numbered};
 use crate::explain::OutcomeKind;
 use crate::svg::{Canvas, Text, width_of, wrapped};
 
-/// Draws the legend; returns where it ends.
+/// Draws the legend, and returns where it ends.
 pub(super) fn draw(canvas: &mut Canvas, graph: &Graph, flow: &Flow, layout: &Layout) -> f64 {
     let room = layout.width - 2.0 * MARGIN;
     let mut legend = Legend { canvas, y: layout.bottom + 26.0, room };
@@ -45,7 +45,7 @@ struct Legend<'a> {
 }
 
 impl Legend<'_> {
-    /// A text in lines of the width that there is.
+    /// Draws a text, wrapped to the available width.
     fn lines(&mut self, class: &str, indent: f64, words: &str) {
         for line in wrapped(words, 12.0, (self.room - indent).max(200.0)) {
             self.canvas.text(Text { x: MARGIN + indent, y: self.y, class }, &line);

@@ -1,4 +1,4 @@
-//! A graph as SVG: the `picture`, for whose boxes `layout` has the places and for whose flow `wires` has the lines, and a `legend`.
+//! Renders a graph as SVG: the `picture`, with the positions of boxes from `layout` and the lines of the flow from `wires`, and a `legend`.
 
 mod layout;
 mod legend;

@@ -1,4 +1,4 @@
-//! Boxes, links, and the path of a flow over them.
+//! Draws boxes, links, and the path of a flow over them.
 
 use super::super::model::{Flow, Graph, Machine, Place, Service, Way};
 use super::layout::{CHIP, CHIPS, LINE, Layout, MARGIN, NAME, PADDING, Rect, SMALL, fitted, head_lines, service_lines};
@@ -9,7 +9,7 @@ use crate::explain::OutcomeKind;
 use crate::svg::{Canvas, Text};
 use crate::text::counted;
 
-/// The graph as a picture.
+/// Renders the graph as a picture.
 pub(in crate::graph) fn svg(graph: &Graph) -> String {
     let layout = Layout::of(graph);
     let mut picture = Picture { canvas: Canvas::default(), graph, layout: &layout };
@@ -69,7 +69,7 @@ impl Picture<'_> {
         self.text(underlay.middle() - width / 2.0, underlay.y - 6.0, "soft", "underlay");
     }
 
-    /// The link of a machine to the underlay, red where it is down.
+    /// Draws the link of a machine to the underlay, red if it is down.
     fn link(&mut self, machine: &Machine, from: f64, to: f64, rect: Rect) {
         let y = rect.y + PADDING + LINE / 2.0;
         self.canvas.path(&[(from, y), (to, y)], if machine.is_cut_off { "outline-bad" } else { "link" });
@@ -102,7 +102,7 @@ impl Picture<'_> {
         }
     }
 
-    /// The services of a pod, in the lower part of its box.
+    /// Draws the services of a pod, in the lower part of its box.
     fn chips(&mut self, services: &[usize], rect: Rect) {
         let y = rect.bottom() - CHIP - 5.0;
         for (position, service) in services.iter().take(CHIPS).enumerate() {
@@ -115,7 +115,7 @@ impl Picture<'_> {
         }
     }
 
-    /// The number of a service in its colour.
+    /// Draws the number of a service in its colour.
     fn chip(&mut self, service: usize, (x, y): Point, words: &str) {
         self.canvas.rectangle((x, y), (28.0, CHIP - 2.0), 7.0, &format!("tag{}", service % 6));
         let width = crate::svg::width_of(words, 11.0);
@@ -160,7 +160,7 @@ impl Picture<'_> {
         self.rectangle(self.rect(place), class);
     }
 
-    /// The share of flows that ends at a place.
+    /// Draws the share of flows that ends at a place.
     fn share(&mut self, place: Place, share: &str) {
         let rect = self.rect(place);
         let width = crate::svg::width_of(share, 11.0) + 10.0;
@@ -169,7 +169,7 @@ impl Picture<'_> {
         self.text(x + 5.0, rect.bottom() - 9.5, "rule", share);
     }
 
-    /// The numbers of steps, on the lines.
+    /// Draws the numbers of steps, on the lines.
     fn numbers(&mut self, flow: &Flow, there: &Wire, back: &Wire) {
         let mut next = [0, 0];
         for (number, step) in flow.steps.iter().enumerate() {

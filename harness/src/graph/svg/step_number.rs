@@ -7,7 +7,7 @@ use crate::svg::{Canvas, Text, width_of};
 /// The radius of a step's number.
 pub(super) const NUMBER: f64 = 8.0;
 
-/// A step's number in a circle.
+/// Draws a step's number in a circle.
 pub(super) fn numbered(canvas: &mut Canvas, (x, y): Point, number: usize, way: Way) {
     let class = match way {
         Way::There => "step-there",

@@ -1,21 +1,21 @@
-//! The lines of a flow: along links, each use of a link beside the ones before.
+//! The lines of a flow: along links, each use of a link beside the previous ones.
 
 use std::collections::HashMap;
 
 use super::super::model::Place;
 use super::layout::{BELOW, CHANNEL, Layout, Rect, STRIP};
 
-/// The distance of lines that run along one link.
+/// The distance between lines that run along one link.
 const BESIDE: f64 = 7.0;
 
-/// How far a number is from the end of a line: in front of the arrow's head, and inside of a box.
+/// The distance of a number from the end of a line: in front of the arrowhead, and inside a box.
 const HEAD: f64 = 22.0;
 const NUMBER: f64 = 14.0;
 
 /// A point.
 pub(super) type Point = (f64, f64);
 
-/// A line from place to place, and where it is at each of them.
+/// A line from place to place, and its position at each of them.
 #[derive(Debug, Default)]
 pub(super) struct Wire {
     pub(super) points: Vec<Point>,
@@ -36,7 +36,7 @@ impl<'a> Wires<'a> {
         Self { layout, used: HashMap::new(), turns: 0, lines: 0 }
     }
 
-    /// The line through places of which each is linked to the next.
+    /// Returns the line through places that are each linked to the next.
     pub(super) fn along(&mut self, places: &[Place]) -> Wire {
         let mut wire = Wire::default();
         self.lines += 1;
@@ -57,7 +57,7 @@ impl<'a> Wires<'a> {
         wire
     }
 
-    /// Where the number of a line's start is: in its box, but for a pod's, which has no room.
+    /// Returns the position of the number at a line's start: in its box, except for a pod's box, which has no room.
     fn start(place: Place, link: &[Point]) -> Point {
         match (place, link) {
             (Place::Pod(..), [_, second, ..]) => *second,
@@ -66,7 +66,7 @@ impl<'a> Wires<'a> {
         }
     }
 
-    /// Where the number of a line's end is: before the arrow's head.
+    /// Returns the position of the number at a line's end: in front of the arrowhead.
     fn end(link: &[Point]) -> Point {
         match link {
             [.., (before, from), (x, y)] if (from - y).abs() < 1.0 => (x + (before - x).signum() * HEAD, *y),
@@ -75,14 +75,14 @@ impl<'a> Wires<'a> {
         }
     }
 
-    /// The x of the next run through the underlay.
+    /// Returns the x coordinate of the next line through the underlay.
     fn turn(&mut self) -> f64 {
         let underlay = self.layout.underlay;
         self.turns += 1;
         underlay.x + BESIDE + ((self.turns - 1) % 4) as f64 * BESIDE
     }
 
-    /// The line along the link between two places.
+    /// Returns the line along the link between two places.
     fn link(&mut self, from: Place, to: Place) -> Vec<Point> {
         let up = from.parent() == Some(to);
         let below = if up { from } else { to };
@@ -93,7 +93,7 @@ impl<'a> Wires<'a> {
         };
         let used = self.used.entry(shared).or_default();
         *used += 1;
-        // Beside each other, in the space that there is.
+        // Beside each other, in the available space.
         let side = [-0.5, 0.5, -1.5, 1.5][(*used - 1) % 4];
         let mut points = self.upwards(below, side * BESIDE);
         if !up {
@@ -102,7 +102,7 @@ impl<'a> Wires<'a> {
         points
     }
 
-    /// The line from a place to the edge of the one that it is linked to.
+    /// Returns the line from a place to the edge of the place that it is linked to.
     fn upwards(&self, place: Place, beside: f64) -> Vec<Point> {
         let bus = self.layout.underlay;
         match place {
@@ -127,7 +127,7 @@ impl<'a> Wires<'a> {
         }
     }
 
-    /// The line through a place's own box, from edge to edge.
+    /// Returns the line through a place's own box, from edge to edge.
     fn inside(&mut self, place: Place, from: Point, to: Point) -> [Point; 2] {
         let rect = match place {
             Place::Node(node) => self.layout.nodes[node].head,
@@ -138,7 +138,7 @@ impl<'a> Wires<'a> {
                 return [(x, from.1), (x, to.1)];
             }
         };
-        // The way there and the way back have their numbers side by side.
+        // The numbers of the way there and back are side by side.
         let x = rect.x + rect.width * if self.lines == 1 { 0.35 } else { 0.6 };
         [(x, from.1), (x, to.1)]
     }
@@ -148,7 +148,7 @@ fn midpoint((x, y): Point, (other, below): Point) -> Point {
     (f64::midpoint(x, other), f64::midpoint(y, below))
 }
 
-/// The height at which flows go through a box.
+/// Returns the height at which flows go through a box.
 fn strip(rect: Rect) -> f64 {
     rect.bottom() - STRIP / 2.0
 }

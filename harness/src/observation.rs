@@ -3,7 +3,7 @@
 mod stream;
 mod translations;
 
-pub use stream::{Fate, FlowSpan, Following, StreamObservation, TimelineRow};
+pub use stream::{FlowSpan, Following, StreamObservation, StreamOutcome, TimelineRow};
 pub(crate) use stream::{Promised, StreamContext, StreamedFlow, longest_pause};
 pub use translations::{Destinations, Disagreement, Translations};
 

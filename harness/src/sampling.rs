@@ -19,7 +19,7 @@ use crate::run::{RunError, guarded};
 use crate::scenario::{Destination, Flows, MAX_FLOWS, Place, Probe, Scenario, Shape, Span, Vantage};
 use crate::stats::{Goal, most_flows};
 use crate::topology;
-use crate::worker::{self, Home, Kind, Slot, Texts, WorkerError};
+use crate::worker::{self, Kind, Slot, Texts, WorkerError, WorkerLocation};
 
 /// Options of sampling.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ pub struct Options {
     pub goal: Goal,
     /// Where the worker with the lab runs: a virtual machine, or a process of svclab, which calls [`serve`] when started with the arguments
     /// [`WORKER`](crate::worker::WORKER) and `sample`. It parses [`Scenario::inputs`] again. `None` for a thread of this process.
-    pub worker: Option<Home>,
+    pub worker: Option<WorkerLocation>,
     /// Progress counter shared by all labs.
     pub progress: Arc<Progress>,
 }

@@ -19,7 +19,7 @@ use svclab::evidence::Evidence;
 use svclab::input::MAX_FLOWS;
 use svclab::sampling;
 use svclab::scenario::{self, Flows, Scenario, Tests, step_out_of_range};
-use svclab::worker::{Home, Kind};
+use svclab::worker::{Kind, WorkerLocation};
 
 /// Compute the exact share of new connections that each endpoint of a Service gets, and find defects.
 ///
@@ -67,8 +67,8 @@ enum Format {
 /// Runs the command.
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     match report(args, console) {
-        Ok((report, home)) => {
-            if let Err(exit) = show(&report, home.as_ref(), args, console) {
+        Ok((report, location)) => {
+            if let Err(exit) = show(&report, location.as_ref(), args, console) {
                 return exit;
             }
             if report.is_even() && report.samples_fit() { Exit::Held } else { Exit::Failed }
@@ -77,10 +77,10 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     }
 }
 
-fn show(report: &Report, home: Option<&Home>, args: &Args, console: &Console) -> Result<(), Exit> {
+fn show(report: &Report, location: Option<&WorkerLocation>, args: &Args, console: &Console) -> Result<(), Exit> {
     match args.format {
         Format::Text => console.text(console::render(report, console.settings())),
-        Format::Json => console.json("cascade", &environment(home, args.backend.into()), json::document(report))?,
+        Format::Json => console.json("cascade", &environment(location, args.backend.into()), json::document(report))?,
         Format::Svg => console.text(svg::render(report)),
     }
     Ok(())
@@ -96,7 +96,7 @@ fn flows(text: &str) -> Result<Flows, String> {
 }
 
 /// Creates the report; returns it with the kernel of its samples.
-fn report(args: &Args, console: &Console) -> Result<(Report, Option<Home>), Failure> {
+fn report(args: &Args, console: &Console) -> Result<(Report, Option<WorkerLocation>), Failure> {
     match input(&args.path)? {
         (file, Input::Scenario(text)) => {
             let scenario = scenario::parse_with(&text, &file, &args.inputs.reach().reader(&file), Tests::Optional)?;
@@ -127,7 +127,11 @@ fn infer(args: &Args, evidence: &Evidence, file: &Path) -> Result<Report, Failur
     chosen(cascade::input::read(evidence, file)?, args)
 }
 
-fn scenario_report(args: &Args, scenario: &Scenario, console: &Console) -> Result<(Report, Option<Home>), Failure> {
+fn scenario_report(
+    args: &Args,
+    scenario: &Scenario,
+    console: &Console,
+) -> Result<(Report, Option<WorkerLocation>), Failure> {
     let states = scenario.states().count();
     let state = scenario.states().nth(args.step).ok_or_else(|| {
         let (message, help) = step_out_of_range(args.step, states - 1);
@@ -144,18 +148,18 @@ fn scenario_report(args: &Args, scenario: &Scenario, console: &Console) -> Resul
         args.kernels.only_with_labs("--sample")?;
         return Ok((report, None));
     };
-    let home = args.kernels.home(Kind::Sample, args.backend.into(), console)?;
+    let location = args.kernels.location(Kind::Sample, args.backend.into(), console)?;
     let progress = Arc::default();
     let bars = Bars::new(None, &progress, console);
     let options = sampling::Options {
         flows,
         backend: args.backend.into(),
-        goal: goal(&home),
-        worker: Some(home.clone()),
+        goal: goal(&location),
+        worker: Some(location.clone()),
         progress,
     };
     let sampled = sampling::sample(scenario, state, node, &mut report, &options);
     drop(bars);
     sampled.map_err(|failed| trouble(&failed, console))?;
-    Ok((report, Some(home)))
+    Ok((report, Some(location)))
 }

@@ -9,7 +9,7 @@ use textwrap::{WordSeparator, WordSplitter};
 use super::console::Console;
 use svclab::input::{Diagnostic, Diagnostics, Span};
 use svclab::input::{Group, is_input};
-use svclab::text::{counted, is_obeyed, one_line, printable};
+use svclab::text::{counted, is_interpreted, one_line, printable};
 
 /// Prints all errors on standard error.
 pub(crate) fn show(diagnostics: &Diagnostics, console: &Console) {
@@ -57,7 +57,7 @@ fn can_be_shown(error: &Diagnostic, text: &str) -> bool {
         let around = text.lines().skip(span.line.saturating_sub(2)).take(3);
         around
             .into_iter()
-            .all(|line| line.len() <= LINE_BYTES && !line.contains(|letter| is_obeyed(letter) && letter != '\t'))
+            .all(|line| line.len() <= LINE_BYTES && !line.contains(|letter| is_interpreted(letter) && letter != '\t'))
     })
 }
 

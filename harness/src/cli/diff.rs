@@ -18,7 +18,7 @@ use svclab::infer::Connections;
 use svclab::input::unreadable;
 use svclab::scenario::Scenario;
 use svclab::text::printable;
-use svclab::worker::{Home, Kind};
+use svclab::worker::{Kind, WorkerLocation};
 
 /// List all Service traffic that changes between two clusters, or between two kube-proxies for one cluster.
 ///
@@ -104,11 +104,11 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let after = with_proxy(after, args.after, args.after_config.as_ref(), "--after", console)?;
     let backend = args.backend.into();
     let mut both = [before, after];
-    let homes = match args.kernels.sides(Kind::Diff, backend, console) {
-        Ok(homes) => homes,
+    let locations = match args.kernels.sides(Kind::Diff, backend, console) {
+        Ok(locations) => locations,
         Err(exit) => return Ok(exit),
     };
-    judged_in(homes.as_ref(), &mut both);
+    judged_in(locations.as_ref(), &mut both);
     let [before, after] = both;
     if args.each_release {
         return each_release(&before, &after, &options, args, console);
@@ -118,13 +118,13 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let mut found =
         diff::diff(&before, &after, &options).map_err(|error| Failure::new(error.to_string(), error.help()))?;
     if args.live {
-        if homes.is_none() {
+        if locations.is_none() {
             prepare(console)?;
         }
-        diff::live(&mut found, [&before, &after], backend, homes.as_ref())
+        diff::live(&mut found, [&before, &after], backend, locations.as_ref())
             .map_err(|failed| trouble(&failed, console))?;
     }
-    let judging = environment(homes.as_ref().map(|[_, after]| after), backend);
+    let judging = environment(locations.as_ref().map(|[_, after]| after), backend);
     match args.format {
         Format::Text => console.text(diff::page(&found, console.settings())),
         Format::Markdown => console.text(diff::markdown(&found)),
@@ -135,9 +135,9 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
 }
 
 /// Makes each side's prediction follow the kernel that its packets are sent on.
-fn judged_in(homes: Option<&[Home; 2]>, both: &mut [Scenario; 2]) {
-    for (home, scenario) in homes.into_iter().flatten().zip(both) {
-        if let Some(kernel) = home.kernel() {
+fn judged_in(locations: Option<&[WorkerLocation; 2]>, both: &mut [Scenario; 2]) {
+    for (location, scenario) in locations.into_iter().flatten().zip(both) {
+        if let Some(kernel) = location.kernel() {
             scenario.cluster.kernel = kernel;
         }
     }

@@ -25,13 +25,13 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 }
 
 fn examined(args: &Args, console: &Console) -> Result<Exit, Exit> {
-    let home = args.kernels.other(Kind::Doctor, Backend::System, console)?;
-    let examination = match &home {
-        Some(home) => doctor::examine_in(home).map_err(|failed| trouble(&failed, console))?,
+    let location = args.kernels.other(Kind::Doctor, Backend::System, console)?;
+    let examination = match &location {
+        Some(location) => doctor::examine_in(location).map_err(|failed| trouble(&failed, console))?,
         None => doctor::examine(),
     };
     if args.format == Format::Json {
-        console.json("doctor", &environment(home.as_ref(), Backend::System), to_json(&examination))?;
+        console.json("doctor", &environment(location.as_ref(), Backend::System), to_json(&examination))?;
     } else {
         let shown = if console.quiet { examination.faults() } else { examination.clone() };
         if !shown.groups.is_empty() {

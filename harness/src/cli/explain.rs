@@ -20,7 +20,7 @@ use super::release::{Proxy, proxy, with_proxy};
 use svclab::explain::{self, Explanation};
 use svclab::infer::{AdHocScenario, FlowArgs};
 use svclab::proxy::fit;
-use svclab::worker::{Home, Kind};
+use svclab::worker::{Kind, WorkerLocation};
 
 /// Explain the path of one packet and its reply through the rules of a scenario's cluster.
 ///
@@ -98,18 +98,18 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     if let Some(kernels) = args.kernels.several() {
         return on_kernels(kernels, &ad_hoc, args, console);
     }
-    let home = match &programs {
+    let location = match &programs {
         Some(_) => prepare(console).map(|()| None)?,
-        None if args.live => Some(args.kernels.home(Kind::Explain, args.backend.into(), console)?),
+        None if args.live => Some(args.kernels.location(Kind::Explain, args.backend.into(), console)?),
         None => None,
     };
-    judged_in(home.as_ref(), &mut ad_hoc);
+    judged_in(location.as_ref(), &mut ad_hoc);
     let (step, path, backend) = (args.step, args.path.get(), args.backend.into());
     let explained = match &programs {
         Some(programs) => explain::explain_with_programs(ad_hoc, programs, (step, path), backend, args.live),
         None => match fit(None, &ad_hoc.scenario) {
             Err(why) => return Err(not_applicable(&why).report(console)),
-            Ok(_) if args.live => explain::explain_live(&ad_hoc, step, backend, home.as_ref()),
+            Ok(_) if args.live => explain::explain_live(&ad_hoc, step, backend, location.as_ref()),
             Ok(_) => explain::explain(&ad_hoc, step, path),
         },
     };
@@ -119,14 +119,14 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         Format::Text => console.text(explain::page(&explanation, console.settings(), args.path.get())),
         Format::Mermaid => console.text(explain::mermaid(&explanation)),
         Format::Svg => console.text(explain::svg(&explanation, args.path.get())),
-        Format::Json => console.json("explain", &environment(home.as_ref(), backend), &explanation)?,
+        Format::Json => console.json("explain", &environment(location.as_ref(), backend), &explanation)?,
     }
     Ok(if explanation.kernel.is_none_or(|kernel| kernel.agrees()) { Exit::Held } else { Exit::Failed })
 }
 
 /// Makes the prediction follow the kernel that the packet is sent on.
-fn judged_in(home: Option<&Home>, ad_hoc: &mut AdHocScenario) {
-    if let Some(kernel) = home.and_then(Home::kernel) {
+fn judged_in(location: Option<&WorkerLocation>, ad_hoc: &mut AdHocScenario) {
+    if let Some(kernel) = location.and_then(WorkerLocation::kernel) {
         (ad_hoc.scenario.cluster.kernel, ad_hoc.cluster.kernel) = (kernel, kernel);
     }
 }
@@ -147,15 +147,15 @@ fn on_kernels<'k>(
     let backend = args.backend.into();
     let mut all = Vec::new();
     for kernel in kernels {
-        let home = args.kernels.started(kernel, Kind::Explain, backend, console)?;
+        let location = args.kernels.started(kernel, Kind::Explain, backend, console)?;
         if all.is_empty() {
-            say_how_fast(&home, Kind::Explain, console);
+            say_how_fast(&location, Kind::Explain, console);
         }
         let mut ad_hoc = ad_hoc.clone();
-        judged_in(Some(&home), &mut ad_hoc);
-        let explanation = explain::explain_live(&ad_hoc, args.step, backend, Some(&home));
+        judged_in(Some(&location), &mut ad_hoc);
+        let explanation = explain::explain_live(&ad_hoc, args.step, backend, Some(&location));
         let explanation = explanation.map_err(|failed| trouble(&failed, console))?;
-        all.push((environment(Some(&home), backend).kernel, explanation));
+        all.push((environment(Some(&location), backend).kernel, explanation));
     }
     console.text(matrix::explained(&all));
     for (release, explanation) in &all {

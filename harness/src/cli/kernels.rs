@@ -9,7 +9,7 @@ use super::lab_args::{OWN_PROGRAM, own_processes, prepare, trouble, wait_for_sig
 use svclab::environment::Environment;
 use svclab::proxy::Programs;
 use svclab::vm::{Size, Vm};
-use svclab::worker::{Home, Kind};
+use svclab::worker::{Kind, WorkerLocation};
 use svclab::{Backend, Goal};
 
 /// The option that chooses a kernel.
@@ -55,9 +55,9 @@ impl KernelArgs {
     }
 
     /// Prepares where labs are built: this machine, or another kernel, whose first virtual machine is started.
-    pub(super) fn home(&self, kind: Kind, backend: Backend, console: &Console) -> Result<Home, Exit> {
+    pub(super) fn location(&self, kind: Kind, backend: Backend, console: &Console) -> Result<WorkerLocation, Exit> {
         match self.other(kind, backend, console)? {
-            Some(home) => Ok(home),
+            Some(location) => Ok(location),
             None => prepare(console).map(|()| own_processes()),
         }
     }
@@ -78,7 +78,12 @@ impl KernelArgs {
 
     /// Returns the kernels before and after, with the first virtual machine of each started, if any are chosen; a single one is used for
     /// both.
-    pub(super) fn sides(&self, kind: Kind, backend: Backend, console: &Console) -> Result<Option<[Home; 2]>, Exit> {
+    pub(super) fn sides(
+        &self,
+        kind: Kind,
+        backend: Backend,
+        console: &Console,
+    ) -> Result<Option<[WorkerLocation; 2]>, Exit> {
         let [before, after] = match self.kernel.as_slice() {
             [] => return Ok(None),
             [kernel] => [kernel, kernel],
@@ -96,14 +101,19 @@ impl KernelArgs {
     }
 
     /// Returns another kernel, with its first virtual machine started, if one is chosen.
-    pub(super) fn other(&self, kind: Kind, backend: Backend, console: &Console) -> Result<Option<Home>, Exit> {
+    pub(super) fn other(
+        &self,
+        kind: Kind,
+        backend: Backend,
+        console: &Console,
+    ) -> Result<Option<WorkerLocation>, Exit> {
         match self.kernel.as_slice() {
             [] => Ok(None),
             [kernel] => {
                 wait_for_signals(console)?;
-                let home = self.started(kernel, kind, backend, console)?;
-                say_how_fast(&home, kind, console);
-                Ok(Some(home))
+                let location = self.started(kernel, kind, backend, console)?;
+                say_how_fast(&location, kind, console);
+                Ok(Some(location))
             }
             _ => {
                 console.complain(
@@ -115,20 +125,29 @@ impl KernelArgs {
     }
 
     /// Returns a kernel with its first virtual machine started.
-    pub(super) fn started(&self, kernel: &Path, kind: Kind, backend: Backend, console: &Console) -> Result<Home, Exit> {
+    pub(super) fn started(
+        &self,
+        kernel: &Path,
+        kind: Kind,
+        backend: Backend,
+        console: &Console,
+    ) -> Result<WorkerLocation, Exit> {
         let size = Size { memory: self.kernel_memory, processors: self.kernel_cpus };
         let vm = Vm::prepare(kernel, self.userland.as_deref(), size, OWN_PROGRAM.as_ref());
         let vm = vm.map_err(|error| trouble(&error.into(), console))?;
-        Home::boot(vm, kind, backend).map_err(|failed| trouble(&failed, console))
+        WorkerLocation::boot(vm, kind, backend).map_err(|failed| trouble(&failed, console))
     }
 }
 
 /// Reports if kernels are emulated.
-pub(super) fn say_how_fast(home: &Home, kind: Kind, console: &Console) {
-    if is_emulated(home) {
+pub(super) fn say_how_fast(location: &WorkerLocation, kind: Kind, console: &Console) {
+    if is_emulated(location) {
         let counting = match kind {
             Kind::Run | Kind::Sample => {
-                format!(": `flows: auto` counts fewer, and shows a bias of {:.0} %", 100.0 * goal(home).relative_bias)
+                format!(
+                    ": `flows: auto` counts fewer, and shows a bias of {:.0} %",
+                    100.0 * goal(location).relative_bias
+                )
             }
             _ => ", which takes longer".to_owned(),
         };
@@ -140,16 +159,16 @@ pub(super) fn say_how_fast(home: &Home, kind: Kind, console: &Console) {
 const EMULATED_BIAS: f64 = 3.0;
 
 /// Returns what balance tests must detect there.
-pub(super) fn goal(home: &Home) -> Goal {
+pub(super) fn goal(location: &WorkerLocation) -> Goal {
     let goal = Goal::default();
-    if is_emulated(home) { Goal { relative_bias: EMULATED_BIAS * goal.relative_bias, ..goal } } else { goal }
+    if is_emulated(location) { Goal { relative_bias: EMULATED_BIAS * goal.relative_bias, ..goal } } else { goal }
 }
 
-fn is_emulated(home: &Home) -> bool {
-    matches!(home, Home::Machines(machines) if machines.vm().is_emulated() == Some(true))
+fn is_emulated(location: &WorkerLocation) -> bool {
+    matches!(location, WorkerLocation::Machines(machines) if machines.vm().is_emulated() == Some(true))
 }
 
 /// Returns the environment of results: that of the labs, or this machine.
-pub(super) fn environment(home: Option<&Home>, backend: Backend) -> Environment {
-    home.and_then(Home::environment).cloned().unwrap_or_else(|| Environment::of(backend))
+pub(super) fn environment(location: Option<&WorkerLocation>, backend: Backend) -> Environment {
+    location.and_then(WorkerLocation::environment).cloned().unwrap_or_else(|| Environment::of(backend))
 }

@@ -17,7 +17,7 @@ use svclab::report::{Cause, Trouble};
 use svclab::scenario::Scenario;
 use svclab::testing::become_privileged;
 use svclab::verify;
-use svclab::worker::Home;
+use svclab::worker::WorkerLocation;
 
 /// Options of commands that build a lab for each scenario.
 #[derive(Debug, clap::Args)]
@@ -107,8 +107,8 @@ impl From<BackendName> for Backend {
 pub(super) const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// Returns the default place of labs: processes of this program.
-pub(super) fn own_processes() -> Home {
-    Home::Process(PathBuf::from(OWN_PROGRAM))
+pub(super) fn own_processes() -> WorkerLocation {
+    WorkerLocation::Process(PathBuf::from(OWN_PROGRAM))
 }
 
 /// Prepares for labs: acquires privileges, and makes Ctrl-C end the process with all labs. Must be called while there is only one thread,

@@ -38,13 +38,13 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let (scenarios, reports) = args.subject.open(Connections::LeftOut, console)?;
     let (backend, format) = (args.subject.backend(), args.subject.format);
-    let home = args.kernels.home(Kind::Mutate, backend, console)?;
+    let location = args.kernels.location(Kind::Mutate, backend, console)?;
     let options = Options {
         jobs: args.subject.labs.jobs,
         backend,
         sample: args.sample.map(NonZeroUsize::get),
         seed: args.seed,
-        worker: Some(home.clone()),
+        worker: Some(location.clone()),
     };
     let detail = Detail { all_missed: args.missed, sample: options.sample };
     let settings = console.settings();
@@ -55,11 +55,11 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     };
     let all = mutate(&scenarios, &options, &finished);
     if format == Format::Json {
-        console.json("mutate", &environment(Some(&home), backend), json(&all))?;
+        console.json("mutate", &environment(Some(&location), backend), json(&all))?;
     } else {
         console.text(summary(&all, settings));
     }
-    let written = reports.write("mutate", &environment(Some(&home), backend), json(&all), console);
+    let written = reports.write("mutate", &environment(Some(&location), backend), json(&all), console);
     let troubles = all.iter().filter_map(|one| one.result.as_ref().err());
     Ok(end(troubles, all.iter().all(Mutants::holds)).with_reports(written))
 }

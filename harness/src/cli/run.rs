@@ -25,7 +25,7 @@ use svclab::report::{RunReport, ScenarioReport, ShardOf, Status, console, json};
 use svclab::run::{self, Options};
 use svclab::scenario::{Scenario, Tests};
 use svclab::text::{counted, path_text, printable, reason};
-use svclab::worker::{Home, Kind};
+use svclab::worker::{Kind, WorkerLocation};
 
 /// Run the tests of scenarios: build labs of network namespaces, send packets, compare with expectations.
 #[derive(Debug, clap::Args)]
@@ -81,7 +81,12 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
 }
 
 /// Runs the tests of scenarios, on the given kernel or after preparing one, and writes reports.
-fn run_once(scenarios: Vec<Scenario>, ready: Option<&Home>, args: &Args, console: &Console) -> Result<Exit, Exit> {
+fn run_once(
+    scenarios: Vec<Scenario>,
+    ready: Option<&WorkerLocation>,
+    args: &Args,
+    console: &Console,
+) -> Result<Exit, Exit> {
     let options = args.attempts.apply(Options {
         jobs: args.labs.jobs,
         selection: args.choice.selection(),
@@ -118,14 +123,15 @@ fn run_once(scenarios: Vec<Scenario>, ready: Option<&Home>, args: &Args, console
     if let Some(kernels) = args.kernels.several() {
         return on_kernels(kernels, &scenarios, &options, args, console);
     }
-    let home = match ready {
-        Some(home) => home.clone(),
-        None => args.kernels.home(Kind::Run, options.backend, console)?,
+    let location = match ready {
+        Some(location) => location.clone(),
+        None => args.kernels.location(Kind::Run, options.backend, console)?,
     };
-    let options = Options { goal: goal(&home), worker: Some(home.clone()), ..options };
+    let options = Options { goal: goal(&location), worker: Some(location.clone()), ..options };
     let report = RunReport { shard, ..run_with_progress(&scenarios, &options, console) };
     console.text(console::summary(&report, console.settings()));
-    let written = reports.write("run", &environment(Some(&home), options.backend), json::document(&report), console);
+    let written =
+        reports.write("run", &environment(Some(&location), options.backend), json::document(&report), console);
     if let Some(OnFailure::Shell) = args.on_failure {
         shell_of_failure(&report, &scenarios, args, console)?;
     }
@@ -152,12 +158,12 @@ fn on_kernels<'k>(
     wait_for_signals(console)?;
     let mut all = Vec::new();
     for kernel in kernels {
-        let home = args.kernels.started(kernel, Kind::Run, options.backend, console)?;
+        let location = args.kernels.started(kernel, Kind::Run, options.backend, console)?;
         if all.is_empty() {
-            say_how_fast(&home, Kind::Run, console);
+            say_how_fast(&location, Kind::Run, console);
         }
-        let environment = environment(Some(&home), options.backend);
-        let options = Options { goal: goal(&home), worker: Some(home), ..options.clone() };
+        let environment = environment(Some(&location), options.backend);
+        let options = Options { goal: goal(&location), worker: Some(location), ..options.clone() };
         let bars = Bars::new(Some(scenarios.len()), &options.progress, console);
         let report = run::run(scenarios, &options, &|_| bars.scenario_ended());
         all.push(OnKernel { release: environment.kernel, report });

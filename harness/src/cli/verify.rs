@@ -67,7 +67,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     args.kernels.without(programs.as_ref()).map_err(|failure| failure.report(console))?;
     let scenarios = fitting(&scenarios, programs.as_ref(), console)?;
     let backend = args.subject.backend();
-    let home = if args.no_lab { None } else { Some(args.kernels.home(Kind::Verify, backend, console)?) };
+    let location = if args.no_lab { None } else { Some(args.kernels.location(Kind::Verify, backend, console)?) };
     let options = Options {
         jobs: args.subject.labs.jobs,
         backend,
@@ -80,7 +80,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         node: args.node.clone(),
         max_classes: args.classes.max_classes,
         release: args.release.map(|release| release.to_string()),
-        worker: home.clone(),
+        worker: location.clone(),
         ..Options::default()
     };
     selects_something(&options, &scenarios).map_err(|failure| failure.report(console))?;
@@ -98,9 +98,10 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     if is_text {
         console.text(verify::summary(&all, &options, settings));
     } else {
-        console.json("verify", &environment(home.as_ref(), backend), verify::json(&all, &options))?;
+        console.json("verify", &environment(location.as_ref(), backend), verify::json(&all, &options))?;
     }
-    let written = reports.write("verify", &environment(home.as_ref(), backend), verify::json(&all, &options), console);
+    let written =
+        reports.write("verify", &environment(location.as_ref(), backend), verify::json(&all, &options), console);
     let troubles = all.iter().filter_map(|one| one.result.as_ref().err());
     Ok(end(troubles, all.iter().all(|verified| verified.holds(&options))).with_reports(written))
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use svclab_rules::walk::{Classes, Field, Intervals, Narrowing, Packet, Region, address_from_bits};
 
 use super::DiffError;
-use super::fate::{Aspect, Contrast, Fates};
+use super::fate::{Aspect, Contrast, PacketOutcomes};
 use super::group::{Differing, Groups};
 use super::later_packets::{Ages, Both, Lasting};
 use super::outcome::{TOLERANCE, is_alike, unknown_rule};
@@ -163,7 +163,7 @@ impl Comparing<'_, '_> {
 
 /// Returns how the outcome of a packet differs.
 fn contrast(found: &[Option<Prediction>; 2], packet: &Packet) -> Contrast {
-    let [was, is] = found.each_ref().map(|found| Fates::of(found.as_ref(), packet));
+    let [was, is] = found.each_ref().map(|found| PacketOutcomes::of(found.as_ref(), packet));
     let aspects = if was == is { Aspect::between(found, packet, TOLERANCE) } else { BTreeSet::new() };
     Contrast { was, is, aspects }
 }

@@ -11,7 +11,7 @@ use crate::scenario::RejectKind;
 
 /// The outcome of a packet, whichever endpoint it gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Fate {
+pub(crate) enum PacketOutcome {
     /// There is no usable source address.
     Unsendable,
     /// It is delivered.
@@ -76,7 +76,7 @@ pub(crate) enum Rejection {
     Other,
 }
 
-impl Fate {
+impl PacketOutcome {
     fn of(outcome: &PredictedOutcome, prediction: &Prediction, packet: &Packet) -> Self {
         match outcome {
             PredictedOutcome::Delivered { source, destination, reply, .. } => {
@@ -153,7 +153,7 @@ impl Fate {
     }
 }
 
-impl fmt::Display for Fate {
+impl fmt::Display for PacketOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Unsendable => f.write_str("cannot be sent"),
@@ -193,13 +193,13 @@ impl fmt::Display for Fate {
 
 /// All possible outcomes of a packet.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(crate) struct Fates(BTreeSet<Fate>);
+pub(crate) struct PacketOutcomes(BTreeSet<PacketOutcome>);
 
-impl Fates {
+impl PacketOutcomes {
     /// Returns the possible outcomes of a packet, whichever endpoint it gets.
     pub(super) fn of(prediction: Option<&Prediction>, packet: &Packet) -> Self {
-        let Some(prediction) = prediction else { return Fate::Unsendable.into() };
-        Self(prediction.branches.iter().map(|branch| Fate::of(&branch.outcome, prediction, packet)).collect())
+        let Some(prediction) = prediction else { return PacketOutcome::Unsendable.into() };
+        Self(prediction.branches.iter().map(|branch| PacketOutcome::of(&branch.outcome, prediction, packet)).collect())
     }
 
     /// Returns how many of the packets are delivered with their replies.
@@ -213,7 +213,7 @@ impl Fates {
     }
 
     /// Returns whether any outcome is of a kind.
-    pub(super) fn any(&self, kind: impl Fn(Fate) -> bool) -> bool {
+    pub(super) fn any(&self, kind: impl Fn(PacketOutcome) -> bool) -> bool {
         self.0.iter().any(|fate| kind(*fate))
     }
 
@@ -231,13 +231,13 @@ pub(super) enum Delivered {
     All,
 }
 
-impl From<Fate> for Fates {
-    fn from(fate: Fate) -> Self {
+impl From<PacketOutcome> for PacketOutcomes {
+    fn from(fate: PacketOutcome) -> Self {
         Self(BTreeSet::from([fate]))
     }
 }
 
-impl fmt::Display for Fates {
+impl fmt::Display for PacketOutcomes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words: Vec<String> = self.0.iter().map(ToString::to_string).collect();
         f.write_str(&words.join(", or "))
@@ -362,15 +362,15 @@ impl fmt::Display for Aspect {
 /// The outcome of packets before and after.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Contrast {
-    pub(super) was: Fates,
-    pub(super) is: Fates,
+    pub(super) was: PacketOutcomes,
+    pub(super) is: PacketOutcomes,
     /// What differs although the fates are the same.
     pub(super) aspects: BTreeSet<Aspect>,
 }
 
 impl Contrast {
     /// Returns the details in which two fates differ.
-    pub(super) fn between(was: impl Into<Fates>, is: impl Into<Fates>) -> Self {
+    pub(super) fn between(was: impl Into<PacketOutcomes>, is: impl Into<PacketOutcomes>) -> Self {
         Self { was: was.into(), is: is.into(), aspects: BTreeSet::new() }
     }
 

@@ -11,7 +11,7 @@ use svclab_rules::walk::{
 };
 
 use super::DiffError;
-use super::fate::{Contrast, Fate};
+use super::fate::{Contrast, PacketOutcome};
 use super::known_differences::{FIREWALL, INVALID};
 use super::merge::{Change, OutcomeChange};
 use super::notes::Note;
@@ -24,7 +24,7 @@ use crate::text::counted;
 use crate::topology::NetnsId;
 
 /// The outcome of packets on both sides, with the nodes and the number of classes.
-type Found = BTreeMap<[Fate; 2], (BTreeSet<String>, usize)>;
+type Found = BTreeMap<[PacketOutcome; 2], (BTreeSet<String>, usize)>;
 
 /// Returns the changes of forwarded packets in the state INVALID, and whether there are more classes than the maximum number to compare.
 pub(super) fn invalid_packets(
@@ -35,7 +35,7 @@ pub(super) fn invalid_packets(
     let asked = Asked { why: Why::Invalid, places: &[(Hook::Forward, Marked::No)] };
     let is_other_mode = sides[0].scenario.cluster.proxy.mode != sides[1].scenario.cluster.proxy.mode;
     let (found, is_cut) = on_all_nodes(asked, sides, networks, most)?;
-    let change = |([was, is], (nodes, classes)): ([Fate; 2], (BTreeSet<String>, usize))| Change {
+    let change = |([was, is], (nodes, classes)): ([PacketOutcome; 2], (BTreeSet<String>, usize))| Change {
         targets: vec![Target::Invalid],
         outcomes: vec![OutcomeChange { contrast: Contrast::between(was, is), classes }],
         services: BTreeSet::new(),
@@ -138,7 +138,7 @@ fn on_node(
     sides: [&Side<'_>; 2],
     networks: [&Network<'_>; 2],
     most: usize,
-) -> Result<(BTreeMap<[Fate; 2], usize>, bool), DiffError> {
+) -> Result<(BTreeMap<[PacketOutcome; 2], usize>, bool), DiffError> {
     let mut found = BTreeMap::new();
     let netns = format!("node/{node}");
     let rules = sides.map(|side| -> Vec<&Rules> {
@@ -179,7 +179,7 @@ impl Why {
         family: Family,
         sides: [&Walked<'_>; 2],
         left: &mut usize,
-    ) -> BTreeMap<[Fate; 2], usize> {
+    ) -> BTreeMap<[PacketOutcome; 2], usize> {
         let none = match family {
             Family::Ipv4 => Ipv4Addr::UNSPECIFIED.into(),
             Family::Ipv6 => Ipv6Addr::UNSPECIFIED.into(),
@@ -203,7 +203,13 @@ impl Why {
         found
     }
 
-    fn fate(self, (hook, marked): (Hook, Marked), side: &Walked<'_>, witness: &Packet, narrowing: &Narrowing) -> Fate {
+    fn fate(
+        self,
+        (hook, marked): (Hook, Marked),
+        side: &Walked<'_>,
+        witness: &Packet,
+        narrowing: &Narrowing,
+    ) -> PacketOutcome {
         let packet = Packet { mark: if marked == Marked::Yes { side.mark } else { 0 }, ..*witness };
         let tracking = match self {
             Self::Firewall => Tracking::first(&packet),
@@ -214,10 +220,10 @@ impl Why {
         let passes = branches.iter().any(|branch| branch.outcome == HookVerdict::Accept);
         match self {
             // Unless iptables rules accept a packet, the firewall's drop is final.
-            Self::Firewall if passes && side.has_firewall => Fate::PassedOn,
-            Self::Firewall => Fate::DroppedByFirewall,
-            Self::Invalid if passes => Fate::PassedOn,
-            Self::Invalid => Fate::DroppedOnNode,
+            Self::Firewall if passes && side.has_firewall => PacketOutcome::PassedOn,
+            Self::Firewall => PacketOutcome::DroppedByFirewall,
+            Self::Invalid if passes => PacketOutcome::PassedOn,
+            Self::Invalid => PacketOutcome::DroppedOnNode,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use svclab_rules::cluster::{Family, ProxyConfig, ProxyMode};
 
-use super::fate::{Contrast, Fate, Fates};
+use super::fate::{Contrast, PacketOutcome, PacketOutcomes};
 use super::group::Key;
 use super::release::Boundary;
 use super::target::Target;
@@ -381,7 +381,7 @@ const TABLE: &[Row] = &[
 ];
 
 impl Fits {
-    fn holds(self, key: &Key, in_nftables_mode: &Fates) -> bool {
+    fn holds(self, key: &Key, in_nftables_mode: &PacketOutcomes) -> bool {
         (self.to.is_empty() || self.to.contains(&key.target))
             && (self.with.is_empty() || self.with.iter().any(|one| key.traits.contains(one)))
             && self.family.is_none_or(|family| family == key.family)
@@ -390,15 +390,17 @@ impl Fits {
 }
 
 impl When {
-    fn holds(self, key: &Key, in_nftables_mode: &Fates) -> bool {
+    fn holds(self, key: &Key, in_nftables_mode: &PacketOutcomes) -> bool {
         match self {
             Self::Always => true,
             Self::Invalid => key.is_invalid,
             Self::LeavesLoopback => key.leaves_loopback,
             Self::FromLoopback => key.from == VantageKind::Localhost,
-            Self::Unserved => !in_nftables_mode.any(|fate| matches!(fate, Fate::Delivered { is_translated: true, .. })),
-            Self::Rejected => in_nftables_mode.any(|fate| matches!(fate, Fate::Rejected { .. })),
-            Self::Dropped => in_nftables_mode.any(|fate| fate == Fate::DroppedOnNode),
+            Self::Unserved => {
+                !in_nftables_mode.any(|fate| matches!(fate, PacketOutcome::Delivered { is_translated: true, .. }))
+            }
+            Self::Rejected => in_nftables_mode.any(|fate| matches!(fate, PacketOutcome::Rejected { .. })),
+            Self::Dropped => in_nftables_mode.any(|fate| fate == PacketOutcome::DroppedOnNode),
         }
     }
 }

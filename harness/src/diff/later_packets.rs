@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use svclab_rules::cluster::Cluster;
 use svclab_rules::walk::{Packet, Transport};
 
-use super::fate::{Contrast, Fate, Fates};
+use super::fate::{Contrast, PacketOutcome, PacketOutcomes};
 use crate::predict::{Network, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, Senders};
 
 /// A first packet with its outcome on both sides.
@@ -59,11 +59,11 @@ impl Ages {
         self.asked.iter().copied().take_while(is_kept).last()
     }
 
-    fn fate(&self, kept: Option<u32>) -> Fate {
+    fn fate(&self, kept: Option<u32>) -> PacketOutcome {
         match kept {
-            None => Fate::Anywhere,
-            Some(age) if self.ends.contains(&(age + 1)) => Fate::Returns(age + 1),
-            Some(age) => Fate::ReturnsForMoreThan(age.saturating_sub(1)),
+            None => PacketOutcome::Anywhere,
+            Some(age) if self.ends.contains(&(age + 1)) => PacketOutcome::Returns(age + 1),
+            Some(age) => PacketOutcome::ReturnsForMoreThan(age.saturating_sub(1)),
         }
     }
 }
@@ -105,7 +105,7 @@ impl Lasting {
         };
         let after = at(1)?;
         (!goes_on(&after) && at(0).is_some_and(|before| goes_on(&before)))
-            .then(|| Contrast::between(Fate::GoesOn, Fates::of(Some(&after), &later)))
+            .then(|| Contrast::between(PacketOutcome::GoesOn, PacketOutcomes::of(Some(&after), &later)))
     }
 }
 

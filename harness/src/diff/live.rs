@@ -23,7 +23,7 @@ use crate::run::{RunError, guarded};
 use crate::scenario::{Destination, Flows, Probe, Scenario, Shape, Span, TcpFlags};
 use crate::sources::FlowOutcome;
 use crate::topology;
-use crate::worker::{self, Home, Kind, Slot, Texts, WorkerError};
+use crate::worker::{self, Kind, Slot, Texts, WorkerError, WorkerLocation};
 
 /// The observed outcome of a packet, and whether it was predicted.
 type Seen = (FlowOutcome, bool);
@@ -40,7 +40,7 @@ pub fn live(
     diff: &mut Diff,
     [before, after]: [&Scenario; 2],
     backend: Backend,
-    workers: Option<&[Home; 2]>,
+    workers: Option<&[WorkerLocation; 2]>,
 ) -> Result<(), Trouble> {
     let mut chosen: Vec<(usize, Example, Probe)> = Vec::new();
     for (number, change) in diff.changes.iter_mut().enumerate() {
@@ -98,13 +98,13 @@ fn observe(
     scenario: &Scenario,
     probes: &[(Example, Probe)],
     backend: Backend,
-    worker: Option<&Home>,
+    worker: Option<&WorkerLocation>,
 ) -> Result<Vec<Seen>, Trouble> {
     let packets: Vec<Probe> = probes.iter().map(|(_, probe)| probe.clone()).collect();
     let flows = match worker {
-        Some(home) => {
+        Some(location) => {
             let order = Order { scenario: Texts::of(scenario), probes: Cow::Borrowed(&packets), backend };
-            let flows = Slot::new(home, Kind::Diff).ask(&order, &Arc::default());
+            let flows = Slot::new(location, Kind::Diff).ask(&order, &Arc::default());
             flows.map_err(WorkerError::into_trouble)?
         }
         None => sent(scenario, &packets, backend)?,

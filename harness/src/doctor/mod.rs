@@ -19,7 +19,7 @@ use svclab_rules::cluster::Family;
 
 use crate::lab::has_ipv6;
 use crate::report::Trouble;
-use crate::worker::{self, Home, Kind, Slot, WorkerError};
+use crate::worker::{self, Kind, Slot, WorkerError, WorkerLocation};
 
 pub use render::render;
 
@@ -128,8 +128,8 @@ pub fn examine() -> Examination {
 /// # Errors
 ///
 /// If the worker exits early.
-pub fn examine_in(home: &Home) -> Result<Examination, Trouble> {
-    Slot::new(home, Kind::Doctor).ask(&(), &Arc::default()).map_err(WorkerError::into_trouble)
+pub fn examine_in(location: &WorkerLocation) -> Result<Examination, Trouble> {
+    Slot::new(location, Kind::Doctor).ask(&(), &Arc::default()).map_err(WorkerError::into_trouble)
 }
 
 /// Serves [`examine_in`] over standard input and output.

@@ -82,7 +82,7 @@ const NFT: &str = "table FAMILY svclab {
 
 /// An implementation of iptables with a family.
 #[derive(Clone, Copy)]
-struct Way {
+struct InstalledBackend {
     backend: Backend,
     implementation: Implementation,
     family: Family,
@@ -108,7 +108,7 @@ pub(super) fn examine() -> Vec<Check> {
 }
 
 /// Returns the implementations and families that this machine has programs for, the system's default first.
-fn ways() -> Vec<Way> {
+fn ways() -> Vec<InstalledBackend> {
     let Some(system) = Implementation::installed() else { return Vec::new() };
     let other = match system {
         Implementation::Nft => (Backend::Legacy, Implementation::Legacy),
@@ -116,12 +116,12 @@ fn ways() -> Vec<Way> {
     };
     let all = [(Backend::System, system), other].into_iter().flat_map(|(backend, implementation)| {
         let first = backend == Backend::System;
-        families().iter().map(move |family| Way { backend, implementation, family: *family, first })
+        families().iter().map(move |family| InstalledBackend { backend, implementation, family: *family, first })
     });
     all.filter(|way| programs::find(way.backend.program(ProxyMode::Iptables, way.family)).is_some()).collect()
 }
 
-impl Way {
+impl InstalledBackend {
     /// Returns why each feature is rejected. Features are tried one by one only if all of them together are rejected.
     fn rejections(self) -> Vec<Option<String>> {
         let all: Vec<&Feature> = FEATURES.iter().collect();
@@ -180,7 +180,7 @@ pub(super) fn what_was_said(error: &LabError) -> String {
 }
 
 /// Sums up the results of a feature.
-fn judge<'a>(feature: &Feature, ways: impl Iterator<Item = (&'a Way, Option<&'a str>)>) -> Check {
+fn judge<'a>(feature: &Feature, ways: impl Iterator<Item = (&'a InstalledBackend, Option<&'a str>)>) -> Check {
     let mut works = Vec::new();
     let mut rejected = Vec::new();
     let mut first_rejects = false;
@@ -201,7 +201,7 @@ fn judge<'a>(feature: &Feature, ways: impl Iterator<Item = (&'a Way, Option<&'a 
 }
 
 /// `IPv4 and IPv6, iptables-nft and iptables-legacy`.
-fn describe(ways: &[Way]) -> String {
+fn describe(ways: &[InstalledBackend]) -> String {
     let families = Family::ALL.into_iter().filter(|family| ways.iter().any(|way| way.family == *family));
     let mut implementations: Vec<&str> = ways.iter().map(|way| way.implementation.name()).collect();
     implementations.dedup();
@@ -259,12 +259,12 @@ mod tests {
         assert!(Rules::parse_other_tables(&nft_tables(Family::Ipv6)).is_ok());
     }
 
-    fn way(first: bool, family: Family) -> Way {
+    fn way(first: bool, family: Family) -> InstalledBackend {
         let (backend, implementation) = match first {
             true => (Backend::System, Implementation::Nft),
             false => (Backend::Legacy, Implementation::Legacy),
         };
-        Way { backend, implementation, family, first }
+        InstalledBackend { backend, implementation, family, first }
     }
 
     #[rstest]
@@ -290,7 +290,7 @@ mod tests {
         #[case] expected: Check,
     ) {
         let feature = FEATURES.iter().find(|feature| feature.name == name).expect("the table names it");
-        let ways: Vec<Way> =
+        let ways: Vec<InstalledBackend> =
             [true, false].into_iter().flat_map(|first| Family::ALL.map(|family| way(first, family))).collect();
         assert_eq!(judge(feature, ways.iter().zip(rejections)), expected);
     }

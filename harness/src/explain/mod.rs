@@ -37,7 +37,7 @@ use crate::sources::{Context, FlowOutcome};
 use crate::text::path_text;
 use crate::topology::{self, Topology};
 use crate::trace::{Traced, nearest, send_traced};
-use crate::worker::{self, Home, Kind, Slot, Texts, WorkerError, misread, not_applicable};
+use crate::worker::{self, Kind, Slot, Texts, WorkerError, WorkerLocation, misread, not_applicable};
 
 pub use mermaid::mermaid;
 pub use model::{
@@ -77,12 +77,12 @@ pub fn explain_live(
     ad_hoc: &AdHocScenario,
     step: usize,
     backend: Backend,
-    worker: Option<&Home>,
+    worker: Option<&WorkerLocation>,
 ) -> Result<Explanation, Trouble> {
     let TracedProbe { flow, traced, counts } = match worker {
-        Some(home) => {
+        Some(location) => {
             let order = Order { scenario: Texts::of(&ad_hoc.scenario), probe: Cow::Borrowed(&ad_hoc.asked), backend };
-            let sent = Slot::new(home, Kind::Explain).ask(&order, &Arc::default());
+            let sent = Slot::new(location, Kind::Explain).ask(&order, &Arc::default());
             sent.map_err(WorkerError::into_trouble)?
         }
         None => sent(ad_hoc, backend)?,

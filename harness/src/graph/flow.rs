@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::model::{Flow, Graph, Outcome, Place, Step, Way};
+use super::model::{Direction, Flow, Graph, Outcome, Place, Step};
 use crate::explain::{Explanation, HookVisit, OutcomeKind, Path, Proportion};
 use crate::text::counted;
 
@@ -105,7 +105,7 @@ fn linked<'n>(graph: &Graph, names: impl Iterator<Item = &'n str>) -> Vec<Place>
 fn steps(graph: &Graph, explanation: &Explanation, from: &str, path: &Path) -> Vec<Step> {
     let packet = &explanation.packet;
     let mut steps = Vec::new();
-    let mut add = |name: &str, way: Way, words: Vec<String>| {
+    let mut add = |name: &str, way: Direction, words: Vec<String>| {
         let Some(place) = graph.place(name) else { return };
         match steps.last_mut().filter(|last: &&mut Step| last.place == place && last.way == way) {
             Some(last) if last.words == [NOTHING] => last.words = words,
@@ -114,9 +114,9 @@ fn steps(graph: &Graph, explanation: &Explanation, from: &str, path: &Path) -> V
         }
     };
     let source = packet.source.map(|source| format!("{source} > ")).unwrap_or_default();
-    add(from, Way::There, vec![format!("sends {source}{} {}", packet.destination, packet.protocol)]);
+    add(from, Direction::There, vec![format!("sends {source}{} {}", packet.destination, packet.protocol)]);
     for visits in by_place(&path.original) {
-        add(&visits[0].place, Way::There, words(visits));
+        add(&visits[0].place, Direction::There, words(visits));
     }
     let end = match path.outcome_kind {
         OutcomeKind::Delivered => {
@@ -125,15 +125,15 @@ fn steps(graph: &Graph, explanation: &Explanation, from: &str, path: &Path) -> V
         }
         OutcomeKind::Rejected | OutcomeKind::Dropped | OutcomeKind::Unknown => path.outcome.clone(),
     };
-    add(path.at.as_deref().unwrap_or(from), Way::There, vec![end]);
+    add(path.at.as_deref().unwrap_or(from), Direction::There, vec![end]);
     for visits in by_place(&path.reply) {
-        add(&visits[0].place, Way::Back, words(visits));
+        add(&visits[0].place, Direction::Back, words(visits));
     }
     match (&path.reply_from, &path.reply_outcome) {
-        (Some(address), _) => add(from, Way::Back, vec![format!("receives the reply from {address}")]),
-        (None, Some(words)) => add(from, Way::Back, vec![words.clone()]),
+        (Some(address), _) => add(from, Direction::Back, vec![format!("receives the reply from {address}")]),
+        (None, Some(words)) => add(from, Direction::Back, vec![words.clone()]),
         (None, None) if path.outcome_kind == OutcomeKind::Rejected => {
-            add(from, Way::Back, vec!["receives the rejection".to_owned()]);
+            add(from, Direction::Back, vec!["receives the rejection".to_owned()]);
         }
         (None, None) => {}
     }

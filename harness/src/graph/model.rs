@@ -115,7 +115,7 @@ pub(super) struct Outcome {
 
 /// A direction of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Direction {
     There,
     Back,
 }
@@ -124,7 +124,7 @@ pub(super) enum Way {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Step {
     pub(super) place: Place,
-    pub(super) way: Way,
+    pub(super) way: Direction,
     /// The descriptions, as fragments.
     pub(super) words: Vec<String>,
 }

@@ -98,7 +98,7 @@ impl Channel {
     pub(crate) fn send(&mut self, frame: &[u8]) -> Result<(), LabError> {
         let mut send = || self.sender.send_to(frame, None).unwrap_or_else(|| Err(io::ErrorKind::InvalidInput.into()));
         // The first error may be a stored one: the interface was down in the meantime.
-        let sent = send().or_else(|error| if is_of_link(&error) { send() } else { Err(error) });
+        let sent = send().or_else(|error| if is_about_link(&error) { send() } else { Err(error) });
         sent.map_err(|source| self.error("sending a frame", source))
     }
 
@@ -174,7 +174,7 @@ impl Channel {
 }
 
 /// Whether the error says that an interface was down.
-fn is_of_link(error: &io::Error) -> bool {
+fn is_about_link(error: &io::Error) -> bool {
     error.raw_os_error().map(Errno::from_raw) == Some(Errno::ENETDOWN)
 }
 

@@ -212,7 +212,7 @@ impl LabError {
     }
 
     /// Whether the scenario, not the environment, is the cause.
-    pub(crate) fn is_of_scenario(&self) -> bool {
+    pub(crate) fn is_about_scenario(&self) -> bool {
         use io::ErrorKind::{InvalidInput, IsADirectory, NotFound, PermissionDenied};
         match self {
             Self::Rules { message, .. } => !message.contains(TOO_LONG),
@@ -234,7 +234,7 @@ impl LabError {
     }
 
     /// Whether the process or the machine has reached its limit on open files.
-    fn is_of_open_files(&self) -> bool {
+    fn is_about_open_files(&self) -> bool {
         let mut causes = std::iter::successors(Error::source(self), |error| (*error).source());
         causes.any(|error| {
             let code = error.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
@@ -245,7 +245,7 @@ impl LabError {
     /// The fix, as a sentence.
     pub(crate) fn help(&self) -> &'static str {
         match self {
-            _ if self.is_of_open_files() => {
+            _ if self.is_about_open_files() => {
                 "Raise the limit on open files before svclab starts (`ulimit -n 65536`, as root also `ulimit -Hn 65536`), or run fewer labs \
                  in parallel (`--jobs`). `svclab doctor` shows the limit."
             }
@@ -267,7 +267,7 @@ impl LabError {
             Self::Killed { .. } => {
                 "Find out what killed it: the kernel's OOM killer (see `dmesg`), or a container's limit."
             }
-            Self::Setting { .. } if self.is_of_scenario() => {
+            Self::Setting { .. } if self.is_about_scenario() => {
                 "Correct the node's `sysctls`: the kernel has no such setting for each network namespace, or does not accept this \
                  value. Settings of the whole machine cannot be set for a node."
             }

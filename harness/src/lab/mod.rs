@@ -115,7 +115,7 @@ impl Lab {
             let all: Vec<&Namespace> = namespaces.iter().chain(&others).collect();
             runtime.block_on(link_up(&topology, &all, ipv6))?;
             for (netns, namespace) in topology.namespaces.iter().zip(all) {
-                if netns.sysctls.iter().any(|sysctl| netns.is_of_interface(sysctl)) {
+                if netns.sysctls.iter().any(|sysctl| netns.is_about_interface(sysctl)) {
                     namespace.run(|| settings::write(netns, Stage::Up, ipv6))??;
                 }
             }
@@ -274,19 +274,19 @@ impl Lab {
     }
 
     /// The number of packets that wait on links which delay them. All others are in the backlog of a CPU, which barriers cover.
-    pub(crate) fn held(&self) -> Result<u64, LabError> {
-        let mut held = 0;
+    pub(crate) fn queued_packets(&self) -> Result<u64, LabError> {
+        let mut queued = 0;
         for (netns, namespace) in self.topology.namespaces.iter().zip(self.namespaces.iter()) {
             let waiting: Vec<u32> = netns.waiting().collect();
             if !waiting.is_empty() {
-                held += self.runtime.block_on(async { Netlink::connect(namespace)?.count_queued(&waiting).await })?;
+                queued += self.runtime.block_on(async { Netlink::connect(namespace)?.count_queued(&waiting).await })?;
             }
         }
-        Ok(held)
+        Ok(queued)
     }
 
     /// Whether packets may wait on a link of this lab.
-    pub(crate) fn may_hold(&self) -> bool {
+    pub(crate) fn may_queue(&self) -> bool {
         self.topology.namespaces.iter().any(|netns| netns.waiting().next().is_some())
     }
 

@@ -32,7 +32,7 @@ pub(crate) fn has_ipv6() -> bool {
 /// The first setting that the kernel rejects or does not know. It is not an error if the kernel lacks a feature that svclab only wanted to
 /// disable.
 pub(super) fn write(netns: &Netns, stage: Stage, ipv6: bool) -> Result<(), LabError> {
-    for sysctl in netns.sysctls.iter().filter(|sysctl| netns.is_of_interface(sysctl) == (stage == Stage::Up)) {
+    for sysctl in netns.sysctls.iter().filter(|sysctl| netns.is_about_interface(sysctl) == (stage == Stage::Up)) {
         let written = path(&sysctl.name).and_then(|path| fs::write(path, &sysctl.value));
         match written {
             Err(error) if error.kind() == ErrorKind::NotFound && is_dispensable(sysctl, ipv6) => {}

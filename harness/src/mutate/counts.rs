@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::mutant::{Fate, Mutant};
+use super::mutant::{Mutant, MutantStatus};
 
 /// Numbers of mutants by result.
 #[derive(Debug, Clone, Copy, Default, Serialize, JsonSchema)]
@@ -39,11 +39,11 @@ impl Counts {
         self.killed_by_tests += usize::from(mutant.tests_fail);
         self.missed_by_tests += usize::from(mutant.is_missed());
         *match mutant.result {
-            Fate::Equivalent => &mut self.equivalent,
-            Fate::Killed => &mut self.killed_by_verify,
-            Fate::FailingBefore => &mut self.failing_before,
-            Fate::Unspecified => &mut self.unspecified,
-            Fate::Survived => &mut self.survived,
+            MutantStatus::Equivalent => &mut self.equivalent,
+            MutantStatus::Killed => &mut self.killed_by_verify,
+            MutantStatus::FailingBefore => &mut self.failing_before,
+            MutantStatus::Unspecified => &mut self.unspecified,
+            MutantStatus::Survived => &mut self.survived,
         } += 1;
     }
 }

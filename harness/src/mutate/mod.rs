@@ -30,10 +30,10 @@ use crate::lab::Backend;
 use crate::report::{Machines, Trouble};
 use crate::run::{RunError, guarded, in_parallel_with};
 use crate::scenario::Scenario;
-use crate::worker::{self, Home, Kind, Slot, Texts};
+use crate::worker::{self, Kind, Slot, Texts, WorkerLocation};
 
 pub use json::json;
-pub use mutant::{Baseline, Fate, Mutant, Mutants, Tried};
+pub use mutant::{Baseline, Mutant, MutantStatus, Mutants, Tried};
 pub use render::{Detail, page, summary};
 
 /// Options of [`mutate`].
@@ -51,7 +51,7 @@ pub struct Options {
     /// with the arguments [`WORKER`](crate::worker::WORKER) and `mutate`. If a worker's process dies, only its scenario fails. A worker
     /// parses [`Scenario::inputs`] again, so scenarios must be unchanged since they were read. `None` for threads of this process.
     #[serde(skip)]
-    pub worker: Option<Home>,
+    pub worker: Option<WorkerLocation>,
 }
 
 /// Tries the mutants of scenarios, several scenarios in parallel, and passes each result to `finished` in the scenarios' order.

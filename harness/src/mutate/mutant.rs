@@ -13,7 +13,7 @@ use crate::report::{Machines, Trouble};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub enum Fate {
+pub enum MutantStatus {
     /// The predictions for all flows that `verify` sends are unchanged: verdict, addresses, reply and share. The source port that
     /// the kernel chooses is not compared.
     Equivalent,
@@ -54,7 +54,7 @@ pub struct Mutant {
     /// The number of flows that differ.
     pub flows: usize,
     /// The result.
-    pub result: Fate,
+    pub result: MutantStatus,
     /// Whether a test of the scenario fails that passes without the mutation. Only tests with a flow whose prediction changes are run.
     pub tests_fail: bool,
     /// A flow that differs, with both predictions, for a mutant that survived or that the tests missed.
@@ -64,7 +64,7 @@ pub struct Mutant {
 impl Mutant {
     /// Whether `verify` detects it but no test of the scenario does.
     pub(crate) fn is_missed(&self) -> bool {
-        self.result == Fate::Killed && !self.tests_fail
+        self.result == MutantStatus::Killed && !self.tests_fail
     }
 }
 
@@ -108,6 +108,8 @@ pub struct Mutants {
 impl Mutants {
     /// Whether no mutant survived.
     pub fn holds(&self) -> bool {
-        self.result.as_ref().is_ok_and(|tried| tried.mutants.iter().all(|mutant| mutant.result != Fate::Survived))
+        self.result
+            .as_ref()
+            .is_ok_and(|tried| tried.mutants.iter().all(|mutant| mutant.result != MutantStatus::Survived))
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::counts::Counts;
-use super::mutant::{Baseline, Fate, Mutant, Mutants, Tried};
+use super::mutant::{Baseline, Mutant, MutantStatus, Mutants, Tried};
 use crate::page::{BAD, FAINT, Page, Settings};
 use crate::text::{counted, printable};
 
@@ -83,7 +83,7 @@ pub fn page(mutants: &Mutants, detail: Detail, settings: Settings) -> String {
             write_sample(&mut page, tried, detail.sample);
             write_baseline(&mut page, &tried.baseline);
             write_missed(&mut page, tried, detail);
-            let survived = tried.mutants.iter().filter(|mutant| mutant.result == Fate::Survived);
+            let survived = tried.mutants.iter().filter(|mutant| mutant.result == MutantStatus::Survived);
             survived.for_each(|mutant| write_mutant(&mut page, "survived", mutant));
             page.line(2, format!("{:.1} s", mutants.duration.as_secs_f64()));
         }
@@ -196,7 +196,7 @@ fn write_missed(page: &mut Page, tried: &Tried, detail: Detail) {
 /// Writes a mutant with its change.
 fn write_mutant(page: &mut Page, what: &str, mutant: &Mutant) {
     let Mutant { operator, netns, family, table, container, name, number, before, .. } = mutant;
-    let what = if mutant.result == Fate::Survived { page.paint(BAD, what) } else { what.to_owned() };
+    let what = if mutant.result == MutantStatus::Survived { page.paint(BAD, what) } else { what.to_owned() };
     let kind = if *container == "chain" { "rule" } else { "element" };
     page.line(
         2,

@@ -7,7 +7,7 @@ use svclab_rules::mutate::Holder;
 use super::Options;
 use super::classes::{Comparison, Differing, Known};
 use super::comparable_prediction::{ComparablePrediction, SOURCE_PORT};
-use super::mutant::{Baseline, Fate, Mutant, Tried};
+use super::mutant::{Baseline, Mutant, MutantStatus, Tried};
 use super::mutant_list::{Candidate, Originals};
 use crate::documents::Document;
 use crate::lab::{LabError, with_lab};
@@ -132,7 +132,7 @@ impl Trial<'_, '_, '_> {
         let network = &mutant.context.network;
         let changes_tests =
             self.tested.iter().any(|(flow, before)| ComparablePrediction::predict_flow(network, flow) != *before);
-        let (mut fate, mut tests_fail) = (Fate::Equivalent, false);
+        let (mut fate, mut tests_fail) = (MutantStatus::Equivalent, false);
         if !differing.is_empty() || changes_tests {
             match self.install(candidate.document, mutated) {
                 Ok(()) => {}
@@ -163,7 +163,7 @@ impl Trial<'_, '_, '_> {
             tests_fail,
             example: None,
         };
-        if mutated.result == Fate::Survived || mutated.is_missed() {
+        if mutated.result == MutantStatus::Survived || mutated.is_missed() {
             mutated.example = differing.iter().find(|one| one.matters).map(Differing::words);
         }
         Ok(Some(mutated))
@@ -179,19 +179,19 @@ impl Trial<'_, '_, '_> {
     }
 
     /// Returns the result of `verify` for the installed mutant.
-    fn fate(&mut self, mutant: &ClassWalk<'_, '_>, differing: &[Differing<'_>]) -> Result<Fate, RunError> {
+    fn fate(&mut self, mutant: &ClassWalk<'_, '_>, differing: &[Differing<'_>]) -> Result<MutantStatus, RunError> {
         if differing.is_empty() {
-            return Ok(Fate::Equivalent);
+            return Ok(MutantStatus::Equivalent);
         }
         let asked: Vec<&AskedClass<'_>> = differing.iter().map(|one| &one.asked).collect();
         if !self.disagreements(mutant, &asked, &|disagreement| disagreement.fails(false), false)?.is_empty() {
-            return Ok(Fate::Killed);
+            return Ok(MutantStatus::Killed);
         }
         if differing.iter().any(|one| self.failing_before.contains(&one.class)) {
-            return Ok(Fate::FailingBefore);
+            return Ok(MutantStatus::FailingBefore);
         }
         let is_unspecified = differing.iter().all(|one| !one.matters);
-        Ok(if is_unspecified { Fate::Unspecified } else { Fate::Survived })
+        Ok(if is_unspecified { MutantStatus::Unspecified } else { MutantStatus::Survived })
     }
 
     /// Whether a test fails that passes on the unmodified rules. Only tests with a flow whose prediction differs are run.

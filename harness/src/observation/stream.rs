@@ -71,14 +71,14 @@ pub struct TimelineRow {
     /// The endpoint (`pod/web:8080`), or `rejected`, or `lost`.
     pub name: String,
     /// Their outcome.
-    pub fate: Fate,
+    pub fate: StreamOutcome,
     /// The number of flows that started in each slot.
     pub counts: Vec<u32>,
 }
 
 /// The outcome of a flow of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Fate {
+pub enum StreamOutcome {
     /// An endpoint answered.
     Answered,
     /// It started after the change, and an address that is no longer an endpoint answered.
@@ -89,7 +89,7 @@ pub enum Fate {
     Lost,
 }
 
-impl Fate {
+impl StreamOutcome {
     /// The name in machine-readable reports.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -142,9 +142,9 @@ impl Promised {
     fn is_kept_by(&self, flow: &FlowObservation) -> bool {
         match (self, fate(flow)) {
             (Self::Delivered(endpoints), _) => destination(flow).is_some_and(|(_, at)| endpoints.contains(&at)),
-            (Self::Rejected, fate) => fate == Fate::Rejected,
-            (Self::Lost, fate) => fate == Fate::Lost,
-            (Self::Fail, fate) => matches!(fate, Fate::Rejected | Fate::Lost),
+            (Self::Rejected, fate) => fate == StreamOutcome::Rejected,
+            (Self::Lost, fate) => fate == StreamOutcome::Lost,
+            (Self::Fail, fate) => matches!(fate, StreamOutcome::Rejected | StreamOutcome::Lost),
             (Self::Nothing, _) => false,
         }
     }
@@ -170,7 +170,7 @@ impl StreamContext {
     pub(crate) fn observe(self, flows: &[StreamedFlow]) -> StreamObservation {
         let timeline = self.timeline(flows);
         let of = |chosen: &dyn Fn(&StreamedFlow) -> bool| FlowSpan::of(flows.iter().filter(|flow| chosen(flow)));
-        let is = |wanted: Fate| move |flow: &StreamedFlow| fate(&flow.seen) == wanted;
+        let is = |wanted: StreamOutcome| move |flow: &StreamedFlow| fate(&flow.seen) == wanted;
         let (promised_before, promised_after) = &self.promised;
         let follows = (promised_before != promised_after).then(|| {
             let of_change =
@@ -187,9 +187,9 @@ impl StreamContext {
         let stale = self.endpoints.is_some().then(|| of(&|flow| self.is_stale(flow)));
         StreamObservation {
             sent: flows.len() as u64,
-            answered: of(&is(Fate::Answered)).flows,
-            lost: of(&is(Fate::Lost)),
-            rejected: of(&is(Fate::Rejected)),
+            answered: of(&is(StreamOutcome::Answered)).flows,
+            lost: of(&is(StreamOutcome::Lost)),
+            rejected: of(&is(StreamOutcome::Rejected)),
             stale,
             follows,
             longest_pause: longest_pause(flows),
@@ -209,12 +209,12 @@ impl StreamContext {
 
     /// The rows: answered flows by endpoint, with removed endpoints last, then all other flows.
     fn timeline(&self, flows: &[StreamedFlow]) -> Vec<TimelineRow> {
-        let mut rows: BTreeMap<(Fate, String), Vec<u32>> = BTreeMap::new();
+        let mut rows: BTreeMap<(StreamOutcome, String), Vec<u32>> = BTreeMap::new();
         let whole = (self.time.0 + self.time.1).as_secs_f64().max(f64::MIN_POSITIVE);
         for flow in flows {
             let (fate, name) = match (fate(&flow.seen), destination(&flow.seen)) {
-                (Fate::Answered, Some((name, _))) => {
-                    (if self.is_stale(flow) { Fate::Stale } else { Fate::Answered }, name)
+                (StreamOutcome::Answered, Some((name, _))) => {
+                    (if self.is_stale(flow) { StreamOutcome::Stale } else { StreamOutcome::Answered }, name)
                 }
                 (fate, _) => (fate, fate.as_str().to_owned()),
             };
@@ -254,11 +254,11 @@ pub(crate) fn longest_pause(flows: &[StreamedFlow]) -> Duration {
 }
 
 /// The outcome of a flow, as its sender sees it.
-fn fate(flow: &FlowObservation) -> Fate {
+fn fate(flow: &FlowObservation) -> StreamOutcome {
     match (&flow.outcome, &flow.contradiction, flow.reply) {
-        (ObservedOutcome::Rejected(_), ..) | (_, Some(_), _) => Fate::Rejected,
-        (_, None, Some(_)) => Fate::Answered,
-        (_, None, None) => Fate::Lost,
+        (ObservedOutcome::Rejected(_), ..) | (_, Some(_), _) => StreamOutcome::Rejected,
+        (_, None, Some(_)) => StreamOutcome::Answered,
+        (_, None, None) => StreamOutcome::Lost,
     }
 }
 
@@ -336,10 +336,10 @@ mod tests {
         assert_eq!(
             rows,
             [
-                ("pod/web-1:8080", Fate::Answered),
-                ("pod/web-2:8080", Fate::Answered),
-                ("pod/web-3:8080", Fate::Answered),
-                ("pod/web-1:8080", Fate::Stale)
+                ("pod/web-1:8080", StreamOutcome::Answered),
+                ("pod/web-2:8080", StreamOutcome::Answered),
+                ("pod/web-3:8080", StreamOutcome::Answered),
+                ("pod/web-1:8080", StreamOutcome::Stale)
             ]
         );
     }

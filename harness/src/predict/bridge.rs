@@ -5,7 +5,7 @@ use svclab_rules::walk::{BridgePorts, Hook, Packet};
 use super::packet_state::PacketState;
 use super::prediction::Cause;
 use super::route_table::Out;
-use super::routing::Way;
+use super::routing::RoutingDecision;
 use super::traversal::Traversal;
 use crate::topology::{InterfaceKind, NetnsId};
 use crate::wire::Mac;
@@ -42,7 +42,7 @@ impl Traversal<'_, '_> {
     fn after_translation(&mut self, netns: NetnsId, bridge: u32, port: u32, state: PacketState) {
         let machine = self.machine(netns);
         match machine.way_in(bridge, state.packet.source, state.packet.destination, self.set()) {
-            Ok(Way::Forward(out)) if out.interface == bridge => {
+            Ok(RoutingDecision::Forward(out)) if out.interface == bridge => {
                 match machine.neighbours().find(out.interface, out.next_hop, state.packet.destination, self.set()) {
                     Some(mac) => self.across(netns, bridge, port, mac, state),
                     None => self.lose(netns, state, Cause::NoNeighbour),

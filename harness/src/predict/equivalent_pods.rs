@@ -8,12 +8,12 @@ use std::sync::Arc;
 use svclab_rules::cluster::{Family, Impairment};
 use svclab_rules::walk::{Interface, address_bits};
 
-use super::settings::OfInterface;
+use super::settings::InterfaceSettings;
 use crate::topology::{Carrier, Hop, InterfaceKind, LOOPBACK, Netns, NetnsId, Role, Route, Topology};
 
 /// The pods on a machine's links that are handled alike.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Alike {
+pub(super) struct EquivalentPods {
     /// The interface and the kind of the pod with an address.
     pods: HashMap<IpAddr, (u32, usize)>,
     /// The interface names of these pods, as numbers, each with the pod's address, by family.
@@ -22,10 +22,10 @@ pub(super) struct Alike {
 
 /// The common properties of pods that are handled alike: the settings of their interface, the networks on their link, whether they have a
 /// gateway, and the state of their link.
-type Kind = (OfInterface, Vec<ipnet::IpNet>, bool, Option<(Carrier, u16, Impairment)>);
+type Kind = (InterfaceSettings, Vec<ipnet::IpNet>, bool, Option<(Carrier, u16, Impairment)>);
 
-impl Alike {
-    pub(super) fn of(netns: &Netns, topology: &Topology, settings: &[OfInterface]) -> Self {
+impl EquivalentPods {
+    pub(super) fn of(netns: &Netns, topology: &Topology, settings: &[InterfaceSettings]) -> Self {
         let mut kinds: Vec<Kind> = Vec::new();
         let mut pods = HashMap::new();
         // Shared routes and neighbours lead to other nodes, never to local pods.

@@ -3,7 +3,7 @@
 use svclab_rules::cluster::Family;
 use svclab_rules::walk::{Arrival, Branch, By, Field, Hook, HookVerdict, Intervals, Narrowed, Share, address_bits};
 
-use super::packet_state::{Ended, PacketState, PlaceApart, SetApart};
+use super::packet_state::{Ended, ForkMode, ForkPoint, PacketState};
 use super::prediction::{Cause, Stage};
 use super::route_table::Out;
 use super::rules::Rules;
@@ -75,16 +75,16 @@ impl Traversal<'_, '_> {
         let hook = arrival.hook;
         let trace = Narrowed::by(self.narrowing.as_ref());
         match self.origin.apart {
-            SetApart::Note(noted) if !self.is_answer && state.share == Share::ONE => {
+            ForkMode::Note(noted) if !self.is_answer && state.share == Share::ONE => {
                 let trace = trace.setting_apart();
                 let (branches, forks) = rules.walk(arrival, trace);
                 let passed = state.passed();
-                noted.borrow_mut().extend(forks.into_iter().map(|fork| PlaceApart { netns, hook, passed, fork }));
+                noted.borrow_mut().extend(forks.into_iter().map(|fork| ForkPoint { netns, hook, passed, fork }));
                 branches
             }
-            SetApart::TakeUp(places) if !self.is_answer => {
+            ForkMode::Resume(places) if !self.is_answer => {
                 let passed = state.passed();
-                let is_here = |place: &&PlaceApart| (place.netns, place.hook, place.passed) == (netns, hook, passed);
+                let is_here = |place: &&ForkPoint| (place.netns, place.hook, place.passed) == (netns, hook, passed);
                 let mut here = places.iter().filter(is_here).peekable();
                 if here.peek().is_none() {
                     return rules.walk(arrival, trace).0;

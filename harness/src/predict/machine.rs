@@ -8,12 +8,12 @@ use ipnet::IpNet;
 use svclab_rules::cluster::{Cluster, Family, Node, Protocol};
 use svclab_rules::walk::{AddressTable, Environment, Field, Interface, Intervals, RuleId, address_bits};
 
-use super::equivalent_pods::Alike;
+use super::equivalent_pods::EquivalentPods;
 use super::neighbours::Neighbours;
 use super::route_table::RouteTable;
 use super::rules::Rules;
 use super::set_queries::{Set, keys};
-use super::settings::{OfInterface, Settings};
+use super::settings::{InterfaceSettings, Settings};
 use super::{PredictError, RulePlace};
 use crate::documents::Document;
 use crate::scenario::served_on;
@@ -32,8 +32,8 @@ pub(super) struct Machine {
     /// The addresses of its interfaces by family, in the order in which the kernel considers them.
     pub(super) listed: [Vec<(u32, IpNet)>; 2],
     /// The pods on its links that are handled alike.
-    pub(super) alike: Alike,
-    settings: Vec<OfInterface>,
+    pub(super) alike: EquivalentPods,
+    settings: Vec<InterfaceSettings>,
     bridges_call: [bool; 2],
     rules: [Option<Arc<Rules>>; 2],
     /// The listeners.
@@ -71,8 +71,8 @@ impl Machine {
             .map(|family| environment.addresses.alike(family, |address, table| table.interface_of(address).is_some()));
         let is_broadcast = |address: IpAddr, table: &AddressTable| table.broadcast_of(address).is_some();
         let broadcasts = environment.addresses.alike(Family::Ipv4, is_broadcast);
-        let settings = OfInterface::all(netns);
-        let alike = Alike::of(netns, topology, &settings);
+        let settings = InterfaceSettings::all(netns);
+        let alike = EquivalentPods::of(netns, topology, &settings);
         let machine = Self {
             lookup: Arc::default(),
             alike,
@@ -91,8 +91,8 @@ impl Machine {
 
     /// The machine with the settings of another plan, which is otherwise the same.
     pub(super) fn with_settings_of(&self, netns: &Netns, topology: &Topology) -> Self {
-        let settings = OfInterface::all(netns);
-        let alike = Alike::of(netns, topology, &settings);
+        let settings = InterfaceSettings::all(netns);
+        let alike = EquivalentPods::of(netns, topology, &settings);
         Self {
             netns: netns.clone(),
             lookup: Arc::default(),
@@ -151,7 +151,7 @@ impl Machine {
     }
 
     /// The settings of an interface.
-    pub(super) fn settings(&self, interface: u32) -> &OfInterface {
+    pub(super) fn settings(&self, interface: u32) -> &InterfaceSettings {
         self.settings.get(interface as usize).unwrap_or(&self.settings[LOOPBACK as usize])
     }
 

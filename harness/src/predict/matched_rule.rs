@@ -99,7 +99,7 @@ impl Network<'_> {
 
     /// Whether rules other than kube-proxy's determined the outcome of a packet: they dropped or rejected it, are not modelled, or gave it
     /// another destination.
-    pub(crate) fn is_of_others(&self, branch: &PredictedBranch) -> bool {
+    pub(crate) fn is_by_other_rules(&self, branch: &PredictedBranch) -> bool {
         let is_others = |place: &RulePlace| !place.chain.starts_with("KUBE-") && place.table != "kube-proxy";
         match &branch.outcome {
             PredictedOutcome::Dropped { cause: Cause::Rule(place), .. }

@@ -55,7 +55,7 @@ use crate::topology::{NetnsId, Role, Sender, Topology};
 use crate::wire::Mac;
 use connections::Restored;
 use machine::Machine;
-use packet_state::{Budget, Origin, PacketState, SetApart};
+use packet_state::{Budget, ForkMode, Origin, PacketState};
 use set_queries::Set;
 use traversal::Traversal;
 
@@ -136,7 +136,7 @@ struct Circumstances<'a> {
     /// Whether conntrack classifies it as `INVALID`.
     is_invalid: bool,
     /// Sources of the set that are handled differently in one branch.
-    apart: SetApart<'a>,
+    apart: ForkMode<'a>,
     /// The size of the packet, and how it is sent.
     shape: Shape,
 }
@@ -260,7 +260,7 @@ impl<'a> Network<'a> {
         state.is_invalid = given.is_invalid;
         let (budget, chosen) = (Budget::default(), HashMap::new());
         let Circumstances { memory, narrowing, .. } = given;
-        let apart = SetApart::No;
+        let apart = ForkMode::No;
         let origin = Origin { netns: sender.netns(), sent, budget: &budget, chosen: &chosen, memory, narrowing, apart };
         self.replies(receiver, state, origin).iter().map(|end| self.reply(end)).collect()
     }

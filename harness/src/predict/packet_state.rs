@@ -269,24 +269,24 @@ pub(super) struct Origin<'b> {
     /// The set of packets that the flow's packet represents.
     pub(super) narrowing: Option<&'b Narrowing>,
     /// Sources of the set that are handled differently in one branch.
-    pub(super) apart: SetApart<'b>,
+    pub(super) apart: ForkMode<'b>,
 }
 
 /// How a walk handles sources that have a different outcome in one branch.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) enum SetApart<'b> {
+pub(super) enum ForkMode<'b> {
     /// They are left to another walk.
     #[default]
     No,
     /// They are set apart and recorded here.
-    Note(&'b RefCell<Vec<PlaceApart>>),
+    Note(&'b RefCell<Vec<ForkPoint>>),
     /// The packet has such a source, and is followed from these places on.
-    TakeUp(&'b [PlaceApart]),
+    Resume(&'b [ForkPoint]),
 }
 
 /// A place where sources of a packet's set were set apart.
 #[derive(Debug, Clone)]
-pub(crate) struct PlaceApart {
+pub(crate) struct ForkPoint {
     pub(super) netns: NetnsId,
     pub(super) hook: Hook,
     /// The number of hooks that it had passed.

@@ -216,7 +216,7 @@ pub(crate) enum Cause {
 
 impl Cause {
     /// Whether the cause is a rule, not the network or a host's default behaviour.
-    pub(crate) fn is_of_a_rule(&self) -> bool {
+    pub(crate) fn is_by_rule(&self) -> bool {
         matches!(self, Self::Rule(_) | Self::NoAddress)
     }
 }

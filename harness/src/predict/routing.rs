@@ -14,7 +14,7 @@ use crate::topology::LOOPBACK;
 
 /// The routing decision for a packet that arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum RoutingDecision {
     /// Local delivery.
     Local,
     /// Forwarding.
@@ -62,17 +62,23 @@ impl Machine {
     }
 
     /// Routes a packet that arrived, and checks whether it may be forwarded.
-    pub(super) fn route_input(&self, by: u32, from: IpAddr, to: IpAddr, set: Set<'_>) -> Result<Way, Cause> {
+    pub(super) fn route_input(
+        &self,
+        by: u32,
+        from: IpAddr,
+        to: IpAddr,
+        set: Set<'_>,
+    ) -> Result<RoutingDecision, Cause> {
         let way = self.way_in(by, from, to, set)?;
         // `ip6_forward`; IPv4 checks this before the route lookup.
-        if to.is_ipv6() && matches!(way, Way::Forward(_)) && !self.settings(by).forwards_ipv6 {
+        if to.is_ipv6() && matches!(way, RoutingDecision::Forward(_)) && !self.settings(by).forwards_ipv6 {
             return Err(Cause::NotForwarding);
         }
         Ok(way)
     }
 
     /// The route of a packet that arrived (`ip_route_input_slow`, `ip6_route_input`).
-    pub(super) fn way_in(&self, by: u32, from: IpAddr, to: IpAddr, set: Set<'_>) -> Result<Way, Cause> {
+    pub(super) fn way_in(&self, by: u32, from: IpAddr, to: IpAddr, set: Set<'_>) -> Result<RoutingDecision, Cause> {
         let ipv4 = to.is_ipv4();
         let is_loopback = |field, address| is_among(set, field, address, &loopback(Family::of(address)));
         if ipv4
@@ -85,10 +91,10 @@ impl Machine {
             // Only a route through the interface by which it arrived counts (`rt6_need_strict`), and the route of `::1`
             // is not such a route.
             let out = self.route_by(by, to).ok_or(Cause::NoRoute)?;
-            return Ok(Way::Forward(out));
+            return Ok(RoutingDecision::Forward(out));
         }
         if self.is_own(Field::Destination, to, set) {
-            return self.validate_source(by, from, set).map(|()| Way::Local);
+            return self.validate_source(by, from, set).map(|()| RoutingDecision::Local);
         }
         if self.is_broadcast(to, set) {
             return Err(Cause::NoListener);
@@ -98,7 +104,7 @@ impl Machine {
         }
         let out = self.route(Field::Destination, to, set)?;
         self.validate_source(by, from, set)?;
-        Ok(Way::Forward(out))
+        Ok(RoutingDecision::Forward(out))
     }
 
     /// `fib_validate_source`; IPv6 has no such check.

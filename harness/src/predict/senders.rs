@@ -10,7 +10,7 @@ use svclab_rules::walk::{
     Effect, Environment, Field, Interface, Intervals, Narrowing, Packet, Region, Transport, address_bits,
 };
 
-use super::packet_state::{PlaceApart, SetApart};
+use super::packet_state::{ForkMode, ForkPoint};
 use super::set_queries::keys;
 use super::{Circumstances, Network, PredictedBranch, PredictedOutcome, PredictedReply, Prediction};
 use crate::scenario::Vantage;
@@ -29,7 +29,7 @@ pub(crate) struct Senders {
     members: Vec<Member>,
     /// The positions of members by their sources.
     by_source: HashMap<IpAddr, usize>,
-    way: Way,
+    way: SenderKind,
     /// The interfaces of their node by which packets arrive, with the sources of these packets.
     inputs: Arc<[(u128, u128)]>,
 }
@@ -46,7 +46,7 @@ struct Member {
 
 /// How packets are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Way {
+enum SenderKind {
     /// Pods, over their interfaces to this namespace.
     Pods(NetnsId),
     /// Outside hosts on the underlay, with any address.
@@ -58,7 +58,7 @@ enum Way {
 impl Senders {
     /// Groups the senders at some vantage points by how they send. Outside hosts send by routes, and over each node.
     pub(crate) fn of(network: &Network<'_>, vantages: &[Vantage]) -> Vec<Self> {
-        let mut groups: BTreeMap<(Family, Way), Vec<Member>> = BTreeMap::new();
+        let mut groups: BTreeMap<(Family, SenderKind), Vec<Member>> = BTreeMap::new();
         let places = Places::of(network);
         for vantage in vantages {
             for (family, way, member) in places.members(vantage) {
@@ -70,7 +70,7 @@ impl Senders {
         let nodes: Vec<(String, NetnsId)> = nodes.collect();
         let mut all = Vec::new();
         for ((family, way), mut members) in groups {
-            if !matches!(way, Way::Pods(_) | Way::Outside) {
+            if !matches!(way, SenderKind::Pods(_) | SenderKind::Outside) {
                 // Host-network pods are processes on their node.
                 members.truncate(1);
             }
@@ -90,7 +90,7 @@ impl Senders {
                 inputs: Arc::clone(&inputs),
             };
             all.push(of(None));
-            if way == Way::Outside {
+            if way == SenderKind::Outside {
                 all.extend(nodes.iter().cloned().map(Some).map(of));
             }
         }
@@ -101,9 +101,9 @@ impl Senders {
     pub(crate) fn key(&self, network: &Network<'_>) -> String {
         let netns = |id: NetnsId| network.topology.namespaces[id].name.as_str();
         let way = match self.way {
-            Way::Pods(node) => format!("pods {}", netns(node)),
-            Way::Outside => "outside".to_owned(),
-            Way::Process(machine, is_loopback) => format!("process {} {is_loopback}", netns(machine)),
+            SenderKind::Pods(node) => format!("pods {}", netns(node)),
+            SenderKind::Outside => "outside".to_owned(),
+            SenderKind::Process(machine, is_loopback) => format!("process {} {is_loopback}", netns(machine)),
         };
         format!("{} {way} {:?}", self.family, self.via)
     }
@@ -119,8 +119,8 @@ impl Senders {
             region = region.with(Field::Destination, region[Field::Destination].without(&nodes().collect()));
         }
         match self.way {
-            Way::Pods(_) => region.with(Field::Source, self.sources()),
-            Way::Outside => {
+            SenderKind::Pods(_) => region.with(Field::Source, self.sources()),
+            SenderKind::Outside => {
                 let pods = network.cluster.nodes.iter().flat_map(|node| &node.pod_cidrs);
                 let pods = pods.chain(&network.cluster.proxy.cluster_cidrs);
                 let pods = pods.filter(|range| Family::of(range.addr()) == self.family);
@@ -139,7 +139,7 @@ impl Senders {
                 let own = network_addresses(network);
                 region.with(Field::Source, unicast(self.family).without(&taken).without(&loopback).without(&own))
             }
-            Way::Process(..) => region,
+            SenderKind::Process(..) => region,
         }
     }
 
@@ -169,22 +169,22 @@ impl Senders {
 
     /// Whether a machine has a packet's source.
     pub(crate) fn has(&self, packet: &Packet) -> bool {
-        self.way != Way::Outside || self.by_source.contains_key(&packet.source)
+        self.way != SenderKind::Outside || self.by_source.contains_key(&packet.source)
     }
 
     /// Whether they are pods, which reach their own addresses without using the network.
     pub(crate) fn are_pods(&self) -> bool {
-        matches!(self.way, Way::Pods(_))
+        matches!(self.way, SenderKind::Pods(_))
     }
 
     /// Whether each sends from an address of its own.
     pub(crate) fn have_sources(&self) -> bool {
-        !matches!(self.way, Way::Process(..))
+        !matches!(self.way, SenderKind::Process(..))
     }
 
     /// Whether they are outside of the cluster.
     pub(crate) fn is_outside(&self) -> bool {
-        self.way == Way::Outside
+        self.way == SenderKind::Outside
     }
 }
 
@@ -201,7 +201,7 @@ impl Network<'_> {
         narrowing: Option<&Narrowing>,
         memory: Option<&Memory>,
     ) -> Option<(Packet, Prediction)> {
-        self.predict_of_set(senders, witness, narrowing, (memory, SetApart::No))
+        self.predict_of_set(senders, witness, narrowing, (memory, ForkMode::No))
     }
 
     /// Like [`Self::predict_set`], but sources that differ only in one branch of a random choice are set apart. They stay in the set, and
@@ -213,7 +213,7 @@ impl Network<'_> {
         narrowing: &Narrowing,
     ) -> Option<SetTraversal> {
         let places = RefCell::default();
-        let given = (None, SetApart::Note(&places));
+        let given = (None, ForkMode::Note(&places));
         let (packet, prediction) = self.predict_of_set(senders, witness, Some(narrowing), given)?;
         Some(SetTraversal { packet, prediction, places: places.into_inner() })
     }
@@ -223,11 +223,11 @@ impl Network<'_> {
         senders: &Senders,
         witness: &Packet,
         narrowing: Option<&Narrowing>,
-        (memory, apart): (Option<&Memory>, SetApart<'_>),
+        (memory, apart): (Option<&Memory>, ForkMode<'_>),
     ) -> Option<(Packet, Prediction)> {
         let member = senders.member(witness)?;
         let mut packet = *witness;
-        if let Way::Process(netns, _) = senders.way {
+        if let SenderKind::Process(netns, _) = senders.way {
             if let Some(narrowing) = narrowing {
                 narrowing.choose_source();
                 // A process that sends to its own machine uses the destination address as its source.
@@ -312,7 +312,7 @@ pub(crate) struct SetTraversal {
     pub(crate) packet: Packet,
     /// Its prediction. Branches list the sources that have another outcome.
     pub(crate) prediction: Prediction,
-    places: Vec<PlaceApart>,
+    places: Vec<ForkPoint>,
 }
 
 impl SetTraversal {
@@ -338,11 +338,11 @@ impl SetTraversal {
         narrowing: &Narrowing,
     ) -> Option<Vec<PredictedBranch>> {
         let source = address_bits(packet.source);
-        let here: Vec<PlaceApart> = self.places.iter().filter(|place| place.fork.apart.has(source)).cloned().collect();
+        let here: Vec<ForkPoint> = self.places.iter().filter(|place| place.fork.apart.has(source)).cloned().collect();
         if here.is_empty() {
             return Some(Vec::new());
         }
-        let given = (None, SetApart::TakeUp(&here));
+        let given = (None, ForkMode::Resume(&here));
         network.predict_of_set(senders, packet, Some(narrowing), given).map(|(_, own)| own.branches)
     }
 
@@ -409,7 +409,7 @@ impl<'n, 'a> Places<'n, 'a> {
     }
 
     /// The ways in which a vantage point sends, with its addresses.
-    fn members(&self, vantage: &Vantage) -> Vec<(Family, Way, Member)> {
+    fn members(&self, vantage: &Vantage) -> Vec<(Family, SenderKind, Member)> {
         let topology = &self.network.topology;
         let Some(sender) = self.sender(vantage) else { return Vec::new() };
         let member = |source, input| Member { vantage: vantage.clone(), sender, source, input };
@@ -421,7 +421,7 @@ impl<'n, 'a> Places<'n, 'a> {
                     InterfaceKind::Bridge | InterfaceKind::Vxlan { .. } => None,
                 });
                 let Some(peer) = peer else { return Vec::new() };
-                let way = if plan.role == Role::Host { Way::Outside } else { Way::Pods(peer.netns) };
+                let way = if plan.role == Role::Host { SenderKind::Outside } else { SenderKind::Pods(peer.netns) };
                 let port = topology.namespaces[peer.netns].interface(peer.index).filter(|_| peer.netns != UNDERLAY);
                 let input = port.and_then(|port| Interface::new(&port.name));
                 let own = plan.addresses_on_wire.iter();
@@ -433,7 +433,7 @@ impl<'n, 'a> Places<'n, 'a> {
                     let mut own = topology.namespaces[netns].addresses.iter();
                     own.any(|(_, network)| Family::of(network.addr()) == *family)
                 };
-                let of = |family: Family| (family, Way::Process(netns, is_loopback), member(None, None));
+                let of = |family: Family| (family, SenderKind::Process(netns, is_loopback), member(None, None));
                 Family::ALL.into_iter().filter(has).map(of).collect()
             }
         }

@@ -4,7 +4,7 @@ use crate::topology::{LOOPBACK, Netns, Sysctl};
 
 /// The settings of an interface that affect packets entering or leaving through it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct OfInterface {
+pub(super) struct InterfaceSettings {
     pub(super) forwards_ipv4: bool,
     pub(super) forwards_ipv6: bool,
     /// `rp_filter`.
@@ -13,7 +13,7 @@ pub(super) struct OfInterface {
     pub(super) accepts_own: bool,
 }
 
-impl OfInterface {
+impl InterfaceSettings {
     /// The settings of the interface with an index; an unlisted index is the loopback's.
     pub(super) fn of(netns: &Netns, index: u32) -> Self {
         let name = netns.interface(index).map_or("lo", |interface| &interface.name);

@@ -10,7 +10,7 @@ use svclab_rules::walk::{
 use super::packet_state::{End, Ended, Origin, PacketState};
 use super::prediction::Cause;
 use super::route_table::Out;
-use super::routing::Way;
+use super::routing::RoutingDecision;
 use super::set_queries::{Set, is_among, loopback};
 use super::{Machine, Network};
 use crate::topology::{self, Carrier, ETH0, InterfaceKind, LOOPBACK, NetnsId, Role, UNDERLAY};
@@ -268,9 +268,9 @@ impl<'n, 'a> Traversal<'n, 'a> {
                 self.end(state, Ended::Rejected(netns, RejectResponse::NetUnreachable, Cause::NoRoute));
             }
             Err(cause) => self.lose(netns, state, cause),
-            Ok(Way::Local) => self.for_the_machine(netns, state),
-            Ok(Way::Forward(_)) if state.ttl <= 1 => self.lose(netns, state, Cause::TooManyHops),
-            Ok(Way::Forward(out)) => {
+            Ok(RoutingDecision::Local) => self.for_the_machine(netns, state),
+            Ok(RoutingDecision::Forward(_)) if state.ttl <= 1 => self.lose(netns, state, Cause::TooManyHops),
+            Ok(RoutingDecision::Forward(out)) => {
                 // `ip_forward`, `ip6_forward`: before FORWARD. The size decides, whatever the kind of the response.
                 if let Some(mtu) = self.mtu_exceeded(netns, out.interface, &state) {
                     if state.packet.destination.is_ipv6() || !state.extent.may_fragment {

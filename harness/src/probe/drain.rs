@@ -4,9 +4,9 @@ use super::ProbeError;
 
 /// The number of barrier frames that must pass without a packet at any tap. There are at most three queues between two taps: a link, a
 /// bridge or tunnel, a link.
-const QUIET_MARKERS: u32 = 6;
+const QUIET_BARRIERS: u32 = 6;
 /// The maximum number of barrier frames for a flow; only packets in an endless loop need more.
-const MAX_MARKERS: u32 = 10_000;
+const MAX_BARRIERS: u32 = 10_000;
 /// The maximum number of packets that taps may see in the meantime, with at most a batch of flows in flight.
 pub(super) const MAX_PACKETS: usize = 100_000;
 
@@ -18,11 +18,11 @@ pub(super) const MAX_PACKETS: usize = 100_000;
 /// [`ProbeError::Endless`] if packets keep arriving, and those of the function.
 fn until_quiet(mut pass_and_look: impl FnMut() -> Result<usize, ProbeError>) -> Result<(), ProbeError> {
     let (mut quiet, mut packets) = (0, 0);
-    for _ in 0..MAX_MARKERS {
+    for _ in 0..MAX_BARRIERS {
         let seen = pass_and_look()?;
         packets += seen;
         quiet = if seen > 0 { 0 } else { quiet + 1 };
-        if quiet == QUIET_MARKERS {
+        if quiet == QUIET_BARRIERS {
             return Ok(());
         }
         if packets > MAX_PACKETS {
@@ -85,7 +85,7 @@ mod tests {
             |()| {
                 looks += 1;
                 // The last packet is seen in the fourth round, after its link has said that it holds none.
-                Ok(usize::from(looks == 3 * QUIET_MARKERS + 1))
+                Ok(usize::from(looks == 3 * QUIET_BARRIERS + 1))
             },
         )
         .unwrap();

@@ -20,7 +20,7 @@ const TOGETHER: usize = 64;
 
 /// A flow that is to be followed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted {
+pub(super) struct FlowRequest {
     pub sender: Sender,
     pub to: SocketAddr,
     pub protocol: Protocol,
@@ -34,7 +34,7 @@ pub(super) struct Wanted {
     pub shape: Shape,
 }
 
-impl Wanted {
+impl FlowRequest {
     /// Whether the node of its sender answers other packets differently while this flow is in flight: see
     /// [`RawListeners`](super::raw_listeners::RawListeners).
     fn must_be_alone(&self) -> bool {
@@ -71,7 +71,7 @@ impl Prober<'_> {
     ///
     /// A packet that loops until its TTL expires is seen some hundred times. If so many flows loop that the taps overflow, all results are
     /// lost: the flows are sent again, from then on half as many at a time.
-    pub(super) fn follow_flows(&mut self, wanted: &[Wanted]) -> Result<Vec<FlowObservation>, ProbeError> {
+    pub(super) fn follow_flows(&mut self, wanted: &[FlowRequest]) -> Result<Vec<FlowObservation>, ProbeError> {
         let mut observed = Vec::with_capacity(wanted.len());
         let mut most = TOGETHER;
         for mut left in wanted.chunk_by(|one, next| !one.must_be_alone() && !next.must_be_alone()) {
@@ -104,7 +104,7 @@ impl Prober<'_> {
     }
 
     /// Follows flows that are in flight at the same time.
-    fn follow_together(&mut self, wanted: &[Wanted]) -> Result<Followed, ProbeError> {
+    fn follow_together(&mut self, wanted: &[FlowRequest]) -> Result<Followed, ProbeError> {
         self.settle()?;
         self.provide_ports(wanted.len())?;
         let mut followed = Followed::default();
@@ -116,8 +116,8 @@ impl Prober<'_> {
     }
 
     /// Sends the first packet of a flow.
-    pub(super) fn begin(&mut self, wanted: &Wanted) -> Result<One, ProbeError> {
-        let Wanted { sender, to, protocol, via, .. } = *wanted;
+    pub(super) fn begin(&mut self, wanted: &FlowRequest) -> Result<One, ProbeError> {
+        let FlowRequest { sender, to, protocol, via, .. } = *wanted;
         let tag = self.fresh_tag();
         let port = wanted.port.inspect(|port| self.ports.take(*port));
         let port = port.or_else(|| self.ports.next()).ok_or(ProbeError::NoPort)?;

@@ -15,7 +15,7 @@ pub(crate) const FLUSH_EVERY: u64 = 16_384;
 const PORTS: Range<u16> = 1024..u16::MAX;
 
 /// The flows to send, in windows. Each worker takes the next window when it has finished one, so that a busy CPU does not delay the others.
-pub(super) struct Work {
+pub(super) struct FlowQueue {
     /// The number of the first flow's tag.
     pub(super) first_tag: u64,
     flows: u64,
@@ -33,7 +33,7 @@ pub(super) struct Work {
     limit: Option<Limit>,
 }
 
-impl Work {
+impl FlowQueue {
     /// A queue of this many flows for this many workers, at least one.
     pub(super) fn new(first_tag: u64, flows: u64, workers: usize, collided_before: u64) -> Self {
         let none = || AtomicU64::new(0);
@@ -129,7 +129,7 @@ mod tests {
 
     #[rstest]
     fn every_flow_is_taken_once(#[values(1, 2, 3, 4)] workers: usize, #[values(1, 16_384, 100_001)] flows: u64) {
-        let work = Work::new(1, flows, workers, 0);
+        let work = FlowQueue::new(1, flows, workers, 0);
         let mut next = 0;
         while let Some(window) = work.take() {
             assert_eq!(window.start, next);
@@ -141,7 +141,7 @@ mod tests {
 
     #[rstest]
     fn workers_share_no_port(#[values(1, 2, 3, 4)] workers: usize) {
-        let work = Work::new(1, 1, workers, 0);
+        let work = FlowQueue::new(1, 1, workers, 0);
         let mut next = PORTS.start;
         for worker in 0..workers {
             let ports = work.ports(worker);
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_is_abandoned_is_not_taken() {
-        let work = Work::new(1, 100_000, 2, 0);
+        let work = FlowQueue::new(1, 100_000, 2, 0);
         assert!(work.take().is_some());
         work.abandon();
         assert_eq!(work.take(), None);
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_flush_that_began_before_is_not_enough() {
-        let work = Work::new(1, 1, 2, 0);
+        let work = FlowQueue::new(1, 1, 2, 0);
         let before = work.flushes();
         work.flush_since(before, &[]).unwrap();
         assert_eq!(work.flushes(), 1);
@@ -174,7 +174,7 @@ mod tests {
     }
     #[test]
     fn only_what_nodes_dropped_by_themselves_is_sent_again() {
-        let work = Work::new(1, 1, 2, 7);
+        let work = FlowQueue::new(1, 1, 2, 7);
         assert!(!work.may_repeat(1, 7), "dropped before");
         assert!(work.may_repeat(2, 10));
         assert!(!work.may_repeat(2, 10), "one of three is left");

@@ -39,7 +39,7 @@ use crate::scenario::{Flows, Probe, Vantage};
 use crate::topology::{Carrier, ETH0, Interface, NetnsId, mac_of};
 use crate::wire::{self, FragmentKeys, Frame, Mac, Packet, Reassembly, Tag};
 use drain::until_nothing_is_held_by;
-use flow::Wanted;
+use flow::FlowRequest;
 use listeners::Listeners;
 use ports::Ports;
 use raw_listeners::RawListeners;
@@ -327,7 +327,7 @@ impl<'lab> Prober<'lab> {
     }
 
     /// A probe's flow in terms of the lab.
-    fn wanted(&self, probe: &Probe) -> Result<Wanted, ProbeError> {
+    fn wanted(&self, probe: &Probe) -> Result<FlowRequest, ProbeError> {
         let topology = self.lab.topology();
         let sender = Sender::find(&probe.from, topology, &self.cluster);
         let sender = sender.ok_or_else(|| ProbeError::NoSender(probe.from.clone()))?;
@@ -336,7 +336,7 @@ impl<'lab> Prober<'lab> {
         if via.is_some() && !matches!(probe.from, Vantage::Host(_)) {
             return Err(ProbeError::NotHanded);
         }
-        Ok(Wanted {
+        Ok(FlowRequest {
             sender,
             to,
             protocol: probe.protocol,
@@ -463,11 +463,11 @@ impl<'lab> Prober<'lab> {
 ///
 /// If the kernel does not report it, or the time limit of the test has passed.
 fn held(lab: &Lab, limit: Option<Limit>) -> Result<Option<u64>, ProbeError> {
-    if !lab.may_hold() {
+    if !lab.may_queue() {
         return Ok(None);
     }
     Limit::check(limit)?;
-    Ok(Some(lab.held()?))
+    Ok(Some(lab.queued_packets()?))
 }
 
 impl Drop for Prober<'_> {

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::flow::{Followed, One, Wanted};
+use super::flow::{FlowRequest, Followed, One};
 use super::{Limit, ProbeError, Prober};
 use crate::lab::Lab;
 use crate::observation::{StreamedFlow, longest_pause};
@@ -59,7 +59,7 @@ struct Start {
 
 /// The state of a stream while flows are sent.
 struct Streaming {
-    wanted: Vec<Wanted>,
+    wanted: Vec<FlowRequest>,
     /// When the next flow of each probe is due.
     next: Vec<Instant>,
     starts: Vec<Start>,
@@ -114,11 +114,11 @@ impl Prober<'_> {
     }
 
     /// Opens all sockets in advance, so that no flow has to wait for them.
-    fn prepare(&mut self, stream: &Stream<'_>, wanted: &[Wanted]) -> Result<(), ProbeError> {
+    fn prepare(&mut self, stream: &Stream<'_>, wanted: &[FlowRequest]) -> Result<(), ProbeError> {
         self.settle()?;
         let flows = flows_at_rate(stream.rate, stream.before + stream.after) as usize + 1;
         self.provide_ports(flows * wanted.len())?;
-        for Wanted { sender, protocol, .. } in wanted {
+        for FlowRequest { sender, protocol, .. } in wanted {
             match sender {
                 Sender::Wire(netns) => self.wire(*netns).map(drop)?,
                 Sender::Process(netns) | Sender::Loopback(netns) => self.listen_in(*netns, *protocol)?,
@@ -149,7 +149,7 @@ impl Prober<'_> {
 
 impl Streaming {
     /// Probes take turns, so that each starts its first flow in time even at a low rate.
-    fn begin(stream: &Stream<'_>, wanted: Vec<Wanted>, begin: Instant) -> Self {
+    fn begin(stream: &Stream<'_>, wanted: Vec<FlowRequest>, begin: Instant) -> Self {
         let round = stream.interval().min(stream.before + stream.after);
         let probes = wanted.len() as u32;
         let next = (0..probes).map(|probe| begin + round * probe / probes).collect();

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use svclab_rules::cluster::Family;
 
 use super::count::Count;
-use super::flow::Wanted;
-use super::flow_queue::{FLUSH_EVERY, Work};
+use super::flow::FlowRequest;
+use super::flow_queue::{FLUSH_EVERY, FlowQueue};
 use super::listeners::Listeners;
 use super::progress::Counting;
 use super::raw_listeners::RawListeners;
@@ -26,13 +26,18 @@ use crate::topology::{NetnsId, Topology};
 use crate::wire::{Content, Template};
 
 /// The number of flows per worker from which another worker pays off: some 50 ms of work.
-const FLOWS_OF_A_LANE: u64 = 8_192;
+const FLOWS_PER_WORKER: u64 = 8_192;
 /// The maximum number of workers: more would mostly wait for each other in conntrack.
-const MAX_LANES: usize = 4;
+const MAX_WORKERS: usize = 4;
 
 impl Prober<'_> {
     /// Sends flows to one destination, each with a fresh 5-tuple, and counts where they are delivered. Receivers do not answer.
-    pub(super) fn tally(&mut self, wanted: &Wanted, flows: u64, counting: &Arc<Counting>) -> Result<Tally, ProbeError> {
+    pub(super) fn tally(
+        &mut self,
+        wanted: &FlowRequest,
+        flows: u64,
+        counting: &Arc<Counting>,
+    ) -> Result<Tally, ProbeError> {
         let counted = self.tally_in_workers(wanted, flows, counting);
         // Even after an error, later probes must see everything again.
         let everything = self.taps.iter().try_for_each(|tap| filter::detach(&tap.channel));
@@ -42,7 +47,12 @@ impl Prober<'_> {
         Ok(tally)
     }
 
-    fn tally_in_workers(&mut self, wanted: &Wanted, flows: u64, counting: &Arc<Counting>) -> Result<Tally, ProbeError> {
+    fn tally_in_workers(
+        &mut self,
+        wanted: &FlowRequest,
+        flows: u64,
+        counting: &Arc<Counting>,
+    ) -> Result<Tally, ProbeError> {
         let cpus = self.cpus_for(flows)?;
         let work = self.work(flows, cpus.len())?.reporting_to(counting).within(self.limit);
         let only = cpus.first().copied().filter(|_| cpus.len() > 1);
@@ -152,22 +162,22 @@ impl Prober<'_> {
     /// CPUs, and a link that holds packets sends them from any CPU, so with these there is only one.
     fn cpus_for(&self, flows: u64) -> Result<Vec<usize>, LabError> {
         let own = self.lab.cpu();
-        let worth = usize::try_from(flows / FLOWS_OF_A_LANE).unwrap_or(MAX_LANES).clamp(1, MAX_LANES);
-        let most = if self.listeners.places().is_empty() && !self.lab.may_hold() { worth } else { 1 };
+        let worth = usize::try_from(flows / FLOWS_PER_WORKER).unwrap_or(MAX_WORKERS).clamp(1, MAX_WORKERS);
+        let most = if self.listeners.places().is_empty() && !self.lab.may_queue() { worth } else { 1 };
         let allowed = lab::allowed_cpus().map_err(|errno| LabError::Thread { source: errno.into() })?;
         let others = allowed.into_iter().filter(|other| *other != own);
         Ok([own].into_iter().chain(others).take(most).collect())
     }
 
     /// Creates the queue for a number of flows, with fresh tags.
-    fn work(&mut self, flows: u64, workers: usize) -> Result<Work, LabError> {
-        let work = Work::new(self.next_tag, flows, workers, collisions(&self.lab.connections()?)?);
+    fn work(&mut self, flows: u64, workers: usize) -> Result<FlowQueue, LabError> {
+        let work = FlowQueue::new(self.next_tag, flows, workers, collisions(&self.lab.connections()?)?);
         self.next_tag += flows;
         Ok(work)
     }
 
     /// Sets up a worker on each CPU; the first uses the prober's own taps. If the prober has no taps, neither has any worker.
-    fn workers(&mut self, cpus: &[usize], wanted: &Wanted, work: &Work) -> Result<Vec<Worker>, ProbeError> {
+    fn workers(&mut self, cpus: &[usize], wanted: &FlowRequest, work: &FlowQueue) -> Result<Vec<Worker>, ProbeError> {
         let places: Vec<NetnsId> =
             self.taps.iter().filter(|tap| tap.outlets.first().is_some()).map(|tap| tap.netns).collect();
         let mut workers = Vec::with_capacity(cpus.len());
@@ -187,8 +197,8 @@ impl Prober<'_> {
     }
 
     /// Opens the socket that flows are written to.
-    fn outlet(&mut self, wanted: &Wanted) -> Result<Outlet, ProbeError> {
-        let Wanted { sender, to, protocol, via, .. } = *wanted;
+    fn outlet(&mut self, wanted: &FlowRequest) -> Result<Outlet, ProbeError> {
+        let FlowRequest { sender, to, protocol, via, .. } = *wanted;
         let source = sender.source_address(self.lab, to)?.ok_or(ProbeError::NoAddress(to))?;
         let netns = sender.netns();
         let name = self.lab.topology().namespaces[netns].name.clone();

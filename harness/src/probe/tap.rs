@@ -52,7 +52,7 @@ impl Passing<'_> {
 
 /// Whether a packet is link-local multicast (RFC 4291, section 2.7.1), such as neighbour discovery and group reports. Kernels send it on
 /// their own, and it cannot reach a Service.
-fn is_of_the_link(destination: IpAddr) -> bool {
+fn is_on_link(destination: IpAddr) -> bool {
     const SCOPE: u16 = 0x000f;
     const LINK_LOCAL: u16 = 2;
     matches!(destination, IpAddr::V6(group) if group.is_multicast() && group.segments()[0] & SCOPE == LINK_LOCAL)
@@ -106,7 +106,7 @@ impl Tap {
             }
             let length = seen.length.min(buffer.len());
             let Ok(Frame { packet, .. }) = Frame::decode(&buffer[..length]) else { continue };
-            if is_of_the_link(packet.destination) {
+            if is_on_link(packet.destination) {
                 continue;
             }
             let outgoing = seen.outgoing.then(|| self.outlets.receiver(interface.index, packet.destination));

@@ -12,7 +12,7 @@ use super::ProbeError;
 use super::batch::{BATCH, send_all};
 use super::count::Count;
 use super::drain::until_nothing_is_held;
-use super::flow_queue::Work;
+use super::flow_queue::FlowQueue;
 use super::tap::Tap;
 use crate::lab::{self, Barrier, Channel, Connections, LabError};
 use crate::observation::Tally;
@@ -55,7 +55,12 @@ impl Worker {
     /// Sends windows of flows until none are left, and counts what arrived.
     ///
     /// Conntrack tables are flushed after each window, so that they never fill and every flow is new.
-    pub(super) fn count(&mut self, work: &Work, receive: Receive<'_>, held: Held<'_>) -> Result<Tally, ProbeError> {
+    pub(super) fn count(
+        &mut self,
+        work: &FlowQueue,
+        receive: Receive<'_>,
+        held: Held<'_>,
+    ) -> Result<Tally, ProbeError> {
         let mut count = Count::new(work.window());
         let mut ports = self.ports.clone().cycle();
         while let Some(flows) = work.take() {
@@ -74,7 +79,7 @@ impl Worker {
     }
 
     /// Sends the same flows as [`Self::count`] without counting, to measure the cost of counting.
-    pub(super) fn send_only(&mut self, work: &Work) -> Result<(), ProbeError> {
+    pub(super) fn send_only(&mut self, work: &FlowQueue) -> Result<(), ProbeError> {
         let mut count = Count::new(work.window());
         let mut ports = self.ports.clone().cycle();
         while let Some(flows) = work.take() {
@@ -148,7 +153,7 @@ impl Worker {
     /// lost for another reason, for example because rules leave too few ports.
     fn repeat_collided(
         &mut self,
-        work: &Work,
+        work: &FlowQueue,
         count: &mut Count,
         receive: Receive<'_>,
         held: Held<'_>,
@@ -213,7 +218,7 @@ pub(super) fn collisions(connections: &[Connections]) -> Result<u64, LabError> {
 /// The first error of a worker; the remaining work is then abandoned.
 pub(super) fn run_together<T: Send>(
     workers: &mut [Worker],
-    work: &Work,
+    work: &FlowQueue,
     first: impl FnOnce(&mut Worker) -> Result<T, ProbeError>,
     other: impl Fn(&mut Worker) -> Result<T, ProbeError> + Sync,
 ) -> Result<Vec<T>, ProbeError> {

@@ -116,7 +116,7 @@ impl Proxies {
         };
         let nodes = places.into_iter().map(start).collect::<Result<Vec<_>, ProxyError>>()?;
         let mut proxies = Self { nodes, server, search, mode: cluster.proxy.mode, limit: programs.limit() };
-        let change = Change { version: 0, time, begin, is_of_rules: true, is_watched: true };
+        let change = Change { version: 0, time, begin, changes_rules: true, is_watched: true };
         let times = proxies.follow(lab, |_| change)?;
         Ok((proxies, times))
     }
@@ -155,14 +155,14 @@ impl Proxies {
         let version = self.server.replace(objects(cluster))?;
         let is_to_run = |on_node: &OnNode| !cluster.stopped.contains_key(&on_node.node);
         let mut has_started = false;
-        for (index, (on_node, is_of_rules)) in self.nodes.iter_mut().zip(&mut changed).enumerate() {
+        for (index, (on_node, changes_rules)) in self.nodes.iter_mut().zip(&mut changed).enumerate() {
             if on_node.process.is_none() && is_to_run(on_node) {
                 on_node.before = self.server.clients(index);
                 on_node.start(lab, cluster, &self.search)?;
-                (*is_of_rules, has_started) = (true, true);
+                (*changes_rules, has_started) = (true, true);
             }
         }
-        let change = |is_of_rules| Change { version, time, begin, is_of_rules, is_watched: true };
+        let change = |changes_rules| Change { version, time, begin, changes_rules, is_watched: true };
         Ok(Begun { changes: changed.into_iter().map(change).collect(), has_started })
     }
 

@@ -36,7 +36,7 @@ pub(super) struct Change {
     /// When it was made.
     pub(super) begin: Instant,
     /// Whether it requires a sync: not every change of objects does.
-    pub(super) is_of_rules: bool,
+    pub(super) changes_rules: bool,
     /// Whether programs are watched from the change on. Otherwise only they themselves know when they followed it.
     pub(super) is_watched: bool,
 }
@@ -167,7 +167,7 @@ impl Wait {
             return Err(Unready::Failing(signals.failures - before));
         }
         let change = &self.change;
-        let is_waited_for = change.is_of_rules && change.begin.elapsed() < EXPECTED;
+        let is_waited_for = change.changes_rules && change.begin.elapsed() < EXPECTED;
         let missing = if !signals.is_current() {
             "its last sync is older than the last change that it queued"
         } else if is_waited_for && signals.synced_since(change.time).is_none() {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     fn wait(is_watched: bool) -> Wait {
-        let change = Change { version: 1, time: 1000.0, begin: Instant::now(), is_of_rules: true, is_watched };
+        let change = Change { version: 1, time: 1000.0, begin: Instant::now(), changes_rules: true, is_watched };
         Wait::new(change, signals(900.0, 5))
     }
 

@@ -16,7 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::{fs, path};
 
-use super::attempt::Kept;
+use super::attempt::LabArtifacts;
 use super::{RunError, capture, node_programs};
 use crate::environment::Environment;
 use crate::lab::{Backend, Listing};
@@ -57,7 +57,7 @@ pub(super) fn clear(folder: &Path, scenario: &Path) {
 }
 
 /// Writes a folder for each test that failed.
-pub(super) fn write(to: &Folder<'_>, tests: &[TestReport], kept: &Kept) -> Result<(), RunError> {
+pub(super) fn write(to: &Folder<'_>, tests: &[TestReport], kept: &LabArtifacts) -> Result<(), RunError> {
     let all = capture::place(to.folder, &to.scenario.file, to.suffix);
     for test in tests.iter().filter(|test| test.status() != Status::Ok) {
         // The same test has the same number in each attempt.

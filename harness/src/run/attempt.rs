@@ -80,7 +80,7 @@ pub(super) trait Supervisor: Send {
 }
 
 /// A supervisor that can stop a run after its first test that does not pass.
-pub(super) struct Stop<'a> {
+pub(super) struct StopFlag<'a> {
     /// Whether no further test of any scenario may start.
     pub(super) is_set: &'a AtomicBool,
     /// Whether a test that does not pass sets it.
@@ -89,7 +89,7 @@ pub(super) struct Stop<'a> {
     pub(super) syncs: Vec<SyncTime>,
 }
 
-impl Supervisor for Stop<'_> {
+impl Supervisor for StopFlag<'_> {
     fn may_start(&mut self, _: &Test) -> bool {
         !self.is_set.load(Ordering::Relaxed)
     }
@@ -127,12 +127,12 @@ pub(super) struct Results {
     pub(super) tests: Vec<TestReport>,
     /// The error because of which the other tests were not run.
     pub(super) error: Option<Trouble>,
-    pub(super) kept: Kept,
+    pub(super) kept: LabArtifacts,
 }
 
 /// Data from a lab, in addition to the results of its tests.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct LabArtifacts {
     /// The captured frames.
     pub(super) frames: Vec<Capture>,
     /// The state of the lab after each test that failed, by the test's name.

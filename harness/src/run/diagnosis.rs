@@ -59,7 +59,8 @@ impl Failure<'_> {
         let sources = question.as_ref().map(|question| Sources::about(&context, question, &sent, &flow));
         let prediction = sources.as_ref().and_then(|sources| sources.prediction.as_ref());
         let seen = FlowOutcome::observed(&flow);
-        let way = prediction.map(|prediction| Way::of(&context.network, prediction, &seen, traced.as_deref().ok()));
+        let way =
+            prediction.map(|prediction| TakenBranch::of(&context.network, prediction, &seen, traced.as_deref().ok()));
         let diagnosis = Diagnosis {
             promise: sources.as_ref().map(|sources| promise_words(&sources.promise)),
             prediction: prediction.map(branches).unwrap_or_default(),
@@ -142,12 +143,12 @@ fn branches(prediction: &Prediction) -> Vec<String> {
 }
 
 /// The predicted branch that the kernel took, as far as it followed one.
-struct Way {
+struct TakenBranch {
     rules: Vec<RuleExcerpt>,
     kernel: Option<KernelMatch>,
 }
 
-impl Way {
+impl TakenBranch {
     fn of(network: &Network<'_>, prediction: &Prediction, seen: &FlowOutcome, traced: Option<&[Traced]>) -> Self {
         let all = &prediction.branches;
         let found = traced.and_then(|traced| nearest(network, all, traced, seen));

@@ -92,7 +92,7 @@ impl From<ProxyError> for RunError {
 
 impl RunError {
     /// Whether the error concerns a single probe, so that other tests can continue.
-    pub(super) fn is_of_one_probe(&self) -> bool {
+    pub(super) fn is_about_one_probe(&self) -> bool {
         matches!(self, Self::Probe { .. } | Self::Flows { .. } | Self::TooManyFlows { .. })
     }
 
@@ -174,7 +174,7 @@ fn probe_cause(error: &ProbeError) -> (Cause, Option<String>) {
 fn lab_cause(error: &LabError) -> Cause {
     match error {
         LabError::Unknown { .. } | LabError::Unwritable { .. } => Cause::Internal,
-        _ if error.is_of_scenario() => Cause::Input,
+        _ if error.is_about_scenario() => Cause::Input,
         _ => Cause::Environment,
     }
 }

@@ -2,26 +2,29 @@
 
 use std::time::Instant;
 
-use super::attempt::{Assignment, Attempt, Kept, Results};
+use super::attempt::{Assignment, Attempt, LabArtifacts, Results};
 use super::in_worker::{self, Died};
 use super::{Options, RunError, files, in_process};
 use crate::environment::Environment;
 use crate::report::{TestReport, Trouble};
 use crate::scenario::{Scenario, Test};
-use crate::worker::{Home, Kind, Slot};
+use crate::worker::{Kind, Slot, WorkerLocation};
 
 /// An executor for a thread's attempts, one after the other.
-pub(super) struct Carrier<'o> {
+pub(super) struct Executor<'o> {
     /// A worker, which is started on demand; `None` to run in the thread itself.
     slot: Option<Slot<'o>>,
     /// The environment of the workers, if it is not this machine's.
     environment: Option<&'o Environment>,
 }
 
-impl<'o> Carrier<'o> {
+impl<'o> Executor<'o> {
     pub(super) fn new(options: &'o Options) -> Self {
-        let home = options.worker.as_ref();
-        Self { slot: home.map(|home| Slot::new(home, Kind::Run)), environment: home.and_then(Home::environment) }
+        let location = options.worker.as_ref();
+        Self {
+            slot: location.map(|location| Slot::new(location, Kind::Run)),
+            environment: location.and_then(WorkerLocation::environment),
+        }
     }
 
     /// Runs an attempt. If a worker dies during a test, that test gets an error, and the tests after it are run in another worker.
@@ -44,7 +47,7 @@ impl<'o> Carrier<'o> {
                     let died_of = died.under_way.is_some();
                     let (ended, trouble) = results(*died, scenario);
                     // The test already has a more specific error.
-                    let _ = files::write(&Kept::default(), scenario, &part, &ended, self.environment);
+                    let _ = files::write(&LabArtifacts::default(), scenario, &part, &ended, self.environment);
                     ended.last().into_iter().for_each(|test| assigned.supervisor.ended(test));
                     tests.extend(ended);
                     let rest = rest(scenario, attempt, tests.last());

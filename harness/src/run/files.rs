@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::{fs, io};
 
-use super::attempt::{Attempt, Kept};
+use super::attempt::{Attempt, LabArtifacts};
 use super::{RunError, artifacts, capture};
 use crate::environment::Environment;
 use crate::output;
@@ -16,7 +16,7 @@ use crate::scenario::Scenario;
 ///
 /// The first file that cannot be written; the others are written all the same.
 pub(super) fn write(
-    kept: &Kept,
+    kept: &LabArtifacts,
     scenario: &Scenario,
     attempt: &Attempt,
     tests: &[TestReport],
@@ -35,7 +35,7 @@ pub(super) fn write(
 }
 
 /// Writes the captured frames to the scenario's file below the folder: see [`capture::place`].
-fn write_capture(kept: &Kept, folder: &Path, scenario: &Scenario, suffix: &str) -> Result<(), RunError> {
+fn write_capture(kept: &LabArtifacts, folder: &Path, scenario: &Scenario, suffix: &str) -> Result<(), RunError> {
     let file = capture::place(folder, &scenario.file, &format!("{suffix}{}", capture::CAPTURE));
     let written = pcapng::render(&kept.frames).map_err(io::Error::other).and_then(|bytes| {
         fs::create_dir_all(file.parent().unwrap_or(folder))?;

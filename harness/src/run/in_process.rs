@@ -1,6 +1,6 @@
 //! An attempt in a thread of this process.
 
-use super::attempt::{Assignment, Kept, Results};
+use super::attempt::{Assignment, LabArtifacts, Results};
 use super::{guarded, session};
 
 /// Runs an attempt in a thread of this process. A panic is an error of this scenario only.
@@ -8,7 +8,7 @@ pub(super) fn carry_out(assigned: Assignment<'_>) -> Results {
     let mut tests = Vec::new();
     let (kept, error) = match guarded(|| session::carry_out(assigned, &mut tests)) {
         Ok(kept) => (kept, None),
-        Err(error) => (Kept::default(), Some(error.into_trouble())),
+        Err(error) => (LabArtifacts::default(), Some(error.into_trouble())),
     };
     Results { tests, error, kept }
 }

@@ -29,7 +29,7 @@ use crate::proxy::{self, Program, Programs};
 use crate::report::{Machines, NodeProgram, NotApplicable, RunReport, ScenarioReport, Status, TestReport, Trouble};
 use crate::scenario::{Balance, Diagnostic, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal};
-use crate::worker::Home;
+use crate::worker::WorkerLocation;
 
 pub use artifacts::{RESULT, SCENARIO};
 pub(crate) use error::RunError;
@@ -39,8 +39,8 @@ pub use program::program_rules;
 pub use selection::{Selection, TagCondition};
 pub(crate) use session::{Session, State};
 
-use attempt::{Assignment, Attempt, Stop};
-use executor::Carrier;
+use attempt::{Assignment, Attempt, StopFlag};
+use executor::Executor;
 use schedule::{Scheduled, schedule};
 
 /// Options of a run.
@@ -64,7 +64,7 @@ pub struct Options {
     /// with the arguments [`WORKER`](crate::worker::WORKER) and `run`. If a worker's process dies, only the test that was running fails; a
     /// worker that does not respond, or far exceeds `timeout`, is killed. A worker parses [`Scenario::inputs`] again, so scenarios must be
     /// unchanged since they were read. `None` for threads of this process.
-    pub worker: Option<Home>,
+    pub worker: Option<WorkerLocation>,
     /// The implementation of iptables that installs rules.
     pub backend: Backend,
     /// The programs that write the nodes' rules, instead of the generator. Scenarios that they cannot run are left out.
@@ -102,9 +102,9 @@ pub fn run(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&Scenar
     let all: Vec<&Scenario> = scheduled.iter().map(|one| &*one.scenario).collect();
     let rate = shared_rate(&all, &options.goal);
     let stop = AtomicBool::new(false);
-    let run_one = |carrier: &mut Carrier<'_>, one: &Scheduled<'_>| run_one(one, options, rate, &stop, carrier);
+    let run_one = |carrier: &mut Executor<'_>, one: &Scheduled<'_>| run_one(one, options, rate, &stop, carrier);
     let finished = |report: &Option<ScenarioReport>| report.iter().for_each(finished);
-    let reports = in_parallel_with(&scheduled, options.jobs, || Carrier::new(options), run_one, &finished);
+    let reports = in_parallel_with(&scheduled, options.jobs, || Executor::new(options), run_one, &finished);
     let reports: Vec<ScenarioReport> = reports.into_iter().flatten().collect();
     let chosen: usize = all.iter().map(|scenario| options.selection.of(scenario).count()).sum();
     let tests = scenarios.iter().flat_map(|scenario| &scenario.tests);
@@ -172,7 +172,7 @@ fn run_one(
     options: &Options,
     rate: FalseAlarmRate,
     stop: &AtomicBool,
-    carrier: &mut Carrier<'_>,
+    carrier: &mut Executor<'_>,
 ) -> Option<ScenarioReport> {
     if stop.load(Ordering::Relaxed) {
         return None;
@@ -182,7 +182,7 @@ fn run_one(
     let mut syncs = Vec::new();
     let mut carry_out = |attempt: &Attempt| {
         let at_failure = options.fail_fast && options.retries == 0;
-        let mut stop = Stop { is_set: stop, at_failure, syncs: Vec::new() };
+        let mut stop = StopFlag { is_set: stop, at_failure, syncs: Vec::new() };
         let (mut tests, error) =
             carrier.carry_out(Assignment { scenario, attempt, progress: &options.progress, supervisor: &mut stop });
         if let Some(trouble) = &error {

@@ -14,7 +14,7 @@ use svclab_rules::conntrack::{Cleanup, cleanup};
 use svclab_rules::ruleset::Unsupported;
 
 pub(super) use self::probing::flows;
-use super::attempt::{Assignment, Attempt, Kept, Stop, Supervisor};
+use super::attempt::{Assignment, Attempt, LabArtifacts, StopFlag, Supervisor};
 use super::diagnosis::Failure;
 use super::{Options, RunError, Selection};
 use crate::documents::Document;
@@ -94,7 +94,7 @@ struct Failed<'scenario> {
 }
 
 /// Builds a scenario's lab and runs its tests; each result is added to `tests` as soon as it is known. Returns the data to keep.
-pub(super) fn carry_out(assigned: Assignment<'_>, tests: &mut Vec<TestReport>) -> Result<Kept, RunError> {
+pub(super) fn carry_out(assigned: Assignment<'_>, tests: &mut Vec<TestReport>) -> Result<LabArtifacts, RunError> {
     let Assignment { scenario, attempt, progress, supervisor } = assigned;
     let documents = match attempt.programs {
         Some(_) => Vec::new(),
@@ -118,7 +118,7 @@ pub(super) fn carry_out(assigned: Assignment<'_>, tests: &mut Vec<TestReport>) -
         let frames = session.prober.record().to_vec();
         supervisor.synced(&session.syncs);
         session.diagnoses(tests);
-        Ok(Kept { frames, states: session.states })
+        Ok(LabArtifacts { frames, states: session.states })
     })?
 }
 
@@ -213,7 +213,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         let attempt = Attempt::new(&options, self.goal.false_alarm, String::new());
         self.is_explained_here = !changes;
         let mut reports = Vec::new();
-        let mut stop = Stop { is_set: interruption(), at_failure: false, syncs: Vec::new() };
+        let mut stop = StopFlag { is_set: interruption(), at_failure: false, syncs: Vec::new() };
         self.tests(&attempt, &mut stop, &mut reports);
         if is_interrupted() {
             reports.pop_if(|last| last.error.is_some());
@@ -261,7 +261,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             match self.send_and_judge(probe, expectation) {
                 Ok((_, _, judgment)) if judgment.held => {}
                 Ok(_) => return Ok(false),
-                Err(error) if error.is_of_one_probe() => return Ok(false),
+                Err(error) if error.is_about_one_probe() => return Ok(false),
                 Err(error) => return Err(error),
             }
         }
@@ -336,7 +336,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             };
             match carried_out {
                 Ok(()) => {}
-                Err(ended) if ended.is_of_one_probe() => error = Some(ended.into_trouble()),
+                Err(ended) if ended.is_about_one_probe() => error = Some(ended.into_trouble()),
                 Err(broken) => return (error, Some(broken.into_trouble())),
             }
         }

@@ -107,7 +107,7 @@ impl<'c, 'a> Sources<'c, 'a> {
         let Some(prediction) = &self.prediction else {
             return Some((Disagreement::Model, "nothing is predicted".to_owned()));
         };
-        if self.is_of_others(prediction) {
+        if self.is_by_other_rules(prediction) {
             // Unless their effect is unknown.
             let agrees = prediction.branches.iter().any(|branch| unknown(&branch.outcome).is_some())
                 || self.predicted(prediction, seen);
@@ -132,14 +132,14 @@ impl<'c, 'a> Sources<'c, 'a> {
     }
 
     /// Whether a packet is not for a service and rules other than kube-proxy's decide about it: no promise covers that.
-    fn is_of_others(&self, prediction: &Prediction) -> bool {
-        let is_others = |branch: &PredictedBranch| self.context.network.is_of_others(branch);
+    fn is_by_other_rules(&self, prediction: &Prediction) -> bool {
+        let is_others = |branch: &PredictedBranch| self.context.network.is_by_other_rules(branch);
         matches!(self.promise.outcome, PromisedOutcome::NotAService(_)) && prediction.branches.iter().any(is_others)
     }
 
     /// The disagreement between the prediction alone and the promise.
     fn prediction_disagreement(&self, prediction: &Prediction) -> Option<(Disagreement, String)> {
-        if self.promise.outcome == PromisedOutcome::NotPromised || self.is_of_others(prediction) {
+        if self.promise.outcome == PromisedOutcome::NotPromised || self.is_by_other_rules(prediction) {
             return None;
         }
         if let Some(unknown) = prediction.branches.iter().find_map(|branch| unknown(&branch.outcome)) {

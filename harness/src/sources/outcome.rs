@@ -55,7 +55,7 @@ impl FlowOutcome {
             PredictedOutcome::Rejected { kind, .. } => Self::Rejected(*kind),
             PredictedOutcome::Dropped { at, cause, rejected_at } => {
                 let at = rejected_at.as_ref().unwrap_or(at).clone();
-                let is_beyond_rules = !is_in_cluster(&at) || !cause.is_of_a_rule();
+                let is_beyond_rules = !is_in_cluster(&at) || !cause.is_by_rule();
                 let (has_no_listener, is_martian) = (*cause == Cause::NoListener, *cause == Cause::Martian);
                 Self::Dropped { at, is_beyond_rules, has_no_listener, is_martian }
             }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// Escapes a text to one line: control characters and line ends are written as in YAML, `\x1b`.
 pub fn one_line(text: &str) -> Cow<'_, str> {
-    escape(text, |letter, _| is_obeyed(letter))
+    escape(text, |letter, _| is_interpreted(letter))
 }
 
 /// Escapes what a terminal or GitHub Actions would interpret; with `colours`, svclab's own colours are kept.
@@ -17,7 +17,7 @@ pub fn visible(text: &str, colours: bool) -> Cow<'_, str> {
     escape(text, |letter, rest| match letter {
         '\n' | '\t' => false,
         '\x1b' if colours => !is_colour(rest),
-        _ => is_obeyed(letter),
+        _ => is_interpreted(letter),
     })
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn markup(text: &str) -> String {
 /// Escapes interpreted characters in JSON text. They occur only in strings; outside of strings there are only line ends.
 pub(crate) fn json_escaped(text: String) -> String {
     let is_chosen = |at: usize, letter: char| {
-        (is_obeyed(letter) && letter != '\n') || (letter == '#' && text[at..].starts_with("##["))
+        (is_interpreted(letter) && letter != '\n') || (letter == '#' && text[at..].starts_with("##["))
     };
     if !text.char_indices().any(|(at, letter)| is_chosen(at, letter)) {
         return text;
@@ -70,7 +70,7 @@ pub(crate) fn json_escaped(text: String) -> String {
 }
 
 /// Whether it is a control character, a bidirectional control, a line separator, or a noncharacter, which XML does not allow.
-pub fn is_obeyed(letter: char) -> bool {
+pub fn is_interpreted(letter: char) -> bool {
     let never = u32::from(letter) & 0xfffe == 0xfffe || matches!(letter, '\u{fdd0}'..='\u{fdef}');
     letter.is_control() || never || matches!(letter, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

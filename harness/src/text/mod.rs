@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-pub use self::escape::{harmless, is_obeyed, one_line, visible};
+pub use self::escape::{harmless, is_interpreted, one_line, visible};
 pub(crate) use self::escape::{json_escaped, markup};
 pub use self::number::within;
 pub use self::path::{Printable, path_text, printable};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ipnet::IpNet;
 use svclab_rules::cluster::{Cluster, DetectLocal, Family, Node, ProxyMode};
 
-use super::model::{OfPeers, Peers};
+use super::model::{PeerRoutes, Peers};
 use super::peers::{VXLAN, namespaces};
 use super::underlay::{self, router, router_mac};
 use super::{
@@ -49,7 +49,7 @@ fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Cluster, node: &
         if scenario.cni.overlay == Overlay::Vxlan {
             plan_vxlan(netns, id, node, local);
         }
-        netns.peers = Some(OfPeers { peers: peers[Family::of(local) as usize].clone(), own: id });
+        netns.peers = Some(PeerRoutes { peers: peers[Family::of(local) as usize].clone(), own: id });
     }
     if let CniKind::Bridge { .. } = scenario.cni.kind {
         plan_bridge(netns, id, cluster, node);

@@ -266,7 +266,7 @@ fn settings_of_interfaces_are_known() {
     let topology = plan(&scenario);
     let node = netns(&topology, "node/a");
     let of_interfaces: Vec<&str> =
-        node.sysctls.iter().filter(|one| node.is_of_interface(one)).map(|one| one.name.as_str()).collect();
+        node.sysctls.iter().filter(|one| node.is_about_interface(one)).map(|one| one.name.as_str()).collect();
     assert_eq!(of_interfaces, names[..2]);
 }
 

@@ -11,7 +11,7 @@ use svclab_rules::walk::{
 
 use super::MAX_CLASSES;
 use super::boundaries::Boundaries;
-use super::later_packets::{Behind, Depth, Later};
+use super::later_packets::{Depth, FirstPacket, Later};
 use super::prepared;
 use crate::predict::{Network, NewFlow, PredictedBranch, PredictedOutcome, Prediction, Senders, SetTraversal};
 use crate::probe::{Counting, FIRST_PORT};
@@ -21,7 +21,7 @@ use crate::topology::InterfaceKind;
 use crate::wire::VXLAN_PORT;
 
 /// A class: packets with the same promise and the same prediction.
-pub(crate) struct Asked<'s> {
+pub(crate) struct PacketClass<'s> {
     pub(crate) senders: &'s Senders,
     /// The packets of the class.
     pub(crate) region: Region,
@@ -37,7 +37,7 @@ pub(crate) struct Asked<'s> {
     pub(crate) later: Later,
 }
 
-impl<'s> Asked<'s> {
+impl<'s> PacketClass<'s> {
     /// The packet as a probe; `None` if a lab cannot send it: no machine has its source, or a source port that a lab may choose is outside
     /// of the class.
     pub(crate) fn probe(&self, scenario: &Scenario) -> Option<Probe> {
@@ -77,9 +77,9 @@ impl<'s> Asked<'s> {
 }
 
 /// The answer for a set of packets.
-struct Answer<'s> {
+struct ClassAnswer<'s> {
     /// The class; `None` if its packets are not sent to any machine but the sender's own, or cannot be for a service.
-    asked: Option<Asked<'s>>,
+    asked: Option<PacketClass<'s>>,
     /// The sources that were set apart in it, if any.
     apart: Option<(SetTraversal, Vec<u128>)>,
 }
@@ -131,7 +131,7 @@ impl<'x, 'a> ClassWalk<'x, 'a> {
         &self,
         senders: &'s Senders,
         counting: Option<&Counting>,
-        mut found: impl FnMut(Asked<'s>),
+        mut found: impl FnMut(PacketClass<'s>),
     ) -> ClassCount {
         self.all_judged(senders, counting, |asked| {
             found(asked);
@@ -145,14 +145,20 @@ impl<'x, 'a> ClassWalk<'x, 'a> {
         &self,
         senders: &'s Senders,
         counting: Option<&Counting>,
-        found: impl FnMut(Asked<'s>) -> bool,
+        found: impl FnMut(PacketClass<'s>) -> bool,
     ) -> ClassCount {
         let regions = regions(&senders.packets(&self.context.network));
         self.classes(senders, Classes::of(regions, senders.like()), counting, found)
     }
 
     /// Walks the classes of some packets; representatives are chosen close to `like`.
-    pub(crate) fn of<'s>(&self, senders: &'s Senders, region: Region, like: Packet, mut found: impl FnMut(Asked<'s>)) {
+    pub(crate) fn of<'s>(
+        &self,
+        senders: &'s Senders,
+        region: Region,
+        like: Packet,
+        mut found: impl FnMut(PacketClass<'s>),
+    ) {
         self.classes(senders, Classes::of([region], like), None, |asked| {
             found(asked);
             false
@@ -164,13 +170,13 @@ impl<'x, 'a> ClassWalk<'x, 'a> {
         senders: &'s Senders,
         mut classes: Classes,
         counting: Option<&Counting>,
-        mut found: impl FnMut(Asked<'s>) -> bool,
+        mut found: impl FnMut(PacketClass<'s>) -> bool,
     ) -> ClassCount {
         let mut class_count = ClassCount::default();
         let (mut expected, mut reported) = (0, 0);
         while let Some(class) = classes.next_by(|witness, narrowing| self.ask(senders, witness, narrowing)) {
             class_count.classes += 1;
-            if let Some(Answer { asked, apart }) = class.found {
+            if let Some(ClassAnswer { asked, apart }) = class.found {
                 let promise = asked.as_ref().filter(|_| apart.is_some()).map(|asked| asked.promise.clone());
                 let is_kept = asked.is_some_and(&mut found);
                 let kept = promise.filter(|_| is_kept);
@@ -203,7 +209,7 @@ impl<'x, 'a> ClassWalk<'x, 'a> {
 
     /// Compares the sources for a packet, and narrows its set to packets with the same promise and prediction. `None` if it is not sent to
     /// any machine but the sender's own, or cannot be for a service.
-    fn ask<'s>(&self, senders: &'s Senders, witness: &Packet, narrowing: &Narrowing) -> Option<Answer<'s>> {
+    fn ask<'s>(&self, senders: &'s Senders, witness: &Packet, narrowing: &Narrowing) -> Option<ClassAnswer<'s>> {
         let mut witness = *witness;
         if senders.are_pods()
             && let Some((source, others)) = self.boundaries.plain_source(&witness, &narrowing.region()[Field::Source])
@@ -219,8 +225,8 @@ impl<'x, 'a> ClassWalk<'x, 'a> {
             (of_set.prediction.clone(), Some(of_set))
         };
         let asked = self.judge(senders, packet, narrowing, |_| (prediction, false));
-        let asked = asked.map(|asked| Asked { region: narrowing.own_region(), ..asked });
-        Some(Answer { asked, apart: of_set.map(|of_set| (of_set, narrowing.apart())) })
+        let asked = asked.map(|asked| PacketClass { region: narrowing.own_region(), ..asked });
+        Some(ClassAnswer { asked, apart: of_set.map(|of_set| (of_set, narrowing.apart())) })
     }
 
     /// Compares the sources for the packets of a source that was set apart, which form a region. Also returns the rest of the region.
@@ -231,7 +237,7 @@ impl<'x, 'a> ClassWalk<'x, 'a> {
         of_set: &SetTraversal,
         region: Region,
         kept: Option<&Promise>,
-    ) -> (Option<Asked<'s>>, Vec<Region>) {
+    ) -> (Option<PacketClass<'s>>, Vec<Region>) {
         let source = region[Field::Source].first().map(|source| address_from_bits(source, region.family()));
         let packet = Packet { source: source.unwrap_or(of_set.packet.source), ..of_set.packet };
         let narrowing = Narrowing::of(region, &packet);
@@ -257,7 +263,7 @@ impl<'x, 'a> ClassWalk<'x, 'a> {
         packet: Packet,
         narrowing: &Narrowing,
         predicted: impl FnOnce(&Promise) -> (Prediction, bool),
-    ) -> Option<Asked<'s>> {
+    ) -> Option<PacketClass<'s>> {
         let network = &self.context.network;
         self.boundaries.narrow(&packet, narrowing);
         if senders.are_pods() && is_own(&packet, narrowing) || self.has_tunnels && is_of_tunnel(&packet, narrowing) {
@@ -267,7 +273,7 @@ impl<'x, 'a> ClassWalk<'x, 'a> {
         let question = question(network, senders, &packet)?;
         let promise = self.context.promise(&question);
         let (prediction, is_part) = predicted(&promise);
-        let behind = Behind {
+        let behind = FirstPacket {
             network,
             released: self.released,
             senders,
@@ -277,7 +283,7 @@ impl<'x, 'a> ClassWalk<'x, 'a> {
             narrowing,
         };
         let later = behind.later(self.depth);
-        Some(Asked {
+        Some(PacketClass {
             senders,
             region: narrowing.region(),
             packet,

@@ -40,7 +40,7 @@ fn is_unknown(branch: &PredictedBranch) -> bool {
 }
 
 /// A first packet with its promise and prediction.
-pub(super) struct Behind<'x, 'a> {
+pub(super) struct FirstPacket<'x, 'a> {
     pub(super) network: &'x Network<'a>,
     /// The network with the release's own rules.
     pub(super) released: &'x Network<'a>,
@@ -52,7 +52,7 @@ pub(super) struct Behind<'x, 'a> {
     pub(super) narrowing: &'x Narrowing,
 }
 
-impl Behind<'_, '_> {
+impl FirstPacket<'_, '_> {
     pub(super) fn later(&self, depth: Depth) -> Later {
         let mut later = Later::default();
         let PromisedOutcome::Delivered { endpoints, affinity_seconds } = &self.promise.outcome else { return later };

@@ -41,10 +41,10 @@ use crate::proxy::Programs;
 use crate::report::{Machines, NodeProgram, Trouble};
 use crate::run::{RunError, guarded, in_parallel_with, node_programs};
 use crate::scenario::{Note, Scenario, Vantage};
-use crate::worker::{self, Home, Kind, Slot, Texts};
+use crate::worker::{self, Kind, Slot, Texts, WorkerLocation};
 
 pub(crate) use boundaries::Boundaries;
-pub(crate) use class_walk::{Asked as AskedClass, ClassWalk};
+pub(crate) use class_walk::{ClassWalk, PacketClass as AskedClass};
 pub use finding::{Example, Finding};
 pub use json::json;
 pub(crate) use later_packets::Depth;
@@ -84,7 +84,7 @@ pub struct Options {
     /// with the arguments [`WORKER`](crate::worker::WORKER) and `verify`. If a worker's process dies, only its scenario fails. A worker
     /// parses [`Scenario::inputs`] again, so scenarios must be unchanged since they were read. `None` for threads of this process.
     #[serde(skip)]
-    pub worker: Option<Home>,
+    pub worker: Option<WorkerLocation>,
     /// The progress counter.
     #[serde(skip)]
     pub progress: Arc<Progress>,

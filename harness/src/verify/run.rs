@@ -10,7 +10,7 @@ use svclab_rules::promise::{PromisedOutcome, Question};
 use super::Options;
 use super::address_kinds::Kinds;
 use super::boundaries::Boundaries;
-use super::class_walk::{Asked, ClassWalk};
+use super::class_walk::{ClassWalk, PacketClass};
 use super::finding::{Example, Findings};
 use super::later_packets::Depth;
 use super::prepared::{Prepared, vantages};
@@ -157,7 +157,7 @@ impl<'a> Verifying<'_, 'a> {
 
     /// Examines one class: queues a witness if a lab can send it, otherwise compares promise and prediction only.
     /// Returns whether all predictions for it are known to be as promised.
-    fn ask(&self, asked: Asked<'_>, part: &mut Part) -> bool {
+    fn ask(&self, asked: PacketClass<'_>, part: &mut Part) -> bool {
         if !self.options.selects_service(asked.promise.service.as_deref()) {
             return false;
         }

@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 use nix::sys::signal::Signal;
 use std::os::unix::process::ExitStatusExt;
 
-use super::timeouts::Late;
+use super::timeouts::TimeoutError;
 use crate::report::{Cause, Trouble};
 use crate::text::reason;
 use crate::vm::{Ending, VmError};
@@ -30,7 +30,7 @@ pub(crate) enum WorkerError {
     },
     /// The worker timed out.
     #[error(transparent)]
-    Late(Late),
+    TimeoutError(TimeoutError),
     /// The virtual machine of the worker has stopped, or does not respond.
     #[error("{0}")]
     Machine(Ending),
@@ -64,11 +64,11 @@ impl WorkerError {
             }
             Self::Died { signal, .. } => death_cause(signal),
             Self::Machine(ending) => ending.cause.trouble(),
-            Self::Late(Late::Silent(_)) => (
+            Self::TimeoutError(TimeoutError::Silent(_)) => (
                 Cause::Environment,
                 "Find out what stopped it: a SIGSTOP, a frozen cgroup, or a machine without free memory or CPU time.",
             ),
-            Self::Late(Late::Overdue { .. }) => (
+            Self::TimeoutError(TimeoutError::Overdue { .. }) => (
                 Cause::Environment,
                 "Give it more time with --timeout. If it never ends, please report it with the scenario.",
             ),

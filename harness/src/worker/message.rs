@@ -7,7 +7,7 @@ use crate::report::Trouble;
 
 /// A request of a command to a worker.
 #[derive(Serialize, Deserialize)]
-pub(super) enum Asked<O> {
+pub(super) enum Request<O> {
     /// Report the environment of the worker: its [`Environment`](crate::environment::Environment) and
     /// [`Kernel`](svclab_rules::cluster::Kernel).
     Environment(Backend),

@@ -6,14 +6,14 @@
 //! - `frame`: a value on a pipe; `message`: the messages of a worker;
 //! - `scenario_texts`: a scenario, parsed identically by both sides;
 //! - `process`: the command's side; `timeouts`: how long to wait for a worker; `error`: the errors of workers;
-//! - `home`: where workers run: on this machine, or in virtual machines; `slot`: the worker of a thread;
+//! - `location`: where workers run: on this machine, or in virtual machines; `slot`: the worker of a thread;
 //! - `serve`: the worker's side.
 //!
 //! A worker is killed when the thread that started it ends.
 
 mod error;
 mod frame;
-mod home;
+mod location;
 mod message;
 mod process;
 mod scenario_texts;
@@ -23,7 +23,7 @@ mod timeouts;
 
 pub(crate) use error::WorkerError;
 pub(crate) use frame::{read as read_frame, write as write_frame};
-pub use home::{Home, Machines};
+pub use location::{Machines, WorkerLocation};
 pub(crate) use scenario_texts::{Texts, misread, not_applicable};
 pub(crate) use serve::{Command, serve};
 pub(crate) use slot::Slot;

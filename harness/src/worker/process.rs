@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use super::error::WorkerError;
 use super::frame::{read, write};
 use super::message::Message;
-use super::timeouts::{BOOT, Late, Patience, Patient, SILENCE, unblock};
+use super::timeouts::{BOOT, Patient, SILENCE, TimeoutError, WorkerTimeout, unblock};
 use super::{Kind, WORKER};
 use crate::lab::programs;
 use crate::probe::Progress;
@@ -58,10 +58,10 @@ impl Worker {
         &mut self,
         order: &impl Serialize,
         progress: &Arc<Progress>,
-        mut happens: impl FnMut(E, &mut Patience) -> io::Result<Option<A>>,
+        mut happens: impl FnMut(E, &mut WorkerTimeout) -> io::Result<Option<A>>,
     ) -> Result<R, WorkerError> {
         let mut counted = progress.elsewhere();
-        let mut patience = Patience::with(self.process.id(), mem::replace(&mut self.silence, SILENCE));
+        let mut patience = WorkerTimeout::with(self.process.id(), mem::replace(&mut self.silence, SILENCE));
         let mut exchange = || -> io::Result<Result<R, WorkerError>> {
             write(&mut Patient { pipe: &mut self.input, patience: &mut patience }, order)?;
             loop {
@@ -84,22 +84,22 @@ impl Worker {
 
     /// The error of a worker that failed. One that is late, or sent an invalid message, is killed now.
     fn end(&mut self, error: &io::Error) -> WorkerError {
-        let late = error.get_ref().and_then(|inner| inner.downcast_ref::<Late>()).copied();
+        let late = error.get_ref().and_then(|inner| inner.downcast_ref::<TimeoutError>()).copied();
         let has_ended = matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe);
         if !has_ended {
             let _ = self.process.kill();
         }
         let status = self.process.wait();
         if let Some(log) = &self.log
-            && !matches!(late, Some(Late::Overdue { .. }))
+            && !matches!(late, Some(TimeoutError::Overdue { .. }))
         {
             return WorkerError::Machine(match late {
-                Some(Late::Silent(time)) => log.silence(time),
+                Some(TimeoutError::Silent(time)) => log.silence(time),
                 _ => log.ending(status.ok().and_then(|status| status.signal())),
             });
         }
         match (late, status) {
-            (Some(late), _) => WorkerError::Late(late),
+            (Some(late), _) => WorkerError::TimeoutError(late),
             (None, Ok(status)) if has_ended => WorkerError::ended(status),
             (None, Ok(_)) => WorkerError::Died { how: format!("sent an invalid message: {error}"), signal: None },
             (None, Err(error)) => WorkerError::Died { how: format!("ended: {error}"), signal: None },

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use super::error::WorkerError;
 use super::frame::{read, write};
-use super::message::{Asked, Message};
+use super::message::{Message, Request};
 use crate::environment::Environment;
 use crate::kernel;
 use crate::probe::Progress;
@@ -45,11 +45,11 @@ pub(crate) fn serve<O: DeserializeOwned, R: Serialize>(
     loop {
         let order: O = match command.answer() {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
-            Ok(Asked::Environment(backend)) => {
+            Ok(Request::Environment(backend)) => {
                 command.say(&Message::<(), _>::Done((Environment::of(backend), kernel::running())))?;
                 continue;
             }
-            Ok(Asked::Order(order)) => order,
+            Ok(Request::Order(order)) => order,
             Err(error) => return Err(error),
         };
         let result = match &mut unable {

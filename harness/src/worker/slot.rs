@@ -8,22 +8,22 @@ use serde::de::DeserializeOwned;
 
 use super::Kind;
 use super::error::WorkerError;
-use super::home::Home;
-use super::message::Asked;
+use super::location::WorkerLocation;
+use super::message::Request;
 use super::process::Worker;
-use super::timeouts::Patience;
+use super::timeouts::WorkerTimeout;
 use crate::probe::Progress;
 
 /// The worker of a thread, which is started on demand, and restarted after its death.
 pub(crate) struct Slot<'p> {
-    home: &'p Home,
+    location: &'p WorkerLocation,
     kind: Kind,
     running: Option<Worker>,
 }
 
 impl<'p> Slot<'p> {
-    pub(crate) fn new(home: &'p Home, kind: Kind) -> Self {
-        Self { home, kind, running: None }
+    pub(crate) fn new(location: &'p WorkerLocation, kind: Kind) -> Self {
+        Self { location, kind, running: None }
     }
 
     /// Sends an order without events, and waits for its result.
@@ -48,10 +48,10 @@ impl<'p> Slot<'p> {
         &mut self,
         order: &impl Serialize,
         progress: &Arc<Progress>,
-        happens: impl FnMut(E, &mut Patience) -> io::Result<Option<A>>,
+        happens: impl FnMut(E, &mut WorkerTimeout) -> io::Result<Option<A>>,
     ) -> Result<R, WorkerError> {
-        let mut worker = self.running.take().map_or_else(|| self.home.worker(self.kind), Ok)?;
-        let result = worker.ask(&Asked::Order(order), progress, happens);
+        let mut worker = self.running.take().map_or_else(|| self.location.worker(self.kind), Ok)?;
+        let result = worker.ask(&Request::Order(order), progress, happens);
         if matches!(result, Ok(_) | Err(WorkerError::Unable(_))) {
             self.running = Some(worker);
         }

@@ -25,7 +25,7 @@ const WAIT: u16 = 500;
 
 /// The patience with a worker.
 #[derive(Debug)]
-pub(crate) struct Patience {
+pub(crate) struct WorkerTimeout {
     /// The time without a sign of life, and its maximum.
     silent: Duration,
     silence: Duration,
@@ -38,7 +38,7 @@ pub(crate) struct Patience {
 
 /// The reason why a worker has timed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Late {
+pub(crate) enum TimeoutError {
     /// It gave no sign of life.
     #[error("the worker process of this lab did not respond for {} s, so it was killed", .0.as_secs())]
     Silent(Duration),
@@ -52,7 +52,7 @@ pub(crate) enum Late {
     },
 }
 
-impl Patience {
+impl WorkerTimeout {
     /// Patience with a process whose first sign of life may take this long.
     pub(super) fn with(process: u32, silence: Duration) -> Self {
         Self { silent: Duration::ZERO, silence, process, starved: None, task: None }
@@ -74,16 +74,20 @@ impl Patience {
     }
 
     /// Adds waiting time; `starved` is how long the process has waited for a CPU so far.
-    fn waited(&mut self, time: Duration, starved: Duration) -> Result<(), Late> {
+    fn waited(&mut self, time: Duration, starved: Duration) -> Result<(), TimeoutError> {
         self.silent += time;
         if let Some((limit, taken)) = &mut self.task {
             *taken += time;
             if *taken > limit.saturating_add(GRACE) {
-                return Err(Late::Overdue { limit: *limit, grace: GRACE });
+                return Err(TimeoutError::Overdue { limit: *limit, grace: GRACE });
             }
         }
         let of_host = starved.saturating_sub(*self.starved.get_or_insert(starved));
-        if self.silent.saturating_sub(of_host) > self.silence { Err(Late::Silent(self.silence)) } else { Ok(()) }
+        if self.silent.saturating_sub(of_host) > self.silence {
+            Err(TimeoutError::Silent(self.silence))
+        } else {
+            Ok(())
+        }
     }
 
     /// Waits until a pipe is ready.
@@ -122,7 +126,7 @@ pub(super) fn unblock(pipe: &impl AsFd) -> io::Result<()> {
 /// A worker's pipe, with timeouts.
 pub(super) struct Patient<'p, P> {
     pub(super) pipe: &'p mut P,
-    pub(super) patience: &'p mut Patience,
+    pub(super) patience: &'p mut WorkerTimeout,
 }
 
 impl<P: Read + AsFd> Read for Patient<'_, P> {
@@ -166,8 +170,8 @@ mod tests {
     const NEVER: Duration = Duration::ZERO;
     const MOMENT: Duration = Duration::from_millis(1);
 
-    fn patience() -> Patience {
-        Patience::with(std::process::id(), SILENCE)
+    fn patience() -> WorkerTimeout {
+        WorkerTimeout::with(std::process::id(), SILENCE)
     }
 
     #[test]
@@ -176,21 +180,21 @@ mod tests {
         assert_eq!(patience.waited(SILENCE, NEVER), Ok(()));
         patience.is_alive();
         assert_eq!(patience.waited(SILENCE, NEVER), Ok(()));
-        assert_eq!(patience.waited(MOMENT, NEVER), Err(Late::Silent(SILENCE)));
+        assert_eq!(patience.waited(MOMENT, NEVER), Err(TimeoutError::Silent(SILENCE)));
     }
 
     /// A virtual machine that boots on a busy host makes progress, however slowly.
     #[test]
     fn silence_does_not_count_while_the_host_has_no_cpu() {
-        let mut patience = Patience::with(std::process::id(), BOOT);
+        let mut patience = WorkerTimeout::with(std::process::id(), BOOT);
         let before = Duration::from_secs(1000);
         assert_eq!(patience.waited(Duration::ZERO, before), Ok(()));
         assert_eq!(patience.waited(BOOT + BOOT, before + BOOT), Ok(()));
-        assert_eq!(patience.waited(MOMENT, before + BOOT), Err(Late::Silent(BOOT)));
+        assert_eq!(patience.waited(MOMENT, before + BOOT), Err(TimeoutError::Silent(BOOT)));
         // Since the last sign of life, the host has had free CPUs.
         patience.is_alive();
         assert_eq!(patience.waited(SILENCE, before + BOOT), Ok(()));
-        assert_eq!(patience.waited(MOMENT, before + BOOT), Err(Late::Silent(SILENCE)));
+        assert_eq!(patience.waited(MOMENT, before + BOOT), Err(TimeoutError::Silent(SILENCE)));
     }
 
     #[test]
@@ -208,7 +212,7 @@ mod tests {
             assert_eq!(patience.waited(Duration::from_secs(1), NEVER), Ok(()));
             patience.is_alive();
         }
-        assert_eq!(patience.waited(Duration::from_secs(1), NEVER), Err(Late::Overdue { limit, grace: GRACE }));
+        assert_eq!(patience.waited(Duration::from_secs(1), NEVER), Err(TimeoutError::Overdue { limit, grace: GRACE }));
         patience.task_starts(None);
         patience.is_alive();
         assert_eq!(patience.waited(Duration::from_secs(1), NEVER), Ok(()));
@@ -219,7 +223,7 @@ mod tests {
     fn an_order_that_no_one_reads_is_given_up() {
         let (_reader, mut pipe) = io::pipe().expect("a pipe");
         unblock(&pipe).expect("a pipe");
-        let mut patience = Patience { silent: SILENCE, ..patience() };
+        let mut patience = WorkerTimeout { silent: SILENCE, ..patience() };
         let written = Patient { pipe: &mut pipe, patience: &mut patience }.write_all(&vec![0; 1 << 20]);
         let _ = written.expect_err("the pipe is full");
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rstest::rstest;
 use serde_json::Value;
-use svclab::mutate::{Detail, Fate, Options, json, mutate, page, summary};
+use svclab::mutate::{Detail, MutantStatus, Options, json, mutate, page, summary};
 use svclab::page::Settings;
 use svclab::verify::verify;
 use svclab::{infer, input, scenario, testing};
@@ -29,11 +29,11 @@ fn verify_detects_every_mutant(#[case] file: &str) {
         assert!(all[0].holds(), "{table}");
         let mutants = &all[0].result.as_ref().unwrap_or_else(|_| panic!("{table}")).mutants;
         assert!((20..=24).contains(&mutants.len()), "mutants that the kernel rejects are left out:\n{table}");
-        let count = |fate: Fate| mutants.iter().filter(|mutant| mutant.result == fate).count();
-        assert!(count(Fate::Killed) > 0 && count(Fate::Equivalent) > 0, "{table}");
+        let count = |fate: MutantStatus| mutants.iter().filter(|mutant| mutant.result == fate).count();
+        assert!(count(MutantStatus::Killed) > 0 && count(MutantStatus::Equivalent) > 0, "{table}");
         let json: Value = serde_json::to_value(json(&all)).unwrap_or_default();
         assert_eq!(json["scenarios"][0]["mutants"].as_array().map(Vec::len), Some(mutants.len()));
-        assert_eq!(json["total"]["killedByVerify"], count(Fate::Killed));
+        assert_eq!(json["total"]["killedByVerify"], count(MutantStatus::Killed));
     });
 }
 
@@ -63,7 +63,7 @@ fn verify_detects_every_mutant_of_saved_rules(#[case] file: &str) {
         assert!(all[0].holds(), "{table}");
         let mutants = &all[0].result.as_ref().unwrap_or_else(|_| panic!("{table}")).mutants;
         assert!(mutants.iter().all(|mutant| mutant.netns == "node/node-1"), "{table}");
-        assert!(mutants.iter().any(|mutant| mutant.result == Fate::Killed), "{table}");
+        assert!(mutants.iter().any(|mutant| mutant.result == MutantStatus::Killed), "{table}");
     });
 }
 
@@ -93,8 +93,11 @@ fn a_test_that_fails_on_unmodified_rules_kills_no_mutant() {
         );
         assert_eq!(tried.baseline.failing_flows, 0, "{text}");
         assert!(text.contains("already fails on the unmodified rules, so it cannot kill mutants: `wrong`"), "{text}");
-        let (found, missed): (Vec<_>, Vec<_>) =
-            tried.mutants.iter().filter(|mutant| mutant.result == Fate::Killed).partition(|mutant| mutant.tests_fail);
+        let (found, missed): (Vec<_>, Vec<_>) = tried
+            .mutants
+            .iter()
+            .filter(|mutant| mutant.result == MutantStatus::Killed)
+            .partition(|mutant| mutant.tests_fail);
         assert!(!found.is_empty() && !missed.is_empty(), "{text}");
         assert!(text.contains("--sample 1000: only "), "{text}");
         assert_eq!(text.matches("  missed: ").count(), missed.len(), "{text}");

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::affinity_defect::AffinityDefect;
-use super::outcome::Fate;
+use super::outcome::ConnectionOutcome;
 use crate::cluster::Protocol;
 use crate::walk::Share;
 
@@ -95,7 +95,7 @@ pub enum Kind {
         /// An example, as what distinguishes it from other connections: `from 10.0.0.1`.
         example: String,
         /// The outcomes, each with its share.
-        fates: Vec<(Fate, Share)>,
+        fates: Vec<(ConnectionOutcome, Share)>,
     },
     /// The rule depends on more than a connection's first packet: a list's content, a rate, the connection mark, a bridge port.
     History {
@@ -105,7 +105,7 @@ pub enum Kind {
     /// A rule takes connections that then reach no endpoint.
     TakenWithoutEndpoint {
         /// The outcomes, each with its share.
-        fate: Fate,
+        fate: ConnectionOutcome,
         /// The chain of the rule that decides, if it is another one.
         within: Option<String>,
         /// The share of all new connections.
@@ -346,7 +346,7 @@ fn five_digits(f: &mut fmt::Formatter<'_>, rules: usize, alike: usize, endpoint:
 /// Number of outcomes listed in a message.
 const LISTED: usize = 3;
 
-fn conditional(f: &mut fmt::Formatter<'_>, example: &str, fates: &[(Fate, Share)]) -> fmt::Result {
+fn conditional(f: &mut fmt::Formatter<'_>, example: &str, fates: &[(ConnectionOutcome, Share)]) -> fmt::Result {
     write!(f, "depends on the connection: one {example} ")?;
     for ((fate, share), place) in fates.iter().take(LISTED).zip(0..) {
         let before = if place > 0 { ", " } else { "" };
@@ -377,14 +377,14 @@ fn in_chain(f: &mut fmt::Formatter<'_>, chain: Option<&str>) -> fmt::Result {
     chain.map_or(Ok(()), |chain| write!(f, "{chain}: "))
 }
 
-fn escapes(f: &mut fmt::Formatter<'_>, fate: &Fate, within: Option<&str>, share: Share) -> fmt::Result {
+fn escapes(f: &mut fmt::Formatter<'_>, fate: &ConnectionOutcome, within: Option<&str>, share: Share) -> fmt::Result {
     let within = within.map(|chain| format!(" in {chain}")).unwrap_or_default();
     let becomes = match fate {
-        Fate::Returned => "leave the chain untranslated".to_owned(),
-        Fate::Accepted => "are accepted untranslated".to_owned(),
-        Fate::Dropped => "are dropped".to_owned(),
-        Fate::Rejected => "are rejected".to_owned(),
-        Fate::Handed(chain) => format!("go on with {chain}, another group of endpoints,"),
+        ConnectionOutcome::Returned => "leave the chain untranslated".to_owned(),
+        ConnectionOutcome::Accepted => "are accepted untranslated".to_owned(),
+        ConnectionOutcome::Dropped => "are dropped".to_owned(),
+        ConnectionOutcome::Rejected => "are rejected".to_owned(),
+        ConnectionOutcome::Handed(chain) => format!("go on with {chain}, another group of endpoints,"),
         other => other.to_string(),
     };
     write!(f, "{} {becomes}{within} and reach no endpoint of this chain", new_connections(share))

@@ -1,7 +1,7 @@
 //! Walks of connections through all rules of a group's chain.
 
 use super::group::{Walk, Walked};
-use super::outcome::{Case, Fate, Unknown};
+use super::outcome::{Case, ConnectionOutcome, Unknown};
 use super::packets::{difference, machine, packets};
 use super::share_accounting::Ledger;
 use crate::chains::Reading;
@@ -80,7 +80,8 @@ impl<'b, C: Inspect, R: Reading<'b>> Walking<'_, '_, 'b, C, R> {
             let rule = own.iter().zip(parts).find(|(one, other)| !is_alike(one, other)).map_or(0, |(one, other)| {
                 [one.by, other.by].into_iter().flatten().min().map_or(0, |rule| ledger.number(rule))
             });
-            let fates: Vec<(Fate, Share)> = own.iter().map(|part| (ledger.fate(part), part.share)).collect();
+            let fates: Vec<(ConnectionOutcome, Share)> =
+                own.iter().map(|part| (ledger.fate(part), part.share)).collect();
             if !cases.iter().any(|case| case.fates == fates) {
                 cases.push(Case { example: difference(packet, main), rule, fates });
             }

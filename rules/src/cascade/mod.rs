@@ -27,7 +27,7 @@ mod tests;
 
 pub use affinity_defect::AffinityDefect;
 pub use defect::{Defect, Kind};
-pub use outcome::{Assessment, Case, Fallen, Fate, Unknown};
+pub use outcome::{Assessment, Case, ConnectionOutcome, Fallen, Unknown};
 pub use read::{Shares, cascades, cascades_with_coverage, frame_defects, numgens, shares};
 
 use std::collections::HashMap;
@@ -93,7 +93,8 @@ impl Cascade {
 
     /// Returns whether the share of a step is known: neither its rule nor one before it depends on rules that are not given.
     pub fn is_known(&self, step: &Step) -> bool {
-        let is_before = |fallen: &Fallen| fallen.rule <= step.rule && matches!(fallen.fate, Fate::Unknown(_));
+        let is_before =
+            |fallen: &Fallen| fallen.rule <= step.rule && matches!(fallen.fate, ConnectionOutcome::Unknown(_));
         !self.fallen.iter().any(is_before)
     }
 

@@ -12,7 +12,7 @@ pub struct Fallen {
     /// The chain of the rule that decides, if it is not the cascade's own.
     pub within: Option<String>,
     /// Their outcome.
-    pub fate: Fate,
+    pub fate: ConnectionOutcome,
     /// Their share of all new connections.
     pub share: Share,
 }
@@ -20,7 +20,7 @@ pub struct Fallen {
 /// The outcome of connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Fate {
+pub enum ConnectionOutcome {
     /// They reach this endpoint.
     Endpoint(String),
     /// They return to the calling chain untranslated.
@@ -37,7 +37,7 @@ pub enum Fate {
     Unknown(String),
 }
 
-impl Fate {
+impl ConnectionOutcome {
     /// Returns a stable identifier for programs.
     pub fn code(&self) -> &'static str {
         match self {
@@ -53,7 +53,7 @@ impl Fate {
 }
 
 /// What happens to a connection: `is dropped`.
-impl fmt::Display for Fate {
+impl fmt::Display for ConnectionOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Endpoint(endpoint) => write!(f, "goes to {endpoint}"),
@@ -75,7 +75,7 @@ pub struct Case {
     /// The number of the first rule that handles them differently.
     pub rule: usize,
     /// Their outcome, in the order of rules.
-    pub fates: Vec<(Fate, Share)>,
+    pub fates: Vec<(ConnectionOutcome, Share)>,
 }
 
 /// A part that is unknown.

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use super::Step;
 use super::defect::{Defect, Kind};
 use super::group::{Walk, Walked};
-use super::outcome::{Case, Fallen, Fate, Unknown};
+use super::outcome::{Case, ConnectionOutcome, Fallen, Unknown};
 use crate::chains::{Chance, Copies, Reading};
 use crate::walk::{Destination, End, Inspect, Packet, Portion, Reach, RuleEffect, RuleId, Share};
 
@@ -104,12 +104,12 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
     pub(super) fn take(&mut self, part: &Portion) {
         let rule = part.by.map_or(0, |rule| self.number(rule));
         let endpoint = match (&part.end, self.fate(part)) {
-            (End::Unknown(_), Fate::Endpoint(chain)) => {
+            (End::Unknown(_), ConnectionOutcome::Endpoint(chain)) => {
                 let why = format!("what {chain} does is not in these rules");
                 self.unknown.push(Unknown { rule, share: Some(part.share), why });
                 chain
             }
-            (_, Fate::Endpoint(endpoint)) => endpoint,
+            (_, ConnectionOutcome::Endpoint(endpoint)) => endpoint,
             (End::Unknown(unknown), fate) => {
                 let why = self.placed(unknown.rule, &unknown.why);
                 self.unknown.push(Unknown { rule, share: Some(part.share), why });
@@ -151,7 +151,7 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
         }
     }
 
-    fn fall(&mut self, rule: usize, within: Option<String>, fate: Fate, share: Share) {
+    fn fall(&mut self, rule: usize, within: Option<String>, fate: ConnectionOutcome, share: Share) {
         let alike = |other: &&mut Fallen| other.rule == rule && other.within == within && other.fate == fate;
         // Portions come in the order of the rules, so those of one rule are adjacent.
         match self.fallen.iter_mut().rev().take(8).find(alike) {
@@ -161,22 +161,22 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
     }
 
     /// Returns the outcome of a portion.
-    pub(super) fn fate(&self, part: &Portion) -> Fate {
+    pub(super) fn fate(&self, part: &Portion) -> ConnectionOutcome {
         match &part.end {
             End::Translated(address, port) => {
-                Fate::Endpoint(crate::digits::socket(SocketAddr::new(*address, *port)).to_string())
+                ConnectionOutcome::Endpoint(crate::digits::socket(SocketAddr::new(*address, *port)).to_string())
             }
-            End::Returned => Fate::Returned,
-            End::Accepted(_) => Fate::Accepted,
-            End::Dropped(_) => Fate::Dropped,
-            End::Rejected(_) => Fate::Rejected,
-            End::Handed(chain) => Fate::Handed(self.walk.program.chain_name(*chain).to_owned()),
+            End::Returned => ConnectionOutcome::Returned,
+            End::Accepted(_) => ConnectionOutcome::Accepted,
+            End::Dropped(_) => ConnectionOutcome::Dropped,
+            End::Rejected(_) => ConnectionOutcome::Rejected,
+            End::Handed(chain) => ConnectionOutcome::Handed(self.walk.program.chain_name(*chain).to_owned()),
             End::Unknown(unknown) => {
                 let number = part.by.map_or(0, |rule| self.number(rule));
                 let missing = self.walk.missing(unknown.rule).map(|chain| (number, chain.to_owned()));
                 match missing.filter(|place| self.places.contains_key(place)) {
-                    Some((_, chain)) => Fate::Endpoint(chain),
-                    None => Fate::Unknown(unknown.why.to_string()),
+                    Some((_, chain)) => ConnectionOutcome::Endpoint(chain),
+                    None => ConnectionOutcome::Unknown(unknown.why.to_string()),
                 }
             }
         }
@@ -186,7 +186,7 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
     pub(super) fn conditional(&mut self, cases: &[Case]) {
         for case in cases {
             // The unknown effect of a missing chain is not a difference.
-            if let [(Fate::Unknown(why), share)] = case.fates.as_slice() {
+            if let [(ConnectionOutcome::Unknown(why), share)] = case.fates.as_slice() {
                 self.unknown.push(Unknown { rule: case.rule, share: Some(*share), why: why.clone() });
                 continue;
             }
@@ -199,8 +199,8 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
         self.never_taken(parts, &cases);
         for fallen in &self.fallen {
             let kind = match &fallen.fate {
-                Fate::Unknown(_) | Fate::Endpoint(_) => continue,
-                Fate::Returned if fallen.rule == 0 => Kind::FallsThrough { share: fallen.share },
+                ConnectionOutcome::Unknown(_) | ConnectionOutcome::Endpoint(_) => continue,
+                ConnectionOutcome::Returned if fallen.rule == 0 => Kind::FallsThrough { share: fallen.share },
                 fate => Kind::TakenWithoutEndpoint {
                     fate: fate.clone(),
                     within: fallen.within.clone(),
@@ -261,18 +261,21 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
     fn never_taken(&mut self, parts: &[Portion], cases: &[Case]) {
         // Every connection that reaches a rule leaves the chain at this rule or later.
         let last = parts.iter().map(|part| part.by.map_or(usize::MAX, |rule| self.number(rule))).max().unwrap_or(0);
-        let taken_in_cases: HashSet<&str> = cases
-            .iter()
-            .flat_map(|case| &case.fates)
-            .filter_map(|(fate, _)| if let Fate::Endpoint(endpoint) = fate { Some(endpoint.as_str()) } else { None })
-            .collect();
+        let taken_in_cases: HashSet<&str> =
+            cases
+                .iter()
+                .flat_map(|case| &case.fates)
+                .filter_map(|(fate, _)| {
+                    if let ConnectionOutcome::Endpoint(endpoint) = fate { Some(endpoint.as_str()) } else { None }
+                })
+                .collect();
         let returns: HashSet<usize> = self
             .defects
             .iter()
             .filter(|defect| matches!(defect.kind, Kind::NoDestination { .. }))
             .map(|defect| defect.rule)
             .collect();
-        if self.fallen.iter().any(|fallen| matches!(fallen.fate, Fate::Unknown(_))) {
+        if self.fallen.iter().any(|fallen| matches!(fallen.fate, ConnectionOutcome::Unknown(_))) {
             // Connections may return from a chain whose outcome is unknown.
             return;
         }

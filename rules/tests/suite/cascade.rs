@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use svclab_rules::cascade::{Assessment, Cascade, Fate, cascades, numgens, shares};
+use svclab_rules::cascade::{Assessment, Cascade, ConnectionOutcome, cascades, numgens, shares};
 use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::coverage::Coverage;
 use svclab_rules::iptables::evaluate::Program;
@@ -197,7 +197,7 @@ proptest! {
         let own = reported(cascade.shares().into_iter().map(|(endpoint, share)| (Some(endpoint), share)).chain(left));
         prop_assert!(is_same(&own, &outside), "{text}\n{own:?}\n{outside:?}");
         let cases: Vec<BTreeMap<String, Share>> = cascade.cases.iter().map(|case| reported(case.fates.iter().map(|(fate, share)| {
-            (if let Fate::Endpoint(endpoint) = fate { Some(endpoint.as_str()) } else { None }, *share)
+            (if let ConnectionOutcome::Endpoint(endpoint) = fate { Some(endpoint.as_str()) } else { None }, *share)
         }))).collect();
         for source in ["203.0.113.77", "10.2.0.1", "10.1.2.3"] {
             for (port, mark) in [(40_000, 0), (1500, 0), (40_000, 1), (1500, 0x4000)] {

@@ -116,8 +116,11 @@ impl<'a> Cascade<'a> {
             even: Share::of(own.even()),
             largest_deviation: own.steps.iter().all(|step| own.is_known(step)).then(|| own.largest_deviation()),
             steps: own.steps.iter().map(|step| Step::of(own, step)).collect(),
-            lost_share: (!own.fallen.iter().any(|fallen| matches!(fallen.fate, cascade::Fate::Unknown(_))))
-                .then(|| Share::of(own.left)),
+            lost_share: (!own
+                .fallen
+                .iter()
+                .any(|fallen| matches!(fallen.fate, cascade::ConnectionOutcome::Unknown(_))))
+            .then(|| Share::of(own.left)),
             without_endpoint: own.fallen.iter().map(Fallen::of).collect(),
             cases: own.cases.iter().map(Case::of).collect(),
             assessment: own.assessment().code(),
@@ -172,7 +175,7 @@ struct Fallen<'a> {
     /// The chain of the rule that decides, if the rule jumps to another one.
     within: Option<&'a str>,
     /// What happens to them.
-    fate: Fate<'a>,
+    fate: ConnectionOutcome<'a>,
     /// Their share of all connections.
     share: Share,
 }
@@ -180,23 +183,30 @@ struct Fallen<'a> {
 impl<'a> Fallen<'a> {
     fn of(own: &'a cascade::Fallen) -> Self {
         let rule = Some(own.rule).filter(|rule| *rule > 0);
-        Self { rule, within: own.within.as_deref(), fate: Fate::of(&own.fate), share: Share::of(own.share) }
+        Self {
+            rule,
+            within: own.within.as_deref(),
+            fate: ConnectionOutcome::of(&own.fate),
+            share: Share::of(own.share),
+        }
     }
 }
 
 /// The outcome of connections.
 #[derive(Serialize, JsonSchema)]
-struct Fate<'a> {
+struct ConnectionOutcome<'a> {
     /// `endpoint`, `returned`, `accepted`, `dropped`, `rejected`, `handed-on` or `unknown`.
     kind: &'static str,
     /// The endpoint, the chain that they continue in, or why it is unknown.
     detail: Option<&'a str>,
 }
 
-impl<'a> Fate<'a> {
-    fn of(own: &'a cascade::Fate) -> Self {
+impl<'a> ConnectionOutcome<'a> {
+    fn of(own: &'a cascade::ConnectionOutcome) -> Self {
         let detail = match own {
-            cascade::Fate::Endpoint(text) | cascade::Fate::Handed(text) | cascade::Fate::Unknown(text) => Some(&**text),
+            cascade::ConnectionOutcome::Endpoint(text)
+            | cascade::ConnectionOutcome::Handed(text)
+            | cascade::ConnectionOutcome::Unknown(text) => Some(&**text),
             _ => None,
         };
         Self { kind: own.code(), detail }
@@ -216,8 +226,8 @@ struct Case<'a> {
 
 impl<'a> Case<'a> {
     fn of(own: &'a cascade::Case) -> Self {
-        let part = |(fate, share): &'a (cascade::Fate, walk::Share)| CasePart {
-            fate: Fate::of(fate),
+        let part = |(fate, share): &'a (cascade::ConnectionOutcome, walk::Share)| CasePart {
+            fate: ConnectionOutcome::of(fate),
             share: Share::of(*share),
         };
         let rule = Some(own.rule).filter(|rule| *rule > 0);
@@ -229,7 +239,7 @@ impl<'a> Case<'a> {
 #[derive(Serialize, JsonSchema)]
 struct CasePart<'a> {
     /// What happens to them.
-    fate: Fate<'a>,
+    fate: ConnectionOutcome<'a>,
     /// Their share of the connections of the case.
     share: Share,
 }

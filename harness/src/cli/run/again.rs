@@ -33,7 +33,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Exit> {
         return Err(Failure::new(message, "Name an existing file or folder.").report(console));
     }
     // Only once, and before any thread is started.
-    let home = args.kernels.home(Kind::Run, args.labs.backend.into(), console)?;
+    let location = args.kernels.location(Kind::Run, args.labs.backend.into(), console)?;
     let failed = |error: io::Error| {
         console.complain(format!("`--watch`: files cannot be watched: {}", reason(&error)));
         Exit::Environment
@@ -43,8 +43,8 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Exit> {
     loop {
         watched.look();
         // The result of a run does not end the loop: tests may fail, and files may be invalid while they are edited.
-        let _ =
-            scenarios(args, &changed, &mut watched, console).and_then(|all| run_once(all, Some(&home), args, console));
+        let _ = scenarios(args, &changed, &mut watched, console)
+            .and_then(|all| run_once(all, Some(&location), args, console));
         console.inform(format!("\nwatching {}; Ctrl-C ends", counted(watched.len(), "file")));
         if console.is_broken() {
             return Ok(Exit::Held);

@@ -1,6 +1,6 @@
 //! Draws boxes, links, and the path of a flow over them.
 
-use super::super::model::{Flow, Graph, Machine, Place, Service, Way};
+use super::super::model::{Direction, Flow, Graph, Machine, Place, Service};
 use super::layout::{CHIP, CHIPS, LINE, Layout, MARGIN, NAME, PADDING, Rect, SMALL, fitted, head_lines, service_lines};
 use super::step_number::numbered;
 use super::wires::{Point, Wire, Wires};
@@ -174,8 +174,8 @@ impl Picture<'_> {
         let mut next = [0, 0];
         for (number, step) in flow.steps.iter().enumerate() {
             let (wire, places, from) = match step.way {
-                Way::There => (there, &flow.there, &mut next[0]),
-                Way::Back => (back, &flow.back, &mut next[1]),
+                Direction::There => (there, &flow.there, &mut next[0]),
+                Direction::Back => (back, &flow.back, &mut next[1]),
             };
             let found = places.iter().skip(*from).position(|place| *place == step.place);
             let Some(at) = found.map(|position| position + *from) else { continue };

@@ -1,6 +1,6 @@
 //! The numbers of a flow's steps, on its path and in the legend.
 
-use super::super::model::Way;
+use super::super::model::Direction;
 use super::wires::Point;
 use crate::svg::{Canvas, Text, width_of};
 
@@ -8,10 +8,10 @@ use crate::svg::{Canvas, Text, width_of};
 pub(super) const NUMBER: f64 = 8.0;
 
 /// Draws a step's number in a circle.
-pub(super) fn numbered(canvas: &mut Canvas, (x, y): Point, number: usize, way: Way) {
+pub(super) fn numbered(canvas: &mut Canvas, (x, y): Point, number: usize, way: Direction) {
     let class = match way {
-        Way::There => "step-there",
-        Way::Back => "step-back",
+        Direction::There => "step-there",
+        Direction::Back => "step-back",
     };
     canvas.circle((x, y), NUMBER, class);
     let words = number.to_string();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::input::did_you_mean;
 use crate::input::{Diagnostic, Diagnostics, Span};
 use crate::scenario::model::Note;
-use crate::text::{is_obeyed, one_line};
+use crate::text::{is_interpreted, one_line};
 use crate::yaml::{At, Place};
 
 /// Errors and notes, in the order of discovery.
@@ -77,7 +77,7 @@ impl Findings {
         let line = text.trim_end();
         if line.is_empty() {
             self.wrong(at, "the name is empty", "Write a sentence that says what must hold.");
-        } else if line.contains(is_obeyed) {
+        } else if line.contains(is_interpreted) {
             self.wrong(at, "the name contains a line break or another control character", "Write it on one line.");
         }
         line.to_owned()

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 
 use super::descriptors::receive;
-use super::protocol::{Request, Response, is_of_same_user};
+use super::protocol::{Request, Response, is_from_same_user};
 use super::running::{Running, address};
 use crate::shell::namespaces::{PlaceNamespaces, join_user_namespace};
 use crate::shell::reply::{Access, Completion, Printed, Reply, View};
@@ -37,7 +37,7 @@ impl Remote {
 
     fn stream(&self) -> io::Result<UnixStream> {
         let stream = UnixStream::connect_addr(&address(&self.of.lab, self.of.pid)?)?;
-        if is_of_same_user(&stream) { Ok(stream) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+        if is_from_same_user(&stream) { Ok(stream) } else { Err(io::ErrorKind::PermissionDenied.into()) }
     }
 
     fn ask(&self, request: &Request) -> io::Result<(Response, UnixStream)> {

@@ -31,6 +31,6 @@ pub(super) enum Response {
 }
 
 /// Whether the other end of a connection is a process of the same user, as this process sees it.
-pub(super) fn is_of_same_user(stream: &UnixStream) -> bool {
+pub(super) fn is_from_same_user(stream: &UnixStream) -> bool {
     getsockopt(stream, sockopt::PeerCredentials).is_ok_and(|peer| Uid::from_raw(peer.uid()) == geteuid())
 }

@@ -6,7 +6,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::{io, process, thread};
 
 use super::descriptors::send;
-use super::protocol::{Request, Response, is_of_same_user};
+use super::protocol::{Request, Response, is_from_same_user};
 use super::running::address;
 use crate::shell::open::Shell;
 use crate::shell::reply::{Access, Reply};
@@ -33,7 +33,7 @@ impl Socket {
     pub fn serve(self, shell: &Shell) -> io::Result<()> {
         let shell = shell.clone();
         let accept = move || {
-            for stream in self.0.incoming().flatten().filter(is_of_same_user) {
+            for stream in self.0.incoming().flatten().filter(is_from_same_user) {
                 let shell = shell.clone();
                 // If no thread can be started, the client sees its connection closed.
                 let _ = thread::Builder::new().name("client".to_owned()).spawn(move || converse(&shell, stream));

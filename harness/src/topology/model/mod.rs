@@ -10,7 +10,7 @@ use ipnet::IpNet;
 
 pub(crate) use self::netns::{Carrier, Interface, InterfaceKind, LinkEnd, Netns, Role, Sysctl};
 pub(crate) use self::routes::{Fdb, Hop, Neighbour, Route};
-pub(super) use self::routes::{OfPeers, Peers};
+pub(super) use self::routes::{PeerRoutes, Peers};
 use crate::wire::Mac;
 
 /// All namespaces of a lab.

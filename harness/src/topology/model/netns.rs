@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use svclab_rules::cluster::Impairment;
 
-use super::routes::{Fdb, Neighbour, OfPeers, Route};
+use super::routes::{Fdb, Neighbour, PeerRoutes, Route};
 use super::{NetnsId, mac_of};
 use crate::scenario::Span;
 use crate::wire::Mac;
@@ -45,7 +45,7 @@ pub(crate) struct Netns {
     /// Its own permanent forwarding entries of bridges and VXLAN devices.
     pub(in crate::topology) fdb: Vec<Fdb>,
     /// The entries by which a node reaches the others.
-    pub(in crate::topology) peers: Option<OfPeers>,
+    pub(in crate::topology) peers: Option<PeerRoutes>,
     /// Kernel settings in the order of writing: before interfaces are created, and those of an interface once it exists.
     pub sysctls: Vec<Sysctl>,
     /// The on-link prefixes of `eth0`, for packets injected on the wire.
@@ -132,7 +132,7 @@ pub(crate) struct LinkEnd {
 impl Netns {
     /// All routes.
     pub(crate) fn routes(&self) -> impl DoubleEndedIterator<Item = &Route> {
-        self.routes.iter().chain(self.peers.iter().flat_map(OfPeers::routes))
+        self.routes.iter().chain(self.peers.iter().flat_map(PeerRoutes::routes))
     }
 
     /// The routes that it does not share with other nodes, including those to its pods.
@@ -147,12 +147,12 @@ impl Netns {
 
     /// All permanent neighbours.
     pub(crate) fn neighbours(&self) -> impl DoubleEndedIterator<Item = &Neighbour> {
-        self.neighbours.iter().chain(self.peers.iter().flat_map(OfPeers::neighbours))
+        self.neighbours.iter().chain(self.peers.iter().flat_map(PeerRoutes::neighbours))
     }
 
     /// All permanent forwarding entries of bridges and VXLAN devices.
     pub(crate) fn fdb(&self) -> impl DoubleEndedIterator<Item = &Fdb> {
-        self.fdb.iter().chain(self.peers.iter().flat_map(OfPeers::fdb))
+        self.fdb.iter().chain(self.peers.iter().flat_map(PeerRoutes::fdb))
     }
 
     /// The node's name, if it is a node.
@@ -232,8 +232,8 @@ impl Netns {
 
     /// The indices of interfaces that delay packets, which may wait there for a long time.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = u32> {
-        let may_hold = |impairment: Impairment| !impairment.delay.is_zero() || impairment.rate.is_some();
-        let waiting = self.interfaces.iter().filter(move |interface| may_hold(interface.impairment));
+        let may_queue = |impairment: Impairment| !impairment.delay.is_zero() || impairment.rate.is_some();
+        let waiting = self.interfaces.iter().filter(move |interface| may_queue(interface.impairment));
         waiting.map(|interface| interface.index)
     }
 
@@ -251,7 +251,7 @@ impl Netns {
     }
 
     /// Whether a setting belongs to one of the namespace's interfaces, so that it exists only once the interface does.
-    pub(crate) fn is_of_interface(&self, sysctl: &Sysctl) -> bool {
+    pub(crate) fn is_about_interface(&self, sysctl: &Sysctl) -> bool {
         let mut parts = sysctl.name.split('.');
         let (family, table, name) = (parts.next(), parts.next(), parts.next().unwrap_or_default());
         matches!((family, table), (Some("ipv4" | "ipv6"), Some("conf" | "neigh")))

@@ -70,12 +70,12 @@ pub(crate) struct Peers {
 
 /// The entries of one node among its peers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct OfPeers {
+pub(crate) struct PeerRoutes {
     pub(in crate::topology) peers: Arc<Peers>,
     pub(in crate::topology) own: NetnsId,
 }
 
-impl OfPeers {
+impl PeerRoutes {
     pub(super) fn routes(&self) -> impl DoubleEndedIterator<Item = &Route> {
         self.without_own(&self.peers.routes)
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Outcome;
 use crate::lab::Backend;
 use crate::vm::{self, Size, Vm};
-use crate::worker::{Home, Kind, Slot, WorkerError, serve};
+use crate::worker::{Kind, Slot, WorkerError, WorkerLocation, serve};
 
 /// The variable that names a kernel, as `--kernel` does.
 pub(super) const KERNEL: &str = "SVCLAB_KERNEL";
@@ -28,16 +28,19 @@ fn serve_in_a_machine() {
 }
 
 /// A virtual machine with the kernel.
-pub(super) fn started(kernel: &str) -> Home {
+pub(super) fn started(kernel: &str) -> WorkerLocation {
     let vm = Vm::prepare(Path::new(kernel), None, SIZE, Path::new("/proc/self/exe"));
     let vm = vm.unwrap_or_else(|error| panic!("{error}\n{}", error.help()));
     println!("kernel {}", vm.release());
-    Home::boot(vm, Kind::Run, Backend::System).unwrap_or_else(|trouble| panic!("{}", trouble.message))
+    WorkerLocation::boot(vm, Kind::Run, Backend::System).unwrap_or_else(|trouble| panic!("{}", trouble.message))
 }
 
 /// The outcomes of cases in a virtual machine.
-pub(super) fn outcomes(home: &Home, orders: impl Iterator<Item = Order>) -> impl Iterator<Item = Outcome> {
-    let mut slot = Slot::new(home, Kind::Run);
+pub(super) fn outcomes(
+    location: &WorkerLocation,
+    orders: impl Iterator<Item = Order>,
+) -> impl Iterator<Item = Outcome> {
+    let mut slot = Slot::new(location, Kind::Run);
     orders.map(move |order| {
         let outcome = slot.ask(&order, &Arc::default());
         outcome.unwrap_or_else(|error: WorkerError| panic!("{}", error.into_trouble().message))

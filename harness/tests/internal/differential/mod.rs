@@ -101,8 +101,8 @@ fn prediction_and_kernel_agree() {
         let sum = Mutex::new(Sum::default());
         let done = |outcome: Outcome| sum.lock().expect("no thread panics").add(outcome);
         if let Ok(kernel) = std::env::var(machine::KERNEL) {
-            let home = machine::started(&kernel);
-            machine::outcomes(&home, cases.map(|case| (seed as u64, case, flows))).for_each(done);
+            let location = machine::started(&kernel);
+            machine::outcomes(&location, cases.map(|case| (seed as u64, case, flows))).for_each(done);
         } else {
             let next = AtomicUsize::new(cases.start);
             let case = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|case| *case < cases.end);

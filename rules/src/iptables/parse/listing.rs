@@ -4,7 +4,7 @@
 //! words; words that svclab cannot parse are kept as a match that is not modelled. Probabilities have eleven digits, as in `iptables-save`,
 //! which determine the 31 bits exactly. (iptables before 1.4.20 printed six, which fit thousands of thresholds.)
 
-mod home;
+mod parent_chain;
 mod row;
 mod tables;
 mod unfold;
@@ -295,7 +295,7 @@ impl ListingReader {
         self.chains.retain(|shown| shown.has_heading);
         let table = self.table.or(Some(TableName::Nat));
         for (rule, line) in rows {
-            let Some(name) = home::of(&rule) else {
+            let Some(name) = parent_chain::of(&rule) else {
                 unplaced.push(line);
                 continue;
             };

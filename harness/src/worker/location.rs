@@ -7,7 +7,7 @@ use svclab_rules::cluster;
 
 use super::Kind;
 use super::error::WorkerError;
-use super::message::Asked;
+use super::message::Request;
 use super::process::Worker;
 use crate::environment::Environment;
 use crate::lab::Backend;
@@ -16,14 +16,14 @@ use crate::vm::Vm;
 
 /// Where workers run.
 #[derive(Debug, Clone)]
-pub enum Home {
+pub enum WorkerLocation {
     /// Processes of this machine, started from this program: svclab, with the arguments [`WORKER`](super::WORKER) and a [`Kind`].
     Process(PathBuf),
     /// Virtual machines in which svclab is PID 1.
     Machines(Arc<Machines>),
 }
 
-impl Home {
+impl WorkerLocation {
     /// Virtual machines. The first is started now, so that a kernel that does not boot is noticed before it gets an order.
     ///
     /// # Errors
@@ -31,7 +31,7 @@ impl Home {
     /// If no machine can be started, or it is not ready in time.
     pub fn boot(vm: Vm, kind: Kind, backend: Backend) -> Result<Self, Trouble> {
         let mut worker = Worker::in_machine(&vm, kind).map_err(WorkerError::into_trouble)?;
-        let asked = Asked::<()>::Environment(backend);
+        let asked = Request::<()>::Environment(backend);
         let said = worker.ask(&asked, &Arc::default(), |(), _| Ok(None::<()>));
         let (environment, judging) = said.map_err(WorkerError::into_trouble)?;
         Ok(Self::Machines(Arc::new(Machines { vm, environment, judging, idle: Mutex::new(Some((kind, worker))) })))

@@ -62,7 +62,7 @@ const UNALLOCATED: Known = Known {
 };
 const REJECTED_LOCALLY: Known = Known {
     code: "nftables-rejects-on-the-node",
-    what: "nftables mode rejects what processes of a node send to external addresses of a service without endpoints; in iptables mode \
+    what: "nftables mode rejects packets from a node's processes to external addresses of a service without endpoints; in iptables mode \
            such packets leave the node",
     document: KEP,
 };
@@ -75,7 +75,7 @@ pub(super) const INVALID: Known = Known {
 /// The known difference for packets that a node's firewall would drop.
 pub(super) const FIREWALL: Known = Known {
     code: "nftables-no-firewall-holes",
-    what: "nftables mode does not bypass a node's firewall: what a firewall drops stays dropped",
+    what: "nftables mode does not bypass a node's firewall: packets that a firewall drops stay dropped",
     document: MIGRATING,
 };
 
@@ -166,7 +166,7 @@ const TABLE: &[Row] = &[
         fits: Fits { family: Some(Family::Ipv6), ..ANY },
         known: Known {
             code: "1.21-both-families",
-            what: "kube-proxy serves both families (dual-stack); before, only that of the node's first address",
+            what: "kube-proxy serves both address families (dual-stack); before, only that of the node's first address",
             document: kep!("563-dual-stack"),
         },
     },
@@ -175,7 +175,7 @@ const TABLE: &[Row] = &[
         fits: Fits { to: &[Target::ExternalIp], ..ANY },
         known: Known {
             code: "1.21-external-ips-inside",
-            what: "external IPs are served to pods and processes of nodes as well; before, such packets are routed normally",
+            what: "external IPs are also served to pods and to processes on nodes; before, such packets are routed normally",
             document: "https://github.com/kubernetes/kubernetes/pull/96296",
         },
     },
@@ -184,7 +184,7 @@ const TABLE: &[Row] = &[
         fits: with(&[Trait::SourceRanges]),
         known: Known {
             code: "1.21-node-addresses",
-            what: "source ranges that contain the node's own address do not allow it any more (until 1.29)",
+            what: "source ranges that contain the node's own address no longer allow it (until 1.29)",
             document: "https://github.com/kubernetes/kubernetes/issues/119524",
         },
     },
@@ -229,7 +229,7 @@ const TABLE: &[Row] = &[
         fits: Fits { to: &[Target::ExternalIp], ..ANY },
         known: Known {
             code: "1.24-external-ips-masqueraded",
-            what: "what pods send to external IPs is masqueraded",
+            what: "packets from pods to external IPs are masqueraded",
             document: "https://github.com/kubernetes/kubernetes/pull/109060",
         },
     },
@@ -238,7 +238,8 @@ const TABLE: &[Row] = &[
         fits: with(&[Trait::SourceRanges]),
         known: Known {
             code: "1.24-source-ranges-are-marked",
-            what: "what loadBalancerSourceRanges exclude is only marked, and is forwarded if it is not for the node (until 1.25)",
+            what: "packets that loadBalancerSourceRanges exclude are only marked, and are forwarded if their destination is not \
+                   the node (until 1.25)",
             document: "scenarios/releases/1.24-source-ranges.yaml",
         },
     },
@@ -247,7 +248,7 @@ const TABLE: &[Row] = &[
         fits: with(&[Trait::SourceRanges]),
         known: Known {
             code: "1.25-source-ranges-are-dropped",
-            what: "what loadBalancerSourceRanges exclude is dropped, whatever its destination",
+            what: "packets that loadBalancerSourceRanges exclude are dropped, whatever their destination",
             document: "scenarios/releases/1.25-source-ranges.yaml",
         },
     },

@@ -61,7 +61,7 @@ pub enum VmError {
         modules: Vec<&'static str>,
     },
     /// A file cannot be read.
-    #[error("{}: {}", printable(.file), reason(.source))]
+    #[error("{}: {}", printable(.file), defect(.source))]
     Unreadable {
         /// The file.
         file: PathBuf,
@@ -69,7 +69,7 @@ pub enum VmError {
         source: io::Error,
     },
     /// A module of the kernel cannot be read.
-    #[error("{}: {}", printable(.file), reason(.source))]
+    #[error("{}: {}", printable(.file), defect(.source))]
     BrokenModule {
         /// Where it is: in a folder, or in a package.
         file: PathBuf,
@@ -129,7 +129,7 @@ impl VmError {
             Self::NoModules { .. } => {
                 "Put them beside the kernel as lib/modules/VERSION. Ubuntu has them in a package of its own: `apt-get download linux-modules-VERSION`, into the folder of the first."
             }
-            Self::Unreadable { .. } => "Name a file that can be read, and is whole.",
+            Self::Unreadable { .. } => "Name a file that can be read. If it is not whole, download it again.",
             Self::BrokenModule { .. } => "Unpack or install the kernel's package again: the module is damaged.",
             Self::UnreadableProgram { .. } => "Allow reading it, or name another --userland.",
             Self::NoProgram { .. } => "Install iptables, nftables and conntrack there, or name another --userland.",
@@ -156,6 +156,14 @@ fn build_with(modules: &[&str]) -> String {
     };
     let options: Vec<String> = modules.iter().map(option).collect();
     format!("Choose a kernel that is built with {}, or add its package of modules.", options.join(", "))
+}
+
+/// What is wrong with a file: readers only say of one that ends early that they cannot read on.
+fn defect(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => "it ends early, so it is not whole".to_owned(),
+        _ => reason(error),
+    }
 }
 
 impl From<VmError> for Trouble {

@@ -72,13 +72,18 @@ fn try_to_enter() -> Result<(), String> {
         [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"), ("tmpfs", "/run"), ("tmpfs", "/tmp")]
     {
         mount(Some(kind), folder, Some(kind), MsFlags::empty(), None::<&str>)
-            .map_err(|error| format!("mounting {kind} on {folder}: {}", reason(error)))?;
+            .map_err(|errno| format!("mounting {kind} on {folder}: {}", said(errno)))?;
     }
     load_modules()?;
     // A kernel without connection tracking fails where that is needed, with a better message.
     CONNECTION_SETTINGS.iter().for_each(|file| _ = fs::write(file, CONNECTIONS.to_string()));
     let port = port().map_err(|error| format!("opening the virtio port: {}", reason(error)))?;
-    dup2_stdin(&port).and_then(|()| dup2_stdout(&port)).map_err(reason)
+    dup2_stdin(&port).and_then(|()| dup2_stdout(&port)).map_err(said)
+}
+
+/// The system's message for a number.
+fn said(errno: Errno) -> String {
+    reason(io::Error::from(errno))
 }
 
 /// Loads the modules; those that the kernel has already, or cannot have on this machine, are left out.
@@ -89,7 +94,7 @@ fn load_modules() -> Result<(), String> {
         let module = fs::read(Path::new(MODULES).join(name)).map_err(|error| failed(reason(error)))?;
         match load(&module) {
             Ok(()) | Err(Errno::EEXIST | Errno::ENODEV) => {}
-            Err(error) => return Err(failed(reason(error))),
+            Err(errno) => return Err(failed(said(errno))),
         }
     }
     Ok(())
@@ -132,4 +137,14 @@ fn is_hung_up(port: &File) -> io::Result<bool> {
     let mut polled = [PollFd::new(port.as_fd(), PollFlags::POLLOUT)];
     poll(&mut polled, PollTimeout::ZERO)?;
     Ok(polled[0].revents().is_some_and(|events| events.contains(PollFlags::POLLHUP)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_named_by_its_message() {
+        assert_eq!(said(Errno::ENOEXEC), "exec format error");
+    }
 }

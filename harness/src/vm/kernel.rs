@@ -239,6 +239,19 @@ mod tests {
     }
 
     #[test]
+    fn a_package_that_was_not_downloaded_to_its_end_is_not_whole() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let image = image("6.1.0-1-cloud (debian) #1 SMP");
+        let file = package(&[("./boot/vmlinuz-6.1.0-1-cloud", &image)], folder.path(), "linux-image-6.1.0_amd64.deb");
+        let whole = fs::read(&file).expect("its own");
+        for length in [0, 5, 60, whole.len() / 2, whole.len() - 100] {
+            fs::write(&file, &whole[..length]).expect("its own");
+            let error = Located::find(&file).and_then(Located::read).expect_err("it is not whole").to_string();
+            assert_eq!(error, format!("{}: it ends early, so it is not whole", file.display()), "{length} bytes");
+        }
+    }
+
+    #[test]
     fn ubuntu_has_modules_in_a_package_of_their_own() {
         let folder = tempfile::tempdir().expect("a folder");
         let image = image("6.8.0-31-generic (buildd) #31");

@@ -56,7 +56,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// A page for a terminal.
+    /// Text for a terminal.
     Text,
     /// One JSON object.
     Json,

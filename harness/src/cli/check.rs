@@ -18,7 +18,7 @@ use svclab::run::balance_errors;
 use svclab::scenario::{Scenario, Tests};
 use svclab::text::{counted, path_text, printable};
 
-/// Find the errors of scenarios, without running them.
+/// Find the errors in scenarios without running them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Scenario files, or folders of them.

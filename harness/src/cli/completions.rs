@@ -7,7 +7,7 @@ use super::Exit;
 use super::complete::VARIABLE;
 use super::console::Console;
 
-/// Print the script with which a shell completes commands, options, scenario files, and names of tests, tags and machines.
+/// Print a shell's completion script for commands, options, scenario files, and names of tests, tags and machines.
 ///
 /// The script asks `svclab` on the PATH for what a word may be.
 #[derive(Debug, clap::Args)]

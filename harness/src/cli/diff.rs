@@ -22,8 +22,8 @@ use svclab::worker::{Kind, WorkerLocation};
 
 /// List all Service traffic that changes between two clusters, or between two kube-proxies for one cluster.
 ///
-/// Compares all first packets from all vantage points, in classes that each side handles alike; then later connections of the same
-/// clients, and open connections whose rules are replaced.
+/// Compares all first packets from all vantage points, in classes that each side handles in the same way; then later connections of the
+/// same clients, and open connections whose rules are replaced.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The cluster before: a scenario, Kubernetes objects, or saved rules as for `svclab verify`.
@@ -73,7 +73,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// A page for a terminal.
+    /// Text for a terminal.
     Text,
     /// One JSON object.
     Json,

@@ -9,7 +9,7 @@ use svclab::Backend;
 use svclab::doctor::{self, Examination};
 use svclab::worker::Kind;
 
-/// Check whether this machine can run labs, and print a fix for whatever is missing.
+/// Check whether this machine can run labs, and print fixes for what is missing.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The output format.

@@ -42,17 +42,18 @@ pub(crate) struct Args {
     flow: FlowArgs,
     #[command(flatten)]
     connections: ConnectionArgs,
-    /// Explain the rules of another kube-proxy than the input names, at the start: `1.27:iptables`, `1.27` or `nftables`.
+    /// Explain the rules of a kube-proxy other than the one that the input names, in the initial state: `1.27:iptables`, `1.27` or
+    /// `nftables`.
     #[arg(long, value_name = "RELEASE[:MODE]", value_parser = proxy, conflicts_with = "step", conflicts_with_all = PROGRAMS)]
     release: Option<Proxy>,
     /// The cluster state after the first N changing steps: `apply`, `restart`, `stop`, `start`, `link`, `down`, `up`.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = index)]
     step: usize,
-    /// Explain the Nth path, where rules choose at random; with --live, the path that the packet took
+    /// Explain the Nth path, if rules choose at random; with --live, the path that the packet took
     #[arg(long, value_name = "N", default_value = "1", value_parser = count, conflicts_with = "live")]
     path: NonZeroUsize,
-    /// Also send a packet in a lab, trace the rules that the kernel matches, and mark where they diverge from the prediction. With
-    /// several --kernel, what differs between them comes first.
+    /// Also send a packet in a lab, trace the rules that the kernel matches, and mark where they diverge from the prediction. With several
+    /// --kernel, the differences between them come first.
     #[arg(long)]
     live: bool,
     #[command(flatten)]
@@ -68,7 +69,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// A page for a terminal; --quiet leaves out the glossary.
+    /// Text for a terminal; --quiet omits the glossary.
     Text,
     /// All paths; if there are thousands, most have only their outcome.
     Json,

@@ -5,7 +5,7 @@ use clap::ValueEnum;
 /// A page or JSON. Commands with more formats have their own enum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// A page for a terminal.
+    /// Text for a terminal.
     Text,
     /// One JSON document.
     Json,

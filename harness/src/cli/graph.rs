@@ -36,7 +36,7 @@ pub(crate) struct Args {
     to: Option<String>,
     #[command(flatten)]
     flow: FlowArgs,
-    /// Draw the reply of the Nth path, where rules choose at random
+    /// Draw the reply of the Nth path, if rules choose at random
     #[arg(long, value_name = "N", default_value = "1", value_parser = count, requires = "from")]
     path: NonZeroUsize,
     /// The cluster state after the first N changing steps: `apply`, `restart`, `stop`, `start`, `link`, `down`, `up`.

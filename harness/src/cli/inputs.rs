@@ -15,7 +15,7 @@ use svclab::text::{counted, one_line, printable};
 /// Options of commands that read scenarios.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(super) struct InputArgs {
-    /// Let scenarios read files outside of their repository (without a repository: outside of their folder).
+    /// Let scenarios read files outside their repository (without a repository: outside their folder).
     #[arg(long)]
     allow_outside: bool,
 }
@@ -109,7 +109,7 @@ impl Input {
 /// The option to restore connections.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(super) struct ConnectionArgs {
-    /// Restore the connections to Services that a dump shows (`conntrack -L`) in the tables of its nodes.
+    /// Restore the connections to Services that a dump shows (`conntrack -L`) in its nodes' conntrack tables.
     #[arg(long)]
     connections: bool,
 }

@@ -20,8 +20,8 @@ pub(super) const KERNEL: &str = "kernel";
 pub(super) struct KernelArgs {
     /// Build labs on another kernel, in a virtual machine: a vmlinuz, a folder or a package (.deb) with one, or an installed version.
     ///
-    /// Its modules are looked for beside it, and below /lib/modules. Needs qemu, and no privileges.
-    /// With several, `svclab run` shows first which tests end differently.
+    /// Its modules are searched next to it and below /lib/modules. Requires QEMU, but no privileges.
+    /// With several kernels, `svclab run` first lists the tests with different results.
     #[arg(long, value_name = "KERNEL")]
     kernel: Vec<PathBuf>,
     /// With --kernel: the folder, or container image (`docker save`, OCI), whose iptables, nft and conntrack are used [default: this

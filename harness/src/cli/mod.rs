@@ -123,7 +123,7 @@ Exit codes:
   1    a test failed (run, report), sources disagree (verify, explain --live), a mutant
        survived (mutate), rules differ (rules --diff), traffic changes (diff), shares have
        a defect or are unknown (cascade), a finding (dump lint), no failure to keep
-       (dump minimize), or a result that reads or behaves differently (dump anonymize)
+       (dump minimize), or a result that parses or behaves differently (dump anonymize)
   2    invalid input: usage, scenario, rules, reports that cannot be merged, or a filter
        that selects no test
   3    the environment lacks something (see `svclab doctor`), a test exceeded `--timeout`,

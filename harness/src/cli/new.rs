@@ -11,10 +11,10 @@ use super::console::Console;
 use super::failure::Failure;
 use svclab::text::{printable, reason};
 
-/// Write a scenario with comments, to start from: it can be run as it is.
+/// Write a commented scenario as a starting point; it can be run unchanged.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The file; one that exists is never overwritten [default: print the scenario]
+    /// The file; an existing one is never overwritten [default: print the scenario]
     file: Option<PathBuf>,
     /// kube-proxy's mode.
     #[arg(long, value_enum, default_value = "iptables")]

@@ -24,7 +24,7 @@ pub(super) struct ProxyArgs {
     /// Run this kube-proxy on all nodes, instead of generating their rules: it watches an API server with the scenario's objects.
     /// Scenarios for another release are skipped as not applicable.
     ///
-    /// NAME=PATH is the program of nodes that have `proxy: {program: NAME}`. Give the option several times for several programs.
+    /// NAME=PATH sets the program of nodes with `proxy: {program: NAME}`. Repeat the option for several programs.
     #[arg(long, value_name = "[NAME=]PATH")]
     kube_proxy: Vec<PathBuf>,
     /// Like `--kube-proxy`, for any program that writes rules: its command line, words separated by spaces, in which `{kubeconfig}`,

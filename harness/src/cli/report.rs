@@ -29,10 +29,10 @@ enum Command {
 /// that of the whole run.
 #[derive(Debug, clap::Args)]
 struct MergeArgs {
-    /// Files that `--report json=FILE` wrote, one of each shard; or a single one of a whole run.
+    /// Files written by `--report json=FILE`, one for each shard; or a single file of a whole run.
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Merge reports of machines whose kernels, iptables or nft differ; the merged report names those of the first shard.
+    /// Merge reports from machines with different kernels, iptables or nft; the merged report names those of the first shard.
     #[arg(long)]
     allow_mixed: bool,
     #[command(flatten)]

@@ -11,20 +11,20 @@ use super::numbers::{repetitions, retries, seed};
 /// Options for repetitions, retries and time limits of tests.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(super) struct AttemptArgs {
-    /// Start no further test after the first that does not pass.
+    /// Stop after the first test that does not pass.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, action = clap::ArgAction::Set)]
     fail_fast: bool,
-    /// Run a test that does not pass up to N times more, each in a new lab. One that passes then is reported as flaky; the exit
-    /// code is that of its last attempt.
+    /// Repeat a test that does not pass up to N times, each time in a new lab. If it then passes, it is reported as flaky; the exit code is
+    /// that of its last attempt.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = retries, hide_default_value = true)]
     retries: u32,
-    /// End a test that takes longer, as 30s or 2m, with an error.
+    /// Abort a test with an error if it takes longer than this, for example 30s or 2m.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
     /// Run every scenario N times.
     #[arg(long, value_name = "N", default_value = "1", value_parser = repetitions, hide_default_value = true)]
     repeat: NonZeroU32,
-    /// Run scenarios in a random order, and tests too where none changes objects. The same seed gives the same order.
+    /// Run scenarios in random order, and their tests too if none changes objects. The same seed gives the same order.
     #[arg(long, value_name = "SEED", value_parser = seed)]
     shuffle: Option<u64>,
 }

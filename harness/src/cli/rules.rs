@@ -31,7 +31,7 @@ use svclab::text::one_line;
 /// The output has the format of `iptables-save` or `nft list ruleset`; `iptables-restore` and `nft -f` load it unchanged.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A scenario, for its initial rules including those that it adds, or a file of Kubernetes objects; `-` for standard input.
+    /// A scenario, whose initial rules are used, including those that it adds; or a file of Kubernetes objects; `-` for standard input.
     #[arg(required_unless_present = "diff")]
     path: Option<PathBuf>,
     #[command(flatten)]

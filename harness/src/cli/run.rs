@@ -49,7 +49,7 @@ pub(crate) struct Args {
     /// captured.
     #[arg(long, value_name = "DIR")]
     pcap: Option<PathBuf>,
-    /// Write a folder for each test that fails below this one: scenario, rules with counters, connections, addresses, routes, capture,
+    /// For each failed test, write a folder below this one: scenario, rules with counters, connections, addresses, routes, capture,
     /// and the three sources. `svclab report show` prints it.
     #[arg(long, value_name = "DIR")]
     artifacts: Option<PathBuf>,
@@ -58,7 +58,7 @@ pub(crate) struct Args {
     on_failure: Option<OnFailure>,
     #[command(flatten)]
     reports: ReportArgs,
-    /// Run again when a scenario, or a file that it names, changes; scenarios that have changed come first. Ctrl-C ends it.
+    /// Run again when a scenario, or a file that it names, changes; changed scenarios run first. Ctrl-C stops it.
     #[arg(long, conflicts_with_all = ["list", "shard"])]
     watch: bool,
 }

@@ -15,7 +15,7 @@ use svclab::{cascade, diff, evidence, explain, lint, mutate, report, scenario, v
 /// Print the JSON Schema of scenario files (for editors) or of a command's JSON output.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What to print the schema of.
+    /// The document to print the schema of.
     #[arg(value_enum, default_value = "scenario")]
     kind: Kind,
     /// The output format.
@@ -27,7 +27,7 @@ pub(crate) struct Args {
 enum Format {
     /// JSON Schema, draft 2020-12.
     Json,
-    /// A reference of all fields for a person.
+    /// A reference of all fields, in Markdown.
     Markdown,
 }
 

@@ -26,7 +26,7 @@ pub(super) struct ChoiceArgs {
     /// Balance shards by the durations in an earlier report (`--report json=FILE`). Every shard needs the same file.
     #[arg(long, value_name = "FILE", requires = "shard")]
     pub(super) durations: Option<PathBuf>,
-    /// List the selected tests, and run none.
+    /// List the selected tests without running them.
     #[arg(long)]
     pub(super) list: bool,
 }

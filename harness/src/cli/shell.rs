@@ -28,10 +28,10 @@ use svclab::shell::{self, Access, Input, Shell, Socket, Subject, end_capture};
 use svclab::testing::become_privileged;
 use svclab::text::{one_line, reason, shortened};
 
-/// Build a lab that stays up, and type commands: programs in pods and on nodes, probes, changes.
+/// Build a lab that keeps running, and enter commands: programs in pods and on nodes, probes, changes.
 ///
-/// Pods have network stacks of their own and serve their ports by HTTP: `pod/client curl http://nginx`. `help` lists the commands. Without a terminal, commands are read
-/// from standard input, and the exit code is that of the last one.
+/// Pods have their own network stacks and serve their ports over HTTP: `pod/client curl http://nginx`. `help` lists the commands. Without a
+/// terminal, commands are read from standard input, and the exit code is that of the last one.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A scenario, Kubernetes objects, or a dump (rules, an issue, a folder or an archive).
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     inputs: InputArgs,
     #[command(flatten)]
     backend: BackendArgs,
-    /// Start in the state of the cluster after N changes by steps of the scenario: `apply`, `restart`, `stop`, `start`, `link`, `down`, `up`.
+    /// Start in the cluster state after the first N changing steps: `apply`, `restart`, `stop`, `start`, `link`, `down`, `up`.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = super::numbers::index)]
     step: usize,
     /// The name by which `svclab attach` and `svclab exec` find this lab [default: the file's]

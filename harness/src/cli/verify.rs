@@ -24,7 +24,7 @@ pub(crate) struct Args {
     subject: SubjectArgs,
     #[command(flatten)]
     kernels: KernelArgs,
-    /// Verify the rules of another kube-proxy than the input names: `1.27:iptables`, `1.27` or `nftables`.
+    /// Verify the rules of a kube-proxy other than the one that the input names: `1.27:iptables`, `1.27` or `nftables`.
     #[arg(long, value_name = "RELEASE[:MODE]", value_parser = proxy, conflicts_with_all = PROGRAMS)]
     release: Option<Proxy>,
     /// Do not fail on flows that match a rule that svclab does not model.

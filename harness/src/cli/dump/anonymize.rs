@@ -15,10 +15,10 @@ use svclab::text::{counted, grouped, one_line};
 
 /// Replace names and addresses, so that an input can be published.
 ///
-/// Every word that is not vocabulary of Kubernetes, netfilter or plain English is replaced consistently by another of the same
-/// length; addresses keep their common prefixes, private ranges and families; hashes in names of chains are
-/// recomputed. Ports, numbers, times and the lengths of names are kept. A file is written as a file; a folder or archive as one archive (tar.gz).
-/// The result is read again: exits with 1 if a piece is not read as before, or if the rules handle a packet differently.
+/// Every word that does not belong to the vocabulary of Kubernetes, netfilter or plain English is consistently replaced by another one of
+/// the same length; addresses keep their common prefixes, private ranges and families; hashes in chain names are recomputed. Ports,
+/// numbers, times and the lengths of names are kept. A file is written as a file; a folder or archive as one archive (tar.gz). The result
+/// is parsed again: exits with 1 if a block is not parsed as before, or if the rules handle a packet differently.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// A file, folder or archive (tar, tar.gz, zip).

@@ -15,7 +15,7 @@ use svclab::text::{one_line, printable};
 /// Create a self-contained scenario from a dump: nodes with their own rules, Services, endpoints, pods, and a test of each
 /// service port.
 ///
-/// What the input does not say is assumed; assumptions are listed at the top of the scenario and on standard error. `svclab run` then
+/// Missing information is assumed; assumptions are listed at the top of the scenario and on standard error. `svclab run` then
 /// shows which traffic is broken, and `svclab explain` by which rule.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {

@@ -12,10 +12,10 @@ use crate::cli::failure::Failure;
 use crate::cli::format::Format;
 use svclab::lint::{CATALOG, Finding, Severity, json, lint, render};
 
-/// Find what is wrong in rules, and in the objects, connections and settings that accompany them.
+/// Find problems in rules, and in the objects, connections and settings that accompany them.
 ///
-/// Each finding has its place, the traffic that it affects and how, a reported issue with the same cause, and what to ask the reporter
-/// for. Exits with 1 if a finding has the severity of `--fail-on` or a higher one.
+/// Each finding has its position, its effect on traffic, a reported issue with the same cause, and the information to request from the
+/// reporter. Exits with 1 if a finding has the severity of `--fail-on` or a higher one.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// A file, folder or archive (tar, tar.gz, zip); `-` for standard input.

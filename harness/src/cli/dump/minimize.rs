@@ -15,7 +15,7 @@ use svclab::verify::Options;
 
 /// Reduce an input to the smallest scenario that still fails.
 ///
-/// Of the flows on which `svclab verify --no-lab` reports that promise and prediction disagree, the first kind is kept: services,
+/// Keeps the first kind of flow on which `svclab verify --no-lab` reports that promise and prediction disagree: services,
 /// endpoints, nodes, hosts, rules, settings and fields are removed as long as the same sender still fails in the same way for the same service.
 /// The result is then verified in a lab. Exits with 1 if no flow fails, or if the lab does not show the failure.
 #[derive(Debug, clap::Args)]

@@ -9,7 +9,7 @@ use crate::cli::failure::Failure;
 use crate::cli::format::Format;
 use svclab::evidence::{json, render};
 
-/// Show which pieces an input has: the format and lines of each, how lines were repaired, and all lines that were not read.
+/// Show the recognised blocks of an input: the format and lines of each, how lines were repaired, and all lines that were not read.
 ///
 /// Exits with 2 if nothing is recognised.
 #[derive(Debug, clap::Args)]

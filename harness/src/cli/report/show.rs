@@ -15,8 +15,8 @@ use svclab::text::{counted, one_line, printable, reason};
 /// Print a failed test from its folder of artifacts, list those of a folder, or print a JSON report.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The folder of `svclab run --artifacts`, whose failed tests are listed; the folder of one test below it; or a file that
-    /// `--report json=FILE` wrote.
+    /// The folder of `svclab run --artifacts`, to list its failed tests; the folder of one test in it; or a file written by `--report
+    /// json=FILE`.
     path: PathBuf,
     #[command(flatten)]
     reports: ReportArgs,

@@ -19,7 +19,7 @@ use svclab::text::{counted, reason};
 /// Only shells of the same user are found. `exit` and Ctrl-D leave this terminal; the lab stays. Without a terminal, commands are read from standard input.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The lab: its name, or the number of its process [default: the only one that runs]
+    /// The lab: its name or process ID [default: the only running lab]
     #[arg(add = complete::labs())]
     lab: Option<String>,
 }

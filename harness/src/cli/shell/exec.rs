@@ -10,8 +10,8 @@ use svclab::shell::{is_command, is_place};
 /// Run one command in the lab of a running `svclab shell`, and exit with its code.
 ///
 /// `svclab exec pod/client curl -s http://nginx` runs a program in a place: `pod/NAME`, `node/NAME` or `host/NAME`. Without a place, COMMAND is one of the
-/// shell: `svclab exec show`. LAB is the name of the lab or the number of its process, where several run. `--` may stand before COMMAND, and does
-/// where LAB has the name of a command; options of svclab stand before all of these.
+/// shell: `svclab exec show`. If several labs are running, LAB is the name or process ID of the lab. `--` may precede COMMAND, and is
+/// required if LAB is also the name of a command; svclab's options come before all of these.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The lab, the place, and the program with its arguments or a command of the shell.

@@ -1,4 +1,4 @@
-//! Defaults of options: a flag on the command line, else an environment variable, else `svclab.toml`, else the built-in default.
+//! Defaults of options: a flag on the command line, otherwise an environment variable, else `svclab.toml`, otherwise the built-in default.
 //!
 //! A repository's `svclab.toml` is as untrusted as its scenarios, which come from pull requests. So only options that control how tests are
 //! run are taken from it, none that name a program or a file.

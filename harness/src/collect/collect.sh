@@ -1,14 +1,14 @@
 #!/bin/sh
-# Collects what shows a problem with Kubernetes Services on this node: rules with counters, addresses, routes, connections, kernel
-# settings, kube-proxy's configuration and log, and Kubernetes objects where kubectl works.
+# Collects the data for diagnosing a problem with Kubernetes Services on this node: rules with counters, addresses, routes,
+# connections, kernel settings, kube-proxy's configuration and log, and Kubernetes objects if kubectl works.
 #
 #   sudo sh collect.sh [FILE.tar.gz]      (`-` is standard output)
 #
-# It changes nothing on the node, apart from FILE and a temporary folder, which it removes. It reads no Secret, and no ConfigMap but
-# kube-proxy's; tokens, passwords and keys in logs, configurations and objects become REDACTED. Names and addresses stay as they are:
-# look through FILE before you publish it, or replace them with `svclab dump anonymize FILE`.
+# It changes nothing on the node except FILE and a temporary folder, which it removes. It reads no Secrets, and no ConfigMaps except
+# kube-proxy's; tokens, passwords and keys in logs, configurations and objects are replaced by REDACTED. Names and addresses are kept:
+# review FILE before you publish it, or replace them with `svclab dump anonymize FILE`.
 #
-# Each file starts with the command that made it and its exit code; what is missing or takes too long is recorded, too.
+# Each file starts with the command that created it and its exit code; missing commands and timeouts are also recorded.
 # shellcheck disable=SC2016,SC2086 # inner shells expand variables; some variables are several words
 set -u
 umask 077
@@ -37,7 +37,7 @@ for form in "timeout -k 5 $seconds" "timeout $seconds" "timeout -t $seconds"; do
   fi
 done
 
-# Replaces what is secret in logs, configurations and objects.
+# Redacts secrets in logs, configurations and objects.
 mask() {
   sed -E \
     -e '/-----BEGIN [A-Z ]*PRIVATE KEY-----/,/-----END [A-Z ]*PRIVATE KEY-----/s/.*/REDACTED/' \
@@ -51,7 +51,7 @@ mask() {
     -e 's/(^|[ "{,&?])(([A-Za-z0-9]+[_-])*([Tt]oken|[Pp]assword|[Pp]asswd|[Ss]ecret|[Aa]pi-?[Kk]ey|key-data|certificate-data)"?(: *|=)"?)[^" ,;&}]+/\1\2REDACTED/g'
 }
 
-# Writes a file with the output of a command: run FILE FILTER COMMAND...
+# Writes the output of a command to a file: run FILE FILTER COMMAND...
 run() {
   file=$1 filter=$2
   shift 2
@@ -76,7 +76,7 @@ failed=
 first_lines() { head -n "$most_lines"; }
 has() { command -v "$1" >/dev/null 2>&1; }
 
-# Reading would load a module where it is not loaded yet; then there is nothing to read.
+# Reading would load the module if it is not loaded yet; in that case there is nothing to read.
 is_loaded() {
   [ -r /proc/modules ] && [ -r "/lib/modules/$(uname -r)/modules.builtin" ] || return 0
   grep -q "^$1 " /proc/modules || grep -q "/$1\.ko" "/lib/modules/$(uname -r)/modules.builtin"
@@ -169,7 +169,7 @@ if [ "$code" = 0 ]; then
   for kind in nodes services endpoints endpointslices servicecidrs; do
     run "$kind.txt" mask $kubectl --request-timeout=20s get "$kind" -A -o yaml
   done
-  # As a table: the manifest of a pod has the environment of its containers.
+  # As a table, because the manifest of a pod contains the environment of its containers.
   run pods.txt mask $kubectl --request-timeout=20s get pods -A -o wide
   run kube-proxy-configmap.txt mask $kubectl --request-timeout=20s -n kube-system get configmap kube-proxy -o yaml
 fi
@@ -182,7 +182,7 @@ fi
 if [ "$archive" = - ]; then
   cat "$folder/archive" || exit 3
 elif ! mv -f "$folder/archive" "$archive"; then
-  # On a full disk it would be the start of an archive.
+  # On a full disk, the file would be a truncated archive.
   rm -f "$archive"
   exit 3
 fi

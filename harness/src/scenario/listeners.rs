@@ -7,8 +7,8 @@ use svclab_rules::cluster::{Cluster, Node, ObjectName, Pod, Protocol};
 
 use crate::scenario::model::pod_label;
 
-/// Returns the ports with a listener on a node's address, and their owners: the pod with the port, else any pod with `hostNetwork` there;
-/// `None` for the node itself, if an endpoint has its address.
+/// Returns the ports with a listener on a node's address, and their owners: the pod with the port, otherwise any pod with `hostNetwork`
+/// there; `None` for the node itself, if an endpoint has its address.
 pub(crate) fn served_at(cluster: &Cluster, ip: IpAddr) -> BTreeMap<(Protocol, u16), Option<ObjectName>> {
     let pods: Vec<&Pod> = cluster.pods.iter().filter(|pod| pod.host_network && pod.ips.contains(&ip)).collect();
     let anybody = pods.first().map(|pod| pod.name.clone());

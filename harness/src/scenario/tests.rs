@@ -187,7 +187,7 @@ fn with_steps(steps: &str) -> String {
     )
 }
 
-/// Whether a step sends before, during or after a change, a name is looked up in the same way.
+/// Returns whether a step sends before, during or after a change, a name is looked up in the same way.
 #[test]
 fn what_a_step_has_deleted_can_still_be_named() {
     let delete = "  - apply: {pods: [{name: spare, delete: true}], services: [{name: api, delete: true}]}\n";

@@ -111,7 +111,7 @@ impl Item {
     }
 }
 
-/// Prints a value after `used` characters of a line: on this line if it fits, else below.
+/// Prints a value after `used` characters of a line: on this line if it fits, otherwise below.
 fn value(item: &Item, indent: usize, used: usize, out: &mut String) {
     let is_scalar = matches!(item, Item::Bare(_) | Item::Text(_) | Item::Lines(_));
     let is_short = |text: &String| is_scalar || indent + used + text.len() < WIDTH;

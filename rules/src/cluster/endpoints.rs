@@ -31,7 +31,7 @@ pub struct EndpointPort {
 }
 
 impl Endpoint {
-    /// Whether kube-proxy may send connections here: it is ready, or serves while it terminates.
+    /// Returns whether kube-proxy may send connections here: it is ready, or serves while it terminates.
     pub fn may_serve(&self) -> bool {
         self.ready || self.terminating && self.serving.unwrap_or(true)
     }

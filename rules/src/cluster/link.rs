@@ -95,7 +95,7 @@ pub enum LinkState {
 }
 
 impl LinkState {
-    /// Whether packets pass the link.
+    /// Returns whether packets pass the link.
     pub fn is_up(self) -> bool {
         self == Self::Up
     }

@@ -52,8 +52,9 @@ impl Node {
         self.internal_ips.iter().copied().find(|ip| Family::of(*ip) == family)
     }
 
-    /// Returns the node IP that kube-proxy uses in a family: the first internal address, else the first external one, else the loopback
-    /// address, which it also uses if it does not find its Node (`GetNodeHostIPs` in `pkg/util/node`, `detectNodeIPs` in `cmd/kube-proxy`).
+    /// Returns the node IP that kube-proxy uses in a family: the first internal address, otherwise the first external one, otherwise the
+    /// loopback address, which it also uses if it does not find its Node (`GetNodeHostIPs` in `pkg/util/node`, `detectNodeIPs` in
+    /// `cmd/kube-proxy`).
     pub(crate) fn proxy_ip(&self, family: Family) -> IpAddr {
         let own = self.addresses().find(|address| Family::of(*address) == family);
         own.filter(|_| self.proxy_finds_itself()).unwrap_or(match family {

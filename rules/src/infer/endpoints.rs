@@ -33,8 +33,8 @@ impl Endpoints<'_> {
         port.affinity = port.affinity.or(self.affinity);
     }
 
-    /// Returns the endpoint that a chain was created for: from the address that it marks and the hash in its name, else with the port of
-    /// the other endpoints.
+    /// Returns the endpoint that a chain was created for: from the address that it marks and the hash in its name, otherwise with the port
+    /// of the other endpoints.
     fn recovered(&self, (ip, hash): (IpAddr, Option<ChainHash>), port: &InferredPort) -> SocketAddr {
         let likely: Vec<u16> = self.endpoints.iter().map(|endpoint| endpoint.to.port()).chain(port.port).collect();
         let names = port.hashed_names();

@@ -109,7 +109,7 @@ impl<T> Negatable<T> {
         Self { negated: true, value }
     }
 
-    /// Returns `not ` if negated, else nothing: for sentences.
+    /// Returns `not ` if negated, otherwise nothing: for sentences.
     pub fn negation(&self) -> &'static str {
         if self.negated { "not " } else { "" }
     }

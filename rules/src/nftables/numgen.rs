@@ -136,7 +136,7 @@ pub(super) struct Draws<T> {
     parts: Vec<[u32; 2]>,
     /// The sums of these.
     sums: [u64; 2],
-    /// The total number of draws: 2^32 for random bits, else the modulus.
+    /// The total number of draws: 2^32 for random bits, otherwise the modulus.
     wholes: [u64; 2],
 }
 

@@ -106,7 +106,7 @@ fn print_set(out: &mut String, set: &Set) {
     out.push_str("\t}\n");
 }
 
-/// Prints elements: two per line if they are IPv4 addresses, else one.
+/// Prints elements: two per line if they are IPv4 addresses, otherwise one.
 fn print_elements(out: &mut String, set: &Set) {
     let in_line = if set.key == [Datatype::Address(Family::Ipv4)] { 2 } else { 1 };
     out.push_str("\t\telements = { ");

@@ -67,7 +67,8 @@ pub fn oddity(name: &str, on: bool, profile: Profile) -> Option<Oddity> {
 }
 
 impl Gate {
-    /// Returns whether it is on in a release: never before it was introduced, always once it is locked, else as configured or by default.
+    /// Returns whether it is on in a release: never before it was introduced, always once it is locked, otherwise as configured or by
+    /// default.
     pub(super) fn is_on(self, profile: Profile, config: &ProxyConfig) -> bool {
         let is_locked = self.locked_since.is_some_and(|since| profile.minor >= since);
         let by_default = || profile.minor >= self.default_on;

@@ -80,7 +80,7 @@ fn chosen(config: &ProxyConfig, family: Family, profile: Profile) -> Chosen<'_> 
     if unlimited || ranges.is_empty() { Chosen::All } else { Chosen::Ranges(ranges) }
 }
 
-/// Returns a node's primary address of a family: the first `InternalIP`, else the first `ExternalIP`.
+/// Returns a node's primary address of a family: the first `InternalIP`, otherwise the first `ExternalIP`.
 fn primary(node: &Node, family: Family) -> Option<IpAddr> {
     node.addresses().find(|address| Family::of(*address) == family)
 }

@@ -58,7 +58,7 @@ impl Region {
                 .all(|field| self[*field].contains(field.of(packet)))
     }
 
-    /// Returns one of its packets: for each field, the value of `like` if possible, else the lowest; for addresses, the one after the
+    /// Returns one of its packets: for each field, the value of `like` if possible, otherwise the lowest; for addresses, the one after the
     /// lowest if that may be a network address. `None` if the region is empty.
     pub fn witness(&self, like: &Packet) -> Option<Packet> {
         let number = |field: Field| {

@@ -212,7 +212,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 }
 
 impl fmt::Display for Share {
-    /// Writes a fraction if that is short, else a percentage.
+    /// Writes a fraction if that is short, otherwise a percentage.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.fraction() {
             Some((numerator, 1)) => write!(f, "{numerator}"),

@@ -80,7 +80,7 @@ impl Diff {
         }
     }
 
-    /// Whether either side has rules that are not kube-proxy's.
+    /// Returns whether either side has rules that are not kube-proxy's.
     fn has_others(&self) -> bool {
         self.comparison.others.rules > 0 || !self.comparison.in_others.is_empty()
     }

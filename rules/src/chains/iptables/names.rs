@@ -95,7 +95,8 @@ impl Known<'_> {
         self.first(|names| names.owners.get(&*chain.name).copied()).or_else(by_name)
     }
 
-    /// Returns the service that a rule belongs to, and its name if the rule contains it: by the chain it jumps to, else by its comment.
+    /// Returns the service that a rule belongs to, and its name if the rule contains it: by the chain it jumps to, otherwise by its
+    /// comment.
     pub(crate) fn owner<'r>(&self, rule: &'r Rule) -> Option<(ChainHash, Option<&'r str>)> {
         let name = service_in(rule);
         if let Some(hash) = rule.next_chain().and_then(|chain| service_of(chain)) {

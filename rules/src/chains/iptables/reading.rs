@@ -38,7 +38,7 @@ impl<'a> Table<'a> {
         Self { table, chains, routes, family }
     }
 
-    /// Returns the frontends of a chain: those of the rules that lead there, else of its own DNAT rules.
+    /// Returns the frontends of a chain: those of the rules that lead there, otherwise of its own DNAT rules.
     fn frontends(&self, chain: &'a Chain) -> Vec<Frontend> {
         let mut frontends = self.routes.frontends(&chain.name);
         if frontends.is_empty() {
@@ -178,7 +178,8 @@ fn verified(chain: &str, service: &str) -> Option<(String, Protocol)> {
     })
 }
 
-/// Returns the protocol of a service: that in the hash of its chain's name, that of its frontends, else that of most of its DNAT rules.
+/// Returns the protocol of a service: that in the hash of its chain's name, that of its frontends, otherwise that of most of its DNAT
+/// rules.
 fn protocol(chain: &str, service: &str, frontends: &[Frontend], group: &Chain, rules: &[&Rule]) -> Option<Protocol> {
     let by_name = || verified(chain, service).map(|(_, protocol)| protocol);
     let most = || {

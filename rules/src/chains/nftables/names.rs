@@ -79,7 +79,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Returns the service port of a map element: by the chain it jumps to, else by its comment.
+    /// Returns the service port of a map element: by the chain it jumps to, otherwise by its comment.
     fn service_of(&self, element: &Element) -> Option<ServiceKey> {
         if let Verdict::Goto(chain) | Verdict::Jump(chain) = element.verdict.as_ref()?
             && let Some((kind, base)) = kind_of(chain)
@@ -130,7 +130,7 @@ impl Known<'_> {
         known.unwrap_or_else(|| chain.to_owned())
     }
 
-    /// Returns the service of an endpoint's chain: the one that jumps to it, else the one in its name.
+    /// Returns the service of an endpoint's chain: the one that jumps to it, otherwise the one in its name.
     pub(crate) fn owner_of_endpoint(&self, chain: &str) -> Option<ServiceKey> {
         let leads = self.0.iter().find_map(|names| names.owners.get(chain).map(|base| (*base).to_owned()));
         leads.or_else(|| base_of_endpoint(kind_of(chain)?.1))

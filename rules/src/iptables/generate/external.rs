@@ -124,7 +124,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Returns the rule for traffic without usable endpoints: REJECT if there are none at all, else DROP.
+    /// Returns the rule for traffic without usable endpoints: REJECT if there are none at all, otherwise DROP.
     fn without_endpoints(&self, port: &PortContext<'_>, to_address: impl Fn(String) -> Rule) -> Rule {
         if port.selected.any {
             to_address(format!("{} has no local endpoints", port.name)).then(Target::Drop)

@@ -58,7 +58,7 @@ impl Probability {
         Some(Self { written, ..probability })
     }
 
-    /// Returns the number as written, else with the digits that iptables-save prints.
+    /// Returns the number as written, otherwise with the digits that iptables-save prints.
     pub fn words(self) -> String {
         match self.written {
             Some((digits, count)) => format!("0.{digits:0width$}", width = usize::from(count)),

@@ -134,8 +134,8 @@ impl<'a> RuleReader<'a> {
         }
     }
 
-    /// Returns the owner of an option: the target after `-j`, else the last match that has it, else the last match. A protocol loads its
-    /// match, as in `-p tcp --dport 80`.
+    /// Returns the owner of an option: the target after `-j`, otherwise the last match that has it, otherwise the last match. A protocol
+    /// loads its match, as in `-p tcp --dport 80`.
     fn owner(&mut self, name: &str, column: usize, behind_target: bool, rule: &Rule) -> Result<Owner, Fault> {
         if behind_target {
             return Ok(Owner::Target);

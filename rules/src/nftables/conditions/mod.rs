@@ -111,7 +111,7 @@ pub(super) fn parse(line: &mut Line<'_, '_>) -> Option<Condition> {
     }
 }
 
-/// Parses a comparison of a packet's key: with values if the key has one part, else with a set.
+/// Parses a comparison of a packet's key: with values if the key has one part, otherwise with a set.
 fn parse_keyed(line: &mut Line<'_, '_>) -> Option<Condition> {
     let key = LookupKey::parse(line)?;
     match *key.as_slice() {

@@ -85,7 +85,7 @@ impl Generator<'_> {
     }
 }
 
-/// Returns the verdict for traffic without usable endpoints: reject if there are none at all, else drop.
+/// Returns the verdict for traffic without usable endpoints: reject if there are none at all, otherwise drop.
 fn rejection(plan: &Plan<'_>) -> Verdict {
     if plan.selected.any { Verdict::Drop } else { Verdict::Goto(Name::from("reject-chain")) }
 }

@@ -62,7 +62,7 @@ fn in_one_line(text: &str) -> Box<str> {
 }
 
 /// Parses JSON expressions, each converted to nft's text. Unknown ones keep their JSON: as a condition if it is a `match` before all
-/// statements, else as a statement.
+/// statements, otherwise as a statement.
 pub(super) fn from_json(expressions: &[&RawValue], comment: Option<&str>) -> Rule {
     let mut rule = Rule { comment: comment.map(Into::into), ..Rule::default() };
     for raw in expressions {

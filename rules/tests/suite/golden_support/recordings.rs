@@ -25,7 +25,8 @@ pub(crate) fn version(minor: &str) -> &str {
     PATCHES.iter().find(|(known, _)| *known == minor).map_or(minor, |(_, patch)| patch)
 }
 
-/// Returns the recording of a cluster, a minor release and a mode, if any: in the release's folder, else in that of the last earlier one.
+/// Returns the recording of a cluster, a minor release and a mode, if any: in the release's folder, otherwise in that of the last earlier
+/// one.
 pub(crate) fn recording(cluster: &Path, minor: &str, mode: &str) -> Option<PathBuf> {
     if is_random(cluster, minor) {
         return None;

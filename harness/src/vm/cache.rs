@@ -18,6 +18,8 @@ const KEPT: usize = 8;
 const IMAGE: &str = "image";
 const INITRAMFS: &str = "initramfs";
 const RELEASE: &str = "release";
+/// What the name of a folder starts with that is being written.
+const UNFINISHED: &str = ".unfinished-";
 
 /// What was made of the same inputs before, or what is made now, and kept if there is a cache folder.
 ///
@@ -74,8 +76,13 @@ fn open(place: &Path) -> io::Result<Boot> {
 /// Keeps what was made; others see all of it, or nothing.
 fn keep(made: &Made, place: &Path, cache: &Path) -> io::Result<()> {
     fs::create_dir_all(cache)?;
-    let unfinished = tempfile::Builder::new().prefix(".unfinished-").tempdir_in(cache)?;
-    for (name, bytes) in [(IMAGE, &made.image[..]), (INITRAMFS, &made.initramfs), (RELEASE, made.release.as_bytes())] {
+    remove_unfinished(cache);
+    let unfinished = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(cache)?;
+    // Locked until all of it is written. Where files cannot be locked, none is removed as abandoned either.
+    let mut release = File::create_new(unfinished.path().join(RELEASE))?;
+    let _ = release.try_lock();
+    release.write_all(made.release.as_bytes())?;
+    for (name, bytes) in [(IMAGE, &made.image), (INITRAMFS, &made.initramfs)] {
         fs::write(unfinished.path().join(name), bytes)?;
     }
     match fs::rename(unfinished.path(), place) {
@@ -85,6 +92,18 @@ fn keep(made: &Made, place: &Path, cache: &Path) -> io::Result<()> {
     }
     remove_old(cache);
     Ok(())
+}
+
+/// Removes what killed processes have not finished: the lock of a process ends with it.
+fn remove_unfinished(cache: &Path) {
+    let entries = fs::read_dir(cache).into_iter().flatten().flatten();
+    for place in entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(UNFINISHED.as_bytes())) {
+        let _ = match File::options().write(true).open(place.path().join(RELEASE)) {
+            Ok(release) => release.try_lock().map_err(io::Error::from).and_then(|()| fs::remove_dir_all(place.path())),
+            // Only an empty folder is removed, where nothing was written before the lock could be taken.
+            Err(_) => fs::remove_dir(place.path()),
+        };
+    }
 }
 
 /// Removes all but those that were used last. What another process removes at the same time is gone all the same.
@@ -146,6 +165,26 @@ mod tests {
             cached_in(Some(cache.path()), &[number.to_string()], || Ok(made("x"))).expect("it is made");
         }
         assert_eq!(fs::read_dir(cache.path()).expect("it is there").count(), KEPT);
+    }
+
+    #[test]
+    fn what_a_killed_process_has_not_finished_is_removed() {
+        let cache = tempfile::tempdir().expect("a folder");
+        let unfinished = |name: &str| {
+            let place = cache.path().join(format!("{UNFINISHED}{name}"));
+            fs::create_dir(&place).expect("its own");
+            place
+        };
+        let (_empty, abandoned, written) = (unfinished("empty"), unfinished("abandoned"), unfinished("written"));
+        fs::write(abandoned.join(IMAGE), "half").expect("its own");
+        fs::write(abandoned.join(RELEASE), "6.1.0").expect("its own");
+        let lock = File::create(written.join(RELEASE)).expect("its own");
+        lock.try_lock().expect("no one else has it");
+        cached_in(Some(cache.path()), &[], || Ok(made("x"))).expect("it is made");
+        let mut left: Vec<_> =
+            fs::read_dir(cache.path()).expect("it is there").flatten().map(|entry| entry.path()).collect();
+        left.sort();
+        assert_eq!(left, [written, cache.path().join(key(&[]))]);
     }
 
     #[test]

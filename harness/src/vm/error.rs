@@ -134,7 +134,7 @@ impl VmError {
             Self::UnreadableProgram { .. } => "Allow reading it, or name another --userland.",
             Self::NoProgram { .. } => "Install iptables, nftables and conntrack there, or name another --userland.",
             Self::NoLibrary { .. } => "Install the library there, or name another --userland.",
-            Self::NotWritten(_) => "Make room in the cache folder (~/.cache, or XDG_CACHE_HOME).",
+            Self::NotWritten(_) => "Make room in the cache folder (~/.cache, or XDG_CACHE_HOME), or in TMPDIR (/tmp).",
             Self::NoQemu => "Install it: `apt-get install qemu-system-x86` (Fedora: qemu-system-x86-core).",
             Self::NotStarted(_) => "Allow more processes (`ulimit -u`), and room for its log in TMPDIR (/tmp).",
         })

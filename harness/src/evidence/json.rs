@@ -54,8 +54,8 @@ struct PieceOf<'a> {
     /// The file, if the input has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
-    /// The format: `iptables-save`, `iptables-S`, `iptables-L`, `nft`, `nft-json`, `kubectl-get`, `kubectl-describe`, `yaml`, `json`,
-    /// `kube-proxy-config`, `kube-proxy-log`, `conntrack`, `ip-addr`, `ip-route`, `ip-rule`, `ip-json`, `ifconfig`, `ipset-save`, `tcpdump` or `sysctl`.
+    /// The format: `iptables-save`, `iptables-S`, `iptables-L`, `nft`, `nft-json`, `iptables-nft`, `kubectl-get`, `kubectl-describe`, `yaml`,
+    /// `json`, `kube-proxy-config`, `kube-proxy-log`, `conntrack`, `ip-addr`, `ip-route`, `ip-rule`, `ip-json`, `ifconfig`, `ipset-save`, `tcpdump` or `sysctl`.
     format: &'static str,
     /// The first line, from 1.
     first_line: usize,

@@ -181,6 +181,8 @@ formats! {
     Nft = "nft", "nft list ruleset";
     /// `nft -j list ruleset`.
     NftJson = "nft-json", "nft -j list ruleset";
+    /// Tables of iptables-nft, as `nft list ruleset` prints them.
+    IptablesNft = "iptables-nft", "nft list ruleset of iptables-nft";
     /// `kubectl get`, as a table.
     KubectlTable = "kubectl-get", "kubectl get";
     /// `kubectl describe`.
@@ -277,6 +279,8 @@ impl Evidence {
     /// neither is other text between rules.
     pub(crate) fn unread_rules(&self) -> impl Iterator<Item = &Unread> {
         let is_rule = |piece: &Piece, unread: &Unread| match &piece.contents {
+            // nft's text has a rule a line.
+            Contents::Iptables { cut, .. } if piece.format == Format::IptablesNft => *cut != Some(unread.line),
             Contents::Iptables { cut, .. } => {
                 *cut != Some(unread.line) && ["-A ", "-I "].iter().any(|option| unread.text.contains(option))
             }

@@ -163,6 +163,8 @@ impl Reader {
             } else {
                 "it looks like rules or output, but cannot be read by itself"
             }
+        } else if format::is_of_json(text) {
+            "it belongs to a JSON value that is not shown whole"
         } else if self.in_fence {
             "no known format"
         } else if self.is_adjacent && !is_sentence(text) {

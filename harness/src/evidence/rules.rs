@@ -39,6 +39,7 @@ fn backend(piece: &Piece) -> Option<&'static str> {
     let text =
         format!("{} {}", file.rsplit('/').next().unwrap_or_default(), piece.command.as_deref().unwrap_or_default());
     match () {
+        () if piece.format == Format::IptablesNft => Some("iptables-nft"),
         () if text.contains("legacy") => Some("iptables-legacy"),
         () if text.contains("nft") => Some("iptables-nft"),
         () => None,

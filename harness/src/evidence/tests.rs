@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
+mod json;
+
 use rstest::rstest;
 
 use super::repairs::Repair;
@@ -378,25 +380,48 @@ fn a_prompt_with_options_of_grep_is_no_rule() {
     assert_eq!(evidence.rules(), 4);
 }
 
-/// Rules of iptables in nft's text are distinguished from kube-proxy's, with and without their table.
+/// Rules of iptables in nft's text are read as iptables-save prints them, with and without their table.
 #[rstest]
 #[case::table(
-    "table ip nat {\n\tchain KUBE-SVC-2CMXP7HKUVJN7L6M {\n\t\t counter packets 0 bytes 0 jump KUBE-SEP-HUXRPHBUO34UVPEF\n\t}\n}\n"
+    "table ip nat {\n\tchain KUBE-SVC-2CMXP7HKUVJN7L6M {\n\t\t counter packets 3 bytes 180 jump KUBE-SEP-HUXRPHBUO34UVPEF\n\t}\n}\n",
+    "[3:180] -A KUBE-SVC-2CMXP7HKUVJN7L6M -j KUBE-SEP-HUXRPHBUO34UVPEF"
 )]
 #[case::chain(
-    "\tchain KUBE-SVC-2CMXP7HKUVJN7L6M {\n\t\t counter packets 0 bytes 0 jump KUBE-SEP-HUXRPHBUO34UVPEF\n\t}\n"
+    "\tchain KUBE-SVC-2CMXP7HKUVJN7L6M {\n\t\t counter packets 0 bytes 0 jump KUBE-SEP-HUXRPHBUO34UVPEF\n\t}\n",
+    "[0:0] -A KUBE-SVC-2CMXP7HKUVJN7L6M -j KUBE-SEP-HUXRPHBUO34UVPEF"
 )]
 #[case::with_matches(
-    "table ip nat {\n\tchain KUBE-SERVICES {\n\t\tmeta l4proto tcp ip daddr 10.96.0.1 xt match \"comment\" tcp dport 443 counter packets 0 bytes 0 jump KUBE-SVC-NPX46M4PTMTKRN6Y\n\t}\n}\n"
+    "table ip nat {\n\tchain KUBE-SERVICES {\n\t\tmeta l4proto tcp ip daddr 10.96.0.1 xt match \"comment\" tcp dport 443 counter packets 0 bytes 0 jump KUBE-SVC-NPX46M4PTMTKRN6Y\n\t}\n}\n",
+    "[0:0] -A KUBE-SERVICES -d 10.96.0.1/32 -p tcp -m tcp --dport 443 -j KUBE-SVC-NPX46M4PTMTKRN6Y"
 )]
-fn rules_of_iptables_nft_are_not_those_of_kube_proxy(#[case] text: &str) {
+fn rules_of_iptables_nft_are_read(#[case] text: &str, #[case] rule: &str) {
     let evidence = read(text);
-    assert!(evidence.iptables_nft_piece().is_some());
-    assert_eq!(node_rules(&evidence), []);
-    let found: Vec<&str> = crate::lint::lint(&evidence).iter().map(|finding| finding.id).collect();
-    assert_eq!(found, ["rules-not-read"]);
+    assert_eq!((codes(&evidence), evidence.rules(), &*evidence.unread), (vec!["iptables-nft"], 1, &[][..]));
+    let printed = node_rules(&evidence)[0].rules.print();
+    assert!(printed.contains(rule), "{printed}");
+    assert!(!node_rules(&evidence)[0].is_whole());
     let line = text.lines().find(|line| line.contains(" jump KUBE-")).unwrap();
     assert!(read(line).unread[0].reason.contains("`iptables-save` prints them"), "{:?}", read(line));
+}
+
+/// Rules of which nft prints the names of matches alone, or no target, are listed, and stand for what is not known.
+#[rstest]
+#[case::set_of_addresses("xt match set counter packets 0 bytes 0 jump KUBE-SEP-HUXRPHBUO34UVPEF", "match set")]
+#[case::quoted("xt match \"set\" counter packets 0 bytes 0 jump KUBE-SEP-HUXRPHBUO34UVPEF", "match set")]
+#[case::states("ct status dnat counter packets 0 bytes 0 drop", "not all that it asks")]
+#[case::target("meta l4proto tcp counter packets 0 bytes 0 xt target \"DNAT\"", "target DNAT")]
+#[case::without_libraries("meta l4proto tcp # xt_comment counter packets 0 bytes 0 # xt_DNAT", "names DNAT")]
+#[case::no_target("meta l4proto tcp counter packets 0 bytes 0 ", "does not print its target")]
+#[case::set("ip saddr @known drop", "`@known` is not a valid IPv4 address")]
+#[case::other("tcp flags syn drop", "`tcp flags syn` in chain KUBE-SVC-2CMXP7HKUVJN7L6M")]
+fn rules_of_iptables_nft_that_hide_something_are_listed(#[case] rule: &str, #[case] why: &str) {
+    let text = format!("table ip nat {{\n\tchain KUBE-SVC-2CMXP7HKUVJN7L6M {{\n\t\t{rule}\n\t}}\n}}\n");
+    let evidence = read(&text);
+    assert_eq!(evidence.rules(), 0);
+    assert_eq!(evidence.unread.iter().map(|unread| unread.line).collect::<Vec<_>>(), [3]);
+    assert!(evidence.unread[0].reason.contains(why), "{}", evidence.unread[0].reason);
+    let found: Vec<&str> = crate::lint::lint(&evidence).iter().map(|finding| finding.id).collect();
+    assert!(found.contains(&"rules-not-read"), "{found:?}");
 }
 
 /// However many sets are broken, the others are read.

@@ -10,7 +10,7 @@ use svclab_rules::infer::{Inferred, Show};
 
 use super::accessors::{ips, is_control_plane, node_ips};
 use super::merge::Objects;
-use super::names::{Renamed, settle, valid};
+use super::names::{Renamed, endpoint_chains, settle, valid};
 use super::rules::{Dump, HERE};
 use super::unshown::{self, Unshown};
 use crate::evidence::{Contents, Evidence, NodeRules, Piece, node_rules, words_of_other};
@@ -104,6 +104,7 @@ pub(super) fn dumps(
         renamed.extend(meant(&mut dump.inferred, &pods));
         dump.renamed = changed;
         dump.parts.iter_mut().for_each(|part| unshown::remove(&unshown, part));
+        dump.renamed.extend(endpoint_chains(&dump.inferred, &dump.parts));
         dump.renamed.extend(unshown.iter().filter_map(|one| Renamed::for_endpoint(&dump.inferred, one)));
     }
     notes.extend(renamed);

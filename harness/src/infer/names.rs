@@ -1,14 +1,15 @@
 //! Names of Services: from comments, from the hashes of chains, and such as the API accepts.
 
-use std::net::IpAddr;
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::cluster::{ObjectName, ProxyMode};
 use svclab_rules::infer::{Inferred, InferredPort};
-use svclab_rules::iptables::ChainHash;
+use svclab_rules::iptables::{ChainHash, ChainKind, Nat, Rule, TableName, Target};
 use svclab_rules::ruleset::Rules;
 
 use super::unshown::Unshown;
-use crate::evidence::service_of_hash;
+use crate::evidence::{NodeRules, service_of_hash};
 
 /// Whether the hash in the names of a port's chains is that of its name.
 fn is_verified(port: &InferredPort) -> bool {
@@ -22,7 +23,7 @@ pub(super) fn settle(inferred: &mut Inferred, objects: &[(ObjectName, Vec<IpAddr
     let mut notes = Vec::new();
     let befores: Vec<String> = inferred.ports.iter().map(InferredPort::full_name).collect();
     for port in &mut inferred.ports {
-        let is_unnamed = port.service.name.starts_with("unnamed-");
+        let is_unnamed = is_unnamed(port);
         let of_ip = objects.iter().find(|(_, ips)| ips.iter().any(|ip| port.cluster_ips.contains(ip)));
         if let Some((name, _)) = of_ip {
             if port.service != *name {
@@ -49,9 +50,46 @@ pub(super) fn settle(inferred: &mut Inferred, objects: &[(ObjectName, Vec<IpAddr
             port.service = valid;
         }
     }
+    notes.extend(group_unnamed(&mut inferred.ports));
     let renamed = inferred.ports.iter().zip(befores).filter_map(|(port, before)| Renamed::of(port, before)).collect();
     inferred.ports.sort();
     (notes, renamed)
+}
+
+/// Whether no rule names the service of a port.
+fn is_unnamed(port: &InferredPort) -> bool {
+    port.service.name.starts_with("unnamed-")
+}
+
+/// Makes ports without a name that have a cluster IP together with others ports of one Service, as the API has them. Returns what was changed.
+fn group_unnamed(ports: &mut [InferredPort]) -> Vec<String> {
+    let mut of_ip: HashMap<IpAddr, (ObjectName, Vec<usize>)> = HashMap::new();
+    // A port that rules name says what the others with its address are ports of.
+    let named = (0..ports.len()).filter(|at| !is_unnamed(&ports[*at]));
+    let order: Vec<usize> = named.chain((0..ports.len()).filter(|at| is_unnamed(&ports[*at]))).collect();
+    for at in order {
+        let Some(ip) = ports[at].cluster_ips.first() else { continue };
+        let known = of_ip.entry(*ip).or_insert_with(|| (ports[at].service.clone(), Vec::new()));
+        known.1.push(at);
+    }
+    let mut notes = Vec::new();
+    for (ip, (service, all)) in of_ip {
+        let unnamed: Vec<usize> = all.iter().copied().filter(|at| is_unnamed(&ports[*at])).collect();
+        if all.len() < 2 || unnamed.is_empty() {
+            continue;
+        }
+        for at in &unnamed {
+            let port = &mut ports[*at];
+            let number = port.port.map_or_else(|| at.to_string(), |number| number.to_string());
+            (port.service, port.name) = (service.clone(), format!("{}-{number}", port.protocol.as_str()));
+        }
+        notes.push(format!(
+            "{} service ports without a name have the cluster IP {ip}: they are those of {service}",
+            unnamed.len()
+        ));
+    }
+    notes.sort();
+    notes
 }
 
 /// A service port of which rules have another name or hash than kube-proxy writes for it.
@@ -82,17 +120,75 @@ impl Renamed {
     }
 }
 
+/// The chains of endpoints of ports whose name is not that of their chains' hashes: those of the rules.
+pub(super) fn endpoint_chains(inferred: &Inferred, parts: &[NodeRules]) -> Vec<Renamed> {
+    let unverified: Vec<&InferredPort> =
+        inferred.ports.iter().filter(|port| port.hash.is_some() && !is_verified(port)).collect();
+    if unverified.is_empty() {
+        return Vec::new();
+    }
+    let tables = parts.iter().filter_map(|part| part.rules.iptables()?.table(TableName::Nat));
+    let chains: HashMap<&str, &[Rule]> = tables
+        .flat_map(|table| &table.chains)
+        .filter(|chain| !chain.rules.is_empty())
+        .map(|chain| (&*chain.name, chain.rules.as_slice()))
+        .collect();
+    let mut found = Vec::new();
+    for port in unverified {
+        let groups =
+            port.hash.into_iter().flat_map(|hash| ChainKind::ALL.map(|kind| format!("{}{hash}", kind.prefix())));
+        let rules = groups.filter_map(|group| chains.get(group.as_str())).flat_map(|rules| rules.iter());
+        let names: HashSet<&str> = rules.filter_map(Rule::next_chain).map(|next| &**next).collect();
+        for name in names {
+            let Some((ChainKind::Endpoint, hash)) = ChainKind::of(name) else { continue };
+            let to = chains.get(name).into_iter().flat_map(|rules| rules.iter()).find_map(destination);
+            let Some((own, to)) = ChainHash::parse(hash).zip(to.map(|to| to.to_string())) else { continue };
+            let names = port.hashed_names().into_iter();
+            let written = names.map(|name| ChainHash::for_endpoint(&name, port.protocol, &to));
+            found.push(Renamed { names: None, hashes: written.map(|hash| (hash, own)).collect() });
+        }
+    }
+    found
+}
+
+fn destination(rule: &Rule) -> Option<SocketAddr> {
+    match &rule.target {
+        Some(Target::Dnat(Nat { addresses: Some((address, _)), ports: Some(ports), .. })) => {
+            Some(SocketAddr::new(*address, ports.first))
+        }
+        _ => None,
+    }
+}
+
 /// Rules that kube-proxy writes, with the names and hashes that the rules of a dump have.
 pub(super) fn as_named(written: Rules, renamed: &[Renamed]) -> Rules {
     let Some(rules) = written.iptables().filter(|_| !renamed.is_empty()) else { return written };
-    let (family, mut text) = (rules.family, written.print());
+    let (mut hashes, mut names) = (HashMap::new(), HashMap::new());
     for one in renamed {
-        for (hash, own) in &one.hashes {
-            text = text.replace(&hash.to_string(), &own.to_string());
+        one.hashes.iter().for_each(|(hash, own)| _ = hashes.entry(hash.to_string()).or_insert_with(|| own.to_string()));
+        one.names.iter().for_each(|(now, before)| _ = names.entry(now.as_str()).or_insert(before.as_str()));
+    }
+    let (family, printed) = (rules.family, written.print());
+    let mut text = String::with_capacity(printed.len());
+    for word in printed.split_inclusive([' ', '\n']) {
+        let plain = word.trim_end();
+        let name = plain.trim_start_matches([':', '"']);
+        let start = &plain[..plain.len() - name.len()];
+        let bare = name.trim_end_matches('"');
+        let of_chain = || ChainKind::of(name).and_then(|(kind, hash)| Some((kind.prefix(), hashes.get(hash)?)));
+        text += start;
+        match (names.get(bare), of_chain()) {
+            (Some(before), _) => {
+                text += before;
+                text += &name[bare.len()..];
+            }
+            (None, Some((prefix, own))) => {
+                text += prefix;
+                text += own;
+            }
+            (None, None) => text += name,
         }
-        if let Some((now, before)) = &one.names {
-            text = text.replace(&format!("\"{now}"), &format!("\"{before}"));
-        }
+        text += &word[plain.len()..];
     }
     Rules::parse(ProxyMode::Iptables, family, &text).unwrap_or(written)
 }

@@ -1,9 +1,9 @@
 //! How connections are shared out: probabilities, missing and repeated rules, endpoints' chains, session affinity.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use svclab_rules::cascade::{Cascade, FrameDefect, Kind, shares};
-use svclab_rules::iptables::{Rule, TableName, Target};
+use svclab_rules::iptables::{Match, Rule, TableName, Target, UNREAD};
 use svclab_rules::ruleset::Rules;
 
 use super::finding::{Finding, Place};
@@ -31,6 +31,7 @@ fn find_on_node(node: &NodeRules) -> Vec<Finding> {
     };
     let mode = node.rules.mode();
     let translating = translating(node);
+    let unread = unread_chains(node);
     let mut all = Vec::new();
     for cascade in &found.cascades {
         for defect in &cascade.defects {
@@ -39,7 +40,9 @@ fn find_on_node(node: &NodeRules) -> Vec<Finding> {
             // Connections that no endpoint's chain takes for its protocol fall through: that is one defect.
             let is_consequence =
                 id == "broken-balancing" && cascade.defects.iter().any(|own| matches!(own.kind, Kind::Protocol { .. }));
-            if is_consequence {
+            // A rule that could not be read takes an unknown part of the connections.
+            let depends_on_unread = SHARES.contains(&id) && unread.contains(&*cascade.chain);
+            if is_consequence || depends_on_unread {
                 continue;
             }
             let at = match chain {
@@ -88,6 +91,18 @@ fn rejection_effect(node: &NodeRules) -> &'static str {
         Rules::Iptables(_) => "the kernel rejects the whole table: kube-proxy cannot update any Service on this node",
         _ => "nft rejects the whole transaction: no Service can be updated on this node",
     }
+}
+
+/// The findings that follow from what each rule of a service's chain takes.
+const SHARES: [&str; 3] = ["broken-balancing", "duplicate-rules", "uneven-shares"];
+
+/// The chains that translate, of which a rule could not be read.
+fn unread_chains(node: &NodeRules) -> HashSet<&str> {
+    let is_unread = |one: &Match| matches!(one, Match::Other(other) if &*other.name == UNREAD);
+    let tables = node.rules.iptables().and_then(|rules| rules.table(TableName::Nat));
+    let chains = tables.into_iter().flat_map(|table| &table.chains);
+    let unread = chains.filter(|chain| chain.rules.iter().any(|rule| rule.matches.iter().any(is_unread)));
+    unread.map(|chain| &*chain.name).collect()
 }
 
 /// The number of the rule that translates, from 1, of each chain that has one.

@@ -2,6 +2,7 @@
 
 mod assumptions;
 mod filters;
+mod iptables_nft;
 mod nft;
 
 use std::collections::BTreeSet;

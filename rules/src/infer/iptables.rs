@@ -11,7 +11,7 @@ use super::unreferenced_endpoints::{Orphan, orphans};
 use crate::chains::iptables::{
     Known, MASQUERADE, NODE_PORTS, Names, Table, frontend, host, kind_of, service_in, transport,
 };
-use crate::chains::{Kind, Policy};
+use crate::chains::{Frontend, Kind, Policy};
 use crate::cluster::{Family, Protocol};
 use crate::iptables::{
     Chain, ChainHash, ChainKind, ChainName, Match, Negatable, Network, RouteType, Rule, RuleSet, TableName, Target,
@@ -124,6 +124,16 @@ impl<'a> Reader<'a> {
         Some(self.port(hash, transport(rule)))
     }
 
+    /// A service port of which only an address is known: nothing names it, and it has no chain.
+    fn unnamed(&mut self, frontend: Frontend) -> Option<&mut InferredPort> {
+        let words = frontend.address?.to_string().replace(['.', ':'], "-");
+        let (protocol, number) = (frontend.protocol, frontend.port);
+        let name = format!("default/unnamed-{}:{}-{number}", words.trim_matches('-'), protocol.as_str());
+        let hash = ChainHash::for_service_port(&name, protocol);
+        self.names.entry(hash).or_insert(name);
+        Some(self.port(hash, Some(protocol)))
+    }
+
     /// Reads a rule of `KUBE-SERVICES` in `nat`.
     fn portal(&mut self, rule: &'a Rule) {
         if rule.next_chain().is_some_and(|next| **next == *NODE_PORTS) {
@@ -206,7 +216,11 @@ impl<'a> Reader<'a> {
             _ => return,
         };
         let Some(frontend) = frontend(rule) else { return };
-        let Some(port) = self.owner(rule) else { return };
+        let port = match self.known.owner(rule) {
+            Some(_) => self.owner(rule),
+            None => self.unnamed(frontend),
+        };
+        let Some(port) = port else { return };
         match frontend.address {
             Some(ip) => {
                 port.port = Some(frontend.port);

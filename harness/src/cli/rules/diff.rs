@@ -246,7 +246,9 @@ const MAX_UNREAD: usize = 5;
 /// Returns the mode of kube-proxy whose rules a format contains.
 fn mode_of(format: Format) -> Option<ProxyMode> {
     match format {
-        Format::IptablesSave | Format::IptablesRules | Format::IptablesList => Some(ProxyMode::Iptables),
+        Format::IptablesSave | Format::IptablesRules | Format::IptablesList | Format::IptablesNft => {
+            Some(ProxyMode::Iptables)
+        }
         Format::Nft | Format::NftJson => Some(ProxyMode::Nftables),
         _ => None,
     }

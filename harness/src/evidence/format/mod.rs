@@ -8,6 +8,8 @@ mod describe;
 mod ifconfig;
 mod ip;
 mod ipset;
+mod iptables_nft;
+mod json;
 mod listing;
 mod log;
 mod manifest;
@@ -17,6 +19,8 @@ mod save;
 mod sysctl;
 mod table;
 mod tcpdump;
+
+pub(super) use json::is_of_json;
 
 use super::command::{Command, command};
 use super::line::Line;
@@ -53,10 +57,12 @@ impl Block {
 type Reader = fn(&[Line<'_>], &Context) -> Option<Block>;
 
 /// The readers, the surest first.
-const READERS: [Reader; 13] = [
+const READERS: [Reader; 15] = [
     save::read,
     listing::read,
+    iptables_nft::read,
     nft::read,
+    json::read,
     manifest::read,
     table::read,
     log::read,

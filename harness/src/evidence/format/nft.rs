@@ -15,7 +15,7 @@ use super::super::filter::Filter;
 use super::super::line::Line;
 use super::super::model::{Contents, Format};
 use super::super::repairs::{Repair, RepairSet};
-use super::{Block, Context, command};
+use super::{Block, Context, command, iptables_nft};
 
 /// How often a block is read again without the line that could not be read; then without all chains and sets that cannot be read.
 const MAX_TRIALS: usize = 12;
@@ -25,7 +25,7 @@ pub(super) fn knows(line: &str) -> bool {
 }
 
 /// `table ip kube-proxy {`
-fn is_table(line: &str) -> bool {
+pub(super) fn is_table(line: &str) -> bool {
     let Some(rest) = line.strip_prefix("table ") else { return false };
     let words: Vec<&str> = rest.split_whitespace().take(4).collect();
     matches!(
@@ -58,7 +58,8 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
         let Some(line) = lines.get(next) else { break };
         let text = line.text.trim();
         let fits = if is_headless { is_part(text) } else { is_table(text) };
-        if !fits || !names.insert(text) {
+        let is_of_iptables = taken > 0 && iptables_nft::is_start(&lines[next..]);
+        if !fits || is_of_iptables || !names.insert(text) {
             break;
         }
         let rest = &lines[next..];
@@ -105,7 +106,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
 }
 
 /// What programs after the command leave. The lines of a chain do not name it, so words choose among them as anything else does.
-fn filter(context: &Context) -> Filter {
+pub(super) fn filter(context: &Context) -> Filter {
     match context.command.as_ref().map(Command::filter).unwrap_or_default() {
         Filter::Lines(_) => Filter::Unknown("the rules of a chain do not name it".to_owned()),
         filter => filter,
@@ -309,9 +310,26 @@ pub(super) fn read_json(text: &str) -> Result<Contents, String> {
     Ok(Contents::Nftables { rules, count, coverage })
 }
 
+/// A part of what it prints, of which nothing is known to be whole.
+pub(super) fn read_part(text: &str) -> Result<Contents, String> {
+    let contents = read_json(text)?;
+    let Contents::Nftables { rules, count, .. } = contents else { return Ok(contents) };
+    let mut coverage = Coverage::default();
+    for table in &rules.rules.tables {
+        let name = nft_table(table.family);
+        table.chains.iter().for_each(|chain| coverage.add_truncated(name, &chain.name));
+        table.sets.iter().for_each(|set| coverage.add_truncated(name, &set.name));
+    }
+    Ok(Contents::Nftables { rules, count, coverage })
+}
+
 /// A whole file of nft's own text, which is read at once.
 pub(in super::super) fn whole(text: &str) -> Option<Contents> {
     let start = text.trim_start();
+    // Tables of iptables are read by themselves.
+    if start.contains("\n\tchain KUBE-") {
+        return None;
+    }
     if !(start.starts_with("table ") || start.starts_with("flush ") || start.starts_with("add ")) {
         return None;
     }

@@ -45,6 +45,10 @@ const JUMPS: [Jump; 4] = [
     },
 ];
 
+/// The chains that have several rules which differ in their comments alone: one for each port of a Service with a health check, and for
+/// connections from pods and to them (up to 1.21).
+const DIFFER_IN_COMMENTS: [&str; 2] = ["KUBE-NODEPORTS", "KUBE-FORWARD"];
+
 /// Returns the consequence of a missing jump from a built-in chain.
 pub(crate) fn effect(table: TableName, from: &str, to: &str) -> Option<&'static str> {
     let jump = JUMPS.iter().find(|jump| (jump.table, jump.from, jump.to) == (table, from, to));
@@ -62,7 +66,11 @@ pub(crate) fn frame_defects(rules: &RuleSet, coverage: &Coverage) -> Vec<FrameDe
     let chains = rules.tables.iter().flat_map(|table| table.chains.iter().map(move |chain| (table.name, chain)));
     // Older releases write the rules of KUBE-FW once for each address of the load balancer.
     let is_firewall = |name: &str| NAMING.of(name).is_some_and(|(kind, _)| kind == Kind::Firewall);
-    let repeated = chains.filter(|(_, chain)| !is_firewall(&chain.name)).flat_map(|(table, chain)| {
+    // Where comments are not shown, nor are rules distinguished that differ in nothing else.
+    let has_comments = chains.clone().any(|(_, chain)| chain.rules.iter().any(|rule| rule.comment().is_some()));
+    let is_distinct = |name: &str| has_comments || !DIFFER_IN_COMMENTS.contains(&name);
+    let chains = chains.filter(|(_, chain)| !is_firewall(&chain.name) && is_distinct(&chain.name));
+    let repeated = chains.flat_map(|(table, chain)| {
         // A duplicate jump to an endpoint is a defect of its service.
         let is_of_frame = |copies: &Copies| {
             let rule = &chain.rules[copies.numbers[0] - 1];

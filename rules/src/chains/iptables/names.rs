@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{destination, kind_of, service_in, service_of, transport};
-use crate::chains::Kind;
+use super::{destination, frontend, kind_of, service_in, service_of, transport};
+use crate::chains::{Frontend, Kind};
 use crate::digits;
-use crate::iptables::{self, ChainHash, Rule, RuleSet};
+use crate::iptables::{self, ChainHash, Rule, RuleSet, Target};
 
 /// The names in a rule set: of services, and the addresses of endpoints' chains.
 #[derive(Debug, Default)]
@@ -18,6 +18,8 @@ pub(crate) struct Names<'a> {
     endpoints: HashMap<&'a str, String>,
     /// Owning services by endpoint chain.
     owners: HashMap<&'a str, ChainHash>,
+    /// By addresses and ports of services, for rules without comments.
+    frontends: HashMap<Frontend, ChainHash>,
 }
 
 impl<'a> Names<'a> {
@@ -43,7 +45,17 @@ impl<'a> Names<'a> {
                 (Some((_, hash)), Some((endpoint, Kind::Endpoint, _))) => {
                     self.owners.insert(endpoint, hash);
                 }
-                (Some((_, hash)), _) | (None, Some((_, _, hash))) => self.name(hash, rule),
+                (Some((_, hash)), _) => self.name(hash, rule),
+                (None, Some((_, _, hash))) => {
+                    self.name(hash, rule);
+                    self.addressed(hash, rule);
+                }
+                (None, None) if matches!(rule.target, Some(Target::Reject(_) | Target::Drop)) => {
+                    let of_name = service_in(rule).zip(transport(rule));
+                    if let Some((name, protocol)) = of_name {
+                        self.addressed(ChainHash::for_service_port(name, protocol), rule);
+                    }
+                }
                 _ => {}
             }
         }
@@ -57,6 +69,12 @@ impl<'a> Names<'a> {
         };
         if let Some(hash) = owner {
             chain.rules.iter().for_each(|rule| self.name(hash, rule));
+        }
+    }
+
+    fn addressed(&mut self, hash: ChainHash, rule: &Rule) {
+        if let Some(frontend) = frontend(rule) {
+            self.frontends.entry(frontend).or_insert(hash);
         }
     }
 
@@ -96,14 +114,19 @@ impl Known<'_> {
     }
 
     /// Returns the service that a rule belongs to, and its name if the rule contains it: by the chain it jumps to, otherwise by its
-    /// comment.
+    /// comment, or by its address if it has no comment.
     pub(crate) fn owner<'r>(&self, rule: &'r Rule) -> Option<(ChainHash, Option<&'r str>)> {
         let name = service_in(rule);
         if let Some(hash) = rule.next_chain().and_then(|chain| service_of(chain)) {
             return Some((hash, name));
         }
         let known = self.first(|names| names.hashes.get(name?).copied());
-        let hash = known.or_else(|| Some(ChainHash::for_service_port(name?, transport(rule)?)))?;
+        let by_name = || Some(ChainHash::for_service_port(name?, transport(rule)?));
+        let by_address = || {
+            let frontend = frontend(rule).filter(|_| name.is_none())?;
+            self.first(|names| names.frontends.get(&frontend).copied())
+        };
+        let hash = known.or_else(by_name).or_else(by_address)?;
         transport(rule).map(|_| (hash, name))
     }
 }

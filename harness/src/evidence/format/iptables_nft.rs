@@ -1,0 +1,308 @@
+//! Tables of iptables-nft as `nft list ruleset` prints them, read as what `iptables-save` prints of the same rules.
+//!
+//! nft prints some of iptables' matches and targets in its own words, leaves out comments, and names others without what they ask. A rule
+//! with one of these is listed as unread, and kept as a rule that may do anything.
+
+mod statement;
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use svclab_rules::cluster::Family;
+use svclab_rules::coverage::Coverage;
+use svclab_rules::iptables::{ELLIPSIS, Excerpt, Parsed, TableName, parse_excerpt};
+
+use super::super::filter::Filter;
+use super::super::line::Line;
+use super::super::model::{Contents, Format};
+use super::super::repairs::{Repair, RepairSet};
+use super::{Block, Context, command, nft};
+
+/// The base chains of iptables.
+const HOOKS: [&str; 5] = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"];
+
+/// The most lines of a table that are looked at for a chain.
+const MAX_HEAD: usize = 40;
+
+/// Why a line below no heading is not read.
+const HEADLESS: &str = "the heading of its chain is not shown";
+
+/// Why a line is not read that may be of another chain.
+const ASTRAY: &str = "the end of the chain before it is not shown, so it may be of another one";
+
+/// Why no line of a table is known to be shown, where `grep` left out any.
+const NOT_SHOWN: &str = "the rules of a chain do not name it";
+
+pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
+    if !is_start(lines) {
+        return None;
+    }
+    let first = Heading::of(&lines[0].text)?;
+    let is_of_ipv6 = || lines.iter().take(MAX_HEAD).any(|line| line.text.trim_start().starts_with("ip6 "));
+    let family = match first {
+        Heading::Table(family, _) => family,
+        Heading::Chain(_) if is_of_ipv6() => Family::Ipv6,
+        Heading::Chain(_) => Family::Ipv4,
+    };
+    let mut reader = Reader::of(family);
+    // Where no line closes a chain, lines were picked.
+    let own = || lines.iter().take_while(|line| !line.is_fence() && command(line.text.trim()).is_none());
+    reader.is_picked = !own().any(|line| line.text.trim() == "}")
+        && own().filter(|line| matches!(Heading::of(&line.text), Some(Heading::Chain(_)))).count() > 1;
+    let mut taken = 0;
+    while let Some(line) = lines.get(taken) {
+        if line.is_fence() || (taken > 0 && command(line.text.trim()).is_some()) || reader.is_over(&lines[taken..]) {
+            break;
+        }
+        reader.line(taken, line);
+        taken += 1;
+    }
+    taken -= lines[..taken].iter().rev().take_while(|line| line.is_blank()).count();
+    Some(reader.block(&lines[..taken], context))
+}
+
+/// Whether a table of iptables, or a chain of one, starts with the first line.
+pub(super) fn is_start(lines: &[Line<'_>]) -> bool {
+    let Some((first, rest)) = lines.split_first() else { return false };
+    match Heading::of(&first.text) {
+        Some(Heading::Table(..)) => has_own_chain(rest),
+        Some(Heading::Chain(name)) => is_own_chain(name),
+        None => false,
+    }
+}
+
+/// What a line with a brace opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Heading<'t> {
+    /// A table that iptables has.
+    Table(Family, TableName),
+    /// A chain.
+    Chain(&'t str),
+}
+
+impl<'t> Heading<'t> {
+    fn of(line: &'t str) -> Option<Self> {
+        let mut words = line.split('#').next()?.split_whitespace();
+        let heading = match (words.next()?, words.next()?) {
+            ("table", family) => {
+                let family = match family {
+                    "ip" => Family::Ipv4,
+                    "ip6" => Family::Ipv6,
+                    _ => return None,
+                };
+                let name = words.next()?;
+                Self::Table(family, TableName::ALL.into_iter().find(|table| table.as_str() == name)?)
+            }
+            ("chain", name) => Self::Chain(name),
+            _ => return None,
+        };
+        (words.next() == Some("{") && words.next().is_none()).then_some(heading)
+    }
+}
+
+/// Whether a table has a chain as iptables has: a base chain in capitals, or one of kube-proxy's.
+fn has_own_chain(lines: &[Line<'_>]) -> bool {
+    let first = lines.iter().take(MAX_HEAD).find_map(|line| Heading::of(&line.text));
+    matches!(first, Some(Heading::Chain(name)) if is_own_chain(name))
+}
+
+fn is_own_chain(name: &str) -> bool {
+    HOOKS.contains(&name) || name.starts_with("KUBE-")
+}
+
+/// A line of `iptables-save` with the number of the line of nft that it stands for.
+type Saved = (usize, Cow<'static, str>);
+
+/// What was read so far.
+struct Reader {
+    family: Family,
+    /// The lines of all tables that are over.
+    saved: Vec<Saved>,
+    /// The declarations of chains, and the rules, of the table that is open.
+    headings: Vec<Saved>,
+    rules: Vec<Saved>,
+    table: Option<TableName>,
+    /// The tables so far.
+    known: HashSet<TableName>,
+    /// The chain that is open.
+    chain: Option<String>,
+    /// Whether the table that is open has a base chain.
+    has_hook: bool,
+    /// Whether the chains have no table.
+    is_headless: bool,
+    /// Whether lines were picked, so that a rule may be of another chain than the one before it.
+    is_picked: bool,
+    /// Whether a part of the table that is open is not shown.
+    is_broken: bool,
+    unread: Vec<(usize, String)>,
+    is_cut: bool,
+}
+
+impl Reader {
+    fn of(family: Family) -> Self {
+        Self {
+            family,
+            saved: Vec::new(),
+            headings: Vec::new(),
+            rules: Vec::new(),
+            table: None,
+            known: HashSet::new(),
+            chain: None,
+            has_hook: false,
+            is_headless: false,
+            is_picked: false,
+            is_broken: false,
+            unread: Vec::new(),
+            is_cut: false,
+        }
+    }
+
+    /// Whether the next line is of another block.
+    fn is_over(&self, lines: &[Line<'_>]) -> bool {
+        let Some(line) = lines.first() else { return true };
+        let text = line.text.trim();
+        let is_between = self.table.is_none() && self.chain.is_none() && (self.is_headless || !self.known.is_empty());
+        match Heading::of(&line.text) {
+            Some(Heading::Table(family, name)) => {
+                self.is_headless
+                    || !self.known.is_empty() && (family != self.family || self.known.contains(&name))
+                    || !has_own_chain(&lines[1..])
+            }
+            Some(Heading::Chain(name)) => is_between && !(self.is_headless && is_own_chain(name)),
+            None => nft::is_table(text) || is_between && !(text.is_empty() || text.starts_with('#') || text == "}"),
+        }
+    }
+
+    fn line(&mut self, at: usize, line: &Line<'_>) {
+        let text = line.text.trim();
+        match Heading::of(text) {
+            Some(Heading::Table(_, name)) => {
+                self.end_table(line.number, false);
+                self.known.insert(name);
+                self.table = Some(name);
+                self.saved.push((line.number, format!("*{name}").into()));
+            }
+            Some(Heading::Chain(name)) => {
+                self.is_headless |= self.known.is_empty();
+                self.leave_chain(line.number);
+                self.headings.push((line.number, format!(":{name} - [0:0]").into()));
+                self.chain = Some(name.to_owned());
+            }
+            None if text.is_empty() || text.starts_with('#') => {}
+            None if line.is_ellipsis() => self.gap(line.number),
+            None if text == "}" => match self.chain.take() {
+                Some(_) => {}
+                None => self.end_table(line.number, true),
+            },
+            None => self.rule(at, line),
+        }
+    }
+
+    /// Lines are left out here.
+    fn gap(&mut self, number: usize) {
+        self.is_broken = true;
+        self.rules.push((number, ELLIPSIS.into()));
+    }
+
+    /// The chain that is open is over: by its brace, or by the next heading, before which its end is missing.
+    fn leave_chain(&mut self, number: usize) {
+        if self.chain.take().is_some() {
+            self.gap(number);
+        }
+    }
+
+    fn end_table(&mut self, number: usize, is_closed: bool) {
+        self.leave_chain(number);
+        let is_whole = is_closed && self.has_hook && !self.is_broken;
+        if self.table.is_some() && !is_closed {
+            self.is_cut = true;
+        }
+        self.saved.append(&mut self.headings);
+        self.saved.append(&mut self.rules);
+        if self.table.take().is_some() && is_closed {
+            if !is_whole {
+                self.saved.push((number, ELLIPSIS.into()));
+            }
+            self.saved.push((number, "COMMIT".into()));
+        }
+        (self.has_hook, self.is_broken) = (false, false);
+    }
+
+    fn rule(&mut self, at: usize, line: &Line<'_>) {
+        let text = line.text.trim_start();
+        let is_astray = self.is_picked && !text.starts_with("type ");
+        let Some(chain) = self.chain.as_ref().filter(|_| !is_astray) else {
+            self.unread.push((at, if is_astray { ASTRAY } else { HEADLESS }.to_owned()));
+            return self.gap(line.number);
+        };
+        if text.starts_with("type ") && text.contains(" hook ") {
+            self.has_hook = true;
+            if text.contains("policy drop")
+                && let Some((_, heading)) = self.headings.last_mut()
+            {
+                *heading = format!(":{chain} DROP [0:0]").into();
+            }
+            return;
+        }
+        let saved = match statement::saved(text, chain, self.family) {
+            Ok(statement::Saved { text, assumed }) => {
+                self.unread.extend(assumed.map(|why| (at, why.to_owned())));
+                text
+            }
+            Err(statement::Hidden { why, next }) => {
+                self.unread.push((at, why));
+                let next = next.map(|next| format!(" -j {next}")).unwrap_or_default();
+                // What no option of iptables is: it stands for a rule that is not known.
+                format!("-A {chain} ?{next}")
+            }
+        };
+        self.rules.push((line.number, saved.into()));
+    }
+
+    fn block(mut self, lines: &[Line<'_>], context: &Context) -> Block {
+        let last = lines[lines.len() - 1].number;
+        let is_open = self.table.is_some() || self.chain.is_some();
+        if self.is_headless {
+            self.chain.take().inspect(|_| self.rules.push((last, ELLIPSIS.into())));
+        }
+        self.end_table(last, false);
+        let rows = self.saved.iter().map(|(number, text)| (*number, text.as_ref()));
+        let Excerpt { parsed, rules: count, mut coverage, unread, .. } = parse_excerpt(rows, self.family, None);
+        for error in unread {
+            let at = lines.partition_point(|line| line.number < error.line).min(lines.len() - 1);
+            if !self.unread.iter().any(|(known, _)| *known == at) {
+                self.unread.push((at, error.message));
+            }
+        }
+        self.unread.sort_by_key(|(at, _)| *at);
+        limit(&parsed, &mut coverage);
+        let mut mends = Vec::new();
+        if self.is_headless {
+            mends.push((lines[0].number, RepairSet::default().with(Repair::Heading)));
+        }
+        if is_open || self.is_cut {
+            mends.push((last, RepairSet::default().with(Repair::Cut)));
+        }
+        let filter = match nft::filter(context) {
+            Filter::Lines(_) => Filter::Unknown(NOT_SHOWN.to_owned()),
+            filter => filter,
+        };
+        let tables = parsed.rules.tables.iter();
+        let chains = tables.flat_map(|table| table.chains.iter().map(|chain| (table.name.as_str(), &*chain.name)));
+        filter.apply(chains, None, true, &mut coverage);
+        let cut = is_open.then_some(last);
+        let contents = Contents::Iptables { rules: parsed, count, coverage, rounded_digits: None, cut };
+        Block { unread: self.unread, mends, ..Block::new(Format::IptablesNft, lines.len(), contents) }
+    }
+}
+
+/// Takes back that tables are whole which no kernel has, since rules lead to chains that are not there: `nft list chain` prints one in its table.
+fn limit(parsed: &Parsed, coverage: &mut Coverage) {
+    for table in &parsed.rules.tables {
+        let chains: HashSet<&str> = table.chains.iter().map(|chain| &*chain.name).collect();
+        let mut rules = table.chains.iter().flat_map(|chain| &chain.rules);
+        if rules.any(|rule| rule.next_chain().is_some_and(|next| !chains.contains(&**next))) {
+            coverage.remove_table(table.name.as_str());
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! JSON that was wrapped, cut, or went through a text editor or a web page.
+
+use rstest::rstest;
+
+use super::super::repairs::Repair;
+use super::super::*;
+use super::{codes, unaccounted, wrapped};
+
+/// What `nft -j` prints of a table, as `jq .` has it.
+fn nft_json() -> String {
+    let value = serde_json::json!({"nftables": [
+        {"metainfo": {"version": "1.0.6", "release_name": "Lester Gooch #5", "json_schema_version": 1}},
+        {"table": {"family": "ip", "name": "kube-proxy", "handle": 1}},
+        {"set": {"family": "ip", "name": "cluster-ips", "table": "kube-proxy", "type": "ipv4_addr", "handle": 2,
+            "comment": "Active ClusterIPs", "elem": ["10.96.0.1", "10.96.0.10"]}},
+        {"chain": {"family": "ip", "table": "kube-proxy", "name": "mark-for-masquerade", "handle": 3}},
+        {"chain": {"family": "ip", "table": "kube-proxy", "name": "reject-chain", "handle": 4}},
+        {"rule": {"family": "ip", "table": "kube-proxy", "chain": "mark-for-masquerade", "handle": 5, "expr": [
+            {"mangle": {"key": {"meta": {"key": "mark"}}, "value": {"|": [{"meta": {"key": "mark"}}, 16384]}}}]}},
+        {"rule": {"family": "ip", "table": "kube-proxy", "chain": "reject-chain", "handle": 6, "expr": [
+            {"reject": {"type": "icmp", "expr": "port-unreachable"}}]}}
+    ]});
+    serde_json::to_string_pretty(&value).unwrap() + "\n"
+}
+
+const LIST_JSON: &str = r#"{
+    "apiVersion": "v1",
+    "kind": "List",
+    "items": [
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {
+                "annotations": {"example.com/what": "a long text, which a terminal of eighty columns breaks in its middle"},
+                "name": "web",
+                "namespace": "shop"
+            },
+            "spec": {"clusterIP": "10.96.0.80", "ports": [{"port": 80, "targetPort": 8080}]}
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "Endpoints",
+            "metadata": {"name": "web", "namespace": "shop"},
+            "subsets": [{"addresses": [{"ip": "10.244.1.5"}], "ports": [{"port": 8080}]}]
+        }
+    ]
+}
+"#;
+
+fn curled(text: &str) -> String {
+    let mut is_open = false;
+    let curl = |letter: char| {
+        if letter != '"' {
+            return letter;
+        }
+        is_open = !is_open;
+        if is_open { '“' } else { '”' }
+    };
+    text.chars().map(curl).collect()
+}
+
+/// JSON is read when a terminal wrapped it, and with the quotes of a text editor or a web page.
+#[rstest]
+#[case::as_it_is(str::to_owned, None)]
+#[case::wrapped(|text: &str| wrapped(text, 80), Some(Repair::Wrapped))]
+#[case::wrapped_narrowly(|text: &str| wrapped(text, 40), Some(Repair::Wrapped))]
+#[case::one_line_wrapped(|text: &str| wrapped(&serde_json::from_str::<serde_json::Value>(text).unwrap().to_string(), 80), Some(Repair::Wrapped))]
+#[case::curled(curled, Some(Repair::Typography))]
+#[case::entities(|text: &str| text.replace('"', "&quot;"), Some(Repair::Entities))]
+fn mangled_json_is_read(#[case] mangle: fn(&str) -> String, #[case] repair: Option<Repair>) {
+    for (text, format, number) in [(nft_json(), "nft-json", 2), (LIST_JSON.to_owned(), "json", 2)] {
+        let evidence = read(&mangle(&text));
+        assert_eq!(evidence.unread, []);
+        assert_eq!(codes(&evidence), [format], "{:#?}", evidence.pieces);
+        assert_eq!(evidence.rules() + evidence.objects(), number);
+        let has = |one: &Piece| repair.is_none_or(|how| one.repairs.iter().any(|own| own.how == how));
+        let may_fit = format == "nft-json" && repair == Some(Repair::Wrapped);
+        assert!(may_fit || has(&evidence.pieces[0]), "{:#?}", evidence.pieces[0].repairs);
+    }
+}
+
+/// Of JSON whose start or end is missing, what is whole is read, and every other line is listed.
+#[rstest]
+fn the_whole_elements_of_cut_json_are_read(#[values(true, false)] is_head: bool, #[values(1, 2, 3)] third: usize) {
+    for (text, format) in [(nft_json(), "nft-json"), (LIST_JSON.to_owned(), "json")] {
+        let lines: Vec<&str> = text.lines().collect();
+        let at = lines.len() * third / 4;
+        let kept = if is_head { &lines[at..] } else { &lines[..at] };
+        let cut = kept.join("\n");
+        let evidence = read(&cut);
+        assert_eq!(unaccounted(&cut, &evidence), Vec::<usize>::new());
+        let whole = read(&text);
+        assert!(evidence.rules() <= whole.rules() && evidence.objects() <= whole.objects());
+        // A rule or object that is there from its first brace to its last is read.
+        let shown = if format == "json" { cut.matches("\"spec\"").count() } else { 0 };
+        assert!(evidence.objects() >= shown.min(usize::from(!is_head)), "{cut}");
+        assert!(node_rules(&evidence).iter().all(|set| !set.is_whole()));
+        assert!(!evidence.unread.is_empty() || !evidence.pieces.is_empty(), "{cut}");
+    }
+}
+
+/// Of a list of nft's that is cut, the rules are read that are whole, and their chains are excerpts.
+#[test]
+fn rules_of_cut_json_of_nft_are_read() {
+    let text = nft_json();
+    let lines: Vec<&str> = text.lines().collect();
+    let last = lines.iter().rposition(|line| line.contains("\"rule\"")).unwrap();
+    let evidence = read(&lines[..last + 3].join("\n"));
+    assert_eq!((codes(&evidence), evidence.rules()), (vec!["nft-json"], 1));
+    assert_eq!(evidence.unread.iter().map(|unread| unread.line).collect::<Vec<_>>(), [last + 1, last + 2, last + 3]);
+    let first = lines.iter().position(|line| line.contains("\"rule\"")).unwrap();
+    let evidence = read(&lines[first - 1..].join("\n"));
+    assert_eq!((codes(&evidence), evidence.rules(), &*evidence.unread), (vec!["nft-json"], 2, &[][..]));
+}

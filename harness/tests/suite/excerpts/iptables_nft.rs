@@ -1,0 +1,135 @@
+//! Tables of iptables-nft as `nft list ruleset` prints them.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use rstest::rstest;
+use svclab::evidence::{self, node_rules};
+
+use super::{failures, golden, grave, imported, without};
+
+/// What nft prints of saved rules.
+fn listed(saved: &str) -> String {
+    let mut child = Command::new("unshare")
+        .args(["-n", "sh", "-c", "iptables-nft-restore && nft list ruleset"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a namespace");
+    child.stdin.take().expect("its input").write_all(saved.as_bytes()).expect("all is read");
+    let output = child.wait_with_output().expect("its output");
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).expect("a text")
+}
+
+fn of(recording: &str) -> String {
+    listed(&golden(&format!("{recording}-iptables/iptables-save.txt")))
+}
+
+/// The rules without comments, counters, and what nft leaves out of a match without options.
+fn rules(text: &str) -> Vec<String> {
+    let sets = node_rules(&evidence::read(text));
+    let print = |rules: &str| {
+        let lines = rules.lines().filter(|line| line.contains("-A "));
+        let plain = lines.map(|line| {
+            let line = line.split_once("] ").map_or(line, |(_, rest)| rest);
+            let (before, after) = match line.split_once(" -m comment --comment \"") {
+                Some((before, rest)) => (before, rest.split_once('"').map_or("", |(_, after)| after)),
+                None => (line, ""),
+            };
+            format!("{before}{after}")
+        });
+        plain.collect::<Vec<String>>()
+    };
+    let mut all: Vec<String> = sets.iter().flat_map(|set| print(&set.rules.print())).collect();
+    all.sort();
+    all
+}
+
+/// What is read of nft's text are the rules that iptables-save prints; what nft does not print is listed, rule by rule.
+#[rstest]
+fn rules_are_those_of_iptables_save(
+    #[values(
+        "small-cluster/v1.21",
+        "small-cluster/v1.30",
+        "loadbalancer-source-ranges/v1.30",
+        "config-masquerade-all/v1.30",
+        "affinity-clientip/v1.25",
+        "internal-local/v1.30",
+        "external-ips-local/v1.25"
+    )]
+    recording: &str,
+) {
+    let saved = golden(&format!("{recording}-iptables/iptables-save.txt"));
+    let text = listed(&saved);
+    let unread = evidence::read(&text).unread;
+    let (expected, found) = (rules(&saved), rules(&text));
+    let is_hidden = |rule: &&String| rule.contains("--ctstate RELATED,ESTABLISHED,DNAT");
+    // What nft does not print of session affinity is said, and is as kube-proxy writes it.
+    let hidden = expected.iter().filter(|rule| is_hidden(rule) || rule.contains("-m recent")).count();
+    assert_eq!(unread.len(), hidden, "{unread:#?}");
+    let shown: Vec<&String> = expected.iter().filter(|rule| !is_hidden(rule)).collect();
+    let read: Vec<&String> = found.iter().filter(|rule| !rule.contains(" ?")).collect();
+    assert_eq!(read, shown);
+}
+
+/// Healthy rules are healthy in nft's text too, whatever it does not say.
+#[rstest]
+fn healthy_rules_are_healthy(
+    #[values(
+        "small-cluster/v1.21",
+        "small-cluster/v1.30",
+        "loadbalancer-source-ranges/v1.30",
+        "config-masquerade-all/v1.30",
+        "affinity-clientip/v1.25",
+        "clusterip-multi-port/v1.30",
+        "nodeport-local/v1.21"
+    )]
+    recording: &str,
+) {
+    let text = of(recording);
+    let assumed = imported(&text);
+    assert_eq!(failures(&assumed), Vec::<String>::new(), "{}", assumed.assumptions.join("\n"));
+    let bad: Vec<String> = grave(&text).into_iter().filter(|words| !words.starts_with("rules-not-read")).collect();
+    assert_eq!(bad, Vec::<String>::new());
+}
+
+/// A rule that is missing in a chain that is shown is missing on the node.
+#[rstest]
+#[case::translation("dnat to 10.244.2.30:8080")]
+#[case::share("jump KUBE-SEP-I3QQSNVTBILNVTW5")]
+#[case::services("tcp ip daddr 10.96.44.31  tcp dport 8080 ")]
+#[case::hook("jump KUBE-SERVICES")]
+#[case::masquerade("masquerade fully-random")]
+fn what_is_missing_is_found(#[case] lost: &str) {
+    let text = of("small-cluster/v1.30");
+    assert!(text.contains(lost));
+    let left = without(&text, |line| line.contains(lost));
+    assert_ne!(failures(&imported(&left)), Vec::<String>::new());
+}
+
+/// A text that is cut, a chain by itself, and what a filter leaves are excerpts.
+#[rstest]
+#[case::head(|text: &str| text.lines().take(200).map(|line| format!("{line}\n")).collect())]
+#[case::tail(|text: &str| text.lines().skip(230).map(|line| format!("{line}\n")).collect())]
+#[case::picked(|text: &str| without(text, |line| !line.contains("KUBE-SEP-")))]
+#[case::without_ends(|text: &str| without(text, |line| line.trim() == "}"))]
+#[case::chain(|text: &str| {
+    let start = text.find("\tchain KUBE-SVC-").expect("a chain");
+    let end = start + text[start..].find("\n\t}\n").expect("its end") + 4;
+    format!("table ip nat {{\n{}}}\n", &text[start..end])
+})]
+fn what_a_cut_explains_is_no_failure(#[case] cut: fn(&str) -> String) {
+    let text = cut(&of("small-cluster/v1.30"));
+    let bad: Vec<String> = grave(&text).into_iter().filter(|words| !words.starts_with("rules-not-read")).collect();
+    assert_eq!(bad, Vec::<String>::new(), "{text}");
+    if let Ok(assumed) = svclab::infer::from_evidence(
+        &evidence::read(&text),
+        std::path::Path::new("dump"),
+        &[],
+        svclab::infer::Connections::LeftOut,
+    ) {
+        assert_eq!(failures(&assumed), Vec::<String>::new(), "{text}{}", assumed.assumptions.join("\n"));
+    }
+}

@@ -80,8 +80,10 @@ fn the_example_comes_through_the_chain_that_lacks_a_rule() {
     let options = Options { no_lab: true, ..Options::default() };
     let verified = verify(&[imported(&lost).scenario], &options, &|_| {}).remove(0);
     let verification = verified.result.as_ref().unwrap_or_else(|trouble| panic!("{trouble:?}"));
-    let uneven =
-        verification.failures(&options).find(|finding| finding.what.contains("do not get the shares")).unwrap();
+    let uneven = verification
+        .failures(&options)
+        .find(|finding| finding.what.contains("do not get their promised shares"))
+        .unwrap();
     let rules = &uneven.example.rules;
     assert!(
         rules.iter().any(|rule| rule.contains("-> 10.244.1.30:8080") && rule.contains("-j KUBE-SEP-")),

@@ -1,7 +1,7 @@
 //! `iif "cni0"`, `oifname { "eth0", "cali*" }`: an interface.
 
 use super::{Comparison, Condition, explain_not, one_of};
-use crate::nftables::text::{Kind, Line, not, one_or_braces};
+use crate::nftables::text::{Kind, Line, Word, is_keyword, not, number, one_or_braces};
 use crate::walk::{Edges, Interface, Trace, Walker};
 
 /// The input or output interface of the packet is one of these.
@@ -21,9 +21,22 @@ pub struct Interfaces {
 /// Parses what follows `iif`, `iifname`, `oif` or `oifname`.
 pub(super) fn parse(word: &str, line: &mut Line<'_, '_>) -> Option<Condition> {
     let negated = line.negation();
-    let names = line.several(|word| (word.kind != Kind::Sign).then(|| word.text.into()))?;
     let (output, by_name) = (word.starts_with('o'), word.ends_with("name"));
+    let names = line.several(|word| is_name(word, by_name).then(|| word.text.into()))?;
     Some(Condition::Interfaces(Interfaces { output, by_name, negated, names }))
+}
+
+/// Returns whether a word is an interface name. A map, a concatenation, a set, a variable or, after `iif` and `oif`, the index of an
+/// interface may be in its place.
+fn is_name(word: &Word<'_>, by_name: bool) -> bool {
+    match word.kind {
+        Kind::Quoted => true,
+        Kind::Plain => {
+            let is_index = !by_name && number(word.text).is_some();
+            !is_index && !is_keyword(word.text) && !word.text.starts_with(['.', '@', '$', '(', '!', '<', '>', '&'])
+        }
+        Kind::Sign | Kind::Newline => false,
+    }
 }
 
 impl Interfaces {

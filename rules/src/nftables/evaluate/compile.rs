@@ -71,7 +71,9 @@ impl Program {
                 let (first_condition, first_action) = (code.conditions.len() as u32, code.actions.len() as u32);
                 code.rules.push(Rule { first_condition, first_action });
                 code.conditions.extend(rule.conditions.iter().map(|condition| condition.compile(&names)));
-                code.actions.extend(rule.statements.iter().map(|statement| statement.compile(&names)));
+                let own = |family| family == table.family;
+                let statements = rule.statements.iter().filter(|one| one.translated_family().is_none_or(own));
+                code.actions.extend(statements.map(|statement| statement.compile(&names)));
             }
             self.hooked.extend(chain.base.map(|base| hooked(base, position)));
             let (end, drops) = (code.end(), chain.base.is_some_and(|base| base.drops));

@@ -132,6 +132,18 @@ impl Statement {
         }
     }
 
+    /// Returns the family of the packets that it translates, if it translates to an address: those of the other family pass it, as in
+    /// `inet` tables (`nft_nat_inet_eval`).
+    pub(super) fn translated_family(&self) -> Option<Family> {
+        let address = match self {
+            Self::Dnat(to) => to.ip(),
+            Self::DnatAddress(to) | Self::Snat(to, _) => *to,
+            Self::BalanceDnat(destinations) => destinations.first()?.ip(),
+            _ => return None,
+        };
+        Some(Family::of(address))
+    }
+
     /// Returns the hooks at which it is allowed, if not at all of them, and whether it needs a chain of type `nat`
     /// (`nft_nat_validate`, `nft_masq_validate`, `nft_reject_validate`).
     pub(super) fn restriction(&self) -> Option<(&'static str, &'static [Hook], bool)> {
@@ -156,9 +168,9 @@ impl Statement {
             }
             Self::Balance(chains) => chains.print("vmap", out, |chain| format!("goto {chain}")),
             Self::BalanceDnat(destinations) => nat::print_balance(destinations, out, ip),
-            Self::Dnat(to) => out.extend(["dnat to ", &to.to_string()]),
-            Self::DnatAddress(to) => out.extend(["dnat to ", &to.to_string()]),
-            Self::Snat(address, port) => nat::print_snat(*address, *port, out),
+            Self::Dnat(to) => nat::print("dnat", to.ip(), Some(to.port()), out, ip),
+            Self::DnatAddress(to) => nat::print("dnat", *to, None, out, ip),
+            Self::Snat(address, port) => nat::print("snat", *address, *port, out, ip),
             Self::Masquerade { random } => out.push_str(if *random { "masquerade fully-random" } else { "masquerade" }),
             Self::Mark(change) => change.print(out),
             Self::Remember(side, set) => out.extend(["update @", &**set, " { ", family(ip), " ", side.as_str(), " }"]),

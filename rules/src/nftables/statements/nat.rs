@@ -54,9 +54,12 @@ pub(super) fn print_balance(destinations: &Numgen<SocketAddr>, out: &mut String,
     destinations.print("map", out, |to| format!("{} . {}", to.ip(), to.port()));
 }
 
-pub(super) fn print_snat(address: IpAddr, port: Option<u16>, out: &mut String) {
+/// Prints a translation to one address, with its family where that is not the table's.
+pub(super) fn print(word: &str, address: IpAddr, port: Option<u16>, out: &mut String, ip: Family) {
     let to = port.map_or_else(|| address.to_string(), |port| SocketAddr::new(address, port).to_string());
-    out.extend(["snat to ", &to]);
+    let own = Family::of(address);
+    let named = if own == ip { ["", ""] } else { [" ", family(own)] };
+    out.extend([word, named[0], named[1], " to ", &to]);
 }
 
 pub(super) fn compile_balance(destinations: &Numgen<SocketAddr>) -> Action {

@@ -172,7 +172,7 @@ const GOES_ON: [&str; 44] = [
 const ETHERTYPES: [&str; 2] = ["8021ad", "8021q"];
 
 /// Returns whether a word in place of a value is an nft keyword, not a name.
-pub(super) fn is_keyword(word: &str) -> bool {
+pub(in crate::nftables) fn is_keyword(word: &str) -> bool {
     const OPTIONS: [&str; 6] = ["device", "expires", "missing", "mod", "offset", "seed"];
     STARTS.contains(&word) || GOES_ON.contains(&word) || OPTIONS.contains(&word)
 }

@@ -115,6 +115,12 @@ fn what_is_flushed_is_read_once_more() {
 #[case::timeout("", "update @x { ip saddr timeout 3h }")]
 #[case::flags("", "masquerade fully-random,persistent")]
 #[case::no_name("ct state new", "jump")]
+#[case::verdicts_of_interfaces("ct state new", "iifname vmap { \"eth0\" : drop }")]
+#[case::interface_and_port("", "iifname . tcp dport { \"eth0\" . 80 } drop")]
+#[case::pair_of_interfaces("", "iifname . oifname { \"eth0\" . \"eth1\" } drop")]
+#[case::index_of_an_interface("", "iif 2 drop")]
+#[case::named_interfaces("", "oifname @outside drop")]
+#[case::interface_by_a_word("", "oifname ne \"eth0\" drop")]
 fn what_is_not_known_keeps_its_text(#[case] known: &str, #[case] unknown: &str) {
     let text = format!("{known} {unknown} comment \"why\"");
     let parsed = parse(&in_chain(&text)).unwrap();

@@ -1,7 +1,11 @@
 //! Evaluates a packet at a hook: the branches that continue, and how the others end.
 
+use std::net::IpAddr;
+
 use svclab_rules::cluster::Family;
-use svclab_rules::walk::{Arrival, Branch, By, Field, Hook, HookVerdict, Intervals, Narrowed, Share, address_bits};
+use svclab_rules::walk::{
+    Arrival, Branch, By, Field, Hook, HookVerdict, Intervals, Narrowed, Packet, Share, SourceNat, address_bits,
+};
 
 use super::packet_state::{Ended, ForkMode, ForkPoint, PacketState};
 use super::prediction::{Cause, Stage};
@@ -31,7 +35,11 @@ impl Traversal<'_, '_> {
         }
         let environment = self.origin.memory.and_then(|memory| memory.get(&netns)).unwrap_or(&machine.environment);
         let arrival = Arrival { environment, hook, packet: &state.packet, tracking: state.tracking };
-        let branches = self.branches_of(netns, rules, arrival, &state);
+        let mut branches = self.branches_of(netns, rules, arrival, &state);
+        self.settle_sources(netns, out, &mut branches);
+        if branches.iter().any(Branch::continues) {
+            branches = branches.into_iter().flat_map(|branch| rules.continue_settled(arrival, branch)).collect();
+        }
         if branches.len() > 1 {
             // Not every branch contains the random rule: it may match by chance and then fail another of its conditions.
             let steps = || branches.iter().flat_map(|branch| branch.trace.path.steps());
@@ -41,13 +49,12 @@ impl Traversal<'_, '_> {
         let mut accepted = Vec::with_capacity(branches.len());
         let mut whole = Some(state);
         let mut branches = branches.into_iter().peekable();
-        while let Some(mut branch) = branches.next() {
+        while let Some(branch) = branches.next() {
             // The last branch takes the state that the others copy: usually there is only one.
             let state = if branches.peek().is_some() { whole.clone() } else { whole.take() };
             let Some(state) = state else { break };
-            let is_lost = !self.settle_source(netns, out, &mut branch);
-            let how = match std::mem::replace(&mut branch.outcome, HookVerdict::Accept) {
-                HookVerdict::Accept if is_lost => Some(Ended::Dropped(netns, Cause::NoAddress)),
+            let how = match branch.outcome.clone() {
+                HookVerdict::Accept if branch.source_nat.is_some() => Some(Ended::Dropped(netns, Cause::NoAddress)),
                 outcome => self.ended(netns, family, outcome),
             };
             let state = behind(netns, hook, state, branch);
@@ -95,21 +102,31 @@ impl Traversal<'_, '_> {
         }
     }
 
-    /// Chooses the source address that rules leave open; `false` if there is none.
-    fn settle_source(&self, netns: NetnsId, out: Option<Out>, branch: &mut Branch<Narrowed>) -> bool {
-        let Some(wanted) = branch.source_nat else { return true };
-        // INPUT has no MASQUERADE.
-        let masquerade = out.and_then(|out| self.machine(netns).preferred(out, branch.packet.destination, self.set()));
-        let Some(address) = masquerade.or(wanted.address) else { return false };
+    /// Chooses the source addresses that rules leave open. Where there is none, the source NAT stays requested.
+    fn settle_sources(&self, netns: NetnsId, out: Option<Out>, branches: &mut [Branch<Narrowed>]) {
+        for branch in branches {
+            if let Some(wanted) = branch.source_nat
+                && let Some(address) = wanted.address.or_else(|| self.masquerade_address(netns, out, &branch.packet))
+            {
+                self.settle_source(netns, branch, wanted, address);
+            }
+        }
+    }
+
+    /// The address that MASQUERADE chooses; `None` without one.
+    fn masquerade_address(&self, netns: NetnsId, out: Option<Out>, packet: &Packet) -> Option<IpAddr> {
+        let address = self.machine(netns).preferred(out?, packet.destination, self.set())?;
         // It matters whether it is the old address: then nothing is translated.
-        let one = Intervals::one(address_bits(wanted.address.unwrap_or(address)));
-        is_among(self.set(), Field::Source, branch.packet.source, &one);
-        let (address, port) = wanted.choose(address, branch.packet.tuple().source_port);
+        is_among(self.set(), Field::Source, packet.source, &Intervals::one(address_bits(address)));
+        Some(address)
+    }
+
+    fn settle_source(&self, netns: NetnsId, branch: &mut Branch<Narrowed>, wanted: SourceNat, address: IpAddr) {
+        let port = wanted.choose_port(branch.packet.tuple().source_port);
         let is_open = wanted.first_port < wanted.last_port;
         let known = self.origin.chosen.get(&netns).copied();
         let port = known.filter(|port| is_open && wanted.allows(*port)).unwrap_or(port);
         branch.settle_source(address, port);
-        true
     }
 
     /// How a packet's path ends with a hook's verdict; `None` if it continues.

@@ -49,6 +49,12 @@ impl Rules {
         self.program.resume(arrival, fork, |before| before.with(narrowing))
     }
 
+    /// Continues the walk of a branch with its new source through the chains after source NAT. Their rules set no sources apart.
+    pub(super) fn continue_settled(&self, arrival: Arrival<'_>, mut branch: Branch<Narrowed>) -> Vec<Branch<Narrowed>> {
+        branch.trace = branch.trace.setting_none_apart();
+        self.program.continue_settled(arrival, branch)
+    }
+
     /// The table and name of a chain.
     pub(super) fn chain(&self, chain: ChainId) -> (&str, &str) {
         self.program.chain(chain)

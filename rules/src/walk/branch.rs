@@ -27,6 +27,8 @@ pub struct Branch<T = NoTrace> {
     pub tracking: Tracking,
     /// The source NAT that a rule requests: the caller determines the actual address and port.
     pub source_nat: Option<SourceNat>,
+    /// The stop at which the walk continues with the new source, if later chains of the hook see it.
+    pub(super) continues_at: Option<usize>,
     /// True if OUTPUT changed fields that routing depends on (mark, address), so that the packet is routed again
     /// (`ip_route_me_harder`).
     pub reroute: bool,

@@ -209,11 +209,9 @@ impl SourceNat {
         (self.first_port..=self.last_port).contains(&port)
     }
 
-    /// Returns a possible address and port. If there are several ports, a random one is hardly ever the original: then the next one is
-    /// returned.
-    pub fn choose(&self, masquerade: IpAddr, present: u16) -> (IpAddr, u16) {
+    /// Returns a possible port. If there are several, a random one is hardly ever the original: then the next one is returned.
+    pub fn choose_port(&self, present: u16) -> u16 {
         let next = present.saturating_add(u16::from(self.first_port < self.last_port));
-        let port = if self.allows(next) { next } else { self.first_port };
-        (self.address.unwrap_or(masquerade), port)
+        if self.allows(next) { next } else { self.first_port }
     }
 }

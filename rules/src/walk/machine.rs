@@ -126,6 +126,10 @@ fn finish<C: Code, T: Trace>(
             }
             Stop::Translation => {
                 walker.translate(hook);
+                let is_later = |stop: &Stop| matches!(stop, Stop::Chain { .. });
+                if walker.source_nat.is_some() && program.stops[hook as usize][position + 1..].iter().any(is_later) {
+                    return work.walker.end_at(HookVerdict::Accept, Some(position + 1));
+                }
                 continue;
             }
             Stop::Nat(_) if work.place.is_none() && !walker.asks_nat(hook) => continue,

@@ -43,6 +43,7 @@ mod region;
 #[cfg(test)]
 pub(crate) mod samples;
 mod separate_sources;
+mod settled_source;
 mod share;
 mod source_fork;
 mod trace;

@@ -297,6 +297,12 @@ impl Narrowed {
         Self { path: self.path.clone(), ..Self::by(narrowing) }
     }
 
+    /// Returns the same with separation of sources disabled.
+    #[must_use]
+    pub fn setting_none_apart(self) -> Self {
+        Self { stance: Stance::Never, ..self }
+    }
+
     /// Returns the same with separation of sources enabled.
     #[must_use]
     pub fn setting_apart(self) -> Self {

@@ -111,8 +111,31 @@ impl<T> Walker<T> {
         }
     }
 
+    /// Creates the state after a branch whose source has been settled.
+    pub(super) fn settled(branch: Branch<T>) -> Self {
+        Self {
+            packet: branch.packet,
+            found: branch.tracking,
+            is_found: true,
+            source_nat: None,
+            mark_before: branch.packet.mark,
+            reroute: branch.reroute,
+            share: branch.share,
+            is_drawn: false,
+            effects: branch.effects,
+            assumptions: branch.assumptions,
+            trace: branch.trace,
+        }
+    }
+
     pub(super) fn end(self, outcome: HookVerdict) -> Branch<T> {
+        self.end_at(outcome, None)
+    }
+
+    /// Ends the walk for now: it continues at a stop once the source is settled.
+    pub(super) fn end_at(self, outcome: HookVerdict, continues_at: Option<usize>) -> Branch<T> {
         Branch {
+            continues_at,
             share: self.share,
             outcome,
             packet: self.packet,

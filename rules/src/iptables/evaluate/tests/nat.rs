@@ -19,8 +19,8 @@ fn a_connection_is_translated_there_and_back() {
     let mut out = program.walk(&machine(), Hook::Postrouting, &there.packet, there.tracking).remove(0);
     assert_eq!(out.source_nat, Some(SourceNat { address: None, first_port: 1024, last_port: 65535 }));
     assert_eq!(out.packet, there.packet, "it is not said yet what the source becomes");
-    let (masquerade, port) = out.source_nat.unwrap().choose(address("192.0.2.1"), 40_000);
-    out.settle_source(masquerade, port);
+    let port = out.source_nat.unwrap().choose_port(40_000);
+    out.settle_source(address("192.0.2.1"), port);
     // A random port is hardly ever the original one.
     let transport = Transport::Tcp { source: 40_001, destination: 8080, flags: 2 };
     assert_eq!(out.packet.tuple(), Packet { transport, ..tcp("192.0.2.1", "10.0.0.2", 8080) }.tuple());

@@ -3,6 +3,7 @@
 use rstest::rstest;
 
 use super::*;
+use crate::nftables::parse_all;
 use crate::walk::SourceNat;
 
 fn at(hook: &str, kind: &str, priority: i32, rules: &str) -> String {
@@ -72,6 +73,48 @@ fn sources_keep_their_port_where_nothing_else_is_said(#[case] rule: &str, #[case
     let program = program(&at("postrouting", "nat", 100, rule));
     let branch = only_way(&program, Hook::Postrouting, &tcp("10.0.0.1", "10.0.0.2", 80));
     assert_eq!(branch.source_nat, Some(SourceNat { address: to.map(address), first_port: port, last_port: port }));
+}
+
+/// Chains after source NAT see the new source, once the caller has settled it.
+#[rstest]
+#[case::postrouting("postrouting", Hook::Postrouting, 99, "accept")]
+#[case::postrouting_after("postrouting", Hook::Postrouting, 101, "drop")]
+#[case::input("input", Hook::Input, 99, "accept")]
+#[case::input_after("input", Hook::Input, 150, "drop")]
+fn filters_see_sources_before_or_after(
+    #[case] name: &str,
+    #[case] hook: Hook,
+    #[case] filter: i32,
+    #[case] outcome: &str,
+) {
+    let rules = at(name, "nat", 100, "snat to 192.0.2.7")
+        + &at(name, "filter", filter, "ip saddr 192.0.2.7 drop\nip saddr 10.0.0.1 meta mark set 0x1");
+    let (program, environment, packet) = (program(&rules), machine(), tcp("10.0.0.1", "10.0.0.2", 80));
+    let mut branch = only_way(&program, hook, &packet);
+    assert_eq!(branch.continues(), outcome == "drop");
+    branch.settle_source(address("192.0.2.7"), 40_000);
+    let arrival = Arrival { environment: &environment, hook, packet: &packet, tracking: Tracking::first(&packet) };
+    let branches = program.continue_settled(arrival, branch);
+    let ends: Vec<_> = branches.iter().map(|one| (word(&one.outcome), one.packet.mark, one.share)).collect();
+    assert_eq!(ends, [(outcome, u32::from(outcome == "accept"), Share::ONE)]);
+}
+
+/// In an `inet` table, `dnat ip to` passes packets of IPv6: what follows it is for them.
+#[rstest]
+#[case(Family::Ipv4, "192.0.2.1", "10.96.0.1", "10.0.0.1:8080")]
+#[case(Family::Ipv6, "2001:db8::1", "fd00::1", "fd00:1::1:8080")]
+fn a_translation_of_one_family_passes_the_other(
+    #[case] family: Family,
+    #[case] from: &str,
+    #[case] to: &str,
+    #[case] expected: &str,
+) {
+    let text = "table inet t {\n\tchain c {\n\t\ttype nat hook prerouting priority -100; policy accept;\n\
+                \t\tmeta mark set 0x1 dnat ip to 10.0.0.1:8080\n\t\tdnat ip6 to [fd00:1::1]:8080\n\t}\n}\n";
+    let rules = parse_all(text).unwrap_or_else(|errors| panic!("{}", errors[0])).rules;
+    let program = Program::compile(&rules, family).unwrap_or_else(|errors| panic!("{}", errors[0]));
+    let branch = only_way(&program, Hook::Prerouting, &tcp(from, to, 80));
+    assert_eq!((destination(&branch).as_str(), branch.packet.mark), (expected, 1));
 }
 
 #[test]

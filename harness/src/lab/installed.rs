@@ -1,7 +1,7 @@
 //! Checks that a namespace has the rules that a program reported as installed.
 //!
-//! iptables rules may have gone to another implementation or nowhere, so chains, policies and the number of rules of each chain are
-//! compared. nft's transactions succeed or fail as a whole, so comparing its tables and chains is enough.
+//! iptables rules may have gone to another implementation or nowhere, so chains, policies, and the number of rules of each chain and their
+//! negations are compared. nft's transactions succeed or fail as a whole, so comparing its tables and chains is enough.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -93,6 +93,11 @@ impl Chain<'_> {
             let first = self.rules.iter().find(|rule| !rules.contains(rule)).or(self.rules.last());
             return first.map(|rule| (*rule).to_owned());
         }
+        if let Some(changed) = self.first_without_negation(rules) {
+            return Some(format!(
+                "the negation in `{changed}` (iptables-nft omits one of all values: remove the rule)"
+            ));
+        }
         match (self.policy, found) {
             // A built-in chain that does nothing need not be there.
             (Some("ACCEPT"), None) => None,
@@ -102,6 +107,16 @@ impl Chain<'_> {
             }
             (_, Some(_)) => None,
         }
+    }
+}
+
+impl<'a> Chain<'a> {
+    /// The first rule that has lost a negation. iptables-nft 1.8.9 omits `! --sport 0:65535`, so that a rule which no packet matches becomes
+    /// one that all match. Other words are not compared: programs leave out defaults, and write values in forms of their own.
+    fn first_without_negation(&self, listed: &[&str]) -> Option<&'a str> {
+        let negations = |rule: &str| rule.split_whitespace().filter(|word| *word == "!").count();
+        let mut pairs = self.rules.iter().zip(listed).filter(|_| listed.len() == self.rules.len());
+        pairs.find(|(wanted, found)| negations(wanted) > negations(found)).map(|(wanted, _)| *wanted)
     }
 }
 
@@ -149,16 +164,21 @@ mod tests {
 
     use super::*;
 
-    const WANTED: &str = "*filter\n:INPUT DROP [0:0]\n:KUBE-X - [0:0]\n-A INPUT -j KUBE-X\n-A KUBE-X -p tcp -j DROP\nCOMMIT\n\
+    const WANTED: &str = "*filter\n:INPUT DROP [0:0]\n:KUBE-X - [0:0]\n-A INPUT ! -i eth0 -j KUBE-X\n-A KUBE-X -p tcp -j DROP\nCOMMIT\n\
                           *nat\n-A POSTROUTING -s 10.0.0.1,10.0.0.2 -j MASQUERADE\nCOMMIT\n";
     const LISTED: &str = "# Generated\n*nat\n:POSTROUTING ACCEPT [7:8]\n[1:2] -A POSTROUTING -s 10.0.0.1/32 -j MASQUERADE\n\
                           [1:2] -A POSTROUTING -s 10.0.0.2/32 -j MASQUERADE\nCOMMIT\n*filter\n:INPUT DROP [0:0]\n:KUBE-X - [0:0]\n\
-                          -A INPUT -j KUBE-X\n-A KUBE-X -p tcp -j DROP\nCOMMIT\n";
+                          -A INPUT ! -i eth0 -j KUBE-X\n-A KUBE-X -p tcp -j DROP\nCOMMIT\n";
 
     #[rstest]
     #[case::all_there("", "", None)]
     #[case::rule("-A KUBE-X -p tcp -j DROP\n", "", Some("-A KUBE-X -p tcp -j DROP"))]
     #[case::policy("INPUT DROP", "INPUT ACCEPT", Some("policy DROP of chain INPUT"))]
+    #[case::negation(
+        "! -i eth0 ",
+        "",
+        Some("the negation in `-A INPUT ! -i eth0 -j KUBE-X` (iptables-nft omits one of all values: remove the rule)")
+    )]
     fn what_is_missing_of_iptables_is_found(#[case] text: &str, #[case] instead: &str, #[case] expected: Option<&str>) {
         let listed = LISTED.replace(text, instead);
         let missing = Chains::read(WANTED).first_missing(&Chains::read(&listed));
@@ -171,7 +191,7 @@ mod tests {
     #[test]
     fn nothing_at_all_lacks_the_first_rule() {
         let missing = Chains::read(WANTED).first_missing(&Chains::default());
-        assert_eq!(missing, Some(("filter".to_owned(), "-A INPUT -j KUBE-X".to_owned())));
+        assert_eq!(missing, Some(("filter".to_owned(), "-A INPUT ! -i eth0 -j KUBE-X".to_owned())));
         let chain = Chains::read("*nat\n:EMPTY - [0:0]\nCOMMIT\n").first_missing(&Chains::default());
         assert_eq!(chain, Some(("nat".to_owned(), "chain EMPTY".to_owned())));
     }

@@ -186,7 +186,8 @@ fn a_machine_ends_with_svclab(#[values(Signal::SIGKILL, Signal::SIGINT, Signal::
     // An exited process may be a zombie, which has no command line.
     let command_line = Path::new("/proc").join(pid.trim()).join("cmdline");
     let runs = || fs::read(&command_line).is_ok_and(|words| !words.is_empty());
-    assert!(runs(), "the machine runs");
+    // While a program is replaced by another, it has none either.
+    waited(|| runs().then_some(()));
     kill(Pid::from_raw(svclab.id() as i32), signal).expect("it is a child");
     svclab.wait().expect("it is a child");
     waited(|| (!runs()).then_some(()));

@@ -142,15 +142,15 @@ impl KernelArgs {
 /// Reports if kernels are emulated.
 pub(super) fn say_how_fast(location: &WorkerLocation, kind: Kind, console: &Console) {
     if is_emulated(location) {
-        let counting = match kind {
-            Kind::Run | Kind::Sample => {
-                format!(
-                    ": `flows: auto` counts fewer, and shows a bias of {:.0} %",
-                    100.0 * goal(location).relative_bias
-                )
-            }
-            _ => ", which takes longer".to_owned(),
+        let counted = match kind {
+            Kind::Run => Some("`flows: auto` counts fewer"),
+            Kind::Sample => Some("`--sample auto` sends fewer"),
+            _ => None,
         };
+        let counting = counted.map_or_else(
+            || ", which takes longer".to_owned(),
+            |counted| format!(": {counted}, and shows a bias of {:.0} %", 100.0 * goal(location).relative_bias),
+        );
         console.inform(format!("KVM does not work here, so kernels are emulated{counting}"));
     }
 }

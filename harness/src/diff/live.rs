@@ -42,6 +42,8 @@ pub fn live(
     backend: Backend,
     workers: Option<&[WorkerLocation; 2]>,
 ) -> Result<(), Trouble> {
+    let releases = workers.map(|both| both.each_ref().map(|worker| Some(worker.environment()?.kernel.as_str())));
+    name_kernels(&mut diff.sides, releases.unwrap_or_default());
     let mut chosen: Vec<(usize, Example, Probe)> = Vec::new();
     for (number, change) in diff.changes.iter_mut().enumerate() {
         match chosen_probe(change, before) {
@@ -64,6 +66,16 @@ pub fn live(
         change.live = Some(Live::Sent(KernelOutcomes { seen, is_predicted: [was_predicted, is_predicted], alike }));
     }
     Ok(())
+}
+
+/// Adds each side's kernel to its description, if it is not this machine's.
+fn name_kernels(sides: &mut [String; 2], releases: [Option<&str>; 2]) {
+    for (side, release) in sides.iter_mut().zip(releases) {
+        if let Some(release) = release {
+            side.push_str(", kernel ");
+            side.push_str(release);
+        }
+    }
 }
 
 /// Returns a change's example with the probe that sends it, or why there is none.
@@ -165,4 +177,16 @@ fn probe(example: &Example, protocol: Protocol, tcp_flags: Option<TcpFlags>, sce
     let to = Destination { label: example.to(), address, port, via: example.via.clone() };
     let (span, from) = (Span::start_of(&scenario.file), example.from.clone());
     Probe { span, from, to, protocol, source_port: None, flows: Flows::Exactly(1), tcp_flags, shape: Shape::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comparison_of_kernels_names_both() {
+        let mut sides = ["1.27, iptables mode", "1.27, iptables mode"].map(str::to_owned);
+        name_kernels(&mut sides, [None, Some("6.12.117")]);
+        assert_eq!(sides, ["1.27, iptables mode", "1.27, iptables mode, kernel 6.12.117"]);
+    }
 }

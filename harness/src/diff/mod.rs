@@ -60,7 +60,8 @@ use crate::text::{counted, path_text};
 /// The changes from one side to the other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diff {
-    /// The kube-proxy of each side, as text: `1.27, iptables mode`.
+    /// The kube-proxy of each side, as text: `1.27, iptables mode`; with labs on other kernels, also its kernel:
+    /// `1.27, iptables mode, kernel 6.1.0-56-cloud-amd64`.
     pub sides: [String; 2],
     /// The file of each side.
     pub files: [String; 2],

@@ -1,7 +1,7 @@
 //! Checks that a namespace has the rules that a program reported as installed.
 //!
 //! iptables rules may have gone to another implementation or nowhere, so chains, policies, and the number of rules of each chain and their
-//! negations are compared. nft's transactions succeed or fail as a whole, so comparing its tables and chains is enough.
+//! negated ports are compared. nft's transactions succeed or fail as a whole, so comparing its tables and chains is enough.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -93,9 +93,9 @@ impl Chain<'_> {
             let first = self.rules.iter().find(|rule| !rules.contains(rule)).or(self.rules.last());
             return first.map(|rule| (*rule).to_owned());
         }
-        if let Some(changed) = self.first_without_negation(rules) {
+        if let Some(changed) = self.first_without_ports(rules) {
             return Some(format!(
-                "the negation in `{changed}` (iptables-nft omits one of all values: remove the rule)"
+                "the ports of `{changed}` (iptables-nft omits `!` with all ports: remove the rule, which matches nothing)"
             ));
         }
         match (self.policy, found) {
@@ -111,12 +111,15 @@ impl Chain<'_> {
 }
 
 impl<'a> Chain<'a> {
-    /// The first rule that has lost a negation. iptables-nft 1.8.9 omits `! --sport 0:65535`, so that a rule which no packet matches becomes
-    /// one that all match. Other words are not compared: programs leave out defaults, and write values in forms of their own.
-    fn first_without_negation(&self, listed: &[&str]) -> Option<&'a str> {
-        let negations = |rule: &str| rule.split_whitespace().filter(|word| *word == "!").count();
+    /// The first rule that has lost a condition on ports. iptables-nft 1.8.9 omits `! --sport 0:65535`, so that a rule which no packet matches
+    /// becomes one that all match. Other words are not compared: programs leave out defaults, and write values in forms of their own.
+    fn first_without_ports(&self, listed: &[&str]) -> Option<&'a str> {
+        let ports = [("! --sport ", "--sport"), ("! --dport ", "--dport")];
+        let has_lost = |(wanted, found): &(&&str, &&str)| {
+            ports.iter().any(|(negated, option)| wanted.contains(negated) && !found.contains(option))
+        };
         let mut pairs = self.rules.iter().zip(listed).filter(|_| listed.len() == self.rules.len());
-        pairs.find(|(wanted, found)| negations(wanted) > negations(found)).map(|(wanted, _)| *wanted)
+        pairs.find(has_lost).map(|(wanted, _)| *wanted)
     }
 }
 
@@ -164,20 +167,22 @@ mod tests {
 
     use super::*;
 
-    const WANTED: &str = "*filter\n:INPUT DROP [0:0]\n:KUBE-X - [0:0]\n-A INPUT ! -i eth0 -j KUBE-X\n-A KUBE-X -p tcp -j DROP\nCOMMIT\n\
+    const WANTED: &str = "*filter\n:INPUT DROP [0:0]\n:KUBE-X - [0:0]\n-A INPUT -p udp -m udp ! --sport 0:65535 -j KUBE-X\n-A KUBE-X -p tcp -j DROP\nCOMMIT\n\
                           *nat\n-A POSTROUTING -s 10.0.0.1,10.0.0.2 -j MASQUERADE\nCOMMIT\n";
     const LISTED: &str = "# Generated\n*nat\n:POSTROUTING ACCEPT [7:8]\n[1:2] -A POSTROUTING -s 10.0.0.1/32 -j MASQUERADE\n\
                           [1:2] -A POSTROUTING -s 10.0.0.2/32 -j MASQUERADE\nCOMMIT\n*filter\n:INPUT DROP [0:0]\n:KUBE-X - [0:0]\n\
-                          -A INPUT ! -i eth0 -j KUBE-X\n-A KUBE-X -p tcp -j DROP\nCOMMIT\n";
+                          -A INPUT -p udp -m udp ! --sport 0:65535 -j KUBE-X\n-A KUBE-X -p tcp -j DROP\nCOMMIT\n";
 
     #[rstest]
     #[case::all_there("", "", None)]
     #[case::rule("-A KUBE-X -p tcp -j DROP\n", "", Some("-A KUBE-X -p tcp -j DROP"))]
     #[case::policy("INPUT DROP", "INPUT ACCEPT", Some("policy DROP of chain INPUT"))]
     #[case::negation(
-        "! -i eth0 ",
+        "-p udp -m udp ! --sport 0:65535 ",
         "",
-        Some("the negation in `-A INPUT ! -i eth0 -j KUBE-X` (iptables-nft omits one of all values: remove the rule)")
+        Some(
+            "the ports of `-A INPUT -p udp -m udp ! --sport 0:65535 -j KUBE-X` (iptables-nft omits `!` with all ports: remove the rule, which matches nothing)"
+        )
     )]
     fn what_is_missing_of_iptables_is_found(#[case] text: &str, #[case] instead: &str, #[case] expected: Option<&str>) {
         let listed = LISTED.replace(text, instead);
@@ -191,7 +196,10 @@ mod tests {
     #[test]
     fn nothing_at_all_lacks_the_first_rule() {
         let missing = Chains::read(WANTED).first_missing(&Chains::default());
-        assert_eq!(missing, Some(("filter".to_owned(), "-A INPUT ! -i eth0 -j KUBE-X".to_owned())));
+        assert_eq!(
+            missing,
+            Some(("filter".to_owned(), "-A INPUT -p udp -m udp ! --sport 0:65535 -j KUBE-X".to_owned()))
+        );
         let chain = Chains::read("*nat\n:EMPTY - [0:0]\nCOMMIT\n").first_missing(&Chains::default());
         assert_eq!(chain, Some(("nat".to_owned(), "chain EMPTY".to_owned())));
     }

@@ -111,7 +111,10 @@ impl<'c, 'a> Sources<'c, 'a> {
             // Unless their effect is unknown.
             let agrees = prediction.branches.iter().any(|branch| unknown(&branch.outcome).is_some())
                 || self.predicted(prediction, seen);
-            return (!agrees).then(|| (Disagreement::Model, self.difference(seen, prediction)));
+            return (!agrees).then(|| match assumed(prediction) {
+                Some(what) => (Disagreement::Unknown, what),
+                None => (Disagreement::Model, self.difference(seen, prediction)),
+            });
         }
         if let Some(unknown) = prediction.branches.iter().find_map(|branch| unknown(&branch.outcome)) {
             return Some(if keeps { (Disagreement::Unknown, unknown) } else { self.unkept_unpredicted(seen) });
@@ -119,6 +122,10 @@ impl<'c, 'a> Sources<'c, 'a> {
         let predicted = self.predicted(prediction, seen);
         let broken = self.broken(prediction);
         let is_even = self.context.comparison.has_shares(&self.promise, prediction);
+        // What rules have counted of earlier packets, of other flows too, decides then.
+        if let Some(what) = assumed(prediction).filter(|_| !predicted) {
+            return Some((Disagreement::Rules, what));
+        }
         let disagreement = match (broken.is_none() && is_even, keeps, predicted) {
             (true, true, true) => return self.counted(prediction).map(|what| (Disagreement::Rules, what)),
             (false, _, true) => return Some(self.unkept(broken, Some(prediction))),
@@ -155,10 +162,8 @@ impl<'c, 'a> Sources<'c, 'a> {
 
     /// A delivery that depends on rules which count packets.
     fn counted(&self, prediction: &Prediction) -> Option<String> {
-        let assumed = prediction.branches.iter().map(|branch| branch.assumptions);
-        let assumed = assumed.fold(Assumptions::NONE, Assumptions::and);
         let is_promised = matches!(self.promise.outcome, PromisedOutcome::Delivered { .. });
-        (is_promised && assumed != Assumptions::NONE).then(|| format!("depends on what rules count: {assumed}"))
+        assumed(prediction).filter(|_| is_promised)
     }
 
     /// The difference between observation and prediction, in words.
@@ -335,4 +340,11 @@ fn unknown(outcome: &PredictedOutcome) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// The assumptions of a prediction about what rules have counted, in words.
+fn assumed(prediction: &Prediction) -> Option<String> {
+    let all = prediction.branches.iter().map(|branch| branch.assumptions);
+    let all = all.fold(Assumptions::NONE, Assumptions::and);
+    (all != Assumptions::NONE).then(|| format!("depends on what rules count: {all}"))
 }

@@ -292,3 +292,44 @@ fn errors_of_plain_objects_are_reported_in_their_file() {
     assert_eq!(errors.errors.len(), 1, "{errors}");
     assert_eq!((errors.errors[0].span.file.to_str(), errors.errors[0].span.line), (Some("objects.yaml"), 4));
 }
+
+/// Other rules of a node of which predictions were wrong: whatever they break, the kernel does as is predicted, or it is unknown.
+#[rstest]
+#[case::interfaces("table inet a {", "forward", "filter", "iifname vmap { \"veth-client\" : drop }")]
+#[case::after_source_nat("table ip a {", "postrouting", "101", "ip saddr 172.18.0.2 drop")]
+#[case::other_family("table inet a {", "prerouting", "-110", "tcp dport 80 dnat ip6 to [fd00::9]:8080")]
+#[case::kept_source("*nat", "POSTROUTING", "", "-p tcp -j SNAT --to-source :40000")]
+#[case::limit("*filter", "FORWARD", "", "-p tcp -m limit --limit 1/hour --limit-burst 1 -j DROP")]
+fn the_kernel_follows_other_rules(#[case] table: &str, #[case] hook: &str, #[case] priority: &str, #[case] rule: &str) {
+    let kind = if rule.contains("dnat") { "nat" } else { "filter" };
+    let text = match table {
+        "*nat" | "*filter" => format!("        {table}\n        -A {hook} {rule}\n        COMMIT\n"),
+        _ => format!(
+            "        {table}\n          chain c {{\n            type {kind} hook {hook} priority {priority}; policy accept;\n            {rule}\n\
+             \x20         }}\n        }}\n"
+        ),
+    };
+    let scenario = format!(
+        "name: other rules\ncluster: {{podCIDR: 10.244.0.0/16}}\nnodes:\n  - {{name: worker, ip: 172.18.0.2}}\n  - {{name: worker2, ip: 172.18.0.3}}\n\
+         pods:\n  - {{name: client, node: worker}}\n  - {{name: near, node: worker}}\n  - {{name: web, node: worker2}}\n\
+         services:\n  - {{name: web, type: NodePort, ports: [{{port: 80, targetPort: 8080, nodePort: 30080}}]}}\n\
+         endpoints:\n  - {{service: web, pods: [near, web]}}\nhosts:\n  - {{name: outside, ip: 203.0.113.10}}\n\
+         rules:\n  worker:\n    - install: before\n      text: |\n{text}\
+         tests:\n  - {{name: t, probe: {{from: pod/client, to: 'service/web:80'}}, expect: {{delivered: [pod/near, pod/web]}}}}\n"
+    );
+    testing::privileged(|| {
+        let nothing = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
+        let scenario = scenario::parse(&scenario, Path::new("s.yaml"), &nothing);
+        let scenario = scenario.unwrap_or_else(|errors| panic!("{errors}"));
+        let options = Options::default();
+        let verified = verify(&[scenario], &options, &|_| {}).remove(0);
+        let page = page(&verified, &options, Settings::default());
+        let verification = verified.result.unwrap_or_else(|_| panic!("{page}"));
+        let failures: Vec<_> = verification.failures(&options).map(|finding| finding.disagreement).collect();
+        let is_of_svclab =
+            |one: &Disagreement| matches!(one, Disagreement::Kernel | Disagreement::Model | Disagreement::All);
+        assert!(!failures.iter().any(is_of_svclab), "{page}");
+        // IPv4 passes a translation of IPv6.
+        assert_eq!(failures.is_empty(), rule.contains("dnat ip6"), "{page}");
+    });
+}

@@ -8,7 +8,6 @@ mod describe;
 mod ifconfig;
 mod ip;
 mod ipset;
-mod iptables_nft;
 mod json;
 mod listing;
 mod log;
@@ -60,7 +59,7 @@ type Reader = fn(&[Line<'_>], &Context) -> Option<Block>;
 const READERS: [Reader; 15] = [
     save::read,
     listing::read,
-    iptables_nft::read,
+    nft::iptables_nft::read,
     nft::read,
     json::read,
     manifest::read,

@@ -1,6 +1,7 @@
 //! `nft list ruleset`, `nft list table`, and chains or maps without their table.
 
 mod hidden;
+pub(super) mod iptables_nft;
 mod stray;
 
 use std::collections::HashSet;
@@ -15,7 +16,7 @@ use super::super::filter::Filter;
 use super::super::line::Line;
 use super::super::model::{Contents, Format};
 use super::super::repairs::{Repair, RepairSet};
-use super::{Block, Context, command, iptables_nft};
+use super::{Block, Context, command};
 
 /// How often a block is read again without the line that could not be read; then without all chains and sets that cannot be read.
 const MAX_TRIALS: usize = 12;

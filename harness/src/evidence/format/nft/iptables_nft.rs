@@ -12,11 +12,11 @@ use svclab_rules::cluster::Family;
 use svclab_rules::coverage::Coverage;
 use svclab_rules::iptables::{ELLIPSIS, Excerpt, Parsed, TableName, parse_excerpt};
 
-use super::super::filter::Filter;
-use super::super::line::Line;
-use super::super::model::{Contents, Format};
-use super::super::repairs::{Repair, RepairSet};
-use super::{Block, Context, command, nft};
+use super::super::super::filter::Filter;
+use super::super::super::line::Line;
+use super::super::super::model::{Contents, Format};
+use super::super::super::repairs::{Repair, RepairSet};
+use super::super::{Block, Context, command};
 
 /// The base chains of iptables.
 const HOOKS: [&str; 5] = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"];
@@ -33,7 +33,7 @@ const ASTRAY: &str = "the end of the chain before it is not shown, so it may be 
 /// Why no line of a table is known to be shown, where `grep` left out any.
 const NOT_SHOWN: &str = "the rules of a chain do not name it";
 
-pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
+pub(in super::super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     if !is_start(lines) {
         return None;
     }
@@ -169,7 +169,7 @@ impl Reader {
                     || !has_own_chain(&lines[1..])
             }
             Some(Heading::Chain(name)) => is_between && !(self.is_headless && is_own_chain(name)),
-            None => nft::is_table(text) || is_between && !(text.is_empty() || text.starts_with('#') || text == "}"),
+            None => super::is_table(text) || is_between && !(text.is_empty() || text.starts_with('#') || text == "}"),
         }
     }
 
@@ -283,7 +283,7 @@ impl Reader {
         if is_open || self.is_cut {
             mends.push((last, RepairSet::default().with(Repair::Cut)));
         }
-        let filter = match nft::filter(context) {
+        let filter = match super::filter(context) {
             Filter::Lines(_) => Filter::Unknown(NOT_SHOWN.to_owned()),
             filter => filter,
         };

@@ -252,6 +252,34 @@ fn listings_are_read(#[case] text: &str, #[case] rules: usize) {
     assert_eq!((codes(&evidence), evidence.rules()), (vec!["iptables-L"], rules), "{:#?}", evidence.pieces);
 }
 
+/// Rows that a terminal wrapped are those that it printed.
+#[rstest]
+fn wrapped_connections_are_read(#[values(80, 90, 100, 130)] width: usize) {
+    let rows = "\
+udp      17 29 src=10.244.1.3 dst=10.96.0.10 sport=40000 dport=53 [UNREPLIED] src=10.244.2.2 dst=10.244.1.3 sport=53 dport=40000 mark=0 use=1
+tcp      6 431999 ESTABLISHED src=10.244.1.3 dst=10.96.0.80 sport=41000 dport=80 src=10.244.1.5 dst=10.244.1.3 sport=8080 dport=41000 [ASSURED] mark=0 use=1
+    [NEW] udp      17 30 src=10.244.1.3 dst=10.96.0.10 sport=40000 dport=53 [UNREPLIED] src=10.244.2.2 dst=10.244.1.3 sport=53 dport=40000
+";
+    let connections = |text: &str| {
+        let evidence = read(text);
+        assert_eq!((codes(&evidence), &*evidence.unread), (vec!["conntrack"], &[][..]), "{text}");
+        let Contents::Connections(all) = &evidence.pieces[0].contents else { panic!("{:#?}", evidence.pieces) };
+        all.iter().map(|one| Connection { line: 0, ..one.clone() }).collect::<Vec<_>>()
+    };
+    assert_eq!(connections(&wrapped(rows, width)), connections(rows));
+}
+
+/// A description behind what a terminal, a log or a mail puts before its lines is read.
+#[rstest]
+#[case::quote("> ")]
+#[case::journald("Jun 14 12:00:00 node-1 kube-proxy[123]: ")]
+#[case::pod("[pod/kube-proxy-x2z9v/kube-proxy] ")]
+fn descriptions_behind_prefixes_are_read(#[case] prefix: &str) {
+    let text = "Name:              web\nNamespace:         shop\nLabels:            <none>\nType:              ClusterIP\nIP:                10.96.0.80\nPort:              http  80/TCP\nSession Affinity:  None\n";
+    let evidence = read(&text.lines().map(|line| format!("{prefix}{line}\n")).collect::<String>());
+    assert_eq!((codes(&evidence), evidence.objects()), (vec!["kubectl-describe"], 1), "{:#?}", evidence.pieces);
+}
+
 #[test]
 fn noise_is_accounted_for() {
     let text: String =

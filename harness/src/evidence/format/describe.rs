@@ -9,6 +9,13 @@ use super::{Block, Context, command, knows_block};
 /// Lines that stand near the start of every description.
 const NEAR: [&str; 6] = ["Namespace:", "Labels:", "Annotations:", "Roles:", "Priority:", "Selector:"];
 
+/// `Name:                     web`
+pub(super) fn knows(line: &str) -> bool {
+    ["Name:   ", "Namespace:   "]
+        .iter()
+        .any(|start| line.strip_prefix(start).is_some_and(|rest| rest.split_whitespace().count() == 1))
+}
+
 pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
     let first = lines.first()?.text.trim();
     let is_start = first

@@ -35,6 +35,11 @@ pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
     }
 }
 
+/// `{"dst": "default", "dev": "eth0"},`
+pub(super) fn knows(line: &str) -> bool {
+    line.strip_prefix("{\"").is_some_and(|rest| rest.contains("\": \"") || rest.contains("\":\""))
+}
+
 /// Whether a line is a field of a JSON object and nothing else: no sentence starts like it.
 pub(in super::super) fn is_of_json(text: &str) -> bool {
     let field = text.strip_prefix('"').and_then(|rest| rest.split_once("\": "));

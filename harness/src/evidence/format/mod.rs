@@ -95,7 +95,7 @@ pub(super) fn knows(line: &str) -> bool {
 
 /// Whether a line by itself is surely the start of a block.
 pub(super) fn knows_block(line: &str) -> bool {
-    const KNOWS: [fn(&str) -> bool; 11] = [
+    const KNOWS: [fn(&str) -> bool; 13] = [
         save::knows,
         listing::knows,
         nft::knows,
@@ -107,6 +107,8 @@ pub(super) fn knows_block(line: &str) -> bool {
         ipset::knows,
         tcpdump::knows,
         sysctl::knows,
+        describe::knows,
+        json::knows,
     ];
     KNOWS.iter().any(|knows| knows(line))
 }

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use svclab_rules::coverage::{Coverage, nft_table};
+use svclab_rules::iptables::TableName;
 use svclab_rules::nftables::{self, OtherTable, Parsed, Table};
 
 use super::super::blocks::{self, Depth};
@@ -26,7 +27,7 @@ pub(super) fn knows(line: &str) -> bool {
 }
 
 /// `table ip kube-proxy {`
-pub(super) fn is_table(line: &str) -> bool {
+fn is_table(line: &str) -> bool {
     let Some(rest) = line.strip_prefix("table ") else { return false };
     let words: Vec<&str> = rest.split_whitespace().take(4).collect();
     matches!(
@@ -107,7 +108,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
 }
 
 /// What programs after the command leave. The lines of a chain do not name it, so words choose among them as anything else does.
-pub(super) fn filter(context: &Context) -> Filter {
+fn filter(context: &Context) -> Filter {
     match context.command.as_ref().map(Command::filter).unwrap_or_default() {
         Filter::Lines(_) => Filter::Unknown("the rules of a chain do not name it".to_owned()),
         filter => filter,
@@ -327,15 +328,15 @@ pub(super) fn read_part(text: &str) -> Result<Contents, String> {
 /// A whole file of nft's own text, which is read at once.
 pub(in super::super) fn whole(text: &str) -> Option<Contents> {
     let start = text.trim_start();
-    // Tables of iptables are read by themselves.
-    if start.contains("\n\tchain KUBE-") {
-        return None;
-    }
     if !(start.starts_with("table ") || start.starts_with("flush ") || start.starts_with("add ")) {
         return None;
     }
     let rules = nftables::parse(text).ok()?;
-    if hidden::is_in(text, &rules.rules.tables) {
+    // Tables of iptables are read by themselves.
+    let is_of_iptables = |table: &OtherTable| {
+        table.family.starts_with("ip") && TableName::ALL.iter().any(|name| name.as_str() == table.name)
+    };
+    if rules.others.iter().any(is_of_iptables) || hidden::is_in(text, &rules.rules.tables) {
         return None;
     }
     let count = count(&rules);

@@ -10,7 +10,7 @@ mod rule;
 
 use crate::cluster::{Cluster, Family, Node, ProxyMode};
 use crate::iptables::{self, Counters, Match, RuleSet};
-use crate::nftables::{self, Condition, Ruleset};
+use crate::nftables::{self, Condition, Ruleset, Statement};
 
 pub use crate::nftables::Unsupported;
 pub use other_tables::OtherTables;
@@ -193,8 +193,11 @@ impl Rules {
     /// Returns whether rules name interfaces that must exist when they are installed: nftables resolves `iif` and `oif` to an index.
     pub fn needs_interfaces(&self) -> bool {
         let tables = self.nftables().into_iter().flat_map(|parsed| &parsed.rules.tables);
-        let rules = tables.flat_map(|table| &table.chains).flat_map(|chain| &chain.rules);
-        rules.flat_map(|rule| &rule.conditions).any(Condition::needs_interface)
+        let mut rules = tables.flat_map(|table| &table.chains).flat_map(|chain| &chain.rules);
+        rules.any(|rule| {
+            rule.conditions.iter().any(Condition::needs_interface)
+                || rule.statements.iter().any(Statement::needs_interface)
+        })
     }
 }
 

@@ -87,6 +87,11 @@ pub(super) enum Comparison {
     Unknown(Arc<str>),
 }
 
+/// Returns whether text that is not modelled compares an interface index.
+pub(super) fn names_interface_index(text: &str) -> bool {
+    text.split_whitespace().any(|word| matches!(word, "iif" | "oif"))
+}
+
 /// Parses the next condition; nothing if it is not modelled.
 pub(super) fn parse(line: &mut Line<'_, '_>) -> Option<Condition> {
     if let Some(found) = line.attempt(parse_keyed) {
@@ -173,7 +178,7 @@ impl Condition {
     pub(crate) fn needs_interface(&self) -> bool {
         match self {
             Self::Interfaces(interfaces) => !interfaces.by_name,
-            Self::Other(text) => text.split_whitespace().any(|word| matches!(word, "iif" | "oif")),
+            Self::Other(text) => names_interface_index(text),
             _ => false,
         }
     }

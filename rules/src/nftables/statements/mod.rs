@@ -10,6 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 pub use self::mark::MarkChange;
+use super::conditions::names_interface_index;
 use super::key::{LookupKey, Side};
 use super::name::Name;
 use super::numgen::{Draws, Numgen};
@@ -121,6 +122,11 @@ impl Statement {
             Self::Balance(chains) => chains,
             _ => &[],
         }
+    }
+
+    /// Returns whether it contains a condition on an interface index, so that the interface must exist when the rule is loaded.
+    pub(crate) fn needs_interface(&self) -> bool {
+        matches!(self, Self::Other(text) if names_interface_index(text))
     }
 
     /// Returns the set or map that it uses, with the key.

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 /// Runs before `main`: once the standard library has started, a closed standard output (`>&-`) cannot be distinguished
 /// from `/dev/null`.
 #[ctor::ctor(unsafe)]
-fn look_at_standard_output() {
-    cli::look_at_standard_output();
+fn check_standard_output() {
+    cli::check_standard_output();
 }
 
 fn main() -> ExitCode {

@@ -53,11 +53,11 @@ impl Addresses {
             let mut addresses = Self::with_key(key.clone());
             let of_addresses = known.iter().all(|ip| {
                 let new = addresses.replace(*ip);
-                !known.contains(&new) || addresses.means_something(new)
+                !known.contains(&new) || addresses.is_well_known(new)
             });
             let of_networks = networks.iter().all(|network| {
                 let new = addresses.replace_network(*network);
-                new.addr() != network.addr() || addresses.means_something(new.addr())
+                new.addr() != network.addr() || addresses.is_well_known(new.addr())
             });
             if of_addresses && of_networks {
                 return addresses;
@@ -91,7 +91,7 @@ impl Addresses {
     }
 
     /// Returns whether an address is well known: it does not change, or is the first of a well-known range.
-    pub(super) fn means_something(&self, ip: IpAddr) -> bool {
+    pub(super) fn is_well_known(&self, ip: IpAddr) -> bool {
         let is_first = |range: &Range| range.is_ipv4 == ip.is_ipv4() && range.bits == bits(ip);
         self.stays(ip) || self.ranges.iter().any(is_first)
     }
@@ -162,9 +162,9 @@ impl Addresses {
         for at in first..width {
             let before = leading(if is_back { new } else { own }, at);
             if self.may_flip(is_ipv4, before, at) {
-                let mut question = vec![u8::from(is_ipv4), at];
-                question.extend(before.to_be_bytes());
-                if self.key.bytes("address", &question)[0] & 1 == 1 {
+                let mut input = vec![u8::from(is_ipv4), at];
+                input.extend(before.to_be_bytes());
+                if self.key.bytes("address", &input)[0] & 1 == 1 {
                     new ^= 1 << (127 - at);
                 }
             }

@@ -19,13 +19,13 @@ impl Key {
         Self(Sha256::digest(numbers).into())
     }
 
-    /// Returns pseudo-random bytes for a question.
-    pub(super) fn bytes(&self, kind: &str, question: &[u8]) -> [u8; 32] {
+    /// Returns pseudo-random bytes derived from an input.
+    pub(super) fn bytes(&self, kind: &str, input: &[u8]) -> [u8; 32] {
         let mut hasher = Sha256::new();
         hasher.update(self.0);
         hasher.update(kind);
         hasher.update([0]);
-        hasher.update(question);
+        hasher.update(input);
         hasher.finalize().into()
     }
 

@@ -99,7 +99,7 @@ fn nothing_identifying_is_left() {
     ];
     let left: Vec<&str> = tokens.into_iter().filter(|token| text.contains(token)).collect();
     assert!(left.is_empty(), "{left:?} in {text}");
-    assert!(new.proof.left.is_empty() && new.proof.unlike.is_empty(), "{:?}\n{text}", new.proof);
+    assert!(new.proof.left.is_empty() && new.proof.differing.is_empty(), "{:?}\n{text}", new.proof);
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_seed_decides_and_chance_does_without() {
 fn rules_do_what_they_did_and_their_hashes_verify(#[case] name: &str) {
     let new = anonymized(&golden(name));
     let text = &new.texts[0].text;
-    assert!(new.proof.left.is_empty() && new.proof.unlike.is_empty(), "{:?}\n{text}", new.proof);
+    assert!(new.proof.left.is_empty() && new.proof.differing.is_empty(), "{:?}\n{text}", new.proof);
     assert!(matches!(new.proof.behaviour, Behaviour::Same { classes: 10.., .. }), "{:?}\n{text}", new.proof.behaviour);
     let wrong: Vec<_> = crate::lint::lint(&read(text))
         .into_iter()
@@ -173,7 +173,7 @@ fn another_outcome_is_noticed() {
     let cut: String =
         new[0].text.lines().filter(|line| !line.contains("-j DNAT")).map(|line| format!("{line}\n")).collect();
     let proof = verification::prove(&before, &[read(&cut)], &new, &mut scan);
-    assert!(matches!(proof.behaviour, Behaviour::Differs(_)) && proof.unlike == ["line 1"], "{proof:?}");
+    assert!(matches!(proof.behaviour, Behaviour::Differs(_)) && proof.differing == ["line 1"], "{proof:?}");
     new[0].text.push_str(&texts[0].text);
     assert!(!verification::prove(&before, &before, &new, &mut scan).left.is_empty());
 }

@@ -23,7 +23,7 @@ pub struct Proof {
     /// The number of pieces parsed as before: the same format, lines, rules and objects.
     pub pieces: usize,
     /// The starts of pieces that differ: `rules.txt:12`, `line 12`.
-    pub unlike: Vec<String>,
+    pub differing: Vec<String>,
     /// Words and addresses of the original that are left in the result. Empty unless svclab has a bug.
     pub left: Vec<String>,
     /// The comparison of the rules' behaviour.
@@ -51,18 +51,18 @@ pub enum Behaviour {
 const MAX_CLASSES: usize = 20_000;
 
 pub(super) fn prove(before: &[Evidence], after: &[Evidence], texts: &[Text], scan: &mut Scan) -> Proof {
-    let (mut pieces, mut unlike) = (0, Vec::new());
+    let (mut pieces, mut differing) = (0, Vec::new());
     for ((one, other), text) in before.iter().zip(after).zip(texts) {
         for (at, piece) in one.pieces.iter().enumerate() {
             if other.pieces.get(at).is_some_and(|other| is_alike(piece, other)) {
                 pieces += 1;
             } else {
                 let file = text.name.as_ref().map_or_else(|| "line ".to_owned(), |name| format!("{name}:"));
-                unlike.push(format!("{file}{}", piece.first));
+                differing.push(format!("{file}{}", piece.first));
             }
         }
     }
-    Proof { pieces, unlike, left: left(texts, scan), behaviour: behaviour(before, after, &mut scan.addresses) }
+    Proof { pieces, differing, left: left(texts, scan), behaviour: behaviour(before, after, &mut scan.addresses) }
 }
 
 fn is_alike(one: &Piece, other: &Piece) -> bool {
@@ -81,7 +81,7 @@ fn left(texts: &[Text], scan: &Scan) -> Vec<String> {
     for text in texts.iter().flat_map(|text| text.name.iter().chain([&text.text])) {
         let is_part = |letter: char| letter.is_ascii_hexdigit() || ":.".contains(letter);
         let runs = || text.split(|letter| !is_part(letter));
-        let is_old = |ip: IpAddr| addresses.contains(&ip) && !scan.addresses.means_something(ip);
+        let is_old = |ip: IpAddr| addresses.contains(&ip) && !scan.addresses.is_well_known(ip);
         let old_address = |run: &&str| addresses_in(run).any(is_old);
         left.extend(runs().filter(old_address).take(MAX_LEFT).map(str::to_owned));
         let place = |part: &str| part.as_ptr() as usize;

@@ -50,8 +50,8 @@ impl Words {
             let mut bytes = [0; 32];
             for at in 0..length {
                 if at % bytes.len() == 0 {
-                    let question = [&digest[..], format!("{attempt}/{at}").as_bytes()].concat();
-                    bytes = self.key.bytes("letters", &question);
+                    let input = [&digest[..], format!("{attempt}/{at}").as_bytes()].concat();
+                    bytes = self.key.bytes("letters", &input);
                 }
                 let byte = bytes[at % bytes.len()];
                 let (first, count) = if is_letter.get(at).copied().unwrap_or(true) { (b'a', 26) } else { (b'0', 10) };

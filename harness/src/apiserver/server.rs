@@ -65,7 +65,7 @@ impl ApiServer {
         Ok(Self { api, activities, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Replaces all objects, and returns the resourceVersion of the new state; watches see the changes that lead there.
+    /// Replaces all objects, and returns the resourceVersion of the new state; watches receive the changes in between.
     ///
     /// # Errors
     ///
@@ -108,7 +108,7 @@ async fn accept(api: Arc<Api>, listener: TcpListener, activity: Arc<Activity>) {
             tokio::time::sleep(Duration::from_millis(20)).await;
             continue;
         };
-        let connection = converse(Arc::clone(&api), Arc::clone(&activity), stream);
+        let connection = serve_connection(Arc::clone(&api), Arc::clone(&activity), stream);
         connections.spawn(async move {
             connection.await;
             drop(permit);
@@ -117,7 +117,7 @@ async fn accept(api: Arc<Api>, listener: TcpListener, activity: Arc<Activity>) {
     }
 }
 
-async fn converse(api: Arc<Api>, activity: Arc<Activity>, stream: TcpStream) {
+async fn serve_connection(api: Arc<Api>, activity: Arc<Activity>, stream: TcpStream) {
     _ = stream.set_nodelay(true);
     let respond = service_fn(move |request| {
         let response = request::respond(Arc::clone(&api), Arc::clone(&activity), request);

@@ -1,4 +1,4 @@
-//! Write requests. Clients may write Events. All other objects are given to the server; clients can only create them with `dryRun=All`, to
+//! Write requests. Clients may write Events. All other objects are supplied by the lab; clients can only create them with `dryRun=All`, to
 //! see what the server would store.
 
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use crate::text::counted;
 
 mod sampled;
 
-/// Maximum number of endpoints that are all listed.
+/// Maximum number of endpoints listed in full.
 const MAX_ROWS: usize = 24;
 /// Maximum number of endpoints whose bars each start where the previous one ends.
 const MAX_STAIRS: usize = 12;
@@ -69,7 +69,7 @@ fn summary(report: &Report, page: &Page) -> String {
     let head = match report.samples.iter().flatten().filter(|sample| !sample.held()).count() {
         0 => head,
         failed => {
-            let words = format!("{} unlike the shares of the rules", counted(failed, "sample"));
+            let words = format!("{} inconsistent with the shares of the rules", counted(failed, "sample"));
             format!("{head}; {}", page.paint(BAD, words))
         }
     };

@@ -5,7 +5,7 @@ use svclab_rules::walk::Share;
 
 use crate::text::grouped;
 
-/// Number of decimals of a percentage: the last one is a fifth of one draw of 2^31.
+/// Number of decimals of a percentage. The last one is about a fifth of the probability of a single draw, 1 in 2^31.
 const DIGITS: usize = 8;
 
 /// Formats a share as a percentage: `33.33333335 %`.

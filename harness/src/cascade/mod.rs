@@ -89,7 +89,7 @@ impl Report {
     /// If there is none; the help suggests the most similar name.
     pub fn retain(&mut self, name: &str) -> Result<(), UnknownService> {
         let known: Vec<String> = self.cascades.iter().map(|cascade| cascade.service.clone()).collect();
-        self.cascades.retain(|cascade| is_called(cascade, name));
+        self.cascades.retain(|cascade| has_name(cascade, name));
         self.samples.clear();
         // For rules that the kernel rejects, the shares of all services are unknown.
         if !self.cascades.is_empty() || known.is_empty() {
@@ -98,7 +98,7 @@ impl Report {
         let mut names: Vec<&str> = known.iter().map(String::as_str).collect();
         names.dedup();
         let listed = || match names.len() {
-            count if count > MAX_NAMES => format!("There are {count} services, as `{}`.", names[0]),
+            count if count > MAX_NAMES => format!("There are {count} services, such as `{}`.", names[0]),
             _ => format!("Choose one of these: {}.", names.join(", ")),
         };
         let help = did_you_mean(name, &names).unwrap_or_else(listed);
@@ -110,7 +110,7 @@ impl Report {
 const MAX_NAMES: usize = 20;
 
 /// Returns whether a name matches a cascade: for `default/web:http`, also `default/web`, `web:http` and `web`.
-fn is_called(cascade: &Cascade, name: &str) -> bool {
+fn has_name(cascade: &Cascade, name: &str) -> bool {
     let whole = cascade.service.as_str();
     let without_namespace = whole.split_once('/').map_or(whole, |(_, rest)| rest);
     let is = |one: &str| one == name || one.split_once(':').is_some_and(|(service, _)| service == name);

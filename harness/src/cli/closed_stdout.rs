@@ -11,7 +11,7 @@ use nix::errno::Errno;
 static IS_CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// Checks whether standard output is open. Must be called before `main`; it only makes a system call.
-pub(crate) fn look_at_standard_output() {
+pub(crate) fn check_standard_output() {
     let is_open = fs::symlink_metadata("/proc/self/fd/1").is_ok() || fs::symlink_metadata("/proc/self/fd").is_err();
     IS_CLOSED.store(!is_open, Ordering::Relaxed);
 }

@@ -9,7 +9,7 @@ use super::console::Console;
 
 /// Print a shell's completion script for commands, options, scenario files, and names of tests, tags and machines.
 ///
-/// The script asks `svclab` on the PATH for what a word may be.
+/// The script calls `svclab` on the PATH to complete names.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The shell.

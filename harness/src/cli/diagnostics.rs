@@ -143,7 +143,7 @@ mod tests {
     use super::*;
     use svclab::input::Label;
 
-    /// A place in another file is printed with and without a help.
+    /// A place in another file is printed with and without a help text.
     #[rstest]
     #[case::with_help(Some("Rename one."), "b.yaml:3:1: the other\nRename one.")]
     #[case::without_help(None, "b.yaml:3:1: the other")]

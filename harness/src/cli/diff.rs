@@ -55,7 +55,7 @@ pub(crate) struct Args {
     allow_unknown: bool,
     /// Send one packet of each change in labs of both sides, and show what the kernel does with it: needs the privileges of `svclab run`.
     ///
-    /// With one --kernel, the labs of both sides have that kernel; with two, those before the first and those after the second.
+    /// With one --kernel, the labs of both sides have that kernel; with two, the first is used before and the second after.
     #[arg(long)]
     live: bool,
     #[command(flatten)]

@@ -20,7 +20,7 @@ pub(super) const KERNEL: &str = "kernel";
 pub(super) struct KernelArgs {
     /// Build labs on another kernel, in a virtual machine: a vmlinuz, a folder or a package (.deb) with one, or an installed version.
     ///
-    /// Its modules are searched next to it and below /lib/modules. Requires QEMU, but no privileges.
+    /// Its modules are searched for next to it and below /lib/modules. Requires QEMU, but no privileges.
     /// With several kernels, `svclab run` first lists the tests with different results.
     #[arg(long, value_name = "KERNEL")]
     kernel: Vec<PathBuf>,

@@ -52,7 +52,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::CompleteEnv;
 use nix::sys::signal::{SigSet, Signal};
 
-pub(crate) use closed_stdout::look_at_standard_output;
+pub(crate) use closed_stdout::check_standard_output;
 use console::{Console, OutputArgs, has_colours};
 use svclab::input::{self, Found};
 use svclab::input::{Diagnostics, Reach};

@@ -61,7 +61,7 @@ pub(crate) struct Args {
     /// FILE. The exit code is 1 if there are any, or if rules cannot be read. Rules that are not kube-proxy's are
     /// counted; -v also lists their differences, which do not affect the exit code.
     ///
-    /// Without FILE: those of --kube-proxy.
+    /// Without FILE, compares the rules of --kube-proxy.
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     diff: Option<Option<PathBuf>>,
     #[command(flatten)]

@@ -9,7 +9,7 @@ pub struct FlowArgs {
     /// tcp, udp or sctp [default: the protocol of the service's port, else tcp]
     #[arg(long)]
     protocol: Option<String>,
-    /// ipv4 or ipv6 [default: what both ends have]
+    /// ipv4 or ipv6 [default: one that both ends have]
     #[arg(long)]
     family: Option<String>,
     /// The source port [default: from 33000 on]

@@ -77,7 +77,7 @@ impl<'a> Chains<'a> {
         chains
     }
 
-    /// The first item that a listing lacks, with its table. One line may stand for several rules, so a listing may have more of them.
+    /// The first item that a listing lacks, with its table. A loaded line may expand to several rules, so a listing may have more.
     fn first_missing(&self, listed: &Self) -> Option<(String, String)> {
         self.0.iter().find_map(|(place @ (table, name), wanted)| {
             let found = listed.0.get(place);
@@ -112,7 +112,7 @@ impl Chain<'_> {
 
 impl<'a> Chain<'a> {
     /// The first rule that has lost a condition on ports. iptables-nft 1.8.9 omits `! --sport 0:65535`, so that a rule which no packet matches
-    /// becomes one that all match. Other words are not compared: programs leave out defaults, and write values in forms of their own.
+    /// becomes one that all match. Other words are not compared: programs leave out defaults, and write values in their own formats.
     fn first_without_ports(&self, listed: &[&str]) -> Option<&'a str> {
         let ports = [("! --sport ", "--sport"), ("! --dport ", "--dport")];
         let has_lost = |(wanted, found): &(&&str, &&str)| {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_at_all_lacks_the_first_rule() {
+    fn an_empty_listing_lacks_the_first_rule() {
         let missing = Chains::read(WANTED).first_missing(&Chains::default());
         assert_eq!(
             missing,

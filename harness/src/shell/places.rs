@@ -118,7 +118,7 @@ impl Places {
             Some(Gone::Deleted) => deleted(&name),
             Some(Gone::Off(node)) => {
                 let help = format!("Turn it on: `up node/{node}`.");
-                Printed::wrong(format!("node/{node} is off, and nothing on it runs"), &help)
+                Printed::wrong(format!("node/{node} is off, so nothing on it is running"), &help)
             }
             None => {
                 let help = suggested(&name, &names).unwrap_or_else(|| CHOOSE.to_owned());

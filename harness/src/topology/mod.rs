@@ -62,7 +62,7 @@ pub(crate) fn plan_at(scenario: &Scenario, state: &Cluster) -> Topology {
     for host in &scenario.hosts {
         plan_host(&mut topology, host);
     }
-    pod::introduce_routing_pods(&mut topology);
+    pod::add_routing_pod_neighbours(&mut topology);
     underlay::route(&mut topology, scenario, &cluster);
     links::plan(&mut topology, &cluster);
     topology

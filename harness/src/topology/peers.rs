@@ -80,12 +80,12 @@ fn stray_pods(cluster: &Cluster) -> impl Iterator<Item = (NetnsId, IpAddr, IpNet
         namespaces(cluster).map(|(id, node)| (node.name.as_str(), (id, node))).collect();
     let pods = cluster.pods.iter().filter(|pod| !pod.host_network);
     pods.filter_map(move |pod| Some((nodes.get(pod.node.as_str()).copied()?, pod))).flat_map(|((id, node), pod)| {
-        let strays = pod.ips.iter().copied().filter(|ip| is_stray(node, *ip));
+        let strays = pod.ips.iter().copied().filter(|ip| is_outside_node_ranges(node, *ip));
         strays.filter_map(move |ip| Some((id, node.internal_ip(Family::of(ip))?, host_prefix(ip))))
     })
 }
 
 /// Whether a pod's address is outside of its node's ranges.
-pub(super) fn is_stray(node: &Node, ip: IpAddr) -> bool {
+pub(super) fn is_outside_node_ranges(node: &Node, ip: IpAddr) -> bool {
     !node.pod_cidrs.iter().any(|range| range.contains(&ip))
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use svclab_rules::cluster::{Cluster, DetectLocal, Family, Pod};
 
 use super::node::netns_of;
-use super::peers::is_stray;
+use super::peers::is_outside_node_ranges;
 use super::underlay::router;
 use super::{
     ETH0, Fdb, Hop, InterfaceKind, Neighbour, Netns, NetnsId, Role, Route, Topology, everything, host_prefix, mac_of,
@@ -44,7 +44,7 @@ pub(super) fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Clust
     for &address in &pod.ips {
         let node_netns = &mut topology.namespaces[node];
         node_netns.neighbours.push(Neighbour { interface: carrier, address, mac: mac_of(id, eth0) });
-        if bridge.is_none() || cluster.node(&pod.node).is_some_and(|node| is_stray(node, address)) {
+        if bridge.is_none() || cluster.node(&pod.node).is_some_and(|node| is_outside_node_ranges(node, address)) {
             node_netns.routes.push(Route { destination: host_prefix(address), hop: Hop::Link(carrier) });
         }
     }
@@ -71,7 +71,7 @@ fn into_bridge(topology: &mut Topology, node: NetnsId, port: u32, pod_mac: Mac, 
 }
 
 /// Gives pods with their own network stack their neighbours: the pods on the same bridge.
-pub(super) fn introduce_routing_pods(topology: &mut Topology) {
+pub(super) fn add_routing_pod_neighbours(topology: &mut Topology) {
     for id in 0..topology.namespaces.len() {
         if topology.namespaces[id].role == Role::RoutingPod {
             neighbours_on_link(topology, id);

@@ -222,7 +222,7 @@ fn accepted_changes_do_not_fail() {
 #[case::release(&["--after", "1.99"], "unknown kube-proxy version `1.99`")]
 #[case::mode(&["--after", "1.33:ipvs"], "`ipvs` is not a valid mode")]
 #[case::no_such_mode(&["--after", "1.20:nftables"], "1.20")]
-#[case::neither(&["--after", "banana"], "known are 1.10 to 1.37, and not a mode (`iptables` or `nftables`)")]
+#[case::neither(&["--after", "banana"], "(known: 1.10 to 1.37), and not a mode (`iptables` or `nftables`)")]
 #[case::other_cluster(
     &["../scenarios/seeds/000-foo-three-replicas.yaml"],
     "no node in common, by name and address: standard input has worker1 (172.18.0.2, 192.0.2.7), worker2 (172.18.0.3)"

@@ -132,7 +132,7 @@ fn without_a_name_the_first_node_is_chosen_and_that_is_said(#[case] path: &str) 
 #[rstest]
 #[case::mistyped_node(&[SEED, "--node", "worker-22"], "there is no node `worker-22`\nhelp: Did you mean")]
 #[case::no_such_family(&[SEED, "--family", "ipv6"], "has no IPv6 address")]
-#[case::unknown_version(&[SEED, "--release", "2.0"], "unknown kube-proxy version `2.0`: known are 1.10 to")]
+#[case::unknown_version(&[SEED, "--release", "2.0"], "unknown kube-proxy version `2.0` (known: 1.10 to")]
 #[case::nothing_there(&["missing.yaml"], "missing.yaml:1:1: cannot read the file")]
 #[case::a_folder(&["../scenarios"], "../scenarios:1:1: cannot read the file")]
 #[case::configuration_of_a_scenario(&[SEED, "--proxy-config", SEED], "--proxy-config is for plain Kubernetes objects")]

@@ -8,7 +8,7 @@ use super::missing_rules::{LeftOut, is_readable, is_share};
 use crate::chains::iptables::{NAMING, frontend};
 use crate::cluster::Family;
 use crate::coverage::{Coverage, nft_table};
-use crate::iptables::{self, Chain, Match, Rule, RuleSet, TableName, Target, essence};
+use crate::iptables::{self, Chain, Match, Rule, RuleSet, TableName, Target, canonical_key};
 use crate::nftables::{self, Condition, Key, Statement};
 use crate::ruleset::Rules;
 
@@ -134,9 +134,9 @@ fn merge(own: &mut iptables::Parsed, at: (usize, usize), written: Chain, is_cut:
     let place = |find: &dyn Fn(&Rule) -> Option<String>| -> HashMap<String, usize> {
         shown.iter().enumerate().rev().filter_map(|(at, rule)| Some((find(rule)?, at))).collect()
     };
-    let (by_text, by_slot) = (place(&|rule| Some(essence(rule))), place(&slot));
+    let (by_text, by_slot) = (place(&|rule| Some(canonical_key(rule))), place(&slot));
     let mut anchors: Vec<Option<usize>> =
-        written.rules.iter().map(|rule| by_text.get(&essence(rule)).copied()).collect();
+        written.rules.iter().map(|rule| by_text.get(&canonical_key(rule)).copied()).collect();
     // A rule that equals a written one does not replace another one.
     let taken: HashSet<usize> = anchors.iter().flatten().copied().collect();
     for (anchor, rule) in anchors.iter_mut().zip(&written.rules).filter(|(anchor, _)| anchor.is_none()) {

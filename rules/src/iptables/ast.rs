@@ -110,12 +110,12 @@ impl Chain {
     pub(crate) fn only_counts(&self, at: usize) -> bool {
         let [rule, next, ..] = self.rules.get(at..).unwrap_or_default() else { return false };
         let counts = rule.matches.iter().any(|condition| matches!(condition, Match::Nfacct(_)));
-        let essence = |rule: &Rule| {
+        let canonical_key = |rule: &Rule| {
             let mut matches = rule.matches.clone();
             matches.retain(|condition| !condition.always_holds());
             Rule { counters: None, destination: None, matches, ..rule.clone() }
         };
-        counts && next.destination.is_none() && essence(rule) == essence(next)
+        counts && next.destination.is_none() && canonical_key(rule) == canonical_key(next)
     }
 }
 

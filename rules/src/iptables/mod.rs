@@ -26,7 +26,7 @@ pub use matches::{
     States, Statistic, TcpFlags,
 };
 pub use merge::{Order, merge};
-pub(crate) use normal_form::essence;
+pub(crate) use normal_form::canonical_key;
 pub use parse::{ELLIPSIS, UNREAD, parse_excerpt, unfold};
 pub use parse::{
     Excerpt, ExcerptMerger, Listing, ListingLine, ListingReader, MAX_LINE_BYTES, ParseError, Parsed, SourceLines,

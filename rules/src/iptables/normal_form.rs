@@ -4,7 +4,7 @@ use super::ast::Rule;
 use super::matches::{Match, Ports};
 
 /// Returns a key that is equal for rules with the same meaning: comments, counters and the order of matches are ignored.
-pub(crate) fn essence(rule: &Rule) -> String {
+pub(crate) fn canonical_key(rule: &Rule) -> String {
     let mut matches: Vec<String> =
         rule.matches.iter().filter(|one| !one.always_holds()).map(|one| format!("{one:?}")).collect();
     let is_bare = |one: &Match| matches!(one, Match::Ports(ports) if *ports == Ports::any(ports.protocol));

@@ -76,7 +76,7 @@ impl Elements {
     pub(super) fn remembers<T: Trace>(&self, key: &[LookupKey], walker: &Walker<T>, at: &Environment) -> bool {
         let [LookupKey::Address(side)] = key else { return false };
         let address = side.of(&walker.packet);
-        self.ask_for_noted(*side, walker, &at.recent);
+        self.split_by_entries(*side, walker, &at.recent);
         let by_this_packet = |effect: &Effect| match effect {
             Effect::Note { list, address: noted } => *list == self.list && *noted == address,
             Effect::Forget { .. } => false,
@@ -85,7 +85,7 @@ impl Elements {
     }
 
     /// Splits a set of packets by the addresses that rules added earlier.
-    fn ask_for_noted<T: Trace>(&self, side: Side, walker: &Walker<T>, lists: &RecentLists) {
+    fn split_by_entries<T: Trace>(&self, side: Side, walker: &Walker<T>, lists: &RecentLists) {
         let address = bits(side.of(&walker.packet));
         if walker.trace.is_open(side.field(), address) {
             for noted in lists.noted(&self.list) {

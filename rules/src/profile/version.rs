@@ -19,7 +19,7 @@ pub struct Profile {
 
 /// A version that is not a known kube-proxy release.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown kube-proxy version `{0}`: known are 1.{first} to 1.{last}", first = KNOWN.start(), last = KNOWN.end())]
+#[error("unknown kube-proxy version `{0}` (known: 1.{first} to 1.{last})", first = KNOWN.start(), last = KNOWN.end())]
 pub struct UnknownVersion(pub String);
 
 /// Ordered by age: a release without a patch number is the newest of its minor release.
@@ -107,7 +107,7 @@ mod tests {
     #[case("latest")]
     fn unknown_versions_name_the_known_ones(#[case] text: &str) {
         let error = text.parse::<Profile>().unwrap_err().to_string();
-        assert_eq!(error, format!("unknown kube-proxy version `{text}`: known are 1.10 to 1.37"));
+        assert_eq!(error, format!("unknown kube-proxy version `{text}` (known: 1.10 to 1.37)"));
     }
 
     #[rstest]

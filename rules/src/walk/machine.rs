@@ -61,7 +61,7 @@ impl<C: Code> Program<C> {
             return forks;
         }
         if hook.is_entry() {
-            walker.forget_connection();
+            walker.reset_lookup();
         }
         finish_all(self, &arrival, Work { walker, stop: 0, place: None }, branches, &mut forks);
         forks

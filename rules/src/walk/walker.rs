@@ -13,13 +13,13 @@ pub(crate) struct Walker<T> {
     /// The result of the conntrack lookup, once it has been made.
     pub(super) found: Tracking,
     /// Whether the lookup has been made.
-    is_found: bool,
+    is_looked_up: bool,
     pub(super) source_nat: Option<SourceNat>,
     /// The mark before the current base chain.
     pub(super) mark_before: u32,
     pub(super) reroute: bool,
     pub(crate) share: Share,
-    /// Whether a random rule of the current stop has chosen it.
+    /// Whether a random rule at the current stop has selected this branch.
     pub(super) is_drawn: bool,
     pub(crate) effects: Effects,
     pub(crate) assumptions: Assumptions,
@@ -31,7 +31,7 @@ impl<T: Trace> Walker<T> {
         Self {
             packet: *packet,
             found: tracking,
-            is_found: true,
+            is_looked_up: true,
             source_nat: None,
             mark_before: packet.mark,
             reroute: false,
@@ -46,13 +46,13 @@ impl<T: Trace> Walker<T> {
 
 impl<T> Walker<T> {
     /// Resets the connection before the lookup, unless the packet already has one.
-    pub(super) fn forget_connection(&mut self) {
-        self.is_found = !matches!(self.found, Tracking::Tracked(Tracked { attached: false, .. }));
+    pub(super) fn reset_lookup(&mut self) {
+        self.is_looked_up = !matches!(self.found, Tracking::Tracked(Tracked { attached: false, .. }));
     }
 
     /// Looks the connection up.
     pub(super) fn look_up(&mut self) {
-        self.is_found = true;
+        self.is_looked_up = true;
         if let Tracking::Tracked(tracked) = &mut self.found {
             tracked.attached = true;
         }
@@ -60,13 +60,13 @@ impl<T> Walker<T> {
 
     /// Returns the result of the conntrack lookup so far.
     pub(crate) fn tracking(&self) -> &Tracking {
-        if self.is_found { &self.found } else { &Tracking::Invalid }
+        if self.is_looked_up { &self.found } else { &Tracking::Invalid }
     }
 
     /// Returns the packet's conntrack state, if it is known to have a connection.
     pub(crate) fn tracked_mut(&mut self) -> Option<&mut Tracked> {
         match &mut self.found {
-            Tracking::Tracked(tracked) if self.is_found => Some(tracked),
+            Tracking::Tracked(tracked) if self.is_looked_up => Some(tracked),
             _ => None,
         }
     }
@@ -75,7 +75,7 @@ impl<T> Walker<T> {
     pub(crate) fn exempt(&mut self) {
         if !matches!(self.tracking(), Tracking::Tracked(_)) {
             self.found = Tracking::Untracked;
-            self.is_found = true;
+            self.is_looked_up = true;
         }
     }
 
@@ -83,7 +83,7 @@ impl<T> Walker<T> {
     pub(super) fn is_like(&self, other: &Self) -> bool {
         self.packet == other.packet
             && self.found == other.found
-            && self.is_found == other.is_found
+            && self.is_looked_up == other.is_looked_up
             && self.source_nat == other.source_nat
             && self.effects == other.effects
             && self.assumptions == other.assumptions
@@ -103,9 +103,9 @@ impl<T> Walker<T> {
     }
 
     /// Replaces the source with that of another packet as it entered the hook.
-    pub(super) fn with_source(&mut self, came: &Packet) {
-        let (from, to) = (self.packet.source, came.source);
-        self.packet = Packet { source: to, input: came.input, bridge: came.bridge, ..self.packet };
+    pub(super) fn with_source(&mut self, original: &Packet) {
+        let (from, to) = (self.packet.source, original.source);
+        self.packet = Packet { source: to, input: original.input, bridge: original.bridge, ..self.packet };
         if let Tracking::Tracked(tracked) = &mut self.found {
             tracked.connection.with_source(from, to);
         }
@@ -116,7 +116,7 @@ impl<T> Walker<T> {
         Self {
             packet: branch.packet,
             found: branch.tracking,
-            is_found: true,
+            is_looked_up: true,
             source_nat: None,
             mark_before: branch.packet.mark,
             reroute: branch.reroute,

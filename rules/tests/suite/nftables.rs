@@ -169,7 +169,7 @@ fn assert_order_does_not_matter(forward: &Cluster) {
 
 #[rstest]
 #[case("clusterip-sctp", "1.29", "kube-proxy 1.29: nftables mode is modelled from 1.30 on")]
-#[case("clusterip-sctp", "1.99", "unknown kube-proxy version `1.99`: known are 1.10 to 1.37")]
+#[case("clusterip-sctp", "1.99", "unknown kube-proxy version `1.99` (known: 1.10 to 1.37)")]
 fn releases_without_the_mode(#[case] name: &str, #[case] version: &str, #[case] message: &str) {
     let mut cluster = cluster(name, "1.30");
     cluster.proxy.version = version.to_owned();

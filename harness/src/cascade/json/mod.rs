@@ -152,7 +152,7 @@ impl Frontend {
 /// A defect.
 #[derive(Serialize, JsonSchema)]
 struct Defect {
-    /// The number of the rule in its chain, if it is one rule's.
+    /// The number of the rule in its chain, if it concerns a single rule.
     rule: Option<usize>,
     /// The kind, in one word.
     kind: &'static str,
@@ -247,7 +247,7 @@ struct CasePart<'a> {
 /// Something that these rules leave unknown.
 #[derive(Serialize, JsonSchema)]
 struct Unknown<'a> {
-    /// The number of the rule in its chain, if it is one rule's.
+    /// The number of the rule in its chain, if it concerns a single rule.
     rule: Option<usize>,
     /// The share of all new connections concerned, if known.
     share: Option<Share>,

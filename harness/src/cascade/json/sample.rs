@@ -12,7 +12,7 @@ use crate::cascade::sample;
 pub(super) struct Sample<'a> {
     /// The sender, as in scenarios: `pod/client`.
     from: &'a str,
-    /// Where to.
+    /// The destination.
     to: std::net::SocketAddr,
     /// The number of flows sent.
     sent: u64,

@@ -17,7 +17,7 @@ use svclab::text::{counted, grouped, one_line};
 ///
 /// Every word that does not belong to the vocabulary of Kubernetes, netfilter or plain English is consistently replaced by another one of
 /// the same length; addresses keep their common prefixes, private ranges and families; hashes in chain names are recomputed. Ports,
-/// numbers, times and the lengths of names are kept. A file is written as a file; a folder or archive as one archive (tar.gz). The result
+/// numbers, times and the lengths of names are kept. A file becomes a file; a folder or archive becomes one archive (tar.gz). The result
 /// is parsed again: exits with 1 if a block is not parsed as before, or if the rules handle a packet differently.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -72,10 +72,10 @@ fn show(proof: &Proof, console: &Console) -> bool {
             console.complain(text)
         }
     };
-    if proof.unlike.is_empty() {
+    if proof.differing.is_empty() {
         inform(format!("{} read as before", counted(proof.pieces, "piece")));
     } else {
-        let places: Vec<_> = proof.unlike.iter().take(10).map(|place| one_line(place)).collect();
+        let places: Vec<_> = proof.differing.iter().take(10).map(|place| one_line(place)).collect();
         console.complain(format!(
             "parsed differently from the original, because names are cut or wrapped: {}",
             places.join(", ")
@@ -97,7 +97,7 @@ fn show(proof: &Proof, console: &Console) -> bool {
         }
         _ => true,
     };
-    proof.unlike.is_empty() && is_same
+    proof.differing.is_empty() && is_same
 }
 
 fn archive(texts: &[Text]) -> io::Result<Vec<u8>> {

@@ -31,7 +31,7 @@ pub(super) fn connections(
         let keys = [(*from, *to), (*reply_from, *reply_to)].map(|ends| (node.clone(), *protocol, ends));
         let known: Option<usize> = keys.iter().find_map(|key| tuples.get(key).copied());
         if let Some(known) = known {
-            let message = format!("it has the addresses and ports of entry {}", known + 1);
+            let message = format!("this entry has the same addresses and ports as entry {}", known + 1);
             findings.wrong(at, message, "Remove one of them: a packet belongs to one connection.");
             continue;
         }
@@ -67,7 +67,7 @@ fn connection(
     let (from, to, reply_from, reply_to) = (from?, to?, reply_from?, reply_to?);
     let fields = [("to", to), ("replyFrom", reply_from), ("replyTo", reply_to)];
     if let Some((field, end)) = fields.into_iter().find(|(_, end)| end.is_ipv4() != from.is_ipv4()) {
-        let message = format!("{end} is not of the family of {from}");
+        let message = format!("{end} and {from} are of different address families");
         findings.wrong(
             at.first_of(&[field, "from"]),
             message,

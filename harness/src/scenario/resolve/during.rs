@@ -152,7 +152,7 @@ pub(super) fn bounds(raw: &RawBounds, at: At<'_>, findings: &mut Findings) -> Bo
         && least > most
     {
         let message = format!("`atLeast` {least} exceeds `atMost` {most}");
-        findings.wrong(at, message, "Make `atLeast` the smaller one.");
+        findings.wrong(at, message, "Set `atLeast` to at most `atMost`.");
     }
     Bounds { at_least: at_least.unwrap_or(0), at_most }
 }

@@ -112,7 +112,7 @@ fn owners(raw: &RawLink, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findi
                 return Vec::new();
             }
             if let Some(pod) = pods.iter().find(|pod| pod.host_network) {
-                let message = format!("pod `{name}` has its node's network, and no link of its own");
+                let message = format!("pod `{name}` uses its node's network, so it has no link of its own");
                 findings.wrong(at, message, format!("Change the link of its node: `node: {}`.", pod.node));
                 return Vec::new();
             }

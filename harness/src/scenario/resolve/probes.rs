@@ -202,7 +202,7 @@ pub(super) fn check_is_on(from: &Vantage, cluster: &Cluster, at: At<'_>, finding
         Vantage::Host(_) => None,
     };
     if let Some(node) = node.filter(|node| cluster.is_off(node)) {
-        let message = format!("node {node} is off, and nothing on it sends");
+        let message = format!("node {node} is off, so nothing on it can send");
         findings.wrong(
             at.field("from"),
             message,

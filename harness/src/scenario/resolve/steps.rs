@@ -161,7 +161,7 @@ impl<'a> Run<'_, '_, 'a> {
             ([], None, None, None) if self.has_no_value(at) => {}
             _ => {
                 let message = "a step needs exactly one of `apply`, `probe`, `during`, `wait`, `restart`, `stop`, `start`, `link`, `down` or `up`";
-                self.findings.missing(at, message, "Use one step for each.");
+                self.findings.missing(at, message, "Use a separate step for each.");
             }
         }
     }
@@ -217,7 +217,7 @@ impl<'a> Run<'_, '_, 'a> {
             return false;
         };
         let help = if proxies.contains(&action) {
-            format!("Write `{action}: proxy` for those of all nodes, or `{action}: proxy@NODE`.")
+            format!("Write `{action}: proxy` for all kube-proxies, or `{action}: proxy@NODE`.")
         } else if power.contains(&action) {
             format!("Write `{action}: node/NAME`.")
         } else {

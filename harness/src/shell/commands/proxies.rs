@@ -27,7 +27,7 @@ pub(in crate::shell) struct Restart {
 
 #[derive(Debug, clap::Args)]
 struct Proxies {
-    /// The kube-proxies: `proxy` for those of all nodes, or `proxy@NODE`.
+    /// The kube-proxies: `proxy` for all of them, or `proxy@NODE`.
     #[arg(value_name = "proxy[@NODE]", required = true)]
     names: Vec<String>,
 }

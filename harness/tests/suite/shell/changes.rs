@@ -119,7 +119,7 @@ fn nothing_runs_on_a_node_that_is_off() {
         let inside = shell.exec(&[place, "--", "true"]).output().expect("svclab starts");
         let errors = text(&inside.stderr);
         assert!(
-            errors.starts_with("node/cluster-worker2 is off, and nothing on it runs\nhelp: Turn it on"),
+            errors.starts_with("node/cluster-worker2 is off, so nothing on it is running\nhelp: Turn it on"),
             "{errors}"
         );
     }

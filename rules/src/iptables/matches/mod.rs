@@ -246,11 +246,16 @@ impl Match {
         }
     }
 
-    /// Adds its conditions; `asked` is the `-p` of the rule.
-    pub(super) fn compile(&self, asked: Option<Negatable<ProtocolNumber>>, family: Family, out: &mut Vec<Condition>) {
+    /// Adds its conditions; `protocol` is the `-p` of the rule.
+    pub(super) fn compile(
+        &self,
+        protocol: Option<Negatable<ProtocolNumber>>,
+        family: Family,
+        out: &mut Vec<Condition>,
+    ) {
         out.push(match self {
             Self::Comment(_) | Self::Nfacct(_) => return,
-            Self::Ports(ports) => return ports.compile(asked, out),
+            Self::Ports(ports) => return ports.compile(protocol, out),
             Self::Statistic(statistic) => return out.extend(statistic.compile()),
             Self::Mark(mark) => Condition::Mark(*mark),
             Self::Connmark(mark) => Condition::Connmark(*mark),

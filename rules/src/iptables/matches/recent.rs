@@ -167,7 +167,7 @@ impl Recent {
     pub(super) fn holds<T: Trace>(&self, walker: &mut Walker<T>, lists: &RecentLists) -> Held {
         let side = if self.destination { walker.packet.destination } else { walker.packet.source };
         let address = RecentLists::key(side, self.mask);
-        if let unknown @ Held::Unknown(_) = self.ask_for_noted(walker, side, lists) {
+        if let unknown @ Held::Unknown(_) = self.split_by_entries(walker, side, lists) {
             return unknown;
         }
         let found = || self.ages(walker, address, lists);
@@ -199,7 +199,7 @@ impl Recent {
 
     /// Splits a set of packets by the addresses in the list, each separately because entries differ in age. Addresses that this walk added
     /// are in the list for all packets of the set.
-    fn ask_for_noted<T: Trace>(&self, walker: &Walker<T>, side: IpAddr, lists: &RecentLists) -> Held {
+    fn split_by_entries<T: Trace>(&self, walker: &Walker<T>, side: IpAddr, lists: &RecentLists) -> Held {
         let field = if self.destination { Field::Destination } else { Field::Source };
         if self.action.value == RecentAction::Set || !walker.trace.is_open(field, bits(side)) {
             return Held::Yes;

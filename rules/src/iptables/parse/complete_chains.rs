@@ -11,8 +11,8 @@ use crate::coverage::Coverage;
 
 /// The lines seen so far.
 #[derive(Debug, Default)]
-pub(super) struct Trail {
-    tables: Vec<Seen>,
+pub(super) struct LineTracker {
+    tables: Vec<SeenTable>,
     /// The table and the kind of the last line.
     last: Option<(usize, Event)>,
     /// Whether lines were omitted after the last one.
@@ -21,9 +21,9 @@ pub(super) struct Trail {
 
 /// A table.
 #[derive(Debug)]
-struct Seen {
+struct SeenTable {
     name: TableName,
-    chains: Vec<Headed>,
+    chains: Vec<SeenChain>,
     positions: HashMap<String, usize>,
     /// Whether `*table` opened it.
     is_opened: bool,
@@ -37,7 +37,7 @@ struct Seen {
 
 /// A chain.
 #[derive(Debug)]
-struct Headed {
+struct SeenChain {
     name: String,
     is_declared: bool,
     has_rules: bool,
@@ -55,7 +55,7 @@ enum Event {
     Commit,
 }
 
-impl Trail {
+impl LineTracker {
     /// `*table`
     pub(super) fn open(&mut self, name: TableName) {
         let table = self.table(name);
@@ -151,7 +151,7 @@ impl Trail {
         if let Some(at) = self.tables.iter().position(|table| table.name == name) {
             return at;
         }
-        self.tables.push(Seen {
+        self.tables.push(SeenTable {
             name,
             chains: Vec::new(),
             positions: HashMap::new(),
@@ -218,14 +218,14 @@ impl Trail {
     }
 }
 
-impl Seen {
+impl SeenTable {
     fn chain(&mut self, name: &str) -> usize {
         if let Some(at) = self.positions.get(name) {
             return *at;
         }
         let at = self.chains.len();
         self.positions.insert(name.to_owned(), at);
-        self.chains.push(Headed {
+        self.chains.push(SeenChain {
             name: name.to_owned(),
             is_declared: false,
             has_rules: false,

@@ -5,7 +5,7 @@ use super::super::matches::{Match, Other};
 use super::super::table_name::TableName;
 use super::super::targets::Target;
 use super::super::text::Fault;
-use super::complete_chains::Trail;
+use super::complete_chains::LineTracker;
 use super::tables;
 use super::{Document, ParseError, Parsed, counters_of};
 use crate::cluster::Family;
@@ -46,14 +46,14 @@ pub fn parse_excerpt<'a>(
         heading: None,
         table,
         rules: 0,
-        trail: Trail::default(),
+        tracker: LineTracker::default(),
         skips: false,
         unread: Vec::new(),
         last: None,
     };
     for (number, line) in lines {
         if line == ELLIPSIS {
-            reader.trail.gap();
+            reader.tracker.gap();
             continue;
         }
         if let Err(Fault { column, message }) = reader.line(number, line) {
@@ -61,10 +61,10 @@ pub fn parse_excerpt<'a>(
             reader.unread.push(ParseError { line: number, column, text: line.to_owned(), message });
         }
     }
-    if reader.trail.is_open() {
-        reader.doubt_last();
+    if reader.tracker.is_open() {
+        reader.replace_incomplete_last();
     }
-    let (coverage, is_cut) = reader.trail.finish();
+    let (coverage, is_cut) = reader.tracker.finish();
     Excerpt { parsed: reader.document.parsed(), rules: reader.rules, coverage, is_cut, unread: reader.unread }
 }
 
@@ -76,7 +76,7 @@ struct Reader<'a> {
     table: Option<TableName>,
     rules: usize,
     /// The coverage of the lines so far.
-    trail: Trail,
+    tracker: LineTracker,
     /// Whether lines belong to a table that svclab does not know.
     skips: bool,
     unread: Vec<ParseError>,
@@ -96,17 +96,17 @@ impl<'a> Reader<'a> {
                 // A text that starts within a table contains only its end.
                 let current = self.document.table.map(|at| self.document.rules.tables[at].name);
                 if let Some(table) = self.heading.take().or(current) {
-                    self.trail.commit(table);
+                    self.tracker.commit(table);
                 }
                 self.document.table = None;
                 Ok(())
             }
-            _ if self.skips => Err(Fault::new(start, "it belongs to an unknown table")),
+            _ if self.skips => Err(Fault::new(start, "the line belongs to an unknown table")),
             Some(b':') => {
                 let name = text[1..].split_whitespace().next().unwrap_or_default();
                 let table = self.heading.or(self.table).unwrap_or_else(|| tables::usual(name));
                 self.enter(table);
-                self.trail.heading(table, name);
+                self.tracker.heading(table, name);
                 self.document.declare(&text[1..], start + 1)
             }
             Some(b'[') => match text.split_once("] ") {
@@ -124,7 +124,7 @@ impl<'a> Reader<'a> {
         self.skips = known.is_none();
         let table = known.ok_or_else(|| Fault::new(column, format!("unknown table `{name}`")))?;
         self.heading = Some(table);
-        self.trail.open(table);
+        self.tracker.open(table);
         self.enter(table);
         Ok(())
     }
@@ -143,10 +143,10 @@ impl<'a> Reader<'a> {
         let table = self.heading.or(self.table);
         let table = table.unwrap_or_else(|| if is_rule { tables::by_line(chain, text) } else { tables::usual(chain) });
         self.enter(table);
-        self.declared(chain)?;
+        self.ensure_chain(chain)?;
         let read = self.document.line(number, line);
         if !is_rule {
-            self.trail.listed(table, chain);
+            self.tracker.listed(table, chain);
             return read;
         }
         match read {
@@ -154,21 +154,21 @@ impl<'a> Reader<'a> {
                 self.rules += 1;
                 self.last = Some((number, line));
                 let next = self.last_rule().and_then(Rule::next_chain).cloned();
-                self.trail.rule(table, chain, next.as_deref());
+                self.tracker.rule(table, chain, next.as_deref());
                 Ok(())
             }
             Err(fault) => {
                 self.last = None;
-                self.trail.rule(table, chain, None);
-                self.trail.unread(table, chain);
-                self.stand_in(number, chain, text)?;
+                self.tracker.rule(table, chain, None);
+                self.tracker.unread(table, chain);
+                self.add_placeholder(number, chain, text)?;
                 Err(fault)
             }
         }
     }
 
     /// Treats the last rule as unread if it is incomplete, as when the text was cut within it.
-    fn doubt_last(&mut self) {
+    fn replace_incomplete_last(&mut self) {
         let (Some((number, line)), Some((table, chain))) = (self.last, self.document.last) else { return };
         let Some(rule) = self.last_rule() else { return };
         let known = &self.document.chains[table];
@@ -188,7 +188,7 @@ impl<'a> Reader<'a> {
         let column = line.chars().count().max(1);
         let message = "the rule is cut off".to_owned();
         self.unread.push(ParseError { line: number, column, text: line.to_owned(), message });
-        _ = self.stand_in(number, &name, line);
+        _ = self.add_placeholder(number, &name, line);
     }
 
     /// Returns the last rule read.
@@ -215,7 +215,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Makes sure that the current table has a chain.
-    fn declared(&mut self, chain: &str) -> Result<(), Fault> {
+    fn ensure_chain(&mut self, chain: &str) -> Result<(), Fault> {
         let Some(table) = self.document.table else { return Ok(()) };
         let is_builtin = self.document.rules.tables[table].name.builtin_chains().contains(&chain);
         let is_known = self.document.chains[table].contains_key(chain);
@@ -227,8 +227,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Replaces a rule that cannot be read by one whose match is unknown.
-    fn stand_in(&mut self, number: usize, chain: &str, text: &str) -> Result<(), Fault> {
-        self.declared(chain)?;
+    fn add_placeholder(&mut self, number: usize, chain: &str, text: &str) -> Result<(), Fault> {
+        self.ensure_chain(chain)?;
         let (table, index) = self.document.chain_of_rule(chain, 0)?;
         let other = Other { name: UNREAD.into(), text: text.into() };
         let target = tables::target_of(text).filter(|name| name.starts_with("KUBE-"));
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_cannot_be_read_leaves_its_place() {
+    fn a_line_that_cannot_be_read_gets_a_placeholder() {
         let found =
             excerpt("*nat\n:KUBE-SVC-A - [0:0]\n-A KUBE-SVC-A -m statistic --mode\n-A KUBE-SVC-A -j RETURN\nCOMMIT\n");
         assert_eq!((found.rules, found.coverage.is_cut("nat", "KUBE-SVC-A")), (1, true));

@@ -175,7 +175,7 @@ impl ListingReader {
                 self.cut = self.cut.or(is_cut.then_some(number));
                 if is_cut { ListingLine::Cut } else { ListingLine::Rule }
             }
-            None if Row::is_begun(&words, self.columns) => {
+            None if Row::is_start(&words, self.columns) => {
                 *is_whole = false;
                 self.is_broken = true;
                 self.cut = self.cut.or(Some(number));

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::super::ast::{Rule, RuleSet, Table};
-use super::super::normal_form::essence;
+use super::super::normal_form::canonical_key;
 use super::super::table_name::TableName;
 use super::{Parsed, SourceLines};
 
@@ -28,7 +28,7 @@ impl KnownRules {
         if rules.len() < self.count {
             *self = Self::default();
         }
-        self.essences.extend(rules[self.count..].iter().map(essence));
+        self.essences.extend(rules[self.count..].iter().map(canonical_key));
         self.count = rules.len();
     }
 }
@@ -63,7 +63,7 @@ impl ExcerptMerger {
             let known = self.known.entry((table.name, chain.name.to_string())).or_default();
             known.update(&own.chains[position].rules);
             for (number, rule) in chain.rules.into_iter().enumerate() {
-                if !known.essences.contains(&essence(&rule)) {
+                if !known.essences.contains(&canonical_key(&rule)) {
                     own.chains[position].rules.push(rule);
                     own_lines[position].push(of_chain.get(number).copied().unwrap_or_default());
                 }

@@ -31,7 +31,7 @@ fn chance_before_a_condition_that_fails_splits_nothing() {
                       -A FORWARD -m statistic --mode random --probability 0.5 -m comment --comment x -m mark --mark 9 -j DROP\n\
                       -A FORWARD -m statistic --mode random --probability 0.5 -j LOG --log-prefix \"a b\"\nCOMMIT\n",
     );
-    assert_eq!(only_way(&program, Hook::Forward, &forwarded()).share, Share::ONE);
+    assert_eq!(only_branch(&program, Hook::Forward, &forwarded()).share, Share::ONE);
 }
 
 /// Returns the shares of known and unknown branches, and the number of branches.

@@ -118,7 +118,9 @@ fn what_is_not_known_is_said(#[case] conditions: &str, #[case] reason: &str) {
     let packet = forwarded();
     let program =
         v4(&format!("*filter\n-A FORWARD -j ACCEPT\n-A INPUT -s 10.9.9.9\n-A INPUT {conditions} -j DROP\nCOMMIT\n"));
-    let HookVerdict::Unknown(unknown) = only_way(&program, Hook::Input, &packet).outcome else { panic!("it is known") };
+    let HookVerdict::Unknown(unknown) = only_branch(&program, Hook::Input, &packet).outcome else {
+        panic!("it is known")
+    };
     assert_eq!(&*unknown.why, reason);
     let place = program.place(unknown.rule);
     assert_eq!((place.table, place.chain, place.rule), ("filter", "INPUT", 2));
@@ -271,7 +273,7 @@ fn recent_sees_what_the_same_packet_did() {
                       -A FORWARD -m recent --rcheck --seconds 1 --name L --mask 255.255.0.0 -j MARK --set-mark 1\n\
                       -A FORWARD -m recent --remove --name L --mask 255.255.0.0\n\
                       -A FORWARD -m recent --rcheck --name L --mask 255.255.0.0 -j DROP\nCOMMIT\n");
-    let branch = only_way(&program, Hook::Forward, &forwarded());
+    let branch = only_branch(&program, Hook::Forward, &forwarded());
     assert_eq!((branch.outcome, branch.packet.mark), (HookVerdict::Accept, 1));
     let (list, address) = ("L".into(), address("10.0.0.0"));
     let [list, again]: [std::sync::Arc<str>; 2] = [std::sync::Arc::clone(&list), list];
@@ -282,9 +284,9 @@ fn recent_sees_what_the_same_packet_did() {
 #[test]
 fn what_fails_first_leaves_no_effect() {
     let program = v4("*filter\n-A FORWARD -p udp -m recent --set --name L -m udp -j DROP\nCOMMIT\n");
-    assert!(only_way(&program, Hook::Forward, &forwarded()).effects.is_empty());
+    assert!(only_branch(&program, Hook::Forward, &forwarded()).effects.is_empty());
     let program = v4("*filter\n-A FORWARD -p tcp -m recent --set --name L -m mark --mark 9 -j DROP\nCOMMIT\n");
-    assert_eq!(only_way(&program, Hook::Forward, &forwarded()).effects.len(), 1, "the mark is asked for later");
+    assert_eq!(only_branch(&program, Hook::Forward, &forwarded()).effects.len(), 1, "the mark is asked for later");
 }
 
 /// Returns whether the address is added to the list is unknown, and a later rule looks it up.
@@ -292,7 +294,7 @@ fn what_fails_first_leaves_no_effect() {
 fn an_effect_behind_the_unknown_is_not_guessed() {
     let program = v4("*filter\n-A FORWARD -m owner --uid-owner 5 -m recent --set --name L\n\
                       -A FORWARD -m recent --rcheck --name L -j DROP\nCOMMIT\n");
-    let branch = only_way(&program, Hook::Forward, &forwarded());
+    let branch = only_branch(&program, Hook::Forward, &forwarded());
     assert_eq!((word(&branch.outcome), branch.effects.len()), ("unknown", 0));
 }
 
@@ -302,5 +304,5 @@ fn an_effect_behind_the_unknown_is_not_guessed() {
 #[case("-m limit --limit 5/min -m recent --set --name L -m mark --mark 9", Assumptions::BELOW_LIMIT)]
 fn a_limit_is_assumed_where_something_depends_on_it(#[case] conditions: &str, #[case] assumed: Assumptions) {
     let program = v4(&format!("*filter\n-A FORWARD {conditions} -j DROP\nCOMMIT\n"));
-    assert_eq!(only_way(&program, Hook::Forward, &forwarded()).assumptions, assumed);
+    assert_eq!(only_branch(&program, Hook::Forward, &forwarded()).assumptions, assumed);
 }

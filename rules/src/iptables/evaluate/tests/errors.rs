@@ -46,7 +46,7 @@ fn nested(chains: usize) -> Result<Program, Vec<super::super::CompileError>> {
 #[test]
 fn chains_are_as_deep_as_the_kernel_allows() {
     let program = nested(15).unwrap();
-    assert_eq!(word(&only_way(&program, Hook::Input, &tcp("10.0.0.1", "10.0.0.2", 80)).outcome), "drop");
+    assert_eq!(word(&only_branch(&program, Hook::Input, &tcp("10.0.0.1", "10.0.0.2", 80)).outcome), "drop");
     let errors = nested(16).unwrap_err();
     assert_eq!(
         errors[0].to_string(),

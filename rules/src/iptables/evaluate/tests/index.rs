@@ -112,7 +112,7 @@ fn long_chains_of_services_have_one() {
     assert_eq!(program.code.indexes.len(), 1);
     for (host, outcome) in [(99, "drop"), (100, "accept")] {
         let packet = tcp("10.1.0.1", &format!("10.0.0.{host}"), 80);
-        assert_eq!(word(&only_way(&program, Hook::Forward, &packet).outcome), outcome);
+        assert_eq!(word(&only_branch(&program, Hook::Forward, &packet).outcome), outcome);
     }
 }
 
@@ -122,6 +122,6 @@ fn a_rule_whose_effect_comes_before_its_port_is_evaluated_for_all_packets() {
     let noted = "-A FORWARD -p tcp -m recent --set --name L -m tcp --dport 80 -j DROP\n";
     let program = v4(&format!("*filter\n{ports}{noted}COMMIT\n"));
     assert_eq!(program.code.indexes.len(), 1);
-    let branch = only_way(&program, Hook::Forward, &tcp("10.1.0.1", "10.0.0.1", 443));
+    let branch = only_branch(&program, Hook::Forward, &tcp("10.1.0.1", "10.0.0.1", 443));
     assert_eq!((word(&branch.outcome), branch.effects.len()), ("accept", 1));
 }

@@ -30,7 +30,7 @@ fn walk_traced(program: &Program, hook: Hook, packet: &Packet, tracking: Trackin
 }
 
 /// Returns the only branch of the first packet of a connection.
-fn only_way(program: &Program, hook: Hook, packet: &Packet) -> Branch<Path> {
+fn only_branch(program: &Program, hook: Hook, packet: &Packet) -> Branch<Path> {
     let mut branches = walk_traced(program, hook, packet, Tracking::first(packet));
     assert_eq!(branches.len(), 1, "{branches:#?}");
     branches.remove(0)

@@ -14,7 +14,7 @@ const TO_POD: &str = "*nat\n-A PREROUTING -d 10.96.0.1/32 -p tcp -m tcp --dport 
 fn a_connection_is_translated_there_and_back() {
     let program = v4(TO_POD);
     let packet = tcp("10.0.0.1", "10.96.0.1", 80);
-    let there = only_way(&program, Hook::Prerouting, &packet);
+    let there = only_branch(&program, Hook::Prerouting, &packet);
     assert_eq!(there.packet.tuple(), tcp("10.0.0.1", "10.0.0.2", 8080).tuple());
     let mut out = program.walk(&machine(), Hook::Postrouting, &there.packet, there.tracking).remove(0);
     assert_eq!(out.source_nat, Some(SourceNat { address: None, first_port: 1024, last_port: 65535 }));
@@ -47,7 +47,7 @@ fn a_connection_is_translated_there_and_back() {
 #[test]
 fn what_no_rule_translates_is_settled_too() {
     let program = v4("*nat\n-A OUTPUT -p udp -j DNAT --to-destination 10.9.9.9\nCOMMIT\n");
-    let branch = only_way(&program, Hook::Output, &tcp("192.0.2.1", "10.96.0.1", 80));
+    let branch = only_branch(&program, Hook::Output, &tcp("192.0.2.1", "10.96.0.1", 80));
     let connection = branch.tracking.connection().unwrap();
     assert!(connection.destination_settled && !connection.source_settled && !connection.is_dnat());
     // A packet that re-enters through `lo` traverses PREROUTING with that translation.
@@ -64,7 +64,7 @@ fn what_no_rule_translates_is_settled_too() {
 #[case("REDIRECT", "127.0.0.1", 80)]
 fn destinations_of_a_process_change(#[case] target: &str, #[case] to: &str, #[case] port: u16) {
     let program = v4(&format!("*nat\n-A OUTPUT -p tcp -j {target}\nCOMMIT\n"));
-    let branch = only_way(&program, Hook::Output, &tcp("192.0.2.1", "10.96.0.1", 80));
+    let branch = only_branch(&program, Hook::Output, &tcp("192.0.2.1", "10.96.0.1", 80));
     assert_eq!(branch.packet.tuple(), tcp("192.0.2.1", to, port).tuple());
     assert_eq!(branch.reroute, to != "10.96.0.1");
 }
@@ -75,7 +75,7 @@ fn destinations_of_a_process_change(#[case] target: &str, #[case] to: &str, #[ca
 #[case("DNAT --to-destination 10.0.0.2:70-90 --random", "the kernel chooses a port from 70 to 90")]
 fn the_kernels_own_choice_is_not_guessed(#[case] target: &str, #[case] reason: &str) {
     let program = v4(&format!("*nat\n-A OUTPUT -p tcp -j {target}\nCOMMIT\n"));
-    let HookVerdict::Unknown(unknown) = only_way(&program, Hook::Output, &tcp("192.0.2.1", "10.96.0.1", 80)).outcome
+    let HookVerdict::Unknown(unknown) = only_branch(&program, Hook::Output, &tcp("192.0.2.1", "10.96.0.1", 80)).outcome
     else {
         panic!("it is known");
     };
@@ -95,7 +95,7 @@ fn redirect_sends_to_the_interface(
     let destination = if source.contains(':') { "fd00::9" } else { "10.0.0.9" };
     let packet = Packet { input: input.and_then(Interface::new), ..tcp(source, destination, 80) };
     let program = program(packet.family(), "*nat\n-A PREROUTING -j REDIRECT\nCOMMIT\n");
-    let branch = only_way(&program, Hook::Prerouting, &packet);
+    let branch = only_branch(&program, Hook::Prerouting, &packet);
     assert_eq!(word(&branch.outcome), outcome);
     if outcome == "accept" {
         assert_eq!(branch.packet.destination, address(to));
@@ -113,7 +113,7 @@ fn redirect_sends_to_the_interface(
 fn redirect_looks_for_an_ipv6_address_of_the_same_scope(#[case] destination: &str, #[case] outcome: &str) {
     let packet = Packet { input: Interface::new("eth0"), ..tcp("fd00::1", destination, 80) };
     let program = program(Family::Ipv6, "*nat\n-A PREROUTING -j REDIRECT\nCOMMIT\n");
-    assert_eq!(word(&only_way(&program, Hook::Prerouting, &packet).outcome), outcome);
+    assert_eq!(word(&only_branch(&program, Hook::Prerouting, &packet).outcome), outcome);
 }
 
 /// Before Linux 6.7 the first address is taken, whatever its scope.
@@ -145,7 +145,7 @@ fn sources_get_ports_of_their_class(
 ) {
     let program = v4(&format!("*nat\n-A POSTROUTING -p tcp -j {target}\nCOMMIT\n"));
     let packet = Packet { transport: Transport::opening(Protocol::Tcp, port, 80), ..tcp("10.0.0.1", "10.0.0.2", 80) };
-    let branch = only_way(&program, Hook::Postrouting, &packet);
+    let branch = only_branch(&program, Hook::Postrouting, &packet);
     assert_eq!(branch.source_nat, Some(SourceNat { address: source.map(address), first_port, last_port }));
 }
 
@@ -156,9 +156,9 @@ fn a_mark_set_in_mangle_brings_a_new_route() {
                       *filter\n-A OUTPUT -j MARK --set-mark 9\nCOMMIT\n",
     );
     let packet = tcp("192.0.2.1", "10.96.0.1", 80);
-    assert!(only_way(&program, Hook::Output, &packet).reroute);
+    assert!(only_branch(&program, Hook::Output, &packet).reroute);
     let udp = Packet { transport: Transport::Udp { source: 1, destination: 2 }, ..packet };
-    assert!(!only_way(&program, Hook::Output, &udp).reroute);
+    assert!(!only_branch(&program, Hook::Output, &udp).reroute);
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn path(program: &Program, branch: &Branch<Path>) -> String {
 #[case::queues_are_not_known("-A FORWARD -j NFQUEUE --queue-num 0\n", "unknown", 0)]
 fn chains_are_walked(#[case] rules: &str, #[case] outcome: &str, #[case] mark: u32) {
     let program = v4(&format!("*filter\n:A - [0:0]\n:B - [0:0]\n{rules}COMMIT\n"));
-    let branch = only_way(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80));
+    let branch = only_branch(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80));
     assert_eq!((word(&branch.outcome), branch.packet.mark), (outcome, mark));
 }
 
@@ -42,7 +42,7 @@ fn marks_are_cleared_and_flipped() {
                       -A FORWARD -j MARK --set-xmark 0x0/0xffffffff\n\
                       -A FORWARD -j CONNMARK --restore-mark --mask 0xf\n-A FORWARD -j CONNMARK --or-mark 0x100\nCOMMIT\n");
     let packet = Packet { mark: 0x10, ..tcp("10.0.0.1", "10.0.0.2", 80) };
-    let branch = only_way(&program, Hook::Forward, &packet);
+    let branch = only_branch(&program, Hook::Forward, &packet);
     assert_eq!(branch.packet.mark, 0x2);
     assert_eq!(branch.tracking.connection().unwrap().mark, 0x112);
 }
@@ -54,7 +54,7 @@ fn marks_are_cleared_and_flipped() {
 #[case("--set-xmark 0x1/0xff --left-shift-mark 8")]
 fn other_options_of_connmark_are_not_guessed(#[case] options: &str) {
     let program = v4(&format!("*mangle\n-A FORWARD -j CONNMARK {options}\nCOMMIT\n"));
-    let branch = only_way(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80));
+    let branch = only_branch(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80));
     let HookVerdict::Unknown(unknown) = branch.outcome else { panic!("it is known") };
     assert_eq!(&*unknown.why, format!("target `CONNMARK {options}` is not modelled"));
 }
@@ -74,7 +74,7 @@ fn tables_come_in_the_kernels_order(#[case] hook: Hook, #[case] order: &str) {
         .collect();
     let program = v4(&text);
     let packet = tcp("10.0.0.1", "10.0.0.2", 80);
-    let branch = only_way(&program, hook, &packet);
+    let branch = only_branch(&program, hook, &packet);
     let tables: Vec<_> = branch.trace.steps().into_iter().map(|step| program.place(step.rule).table).collect();
     assert_eq!(tables.join(" "), order);
 }
@@ -83,11 +83,11 @@ fn tables_come_in_the_kernels_order(#[case] hook: Hook, #[case] order: &str) {
 fn the_trace_names_rules_and_the_reason_of_a_loss() {
     let program = v4("*filter\n:FORWARD DROP [0:0]\n:A - [0:0]\n-A FORWARD -s 10.9.0.0/16 -j DROP\n-A FORWARD -j A\n\
                       -A A -p udp\n-A A -p tcp -j LOG\nCOMMIT\n*mangle\n-A FORWARD\nCOMMIT\n");
-    let lost = only_way(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80));
+    let lost = only_branch(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80));
     assert_eq!(path(&program, &lost), "FORWARD:1 FORWARD:2 A:2");
     let HookVerdict::Drop(By::Policy(chain)) = lost.outcome else { panic!("{:?}", lost.outcome) };
     assert_eq!(program.chain(chain), ("filter", "FORWARD"));
-    let by_rule = only_way(&program, Hook::Forward, &tcp("10.9.0.1", "10.0.0.2", 80));
+    let by_rule = only_branch(&program, Hook::Forward, &tcp("10.9.0.1", "10.0.0.2", 80));
     assert_eq!(by_rule.outcome, HookVerdict::Drop(By::Rule(by_rule.trace.steps()[1].rule)));
 }
 
@@ -101,7 +101,7 @@ fn the_trace_names_rules_and_the_reason_of_a_loss() {
 #[case("-m recent --set --name L -m owner --uid-owner 5", Evaluated::Maybe)]
 fn a_log_is_traced_as_sure_as_it_is(#[case] conditions: &str, #[case] did: Evaluated) {
     let program = v4(&format!("*filter\n-A FORWARD {conditions} -j LOG\nCOMMIT\n"));
-    let branch = only_way(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80));
+    let branch = only_branch(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80));
     assert_eq!((word(&branch.outcome), branch.share), ("accept", Share::ONE));
     assert_eq!(branch.trace.steps().into_iter().map(|step| step.did).collect::<Vec<_>>(), [did]);
     assert_eq!(branch.assumptions, Assumptions::NONE);
@@ -113,7 +113,7 @@ fn rejections_have_kinds() {
     let packet = tcp("10.0.0.1", "192.0.2.1", 80);
     for (hook, rejection) in [(Hook::Input, RejectResponse::TcpReset), (Hook::Output, RejectResponse::PortUnreachable)]
     {
-        let branch = only_way(&program, hook, &packet);
+        let branch = only_branch(&program, hook, &packet);
         assert_eq!(branch.outcome, HookVerdict::Reject(branch.trace.steps()[0].rule, rejection));
     }
 }
@@ -126,9 +126,9 @@ fn raw_comes_before_connections() {
                       -A PREROUTING -m conntrack --ctstate UNTRACKED -j MARK --or-mark 4\nCOMMIT\n\
                       *nat\n-A PREROUTING -p udp -j DNAT --to-destination 10.0.0.9\nCOMMIT\n");
     let packet = tcp("10.0.0.1", "10.0.0.2", 80);
-    assert_eq!(only_way(&program, Hook::Prerouting, &packet).packet.mark, 3);
+    assert_eq!(only_branch(&program, Hook::Prerouting, &packet).packet.mark, 3);
     let udp = Packet { transport: Transport::Udp { source: 1, destination: 2 }, ..packet };
-    let exempt = only_way(&program, Hook::Prerouting, &udp);
+    let exempt = only_branch(&program, Hook::Prerouting, &udp);
     assert_eq!((exempt.packet.mark, exempt.tracking), (5, Tracking::Untracked));
     assert_eq!(exempt.packet.destination, udp.destination, "nat has no say");
     // A packet that re-enters through `lo` keeps its connection.
@@ -143,6 +143,6 @@ fn raw_comes_before_connections() {
 fn the_other_family_passes() {
     let program = v4("*filter\n:FORWARD DROP [0:0]\nCOMMIT\n");
     let packet = tcp("fd00::1", "fd00::2", 80);
-    let branch = only_way(&program, Hook::Forward, &packet);
+    let branch = only_branch(&program, Hook::Forward, &packet);
     assert_eq!(branch.outcome, HookVerdict::Accept);
 }

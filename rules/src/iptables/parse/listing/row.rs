@@ -55,8 +55,7 @@ impl<'a> Row<'a> {
     pub(super) fn split(words: &'a [&'a str], columns: Columns) -> Option<Self> {
         let words = words.get(columns.before_target()..).filter(|words| words.len() >= 3)?;
         // A rule without a target has an empty column, and only IPv4 prints `--` for no option.
-        let at =
-            usize::from(!(words.first().is_some_and(|word| is_protocol(word)) && is_behind_protocol(words.get(1)?)));
+        let at = usize::from(!(words.first().is_some_and(|word| is_protocol(word)) && follows_protocol(words.get(1)?)));
         let target = (at == 1).then(|| words[0]);
         let protocol = words.get(at).filter(|word| is_protocol(word))?;
         let protocol = ProtocolNumber::parse(protocol.trim_start_matches('!'))?;
@@ -72,7 +71,7 @@ impl<'a> Row<'a> {
     }
 
     /// Returns whether the words are the start of a row.
-    pub(super) fn is_begun(words: &[&str], columns: Columns) -> bool {
+    pub(super) fn is_start(words: &[&str], columns: Columns) -> bool {
         let words = words.get(columns.before_target()..).unwrap_or_default();
         matches!(words, [protocol, option, ..] | [_, protocol, option, ..] if is_protocol(protocol) && is_option(option))
     }
@@ -83,7 +82,7 @@ impl<'a> Row<'a> {
         if self.protocol.0 != 0 {
             rule.protocol = Some(Negatable::is(self.protocol));
         }
-        let mut said = Words {
+        let mut extensions = Words {
             words: self.words,
             rule: &mut rule,
             target: self.target,
@@ -92,15 +91,15 @@ impl<'a> Row<'a> {
             is_cut: false,
             rounded_digits,
         };
-        said.place(self.source, true);
-        said.place(self.destination, false);
-        said.read();
-        let lacks_words = |name: &str| said.is_known && said.action.lacks(name);
-        let is_cut = said.is_cut || self.target.is_some_and(lacks_words);
+        extensions.place(self.source, true);
+        extensions.place(self.destination, false);
+        extensions.read();
+        let lacks_words = |name: &str| extensions.is_known && extensions.action.lacks(name);
+        let is_cut = extensions.is_cut || self.target.is_some_and(lacks_words);
         if is_cut {
-            said.unknown("cut off");
+            extensions.unknown("cut off");
         }
-        let (action, is_known) = (said.action, said.is_known);
+        let (action, is_known) = (extensions.action, extensions.is_known);
         if let Some([input, output]) = self.interfaces {
             rule.in_interface = interface(input);
             rule.out_interface = interface(output);
@@ -118,7 +117,7 @@ pub(super) fn is_option(word: &str) -> bool {
     matches!(word, "--" | "-f" | "!f" | "—" | "–")
 }
 
-fn is_behind_protocol(word: &str) -> bool {
+fn follows_protocol(word: &str) -> bool {
     is_option(word) || word == "anywhere" || word.contains("::")
 }
 

@@ -20,7 +20,7 @@ use crate::walk::{By, Evaluated, RejectResponse};
 )]
 fn chains_are_walked(#[case] rules: &str, #[case] of_a: &str, #[case] outcome: &str, #[case] mark: u32) {
     let program = forward(rules, &format!("chain a {{\n{of_a}\n}}"));
-    let branch = only_way(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80));
+    let branch = only_branch(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80));
     assert_eq!((word(&branch.outcome), branch.packet.mark), (outcome, mark));
 }
 
@@ -28,7 +28,7 @@ fn chains_are_walked(#[case] rules: &str, #[case] of_a: &str, #[case] outcome: &
 fn goto_comes_back_to_the_caller() {
     let others = "chain a {\ngoto b\naccept\n}\nchain b {\nmeta mark set meta mark | 0x1\n}";
     let program = forward("jump a\ndrop", others);
-    let branch = only_way(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80));
+    let branch = only_branch(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80));
     assert_eq!((word(&branch.outcome), path(&program, &branch).as_str()), ("drop", "f:1 a:1 b:1 f:2"));
 }
 
@@ -58,14 +58,14 @@ fn all_chains_of_a_hook_have_a_say(
     #[case] outcome: &str,
     #[case] mark: u32,
 ) {
-    let branch = only_way(&two_tables(first, second), Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80));
+    let branch = only_branch(&two_tables(first, second), Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80));
     assert_eq!((word(&branch.outcome), branch.packet.mark), (outcome, mark));
 }
 
 #[test]
 fn a_policy_names_its_chain() {
     let program = two_tables("0; policy accept;\n", "1; policy drop;\n");
-    let lost = only_way(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80));
+    let lost = only_branch(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80));
     let HookVerdict::Drop(By::Policy(chain)) = lost.outcome else { panic!("{:?}", lost.outcome) };
     assert_eq!(program.chain(chain), ("other", "f"));
 }
@@ -92,7 +92,7 @@ fn maps_have_verdicts(
     if !is_tcp {
         packet.transport = Transport::Udp { source: 40_000, destination: port };
     }
-    let branch = only_way(&program, Hook::Forward, &packet);
+    let branch = only_branch(&program, Hook::Forward, &packet);
     assert_eq!((word(&branch.outcome), path(&program, &branch).as_str()), (outcome, matched));
     if let HookVerdict::Reject(_, rejection) = branch.outcome {
         assert_eq!(rejection, RejectResponse::PortUnreachable);
@@ -115,5 +115,5 @@ fn chance_shares_out_evenly() {
 #[test]
 fn the_other_family_passes() {
     let program = forward("drop", "");
-    assert_eq!(word(&only_way(&program, Hook::Forward, &tcp("fd00::1", "fd00::2", 80)).outcome), "accept");
+    assert_eq!(word(&only_branch(&program, Hook::Forward, &tcp("fd00::1", "fd00::2", 80)).outcome), "accept");
 }

@@ -88,7 +88,7 @@ fn conditions_hold(#[case] condition: &str, #[case] holds: bool) {
         mark: 0x4000,
         ..tcp("10.0.0.1", "192.0.2.1", 80)
     };
-    let branch = only_way(&program, Hook::Forward, &packet);
+    let branch = only_branch(&program, Hook::Forward, &packet);
     assert_eq!(word(&branch.outcome), if holds { "drop" } else { "accept" });
 }
 
@@ -112,7 +112,7 @@ fn later_packets_have_another_state(#[case] condition: &str, #[case] outcome: &s
 #[case("log prefix \"seen: \" level info meta mark set 0x00000007", 0x7)]
 fn marks_are_changed(#[case] statement: &str, #[case] mark: u32) {
     let packet = Packet { mark: 0x4200, ..tcp("10.0.0.1", "192.0.2.1", 80) };
-    let branch = only_way(&forward(statement, ""), Hook::Forward, &packet);
+    let branch = only_branch(&forward(statement, ""), Hook::Forward, &packet);
     assert_eq!((word(&branch.outcome), branch.packet.mark), ("accept", mark));
 }
 
@@ -124,7 +124,7 @@ fn marks_are_changed(#[case] statement: &str, #[case] mark: u32) {
 #[case("reject with icmpx no-route", RejectResponse::NetUnreachable)]
 #[case("meta l4proto tcp reject with tcp reset", RejectResponse::TcpReset)]
 fn reject_sends_the_response_of_its_rule(#[case] rule: &str, #[case] expected: RejectResponse) {
-    let branch = only_way(&forward(rule, ""), Hook::Forward, &tcp("10.0.0.1", "192.0.2.1", 80));
+    let branch = only_branch(&forward(rule, ""), Hook::Forward, &tcp("10.0.0.1", "192.0.2.1", 80));
     assert!(
         matches!(branch.outcome, HookVerdict::Reject(_, rejection) if rejection == expected),
         "{:?}",
@@ -144,7 +144,7 @@ fn a_table_of_both_families_is_one_of_each() {
     {
         let packet = tcp(source, destination, 80);
         let program = Program::compile(&rules, packet.family()).unwrap();
-        assert_eq!(path(&program, &only_way(&program, Hook::Forward, &packet)), format!("f:{number}"), "{source}");
+        assert_eq!(path(&program, &only_branch(&program, Hook::Forward, &packet)), format!("f:{number}"), "{source}");
     }
 }
 
@@ -154,7 +154,7 @@ fn a_table_of_both_families_is_one_of_each() {
 #[case("iifname \"cali*\"", "accept")]
 fn a_packet_without_interface_has_another_one(#[case] condition: &str, #[case] outcome: &str) {
     let program = forward(&format!("{condition} drop"), "");
-    assert_eq!(word(&only_way(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80)).outcome), outcome);
+    assert_eq!(word(&only_branch(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80)).outcome), outcome);
 }
 
 #[rstest]
@@ -176,10 +176,10 @@ fn ports_of_packets_without_them_are_not_guessed() {
     let ping =
         Packet { transport: Transport::Icmp { v6: false, kind: 8, code: 0, id: 7 }, ..tcp("10.0.0.1", "10.0.0.2", 0) };
     let ports = "map p {\ntype inet_service : verdict\nelements = { 0 : drop }\n}";
-    assert_eq!(word(&only_way(&forward("th dport vmap @p", ports), Hook::Forward, &ping).outcome), "unknown");
+    assert_eq!(word(&only_branch(&forward("th dport vmap @p", ports), Hook::Forward, &ping).outcome), "unknown");
     let with_protocol = "map p {\ntype inet_proto . inet_service : verdict\nelements = { tcp . 0 : drop }\n}";
     let program = forward("meta l4proto . th dport vmap @p", with_protocol);
-    assert_eq!(word(&only_way(&program, Hook::Forward, &ping).outcome), "accept");
+    assert_eq!(word(&only_branch(&program, Hook::Forward, &ping).outcome), "accept");
 }
 
 #[rstest]
@@ -189,7 +189,7 @@ fn ports_of_packets_without_them_are_not_guessed() {
 #[case::of_another_packet("tcp dport 81 queue to 3", "accept")]
 fn what_is_not_modelled_is_not_guessed(#[case] rule: &str, #[case] outcome: &str) {
     let program = forward(rule, "");
-    let branch = only_way(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80));
+    let branch = only_branch(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80));
     assert_eq!(word(&branch.outcome), outcome);
     if let HookVerdict::Unknown(unknown) = &branch.outcome {
         assert_eq!(program.place(unknown.rule).chain, "f");
@@ -205,7 +205,7 @@ fn a_set_remembers_sources_for_its_time() {
                   chain endpoint {\nupdate @known { ip saddr }\nip saddr @known drop\n}";
     let program = forward("ip saddr @known goto endpoint\nmeta mark set meta mark | 0x1\ngoto endpoint", others);
     let packet = tcp("10.0.0.1", "10.0.0.2", 80);
-    let first = only_way(&program, Hook::Forward, &packet);
+    let first = only_branch(&program, Hook::Forward, &packet);
     let [Effect::Note { list, address }] = &first.effects[..] else { panic!("{:?}", first.effects) };
     assert_eq!((&**list, *address), ("kube-proxy known", packet.source));
     assert_eq!((first.packet.mark, word(&first.outcome)), (1, "drop"), "the packet itself is remembered at once");

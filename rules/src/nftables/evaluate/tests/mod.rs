@@ -37,7 +37,7 @@ fn ways(program: &Program, environment: &Environment, hook: Hook, packet: &Packe
 }
 
 /// Returns the only branch of the first packet of a connection.
-fn only_way(program: &Program, hook: Hook, packet: &Packet) -> Branch<Path> {
+fn only_branch(program: &Program, hook: Hook, packet: &Packet) -> Branch<Path> {
     let mut branches = ways(program, &machine(), hook, packet);
     assert_eq!(branches.len(), 1, "{branches:#?}");
     branches.remove(0)

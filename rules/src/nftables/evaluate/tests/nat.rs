@@ -36,7 +36,7 @@ fn a_map_shares_destinations_out() {
 fn filters_see_destinations_before_or_after(#[case] filter: i32, #[case] nat: i32, #[case] outcome: &str) {
     let rules =
         at("output", "nat", nat, "dnat to 10.0.0.1:8080") + &at("output", "filter", filter, "ip daddr 10.0.0.1 drop");
-    let branch = only_way(&program(&rules), Hook::Output, &tcp("192.0.2.1", "10.96.0.1", 80));
+    let branch = only_branch(&program(&rules), Hook::Output, &tcp("192.0.2.1", "10.96.0.1", 80));
     assert_eq!((word(&branch.outcome), branch.reroute), (outcome, true));
 }
 
@@ -45,7 +45,7 @@ fn a_connection_is_translated_by_one_chain_only() {
     let rules = at("prerouting", "nat", -101, "accept")
         + &at("prerouting", "nat", -100, "dnat to 10.0.0.1:8080")
         + &at("prerouting", "nat", -99, "drop");
-    let branch = only_way(&program(&rules), Hook::Prerouting, &tcp("10.9.9.9", "10.96.0.1", 80));
+    let branch = only_branch(&program(&rules), Hook::Prerouting, &tcp("10.9.9.9", "10.96.0.1", 80));
     assert_eq!((word(&branch.outcome), destination(&branch).as_str()), ("accept", "10.0.0.1:8080"));
 }
 
@@ -59,8 +59,8 @@ fn what_is_marked_is_masqueraded() {
     );
     let program = program(&rules);
     let plain = tcp("10.0.0.1", "10.0.0.2", 80);
-    assert_eq!(only_way(&program, Hook::Postrouting, &plain).source_nat, None);
-    let marked = only_way(&program, Hook::Postrouting, &Packet { mark: 0x4001, ..plain });
+    assert_eq!(only_branch(&program, Hook::Postrouting, &plain).source_nat, None);
+    let marked = only_branch(&program, Hook::Postrouting, &Packet { mark: 0x4001, ..plain });
     assert_eq!(marked.source_nat, Some(SourceNat { address: None, first_port: 1024, last_port: 65535 }));
     assert_eq!(marked.packet.mark, 1);
 }
@@ -71,7 +71,7 @@ fn what_is_marked_is_masqueraded() {
 #[case("meta l4proto tcp snat to 192.0.2.7:80", Some("192.0.2.7"), 80)]
 fn sources_keep_their_port_where_nothing_else_is_said(#[case] rule: &str, #[case] to: Option<&str>, #[case] port: u16) {
     let program = program(&at("postrouting", "nat", 100, rule));
-    let branch = only_way(&program, Hook::Postrouting, &tcp("10.0.0.1", "10.0.0.2", 80));
+    let branch = only_branch(&program, Hook::Postrouting, &tcp("10.0.0.1", "10.0.0.2", 80));
     assert_eq!(branch.source_nat, Some(SourceNat { address: to.map(address), first_port: port, last_port: port }));
 }
 
@@ -90,7 +90,7 @@ fn filters_see_sources_before_or_after(
     let rules = at(name, "nat", 100, "snat to 192.0.2.7")
         + &at(name, "filter", filter, "ip saddr 192.0.2.7 drop\nip saddr 10.0.0.1 meta mark set 0x1");
     let (program, environment, packet) = (program(&rules), machine(), tcp("10.0.0.1", "10.0.0.2", 80));
-    let mut branch = only_way(&program, hook, &packet);
+    let mut branch = only_branch(&program, hook, &packet);
     assert_eq!(branch.continues(), outcome == "drop");
     branch.settle_source(address("192.0.2.7"), 40_000);
     let arrival = Arrival { environment: &environment, hook, packet: &packet, tracking: Tracking::first(&packet) };
@@ -113,14 +113,14 @@ fn a_translation_of_one_family_passes_the_other(
                 \t\tmeta mark set 0x1 dnat ip to 10.0.0.1:8080\n\t\tdnat ip6 to [fd00:1::1]:8080\n\t}\n}\n";
     let rules = parse_all(text).unwrap_or_else(|errors| panic!("{}", errors[0])).rules;
     let program = Program::compile(&rules, family).unwrap_or_else(|errors| panic!("{}", errors[0]));
-    let branch = only_way(&program, Hook::Prerouting, &tcp(from, to, 80));
+    let branch = only_branch(&program, Hook::Prerouting, &tcp(from, to, 80));
     assert_eq!((destination(&branch).as_str(), branch.packet.mark), (expected, 1));
 }
 
 #[test]
 fn a_destination_without_a_port_keeps_its_own() {
     let program = program(&at("prerouting", "nat", -100, "tcp dport 80 dnat to 10.0.0.1"));
-    let branch = only_way(&program, Hook::Prerouting, &tcp("10.9.9.9", "10.96.0.1", 80));
+    let branch = only_branch(&program, Hook::Prerouting, &tcp("10.9.9.9", "10.96.0.1", 80));
     assert_eq!(destination(&branch), "10.0.0.1:80");
 }
 
@@ -128,7 +128,7 @@ fn a_destination_without_a_port_keeps_its_own() {
 fn later_packets_are_asked_nothing() {
     let program = program(&at("prerouting", "nat", -100, "dnat to 10.0.0.1:8080"));
     let packet = tcp("10.9.9.9", "10.96.0.1", 80);
-    let first = only_way(&program, Hook::Prerouting, &packet);
+    let first = only_branch(&program, Hook::Prerouting, &packet);
     let connection = *first.tracking.connection().unwrap();
     let tracking = Tracking::established(connection, crate::walk::Direction::Original);
     let arrival = Arrival { environment: &machine(), hook: Hook::Prerouting, packet: &packet, tracking };

@@ -49,11 +49,11 @@ impl Traversal<'_, '_> {
         let mut accepted = Vec::with_capacity(branches.len());
         let mut whole = Some(state);
         let mut branches = branches.into_iter().peekable();
-        while let Some(branch) = branches.next() {
+        while let Some(mut branch) = branches.next() {
             // The last branch takes the state that the others copy: usually there is only one.
             let state = if branches.peek().is_some() { whole.clone() } else { whole.take() };
             let Some(state) = state else { break };
-            let how = match branch.outcome.clone() {
+            let how = match std::mem::replace(&mut branch.outcome, HookVerdict::Accept) {
                 HookVerdict::Accept if branch.source_nat.is_some() => Some(Ended::Dropped(netns, Cause::NoAddress)),
                 outcome => self.ended(netns, family, outcome),
             };

@@ -214,7 +214,7 @@ fn read(text: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(address, port.parse().ok()?))
 }
 
-/// Returns the service port and protocol in the name of a chain: `default/web:http` and TCP of `service-XXXXXXXX-default/web/tcp/http`.
+/// Returns the service port and protocol in the name of a chain: `default/web:http` and TCP of `service-SUSTUHLJ-default/web/tcp/http`.
 fn named(chain: &str) -> (Cow<'_, str>, Option<Protocol>) {
     let base = NAMING.service_port_part(chain);
     let protocol = base.and_then(|base| super::protocol_of(base).parse().ok());

@@ -111,8 +111,8 @@ impl Chain<'_> {
 }
 
 impl<'a> Chain<'a> {
-    /// The first rule that has lost a condition on ports. iptables-nft 1.8.9 omits `! --sport 0:65535`, so that a rule which no packet matches
-    /// becomes one that all match. Other words are not compared: programs leave out defaults, and write values in their own formats.
+    /// The first rule that has lost a condition on ports. iptables-nft 1.8.9 omits `! --sport 0:65535`, so a rule that matches no packet
+    /// becomes one that matches all. Other words are not compared: programs leave out defaults, and write values in their own formats.
     fn first_without_ports(&self, listed: &[&str]) -> Option<&'a str> {
         let ports = [("! --sport ", "--sport"), ("! --dport ", "--dport")];
         let has_lost = |(wanted, found): &(&&str, &&str)| {

@@ -12,7 +12,7 @@ use super::super::model::{Contents, Format};
 use super::super::repairs::{Repair, RepairSet};
 use super::manifest::flatten;
 use super::{Block, Context, nft};
-use scan::{Kind, Scan, scan};
+use scan::{DEEPEST, Kind, Scan, scan, starts_token};
 
 /// Lines that are looked at before what starts with a brace is not JSON.
 const LONGEST_OPEN: usize = 400_000;
@@ -239,7 +239,8 @@ fn balanced(lines: &[Line<'_>]) -> Option<usize> {
     // Of an object a key or its end follows. Without this each brace of a text that is none would be followed to the end.
     let mut is_opened = false;
     for (at, line) in lines.iter().take(LONGEST_OPEN).enumerate() {
-        if line.is_fence() && !in_string {
+        let is_json = line.is_blank() || starts_token(line.text.trim_start());
+        if line.is_fence() || !is_json || depth > DEEPEST {
             return None;
         }
         for byte in line.text.bytes() {

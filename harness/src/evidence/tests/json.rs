@@ -23,29 +23,7 @@ fn nft_json() -> String {
     serde_json::to_string_pretty(&value).unwrap() + "\n"
 }
 
-const LIST_JSON: &str = r#"{
-    "apiVersion": "v1",
-    "kind": "List",
-    "items": [
-        {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": {
-                "annotations": {"example.com/what": "a long text, which a terminal of eighty columns breaks in its middle"},
-                "name": "web",
-                "namespace": "shop"
-            },
-            "spec": {"clusterIP": "10.96.0.80", "ports": [{"port": 80, "targetPort": 8080}]}
-        },
-        {
-            "apiVersion": "v1",
-            "kind": "Endpoints",
-            "metadata": {"name": "web", "namespace": "shop"},
-            "subsets": [{"addresses": [{"ip": "10.244.1.5"}], "ports": [{"port": 8080}]}]
-        }
-    ]
-}
-"#;
+const LIST_JSON: &str = include_str!("list.json");
 
 fn curled(text: &str) -> String {
     let mut is_open = false;

@@ -98,25 +98,7 @@ endpoints:
 - addresses: [\"10.244.1.5\"]
 ";
 
-const LIST: &str = r#"{
-    "apiVersion": "v1",
-    "kind": "List",
-    "items": [
-        {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": {"name": "web", "namespace": "shop"},
-            "spec": {"clusterIP": "10.96.0.80", "ports": [{"port": 80, "targetPort": 8080}]}
-        },
-        {
-            "apiVersion": "v1",
-            "kind": "Endpoints",
-            "metadata": {"name": "web", "namespace": "shop"},
-            "subsets": [{"addresses": [{"ip": "10.244.1.5"}], "ports": [{"port": 8080}]}]
-        }
-    ]
-}
-"#;
+const LIST: &str = include_str!("../../../src/evidence/tests/list.json");
 
 const WIDE: &str = "\
 NAMESPACE     NAME                      READY   STATUS    RESTARTS      AGE   IP            NODE       NOMINATED NODE   READINESS GATES

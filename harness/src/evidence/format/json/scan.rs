@@ -75,8 +75,8 @@ const OF_NFT: [&str; 12] = [
 /// The lines by which the width of a terminal is known.
 const WIDTH_BY: usize = 64;
 
-/// The deepest nesting that is followed.
-const DEEPEST: usize = 200;
+/// The deepest nesting that is followed: the one that `serde_json` reads.
+pub(super) const DEEPEST: usize = 128;
 
 /// Follows lines up to the end of the first value, or of what looks like JSON. The first line starts one.
 pub(super) fn scan(lines: &[Line<'_>]) -> Scan {
@@ -113,7 +113,7 @@ pub(super) fn scan(lines: &[Line<'_>]) -> Scan {
 }
 
 /// Whether text starts as JSON goes on. A blank line ends it.
-fn starts_token(text: &str) -> bool {
+pub(super) fn starts_token(text: &str) -> bool {
     let literals = ["true", "false", "null"];
     text.starts_with(['{', '}', '[', ']', ',', ':', '"', '-'])
         || text.starts_with(|first: char| first.is_ascii_digit())

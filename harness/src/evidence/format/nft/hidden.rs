@@ -18,16 +18,20 @@ enum Hidden {
 
 /// Takes back that tables, and their chains and sets of which a line may have been left out, are shown whole.
 pub(super) fn limit<'l>(lines: impl Iterator<Item = &'l str> + Clone, tables: &[Table], coverage: &mut Coverage) {
+    let lacked = lacked(lines.clone());
+    if lacked.is_empty() {
+        return;
+    }
+    let targets: HashSet<&str> = lines.flat_map(targets).collect();
+    // Nothing is known of a chain that hidden lines alone lead to.
+    let is_reached = |chain: &Chain| chain.base.is_some() || targets.contains(&*chain.name);
     for table in tables {
-        let name = nft_table(table.family);
-        let hidden = hidden(lines.clone(), table);
+        let hidden: Vec<Hidden> = lacked.iter().copied().filter(|one| one.is_in_table(table)).collect();
         if hidden.is_empty() {
             continue;
         }
+        let name = nft_table(table.family);
         coverage.remove_table(name);
-        // Nothing is known of a chain that hidden lines alone lead to.
-        let targets: HashSet<&str> = lines.clone().flat_map(targets).collect();
-        let is_reached = |chain: &Chain| chain.base.is_some() || targets.contains(&*chain.name);
         let is_hidden = |chain: &Chain| !is_reached(chain) || hidden.iter().any(|one| one.is_in_chain(&chain.name));
         let chains = table.chains.iter().filter(|chain| is_hidden(chain));
         let sets = table.sets.iter().filter(|set| hidden.iter().any(|one| one.is_in_set(&set.name)));
@@ -44,29 +48,42 @@ fn targets(line: &str) -> impl Iterator<Item = &str> {
 
 /// Whether a whole text lacks any of it.
 pub(super) fn is_in(text: &str, tables: &[Table]) -> bool {
-    tables.iter().any(|table| !hidden(text.lines(), table).is_empty())
+    let lacked = lacked(text.lines());
+    tables.iter().any(|table| lacked.iter().any(|one| one.is_in_table(table)))
 }
 
-/// What all lines lack that a table has. A part of a table, as `nft list chain` prints it, need not have it.
-fn hidden<'l>(lines: impl Iterator<Item = &'l str> + Clone, table: &Table) -> Vec<Hidden> {
-    if table.chains.is_empty() || table.sets.is_empty() {
-        return Vec::new();
+/// What no line has.
+fn lacked<'l>(lines: impl Iterator<Item = &'l str>) -> Vec<Hidden> {
+    let mut lacked = vec![Hidden::Comments, Hidden::Elements, Hidden::Hooks];
+    for line in lines {
+        lacked.retain(|one| !line.contains(one.word()));
     }
-    let has = |word: &str| lines.clone().any(|line| line.contains(word));
-    let has_service = table.chains.iter().any(|chain| chain.name.starts_with("service-"));
-    let is_hooked = |name: &str| ["filter-", "nat-"].iter().any(|start| name.starts_with(start));
-    let has_hook = table.chains.iter().any(|chain| is_hooked(&chain.name));
-    [
-        (Hidden::Comments, !has("comment \"")),
-        (Hidden::Elements, has_service && !has("elements = ")),
-        (Hidden::Hooks, has_hook && !has(" hook ")),
-    ]
-    .into_iter()
-    .filter_map(|(hidden, lacks)| lacks.then_some(hidden))
-    .collect()
+    lacked
 }
 
 impl Hidden {
+    /// What each line of the kind contains.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Comments => "comment \"",
+            Self::Elements => "elements = ",
+            Self::Hooks => " hook ",
+        }
+    }
+
+    /// Whether kube-proxy writes such a line into a table that has these chains. A part of one, as `nft list chain` prints it, need not have it.
+    fn is_in_table(self, table: &Table) -> bool {
+        let has_chain =
+            |starts: &[&str]| table.chains.iter().any(|chain| starts.iter().any(|start| chain.name.starts_with(start)));
+        !table.chains.is_empty()
+            && !table.sets.is_empty()
+            && match self {
+                Self::Comments => true,
+                Self::Elements => has_chain(&["service-"]),
+                Self::Hooks => has_chain(&["filter-", "nat-"]),
+            }
+    }
+
     /// Whether kube-proxy writes such a line into a chain.
     fn is_in_chain(self, name: &str) -> bool {
         match self {

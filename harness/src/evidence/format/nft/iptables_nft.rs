@@ -44,21 +44,16 @@ pub(in super::super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Bl
         Heading::Chain(_) if is_of_ipv6() => Family::Ipv6,
         Heading::Chain(_) => Family::Ipv4,
     };
-    let mut reader = Reader::of(family);
-    // Where no line closes a chain, lines were picked.
-    let own = || lines.iter().take_while(|line| !line.is_fence() && command(line.text.trim()).is_none());
-    reader.is_picked = !own().any(|line| line.text.trim() == "}")
-        && own().filter(|line| matches!(Heading::of(&line.text), Some(Heading::Chain(_)))).count() > 1;
-    let mut taken = 0;
-    while let Some(line) = lines.get(taken) {
-        if line.is_fence() || (taken > 0 && command(line.text.trim()).is_some()) || reader.is_over(&lines[taken..]) {
-            break;
-        }
-        reader.line(taken, line);
-        taken += 1;
-    }
-    taken -= lines[..taken].iter().rev().take_while(|line| line.is_blank()).count();
-    Some(reader.block(&lines[..taken], context))
+    let (reader, length) = Reader::of(family, false).follow(lines);
+    let own = &lines[..length];
+    let reader = if is_picked(own) { Reader::of(family, true).follow(own).0 } else { reader };
+    Some(reader.block(own, context))
+}
+
+/// Whether lines were picked out of tables: none closes a chain.
+fn is_picked(lines: &[Line<'_>]) -> bool {
+    let is_chain = |line: &&Line<'_>| matches!(Heading::of(&line.text), Some(Heading::Chain(_)));
+    !lines.iter().any(|line| line.text.trim() == "}") && lines.iter().filter(is_chain).nth(1).is_some()
 }
 
 /// Whether a table of iptables, or a chain of one, starts with the first line.
@@ -139,7 +134,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn of(family: Family) -> Self {
+    fn of(family: Family, is_picked: bool) -> Self {
         Self {
             family,
             saved: Vec::new(),
@@ -150,11 +145,26 @@ impl Reader {
             chain: None,
             has_hook: false,
             is_headless: false,
-            is_picked: false,
+            is_picked,
             is_broken: false,
             unread: Vec::new(),
             is_cut: false,
         }
+    }
+
+    /// Reads up to the end of the block. Returns how many lines it has.
+    fn follow(mut self, lines: &[Line<'_>]) -> (Self, usize) {
+        let mut length = 0;
+        while let Some(line) = lines.get(length) {
+            if line.is_fence() || (length > 0 && command(line.text.trim()).is_some()) || self.is_over(&lines[length..])
+            {
+                break;
+            }
+            self.line(length, line);
+            length += 1;
+        }
+        length -= lines[..length].iter().rev().take_while(|line| line.is_blank()).count();
+        (self, length)
     }
 
     /// Whether the next line is of another block.
@@ -270,11 +280,11 @@ impl Reader {
         let Excerpt { parsed, rules: count, mut coverage, unread, .. } = parse_excerpt(rows, self.family, None);
         for error in unread {
             let at = lines.partition_point(|line| line.number < error.line).min(lines.len() - 1);
-            if !self.unread.iter().any(|(known, _)| *known == at) {
-                self.unread.push((at, error.message));
-            }
+            self.unread.push((at, error.message));
         }
+        // Of several reasons for a line the first is kept: the sort is stable.
         self.unread.sort_by_key(|(at, _)| *at);
+        self.unread.dedup_by_key(|(at, _)| *at);
         limit(&parsed, &mut coverage);
         let mut mends = Vec::new();
         if self.is_headless {

@@ -30,6 +30,8 @@ const RECENT: &str =
 /// What is read of a rule. The matches of iptables come in the order in which it has them.
 #[derive(Default)]
 struct Reading {
+    /// The chain that the rule jumps to.
+    next: Option<String>,
     counters: Option<(String, String)>,
     /// Addresses, interfaces and the protocol, which come first.
     head: String,
@@ -46,13 +48,13 @@ struct Reading {
 /// A match or target that nft only names, or that is not known.
 pub(super) fn saved(text: &str, chain: &str, family: Family) -> Result<Saved, Hidden> {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let mut reading = Reading::default();
+    let mut reading = Reading { next: next(&words), ..Reading::default() };
     let mut rest = words.as_slice();
     while !rest.is_empty() && !is_handle(rest) {
         let read = reading.step(rest, chain, family);
         match read {
             Ok(taken) => rest = &rest[taken..],
-            Err(why) => return Err(Hidden { why, next: next(rest) }),
+            Err(why) => return Err(Hidden { why, next: reading.next }),
         }
     }
     // kube-proxy writes one rule without a target, which says why packets are dropped behind it. nft prints others without one
@@ -87,8 +89,8 @@ impl Reading {
     /// Reads what the next words say. Returns how many these are.
     fn step(&mut self, words: &[&str], chain: &str, family: Family) -> Result<usize, String> {
         // `!=` is where iptables has its `!`.
-        let (not, taken) = match words.iter().position(|word| *word == "!=") {
-            Some(at) if at < 4 && !matches!(words[0], "counter" | "meta") => ("! ", 1),
+        let (not, taken) = match words.iter().take(4).position(|word| *word == "!=") {
+            Some(_) if !matches!(words[0], "counter" | "meta") => ("! ", 1),
             Some(2) if words[0] == "meta" => ("! ", 1),
             _ => ("", 0),
         };
@@ -171,7 +173,7 @@ impl Reading {
             ["counter", ..] => 1,
             ["xt", "match", name, ..] if name.trim_matches('"') == "comment" => 3,
             ["#", "xt_comment", ..] => 2,
-            ["xt", "match", "recent" | "\"recent\"", ..] if self.affinity(chain, words, family) => 3,
+            ["xt", "match", "recent" | "\"recent\"", ..] if self.affinity(chain, family) => 3,
             ["xt", kind @ ("match" | "target"), name, ..] => {
                 return Err(format!("nft names the {kind} {} and does not print what it says", name.trim_matches('"')));
             }
@@ -185,12 +187,11 @@ impl Reading {
 
     /// A match of which nothing is printed, where kube-proxy has it for session affinity: in the chain of an endpoint, and in that of a service
     /// where it leads to an endpoint. Returns whether it is one.
-    fn affinity(&mut self, chain: &str, words: &[&str], family: Family) -> bool {
+    fn affinity(&mut self, chain: &str, family: Family) -> bool {
         let mask = if family == Family::Ipv4 { "255.255.255.255" } else { "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff" };
         let is_endpoint = |name: &str| ChainKind::Endpoint.is_of(name);
-        let next = next(words).filter(|next| is_endpoint(next));
-        let (name, asks) = match next {
-            _ if is_endpoint(chain) => (chain.to_owned(), "--set"),
+        let (name, asks) = match self.next.as_deref().filter(|next| is_endpoint(next)) {
+            _ if is_endpoint(chain) => (chain, "--set"),
             Some(next) if ChainKind::of(chain).is_some() => (next, "--rcheck --seconds 10800 --reap"),
             _ => return false,
         };
@@ -246,26 +247,20 @@ impl Reading {
     }
 }
 
-/// A target that translates, with its flags.
-fn nat(mut target: String, flags: &[&str], before: usize) -> (String, usize) {
-    let mut count = before;
-    for flag in flags.iter().flat_map(|word| word.split(',')) {
-        let option = match flag {
-            "fully-random" => " --random-fully",
-            "random" => " --random",
-            "persistent" => " --persistent",
-            _ => break,
-        };
-        target += option;
-        count += 1;
-    }
-    // Several flags are one word.
-    let words = flags.iter().take_while(|word| word.split(',').all(is_flag)).count();
-    (target, if count > before { before + words } else { before })
+/// A target that translates, with its flags, and how many words these and those before them are. Several flags are one word.
+fn nat(target: String, words: &[&str], before: usize) -> (String, usize) {
+    let flags: Vec<String> = words.iter().map_while(|word| word.split(',').map(option).collect()).collect();
+    (target + &flags.concat(), before + flags.len())
 }
 
-fn is_flag(word: &str) -> bool {
-    matches!(word, "fully-random" | "random" | "persistent")
+/// The option of iptables that a flag stands for.
+fn option(flag: &str) -> Option<&'static str> {
+    match flag {
+        "fully-random" => Some(" --random-fully"),
+        "random" => Some(" --random"),
+        "persistent" => Some(" --persistent"),
+        _ => None,
+    }
 }
 
 /// `reject`, `reject with icmp port-unreachable`, `reject with icmp type host-unreachable`, `reject with tcp reset`
@@ -280,13 +275,7 @@ fn reject(words: &[&str], family: Family) -> Result<(String, usize), String> {
     };
     let kind = match kind {
         "prot-unreachable" => "proto-unreachable",
-        "net-prohibited" | "host-prohibited" | "admin-prohibited" | "no-route" | "addr-unreachable" => {
-            match (family, kind) {
-                (Family::Ipv6, "admin-prohibited") => "adm-prohibited",
-                (Family::Ipv6, "addr-unreachable") => "addr-unreachable",
-                (_, other) => other,
-            }
-        }
+        "admin-prohibited" if family == Family::Ipv6 => "adm-prohibited",
         other => other,
     };
     Ok((format!("REJECT --reject-with {start}-{kind}"), count))

@@ -92,15 +92,16 @@ pub(crate) fn overlap(one: IpNet, other: IpNet) -> bool {
     one.contains(&other) || other.contains(&one)
 }
 
-/// Returns the kind of an address that no machine in a lab can have.
-pub(crate) fn unusable(ip: IpAddr) -> Option<&'static str> {
+/// Returns what an address is that no machine in a lab can have: `a multicast address`.
+pub(crate) fn unusable(ip: IpAddr) -> Option<String> {
     let mapped = matches!(ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some());
-    special(ip).or(mapped.then_some("mapped IPv4"))
+    let special = special(ip).map(|kind| format!("a {kind} address"));
+    special.or_else(|| mapped.then(|| "an IPv4-mapped IPv6 address".to_owned()))
 }
 
-/// Returns the kind of an address that is not a valid destination of a probe, because it does not identify a single machine. A process may
+/// Returns what an address is that is not a valid destination of a probe, because it does not identify a single machine. A process may
 /// send to its own loopback address, and to an IPv4 link-local address.
-pub(crate) fn unreachable(ip: IpAddr) -> Option<&'static str> {
+pub(crate) fn unreachable(ip: IpAddr) -> Option<String> {
     let link_local = matches!(ip, IpAddr::V4(ip) if ip.is_link_local());
     unusable(ip).filter(|_| !ip.is_loopback() && !link_local)
 }

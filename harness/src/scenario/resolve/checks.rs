@@ -107,7 +107,7 @@ fn claim<'a>(
 ) {
     if let Some(kind) = unusable(ip) {
         let help = "Use a unicast address that other machines can reach, or omit it.";
-        findings.wrong(at, format!("`{ip}` of {owner} is a {kind} address"), help);
+        findings.wrong(at, format!("`{ip}` of {owner} is {kind}"), help);
     } else if let Some((other, first)) = used.get(&ip) {
         let error = at.error(format!("{ip} of {owner} is already the address of {other}"));
         findings.add(error.help("Give each machine its own address.").also(first.label("first used here")));

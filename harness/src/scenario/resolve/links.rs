@@ -120,7 +120,7 @@ fn owners(raw: &RawLink, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findi
         }
         _ => {
             let help = format!("Use exactly one of {}.", listed(&RawLink::OWNERS));
-            findings.missing(at, "the link needs exactly one owner", help);
+            findings.missing(at, "exactly one field must identify the link", help);
             Vec::new()
         }
     }

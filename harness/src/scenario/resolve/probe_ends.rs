@@ -169,7 +169,7 @@ impl Scene<'_, '_> {
         }
         if let Some(kind) = unreachable(address.ip()) {
             let help = "Use a unicast address, or the address of a Service.";
-            findings.wrong(at, format!("`{}` is a {kind} address", address.ip()), help);
+            findings.wrong(at, format!("`{}` is {kind}", address.ip()), help);
             return None;
         }
         let mut ends = Ends::plain(&[address.ip()], address.port());

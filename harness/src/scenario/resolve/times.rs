@@ -11,7 +11,7 @@ pub(super) fn time(RawTime(text): &RawTime, at: At<'_>, findings: &mut Findings)
     let time = parse(text);
     if time.is_none() {
         let help = "Use seconds or milliseconds, for example `2s` or `500ms`.";
-        findings.wrong(at, format!("`{text}` is not a time"), help);
+        findings.wrong(at, format!("`{text}` is not a valid duration"), help);
     }
     time
 }

@@ -37,8 +37,7 @@ pub(crate) struct RawTest {
 pub(crate) struct RawStep {
     /// Objects that change; kube-proxy syncs its rules on every node where it runs.
     pub(crate) apply: Option<RawApply>,
-    /// kube-proxies that are stopped and started again: `proxy` for those of all nodes that have one running, or `proxy@NODE`. Each
-    /// rewrites all of its rules.
+    /// kube-proxies that are restarted: `proxy` for all that are running, or `proxy@NODE`. Each rewrites all of its rules.
     pub(crate) restart: Option<OneOrMany<String>>,
     /// kube-proxies that are stopped: `proxy` or `proxy@NODE`. The rules on their nodes do not change until a step starts them.
     pub(crate) stop: Option<OneOrMany<String>>,

@@ -192,6 +192,7 @@ fn random_marks_take_no_more_than_their_time(
 #[case::noise_in_iptables_nft("table ip nat {\nchain KUBE-A {\n", "noise on a line\n", 80_000)]
 #[case::matches_on_a_line("table ip nat {\nchain KUBE-A {\n", "ip saddr 10.0.0.1 ", 80_000)]
 #[case::affinity_on_a_line("table ip nat {\nchain KUBE-SVC-A {\n", "xt match \"recent\" ", 80_000)]
+#[case::closing_braces("", "}\n", 40_000)]
 #[case::starts_of_json("", "{\"a\":1,\nfoo\n", 40_000)]
 #[case::nested_json("", "{\"a\":\n", 40_000)]
 fn parts_of_text_take_no_more_than_their_time(#[case] start: &str, #[case] part: &str, #[case] times: usize) {

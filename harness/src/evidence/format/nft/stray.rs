@@ -62,13 +62,13 @@ pub(super) fn bare(lines: &[Line<'_>]) -> Option<Block> {
         let words: Vec<&str> = line.split_whitespace().take(3).collect();
         matches!(words.as_slice(), ["jump" | "goto", _] | ["}"])
     };
+    if !is_bare(&lines.first()?.text) {
+        return None;
+    }
     let taken = run(lines, |line| is_bare(line) || leads_on(line));
-    let is_known = lines.first().is_some_and(|line| is_bare(&line.text));
-    is_known.then(|| {
-        let contents = Contents::Nftables { rules: Parsed::default(), count: 0, coverage: Coverage::default() };
-        let unread = (0..taken).filter(|at| !lines[*at].is_blank()).map(|at| (at, HEADLESS.to_owned())).collect();
-        Block { unread, ..Block::new(Format::Nft, taken, contents) }
-    })
+    let contents = Contents::Nftables { rules: Parsed::default(), count: 0, coverage: Coverage::default() };
+    let unread = (0..taken).filter(|at| !lines[*at].is_blank()).map(|at| (at, HEADLESS.to_owned())).collect();
+    Some(Block { unread, ..Block::new(Format::Nft, taken, contents) })
 }
 
 /// The lines of a block without those of some positions.

@@ -68,8 +68,13 @@ fn cross_node(bencher: Bencher<'_, '_>) {
                 for position in next..end {
                     let branch = &branches[position];
                     let packet = Packet { output: Interface::new("veth0"), ..branch.packet };
-                    let arrival =
-                        Arrival { environment: &environment, hook, packet: &packet, tracking: branch.tracking };
+                    let arrival = Arrival {
+                        environment: &environment,
+                        hook,
+                        packet: &packet,
+                        tracking: branch.tracking,
+                        effects: &[],
+                    };
                     program.walk_into(arrival, NoTrace, &mut branches);
                 }
                 next = end;
@@ -94,7 +99,7 @@ fn choose_endpoint_of_nftables(bencher: Bencher<'_, '_>, version: &str) {
 
 /// The first packet of a connection, at PREROUTING.
 fn first<'a>(environment: &'a Environment, packet: &'a Packet) -> Arrival<'a> {
-    Arrival { environment, hook: Hook::Prerouting, packet, tracking: Tracking::first(packet) }
+    Arrival { environment, hook: Hook::Prerouting, packet, tracking: Tracking::first(packet), effects: &[] }
 }
 
 /// Walks every flow through PREROUTING, with a function for a program of either language.

@@ -34,7 +34,8 @@ impl Traversal<'_, '_> {
             return Vec::new();
         }
         let environment = self.origin.memory.and_then(|memory| memory.get(&netns)).unwrap_or(&machine.environment);
-        let arrival = Arrival { environment, hook, packet: &state.packet, tracking: state.tracking };
+        let effects = state.effects.of(netns);
+        let arrival = Arrival { environment, hook, packet: &state.packet, tracking: state.tracking, effects: &effects };
         let mut branches = self.branches_of(netns, rules, arrival, &state);
         self.settle_sources(netns, out, &mut branches);
         if branches.iter().any(Branch::continues) {
@@ -164,7 +165,7 @@ fn behind(netns: NetnsId, hook: Hook, state: PacketState, mut branch: Branch<Nar
         reroute: branch.reroute,
         is_at_one_of_many: false,
         assumptions: state.assumptions.and(branch.assumptions),
-        effects: state.effects.and(netns, branch.effects),
+        effects: state.effects.with(netns, branch.effects),
         trail: state.trail.and(stage),
         apart,
         ..state

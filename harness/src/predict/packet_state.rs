@@ -55,8 +55,14 @@ pub(super) struct PacketState {
 pub(super) struct Remembered(pub(super) Vec<(NetnsId, Effect)>);
 
 impl Remembered {
-    /// Adds the effects of a hook of a namespace.
-    pub(super) fn and(mut self, netns: NetnsId, effects: Effects) -> Self {
+    /// The effects in a namespace.
+    pub(super) fn of(&self, netns: NetnsId) -> Effects {
+        self.0.iter().filter(|(own, _)| *own == netns).map(|(_, effect)| effect.clone()).collect()
+    }
+
+    /// Replaces the effects in a namespace.
+    pub(super) fn with(mut self, netns: NetnsId, effects: Effects) -> Self {
+        self.0.retain(|(own, _)| *own != netns);
         self.0.extend(effects.into_iter().map(|effect| (netns, effect)));
         self
     }
@@ -169,7 +175,8 @@ impl PacketState {
     /// Adds the end of its reply or rejection.
     pub(super) fn branch_with(&self, returned: &End, outcome: PredictedOutcome) -> PredictedBranch {
         let share = self.share.within(returned.state.share);
-        PredictedBranch { share, back: returned.state.stages(), ..self.branch(outcome) }
+        let (back, remembered) = (returned.state.stages(), returned.state.effects.0.clone());
+        PredictedBranch { share, back, remembered, ..self.branch(outcome) }
     }
 
     /// Marks it as an ICMP error about a packet.

@@ -113,6 +113,7 @@ impl Network<'_> {
         };
         let mut answer = PacketState::new(Packet::new(packet.destination, packet.source, transport));
         answer.known.clone_from(&state.known);
+        answer.effects.clone_from(&state.effects);
         // The reply to a datagram has the same size, and is not fragmented if it fits the receiver's link.
         answer.extent = Extent { largest: state.extent.size, ..state.extent };
         self.replies(netns, answer, origin)
@@ -145,6 +146,7 @@ impl Network<'_> {
         let mut answer =
             error.map_or_else(|| reset(packet), |error| self.error(netns, packet, error, origin.narrowing));
         answer.known.clone_from(&state.known);
+        answer.effects.clone_from(&state.effects);
         let mut traversal = Traversal::back(self, origin);
         // A kernel without SCTP rejects before it looks for a socket.
         let is_early = *cause != Cause::NoListener || state.protocol(origin.narrowing) == Some(Protocol::Sctp);

@@ -24,7 +24,7 @@ use super::region::Region;
 /// let mut dropped = Vec::new();
 /// while let Some(class) = classes.next_by(|witness, narrowing| {
 ///     let tracking = Tracking::first(witness);
-///     let arrival = Arrival { environment: &environment, hook: Hook::Forward, packet: witness, tracking };
+///     let arrival = Arrival { environment: &environment, hook: Hook::Forward, packet: witness, tracking, effects: &[] };
 ///     program.walk_with(arrival, Narrowed::by(Some(narrowing)))
 /// }) {
 ///     if class.found[0].outcome != svclab_rules::walk::HookVerdict::Accept {

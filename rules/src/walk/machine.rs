@@ -2,7 +2,7 @@
 
 use arrayvec::ArrayVec;
 
-use super::branch::{Branch, By, HookVerdict, Unknown};
+use super::branch::{Branch, By, Effect, HookVerdict, Unknown};
 use super::chain_position::{Cursor, Draws, Fork, Next, Pass, Todo, Work};
 use super::code::Code;
 use super::connection::Tracking;
@@ -27,6 +27,8 @@ pub struct Arrival<'a> {
     /// Its conntrack state: at PREROUTING and OUTPUT, [`Tracking::first`] for the first packet of a connection; at later hooks, that of the
     /// previous branch.
     pub tracking: Tracking,
+    /// The state about it that rules of this machine changed at earlier hooks, in order; of a reply, also that about the request.
+    pub effects: &'a [Effect],
 }
 
 #[expect(private_bounds, reason = "languages are this crate's own")]
@@ -36,7 +38,7 @@ impl<C: Code> Program<C> {
     /// The branches are in the order of the random choices, or the most likely first if there are too many to follow all; none has a share
     /// of zero, and the shares add up to one.
     pub fn walk(&self, environment: &Environment, hook: Hook, packet: &Packet, tracking: Tracking) -> Vec<Branch> {
-        self.walk_with(Arrival { environment, hook, packet, tracking }, NoTrace)
+        self.walk_with(Arrival { environment, hook, packet, tracking, effects: &[] }, NoTrace)
     }
 
     /// Walks with a trace: [`Path`] for the matched rules, [`Narrowed`] for the packets that take the same branches.
@@ -51,9 +53,10 @@ impl<C: Code> Program<C> {
 
     /// The same, appending to `branches`. Returns the places where sources were separated.
     pub fn walk_into<T: Trace>(&self, arrival: Arrival<'_>, trace: T, branches: &mut Vec<Branch<T>>) -> Vec<Fork<T>> {
-        let Arrival { hook, packet, tracking, .. } = arrival;
+        let Arrival { hook, packet, tracking, effects, .. } = arrival;
         let mut forks = Vec::new();
         let mut walker = Walker::new(packet, tracking, trace);
+        walker.effects.extend(effects.iter().cloned());
         if packet.family() != self.family {
             // The kernel keeps the families apart: these rules never see the packet.
             walker.look_up();

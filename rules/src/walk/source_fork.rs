@@ -62,7 +62,7 @@ COMMIT
     }
 
     fn arrival<'a>(environment: &'a Environment, packet: &'a Packet) -> Arrival<'a> {
-        Arrival { environment, hook: Hook::Prerouting, packet, tracking: Tracking::first(packet) }
+        Arrival { environment, hook: Hook::Prerouting, packet, tracking: Tracking::first(packet), effects: &[] }
     }
 
     fn number(source: u8) -> u128 {

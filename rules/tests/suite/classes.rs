@@ -75,7 +75,8 @@ impl Machine {
         let sent = Packet { input: Interface::new("veth1"), ..*packet };
         let tracking = Tracking::unknown(&sent, Some(narrowing));
         let mut fates = Vec::new();
-        let arrival = Arrival { environment: &self.environment, hook: Hook::Prerouting, packet: &sent, tracking };
+        let arrival =
+            Arrival { environment: &self.environment, hook: Hook::Prerouting, packet: &sent, tracking, effects: &[] };
         for branch in self.program.walk_with(arrival, Narrowed::by(Some(narrowing))) {
             fates.extend(self.behind(&sent, branch, narrowing));
         }
@@ -96,7 +97,7 @@ impl Machine {
         let is_local = narrowing.ask(Field::Destination, bits(to), &own);
         let output = Interface::new("eth0").filter(|_| !is_local);
         let walk = |hook: Hook, packet: Packet, tracking: Tracking| {
-            let arrival = Arrival { environment: &self.environment, hook, packet: &packet, tracking };
+            let arrival = Arrival { environment: &self.environment, hook, packet: &packet, tracking, effects: &[] };
             self.program.walk_with(arrival, Narrowed::by(Some(narrowing)))
         };
         let mut fates = Vec::new();

@@ -52,7 +52,7 @@ fn the_youngest_chain_translates(#[case] older: usize, #[case] to: &str, #[case]
     let program = program(older);
     let packet = packet("10.244.9.9", "10.96.0.80");
     let (environment, tracking) = (&Environment::default(), Tracking::first(&packet));
-    let arrival = Arrival { environment, hook: Hook::Prerouting, packet: &packet, tracking };
+    let arrival = Arrival { environment, hook: Hook::Prerouting, packet: &packet, tracking, effects: &[] };
     let branches = program.walk_with(arrival, Path::default());
     let [branch] = branches.as_slice() else { panic!("{branches:?}") };
     assert_eq!((&branch.outcome, branch.packet.destination), (&HookVerdict::Accept, to.parse().unwrap()));

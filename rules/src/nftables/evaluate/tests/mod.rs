@@ -29,7 +29,7 @@ fn forward(rules: &str, others: &str) -> Program {
 
 /// Returns all branches of the first packet of a connection.
 fn ways(program: &Program, environment: &Environment, hook: Hook, packet: &Packet) -> Vec<Branch<Path>> {
-    let arrival = Arrival { environment, hook, packet, tracking: Tracking::first(packet) };
+    let arrival = Arrival { environment, hook, packet, tracking: Tracking::first(packet), effects: &[] };
     let branches = program.walk_with(arrival, Path::default());
     let sum = branches.iter().fold(Share::ZERO, |sum, branch| sum.plus(branch.share));
     assert_eq!(sum, Share::ONE);

@@ -93,7 +93,8 @@ fn filters_see_sources_before_or_after(
     let mut branch = only_branch(&program, hook, &packet);
     assert_eq!(branch.continues(), outcome == "drop");
     branch.settle_source(address("192.0.2.7"), 40_000);
-    let arrival = Arrival { environment: &environment, hook, packet: &packet, tracking: Tracking::first(&packet) };
+    let arrival =
+        Arrival { environment: &environment, hook, packet: &packet, tracking: Tracking::first(&packet), effects: &[] };
     let branches = program.continue_settled(arrival, branch);
     let ends: Vec<_> = branches.iter().map(|one| (word(&one.outcome), one.packet.mark, one.share)).collect();
     assert_eq!(ends, [(outcome, u32::from(outcome == "accept"), Share::ONE)]);
@@ -131,7 +132,7 @@ fn later_packets_are_asked_nothing() {
     let first = only_branch(&program, Hook::Prerouting, &packet);
     let connection = *first.tracking.connection().unwrap();
     let tracking = Tracking::established(connection, crate::walk::Direction::Original);
-    let arrival = Arrival { environment: &machine(), hook: Hook::Prerouting, packet: &packet, tracking };
+    let arrival = Arrival { environment: &machine(), hook: Hook::Prerouting, packet: &packet, tracking, effects: &[] };
     let later = program.walk_with(arrival, Path::default()).remove(0);
     assert_eq!((later.packet.tuple(), later.trace.steps().len()), (first.packet.tuple(), 0));
 }

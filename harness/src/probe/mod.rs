@@ -326,6 +326,17 @@ impl<'lab> Prober<'lab> {
         self.follow_flows(&wanted)
     }
 
+    /// Follows one flow of a probe after all state about earlier packets was flushed: connections, and the clients that rules remember.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::send`].
+    pub(crate) fn send_alone(&mut self, probe: &Probe) -> Result<FlowObservation, ProbeError> {
+        self.settle()?;
+        self.lab.forget()?;
+        Ok(self.send_all(std::slice::from_ref(probe))?.swap_remove(0))
+    }
+
     /// A probe's flow in terms of the lab.
     fn wanted(&self, probe: &Probe) -> Result<FlowRequest, ProbeError> {
         let topology = self.lab.topology();

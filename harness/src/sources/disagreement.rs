@@ -12,6 +12,8 @@ pub enum Disagreement {
     Network,
     /// As `Rules`, but without earlier entries in conntrack tables the same rules would keep the promise.
     Connection,
+    /// The kernel decides as predicted if the packet is sent alone, after all state about earlier packets was flushed, but not otherwise.
+    EarlierPackets,
     /// Nothing is predicted, and the observation breaks the promise.
     Unpredicted,
     /// Promise and prediction agree with each other but not with the observation.
@@ -35,11 +37,17 @@ impl Disagreement {
             Self::Rules
             | Self::Network
             | Self::Connection
+            | Self::EarlierPackets
             | Self::Unpredicted
             | Self::Kernel
             | Self::Model
             | Self::All => true,
         }
+    }
+
+    /// Whether the kernel does something else than predicted.
+    pub(crate) fn contradicts_prediction(self) -> bool {
+        matches!(self, Self::Kernel | Self::Model | Self::All)
     }
 
     /// The meaning in a sentence, which depends on whether a packet was observed.
@@ -51,6 +59,7 @@ impl Disagreement {
                 "The network is the cause: with default settings, and working bridges and links, these rules would keep the promise."
             }
             Self::Connection => "A conntrack entry is the cause: without it, these rules would keep the promise.",
+            Self::EarlierPackets => "Earlier packets are the cause: sent alone, the packet has the predicted outcome.",
             Self::Unpredicted => {
                 "The promise is not kept; the rules could not be walked, so either they or the kernel may be the cause."
             }

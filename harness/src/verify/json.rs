@@ -146,7 +146,8 @@ impl<'a> Row<'a> {
 /// A disagreement, with all flows that show it.
 #[derive(Serialize, JsonSchema)]
 struct FindingRow<'a> {
-    /// The source that disagrees, or its cause: `rules`, `network`, `connection`, `unpredicted`, `kernel`, `model`, `all`, `unknown` or `known`.
+    /// The source that disagrees, or its cause: `rules`, `network`, `connection`, `earlierPackets`, `unpredicted`,
+    /// `kernel`, `model`, `all`, `unknown` or `known`.
     disagreement: &'static str,
     /// Whether it makes the verification fail.
     fails: bool,
@@ -167,6 +168,7 @@ impl<'a> FindingRow<'a> {
             Disagreement::Rules => "rules",
             Disagreement::Network => "network",
             Disagreement::Connection => "connection",
+            Disagreement::EarlierPackets => "earlierPackets",
             Disagreement::Unpredicted => "unpredicted",
             Disagreement::Kernel => "kernel",
             Disagreement::Model => "model",

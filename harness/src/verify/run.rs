@@ -32,6 +32,9 @@ use crate::topology;
 /// The number of flows that are sent before progress is reported.
 const AT_ONCE: usize = 2048;
 
+/// The number of flows that are sent again, alone.
+const MAX_RESENDS: usize = 500;
+
 /// A function that sends packets in a lab.
 type Sending<'s> = Box<dyn FnOnce(&mut Lab) -> Result<(), RunError> + Send + 's>;
 
@@ -190,15 +193,46 @@ impl<'a> Verifying<'_, 'a> {
     ) -> Result<(), RunError> {
         let times = self.options.repeat.map_or(1, NonZeroUsize::get);
         let counting = self.options.progress.begin((witnesses.len() * times) as u64);
+        let mut resends = MAX_RESENDS;
         for together in (0..times).flat_map(|_| witnesses.chunks(AT_ONCE)) {
             let probes: Vec<Probe> = together.iter().map(|(_, probe)| probe.clone()).collect();
             let flows = prober.send_all(&probes).map_err(|source| self.error(source))?;
             for ((question, probe), observed) in together.iter().zip(&flows) {
                 let sent = NewFlow::of(probe, observed.source.port());
                 let sources = Sources::about(self.context(), question, &sent, observed);
-                self.count(&sources, &sent, question, (&mut *tally, &mut *findings));
+                let found = sources.disagreement_with(self.class_walk.released);
+                let counts = (&mut *tally, &mut *findings);
+                let is_contradicted = found.as_ref().is_some_and(|(found, _)| found.contradicts_prediction());
+                if is_contradicted && resends > 0 {
+                    resends -= 1;
+                    self.resend(prober, (question, probe), (&sources, &sent), found, counts)?;
+                } else {
+                    self.count_as(&sources, &sent, question, found, counts);
+                }
             }
             counting.counted(together.len() as u64);
+        }
+        Ok(())
+    }
+
+    /// Sends a witness again, alone, and counts that flow: what the kernel did with the first one may depend on earlier witnesses.
+    fn resend(
+        &self,
+        prober: &mut Prober<'_>,
+        (question, probe): (&Question, &Probe),
+        (first, first_sent): (&Sources<'_, '_>, &NewFlow),
+        found: Option<(Disagreement, String)>,
+        counts: (&mut Tally, &mut Findings),
+    ) -> Result<(), RunError> {
+        let observed = prober.send_alone(probe).map_err(|source| self.error(source))?;
+        let sent = NewFlow::of(probe, observed.source.port());
+        let sources = Sources::about(self.context(), question, &sent, &observed);
+        match sources.disagreement_with(self.class_walk.released) {
+            None => {
+                let found = found.map(|(_, what)| (Disagreement::EarlierPackets, what));
+                self.count_as(first, first_sent, question, found, counts);
+            }
+            found => self.count_as(&sources, &sent, question, found, counts),
         }
         Ok(())
     }
@@ -213,17 +247,29 @@ impl<'a> Verifying<'_, 'a> {
         sources: &Sources<'_, '_>,
         sent: &NewFlow,
         question: &Question,
-        (tally, findings): (&mut Tally, &mut Findings),
+        counts: (&mut Tally, &mut Findings),
     ) -> bool {
-        let disagreement = sources.disagreement_with(self.class_walk.released);
+        let found = sources.disagreement_with(self.class_walk.released);
+        let agrees = found.is_none();
+        self.count_as(sources, sent, question, found, counts);
+        agrees
+    }
+
+    /// Counts a flow whose sources disagree as found.
+    fn count_as(
+        &self,
+        sources: &Sources<'_, '_>,
+        sent: &NewFlow,
+        question: &Question,
+        found: Option<(Disagreement, String)>,
+        (tally, findings): (&mut Tally, &mut Findings),
+    ) {
         let kind = self.kinds.kind(question.to.ip());
         let is_promised = sources.promise.outcome != PromisedOutcome::NotPromised;
-        let agrees = disagreement.is_none();
-        tally.count(&sent.from, kind, is_promised, !agrees);
-        if let Some((disagreement, what)) = disagreement {
+        tally.count(&sent.from, kind, is_promised, found.is_some());
+        if let Some((disagreement, what)) = found {
             findings.count(disagreement, what, sources.seen.is_some(), || self.example(sources, sent));
         }
-        agrees
     }
 
     fn example(&self, sources: &Sources<'_, '_>, sent: &NewFlow) -> Example {

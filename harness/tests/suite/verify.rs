@@ -300,10 +300,29 @@ fn errors_of_plain_objects_are_reported_in_their_file() {
 #[case::other_family("table inet a {", "prerouting", "-110", "tcp dport 80 dnat ip6 to [fd00::9]:8080")]
 #[case::kept_source("*nat", "POSTROUTING", "", "-p tcp -j SNAT --to-source :40000")]
 #[case::limit("*filter", "FORWARD", "", "-p tcp -m limit --limit 1/hour --limit-burst 1 -j DROP")]
+#[case::clients(
+    "*filter",
+    "FORWARD",
+    "",
+    "-p tcp -m recent --rcheck --hitcount 2 --name A -j DROP\n        -A FORWARD -m recent --set --name A"
+)]
+#[case::clients_at_an_earlier_hook(
+    "*mangle",
+    "PREROUTING",
+    "",
+    "-p tcp -m recent --set --name A\n        COMMIT\n        *filter\n        -A FORWARD -m recent --rcheck --name A -j DROP"
+)]
+#[case::clients_of_replies(
+    "*filter",
+    "FORWARD",
+    "",
+    "-p tcp -m recent --rcheck --name A --rdest -j DROP\n        -A FORWARD -p tcp -m recent --set --name A"
+)]
+#[case::one_port("*nat", "POSTROUTING", "", "-p tcp -j MASQUERADE --to-ports 53")]
 fn the_kernel_follows_other_rules(#[case] table: &str, #[case] hook: &str, #[case] priority: &str, #[case] rule: &str) {
     let kind = if rule.contains("dnat") { "nat" } else { "filter" };
     let text = match table {
-        "*nat" | "*filter" => format!("        {table}\n        -A {hook} {rule}\n        COMMIT\n"),
+        "*nat" | "*filter" | "*mangle" => format!("        {table}\n        -A {hook} {rule}\n        COMMIT\n"),
         _ => format!(
             "        {table}\n          chain c {{\n            type {kind} hook {hook} priority {priority}; policy accept;\n            {rule}\n\
              \x20         }}\n        }}\n"

@@ -93,9 +93,9 @@ impl Chain<'_> {
             let first = self.rules.iter().find(|rule| !rules.contains(rule)).or(self.rules.last());
             return first.map(|rule| (*rule).to_owned());
         }
-        if let Some(changed) = self.first_without_ports(rules) {
+        if let Some(changed) = self.first_weakened(rules) {
             return Some(format!(
-                "the ports of `{changed}` (iptables-nft omits `!` with all ports: remove the rule, which matches nothing)"
+                "the ports or flags of `{changed}` (iptables-nft omits conditions that no packet meets: remove the rule)"
             ));
         }
         match (self.policy, found) {
@@ -111,12 +111,17 @@ impl Chain<'_> {
 }
 
 impl<'a> Chain<'a> {
-    /// The first rule that has lost a condition on ports. iptables-nft 1.8.9 omits `! --sport 0:65535`, so a rule that matches no packet
-    /// becomes one that matches all. Other words are not compared: programs leave out defaults, and write values in their own formats.
-    fn first_without_ports(&self, listed: &[&str]) -> Option<&'a str> {
-        let ports = [("! --sport ", "--sport"), ("! --dport ", "--dport")];
+    /// The first rule that has lost a condition that no packet meets. iptables-nft 1.8.9 omits `! --sport 0:65535`, `! --tcp-flags NONE NONE`
+    /// and `--tcp-flags NONE SYN`, so the rule matches all packets. Other words are not compared: programs leave out defaults, and write
+    /// values in their own formats.
+    fn first_weakened(&self, listed: &[&str]) -> Option<&'a str> {
+        const OPTIONS: [&str; 3] = ["--sport", "--dport", "--tcp-flags"];
+        let is_never_met = |rule: &str, option: &str| {
+            let is_impossible = || rule.contains("--tcp-flags NONE ") && !rule.contains("--tcp-flags NONE NONE");
+            rule.contains(&format!("! {option} ")) || option == "--tcp-flags" && is_impossible()
+        };
         let has_lost = |(wanted, found): &(&&str, &&str)| {
-            ports.iter().any(|(negated, option)| wanted.contains(negated) && !found.contains(option))
+            OPTIONS.iter().any(|option| is_never_met(wanted, option) && !found.contains(option))
         };
         let mut pairs = self.rules.iter().zip(listed).filter(|_| listed.len() == self.rules.len());
         pairs.find(has_lost).map(|(wanted, _)| *wanted)
@@ -181,7 +186,7 @@ mod tests {
         "-p udp -m udp ! --sport 0:65535 ",
         "",
         Some(
-            "the ports of `-A INPUT -p udp -m udp ! --sport 0:65535 -j KUBE-X` (iptables-nft omits `!` with all ports: remove the rule, which matches nothing)"
+            "the ports or flags of `-A INPUT -p udp -m udp ! --sport 0:65535 -j KUBE-X` (iptables-nft omits conditions that no packet meets: remove the rule)"
         )
     )]
     fn what_is_missing_of_iptables_is_found(#[case] text: &str, #[case] instead: &str, #[case] expected: Option<&str>) {
@@ -191,6 +196,17 @@ mod tests {
             missing.map(|(table, what)| format!("{table}: {what}")),
             expected.map(|what| format!("filter: {what}"))
         );
+    }
+
+    #[rstest]
+    #[case::negated("! --tcp-flags NONE NONE", true)]
+    #[case::impossible("--tcp-flags NONE SYN", true)]
+    #[case::of_all_packets("--tcp-flags NONE NONE", false)]
+    fn flags_that_no_packet_has_are_missed(#[case] flags: &str, #[case] is_missed: bool) {
+        let rules = |flags: &str| format!("*filter\n-A INPUT -p tcp -m tcp {flags} -j DROP\nCOMMIT\n");
+        let (wanted, listed) = (rules(flags), rules(""));
+        let missing = Chains::read(&wanted).first_missing(&Chains::read(&listed));
+        assert_eq!(missing.is_some(), is_missed, "{missing:?}");
     }
 
     #[test]

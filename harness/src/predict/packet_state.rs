@@ -150,6 +150,11 @@ impl PacketState {
         stages
     }
 
+    /// The last hook passed.
+    pub(super) fn last_stage(&self) -> Option<&Stage> {
+        self.trail.0.as_ref().map(|last| &*last.0)
+    }
+
     /// The number of hooks that it has passed.
     pub(super) fn passed(&self) -> usize {
         std::iter::successors(self.trail.0.as_deref(), |(_, rest)| rest.0.as_deref()).count()

@@ -2,7 +2,7 @@
 
 use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::walk::{
-    Direction, Field, Interface, Packet, RejectResponse, State, Tracked, Tracking, Transport, Tuple,
+    Direction, Field, Hook, Interface, Packet, RejectResponse, State, Tracked, Tracking, Transport, Tuple,
 };
 
 use super::packet_state::{End, Ended, Extent, Origin, PacketState};
@@ -30,6 +30,15 @@ struct Rejected<'a> {
     state: &'a PacketState,
     response: RejectResponse,
     cause: &'a Cause,
+}
+
+impl Rejected<'_> {
+    /// Whether a rule rejects it before it is routed. In IPv4 the error then has a route to the sender instead of one to its destination
+    /// (`nf_reject_fill_skb_dst`), so the kernel does not know that this is its own address (`__icmp_send`, `RTCF_LOCAL`).
+    fn is_unrouted(&self) -> bool {
+        let last = self.state.last_stage();
+        matches!(self.cause, Cause::Rule(_)) && last.is_some_and(|stage| stage.hook == Hook::Prerouting)
+    }
 }
 
 impl Network<'_> {
@@ -143,8 +152,7 @@ impl Network<'_> {
             _ => response.icmp(family),
         };
         let is_reset = error.is_none();
-        let mut answer =
-            error.map_or_else(|| reset(packet), |error| self.error(netns, packet, error, origin.narrowing));
+        let mut answer = error.map_or_else(|| reset(packet), |error| self.error(rejected, error, origin.narrowing));
         answer.known.clone_from(&state.known);
         answer.effects.clone_from(&state.effects);
         let mut traversal = Traversal::back(self, origin);
@@ -160,12 +168,13 @@ impl Network<'_> {
         traversal.finish()
     }
 
-    /// An ICMP error of a type and code about a packet.
-    fn error(&self, netns: NetnsId, packet: &Packet, (kind, code): (u8, u8), set: Set<'_>) -> PacketState {
-        let machine = &self.machines[netns];
+    /// An ICMP error of a type and code about a rejected packet.
+    fn error(&self, rejected: &Rejected<'_>, (kind, code): (u8, u8), set: Set<'_>) -> PacketState {
+        let (packet, machine) = (&rejected.state.packet, &self.machines[rejected.netns]);
         // Whether `::1` is local is checked only on the loopback interface (`ipv6_chk_addr`).
         let is_elsewhere = packet.destination.is_ipv6() && packet.destination.is_loopback();
         let is_own = machine.is_own(Field::Destination, packet.destination, set) && !is_elsewhere;
+        let is_own = is_own && !(packet.source.is_ipv4() && rejected.is_unrouted());
         let toward = || machine.source_toward(packet.source, None).unwrap_or(packet.destination);
         let from = if is_own { packet.destination } else { toward() };
         let transport = Transport::Icmp { v6: from.is_ipv6(), kind, code, id: 0 };

@@ -299,6 +299,7 @@ fn errors_of_plain_objects_are_reported_in_their_file() {
 #[case::after_source_nat("table ip a {", "postrouting", "101", "ip saddr 172.18.0.2 drop")]
 #[case::other_family("table inet a {", "prerouting", "-110", "tcp dport 80 dnat ip6 to [fd00::9]:8080")]
 #[case::kept_source("*nat", "POSTROUTING", "", "-p tcp -j SNAT --to-source :40000")]
+#[case::rejected_early("table inet a {", "prerouting", "filter", "meta l4proto { tcp, udp } reject")]
 #[case::limit("*filter", "FORWARD", "", "-p tcp -m limit --limit 1/hour --limit-burst 1 -j DROP")]
 #[case::clients(
     "*filter",

@@ -2,7 +2,8 @@
 //!
 //! Two addresses have as many leading bits in common as before (Crypto-PAn's property), so subnets stay subnets. Whether a bit of an
 //! address is flipped depends on the bits before it, except for prefixes of special ranges: addresses stay within private ranges, and
-//! loopback, link-local and multicast addresses do not change. The first and last address of a subnet stay first and last.
+//! loopback and multicast addresses do not change. Link-local addresses change, except those that are the same everywhere. An IPv4 address
+//! within an IPv6 address is replaced like the IPv4 address. The first and last address of a subnet stay first and last.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -13,21 +14,40 @@ use ipnet::IpNet;
 use super::key::Key;
 
 /// Ranges whose addresses do not change.
-const KEPT: [&str; 9] = [
-    "0.0.0.0/8",
-    "127.0.0.0/8",
-    "169.254.0.0/16",
-    "224.0.0.0/4",
-    "240.0.0.0/4",
-    "::/96",
-    "fe80::/10",
-    "ff00::/8",
-    "64:ff9b::/96",
-];
+const KEPT: [&str; 6] = ["0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/4", "240.0.0.0/4", "fe80::/120", "ff00::/8"];
 
 /// Ranges within which addresses are replaced.
-const HELD: [&str; 7] =
-    ["10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "2000::/3", "2001:db8::/32", "fd00::/8"];
+const HELD: [&str; 12] = [
+    "10.0.0.0/8",
+    "100.64.0.0/10",
+    "169.254.0.0/16",
+    "172.16.0.0/12",
+    "192.168.0.0/16",
+    "2000::/3",
+    "2001:db8::/32",
+    "fd00::/8",
+    "fe80::/64",
+    WITH_IPV4[0].0,
+    WITH_IPV4[1].0,
+    WITH_IPV4[2].0,
+];
+
+/// Link-local addresses that are the same in every cluster: gateways of Calico, DNS on nodes (Kubernetes, Kubespray), and services of cloud
+/// providers.
+const USUAL: [Ipv4Addr; 8] = [
+    Ipv4Addr::new(169, 254, 1, 1),
+    Ipv4Addr::new(169, 254, 20, 10),
+    Ipv4Addr::new(169, 254, 25, 10),
+    Ipv4Addr::new(169, 254, 169, 123),
+    Ipv4Addr::new(169, 254, 169, 252),
+    Ipv4Addr::new(169, 254, 169, 253),
+    Ipv4Addr::new(169, 254, 169, 254),
+    Ipv4Addr::new(169, 254, 170, 2),
+];
+
+/// Prefixes of IPv6 addresses whose last 32 bits are an IPv4 address: mapped, compatible and of NAT64.
+const WITH_IPV4: [(&str, u128); 3] =
+    [("::ffff:0:0/96", 0xffff << 32), ("::/96", 0), ("64:ff9b::/96", 0x0064_ff9b << 96)];
 
 /// Addresses and their replacements.
 pub(super) struct Addresses {
@@ -57,7 +77,7 @@ impl Addresses {
             });
             let of_networks = networks.iter().all(|network| {
                 let new = addresses.replace_network(*network);
-                new.addr() != network.addr() || addresses.is_well_known(new.addr())
+                new != *network || addresses.is_well_known_network(*network)
             });
             if of_addresses && of_networks {
                 return addresses;
@@ -84,16 +104,19 @@ impl Addresses {
     }
 
     /// Returns whether an address does not change.
-    fn stays(&self, ip: IpAddr) -> bool {
+    pub(super) fn is_well_known(&self, ip: IpAddr) -> bool {
         let (is_ipv4, own) = (ip.is_ipv4(), bits(ip));
         let mut kept = self.ranges.iter().filter(|range| range.is_kept && range.is_ipv4 == is_ipv4);
-        kept.any(|range| leading(own, range.length) == range.bits) && link_identifier(ip).is_none()
+        let inner = || with_ipv4(ip).is_some_and(|(_, inner)| self.is_well_known(inner.into()));
+        kept.any(|range| leading(own, range.length) == range.bits) || USUAL.iter().any(|usual| *usual == ip) || inner()
     }
 
-    /// Returns whether an address is well known: it does not change, or is the first of a well-known range.
-    pub(super) fn is_well_known(&self, ip: IpAddr) -> bool {
-        let is_first = |range: &Range| range.is_ipv4 == ip.is_ipv4() && range.bits == bits(ip);
-        self.stays(ip) || self.ranges.iter().any(is_first)
+    /// Returns whether a network does not change: it contains a range within which addresses are replaced.
+    pub(super) fn is_well_known_network(&self, network: IpNet) -> bool {
+        let is_ipv4 = network.addr().is_ipv4();
+        let own = bits(network.addr());
+        let may_flip = |at: u8| self.may_flip(is_ipv4, leading(own, at), at);
+        self.is_well_known(network.addr()) || !(0..network.prefix_len()).any(may_flip)
     }
 
     /// Returns the replacement of an address.
@@ -107,13 +130,7 @@ impl Addresses {
     }
 
     fn image(&self, ip: IpAddr) -> IpAddr {
-        if let IpAddr::V6(v6) = ip
-            && let Some(v4) = v6.to_ipv4_mapped()
-            && let IpAddr::V4(v4) = self.image(v4.into())
-        {
-            return v4.to_ipv6_mapped().into();
-        }
-        if self.stays(ip) { ip } else { self.flipped(ip, false) }
+        self.changed(ip, false)
     }
 
     /// Returns the replacement of a network; for an address with a prefix length, of the address.
@@ -124,14 +141,25 @@ impl Addresses {
 
     /// Returns the original of a replacement.
     fn restored(&self, ip: IpAddr) -> IpAddr {
-        if let IpAddr::V6(v6) = ip
-            && let Some(v4) = v6.to_ipv4_mapped()
-            && let IpAddr::V4(v4) = self.restored(v4.into())
-        {
-            return v4.to_ipv6_mapped().into();
+        self.changed(ip, true)
+    }
+
+    /// Returns the replacement of an address or, for the inverse, the original of a replacement.
+    fn changed(&self, ip: IpAddr, is_back: bool) -> IpAddr {
+        // Unchanged addresses are the same on both sides.
+        if self.is_well_known(ip) {
+            return ip;
         }
-        // Unchanged ranges are the same on both sides.
-        if self.stays(ip) { ip } else { self.flipped(ip, true) }
+        if let Some((prefix, inner)) = with_ipv4(ip) {
+            let inner = bits(self.changed(inner.into(), is_back)) >> 96;
+            return Ipv6Addr::from_bits(prefix | inner).into();
+        }
+        // The address that would become a usual one gets the next in the cycle, as the usual one would have.
+        let mut new = self.flipped(ip, is_back);
+        while USUAL.iter().any(|usual| *usual == new) {
+            new = self.flipped(new, is_back);
+        }
+        new
     }
 
     /// Returns functions for the replacement of an address and its inverse. Each result is computed once, because predictions need those of
@@ -156,10 +184,8 @@ impl Addresses {
     fn flipped(&self, ip: IpAddr, is_back: bool) -> IpAddr {
         let (is_ipv4, own) = (ip.is_ipv4(), bits(ip));
         let width = if is_ipv4 { 32 } else { 128 };
-        // A link-local address may contain a hardware address: then that part changes.
-        let first = if link_identifier(ip).is_some() { 64 } else { 0 };
         let mut new = own;
-        for at in first..width {
+        for at in 0..width {
             let before = leading(if is_back { new } else { own }, at);
             if self.may_flip(is_ipv4, before, at) {
                 let mut input = vec![u8::from(is_ipv4), at];
@@ -189,12 +215,11 @@ impl Addresses {
     }
 }
 
-/// Returns the last 64 bits of a link-local address that is derived from a hardware address.
-fn link_identifier(ip: IpAddr) -> Option<[u8; 8]> {
+/// Returns the IPv4 address in an IPv6 address, and the bits before it.
+fn with_ipv4(ip: IpAddr) -> Option<(u128, Ipv4Addr)> {
     let IpAddr::V6(ip) = ip else { return None };
-    let octets = ip.octets();
-    let is_made = octets[0] == 0xfe && octets[1] & 0xc0 == 0x80 && octets[11..13] == [0xff, 0xfe];
-    is_made.then(|| octets[8..].try_into().ok())?
+    let (prefix, inner) = (ip.to_bits() >> 32 << 32, Ipv4Addr::from_bits(ip.to_bits() as u32));
+    WITH_IPV4.iter().any(|(_, range)| *range == prefix).then_some((prefix, inner))
 }
 
 /// Returns an address's bits, left-aligned for IPv4.
@@ -259,6 +284,7 @@ mod tests {
             "0.0.0.0",
             "127.0.0.1",
             "169.254.169.254",
+            "169.254.20.10",
             "224.0.0.1",
             "255.255.255.255",
             "255.255.240.0",
@@ -271,17 +297,43 @@ mod tests {
             let ip: IpAddr = text.parse().expect("an address");
             assert_eq!(addresses.replace(ip), ip);
         }
-        for text in ["0.0.0.0/0", "10.0.0.0/8", "192.168.0.0/16", "172.16.0.0/12", "::/0"] {
+        let networks = [
+            "0.0.0.0/0",
+            "10.0.0.0/8",
+            "192.168.0.0/16",
+            "172.16.0.0/12",
+            "172.0.0.0/4",
+            "169.254.0.0/16",
+            "::/0",
+            "64:ff9b::/96",
+            "fe80::/10",
+            "fe80::/64",
+            "2000::/3",
+        ];
+        for text in networks {
             let network: IpNet = text.parse().expect("a network");
-            assert_eq!(addresses.replace_network(network), network);
+            assert_eq!(addresses.replace_network(network.trunc()), network.trunc());
         }
         let private = |text: &str, range: &str, addresses: &mut Addresses| {
             let new = addresses.replace(text.parse().expect("an address"));
             assert!(range.parse::<IpNet>().expect("a range").contains(&new), "{text} {new}");
         };
-        for text in ["10.1.2.3", "8.8.4.4", "fd00:1::2", "2600::9"] {
+        let changed = [
+            "10.1.2.3",
+            "8.8.4.4",
+            "169.254.128.13",
+            "fd00:1::2",
+            "2600::9",
+            "::ffff:10.1.2.3",
+            "64:ff9b::10.1.2.3",
+            "::10.1.2.3",
+            "fe80::1c2d:3e4f:5a6b:7c8d",
+            "fe80::5054:ff:fe12:3456",
+        ];
+        for text in changed {
             let ip: IpAddr = text.parse().expect("an address");
             let new = addresses.replace(ip);
+            assert_ne!(new, ip);
             assert_eq!(addresses.restored(new), ip);
         }
         private("10.1.2.3", "10.0.0.0/8", &mut addresses);
@@ -292,7 +344,30 @@ mod tests {
             let IpAddr::V4(new) = addresses.replace(text.parse().expect("an address")) else { panic!("IPv4") };
             assert_eq!(new.octets()[3], last);
         }
-        let made_of_hardware: IpAddr = "fe80::5054:ff:fe12:3456".parse().expect("an address");
-        assert_ne!(addresses.replace(made_of_hardware), made_of_hardware);
+    }
+
+    /// In a private range, a key may leave a network as it is: another one is chosen.
+    #[test]
+    fn every_network_within_a_private_range_changes() {
+        let networks: HashSet<IpNet> = ["172.16.0.0/13", "172.16.0.0/16", "192.168.0.0/24", "10.0.0.0/9"]
+            .iter()
+            .map(|text| text.parse().expect("a network"))
+            .collect();
+        for seed in 0..20 {
+            let mut addresses = Addresses::new(Key::from_seed(&seed.to_string()), &HashSet::new(), &networks);
+            for network in &networks {
+                assert_ne!(addresses.replace_network(*network), *network);
+            }
+        }
+    }
+
+    /// The link-local addresses that stay have no other original.
+    #[test]
+    fn usual_addresses_have_one_original() {
+        let mut addresses = made("c");
+        let all = (0..=u16::MAX).map(|end| Ipv4Addr::from_bits(0xa9fe_0000 | u32::from(end)));
+        let new: HashSet<IpAddr> = all.map(|ip| addresses.replace(ip.into())).collect();
+        assert_eq!(new.len(), 1 << 16);
+        assert!(USUAL.iter().all(|usual| addresses.restored((*usual).into()) == *usual));
     }
 }

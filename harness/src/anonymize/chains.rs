@@ -22,6 +22,8 @@ pub(super) trait Rename {
     fn address(&mut self, ip: IpAddr) -> IpAddr;
     /// Returns the key that determines replacements.
     fn key(&self) -> &Key;
+    /// Returns the words of sentences that are names.
+    fn names(&self) -> &HashSet<String>;
 }
 
 /// The new hashes of chains and sets.
@@ -47,7 +49,7 @@ impl Chains {
         let mut chains = Self::default();
         let mut wanted: HashSet<&str> = HashSet::new();
         for text in texts.iter().map(|text| text.text.as_str()) {
-            for found in tokens(text).into_iter().filter(|found| found.token == Token::Chain) {
+            for found in tokens(text, names.names()).into_iter().filter(|found| found.token == Token::Chain) {
                 let name = &text[found.at];
                 match hash_of(name) {
                     Some(hash) => _ = wanted.insert(hash),
@@ -75,6 +77,10 @@ impl Chains {
             if let Rules::Iptables(parsed) = &rules.rules {
                 chains.add_endpoints(&parsed.rules, &origins, names);
             }
+        }
+        // A hash of unknown origin, or a wrong one, may also stand alone.
+        for hash in wanted {
+            chains.0.entry(hash.to_owned()).or_insert_with(|| made_up(hash, names));
         }
         chains
     }
@@ -118,6 +124,16 @@ impl Chains {
         if let (Some((old, _)), Some((new, _))) = (name.split_once('-'), new.split_once('-')) {
             self.0.insert(old.to_owned(), new.to_owned());
         }
+    }
+
+    /// Returns the hashes that changed.
+    pub(super) fn replaced(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(|(old, new)| old != new).map(|(old, _)| old.as_str())
+    }
+
+    /// Returns the number of hashes that did not change, because no name that was hashed identifies anyone.
+    pub(super) fn kept(&self) -> usize {
+        self.0.iter().filter(|(old, new)| old == new).count()
     }
 
     /// Returns the replacement of a hash that stands alone. It may be unchanged, if nothing that was hashed is identifying.

@@ -3,9 +3,10 @@
 //! A text keeps its formats, line by line:
 //!
 //! - `vocabulary`: words that cannot identify anyone; every other word is replaced everywhere with one of the same length (`words`);
+//! - `names`: words of sentences that are names in the evidence;
 //! - `addresses`: addresses keep common prefixes, their families, and special properties;
 //! - `chains`: the hashes in names of chains are recomputed for the new names and endpoints;
-//! - `token`: the parts of a text that may be identifying; `scan`: their replacement in a text;
+//! - `token`: the parts of a text that may be identifying; `notation`: ways to write addresses; `scan`: their replacement in a text;
 //! - `verification`: the result is parsed again: it has the same pieces, no token of the original, and rules that handle every packet in
 //!   the same way.
 //!
@@ -14,6 +15,8 @@
 mod addresses;
 mod chains;
 mod key;
+mod names;
+mod notation;
 mod scan;
 #[cfg(test)]
 mod tests;
@@ -70,8 +73,8 @@ pub fn anonymize(path: &Path, seed: Option<&str>) -> Result<Anonymized, SourceEr
 /// Replaces identifying names and addresses in texts.
 pub fn anonymize_texts(texts: &[Text], seed: Option<&str>) -> Anonymized {
     let key = seed.map_or_else(Key::random, Key::from_seed);
-    let mut scan = Scan::new(key, texts);
     let before: Vec<Evidence> = texts.iter().map(|text| read(&text.text)).collect();
+    let mut scan = Scan::new(key, texts, names::in_evidence(&before));
     let chains = Chains::of(texts, &before, &mut scan);
     scan.set_chains(chains);
     let renamed = |scan: &mut Scan, text: &Text| Text {

@@ -3,12 +3,11 @@
 use std::collections::HashSet;
 use std::net::IpAddr;
 
-use ipnet::IpNet;
-
 use super::Text;
 use super::addresses::Addresses;
 use super::chains::{Chains, Rename};
 use super::key::Key;
+use super::notation::Notation;
 use super::token::{Found, Token, tokens};
 use super::words::Words;
 
@@ -17,25 +16,27 @@ pub(super) struct Scan {
     pub(super) key: Key,
     pub(super) words: Words,
     pub(super) addresses: Addresses,
-    chains: Chains,
+    pub(super) chains: Chains,
+    /// Words of sentences that are names in these texts.
+    pub(super) names: HashSet<String>,
+    /// Replaced hexadecimal digits of hardware addresses and identifiers, without separators.
+    pub(super) digits: HashSet<String>,
 }
 
 impl Scan {
     /// Creates a scan of texts, none of whose words and addresses is used as a replacement.
-    pub(super) fn new(key: Key, texts: &[Text]) -> Self {
+    pub(super) fn new(key: Key, texts: &[Text], names: HashSet<String>) -> Self {
         let (mut words, mut addresses, mut networks) = (HashSet::new(), HashSet::new(), HashSet::new());
         for text in texts.iter().flat_map(|text| text.name.iter().chain([&text.text])) {
-            for found in tokens(text) {
+            for found in tokens(text, &names) {
                 match found.token {
-                    Token::Address(ip, None) => _ = addresses.insert(ip),
-                    Token::Address(ip, Some(length)) => {
-                        let network = IpNet::new_assert(ip, length);
-                        if network == network.trunc() && length < if ip.is_ipv4() { 32 } else { 128 } {
-                            networks.insert(network);
-                        } else {
-                            addresses.insert(ip);
-                        }
+                    Token::Address(ip, _) => _ = addresses.insert(ip),
+                    Token::Network(network, _)
+                        if network == network.trunc() && network.prefix_len() < network.max_prefix_len() =>
+                    {
+                        networks.insert(network);
                     }
+                    Token::Network(network, _) => _ = addresses.insert(network.addr()),
                     _ => {
                         let parts = text[found.at].split(|letter: char| !letter.is_alphanumeric());
                         words.extend(parts.filter(|part| !part.is_empty()).map(str::to_lowercase));
@@ -44,7 +45,8 @@ impl Scan {
             }
         }
         let addresses = Addresses::new(key.clone(), &addresses, &networks);
-        Self { words: Words::new(key.clone(), words), addresses, key, chains: Chains::default() }
+        let words = Words::new(key.clone(), words);
+        Self { words, addresses, key, chains: Chains::default(), names, digits: HashSet::new() }
     }
 
     pub(super) fn set_chains(&mut self, chains: Chains) {
@@ -68,7 +70,7 @@ impl Scan {
     /// aligned.
     fn replace_line(&mut self, line: &str, out: &mut String) {
         let (mut done, mut grown) = (0, 0isize);
-        for Found { at, token } in tokens(line) {
+        for Found { at, token } in tokens(line, &self.names) {
             copy(&line[done..at.start], &mut grown, out);
             done = at.end;
             let new = self.replaced_token(&line[at.clone()], token);
@@ -80,12 +82,11 @@ impl Scan {
 
     fn replaced_token(&mut self, old: &str, token: Token) -> String {
         match token {
-            Token::Address(ip, None) => self.addresses.replace(ip).to_string(),
-            Token::Address(ip, Some(length)) => {
-                let network = IpNet::new_assert(ip, length);
-                self.addresses.replace_network(network).to_string()
-            }
+            Token::Address(ip, notation) => notation.write(self.addresses.replace(ip).into()),
+            Token::Network(network, Notation::Plain) => self.addresses.replace_network(network).to_string(),
+            Token::Network(network, notation) => notation.write(self.addresses.replace_network(network)),
             Token::Digits => self.digits(old),
+            Token::Number => self.words.replace(old),
             Token::Chain => {
                 let chains = std::mem::take(&mut self.chains);
                 let new = chains.replace(old, self);
@@ -97,13 +98,14 @@ impl Scan {
     }
 
     /// Replaces hexadecimal digits; hardware addresses with equal digits do not change.
-    fn digits(&self, old: &str) -> String {
+    fn digits(&mut self, old: &str) -> String {
         let digits: String = old.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
         let is_special = digits.bytes().all(|byte| byte == b'0') || digits.bytes().all(|byte| byte == b'f');
         if is_special {
             return old.to_owned();
         }
         let bytes = self.key.bytes("digits", digits.as_bytes());
+        self.digits.insert(digits);
         let mut at = 0;
         let replaced = old.chars().map(|letter| {
             if !letter.is_ascii_alphanumeric() {
@@ -155,5 +157,9 @@ impl Rename for Scan {
 
     fn key(&self) -> &Key {
         &self.key
+    }
+
+    fn names(&self) -> &HashSet<String> {
+        &self.names
     }
 }

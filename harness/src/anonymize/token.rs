@@ -1,8 +1,12 @@
 //! The parts of a text that may be identifying.
 
+use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
+use ipnet::IpNet;
+
+use super::notation::{Notation, dashed, reversed};
 use super::vocabulary::{is_known, is_plain};
 
 /// Name prefixes of pods' interfaces, which continue with a hash of the pod's name.
@@ -18,10 +22,14 @@ const LONGEST_NAME: usize = 257;
 /// The kind of a part of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token {
-    /// An address, with its prefix length if given, including the `/`.
-    Address(IpAddr, Option<u8>),
+    /// An address.
+    Address(IpAddr, Notation),
+    /// An address with its prefix length, including the `/`; in reverse, the labels of a network's prefix.
+    Network(IpNet, Notation),
     /// A hardware address or an identifier of an object, whose hexadecimal digits are replaced.
     Digits,
+    /// A number in a name that is long enough to identify someone: `123456789012.dkr`.
+    Number,
     /// The name of a chain or set that contains a hash.
     Chain,
     /// Letters and digits.
@@ -37,8 +45,9 @@ pub(super) struct Found {
     pub(super) token: Token,
 }
 
-/// Returns all parts of a text that may be identifying, in order, without words of the vocabulary.
-pub(super) fn tokens(text: &str) -> Vec<Found> {
+/// Returns all parts of a text that may be identifying, in order, without words of the vocabulary. Words of sentences in `names` are
+/// names here.
+pub(super) fn tokens(text: &str, names: &HashSet<String>) -> Vec<Found> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(letter) = text[at..].chars().next() {
@@ -48,10 +57,19 @@ pub(super) fn tokens(text: &str) -> Vec<Found> {
             continue;
         }
         let before = text[..at].chars().next_back();
-        let found_here = if before.is_none_or(|letter| !letter.is_alphanumeric()) {
+        if before == Some('\\') {
+            let escape = escape_length(&text[at..]);
+            if escape > 0 {
+                at += escape;
+                continue;
+            }
+        }
+        let is_start =
+            before.is_none_or(|before| !before.is_alphanumeric() || is_ideograph(before)) || after_escape(&text[..at]);
+        let found_here = if is_start {
             special(&text[at..], before)
         } else {
-            ipv4(&text[at..]).map(|(ip, length)| (length, Token::Address(ip, None)))
+            ipv4(&text[at..]).map(|(ip, length)| (length, Token::Address(ip, Notation::Plain)))
         };
         if let Some((length, token)) = found_here {
             found.push(Found { at: at..at + length, token });
@@ -63,18 +81,44 @@ pub(super) fn tokens(text: &str) -> Vec<Found> {
             continue;
         }
         let end = at + run_length(&text[at..]);
-        found.extend(word(text, at..end));
+        found.extend(word(text, at..end, names));
         at = end;
     }
     found
 }
 
-/// Returns the length of a run of letters and digits. It also ends before an address: `address10.0.0.1`.
+/// Returns the length of what a backslash in front of a text escapes, in JSON and systemd's names: `n`, `u003c`, `x2d`.
+fn escape_length(text: &str) -> usize {
+    let digits =
+        |count: usize| text.get(1..=count).is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    match text.as_bytes().first() {
+        Some(b'n' | b'r' | b't' | b'b' | b'f') => 1,
+        Some(b'u') if digits(4) => 5,
+        Some(b'x') if digits(2) => 3,
+        _ => 0,
+    }
+}
+
+/// Returns whether a text ends in an escaped character.
+fn after_escape(text: &str) -> bool {
+    let escapes = [1, 3, 5]
+        .into_iter()
+        .filter_map(|length| text.len().checked_sub(length).filter(|at| text.is_char_boundary(*at)));
+    escapes.into_iter().any(|at| text[..at].ends_with('\\') && escape_length(&text[at..]) == text.len() - at)
+}
+
+/// Returns whether a letter is of a script without blanks between words, such as Chinese: a name may follow it directly.
+pub(super) fn is_ideograph(letter: char) -> bool {
+    letter >= '\u{2e80}' && letter.is_alphanumeric()
+}
+
+/// Returns the length of a run of letters and digits. It also ends before an address: `address10.0.0.1`, and between scripts.
 fn run_length(text: &str) -> usize {
     let mut before = None;
     for (at, letter) in text.char_indices() {
         let starts_number = letter.is_ascii_digit() && before.is_some_and(|before: char| !before.is_ascii_digit());
-        if !letter.is_alphanumeric() || starts_number && ipv4(&text[at..]).is_some() {
+        let is_other_script = before.is_some_and(|before| is_ideograph(before) != is_ideograph(letter));
+        if !letter.is_alphanumeric() || is_other_script || starts_number && ipv4(&text[at..]).is_some() {
             return at;
         }
         before = Some(letter);
@@ -83,9 +127,13 @@ fn run_length(text: &str) -> usize {
 }
 
 /// Returns a run of letters and digits, if it may be identifying.
-fn word(text: &str, at: Range<usize>) -> Option<Found> {
+fn word(text: &str, at: Range<usize>, names: &HashSet<String>) -> Option<Found> {
     let part = &text[at.clone()];
-    let is_harmless = || is_plain(part) && stands_alone(text, at.start, part.len());
+    if is_number_of_name(text, &at) {
+        return Some(Found { at, token: Token::Number });
+    }
+    let is_name = || names.contains(&part.to_lowercase());
+    let is_harmless = || is_plain(part) && stands_alone(text, at.start, part.len()) && !is_name();
     if is_known(part) || is_harmless() || is_option(text, at.start, part.len()) {
         return None;
     }
@@ -97,17 +145,37 @@ fn word(text: &str, at: Range<usize>) -> Option<Found> {
     })
 }
 
-/// Returns whether a text continues with a letter or digit.
+/// Returns whether digits are a part of a name that may identify someone: an account, a project, a build. Counters, ports, rates and
+/// settings stand between blanks, brackets and other punctuation.
+fn is_number_of_name(text: &str, at: &Range<usize>) -> bool {
+    /// Shorter numbers are not unique.
+    const DIGITS: usize = 6;
+    if at.len() < DIGITS || !text[at.clone()].bytes().all(|byte| byte.is_ascii_digit()) {
+        return false;
+    }
+    let is_letter = |letter: Option<char>| letter.is_some_and(char::is_alphabetic);
+    let mut before = text[..at.start].chars().rev();
+    let mut behind = text[at.end..].chars();
+    let leads = match before.next() {
+        Some('-' | '_' | '/' | '@') => is_letter(before.next()),
+        Some(':') => before.next() == Some(':'),
+        _ => false,
+    };
+    leads || matches!(behind.next(), Some('-' | '_' | '.' | '@' | ':')) && is_letter(behind.next())
+}
+
+/// Returns whether a text continues with a letter or digit of the same word.
 fn goes_on(text: &str) -> bool {
-    text.chars().next().is_some_and(char::is_alphanumeric)
+    text.chars().next().is_some_and(|letter| letter.is_alphanumeric() && !is_ideograph(letter))
 }
 
 /// Splits a text into words without knowledge of formats.
-pub(super) fn plain_words(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn plain_words<'t>(text: &'t str, names: &HashSet<String>) -> impl Iterator<Item = &'t str> {
     let starts = text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
     starts.filter(|word| {
         let at = word.as_ptr() as usize - text.as_ptr() as usize;
-        !is_known(word) && !is_plain(word) && !is_option(text, at, word.len())
+        let is_harmless = || is_plain(word) && !names.contains(&word.to_lowercase());
+        !is_known(word) && !is_harmless() && !is_option(text, at, word.len())
     })
 }
 
@@ -143,7 +211,8 @@ fn special(text: &str, before: Option<char>) -> Option<(usize, Token)> {
     uuid(text)
         .or_else(|| hardware(text))
         .or_else(|| chain(text, before))
-        .or_else(|| dashed(text))
+        .or_else(|| reversed(text).map(|(network, length)| (length, Token::Network(network, Notation::Reversed))))
+        .or_else(|| dashed(text).map(|(ip, length)| (length, Token::Address(ip, Notation::Dashed))))
         .or_else(|| address(text))
 }
 
@@ -192,23 +261,15 @@ fn chain(text: &str, before: Option<char>) -> Option<(usize, Token)> {
     (length < LONGEST_NAME && name[..length].matches('/').count() >= 3).then_some((9 + length, Token::Chain))
 }
 
-/// Matches `10-0-1-5` in the names of machines.
-fn dashed(text: &str) -> Option<(usize, Token)> {
-    let length = text.bytes().take(LONGEST_IPV4).take_while(|byte| byte.is_ascii_digit() || *byte == b'-').count();
-    let run = text[..length].trim_end_matches('-');
-    let ip: Ipv4Addr = run.replace('-', ".").parse().ok()?;
-    (run.matches('-').count() == 3 && !ip.is_unspecified()).then_some((run.len(), Token::Digits))
-}
-
 /// Matches an address, with its prefix length if one follows.
 fn address(text: &str) -> Option<(usize, Token)> {
     let (ip, length) = ipv4(text).or_else(|| ipv6(text))?;
     let network = text[length..].strip_prefix('/').unwrap_or_default();
     let digits: String = network.chars().take(4).take_while(char::is_ascii_digit).collect();
-    let most = if ip.is_ipv4() { 32 } else { 128 };
-    Some(match digits.parse::<u8>() {
-        Ok(prefix) if prefix <= most => (length + 1 + digits.len(), Token::Address(ip, Some(prefix))),
-        _ => (length, Token::Address(ip, None)),
+    let network = digits.parse().ok().and_then(|prefix| IpNet::new(ip, prefix).ok());
+    Some(match network {
+        Some(network) => (length + 1 + digits.len(), Token::Network(network, Notation::Plain)),
+        None => (length, Token::Address(ip, Notation::Plain)),
     })
 }
 
@@ -256,8 +317,13 @@ mod tests {
     #[case("1.2.3.4.5.6 300.1.1.1", &["1.2.3.4"])]
     #[case("地址是10.0.0.1谢谢 address10.0.0.2port", &["地址是", "10.0.0.1", "谢谢", "10.0.0.2"])]
     #[case("foo -acme -j KUBE-FW-2CMXP7HKUVJN7L6M tcp dpt:80", &["foo", "acme", "KUBE-FW-2CMXP7HKUVJN7L6M"])]
+    #[case(r#"{"a":"x: y\nacme: 1\u003c10.0.0.1\u003e\t10.0.0.2"}"#, &["acme", "10.0.0.1", "10.0.0.2"])]
+    #[case("5.1.0.10.in-addr.arpa fd00-10--5.default.pod.", &["5.1.0.10", "fd00-10--5"])]
+    #[case("123456789012.dkr.ecr arn:aws:iam::123456789012:role/a", &["123456789012", "dkr", "arn", "aws", "iam", "123456789012"])]
+    #[case("[1234567:7654321] --limit 1000000/sec seq 1234567:2345678, 0.33333333349", &[])]
+    #[case("通过KUBE-SVC-2CMXP7HKUVJN7L6M转跳", &["通过", "KUBE-SVC-2CMXP7HKUVJN7L6M", "转跳"])]
     fn tokens_are_found(#[case] text: &str, #[case] expected: &[&str]) {
-        let found: Vec<&str> = tokens(text).into_iter().map(|found| &text[found.at]).collect();
+        let found: Vec<&str> = tokens(text, &HashSet::new()).into_iter().map(|found| &text[found.at]).collect();
         assert_eq!(found, expected);
     }
 }

@@ -26,6 +26,8 @@ pub struct Proof {
     pub differing: Vec<String>,
     /// Words and addresses of the original that are left in the result. Empty unless svclab has a bug.
     pub left: Vec<String>,
+    /// The number of chain hashes that did not change, because no hashed name or address identifies anyone.
+    pub kept_hashes: usize,
     /// The comparison of the rules' behaviour.
     pub behaviour: Behaviour,
 }
@@ -62,7 +64,8 @@ pub(super) fn prove(before: &[Evidence], after: &[Evidence], texts: &[Text], sca
             }
         }
     }
-    Proof { pieces, differing, left: left(texts, scan), behaviour: behaviour(before, after, &mut scan.addresses) }
+    let (left, kept_hashes) = (left(texts, scan), scan.chains.kept());
+    Proof { pieces, differing, left, kept_hashes, behaviour: behaviour(before, after, &mut scan.addresses) }
 }
 
 fn is_alike(one: &Piece, other: &Piece) -> bool {
@@ -73,18 +76,31 @@ fn is_alike(one: &Piece, other: &Piece) -> bool {
     shape(one) == shape(other)
 }
 
-/// Finds replaced words and addresses that are left in the result, by a search that does not depend on the recognition of tokens.
+/// Finds replaced words, hashes and addresses that are left in the result, by a search that does not depend on the recognition of tokens.
 fn left(texts: &[Text], scan: &Scan) -> Vec<String> {
-    let words: HashSet<&str> = scan.words.replaced().collect();
+    let hashes = scan.chains.replaced().map(str::to_lowercase);
+    let words: HashSet<String> = scan.words.replaced().map(str::to_owned).chain(hashes).collect();
     let addresses: HashSet<&IpAddr> = scan.addresses.replaced().map(|(old, _)| old).collect();
     let mut left = Vec::new();
     for text in texts.iter().flat_map(|text| text.name.iter().chain([&text.text])) {
         let is_part = |letter: char| letter.is_ascii_hexdigit() || ":.".contains(letter);
         let runs = || text.split(|letter| !is_part(letter));
-        let is_old = |ip: IpAddr| addresses.contains(&ip) && !scan.addresses.is_well_known(ip);
-        let old_address = |run: &&str| addresses_in(run).any(is_old);
+        let place = |part: &str| part.as_ptr() as usize - text.as_ptr() as usize;
+        let old_address = |run: &&str| {
+            let behind = &text[place(run) + run.len()..];
+            addresses_in(run).any(|ip| addresses.contains(&ip) && !is_well_known(ip, behind, &scan.addresses))
+        };
         left.extend(runs().filter(old_address).take(MAX_LEFT).map(str::to_owned));
-        let place = |part: &str| part.as_ptr() as usize;
+        let in_dashes = text.split(|letter: char| !letter.is_ascii_digit() && letter != '-').filter(|run| {
+            let groups: Vec<&str> = run.split('-').collect();
+            groups.windows(4).any(|four| four.join(".").parse().is_ok_and(|ip| addresses.contains(&IpAddr::V4(ip))))
+        });
+        left.extend(in_dashes.take(MAX_LEFT).map(str::to_owned));
+        let digits = text.split(|letter: char| !letter.is_ascii_hexdigit() && !"-:".contains(letter)).filter(|run| {
+            (MIN_DIGITS..MAX_DIGITS).contains(&run.len())
+                && scan.digits.contains(&run.replace(['-', ':'], "").to_lowercase())
+        });
+        left.extend(digits.take(MAX_LEFT).map(str::to_owned));
         // Groups of new addresses are not words: `db8` of the documentation range, which is kept.
         let ipv6: Vec<&str> = runs().filter(|run| addresses_in(run).any(|ip| ip.is_ipv6())).collect();
         let is_group = |word: &str| {
@@ -92,9 +108,17 @@ fn left(texts: &[Text], scan: &Scan) -> Vec<String> {
             behind.checked_sub(1).is_some_and(|at| place(word) < place(ipv6[at]) + ipv6[at].len())
         };
         let old_word = |word: &&str| words.contains(word.to_lowercase().as_str()) && !is_group(word);
-        left.extend(plain_words(text).filter(old_word).take(MAX_LEFT).map(str::to_owned));
+        left.extend(plain_words(text, &scan.names).filter(old_word).take(MAX_LEFT).map(str::to_owned));
     }
     left
+}
+
+/// Returns whether an address does not change, or is that of a network that does not, whose prefix length follows.
+fn is_well_known(ip: IpAddr, behind: &str, addresses: &Addresses) -> bool {
+    let digits = behind.strip_prefix('/').unwrap_or_default();
+    let digits = &digits[..digits.bytes().take(3).take_while(u8::is_ascii_digit).count()];
+    let network = digits.parse().ok().and_then(|length| IpNet::new(ip, length).ok());
+    addresses.is_well_known(ip) || network.is_some_and(|network| addresses.is_well_known_network(network))
 }
 
 /// Returns the addresses that a run of hexadecimal digits, colons and dots may contain. A port may follow an address, as in `10.0.0.1:80`,
@@ -107,6 +131,10 @@ fn addresses_in(run: &str) -> impl Iterator<Item = IpAddr> {
 
 /// Maximum number of reported tokens of a text.
 const MAX_LEFT: usize = 20;
+
+/// Numbers of digits of hardware addresses and identifiers, with separators.
+const MIN_DIGITS: usize = 12;
+const MAX_DIGITS: usize = 40;
 
 /// Compares the behaviour of the first complete rule set, before and after.
 fn behaviour(before: &[Evidence], after: &[Evidence], addresses: &mut Addresses) -> Behaviour {

@@ -15,8 +15,10 @@ static WORDS: LazyLock<[HashSet<&str>; 2]> = LazyLock::new(|| {
 });
 
 /// Units after a number, of time or memory.
-const UNITS: [&str; 20] =
-    ["s", "m", "h", "d", "y", "ms", "us", "ns", "k", "g", "t", "ki", "mi", "gi", "kb", "mb", "gb", "th", "st", "nd"];
+const UNITS: [&str; 21] = [
+    "s", "sec", "m", "h", "d", "y", "ms", "us", "ns", "k", "g", "t", "ki", "mi", "gi", "kb", "mb", "gb", "th", "st",
+    "nd",
+];
 
 /// Maximum number of digits after a word, as in `eth0`, `v1`, `node12`.
 const MAX_DIGITS: usize = 5;

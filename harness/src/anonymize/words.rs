@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::key::Key;
+use super::token::is_ideograph;
 use super::vocabulary::{is_known, is_plain};
 
 /// Replacements by word, in lower case.
@@ -11,6 +12,33 @@ pub(super) struct Words {
     new: HashMap<String, String>,
     /// Words that must not be used as replacements: words of the input, and earlier replacements.
     taken: HashSet<String>,
+}
+
+/// What a letter of a word is replaced with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Digit,
+    Ideograph,
+    Letter,
+}
+
+impl Kind {
+    fn of(letter: char) -> Self {
+        match letter {
+            '0'..='9' => Self::Digit,
+            _ if is_ideograph(letter) => Self::Ideograph,
+            _ => Self::Letter,
+        }
+    }
+
+    fn letter(self, byte: u8) -> char {
+        match self {
+            Self::Digit => char::from(b'0' + byte % 10),
+            // The first of CJK's unified ideographs.
+            Self::Ideograph => char::from_u32(0x4e00 + u32::from(byte)).unwrap_or('\u{4e00}'),
+            Self::Letter => char::from(b'a' + byte % 26),
+        }
+    }
 }
 
 /// Maximum number of candidates tried per length.
@@ -40,12 +68,12 @@ impl Words {
     }
 
     fn make(&self, lower: &str) -> String {
-        let is_letter: Vec<bool> = lower.chars().map(|letter| !letter.is_ascii_digit()).collect();
+        let kinds: Vec<Kind> = lower.chars().map(Kind::of).collect();
         // Each letter depends only on this digest of the word, so that a long word takes no longer than many short ones.
         let digest = self.key.bytes("word", lower.as_bytes());
         for attempt in 0.. {
             // If all short words are taken, longer ones are used.
-            let length = is_letter.len() + (attempt / ATTEMPTS) as usize;
+            let length = kinds.len() + (attempt / ATTEMPTS) as usize;
             let mut made = String::with_capacity(length);
             let mut bytes = [0; 32];
             for at in 0..length {
@@ -54,10 +82,10 @@ impl Words {
                     bytes = self.key.bytes("letters", &input);
                 }
                 let byte = bytes[at % bytes.len()];
-                let (first, count) = if is_letter.get(at).copied().unwrap_or(true) { (b'a', 26) } else { (b'0', 10) };
-                made.push(char::from(first + byte % count));
+                made.push(kinds.get(at).unwrap_or(&Kind::Letter).letter(byte));
             }
-            if !self.taken.contains(&made) && !is_known(&made) && !is_plain(&made) {
+            let is_number = kinds.iter().all(|kind| *kind == Kind::Digit);
+            if !self.taken.contains(&made) && (is_number || !is_known(&made)) && !is_plain(&made) {
                 return made;
             }
         }

@@ -81,6 +81,10 @@ fn show(proof: &Proof, console: &Console) -> bool {
             places.join(", ")
         ));
     }
+    if proof.kept_hashes > 0 {
+        let kept = counted(proof.kept_hashes, "chain hash");
+        inform(format!("{kept} kept: nothing that was hashed identifies anyone, as in default/kubernetes:https"));
+    }
     let is_same = match &proof.behaviour {
         Behaviour::Same { classes, is_cut } => {
             let more = if *is_cut { ", and there are more" } else { "" };

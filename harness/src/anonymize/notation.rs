@@ -1,0 +1,121 @@
+//! The ways in which texts write addresses, other than those that the standard library reads.
+//!
+//! - in names of machines and pods: `ip-10-0-1-5`, `fd00-10-244--2.default.pod`;
+//! - in names of reverse zones, whole or in part: `5.1.0.10.in-addr.arpa`, `8.b.d.0.1.0.0.2.ip6.arpa`.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+
+/// Longer than a name of a reverse zone.
+const LONGEST: usize = 80;
+
+/// How an address is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Notation {
+    /// `10.0.1.5`, `fd00::5`
+    Plain,
+    /// `10-0-1-5`, `fd00--5`
+    Dashed,
+    /// `5.1.0.10`, in front of `.in-addr.arpa` and `.ip6.arpa`; of a network, only the labels of its prefix.
+    Reversed,
+}
+
+impl Notation {
+    /// Writes an address, or the labels of a network.
+    pub(super) fn write(self, network: IpNet) -> String {
+        let ip = network.addr();
+        match self {
+            Self::Plain => ip.to_string(),
+            Self::Dashed => ip.to_string().replace(['.', ':'], "-"),
+            Self::Reversed => {
+                let labels: Vec<String> = match ip {
+                    IpAddr::V4(ip) => ip.octets().iter().map(u8::to_string).collect(),
+                    IpAddr::V6(ip) => format!("{:032x}", ip.to_bits()).chars().map(String::from).collect(),
+                };
+                let shown = usize::from(network.prefix_len()) / if ip.is_ipv4() { 8 } else { 4 };
+                let reversed: Vec<&str> = labels[..shown].iter().rev().map(String::as_str).collect();
+                reversed.join(".")
+            }
+        }
+    }
+}
+
+/// Matches an address in dashes at the start of a text.
+pub(super) fn dashed(text: &str) -> Option<(IpAddr, usize)> {
+    dashed_ipv4(text).or_else(|| dashed_ipv6(text))
+}
+
+fn dashed_ipv4(text: &str) -> Option<(IpAddr, usize)> {
+    let length = text.bytes().take(LONGEST).take_while(|byte| byte.is_ascii_digit() || *byte == b'-').count();
+    let end = text[..length].match_indices('-').nth(3).map_or(length, |(at, _)| at);
+    let run = &text[..end];
+    let ip: Ipv4Addr = run.replace('-', ".").parse().ok()?;
+    Some((ip.into(), run.len()))
+}
+
+/// Only in a pod's name in the DNS, since other names look like this too.
+fn dashed_ipv6(text: &str) -> Option<(IpAddr, usize)> {
+    let length = text.bytes().take(LONGEST).take_while(|byte| byte.is_ascii_hexdigit() || *byte == b'-').count();
+    let zone = text[length..].strip_prefix('.')?.split_once('.')?.1;
+    let ip: Ipv6Addr = text[..length].replace('-', ":").parse().ok()?;
+    zone.starts_with("pod").then_some((ip.into(), length))
+}
+
+/// Matches the labels of a reverse zone at the start of a text.
+pub(super) fn reversed(text: &str) -> Option<(IpNet, usize)> {
+    let is_label = |byte: &u8| byte.is_ascii_hexdigit() || *byte == b'.';
+    let length = text.bytes().take(LONGEST).take_while(is_label).count();
+    // The run of `1.0.10.in-addr` ends in a dot; that of `a.ip6` does too.
+    let run = text[..length].strip_suffix('.')?;
+    let rest = &text[length..];
+    let labels = || run.split('.').rev();
+    let network: IpNet = if rest.starts_with("in-addr.arpa") {
+        let octets = labels().map(|label| label.parse::<u8>().ok()).collect::<Option<Vec<_>>>()?;
+        let mut all = [0; 4];
+        all.get_mut(..octets.len())?.copy_from_slice(&octets);
+        Ipv4Net::new(all.into(), 8 * u8::try_from(octets.len()).ok()?).ok()?.into()
+    } else if rest.starts_with("ip6.arpa") && labels().all(|label| label.len() == 1) {
+        let nibbles: String = labels().collect();
+        let bits = u128::from_str_radix(&format!("{nibbles:0<32}"), 16).ok()?;
+        Ipv6Net::new(bits.into(), 4 * u8::try_from(nibbles.len()).ok()?).ok()?.into()
+    } else {
+        return None;
+    };
+    Some((network, run.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("82.34.96.10.in-addr.arpa.", "10.96.34.82/32", "82.34.96.10")]
+    #[case("96.10.in-addr.arpa", "10.96.0.0/16", "96.10")]
+    #[case("8.b.d.0.1.0.0.2.ip6.arpa", "2001:db8::/32", "8.b.d.0.1.0.0.2")]
+    #[case(
+        "a.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.6.9.0.0.0.1.0.0.0.0.d.f.ip6.arpa",
+        "fd00:10:96::a/128",
+        "a.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.6.9.0.0.0.1.0.0.0.0.d.f"
+    )]
+    fn reverse_zones_are_written_as_read(#[case] text: &str, #[case] network: IpNet, #[case] labels: &str) {
+        assert_eq!(reversed(text), Some((network, labels.len())));
+        assert_eq!(Notation::Reversed.write(network), labels);
+    }
+
+    #[rstest]
+    #[case("10-0-1-5.ec2", Some("10.0.1.5"))]
+    #[case("10-0-1-5-6x", Some("10.0.1.5"))]
+    #[case("fd00-10-244--2.default.pod.cluster.local", Some("fd00:10:244::2"))]
+    #[case("ad--1.example.io", None)]
+    #[case("2026-11-27-12", None)]
+    fn dashes_are_read(#[case] text: &str, #[case] expected: Option<&str>) {
+        let expected = expected.map(|ip| ip.parse::<IpAddr>().expect("an address"));
+        assert_eq!(dashed(text).map(|(ip, _)| ip), expected);
+        if let Some((ip, length)) = dashed(text) {
+            assert_eq!(Notation::Dashed.write(ip.into()), text[..length]);
+        }
+    }
+}

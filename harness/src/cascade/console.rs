@@ -15,7 +15,7 @@ mod sampled;
 /// Maximum number of endpoints listed in full.
 const MAX_ROWS: usize = 24;
 /// Maximum number of endpoints whose bars each start where the previous one ends.
-const MAX_STAIRS: usize = 12;
+const MAX_STEPS: usize = 12;
 /// Maximum and minimum width of a bar.
 const BAR: usize = 20;
 const LEAST_BAR: usize = 10;
@@ -219,7 +219,7 @@ fn aligned(cells: &[String; 8], widths: &[usize]) -> String {
 fn bar(page: &Page, cascade: &Cascade, step: &Step, width: usize) -> String {
     let share = step.share.to_f64();
     let at = |part: f64| (part * width as f64).round() as usize;
-    let (before, own, whole) = if cascade.steps.len() <= MAX_STAIRS {
+    let (before, own, whole) = if cascade.steps.len() <= MAX_STEPS {
         let end = step.cumulative.to_f64();
         (at(end - share), at(end) - at(end - share), width)
     } else {

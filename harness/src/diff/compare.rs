@@ -124,11 +124,11 @@ impl Comparing<'_, '_> {
         let sources = || narrowing.region()[Field::Source].clone();
         let mut plain = self.boundaries.iter().filter_map(|one| one.plain_source(&witness, &sources()));
         if let Some((source, others)) = plain.next().filter(|_| senders[0].are_pods()) {
-            narrowing.set_sources_apart(source, others);
+            narrowing.fork_sources(source, others);
             witness.source = address_from_bits(source, witness.family());
         }
-        let sets = [0, 1].map(|at| self.networks[at].predict_apart(senders[at], &witness, narrowing));
-        (sets, narrowing.apart())
+        let sets = [0, 1].map(|at| self.networks[at].predict_forked(senders[at], &witness, narrowing));
+        (sets, narrowing.forked())
     }
 
     /// Adds a class to those that change in the same way, if it changes.

@@ -63,7 +63,7 @@ pub(crate) struct Again {
 
 /// The severity of a change for those whose packets change, the most severe first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Gravity {
+pub(super) enum Severity {
     /// Packets that were delivered are no longer delivered, or fewer of them are.
     Lost,
     /// They are delivered differently.
@@ -74,7 +74,7 @@ pub(super) enum Gravity {
     LostOtherwise,
 }
 
-impl Gravity {
+impl Severity {
     pub(super) fn of(contrast: &Contrast) -> Self {
         let (was, is) = (contrast.was.delivered(), contrast.is.delivered());
         match is.cmp(&was) {
@@ -87,8 +87,8 @@ impl Gravity {
 }
 
 /// Returns the sort key: the more severe change first, and among these one that differs by more than the endpoint or the machine.
-fn weight(contrast: &Contrast) -> (Gravity, bool) {
-    (Gravity::of(contrast), !contrast.aspects.is_empty())
+fn weight(contrast: &Contrast) -> (Severity, bool) {
+    (Severity::of(contrast), !contrast.aspects.is_empty())
 }
 
 /// The senders of a change's packets, those that matter most to users first.
@@ -120,15 +120,15 @@ impl Change {
     }
 
     /// Returns the severity of its most severe outcome.
-    pub(super) fn gravity(&self) -> Gravity {
-        let of_outcomes = self.outcomes.iter().map(|one| Gravity::of(&one.contrast));
-        of_outcomes.min().unwrap_or(Gravity::LostOtherwise)
+    pub(super) fn gravity(&self) -> Severity {
+        let of_outcomes = self.outcomes.iter().map(|one| Severity::of(&one.contrast));
+        of_outcomes.min().unwrap_or(Severity::LostOtherwise)
     }
 
     /// Returns the number of classes of packets that are lost, gained or handled differently, depending on its severity.
     pub(super) fn grave_classes(&self) -> usize {
         let gravity = self.gravity();
-        let grave = self.outcomes.iter().filter(|one| Gravity::of(&one.contrast) == gravity);
+        let grave = self.outcomes.iter().filter(|one| Severity::of(&one.contrast) == gravity);
         grave.map(|one| one.classes).sum()
     }
 
@@ -219,7 +219,7 @@ struct Merged {
     origins: BTreeSet<Vantage>,
     classes: usize,
     /// One of the packets with the most severe outcome, with its sort key.
-    example: ((Gravity, bool), Example),
+    example: ((Severity, bool), Example),
 }
 
 impl Merged {

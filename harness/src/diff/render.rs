@@ -1,6 +1,6 @@
 //! Renders the result as text.
 
-use super::merge::{Change, Gravity, OutcomeChange};
+use super::merge::{Change, OutcomeChange, Severity};
 use super::notes::Note;
 use super::{Diff, Example, KernelOutcomes, Live};
 use crate::page::{BAD, FAINT, GOOD, MARKED, Page, Settings};
@@ -47,7 +47,7 @@ fn answer(diff: &Diff) -> String {
         .to_owned();
     }
     let number = |holds: &dyn Fn(&Change) -> bool| diff.changes.iter().filter(|change| holds(change)).count();
-    let losing = match (all, number(&|change| change.gravity() == Gravity::Lost)) {
+    let losing = match (all, number(&|change| change.gravity() == Severity::Lost)) {
         (_, 0) => String::new(),
         (1, _) => ", which loses packets".to_owned(),
         (_, 1) => ", 1 of which loses packets".to_owned(),
@@ -72,9 +72,9 @@ fn show(page: &mut Page, change: &Change) {
     page.gap();
     let (style, mark) = match (&change.accepted, change.gravity()) {
         (Some(_), _) => (MARKED, "ACCEPTED"),
-        (None, Gravity::Lost) => (BAD, "LOST"),
-        (None, Gravity::Otherwise | Gravity::LostOtherwise) => (BAD, "CHANGED"),
-        (None, Gravity::Gained) => (BAD, "GAINED"),
+        (None, Severity::Lost) => (BAD, "LOST"),
+        (None, Severity::Otherwise | Severity::LostOtherwise) => (BAD, "CHANGED"),
+        (None, Severity::Gained) => (BAD, "GAINED"),
     };
     page.labelled(0, format!("{}  ", page.paint(style, mark)), targets(change));
     line(page, "affects", who(change));
@@ -209,9 +209,9 @@ pub(super) fn who(change: &Change) -> String {
     let classes = counted(change.classes, "class");
     let grave = match (change.gravity(), change.grave_classes()) {
         (_, grave) if grave == change.classes => String::new(),
-        (Gravity::Lost, grave) => format!(", {} of them lost", grouped(grave as u64)),
-        (Gravity::Gained, grave) => format!(", {} of them delivered now", grouped(grave as u64)),
-        (Gravity::Otherwise | Gravity::LostOtherwise, _) => String::new(),
+        (Severity::Lost, grave) => format!(", {} of them lost", grouped(grave as u64)),
+        (Severity::Gained, grave) => format!(", {} of them delivered now", grouped(grave as u64)),
+        (Severity::Otherwise | Severity::LostOtherwise, _) => String::new(),
     };
     format!("{services}from {}; {classes} of packets{grave}", origins.join(", "))
 }

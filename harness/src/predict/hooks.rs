@@ -72,7 +72,7 @@ impl Traversal<'_, '_> {
     }
 
     /// The possible outcomes of a packet at a hook. If this hook is the first with a random choice, some sources of the packet's set may be
-    /// set apart.
+    /// forked off.
     fn branches_of(
         &self,
         netns: NetnsId,
@@ -82,8 +82,8 @@ impl Traversal<'_, '_> {
     ) -> Vec<Branch<Narrowed>> {
         let hook = arrival.hook;
         let trace = Narrowed::by(self.narrowing.as_ref());
-        match self.origin.apart {
-            ForkMode::Note(noted) if !self.is_answer && state.share == Share::ONE => {
+        match self.origin.fork_mode {
+            ForkMode::Record(noted) if !self.is_answer && state.share == Share::ONE => {
                 let trace = trace.setting_apart();
                 let (branches, forks) = rules.walk(arrival, trace);
                 let passed = state.passed();
@@ -156,8 +156,8 @@ fn behind(netns: NetnsId, hook: Hook, state: PacketState, mut branch: Branch<Nar
     let family = Family::of(state.packet.destination);
     let (came, left, tracking) = (state.packet, branch.packet, state.tracking);
     let stage = Stage { netns, family, hook, came, left, tracking, path };
-    let mut apart = state.apart;
-    apart.append(branch.trace.apart.get_mut());
+    let mut forked = state.forked;
+    forked.append(branch.trace.forked.get_mut());
     PacketState {
         share: branch.share.within(state.share),
         packet: branch.packet,
@@ -167,7 +167,7 @@ fn behind(netns: NetnsId, hook: Hook, state: PacketState, mut branch: Branch<Nar
         assumptions: state.assumptions.and(branch.assumptions),
         effects: state.effects.with(netns, branch.effects),
         trail: state.trail.and(stage),
-        apart,
+        forked,
         ..state
     }
 }

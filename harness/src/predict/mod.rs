@@ -61,7 +61,7 @@ use traversal::Traversal;
 
 pub(crate) use matched_rule::{MatchedRule, RuleExit};
 pub(crate) use prediction::{Cause, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, RulePlace, Stage};
-pub(crate) use senders::{LaterReply, Memory, Senders, SetTraversal};
+pub(crate) use senders::{LaterReply, Senders, SetTraversal};
 
 /// A new flow, as its sender sends it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -136,7 +136,7 @@ struct Circumstances<'a> {
     /// Whether conntrack classifies it as `INVALID`.
     is_invalid: bool,
     /// Sources of the set that are handled differently in one branch.
-    apart: ForkMode<'a>,
+    fork_mode: ForkMode<'a>,
     /// The size of the packet, and how it is sent.
     shape: Shape,
 }
@@ -222,7 +222,7 @@ impl<'a> Network<'a> {
 
     /// Follows a packet from its sender to its end, and its reply or rejection back.
     fn follow(&self, sender: Sender, via: Option<NetnsId>, packet: Packet, given: Circumstances<'_>) -> Prediction {
-        let Circumstances { chosen, memory, narrowing, connections, apart, is_invalid: _, shape } = given;
+        let Circumstances { chosen, memory, narrowing, connections, fork_mode, is_invalid: _, shape } = given;
         let mut state = PacketState::new(packet).with_shape(shape);
         let budget = Budget::default();
         state.known.extend_from_slice(connections.unwrap_or_default());
@@ -230,7 +230,7 @@ impl<'a> Network<'a> {
         let sent = state.packet.tuple();
         let none = HashMap::new();
         let chosen = chosen.unwrap_or(&none);
-        let origin = Origin { netns: sender.netns(), sent, budget: &budget, chosen, memory, narrowing, apart };
+        let origin = Origin { netns: sender.netns(), sent, budget: &budget, chosen, memory, narrowing, fork_mode };
         let mut traversal = Traversal::there(self, origin);
         match sender {
             Sender::Wire(netns) => {
@@ -260,8 +260,9 @@ impl<'a> Network<'a> {
         state.is_invalid = given.is_invalid;
         let (budget, chosen) = (Budget::default(), HashMap::new());
         let Circumstances { memory, narrowing, .. } = given;
-        let apart = ForkMode::No;
-        let origin = Origin { netns: sender.netns(), sent, budget: &budget, chosen: &chosen, memory, narrowing, apart };
+        let fork_mode = ForkMode::No;
+        let origin =
+            Origin { netns: sender.netns(), sent, budget: &budget, chosen: &chosen, memory, narrowing, fork_mode };
         self.replies(receiver, state, origin).iter().map(|end| self.reply(end)).collect()
     }
 

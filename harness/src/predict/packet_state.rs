@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::walk::{
-    Apart, Assumptions, Connection, Effect, Effects, Environment, Field, Fork, Hook, Narrowed, Narrowing, Packet,
-    RejectResponse, RuleId, Share, State, Tracked, Tracking, Transport, Tuple,
+    Assumptions, Connection, Effect, Effects, Environment, Field, Fork, ForkedSources, Hook, Narrowed, Narrowing,
+    Packet, RejectResponse, RuleId, Share, State, Tracked, Tracking, Transport, Tuple,
 };
 
 use super::prediction::{Cause, PredictedBranch, PredictedOutcome, RulePlace, Stage};
@@ -45,9 +45,9 @@ pub(super) struct PacketState {
     pub(super) assumptions: Assumptions,
     /// The state that namespaces keep about it for later packets.
     pub(super) effects: Remembered,
-    pub(super) trail: Trail,
+    pub(super) trail: PassedHooks,
     /// The sources of its set that are handled differently.
-    pub(super) apart: Vec<Apart>,
+    pub(super) forked: Vec<ForkedSources>,
 }
 
 /// The state that namespaces keep about a packet, in order; empty for nearly all packets.
@@ -100,9 +100,9 @@ impl Carried {
 
 /// The hooks passed, last first; branches share their common part.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Trail(Option<Arc<(Arc<Stage>, Trail)>>);
+pub(super) struct PassedHooks(Option<Arc<(Arc<Stage>, PassedHooks)>>);
 
-impl Trail {
+impl PassedHooks {
     /// Appends a hook.
     pub(super) fn and(self, stage: Stage) -> Self {
         Self(Some(Arc::new((Arc::new(stage), self))))
@@ -126,8 +126,8 @@ impl PacketState {
             quoted: None,
             assumptions: Assumptions::NONE,
             effects: Remembered::default(),
-            trail: Trail::default(),
-            apart: Vec::new(),
+            trail: PassedHooks::default(),
+            forked: Vec::new(),
         }
     }
 
@@ -142,7 +142,7 @@ impl PacketState {
     pub(super) fn stages(&self) -> Vec<Arc<Stage>> {
         let mut stages = Vec::new();
         let mut rest = &self.trail;
-        while let Trail(Some(last)) = rest {
+        while let PassedHooks(Some(last)) = rest {
             stages.push(Arc::clone(&last.0));
             rest = &last.1;
         }
@@ -173,7 +173,7 @@ impl PacketState {
             connections,
             stages: self.stages(),
             back: Vec::new(),
-            apart: self.apart.clone(),
+            forked: self.forked.clone(),
         }
     }
 
@@ -281,7 +281,7 @@ pub(super) struct Origin<'b> {
     /// The set of packets that the flow's packet represents.
     pub(super) narrowing: Option<&'b Narrowing>,
     /// Sources of the set that are handled differently in one branch.
-    pub(super) apart: ForkMode<'b>,
+    pub(super) fork_mode: ForkMode<'b>,
 }
 
 /// How a walk handles sources that have a different outcome in one branch.
@@ -290,13 +290,13 @@ pub(super) enum ForkMode<'b> {
     /// They are left to another walk.
     #[default]
     No,
-    /// They are set apart and recorded here.
-    Note(&'b RefCell<Vec<ForkPoint>>),
+    /// They are forked off and recorded here.
+    Record(&'b RefCell<Vec<ForkPoint>>),
     /// The packet has such a source, and is followed from these places on.
     Resume(&'b [ForkPoint]),
 }
 
-/// A place where sources of a packet's set were set apart.
+/// A place where sources of a packet's set were forked off.
 #[derive(Debug, Clone)]
 pub(crate) struct ForkPoint {
     pub(super) netns: NetnsId,

@@ -5,7 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use svclab_rules::cluster::Family;
-use svclab_rules::walk::{Apart, Assumptions, Connection, Effect, Hook, Packet, Path, RejectResponse, Share, Tracking};
+use svclab_rules::walk::{
+    Assumptions, Connection, Effect, ForkedSources, Hook, Packet, Path, RejectResponse, Share, Tracking,
+};
 
 use crate::scenario::RejectKind;
 use crate::text::drop_words;
@@ -38,13 +40,13 @@ pub(crate) struct PredictedBranch {
     /// The hooks on the return path of the reply or the rejection.
     pub back: Vec<Arc<Stage>>,
     /// The sources of the packet's set that have another outcome.
-    pub apart: Vec<Apart>,
+    pub forked: Vec<ForkedSources>,
 }
 
 impl PredictedBranch {
     /// Whether packets of a source have another outcome.
     pub(super) fn is_apart(&self, source: u128) -> bool {
-        self.apart.iter().any(|apart| apart.has(source))
+        self.forked.iter().any(|forked| forked.has(source))
     }
 
     /// The branch for a packet from another source that is handled in the same way.
@@ -57,7 +59,7 @@ impl PredictedBranch {
         }
         own.connections.iter_mut().for_each(|(_, connection)| connection.with_source(from, to));
         for (_, effect) in &mut own.remembered {
-            let (Effect::Note { address, .. } | Effect::Forget { address, .. }) = effect;
+            let (Effect::Add { address, .. } | Effect::Remove { address, .. }) = effect;
             if *address == from {
                 *address = to;
             }

@@ -31,7 +31,7 @@ impl Rules {
         Ok(Some(Self { family, installed, indexes: OnceLock::new(), program }))
     }
 
-    /// Walks a packet through a hook; also returns where sources of its set were set apart.
+    /// Walks a packet through a hook; also returns where sources of its set were forked off.
     pub(super) fn walk(&self, arrival: Arrival<'_>, trace: Narrowed) -> (Vec<Branch<Narrowed>>, Vec<Fork<Narrowed>>) {
         // Usually there is only one.
         let mut branches = Vec::with_capacity(1);
@@ -39,7 +39,7 @@ impl Rules {
         (branches, forks)
     }
 
-    /// Continues the walk of a packet whose source was set apart at this place.
+    /// Continues the walk of a packet whose source was forked off at this place.
     pub(super) fn resume(
         &self,
         arrival: Arrival<'_>,
@@ -49,7 +49,7 @@ impl Rules {
         self.program.resume(arrival, fork, |before| before.with(narrowing))
     }
 
-    /// Continues the walk of a branch with its new source through the chains after source NAT. Their rules set no sources apart.
+    /// Continues the walk of a branch with its new source through the chains after source NAT. Their rules fork no sources off.
     pub(super) fn continue_settled(&self, arrival: Arrival<'_>, mut branch: Branch<Narrowed>) -> Vec<Branch<Narrowed>> {
         branch.trace = branch.trace.setting_none_apart();
         self.program.continue_settled(arrival, branch)

@@ -189,7 +189,7 @@ impl Senders {
 }
 
 /// The state kept for later packets, by namespace.
-pub(crate) type Memory = HashMap<NetnsId, Environment>;
+type Memory = HashMap<NetnsId, Environment>;
 
 impl Network<'_> {
     /// Predicts the outcome of a set of packets from one of them: the set is narrowed to packets with the same outcome. Also returns the
@@ -204,16 +204,16 @@ impl Network<'_> {
         self.predict_of_set(senders, witness, narrowing, (memory, ForkMode::No))
     }
 
-    /// Like [`Self::predict_set`], but sources that differ only in one branch of a random choice are set apart. They stay in the set, and
+    /// Like [`Self::predict_set`], but sources that differ only in one branch of a random choice are forked off. They stay in the set, and
     /// [`SetTraversal::predict_source`] returns the outcome of each.
-    pub(crate) fn predict_apart(
+    pub(crate) fn predict_forked(
         &self,
         senders: &Senders,
         witness: &Packet,
         narrowing: &Narrowing,
     ) -> Option<SetTraversal> {
         let places = RefCell::default();
-        let given = (None, ForkMode::Note(&places));
+        let given = (None, ForkMode::Record(&places));
         let (packet, prediction) = self.predict_of_set(senders, witness, Some(narrowing), given)?;
         Some(SetTraversal { packet, prediction, places: places.into_inner() })
     }
@@ -223,7 +223,7 @@ impl Network<'_> {
         senders: &Senders,
         witness: &Packet,
         narrowing: Option<&Narrowing>,
-        (memory, apart): (Option<&Memory>, ForkMode<'_>),
+        (memory, fork_mode): (Option<&Memory>, ForkMode<'_>),
     ) -> Option<(Packet, Prediction)> {
         let member = senders.member(witness)?;
         let mut packet = *witness;
@@ -240,8 +240,21 @@ impl Network<'_> {
         if let Some((narrowing, input)) = narrowing.zip(member.input) {
             narrowing.name_interfaces(Field::Source, input, &senders.inputs);
         }
-        let given = Circumstances { memory, narrowing, apart, ..Circumstances::default() };
+        let given = Circumstances { memory, narrowing, fork_mode, ..Circumstances::default() };
         Some((packet, self.follow(member.sender, senders.via_netns, packet, given)))
+    }
+
+    /// The state that namespaces keep this many seconds after changes of it.
+    pub(crate) fn memory<'e>(&self, effects: impl IntoIterator<Item = &'e (NetnsId, Effect)>, age: u32) -> Memory {
+        let mut memory = Memory::new();
+        for (netns, effect) in effects {
+            let environment = memory.entry(*netns).or_insert_with(|| self.environment(*netns).clone());
+            match effect {
+                Effect::Add { list, address } => environment.recent.add(list, *address, age),
+                Effect::Remove { list, address } => environment.recent.remove(list, *address),
+            }
+        }
+        memory
     }
 
     /// Predicts another first packet, this many seconds after the one that a branch of a prediction represents.
@@ -252,14 +265,7 @@ impl Network<'_> {
         first: &PredictedBranch,
         age: u32,
     ) -> Option<Prediction> {
-        let mut memory = Memory::new();
-        for (netns, effect) in &first.remembered {
-            let environment = memory.entry(*netns).or_insert_with(|| self.environment(*netns).clone());
-            match effect {
-                Effect::Note { list, address } => environment.recent.note(list, *address, age),
-                Effect::Forget { list, address } => environment.recent.forget(list, *address),
-            }
-        }
+        let memory = self.memory(&first.remembered, age);
         self.predict_set(senders, packet, None, Some(&memory)).map(|(_, prediction)| prediction)
     }
 
@@ -306,7 +312,7 @@ impl Network<'_> {
     }
 }
 
-/// The prediction for a set of packets, except for sources that were set apart.
+/// The prediction for a set of packets, except for sources that were forked off.
 pub(crate) struct SetTraversal {
     /// One of the packets.
     pub(crate) packet: Packet,
@@ -316,7 +322,7 @@ pub(crate) struct SetTraversal {
 }
 
 impl SetTraversal {
-    /// Predicts the packet of a source that was set apart: it is followed separately from the place where it was set apart; in all other
+    /// Predicts the packet of a source that was forked off: it is followed separately from the place where it was forked off; in all other
     /// branches it is handled like the packet of the set.
     pub(crate) fn predict_source(
         &self,
@@ -329,7 +335,7 @@ impl SetTraversal {
         Some(self.whole(packet.source, own))
     }
 
-    /// Predicts only the branches in which the packet's source was set apart.
+    /// Predicts only the branches in which the packet's source was forked off.
     pub(crate) fn own_branches(
         &self,
         network: &Network<'_>,
@@ -338,7 +344,7 @@ impl SetTraversal {
         narrowing: &Narrowing,
     ) -> Option<Vec<PredictedBranch>> {
         let source = address_bits(packet.source);
-        let here: Vec<ForkPoint> = self.places.iter().filter(|place| place.fork.apart.has(source)).cloned().collect();
+        let here: Vec<ForkPoint> = self.places.iter().filter(|place| place.fork.forked.has(source)).cloned().collect();
         if here.is_empty() {
             return Some(Vec::new());
         }

@@ -106,7 +106,7 @@ impl Boundaries {
             return Some((source, Others::Left));
         }
         let plain = sources.without_ranges(endpoints).first();
-        Some(plain.map_or((source, Others::Apart), |plain| (plain, Others::Left)))
+        Some(plain.map_or((source, Others::Forked), |plain| (plain, Others::Left)))
     }
 
     /// Narrows a set to the packets with the same promise as this one.

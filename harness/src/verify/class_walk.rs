@@ -80,8 +80,8 @@ impl<'s> PacketClass<'s> {
 struct ClassAnswer<'s> {
     /// The class; `None` if its packets are not sent to any machine but the sender's own, or cannot be for a service.
     asked: Option<PacketClass<'s>>,
-    /// The sources that were set apart in it, if any.
-    apart: Option<(SetTraversal, Vec<u128>)>,
+    /// The sources that were forked off in it, if any.
+    forked: Option<(SetTraversal, Vec<u128>)>,
 }
 
 /// The number of classes after which progress is reported.
@@ -140,7 +140,7 @@ impl<'x, 'a> ClassWalk<'x, 'a> {
     }
 
     /// Like [`Self::all`], but `found` returns whether all predictions for a class are as promised. If so, only the differing branches are
-    /// predicted for the sources that are set apart in it.
+    /// predicted for the sources that are forked off in it.
     pub(crate) fn all_judged<'s>(
         &self,
         senders: &'s Senders,
@@ -176,11 +176,12 @@ impl<'x, 'a> ClassWalk<'x, 'a> {
         let (mut expected, mut reported) = (0, 0);
         while let Some(class) = classes.next_by(|witness, narrowing| self.ask(senders, witness, narrowing)) {
             class_count.classes += 1;
-            if let Some(ClassAnswer { asked, apart }) = class.found {
-                let promise = asked.as_ref().filter(|_| apart.is_some()).map(|asked| asked.promise.clone());
+            if let Some(ClassAnswer { asked, forked }) = class.found {
+                let promise = asked.as_ref().filter(|_| forked.is_some()).map(|asked| asked.promise.clone());
                 let is_kept = asked.is_some_and(&mut found);
                 let kept = promise.filter(|_| is_kept);
-                for (of_set, source) in apart.iter().flat_map(|(of_set, all)| all.iter().map(move |one| (of_set, *one)))
+                for (of_set, source) in
+                    forked.iter().flat_map(|(of_set, all)| all.iter().map(move |one| (of_set, *one)))
                 {
                     class_count.classes += 1;
                     let region = class.region.with(Field::Source, Intervals::one(source));
@@ -214,22 +215,22 @@ impl<'x, 'a> ClassWalk<'x, 'a> {
         if senders.are_pods()
             && let Some((source, others)) = self.boundaries.plain_source(&witness, &narrowing.region()[Field::Source])
         {
-            narrowing.set_sources_apart(source, others);
+            narrowing.fork_sources(source, others);
             witness.source = address_from_bits(source, witness.family());
         }
-        let of_set = self.context.network.predict_apart(senders, &witness, narrowing)?;
+        let of_set = self.context.network.predict_forked(senders, &witness, narrowing)?;
         let packet = of_set.packet;
-        let (prediction, of_set) = if narrowing.apart().is_empty() {
+        let (prediction, of_set) = if narrowing.forked().is_empty() {
             (of_set.prediction, None)
         } else {
             (of_set.prediction.clone(), Some(of_set))
         };
         let asked = self.judge(senders, packet, narrowing, |_| (prediction, false));
         let asked = asked.map(|asked| PacketClass { region: narrowing.own_region(), ..asked });
-        Some(ClassAnswer { asked, apart: of_set.map(|of_set| (of_set, narrowing.apart())) })
+        Some(ClassAnswer { asked, forked: of_set.map(|of_set| (of_set, narrowing.forked())) })
     }
 
-    /// Compares the sources for the packets of a source that was set apart, which form a region. Also returns the rest of the region.
+    /// Compares the sources for the packets of a source that was forked off, which form a region. Also returns the rest of the region.
     /// `kept` is the promise for the set, if all predictions for it are as promised.
     fn ask_apart<'s>(
         &self,

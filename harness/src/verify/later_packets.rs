@@ -4,10 +4,10 @@
 use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::promise::{Promise, PromisedOutcome};
-use svclab_rules::walk::{Effect, Field, Narrowing, Packet, Region, Transport, address_bits, address_from_bits};
+use svclab_rules::walk::{Field, Narrowing, Packet, Region, Transport, address_bits, address_from_bits};
 
 use crate::predict::{
-    Cause, LaterReply, Memory, Network, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, Senders,
+    Cause, LaterReply, Network, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, Senders,
 };
 
 /// The flags of later segments: ACK, with PSH, URG and FIN; and RST, alone and with ACK.
@@ -189,14 +189,7 @@ impl FirstPacket<'_, '_> {
 
     /// The possible destinations of a client's connection this many seconds after first ones.
     fn destinations(&self, packet: &Packet, first: &[&PredictedBranch], age: u32) -> Vec<SocketAddr> {
-        let mut memory = Memory::new();
-        for (netns, effect) in first.iter().flat_map(|first| &first.remembered) {
-            let environment = memory.entry(*netns).or_insert_with(|| self.network.environment(*netns).clone());
-            match effect {
-                Effect::Note { list, address } => environment.recent.note(list, *address, age),
-                Effect::Forget { list, address } => environment.recent.forget(list, *address),
-            }
-        }
+        let memory = self.network.memory(first.iter().flat_map(|first| &first.remembered), age);
         let predicted = self.network.predict_set(self.senders, packet, None, Some(&memory));
         predicted.map(|(_, prediction)| destinations(&prediction)).unwrap_or_default()
     }

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Display;
 
 use super::finding::{Difference, Fact, Finding, Subject};
-use super::model::{Group, Line, Order, Part, Place, Said, Service, Shares};
+use super::model::{Group, Line, Order, Part, Place, Service, ServiceRules, Shares};
 use crate::chains::Policy;
 
 /// A difference and its line.
 type At = (Difference, Line);
 
 /// Returns the differences: services by name, then chains and sets of no service.
-pub(super) fn differences<K: Ord + Display + 'static, S: Said<K>>(expected: &S, found: &S) -> Vec<Finding> {
+pub(super) fn differences<K: Ord + Display + 'static, S: ServiceRules<K>>(expected: &S, found: &S) -> Vec<Finding> {
     let mut findings = Vec::new();
     for key in expected.services().chain(found.services()).collect::<BTreeSet<&K>>() {
         let name = expected.names().get(key).or_else(|| found.names().get(key));

@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::mem::{Discriminant, discriminant};
 
-use super::missing_rules::{LeftOut, is_readable, is_share};
+use super::missing_rules::{OmittedRules, is_readable, is_share};
 use crate::chains::iptables::{NAMING, frontend};
 use crate::cluster::Family;
 use crate::coverage::{Coverage, nft_table};
@@ -28,7 +28,7 @@ pub struct Completed {
 /// Completes the rules of a text with those that kube-proxy writes for the same objects.
 ///
 /// Chains that the text covers completely stay as they are: a rule that is missing there is missing on the node. Other chains get the rules
-/// that they lack, except rules that the text would contain if they were on the node (`LeftOut`).
+/// that they lack, except rules that the text would contain if they were on the node (`OmittedRules`).
 pub fn completed(shown: &Rules, coverage: &Coverage, written: Rules) -> Completed {
     let mut completed = Completed { rules: shown.clone(), tables: Vec::new(), chains: 0, partial: Vec::new() };
     match (&mut completed.rules, written) {
@@ -58,7 +58,7 @@ fn complete_iptables(completed: &mut Completed, coverage: &Coverage, written: Ru
                 chain.policy = None;
             }
         });
-        let left_out = LeftOut::of(&own.rules.tables[at], coverage, &table, family);
+        let left_out = OmittedRules::of(&own.rules.tables[at], coverage, &table, family);
         let positions: HashMap<String, usize> = own.rules.tables[at]
             .chains
             .iter()
@@ -116,7 +116,13 @@ fn drop_unused(rules: &mut RuleSet, added: &mut BTreeSet<(TableName, String)>) {
 }
 
 /// Adds the rules that a chain lacks, in the order in which kube-proxy writes them. Returns whether any were added.
-fn merge(own: &mut iptables::Parsed, at: (usize, usize), written: Chain, is_cut: bool, left_out: &LeftOut<'_>) -> bool {
+fn merge(
+    own: &mut iptables::Parsed,
+    at: (usize, usize),
+    written: Chain,
+    is_cut: bool,
+    left_out: &OmittedRules<'_>,
+) -> bool {
     let lines = own.lines_of(at);
     let chain = &mut own.rules.tables[at.0].chains[at.1];
     let mut shown = std::mem::take(&mut chain.rules);

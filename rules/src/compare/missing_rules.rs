@@ -10,7 +10,7 @@ use crate::coverage::Coverage;
 use crate::iptables::{Chain, Match, Rule, Table, TableName, Target, UNREAD, print_rule};
 
 /// What an incomplete text leaves out of a table.
-pub(super) struct LeftOut<'c> {
+pub(super) struct OmittedRules<'c> {
     coverage: &'c Coverage,
     table: TableName,
     family: Family,
@@ -26,7 +26,7 @@ pub(super) struct LeftOut<'c> {
     shown_shapes: HashSet<Shape>,
 }
 
-impl<'c> LeftOut<'c> {
+impl<'c> OmittedRules<'c> {
     /// Compares a table of the text with what kube-proxy writes.
     pub(super) fn of(shown: &Table, coverage: &'c Coverage, written: &Table, family: Family) -> Self {
         let leads = |chain: &&Chain| {

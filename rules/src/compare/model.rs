@@ -10,7 +10,7 @@ use crate::chains::{FIVE_DIGITS, Policy, TEN_DIGITS, is_even};
 pub(super) type Line = Option<usize>;
 
 /// What a rule set states about services, and its other rules. `K` is the key of a service port.
-pub(super) trait Said<K: 'static> {
+pub(super) trait ServiceRules<K: 'static> {
     /// The names of services.
     fn names(&self) -> &BTreeMap<K, String>;
 
@@ -43,7 +43,7 @@ impl<K> Default for Model<K> {
     }
 }
 
-impl<K: Ord + 'static> Said<K> for Model<K> {
+impl<K: Ord + 'static> ServiceRules<K> for Model<K> {
     fn names(&self) -> &BTreeMap<K, String> {
         &self.names
     }

@@ -78,23 +78,23 @@ impl Elements {
         let address = side.of(&walker.packet);
         self.split_by_entries(*side, walker, &at.recent);
         let by_this_packet = |effect: &Effect| match effect {
-            Effect::Note { list, address: noted } => *list == self.list && *noted == address,
-            Effect::Forget { .. } => false,
+            Effect::Add { list, address: added } => *list == self.list && *added == address,
+            Effect::Remove { .. } => false,
         };
-        walker.effects.iter().any(by_this_packet) || self.is_noted(address, &at.recent)
+        walker.effects.iter().any(by_this_packet) || self.is_added(address, &at.recent)
     }
 
     /// Splits a set of packets by the addresses that rules added earlier.
     fn split_by_entries<T: Trace>(&self, side: Side, walker: &Walker<T>, lists: &RecentLists) {
         let address = bits(side.of(&walker.packet));
         if walker.trace.is_open(side.field(), address) {
-            for noted in lists.noted(&self.list) {
-                walker.trace.asked(side.field(), address, || Intervals::one(noted));
+            for added in lists.addresses(&self.list) {
+                walker.trace.asked(side.field(), address, || Intervals::one(added));
             }
         }
     }
 
-    fn is_noted(&self, address: IpAddr, lists: &RecentLists) -> bool {
+    fn is_added(&self, address: IpAddr, lists: &RecentLists) -> bool {
         let lives = |age: &u32| self.timeout.is_none_or(|timeout| *age < timeout);
         lists.entry(&self.list, address).is_some_and(|entry| entry.ages.iter().any(lives))
     }

@@ -25,7 +25,7 @@ pub struct Gate {
 
 /// A problem with a gate in a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Oddity {
+pub enum GateProblem {
     /// No gate with this name is listed.
     Unknown,
     /// It was introduced in a later minor release: this kube-proxy does not start.
@@ -36,7 +36,7 @@ pub enum Oddity {
     NoEffect,
 }
 
-impl fmt::Display for Oddity {
+impl fmt::Display for GateProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown => f.write_str("is unknown to kube-proxy; ignored"),
@@ -55,14 +55,14 @@ pub fn names() -> Vec<&'static str> {
 }
 
 /// Returns the problem with a gate in the configuration of a release's kube-proxy, if any.
-pub fn oddity(name: &str, on: bool, profile: Profile) -> Option<Oddity> {
-    let Some(gate) = GATES.iter().find(|gate| gate.name == name) else { return Some(Oddity::Unknown) };
+pub fn oddity(name: &str, on: bool, profile: Profile) -> Option<GateProblem> {
+    let Some(gate) = GATES.iter().find(|gate| gate.name == name) else { return Some(GateProblem::Unknown) };
     if profile.minor < gate.since {
-        return Some(Oddity::NotYet(gate.since));
+        return Some(GateProblem::NotYet(gate.since));
     }
     match gate.locked_since {
-        Some(since) if !on && profile.minor >= since => Some(Oddity::Locked(since)),
-        _ => (!gate.decides).then_some(Oddity::NoEffect),
+        Some(since) if !on && profile.minor >= since => Some(GateProblem::Locked(since)),
+        _ => (!gate.decides).then_some(GateProblem::NoEffect),
     }
 }
 
@@ -153,12 +153,12 @@ mod tests {
 
     #[rstest]
     #[case::decides("MultiCIDRServiceAllocator", true, "1.32", None)]
-    #[case::misspelt("MultiCIDRServiceAllocater", true, "1.32", Some(Oddity::Unknown))]
-    #[case::later("AllowServiceExternalIPs", false, "1.35", Some(Oddity::NotYet(36)))]
-    #[case::locked("ProxyTerminatingEndpoints", false, "1.28", Some(Oddity::Locked(28)))]
+    #[case::misspelt("MultiCIDRServiceAllocater", true, "1.32", Some(GateProblem::Unknown))]
+    #[case::later("AllowServiceExternalIPs", false, "1.35", Some(GateProblem::NotYet(36)))]
+    #[case::locked("ProxyTerminatingEndpoints", false, "1.28", Some(GateProblem::Locked(28)))]
     #[case::locked_and_on("ProxyTerminatingEndpoints", true, "1.28", None)]
-    #[case::elsewhere("NFTablesProxyMode", true, "1.30", Some(Oddity::NoEffect))]
-    fn odd_gates(#[case] name: &str, #[case] on: bool, #[case] version: &str, #[case] expected: Option<Oddity>) {
+    #[case::elsewhere("NFTablesProxyMode", true, "1.30", Some(GateProblem::NoEffect))]
+    fn odd_gates(#[case] name: &str, #[case] on: bool, #[case] version: &str, #[case] expected: Option<GateProblem>) {
         assert_eq!(oddity(name, on, version.parse().unwrap()), expected);
     }
 

@@ -136,14 +136,14 @@ pub type Effects = SmallVec<[Effect; 1]>;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// The address is added to a `recent` list or dynamic set.
-    Note {
+    Add {
         /// The list's name.
         list: Arc<str>,
         /// The address, under the list's mask.
         address: IpAddr,
     },
     /// The address is removed from the list.
-    Forget {
+    Remove {
         /// The list's name.
         list: Arc<str>,
         /// The address, under the list's mask.

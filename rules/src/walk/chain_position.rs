@@ -8,9 +8,9 @@ use smallvec::SmallVec;
 
 use super::branch::{HookVerdict, Unknown};
 use super::environment::Environment;
+use super::forked_sources::ForkedSources;
 use super::hook::Hook;
 use super::jump_depth::DEEPEST;
-use super::separate_sources::Apart;
 use super::share::Share;
 use super::trace::{ChainId, Evaluated, RuleId, Step, Then, Trace};
 use super::walker::Walker;
@@ -71,11 +71,11 @@ pub(crate) struct Work<T> {
     pub(super) place: Option<(Cursor, Next)>,
 }
 
-/// A place in a hook at which sources were separated: before the rule that matched.
+/// A place in a hook at which sources were forked off: before the rule that matched.
 #[derive(Debug, Clone)]
 pub struct Fork<T> {
-    /// The separated sources.
-    pub apart: Apart,
+    /// The forked sources.
+    pub forked: ForkedSources,
     pub(super) work: Work<T>,
 }
 
@@ -113,7 +113,7 @@ impl<T> Todo<T> {
 
     /// Records that a rule splits a branch at random.
     fn divide(&mut self, walker: &Walker<T>, rule: RuleId) {
-        if walker.is_drawn {
+        if walker.was_random {
             let divided = self.divided.entry(rule).or_default();
             *divided += 1;
             self.is_doubling |= *divided > MAX_ALIKE;
@@ -130,7 +130,7 @@ pub(crate) struct Pass<'a, T> {
     pub(super) stop: usize,
     pub(super) cursor: Cursor,
     pub(super) todo: &'a mut Todo<T>,
-    /// The places where sources were separated.
+    /// The places where sources were forked off.
     pub(super) forks: &'a mut Vec<Fork<T>>,
     pub(super) draws: Draws,
 }
@@ -170,7 +170,7 @@ impl<T: Trace> Pass<'_, T> {
     /// Continues with a randomly chosen share of the packets.
     pub(crate) fn choose(&self, walker: &mut Walker<T>, part: u32, whole: u64) {
         walker.share = walker.share.times(part, whole);
-        walker.is_drawn = true;
+        walker.was_random = true;
     }
 
     /// Adds a pending branch, for which the current rule has a different next step. The branch added last is followed first.

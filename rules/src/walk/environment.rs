@@ -149,12 +149,12 @@ pub struct RecentEntry {
 
 impl RecentLists {
     /// Records a packet of an address, this many seconds ago.
-    pub fn note(&mut self, list: &str, address: IpAddr, age: u32) {
+    pub fn add(&mut self, list: &str, address: IpAddr, age: u32) {
         self.0.entry(list.into()).or_default().entry(bits(address)).or_default().ages.push(age);
     }
 
     /// Removes an address.
-    pub fn forget(&mut self, list: &str, address: IpAddr) {
+    pub fn remove(&mut self, list: &str, address: IpAddr) {
         if let Some(entries) = self.0.get_mut(list) {
             entries.remove(&bits(address));
         }
@@ -172,10 +172,10 @@ impl RecentLists {
     }
 
     /// Returns the addresses in a list, in order.
-    pub(crate) fn noted(&self, list: &str) -> Vec<u128> {
-        let mut noted: Vec<u128> = self.0.get(list).into_iter().flat_map(FxHashMap::keys).copied().collect();
-        noted.sort_unstable();
-        noted
+    pub(crate) fn addresses(&self, list: &str) -> Vec<u128> {
+        let mut addresses: Vec<u128> = self.0.get(list).into_iter().flat_map(FxHashMap::keys).copied().collect();
+        addresses.sort_unstable();
+        addresses
     }
 
     /// Returns the key of an address in a list.

@@ -51,14 +51,14 @@ impl<C: Code> Program<C> {
         branches
     }
 
-    /// The same, appending to `branches`. Returns the places where sources were separated.
+    /// The same, appending to `branches`. Returns the places where sources were forked off.
     pub fn walk_into<T: Trace>(&self, arrival: Arrival<'_>, trace: T, branches: &mut Vec<Branch<T>>) -> Vec<Fork<T>> {
         let Arrival { hook, packet, tracking, effects, .. } = arrival;
         let mut forks = Vec::new();
         let mut walker = Walker::new(packet, tracking, trace);
         walker.effects.extend(effects.iter().cloned());
         if packet.family() != self.family {
-            // The kernel keeps the families apart: these rules never see the packet.
+            // The kernel separates the families: these rules never see the packet.
             walker.look_up();
             branches.push(walker.end(HookVerdict::Accept));
             return forks;
@@ -140,7 +140,7 @@ fn finish<C: Code, T: Trace>(
             Stop::Chain { chain, reroutes } => (chain, reroutes),
         };
         let (cursor, next) = work.place.take().unwrap_or_else(|| {
-            (walker.mark_before, walker.is_drawn) = (walker.packet.mark, false);
+            (walker.mark_before, walker.was_random) = (walker.packet.mark, false);
             (Cursor { chain, rule: program.first_rule(chain), callers: ArrayVec::new() }, Next::Rule)
         });
         let mut pass = Pass { environment, hook, stop: position, cursor, todo, forks, draws: Draws::Alike };
@@ -211,13 +211,13 @@ impl<T: Trace> Pass<'_, T> {
         }
     }
 
-    /// Keeps the packet as it was before a rule that separated sources.
+    /// Keeps the packet as it was before a rule that forks sources off.
     fn fork(&mut self, before: &Walker<T>, walker: &mut Walker<T>, rule: u32) {
-        for apart in walker.trace.set_apart() {
+        for forked in walker.trace.take_forked() {
             let mut walker = before.clone();
             walker.trace = before.trace.alone();
             let cursor = Cursor { rule, ..self.cursor.clone() };
-            self.forks.push(Fork { apart, work: Work { walker, stop: self.stop, place: Some((cursor, Next::Rule)) } });
+            self.forks.push(Fork { forked, work: Work { walker, stop: self.stop, place: Some((cursor, Next::Rule)) } });
         }
     }
 }

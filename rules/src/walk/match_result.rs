@@ -14,7 +14,7 @@ pub(crate) enum Held {
     /// It holds under these assumptions.
     Assuming(Assumptions),
     /// It holds for some of this many packets.
-    Sometimes(u32, u64),
+    Random(u32, u64),
     /// Unknown, for the given reason.
     Unknown(Arc<str>),
 }

@@ -6,10 +6,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::field::Field;
+use super::forked_sources::ForkedSources;
 use super::intervals::{Intervals, overlapping};
 use super::packet::{Packet, SOURCE_PORT_CLASSES};
 use super::region::Region;
-use super::separate_sources::Apart;
 use super::trace::{Path, Step, Then, Trace};
 
 /// The set of packets that a witness represents, while the witness is walked. Clones share it, so all branches of a walk, and walks
@@ -34,9 +34,9 @@ struct Shared {
     names: Vec<Names>,
     /// Packets with another result: disjoint regions, also disjoint with the current one.
     rest: Vec<Region>,
-    /// The sources in the region that were separated in a random branch.
-    apart: BTreeSet<u128>,
-    sets_apart: Option<Others>,
+    /// The sources in the region that were forked off in a random branch.
+    forked: BTreeSet<u128>,
+    forks_off: Option<Others>,
 }
 
 /// What happens to other sources if a random branch matches only the witness.
@@ -44,8 +44,8 @@ struct Shared {
 pub enum Others {
     /// They are left for later.
     Left,
-    /// They are all separated: each is matched in another branch.
-    Apart,
+    /// They are all forked off: each is matched in another branch.
+    Forked,
 }
 
 /// The input or output interfaces of the packets of a region, by address.
@@ -66,8 +66,8 @@ impl Narrowing {
             source_is_chosen: false,
             names: Vec::new(),
             rest: Vec::new(),
-            apart: BTreeSet::new(),
-            sets_apart: None,
+            forked: BTreeSet::new(),
+            forks_off: None,
         };
         Self { shared: Rc::new(RefCell::new(shared)), is_reply: false }
     }
@@ -84,27 +84,27 @@ impl Narrowing {
         self.shared.borrow_mut().source_is_chosen = true;
     }
 
-    /// Makes a packet with this source the witness, and from now on separates sources that only a random branch matches.
+    /// Makes a packet with this source the witness, and from now on forks off sources that only a random branch matches.
     ///
     /// There must not have been any comparison yet.
-    pub fn set_sources_apart(&self, witness: u128, others: Others) {
+    pub fn fork_sources(&self, witness: u128, others: Others) {
         let mut shared = self.shared.borrow_mut();
         shared.witness[Field::Source as usize] = witness;
-        shared.sets_apart = Some(others);
+        shared.forks_off = Some(others);
     }
 
-    /// Returns the separated sources that are still in the set.
-    pub fn apart(&self) -> Vec<u128> {
+    /// Returns the forked sources that are still in the set.
+    pub fn forked(&self) -> Vec<u128> {
         let shared = self.shared.borrow();
         let sources = &shared.region[Field::Source];
-        shared.apart.iter().copied().filter(|source| sources.contains(*source)).collect()
+        shared.forked.iter().copied().filter(|source| sources.contains(*source)).collect()
     }
 
-    /// Returns the current set without the separated sources.
+    /// Returns the current set without the forked sources.
     pub fn own_region(&self) -> Region {
         let region = self.region();
-        let apart: Intervals = self.apart().into_iter().map(|source| (source, source)).collect();
-        if apart.is_empty() { region } else { region.with(Field::Source, region[Field::Source].without(&apart)) }
+        let forked: Intervals = self.forked().into_iter().map(|source| (source, source)).collect();
+        if forked.is_empty() { region } else { region.with(Field::Source, region[Field::Source].without(&forked)) }
     }
 
     /// Declares that packets of each address in a field have their own input or output interface, given as pairs of interface and address;
@@ -168,35 +168,35 @@ impl Narrowing {
         }
     }
 
-    /// As [`Self::look_up`] for sources, except for separated ones.
+    /// As [`Self::look_up`] for sources, except for forked ones.
     pub fn look_up_own(&self, source: u128, keys: &[(u128, u128)]) {
-        let apart: Intervals = self.apart().into_iter().map(|source| (source, source)).collect();
+        let forked: Intervals = self.forked().into_iter().map(|source| (source, source)).collect();
         self.shared.borrow_mut().region = self.own_region();
         self.look_up(Field::Source, source, keys);
         let mut shared = self.shared.borrow_mut();
         let sources = &shared.region[Field::Source];
-        let all = sources.ranges().iter().chain(apart.ranges()).copied().collect();
+        let all = sources.ranges().iter().chain(forked.ranges()).copied().collect();
         shared.region = shared.region.with(Field::Source, all);
     }
 
-    /// Returns the sources that a comparison in a random branch separates, if it is with a single source.
-    fn sets_apart(&self, value: u128, among: &Intervals) -> Option<Apart> {
+    /// Returns the sources that a comparison in a random branch forks off, if it is with a single source.
+    fn forks_off(&self, value: u128, among: &Intervals) -> Option<ForkedSources> {
         let one = among.single()?;
         if self.is_reply || self.own(Field::Source, value) != Some((Field::Source, 0)) {
             return None;
         }
         let mut shared = self.shared.borrow_mut();
-        let Shared { region, apart, sets_apart, .. } = &mut *shared;
+        let Shared { region, forked, forks_off, .. } = &mut *shared;
         let sources = &region[Field::Source];
-        match (*sets_apart)? {
+        match (*forks_off)? {
             _ if one != value && sources.contains(one) => {
-                apart.insert(one);
-                Some(Apart::One(one))
+                forked.insert(one);
+                Some(ForkedSources::One(one))
             }
-            Others::Apart if one == value => {
+            Others::Forked if one == value => {
                 let all = sources.ranges().iter().flat_map(|(first, last)| *first..=*last);
-                apart.extend(all.filter(|source| *source != value));
-                Some(Apart::Others)
+                forked.extend(all.filter(|source| *source != value));
+                Some(ForkedSources::Others)
             }
             _ => None,
         }
@@ -269,8 +269,8 @@ pub struct Narrowed {
     pub path: Path,
     /// The set.
     pub narrowing: Option<Narrowing>,
-    /// The sources of the set that were separated during the walk.
-    pub apart: RefCell<Vec<Apart>>,
+    /// The sources of the set that were forked off during the walk.
+    pub forked: RefCell<Vec<ForkedSources>>,
     /// How many of them were already returned to the walk.
     taken: usize,
     stance: Stance,
@@ -306,7 +306,7 @@ impl Narrowed {
     /// Returns the same with separation of sources enabled.
     #[must_use]
     pub fn setting_apart(self) -> Self {
-        let may = self.narrowing.as_ref().is_some_and(|narrowing| narrowing.shared.borrow().sets_apart.is_some());
+        let may = self.narrowing.as_ref().is_some_and(|narrowing| narrowing.shared.borrow().forks_off.is_some());
         Self { stance: if may { Stance::NotYet } else { Stance::Never }, ..self }
     }
 }
@@ -326,11 +326,11 @@ impl Trace for Narrowed {
             return narrowing.asked(field, value, among);
         }
         let among = among();
-        match narrowing.sets_apart(value, &among) {
-            Some(apart) => {
-                let mut all = self.apart.borrow_mut();
-                if !all.contains(&apart) {
-                    all.push(apart);
+        match narrowing.forks_off(value, &among) {
+            Some(forked) => {
+                let mut all = self.forked.borrow_mut();
+                if !all.contains(&forked) {
+                    all.push(forked);
                 }
             }
             None => narrowing.asked(field, value, || among),
@@ -344,8 +344,8 @@ impl Trace for Narrowed {
         self.stance == Stance::Now
     }
 
-    fn set_apart(&mut self) -> Vec<Apart> {
-        let all = self.apart.get_mut();
+    fn take_forked(&mut self) -> Vec<ForkedSources> {
+        let all = self.forked.get_mut();
         let new = all[self.taken..].to_vec();
         self.taken = all.len();
         new

@@ -71,7 +71,7 @@ COMMIT
 
     #[rstest::rstest]
     #[case::another_pod(9, Others::Left, &[1, 2, 3, 9])]
-    #[case::endpoints_alone(2, Others::Apart, &[1, 2, 3])]
+    #[case::endpoints_alone(2, Others::Forked, &[1, 2, 3])]
     fn a_cascade_is_walked_once_for_all_of_its_endpoints(
         #[case] witness: u8,
         #[case] others: Others,
@@ -81,7 +81,7 @@ COMMIT
         let all: Intervals = sources.iter().map(|source| (number(*source), number(*source))).collect();
         let packet = packet(witness);
         let narrowing = Narrowing::of(Region::all(Family::Ipv4).with(Field::Source, all.clone()), &packet);
-        narrowing.set_sources_apart(number(witness), others);
+        narrowing.fork_sources(number(witness), others);
         let environment = Environment::default();
         let mut branches = Vec::new();
         let trace = Narrowed::by(Some(&narrowing)).setting_apart();
@@ -91,16 +91,16 @@ COMMIT
         assert_eq!(narrowing.region()[Field::Source], all);
         assert!(narrowing.take_rest().iter().all(|region| region[Field::Source] == all));
         for own in sources.iter().copied().filter(|source| *source != witness) {
-            assert!(narrowing.apart().contains(&number(own)) == (own < 9));
+            assert!(narrowing.forked().contains(&number(own)) == (own < 9));
             let own_packet = self::packet(own);
-            let here = forks.iter().filter(|fork| fork.apart.has(number(own)));
+            let here = forks.iter().filter(|fork| fork.forked.has(number(own)));
             let mut taken: Vec<Branch<Narrowed>> = Vec::new();
             for fork in here {
                 taken.extend(program.resume(arrival(&environment, &own_packet), fork, |before| before.with(None)));
             }
             let shared = branches
                 .iter()
-                .filter(|branch| !branch.trace.apart.borrow().iter().any(|apart| apart.has(number(own))));
+                .filter(|branch| !branch.trace.forked.borrow().iter().any(|forked| forked.has(number(own))));
             taken.extend(shared.cloned());
             let mut found: Vec<_> =
                 taken.iter().map(|branch| (branch.packet.destination, branch.packet.mark, branch.share)).collect();

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::field::Field;
+use super::forked_sources::ForkedSources;
 use super::intervals::Intervals;
-use super::separate_sources::Apart;
 use super::share::Share;
 
 /// A rule of a compiled program; [`Program::place`](super::Program::place) returns its [`Place`].
@@ -107,7 +107,7 @@ pub trait Trace: Clone {
     }
 
     /// Returns the sources that were separated since the last call.
-    fn set_apart(&mut self) -> Vec<Apart> {
+    fn take_forked(&mut self) -> Vec<ForkedSources> {
         Vec::new()
     }
 

@@ -301,15 +301,15 @@ fn assert_client_stays(recording: &Path) {
         let packet = recording.packet(question);
         let first = recording.program.walk(&recording.environment, Hook::Prerouting, &packet, Tracking::first(&packet));
         let chosen = first.last().unwrap();
-        let [Effect::Note { list, address }] = &chosen.effects[..] else { panic!("{:?}", chosen.effects) };
+        let [Effect::Add { list, address }] = &chosen.effects[..] else { panic!("{:?}", chosen.effects) };
         assert_eq!(*address, packet.source);
-        recording.environment.recent.note(list, *address, *seconds);
+        recording.environment.recent.add(list, *address, *seconds);
         let to = SocketAddr::new(chosen.packet.destination, chosen.packet.tuple().destination_port);
         assert_even(&recording.fates(question), &[to], "still known");
         recording.environment.recent.pass(1);
         let all: Vec<SocketAddr> = endpoints.iter().map(|endpoint| endpoint.address).collect();
         assert_even(&recording.fates(question), &all, "forgotten");
-        recording.environment.recent.forget(list, *address);
+        recording.environment.recent.remove(list, *address);
         stayed += 1;
     }
     assert!(stayed > 0, "no service with affinity");

@@ -266,8 +266,8 @@ fn assert_client_stays(walked: &mut Walked) {
     let first = walked.walk(Hook::Prerouting, &packet, Tracking::first(&packet));
     assert!(first.len() > 1, "a new client has a choice");
     let chosen = first.last().unwrap();
-    let [Effect::Note { list, address }] = &chosen.effects[..] else { panic!("{:?}", chosen.effects) };
-    walked.environment.recent.note(list, *address, seconds - 1);
+    let [Effect::Add { list, address }] = &chosen.effects[..] else { panic!("{:?}", chosen.effects) };
+    walked.environment.recent.add(list, *address, seconds - 1);
     let known = walked.walk(Hook::Prerouting, &packet, Tracking::first(&packet));
     assert_eq!(known.iter().map(|branch| branch.packet).collect::<Vec<_>>(), [chosen.packet]);
     walked.environment.recent.pass(1);

@@ -9,7 +9,7 @@ use svclab_rules::cluster::objects::{
 };
 use svclab_rules::cluster::{ConntrackCleanup, Family, ProxyConfig, ProxyMode};
 use svclab_rules::profile::Profile;
-use svclab_rules::profile::gates::{Oddity, names, oddity};
+use svclab_rules::profile::gates::{GateProblem, names, oddity};
 
 use super::addresses::{family, overlap};
 use super::findings::Findings;
@@ -233,11 +233,13 @@ pub(crate) fn gates<'g>(
     for (name, oddity) in odd {
         let (place, message) = (at.field(name).key(), format!("feature gate `{name}` {oddity}"));
         match oddity {
-            Oddity::Unknown => match did_you_mean(name, &names()) {
+            GateProblem::Unknown => match did_you_mean(name, &names()) {
                 Some(question) => findings.wrong(place, format!("unknown feature gate `{name}`"), question),
                 None => findings.doubt(at.field(name), message),
             },
-            Oddity::NotYet(_) | Oddity::Locked(_) | Oddity::NoEffect => findings.doubt(at.field(name), message),
+            GateProblem::NotYet(_) | GateProblem::Locked(_) | GateProblem::NoEffect => {
+                findings.doubt(at.field(name), message)
+            }
         }
     }
 }

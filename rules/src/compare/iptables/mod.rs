@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use self::facts::{chance, in_chain, listed};
 use super::finding::{Fact, Subject};
-use super::model::{Chance, Line, Part, Place, Said, Service};
+use super::model::{Chance, Line, Part, Place, Service, ServiceRules};
 use super::others::Own;
 use crate::chains::Kind;
 use crate::chains::iptables::{Known, MASQUERADE, NODE_PORTS, Names, effect, kind_of, recall, text};
@@ -72,7 +72,7 @@ pub(super) struct Reading<'a> {
     parts: BTreeMap<Subject, ChainOf<'a>>,
 }
 
-impl Said<ChainHash> for Reading<'_> {
+impl ServiceRules<ChainHash> for Reading<'_> {
     fn names(&self) -> &BTreeMap<ChainHash, String> {
         &self.names
     }

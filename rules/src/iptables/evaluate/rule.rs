@@ -38,7 +38,7 @@ impl walk::Code for Code {
                 Held::Yes => {}
                 Held::No => return Next::Rule,
                 Held::Assuming(more) => assumed = assumed.and(more),
-                Held::Sometimes(part, whole) => {
+                Held::Random(part, whole) => {
                     walker.assume(assumed);
                     pass.split(walker, id, part, whole);
                     chance = chance.times(part, whole);

@@ -322,10 +322,10 @@ impl Condition {
             Self::OldState(states) => states.holds_untranslated(walker.tracking()).into(),
             Self::Conntrack(options) => options.holds(walker),
             Self::AddressType(types) => types.holds(walker, environment),
-            Self::Random(threshold) => Held::Sometimes(*threshold, 1 << 31),
+            Self::Random(threshold) => Held::Random(*threshold, 1 << 31),
             Self::Nth { part, every } => {
                 walker.assume(Assumptions::COUNTER);
-                Held::Sometimes(*part, u64::from(*every))
+                Held::Random(*part, u64::from(*every))
             }
             Self::Limit => Held::Assuming(Assumptions::BELOW_LIMIT),
             Self::Recent(recent) => recent.holds(walker, &environment.recent),

@@ -175,13 +175,13 @@ impl Recent {
         let negated = self.action.negated;
         match self.action.value {
             RecentAction::Set => {
-                walker.effects.push(Effect::Note { list: list(), address });
+                walker.effects.push(Effect::Add { list: list(), address });
                 (!negated).into()
             }
             RecentAction::Remove => {
                 let found = found().is_some();
                 if found {
-                    walker.effects.push(Effect::Forget { list: list(), address });
+                    walker.effects.push(Effect::Remove { list: list(), address });
                 }
                 (found ^ negated).into()
             }
@@ -190,7 +190,7 @@ impl Recent {
                 let young = ages.iter().filter(|age| self.seconds.is_none_or(|seconds| **age <= seconds)).count();
                 let holds = (young >= self.hit_count.unwrap_or(1).max(1) as usize) ^ negated;
                 if holds && self.action.value == RecentAction::Update {
-                    walker.effects.push(Effect::Note { list: list(), address });
+                    walker.effects.push(Effect::Add { list: list(), address });
                 }
                 holds.into()
             }
@@ -205,8 +205,8 @@ impl Recent {
             return Held::Yes;
         }
         let width = walker.packet.family().bits();
-        for noted in lists.noted(&self.name) {
-            let held = walker.is_masked(field, bits(side), noted & bits(self.mask), bits(self.mask), width);
+        for added in lists.addresses(&self.name) {
+            let held = walker.is_masked(field, bits(side), added & bits(self.mask), bits(self.mask), width);
             if matches!(held, Held::Yes | Held::Unknown(_)) {
                 return held;
             }
@@ -218,10 +218,10 @@ impl Recent {
     fn ages<T: Trace>(&self, walker: &Walker<T>, address: IpAddr, lists: &RecentLists) -> Option<Vec<u32>> {
         let before = lists.entry(&self.name, address).map(|entry| entry.ages.clone());
         walker.effects.iter().fold(before, |ages, effect| match effect {
-            Effect::Note { list, address: noted } if *list == self.name && *noted == address => {
+            Effect::Add { list, address: added } if *list == self.name && *added == address => {
                 Some(ages.into_iter().flatten().chain([0]).collect())
             }
-            Effect::Forget { list, address: gone } if *list == self.name && *gone == address => None,
+            Effect::Remove { list, address: gone } if *list == self.name && *gone == address => None,
             _ => ages,
         })
     }

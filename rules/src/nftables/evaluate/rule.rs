@@ -18,7 +18,7 @@ impl walk::Code for Code {
                 Held::Yes => {}
                 Held::No => return Next::Rule,
                 Held::Assuming(more) => assumed = assumed.and(more),
-                Held::Sometimes(part, whole) => pass.split(walker, RuleId(rule), part, whole),
+                Held::Random(part, whole) => pass.split(walker, RuleId(rule), part, whole),
                 Held::Unknown(reason) => why = why.or(Some(reason)),
             }
         }
@@ -86,7 +86,7 @@ fn act<T: Trace>(
             return None;
         }
         Action::Remember(side, list) => {
-            walker.effects.push(Effect::Note { list: list.clone(), address: side.of(&walker.packet) });
+            walker.effects.push(Effect::Add { list: list.clone(), address: side.of(&walker.packet) });
             return None;
         }
         Action::Unknown(why) => stop(walker, rule, why.clone()),

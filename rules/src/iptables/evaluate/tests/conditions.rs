@@ -254,10 +254,10 @@ fn related_is_a_state() {
 fn recent_asks_its_lists(#[case] options: &str, #[case] outcome: &str) {
     let packet = forwarded();
     let mut environment = machine();
-    environment.recent.note("L", address("10.0.0.1"), 2);
-    environment.recent.note("L", address("10.0.0.1"), 47);
+    environment.recent.add("L", address("10.0.0.1"), 2);
+    environment.recent.add("L", address("10.0.0.1"), 47);
     environment.recent.pass(3);
-    environment.recent.note("N", address("10.0.0.0"), 0);
+    environment.recent.add("N", address("10.0.0.0"), 0);
     let found = dropped(&format!("-m recent {options} --rsource"), &packet, Tracking::first(&packet), &environment);
     let found = if options.ends_with("--rdest") {
         dropped(&format!("-m recent {options}"), &packet, Tracking::first(&packet), &environment)
@@ -277,7 +277,7 @@ fn recent_sees_what_the_same_packet_did() {
     assert_eq!((branch.outcome, branch.packet.mark), (HookVerdict::Accept, 1));
     let (list, address) = ("L".into(), address("10.0.0.0"));
     let [list, again]: [std::sync::Arc<str>; 2] = [std::sync::Arc::clone(&list), list];
-    let expected = [crate::walk::Effect::Note { list, address }, crate::walk::Effect::Forget { list: again, address }];
+    let expected = [crate::walk::Effect::Add { list, address }, crate::walk::Effect::Remove { list: again, address }];
     assert_eq!(branch.effects.to_vec(), expected);
 }
 

@@ -206,11 +206,11 @@ fn a_set_remembers_sources_for_its_time() {
     let program = forward("ip saddr @known goto endpoint\nmeta mark set meta mark | 0x1\ngoto endpoint", others);
     let packet = tcp("10.0.0.1", "10.0.0.2", 80);
     let first = only_branch(&program, Hook::Forward, &packet);
-    let [Effect::Note { list, address }] = &first.effects[..] else { panic!("{:?}", first.effects) };
+    let [Effect::Add { list, address }] = &first.effects[..] else { panic!("{:?}", first.effects) };
     assert_eq!((&**list, *address), ("kube-proxy known", packet.source));
     assert_eq!((first.packet.mark, word(&first.outcome)), (1, "drop"), "the packet itself is remembered at once");
     let mut environment = machine();
-    environment.recent.note(list, *address, 0);
+    environment.recent.add(list, *address, 0);
     for (seconds, mark) in [(9, 0), (1, 1)] {
         environment.recent.pass(seconds);
         let later = ways(&program, &environment, Hook::Forward, &packet).remove(0);

@@ -257,8 +257,9 @@ mod tests {
     fn an_order_that_no_one_reads_is_given_up() {
         let (_reader, mut pipe) = io::pipe().expect("a pipe");
         unblock(&pipe).expect("a pipe");
-        let mut patience = WorkerTimeout { silent: SILENCE, elapsed: SILENCE, ..patience() };
+        let mut patience = WorkerTimeout::with(std::process::id(), WAIT);
         let written = Patient { pipe: &mut pipe, patience: &mut patience }.write_all(&vec![0; 1 << 20]);
-        let _ = written.expect_err("the pipe is full");
+        let error = written.expect_err("the pipe is full");
+        assert_eq!(error.to_string(), TimeoutError::Silent(WAIT).to_string());
     }
 }

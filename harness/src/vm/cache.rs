@@ -1,13 +1,14 @@
 //! Images and initial file systems that were made before, in the user's cache folder.
 
 use std::env;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
+use tempfile::TempDir;
 
 use super::VmError;
 use super::boot::{Boot, Made};
@@ -77,10 +78,7 @@ fn open(place: &Path) -> io::Result<Boot> {
 fn keep(made: &Made, place: &Path, cache: &Path) -> io::Result<()> {
     fs::create_dir_all(cache)?;
     remove_unfinished(cache);
-    let unfinished = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(cache)?;
-    // Locked until all of it is written. Where files cannot be locked, none is removed as abandoned either.
-    let mut release = File::create_new(unfinished.path().join(RELEASE))?;
-    let _ = release.try_lock();
+    let (unfinished, mut release) = unfinished(cache)?;
     release.write_all(made.release.as_bytes())?;
     for (name, bytes) in [(IMAGE, &made.image), (INITRAMFS, &made.initramfs)] {
         fs::write(unfinished.path().join(name), bytes)?;
@@ -92,6 +90,26 @@ fn keep(made: &Made, place: &Path, cache: &Path) -> io::Result<()> {
     }
     remove_old(cache);
     Ok(())
+}
+
+/// A new folder to write in, and the file in it that is locked until all is written. Another process may take the folder for abandoned
+/// before it is locked, and remove it: then there is another new one.
+fn unfinished(cache: &Path) -> io::Result<(TempDir, File)> {
+    loop {
+        let folder = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(cache)?;
+        let file = folder.path().join(RELEASE);
+        let release = match File::create_new(&file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && cache.is_dir() => continue,
+            created => created?,
+        };
+        match release.try_lock() {
+            Err(TryLockError::WouldBlock) => {}
+            // Where files cannot be locked, none is removed as abandoned either.
+            _ if file.exists() => return Ok((folder, release)),
+            _ if cache.is_dir() => {}
+            _ => return Err(io::ErrorKind::NotFound.into()),
+        }
+    }
 }
 
 /// Removes what killed processes have not finished: the lock of a process ends with it.
@@ -131,6 +149,8 @@ fn unnamed(made: &Made) -> io::Result<Boot> {
 #[cfg(test)]
 mod tests {
     use std::io::Read;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
 
     use super::*;
 
@@ -185,6 +205,24 @@ mod tests {
             fs::read_dir(cache.path()).expect("it is there").flatten().map(|entry| entry.path()).collect();
         left.sort();
         assert_eq!(left, [written, cache.path().join(key(&[]))]);
+    }
+
+    /// Another process looks for abandoned folders all the time.
+    #[test]
+    fn what_is_about_to_be_written_is_not_taken_away() {
+        let cache = tempfile::tempdir().expect("a folder");
+        let is_done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    remove_unfinished(cache.path());
+                }
+            });
+            let kept = (0..300).map(|number| keep(&made("x"), &cache.path().join(number.to_string()), cache.path()));
+            let failed: Vec<io::Error> = kept.filter_map(Result::err).collect();
+            is_done.store(true, Ordering::Relaxed);
+            assert!(failed.is_empty(), "{failed:?}");
+        });
     }
 
     #[test]

@@ -1,15 +1,14 @@
 //! Archives as trees: packages of Debian and Ubuntu, and what archives of `tar` have.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
 
 use tar::EntryType;
 
 use super::VmError;
-use super::compression::{invalid, plain};
-use super::tree::{Entry, Tree};
+use super::compression::{damaged, invalid, plain};
+use super::tree::{Entry, Tree, small_file};
 use super::xz::LIMIT;
 use crate::text::printable;
 
@@ -24,7 +23,7 @@ pub(super) type Files = BTreeMap<PathBuf, Entry>;
 pub(super) fn package(file: &Path) -> Result<Tree, VmError> {
     let unreadable = |source| VmError::Unreadable { file: file.to_owned(), source };
     let read = || -> io::Result<Files> {
-        let mut members = ar::Archive::new(BufReader::new(File::open(file)?));
+        let mut members = ar::Archive::new(BufReader::new(small_file(file)?));
         while let Some(member) = members.next_entry() {
             let mut member = member?;
             let name = String::from_utf8_lossy(member.header().identifier()).into_owned();
@@ -48,7 +47,8 @@ pub(super) fn unpack(bytes: impl Read) -> io::Result<Files> {
     let mut files = Files::new();
     let mut left = LIMIT;
     for entry in tar::Archive::new(bytes).entries()? {
-        let mut entry = entry?;
+        let is_first = files.is_empty();
+        let mut entry = entry.map_err(|error| if is_first { not_one(error) } else { damaged(error) })?;
         let path = below_root(&entry.path()?)?;
         let header = entry.header();
         let found = match header.entry_type() {
@@ -58,7 +58,7 @@ pub(super) fn unpack(bytes: impl Read) -> io::Result<Files> {
                     .ok_or_else(|| invalid("it unpacks to more than 2 GiB".to_owned()))?;
                 let is_executable = header.mode()? & 0o111 != 0;
                 let mut bytes = Vec::new();
-                entry.read_to_end(&mut bytes)?;
+                entry.read_to_end(&mut bytes).map_err(damaged)?;
                 Entry::File { bytes, is_executable }
             }
             EntryType::Symlink => Entry::Link(entry.link_name()?.unwrap_or_default().into_owned()),
@@ -72,6 +72,15 @@ pub(super) fn unpack(bytes: impl Read) -> io::Result<Files> {
         files.insert(path, found);
     }
     Ok(files)
+}
+
+/// The error of a file that does not start as an archive: that of the library quotes it.
+fn not_one(error: io::Error) -> io::Error {
+    match error.get_ref() {
+        // What unpacks a file says only that.
+        Some(_) if error.kind() == io::ErrorKind::Other => invalid("it is not an archive of tar".to_owned()),
+        _ => damaged(error),
+    }
 }
 
 /// A path from the root. One with steps upwards is made to overwrite what is elsewhere.

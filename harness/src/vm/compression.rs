@@ -6,6 +6,7 @@ use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
 
 use super::xz;
+use crate::text::reason;
 
 /// What files start with.
 const GZIP: &[u8] = b"\x1f\x8b";
@@ -23,7 +24,7 @@ pub(super) fn plain<'b>(bytes: &'b [u8]) -> io::Result<Box<dyn Read + 'b>> {
     Ok(match () {
         () if is(GZIP) => Box::new(MultiGzDecoder::new(bytes)),
         () if is(ZSTD) => Box::new(StreamingDecoder::new(bytes).map_err(io::Error::other)?),
-        () if is(XZ) => xz::plain(bytes)?,
+        () if is(XZ) => xz::plain(bytes).map_err(damaged)?,
         () if is(BZIP2) => return Err(invalid("it is compressed by bzip2, which svclab does not read".to_owned())),
         () => Box::new(bytes),
     })
@@ -32,6 +33,14 @@ pub(super) fn plain<'b>(bytes: &'b [u8]) -> io::Result<Box<dyn Read + 'b>> {
 /// The error of a file that is not what it should be.
 pub(super) fn invalid(what: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+/// The error of a file that cannot be read to its end, unless that is because it ends early.
+pub(super) fn damaged(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => error,
+        _ => invalid(format!("it is damaged: {}", reason(error))),
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Images of containers as trees: what `docker save` writes, an image layout of OCI in an archive, or an archive of a root.
 
 use std::borrow::Cow;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +11,7 @@ use super::VmError;
 use super::architecture;
 use super::archive::{Files, unpack};
 use super::compression::{invalid, plain};
-use super::tree::{Entry, LINKS, Tree, without_steps_upwards};
+use super::tree::{self, Entry, LINKS, Tree, without_steps_upwards};
 use crate::text::printable;
 
 /// What `docker save` writes about an image, in `manifest.json`.
@@ -72,7 +71,7 @@ const OPAQUE: &str = ".wh..wh..opq";
 /// If it cannot be read as one.
 pub(super) fn image(file: &Path) -> Result<Tree, VmError> {
     let read = || {
-        let files = unpack(plain(&fs::read(file)?)?)?;
+        let files = unpack(plain(&tree::content(file)?)?)?;
         root(Tree::Archive { files, from: file.to_owned() })
     };
     read().map_err(|source| VmError::Unreadable { file: file.to_owned(), source })
@@ -290,6 +289,7 @@ mod tests {
     #[rstest::rstest]
     #[case::upwards(&tar(&[("../etc/passwd", b"x")]), "its entry ../etc/passwd leads out of it")]
     #[case::upwards_in_a_layer(&saved(&[tar(&[("a/../../b", b"x")])]), "its entry a/../../b leads out of it")]
+    #[case::no_archive(&b"root:x:0:0:root:/root:/bin/bash\n".repeat(20), "it is not an archive of tar")]
     #[case::no_layer(&tar(&[("manifest.json", br#"[{"Layers": ["a"]}]"#)]), "it lacks /a")]
     #[case::two_images(
         &tar(&[("manifest.json", br#"[{"Layers": []}, {"Layers": []}]"#)]),

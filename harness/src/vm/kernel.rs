@@ -67,7 +67,7 @@ impl Located {
         let version = what.to_str().filter(|version| !version.contains('/'));
         let places = version.into_iter().flat_map(|version| INSTALLED.map(|place| place.replace("{}", version)));
         let installed = places.map(PathBuf::from).find(|place| place.is_file());
-        let missing = || VmError::NoKernel(what.to_string_lossy().into_owned());
+        let missing = || VmError::NoKernel(what.to_owned());
         installed.map(|place| Self::Image(Image::file(&place))).ok_or_else(missing)
     }
 
@@ -299,5 +299,35 @@ mod tests {
             error.to_string(),
             "there is no kernel `0.0.1-none`: it is neither a file nor a folder, and no version that is installed"
         );
+        let error = Located::find(Path::new("a\nb")).expect_err("it is not there").to_string();
+        assert!(error.starts_with("there is no kernel `a\\nb`: "), "{error}");
+    }
+
+    #[test]
+    fn a_damaged_package_is_called_so() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("linux-image-6.1.0_amd64.deb");
+        let mut members = ar::Builder::new(fs::File::create(&file).expect("its own"));
+        let mut data = super::super::xz::tests::blocks();
+        data[40] ^= 0x55;
+        members.append(&ar::Header::new(b"data.tar.xz".to_vec(), data.len() as u64), &data[..]).expect("its own");
+        drop(members);
+        let error = Located::find(&file).and_then(Located::read).expect_err("it is damaged").to_string();
+        assert!(error.starts_with(&format!("{}: it is damaged: ", file.display())), "{error}");
+    }
+
+    /// Reading it whole would take more memory than there is.
+    #[test]
+    fn a_file_that_is_too_large_is_rejected() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in ["vmlinuz", "linux-image-6.1.0_amd64.deb"] {
+            let file = folder.path().join(name);
+            fs::File::create(&file).and_then(|file| file.set_len(1 << 40)).expect("its own");
+            let error = Located::find(&file).and_then(Located::read).expect_err("it is too large").to_string();
+            assert_eq!(
+                error,
+                format!("{}: it is larger than 2 GiB", file.canonicalize().expect("it is there").display())
+            );
+        }
     }
 }

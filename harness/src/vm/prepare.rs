@@ -36,6 +36,7 @@ pub(super) fn prepare(kernel: &Path, userland: Option<&Path>, svclab: &Path) -> 
 }
 
 fn make(located: Located, source: Source, svclab: &Path) -> Result<Made, VmError> {
+    let tree = source.tree()?;
     let kernel = located.read()?;
     let modules = kernel.modules();
     let lacking = modules.lacking();
@@ -50,7 +51,7 @@ fn make(located: Located, source: Source, svclab: &Path) -> Result<Made, VmError
     for module in loaded {
         files.file(&Path::new(guest::MODULES).join(module.name), module.bytes, false);
     }
-    Userland { tree: &source.tree()?, svclab }.add_to(&mut files)?;
+    Userland { tree: &tree, svclab }.add_to(&mut files)?;
     let initramfs = files.pack().map_err(VmError::NotWritten)?;
     Ok(Made { image: kernel.image, initramfs, release: kernel.release })
 }

@@ -8,6 +8,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use super::compression::invalid;
+use super::xz::LIMIT;
 use crate::text::printable;
 
 /// Files below a root, by absolute paths without links that lead out of it.
@@ -147,7 +149,7 @@ impl Tree {
     /// Those of the system, and `NotFound`.
     pub(super) fn read(&self, path: &Path) -> io::Result<Cow<'_, [u8]>> {
         match self {
-            Self::Folder(root) => fs::read(on_host(root, path)).map(Cow::from),
+            Self::Folder(root) => content(&on_host(root, path)).map(Cow::from),
             Self::Archive { files, .. } => match files.get(path) {
                 Some(Entry::File { bytes, .. }) => Ok(Cow::from(bytes)),
                 _ => Err(io::ErrorKind::NotFound.into()),
@@ -206,6 +208,35 @@ impl Tree {
             },
         }
     }
+}
+
+/// The content of a regular file of this machine.
+///
+/// # Errors
+///
+/// Those of the system, and if it is too large, or no regular file: others may have no end.
+pub(super) fn content(path: &Path) -> io::Result<Vec<u8>> {
+    let file = small_file(path)?;
+    let mut bytes = Vec::new();
+    // It may grow while it is read.
+    file.take(LIMIT).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Opens a regular file of this machine that is not too large.
+///
+/// # Errors
+///
+/// As [`content`].
+pub(super) fn small_file(path: &Path) -> io::Result<File> {
+    let found = fs::metadata(path)?;
+    if !found.is_file() {
+        return Err(invalid("it is neither a file nor a folder".to_owned()));
+    }
+    if found.len() > LIMIT {
+        return Err(invalid("it is larger than 2 GiB".to_owned()));
+    }
+    File::open(path)
 }
 
 /// The identity of a file of this machine, with its size and time.

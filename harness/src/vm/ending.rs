@@ -51,6 +51,16 @@ pub(crate) enum EndingCause {
 }
 
 impl EndingCause {
+    /// Whether the reason may be what executes the machine, because its kernel has not logged one.
+    pub(crate) fn may_be_of_accelerator(&self) -> bool {
+        match self {
+            Self::Hang(_) | Self::Qemu(_) | Self::QemuKilled(_) | Self::NotStarted | Self::Unknown => true,
+            Self::Silent(_) | Self::NothingLogged(_) => true,
+            Self::Warning(_) | Self::Oops(_) | Self::Panic(_) | Self::Killed(_) => false,
+            Self::OutOfMemory | Self::NoInit | Self::NotReady(_) => false,
+        }
+    }
+
     /// What kind of error it is, and a sentence that names the fix.
     pub(crate) fn trouble(&self) -> (Cause, &'static str) {
         let help = match self {

@@ -38,6 +38,11 @@ impl Vm {
         accelerator.map(|accelerator| accelerator == Accelerator::Emulation)
     }
 
+    /// Emulates the kernel from now on.
+    pub(crate) fn emulate(&self) {
+        *self.accelerator.lock().unwrap_or_else(PoisonError::into_inner) = Some(Accelerator::Emulation);
+    }
+
     /// Starts a machine in which svclab does what the arguments say.
     ///
     /// # Errors

@@ -53,6 +53,11 @@ impl WorkerError {
         Self::Died { how, signal }
     }
 
+    /// Whether the reason may be what executes the worker's virtual machine.
+    pub(super) fn may_be_of_accelerator(&self) -> bool {
+        matches!(self, Self::Machine(ending) if ending.cause.may_be_of_accelerator())
+    }
+
     /// Converts the error for reports.
     pub(crate) fn into_trouble(self) -> Trouble {
         let message = self.to_string();

@@ -24,16 +24,21 @@ pub enum WorkerLocation {
 }
 
 impl WorkerLocation {
-    /// Virtual machines. The first is started now, so that a kernel that does not boot is noticed before it gets an order.
+    /// Virtual machines. The first is started now, so that a kernel that does not boot is noticed before it gets an order. If KVM starts its
+    /// kernel but does not get it to respond, kernels are emulated: nested virtualization may fail after the first lines of the log.
     ///
     /// # Errors
     ///
     /// If no machine can be started, or it is not ready in time.
     pub fn boot(vm: Vm, kind: Kind, backend: Backend) -> Result<Self, Trouble> {
-        let mut worker = Worker::in_machine(&vm, kind).map_err(WorkerError::into_trouble)?;
-        let asked = Request::<()>::Environment(backend);
-        let said = worker.ask(&asked, &Arc::default(), |(), _| Ok(None::<()>));
-        let (environment, judging) = said.map_err(WorkerError::into_trouble)?;
+        let started = first(&vm, kind, backend).or_else(|error| {
+            if vm.is_emulated() == Some(false) && error.may_be_of_accelerator() {
+                vm.emulate();
+                return first(&vm, kind, backend);
+            }
+            Err(error)
+        });
+        let (worker, environment, judging) = started.map_err(WorkerError::into_trouble)?;
         Ok(Self::Machines(Arc::new(Machines { vm, environment, judging, idle: Mutex::new(Some((kind, worker))) })))
     }
 
@@ -60,6 +65,14 @@ impl WorkerLocation {
             Self::Machines(machines) => Some(machines.judging),
         }
     }
+}
+
+/// Starts the first worker in a virtual machine, and asks it for its environment, and for the decisions of its kernel.
+fn first(vm: &Vm, kind: Kind, backend: Backend) -> Result<(Worker, Environment, cluster::Kernel), WorkerError> {
+    let mut worker = Worker::in_machine(vm, kind)?;
+    let asked = Request::<()>::Environment(backend);
+    let (environment, judging) = worker.ask(&asked, &Arc::default(), |(), _| Ok(None::<()>))?;
+    Ok((worker, environment, judging))
 }
 
 /// Virtual machines with the same kernel.

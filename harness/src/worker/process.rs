@@ -36,7 +36,8 @@ impl Worker {
     /// Starts a virtual machine with a worker, which is killed when the calling thread ends.
     pub(super) fn in_machine(vm: &Vm, kind: Kind) -> Result<Self, WorkerError> {
         let Started { process, input, output, log } = vm.start(&[WORKER, kind.as_str()])?;
-        Self { process, input, output, log: Some(log), silence: BOOT }.unblocked()
+        let silence = if vm.is_emulated() == Some(true) { BOOT } else { SILENCE };
+        Self { process, input, output, log: Some(log), silence }.unblocked()
     }
 
     /// Starts a worker as a process of this machine, which is killed when the calling thread ends.

@@ -76,6 +76,12 @@ impl Report {
         self.samples.get(cascade)?.as_ref()
     }
 
+    /// Returns the services whose cascades packets were sent through, each with whether they agree with the rules.
+    pub fn sampled(&self) -> impl Iterator<Item = (&str, bool)> {
+        let all = self.cascades.iter().zip(&self.samples);
+        all.filter_map(|(cascade, sample)| Some((cascade.service.as_str(), sample.as_ref()?.held())))
+    }
+
     /// Returns whether the packets sent agree with the rules.
     pub fn samples_fit(&self) -> bool {
         self.samples.iter().flatten().all(Sample::held)

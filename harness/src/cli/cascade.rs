@@ -9,8 +9,9 @@ use super::Exit;
 use super::console::Console;
 use super::failure::Failure;
 use super::inputs::{Input, InputArgs, input, scenario_from_objects};
-use super::kernels::{KernelArgs, environment, goal};
+use super::kernels::{KernelArgs, environment, goal, head};
 use super::lab_args::{BackendArgs, trouble};
+use super::matrix::{self, Compared, Outcome, Outcomes};
 use super::numbers::index;
 use super::progress::Bars;
 use super::rules::{impossible, node};
@@ -66,24 +67,24 @@ enum Format {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
-    match report(args, console) {
-        Ok((report, location)) => {
-            if let Err(exit) = show(&report, location.as_ref(), args, console) {
-                return exit;
-            }
-            if report.is_even() && report.samples_fit() { Exit::Held } else { Exit::Failed }
-        }
-        Err(failure) => failure.report(console),
-    }
+    report(args, console).unwrap_or_else(|failure| failure.report(console))
 }
 
-fn show(report: &Report, location: Option<&WorkerLocation>, args: &Args, console: &Console) -> Result<(), Exit> {
+fn exit(report: &Report) -> Exit {
+    if report.is_even() && report.samples_fit() { Exit::Held } else { Exit::Failed }
+}
+
+/// Prints the report, with the kernel of its samples; returns what it shows.
+fn show(report: &Report, location: Option<&WorkerLocation>, args: &Args, console: &Console) -> Result<Exit, Failure> {
     match args.format {
-        Format::Text => console.text(console::render(report, console.settings())),
+        Format::Text => {
+            head(location, console);
+            console.text(console::render(report, console.settings()));
+        }
         Format::Json => console.json("cascade", &environment(location, args.backend.into()), json::document(report))?,
         Format::Svg => console.text(svg::render(report)),
     }
-    Ok(())
+    Ok(exit(report))
 }
 
 /// Parses the number of flows of a sample.
@@ -95,15 +96,15 @@ fn flows(text: &str) -> Result<Flows, String> {
     }
 }
 
-/// Creates the report; returns it with the kernel of its samples.
-fn report(args: &Args, console: &Console) -> Result<(Report, Option<WorkerLocation>), Failure> {
+/// Creates the report, and prints it.
+fn report(args: &Args, console: &Console) -> Result<Exit, Failure> {
     match input(&args.path)? {
         (file, Input::Scenario(text)) => {
             let scenario = scenario::parse_with(&text, &file, &args.inputs.reach().reader(&file), Tests::Optional)?;
             scenario_report(args, &scenario, console)
         }
         (file, Input::Objects(text)) => scenario_report(args, &scenario_from_objects(&text, &file, console)?, console),
-        (file, Input::Evidence(evidence)) => infer(args, &evidence, &file).map(|report| (report, None)),
+        (file, Input::Evidence(evidence)) => show(&infer(args, &evidence, &file)?, None, args, console),
     }
 }
 
@@ -127,11 +128,7 @@ fn infer(args: &Args, evidence: &Evidence, file: &Path) -> Result<Report, Failur
     chosen(cascade::input::read(evidence, file)?, args)
 }
 
-fn scenario_report(
-    args: &Args,
-    scenario: &Scenario,
-    console: &Console,
-) -> Result<(Report, Option<WorkerLocation>), Failure> {
+fn scenario_report(args: &Args, scenario: &Scenario, console: &Console) -> Result<Exit, Failure> {
     let states = scenario.states().count();
     let state = scenario.states().nth(args.step).ok_or_else(|| {
         let (message, help) = step_out_of_range(args.step, states - 1);
@@ -143,23 +140,42 @@ fn scenario_report(
         let message = format!("the rules of node {} have no service with endpoints", node.name);
         return Err(Failure::new(message, "Choose another `--node` or `--step`, or give a service endpoints."));
     }
-    let mut report = chosen(report, args)?;
+    let report = chosen(report, args)?;
     let Some(flows) = args.sample else {
         args.kernels.only_with_labs("--sample")?;
-        return Ok((report, None));
+        return show(&report, None, args, console);
     };
+    args.kernels.only_as_text(args.format == Format::Text)?;
+    let sample = |location: &WorkerLocation| {
+        let mut report = report.clone();
+        let progress = Arc::default();
+        let bars = Bars::new(None, &progress, console);
+        let options = sampling::Options {
+            flows,
+            backend: args.backend.into(),
+            goal: goal(location),
+            worker: Some(location.clone()),
+            progress,
+        };
+        let sampled = sampling::sample(scenario, state, node, &mut report, &options);
+        drop(bars);
+        sampled.map(|()| report).map_err(|failed| trouble(&failed, console))
+    };
+    if args.kernels.are_several() {
+        let all = args.kernels.on_each(Kind::Sample, args.backend.into(), console, |location| sample(&location))?;
+        let page = |report: &Report| console::render(report, console.settings());
+        let compared = Compared { what: "samples", missing: "not sampled" };
+        return Ok(matrix::show(&all, compared, console, outcomes, page, exit));
+    }
     let location = args.kernels.location(Kind::Sample, args.backend.into(), console)?;
-    let progress = Arc::default();
-    let bars = Bars::new(None, &progress, console);
-    let options = sampling::Options {
-        flows,
-        backend: args.backend.into(),
-        goal: goal(&location),
-        worker: Some(location.clone()),
-        progress,
+    show(&sample(&location)?, Some(&location), args, console)
+}
+
+/// Returns the results of samples, in the order of the rules.
+fn outcomes(report: &Report) -> Outcomes<usize> {
+    let outcome = |(number, (service, fits)): (usize, (&str, bool))| {
+        let result = if fits { "as the rules say" } else { "not as the rules say" };
+        (number, Outcome { of: service.to_owned(), result: result.to_owned() })
     };
-    let sampled = sampling::sample(scenario, state, node, &mut report, &options);
-    drop(bars);
-    sampled.map_err(|failed| trouble(&failed, console))?;
-    Ok((report, Some(location)))
+    report.sampled().enumerate().map(outcome).collect()
 }

@@ -55,6 +55,8 @@ pub(crate) struct Console {
     columns: [Option<usize>; 2],
     /// Whether standard output is reserved for a document, so that everything else goes to standard error.
     is_lent: AtomicBool,
+    /// The line that the next text starts with.
+    heading: Mutex<Option<String>>,
     /// The first error of writing to standard output.
     broken: Mutex<Option<io::Error>>,
 }
@@ -74,6 +76,7 @@ impl Console {
             quiet: args.quiet,
             columns: [columns(io::stdout()), columns(io::stderr())],
             is_lent: AtomicBool::new(false),
+            heading: Mutex::default(),
             broken: Mutex::default(),
         }
     }
@@ -99,9 +102,20 @@ impl Console {
         self.text(wrapped(&text.to_string(), self.settings().width) + "\n");
     }
 
+    /// Starts the next text with a line; without any text, it is not written.
+    pub(crate) fn head(&self, line: String) {
+        *self.heading.lock().unwrap_or_else(PoisonError::into_inner) = Some(line);
+    }
+
     /// Writes text that contains its own line ends. [`Self::finish`] reports write errors.
     pub(crate) fn text(&self, text: impl Display) {
-        let text = text.to_string();
+        let mut text = text.to_string();
+        if text.is_empty() {
+            return;
+        }
+        if let Some(line) = self.heading.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            text.insert_str(0, &(line + "\n"));
+        }
         if self.is_lent.load(Ordering::Relaxed) {
             let _ = io::stderr().lock().write_all(harmless(&text, self.error_color).as_bytes());
         } else {
@@ -151,6 +165,13 @@ impl Console {
     pub(crate) fn inform(&self, text: impl Display) {
         if !self.quiet {
             self.line(text);
+        }
+    }
+
+    /// Writes a note to standard error, where it is not part of the result; nothing with `--quiet`.
+    pub(crate) fn note(&self, text: impl Display) {
+        if !self.quiet {
+            self.complain(text);
         }
     }
 

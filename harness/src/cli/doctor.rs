@@ -3,10 +3,11 @@
 use super::Exit;
 use super::console::Console;
 use super::format::Format;
-use super::kernels::{KernelArgs, environment};
+use super::kernels::{KernelArgs, environment, head};
 use super::lab_args::trouble;
+use super::matrix::{self, Compared, Outcome, Outcomes};
 use svclab::Backend;
-use svclab::doctor::{self, Examination};
+use svclab::doctor::{self, Check, Examination, Group, Status};
 use svclab::worker::Kind;
 
 /// Check whether this machine can run labs, and print fixes for what is missing.
@@ -25,6 +26,10 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 }
 
 fn examined(args: &Args, console: &Console) -> Result<Exit, Exit> {
+    args.kernels.only_as_text(args.format == Format::Text).map_err(|failure| failure.report(console))?;
+    if args.kernels.are_several() {
+        return on_kernels(args, console);
+    }
     let location = args.kernels.other(Kind::Doctor, Backend::System, console)?;
     let examination = match &location {
         Some(location) => doctor::examine_in(location).map_err(|failed| trouble(&failed, console))?,
@@ -33,12 +38,41 @@ fn examined(args: &Args, console: &Console) -> Result<Exit, Exit> {
     if args.format == Format::Json {
         console.json("doctor", &environment(location.as_ref(), Backend::System), to_json(&examination))?;
     } else {
-        let shown = if console.quiet { examination.faults() } else { examination.clone() };
-        if !shown.groups.is_empty() {
-            console.text(doctor::render(&shown, console.settings()));
-        }
+        head(location.as_ref(), console);
+        console.text(page(&examination, console));
     }
-    Ok(if examination.is_enough() { Exit::Held } else { Exit::Environment })
+    Ok(exit(&examination))
+}
+
+/// Examines several kernels, one after the other.
+fn on_kernels(args: &Args, console: &Console) -> Result<Exit, Exit> {
+    let all = args.kernels.on_each(Kind::Doctor, Backend::System, console, |location| {
+        doctor::examine_in(&location).map_err(|failed| trouble(&failed, console))
+    })?;
+    let compared = Compared { what: "checks", missing: "not checked" };
+    Ok(matrix::show(&all, compared, console, outcomes, |examination| page(examination, console), exit))
+}
+
+/// Returns the results of checks, in their order.
+fn outcomes(examination: &Examination) -> Outcomes<(usize, usize, String)> {
+    let of_group = |(group, Group { checks, .. }): (usize, &Group)| {
+        let outcome = |(index, Check { name, status, found, .. }): (usize, &Check)| {
+            let result = if *status == Status::Ok { "ok".to_owned() } else { found.clone() };
+            ((group, index, name.clone()), Outcome { of: name.clone(), result })
+        };
+        checks.iter().enumerate().map(outcome).collect::<Vec<_>>()
+    };
+    examination.groups.iter().enumerate().flat_map(of_group).collect()
+}
+
+/// Renders the checks; with `--quiet` only those that failed.
+fn page(examination: &Examination, console: &Console) -> String {
+    let shown = if console.quiet { examination.faults() } else { examination.clone() };
+    if shown.groups.is_empty() { String::new() } else { doctor::render(&shown, console.settings()) }
+}
+
+fn exit(examination: &Examination) -> Exit {
+    if examination.is_enough() { Exit::Held } else { Exit::Environment }
 }
 
 /// Returns the verdict and the checks.

@@ -9,10 +9,9 @@ use super::Exit;
 use super::ad_hoc::{ad_hoc, check_path};
 use super::complete;
 use super::console::Console;
-use super::failure::Failure;
 use super::inputs::{ConnectionArgs, InputArgs};
-use super::kernels::{KernelArgs, environment, say_how_fast};
-use super::lab_args::{BackendArgs, prepare, trouble, wait_for_signals};
+use super::kernels::{KernelArgs, environment, head};
+use super::lab_args::{BackendArgs, prepare, trouble};
 use super::matrix;
 use super::numbers::{count, index};
 use super::proxies::{PROGRAMS, ProxyArgs, not_applicable};
@@ -52,8 +51,7 @@ pub(crate) struct Args {
     /// Explain the Nth path, if rules choose at random; with --live, the path that the packet took
     #[arg(long, value_name = "N", default_value = "1", value_parser = count, conflicts_with = "live")]
     path: NonZeroUsize,
-    /// Also send a packet in a lab, trace the rules that the kernel matches, and mark where they diverge from the prediction. With several
-    /// --kernel, the differences between them come first.
+    /// Also send a packet in a lab, trace the rules that the kernel matches, and mark where they diverge from the prediction.
     #[arg(long)]
     live: bool,
     #[command(flatten)]
@@ -96,8 +94,8 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     if !args.live {
         args.kernels.only_with_labs("--live").map_err(|failure| failure.report(console))?;
     }
-    if let Some(kernels) = args.kernels.several() {
-        return on_kernels(kernels, &ad_hoc, args, console);
+    if args.kernels.are_several() {
+        return on_kernels(&ad_hoc, args, console);
     }
     let location = match &programs {
         Some(_) => prepare(console).map(|()| None)?,
@@ -117,7 +115,10 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let explanation = explained.map_err(|failed| trouble(&failed, console))?;
     check_path(args.path, &explanation, console)?;
     match args.format {
-        Format::Text => console.text(explain::page(&explanation, console.settings(), args.path.get())),
+        Format::Text => {
+            head(location.as_ref(), console);
+            console.text(explain::page(&explanation, console.settings(), args.path.get()));
+        }
         Format::Mermaid => console.text(explain::mermaid(&explanation)),
         Format::Svg => console.text(explain::svg(&explanation, args.path.get())),
         Format::Json => console.json("explain", &environment(location.as_ref(), backend), &explanation)?,
@@ -133,36 +134,22 @@ fn judged_in(location: Option<&WorkerLocation>, ad_hoc: &mut AdHocScenario) {
 }
 
 /// Explains the packet on several kernels, one after the other.
-fn on_kernels<'k>(
-    kernels: impl Iterator<Item = &'k PathBuf>,
-    ad_hoc: &AdHocScenario,
-    args: &Args,
-    console: &Console,
-) -> Result<Exit, Exit> {
-    if args.format != Format::Text {
-        let failure = Failure::new("several kernels are compared as text", "Leave out --format, or name one kernel.");
-        return Err(failure.report(console));
-    }
+fn on_kernels(ad_hoc: &AdHocScenario, args: &Args, console: &Console) -> Result<Exit, Exit> {
+    args.kernels.only_as_text(args.format == Format::Text).map_err(|failure| failure.report(console))?;
     fit(None, &ad_hoc.scenario).map_err(|why| not_applicable(&why).report(console))?;
-    wait_for_signals(console)?;
     let backend = args.backend.into();
-    let mut all = Vec::new();
-    for kernel in kernels {
-        let location = args.kernels.started(kernel, Kind::Explain, backend, console)?;
-        if all.is_empty() {
-            say_how_fast(&location, Kind::Explain, console);
-        }
+    let all = args.kernels.on_each(Kind::Explain, backend, console, |location| {
         let mut ad_hoc = ad_hoc.clone();
         judged_in(Some(&location), &mut ad_hoc);
-        let explanation = explain::explain_live(&ad_hoc, args.step, backend, Some(&location));
-        let explanation = explanation.map_err(|failed| trouble(&failed, console))?;
-        all.push((environment(Some(&location), backend).kernel, explanation));
-    }
-    console.text(matrix::explained(&all));
-    for (release, explanation) in &all {
-        console.text(format!("\nkernel {release}\n"));
+        explain::explain_live(&ad_hoc, args.step, backend, Some(&location)).map_err(|failed| trouble(&failed, console))
+    })?;
+    let explained: Vec<(&str, &Explanation)> =
+        all.iter().filter_map(|one| Some((one.name.as_str(), one.result.as_ref().ok()?))).collect();
+    console.text(matrix::explained(&explained));
+    for (name, explanation) in explained {
+        console.text(format!("\nkernel {name}\n"));
         console.text(explain::page(explanation, console.settings(), args.path.get()));
     }
     let agrees = |explanation: &Explanation| explanation.kernel.as_ref().is_none_or(|kernel| kernel.agrees());
-    Ok(if all.iter().all(|(_, explanation)| agrees(explanation)) { Exit::Held } else { Exit::Failed })
+    Ok(matrix::gravest(&all, |explanation| if agrees(explanation) { Exit::Held } else { Exit::Failed }))
 }

@@ -6,8 +6,10 @@ use super::Exit;
 use super::console::Console;
 use super::failure::Failure;
 use super::lab_args::{OWN_PROGRAM, own_processes, prepare, trouble, wait_for_signals};
+use super::matrix::OnKernel;
 use svclab::environment::Environment;
 use svclab::proxy::Programs;
+use svclab::text::printable;
 use svclab::vm::{Size, Vm};
 use svclab::worker::{Kind, WorkerLocation};
 use svclab::{Backend, Goal};
@@ -21,7 +23,7 @@ pub(super) struct KernelArgs {
     /// Build labs on another kernel, in a virtual machine: a vmlinuz, a folder or a package (.deb) with one, or an installed version.
     ///
     /// Its modules are searched for next to it and below /lib/modules. Requires QEMU, but no privileges.
-    /// With several kernels, `svclab run` first lists the tests with different results.
+    /// With several kernels, the results that differ between them come first.
     #[arg(long, value_name = "KERNEL")]
     kernel: Vec<PathBuf>,
     /// With --kernel: the folder, or container image (`docker save`, OCI), whose iptables, nft and conntrack are used [default: this
@@ -62,9 +64,47 @@ impl KernelArgs {
         }
     }
 
-    /// Returns the kernels, if there are several.
-    pub(super) fn several(&self) -> Option<impl Iterator<Item = &PathBuf>> {
-        (self.kernel.len() > 1).then(|| self.kernel.iter())
+    /// Returns whether there are several kernels.
+    pub(super) fn are_several(&self) -> bool {
+        self.kernel.len() > 1
+    }
+
+    /// Rejects several kernels if the result is not text.
+    pub(super) fn only_as_text(&self, is_text: bool) -> Result<(), Failure> {
+        if is_text || !self.are_several() {
+            return Ok(());
+        }
+        let message = "several kernels are compared as text; reports and files are of one kernel";
+        Err(Failure::new(message, "Leave out --format and options that write files, or name one kernel."))
+    }
+
+    /// Runs a command on each of several kernels, one after the other. A kernel that does not start is reported, and the others go on; one
+    /// that is not found is an error before the first starts.
+    pub(super) fn on_each<T>(
+        &self,
+        kind: Kind,
+        backend: Backend,
+        console: &Console,
+        mut work: impl FnMut(WorkerLocation) -> Result<T, Exit>,
+    ) -> Result<Vec<OnKernel<T>>, Exit> {
+        wait_for_signals(console)?;
+        let found = self.kernel.iter().map(|kernel| self.found(kernel, console)).collect::<Result<Vec<Vm>, Exit>>()?;
+        let names = names(found.iter().map(Vm::release).zip(&self.kernel));
+        let mut is_said = false;
+        let on_one = |(vm, name): (Vm, String)| {
+            let started = WorkerLocation::boot(vm, kind, backend).map_err(|mut failed| {
+                failed.message.insert_str(0, &format!("kernel {name}: "));
+                trouble(&failed, console)
+            });
+            let result = started.and_then(|location| {
+                if !std::mem::replace(&mut is_said, true) {
+                    say_how_fast(&location, kind, console);
+                }
+                work(location)
+            });
+            OnKernel { name, result }
+        };
+        Ok(found.into_iter().zip(names).map(on_one).collect())
     }
 
     /// Rejects a kernel if two inputs with rules are treated as one cluster: a worker reads each separately.
@@ -116,31 +156,45 @@ impl KernelArgs {
                 Ok(Some(location))
             }
             _ => {
-                console.complain(
-                    "this command takes one kernel\nhelp: Give --kernel once, and repeat the command for others.",
-                );
+                console.complain("this takes one kernel\nhelp: Give --kernel once.");
                 Err(Exit::Input)
             }
         }
     }
 
     /// Returns a kernel with its first virtual machine started.
-    pub(super) fn started(
-        &self,
-        kernel: &Path,
-        kind: Kind,
-        backend: Backend,
-        console: &Console,
-    ) -> Result<WorkerLocation, Exit> {
+    fn started(&self, kernel: &Path, kind: Kind, backend: Backend, console: &Console) -> Result<WorkerLocation, Exit> {
+        let vm = self.found(kernel, console)?;
+        WorkerLocation::boot(vm, kind, backend).map_err(|failed| trouble(&failed, console))
+    }
+
+    /// Returns a kernel with everything that its virtual machines start from.
+    fn found(&self, kernel: &Path, console: &Console) -> Result<Vm, Exit> {
         let size = Size { memory: self.kernel_memory, processors: self.kernel_cpus };
         let vm = Vm::prepare(kernel, self.userland.as_deref(), size, OWN_PROGRAM.as_ref());
-        let vm = vm.map_err(|error| trouble(&error.into(), console))?;
-        WorkerLocation::boot(vm, kind, backend).map_err(|failed| trouble(&failed, console))
+        vm.map_err(|error| trouble(&error.into(), console))
+    }
+}
+
+/// Returns the names of kernels: their releases, and where several have the same, also the kernel as it was given.
+fn names<'k>(kernels: impl Iterator<Item = (&'k str, &'k PathBuf)>) -> Vec<String> {
+    let all: Vec<(&str, &PathBuf)> = kernels.collect();
+    let is_shared = |release: &str| all.iter().filter(|(other, _)| *other == release).count() > 1;
+    let name = |&(release, given): &(&str, &PathBuf)| {
+        if is_shared(release) { format!("{release} ({})", printable(given)) } else { release.to_owned() }
+    };
+    all.iter().map(name).collect()
+}
+
+/// Starts the text of a result with the kernel that it was found on, if that is not this machine's.
+pub(super) fn head(location: Option<&WorkerLocation>, console: &Console) {
+    if let Some(environment) = location.and_then(WorkerLocation::environment) {
+        console.head(format!("kernel {}", environment.kernel));
     }
 }
 
 /// Reports if kernels are emulated.
-pub(super) fn say_how_fast(location: &WorkerLocation, kind: Kind, console: &Console) {
+fn say_how_fast(location: &WorkerLocation, kind: Kind, console: &Console) {
     if is_emulated(location) {
         let counted = match kind {
             Kind::Run => Some("`flows: auto` counts fewer"),
@@ -151,7 +205,7 @@ pub(super) fn say_how_fast(location: &WorkerLocation, kind: Kind, console: &Cons
             || ", which takes longer".to_owned(),
             |counted| format!(": {counted}, and shows a bias of {:.0} %", 100.0 * goal(location).relative_bias),
         );
-        console.inform(format!("KVM does not work here, so kernels are emulated{counting}"));
+        console.note(format!("KVM does not work here, so kernels are emulated{counting}"));
     }
 }
 

@@ -77,6 +77,11 @@ impl SubjectArgs {
         Ok((scenarios, reports))
     }
 
+    /// Returns whether reports are written.
+    pub(super) fn is_reported(&self) -> bool {
+        self.reports.is_asked()
+    }
+
     /// Returns the iptables implementation that installs rules.
     pub(super) fn backend(&self) -> Backend {
         self.labs.backend.into()

@@ -378,9 +378,9 @@ pub(super) fn node<'c>(wanted: Option<&str>, cluster: &'c Cluster, console: &Con
         return Err(Failure::new("there is no node", "Add an object of kind Node, with the addresses of the node."));
     };
     let Some(name) = wanted else {
-        if names.len() > 1 && !console.quiet {
+        if names.len() > 1 {
             let count = names.len();
-            console.complain(format!("rules of node {}, the first of {count}; --node chooses another", first.name));
+            console.note(format!("rules of node {}, the first of {count}; --node chooses another", first.name));
         }
         return Ok(first);
     };

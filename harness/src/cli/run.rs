@@ -11,9 +11,9 @@ use super::complete;
 use super::console::Console;
 use super::failure::Failure;
 use super::inputs::InputArgs;
-use super::kernels::{KernelArgs, environment, goal, say_how_fast};
-use super::lab_args::{LabArgs, wait_for_signals};
-use super::matrix::{self, OnKernel};
+use super::kernels::{KernelArgs, environment, goal, head};
+use super::lab_args::LabArgs;
+use super::matrix::{self, Compared, Outcome, Outcomes};
 use super::progress::Bars;
 use super::proxies::{PROGRAMS, ProxyArgs};
 use super::reports::{ReportArgs, Reports};
@@ -21,7 +21,7 @@ use super::retry_args::AttemptArgs;
 use super::selection_args::{ChoiceArgs, list};
 use super::shard::{Durations, durations};
 use super::{Exit, load};
-use svclab::report::{RunReport, ScenarioReport, ShardOf, Status, console, json};
+use svclab::report::{RunReport, ScenarioReport, ShardOf, Status, TestReport, console, json};
 use svclab::run::{self, Options};
 use svclab::scenario::{Scenario, Tests};
 use svclab::text::{counted, path_text, printable, reason};
@@ -107,6 +107,8 @@ fn run_once(
         list(&scenarios, &options, console);
         return Ok(Exit::Held);
     }
+    let is_text = !args.reports.is_asked() && args.pcap.is_none() && args.artifacts.is_none();
+    args.kernels.only_as_text(is_text).map_err(|failure| failure.report(console))?;
     let reports = Reports::open(&args.reports.report, inputs.iter().map(PathBuf::as_path), console)?;
     for (option, folder) in [("--pcap", &args.pcap), ("--artifacts", &args.artifacts)] {
         let Some(folder) = folder else { continue };
@@ -120,14 +122,15 @@ fn run_once(
             return Err(Exit::Input);
         }
     }
-    if let Some(kernels) = args.kernels.several() {
-        return on_kernels(kernels, &scenarios, &options, args, console);
+    if args.kernels.are_several() {
+        return on_kernels(&scenarios, &options, args, console);
     }
     let location = match ready {
         Some(location) => location.clone(),
         None => args.kernels.location(Kind::Run, options.backend, console)?,
     };
     let options = Options { goal: goal(&location), worker: Some(location.clone()), ..options };
+    head(Some(&location), console);
     let report = RunReport { shard, ..run_with_progress(&scenarios, &options, console) };
     console.text(console::summary(&report, console.settings()));
     let written =
@@ -142,34 +145,37 @@ fn run_once(
 }
 
 /// Runs scenarios on several kernels, one after the other.
-fn on_kernels<'k>(
-    kernels: impl Iterator<Item = &'k PathBuf>,
-    scenarios: &[Scenario],
-    options: &Options,
-    args: &Args,
-    console: &Console,
-) -> Result<Exit, Exit> {
-    if !args.reports.report.is_empty() || args.pcap.is_some() || args.artifacts.is_some() {
-        let message = "reports, captures and artifacts are of one kernel";
-        return Err(
-            Failure::new(message, "Run each kernel by itself with --report, --pcap or --artifacts.").report(console)
-        );
-    }
-    wait_for_signals(console)?;
-    let mut all = Vec::new();
-    for kernel in kernels {
-        let location = args.kernels.started(kernel, Kind::Run, options.backend, console)?;
-        if all.is_empty() {
-            say_how_fast(&location, Kind::Run, console);
-        }
-        let environment = environment(Some(&location), options.backend);
+fn on_kernels(scenarios: &[Scenario], options: &Options, args: &Args, console: &Console) -> Result<Exit, Exit> {
+    let all = args.kernels.on_each(Kind::Run, options.backend, console, |location| {
         let options = Options { goal: goal(&location), worker: Some(location), ..options.clone() };
         let bars = Bars::new(Some(scenarios.len()), &options.progress, console);
-        let report = run::run(scenarios, &options, &|_| bars.scenario_ended());
-        all.push(OnKernel { release: environment.kernel, report });
-    }
-    matrix::show(&all, console);
-    Ok(matrix::gravest(all.iter().map(|one| exit(&one.report))))
+        Ok(run::run(scenarios, &options, &|_| bars.scenario_ended()))
+    })?;
+    let settings = console.settings();
+    let page = |report: &RunReport| {
+        let failed = report.scenarios.iter().filter(|one| one.status() != Status::Ok);
+        failed.map(|one| console::scenario(one, settings)).collect::<String>() + &console::summary(report, settings)
+    };
+    let compared = Compared { what: "tests", missing: "not run" };
+    Ok(matrix::show(&all, compared, console, outcomes, page, exit))
+}
+
+/// Returns the results of tests, in the order of their files.
+fn outcomes(report: &RunReport) -> Outcomes<(String, u32, usize)> {
+    let of_scenario = |scenario: &ScenarioReport| {
+        let (file, repetition) = (path_text(&scenario.file), scenario.repetition.unwrap_or_default());
+        let of_test = |(index, test): (usize, &TestReport)| {
+            let result = match test.status() {
+                Status::Ok => "ok",
+                Status::Failed => "FAILED",
+                _ => "ERROR",
+            };
+            let outcome = Outcome { of: format!("{file}: {}", test.name), result: result.to_owned() };
+            ((file.clone(), repetition, index), outcome)
+        };
+        scenario.tests.iter().enumerate().map(of_test).collect::<Vec<_>>()
+    };
+    report.scenarios.iter().flat_map(of_scenario).collect()
 }
 
 /// Opens a shell in the lab of the first failed test, if any. The run's result does not change.

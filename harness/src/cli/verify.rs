@@ -7,13 +7,14 @@ use super::console::Console;
 use super::failure::Failure;
 use super::format::Format;
 use super::inputs::ConnectionArgs;
-use super::kernels::{KERNEL, KernelArgs, environment};
+use super::kernels::{KERNEL, KernelArgs, environment, head};
 use super::lab_args::{ClassArgs, SubjectArgs, end};
+use super::matrix::{self, Compared, Outcome, Outcomes};
 use super::progress::Bars;
 use super::proxies::{PROGRAMS, ProxyArgs, fitting};
 use super::release::{Proxy, proxy, with_proxy};
 use svclab::scenario::Scenario;
-use svclab::text::one_line;
+use svclab::text::{counted, one_line, path_text};
 use svclab::verify::{self, Options, Verified};
 use svclab::worker::Kind;
 
@@ -67,7 +68,6 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     args.kernels.without(programs.as_ref()).map_err(|failure| failure.report(console))?;
     let scenarios = fitting(&scenarios, programs.as_ref(), console)?;
     let backend = args.subject.backend();
-    let location = if args.no_lab { None } else { Some(args.kernels.location(Kind::Verify, backend, console)?) };
     let options = Options {
         jobs: args.subject.labs.jobs,
         backend,
@@ -80,21 +80,25 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         node: args.node.clone(),
         max_classes: args.classes.max_classes,
         release: args.release.map(|release| release.to_string()),
-        worker: location.clone(),
         ..Options::default()
     };
     selects_something(&options, &scenarios).map_err(|failure| failure.report(console))?;
-    let settings = console.settings();
     let is_text = args.subject.format == Format::Text;
-    let bars = Bars::new((scenarios.len() > 1).then_some(scenarios.len()), &options.progress, console);
-    let finished = |verified: &Verified| {
+    args.kernels.only_as_text(is_text && !args.subject.is_reported()).map_err(|failure| failure.report(console))?;
+    if args.kernels.are_several() {
+        return on_kernels(&scenarios, &options, args, console);
+    }
+    let location = if args.no_lab { None } else { Some(args.kernels.location(Kind::Verify, backend, console)?) };
+    let options = Options { worker: location.clone(), ..options };
+    let settings = console.settings();
+    if is_text {
+        head(location.as_ref(), console);
+    }
+    let all = verify_with_progress(&scenarios, &options, console, |verified| {
         if is_text {
-            bars.suspend(|| console.text(verify::page(verified, &options, settings)));
+            console.text(verify::page(verified, &options, settings));
         }
-        bars.scenario_ended();
-    };
-    let all = verify::verify(&scenarios, &options, &finished);
-    drop(bars);
+    });
     if is_text {
         console.text(verify::summary(&all, &options, settings));
     } else {
@@ -102,8 +106,64 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     }
     let written =
         reports.write("verify", &environment(location.as_ref(), backend), verify::json(&all, &options), console);
+    Ok(exit(&all, &options).with_reports(written))
+}
+
+fn verify_with_progress(
+    scenarios: &[Scenario],
+    options: &Options,
+    console: &Console,
+    print: impl Fn(&Verified) + Sync,
+) -> Vec<Verified> {
+    let bars = Bars::new((scenarios.len() > 1).then_some(scenarios.len()), &options.progress, console);
+    let finished = |verified: &Verified| {
+        bars.suspend(|| print(verified));
+        bars.scenario_ended();
+    };
+    verify::verify(scenarios, options, &finished)
+}
+
+fn exit(all: &[Verified], options: &Options) -> Exit {
     let troubles = all.iter().filter_map(|one| one.result.as_ref().err());
-    Ok(end(troubles, all.iter().all(|verified| verified.holds(&options))).with_reports(written))
+    end(troubles, all.iter().all(|verified| verified.holds(options)))
+}
+
+/// Verifies scenarios on several kernels, one after the other.
+fn on_kernels(scenarios: &[Scenario], options: &Options, args: &Args, console: &Console) -> Result<Exit, Exit> {
+    let all = args.kernels.on_each(Kind::Verify, options.backend, console, |location| {
+        let options = Options { worker: Some(location), ..options.clone() };
+        Ok(verify_with_progress(scenarios, &options, console, |_| {}))
+    })?;
+    let settings = console.settings();
+    let page = |all: &Vec<Verified>| {
+        let pages = all.iter().map(|verified| verify::page(verified, options, settings));
+        pages.collect::<String>() + &verify::summary(all, options, settings)
+    };
+    let compared = Compared { what: "scenarios", missing: "no flow" };
+    let outcomes = |all: &Vec<Verified>| outcomes(all, options);
+    Ok(matrix::show(&all, compared, console, outcomes, page, |all| exit(all, options)))
+}
+
+/// Returns the results of scenarios, each with its findings.
+fn outcomes(all: &[Verified], options: &Options) -> Outcomes<(usize, String)> {
+    let of_scenario = |(number, verified): (usize, &Verified)| {
+        let file = path_text(&verified.file);
+        let findings = verified.result.iter().flat_map(|verification| &verification.findings).map(|finding| {
+            let what = format!("{}: {}", finding.example.flow, finding.what);
+            let outcome = Outcome { of: format!("{file}: {what}"), result: counted(finding.flows, "flow") };
+            ((number, finding.what.clone()), outcome)
+        });
+        let result = match &verified.result {
+            Err(_) => "ERROR".to_owned(),
+            Ok(verification) => {
+                let word = if verified.holds(options) { "ok" } else { "FAILED" };
+                format!("{word}, {}", counted(verification.flows(), "flow"))
+            }
+        };
+        let whole = ((number, String::new()), Outcome { of: file.clone(), result });
+        findings.chain([whole]).collect::<Vec<_>>()
+    };
+    all.iter().enumerate().flat_map(of_scenario).collect()
 }
 
 /// Rejects options that select no packets.

@@ -1,6 +1,7 @@
 //! Mutants and their results.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -61,7 +62,28 @@ pub struct Mutant {
     pub example: Option<String>,
 }
 
+/// What is mutated, and where: `lost negation on node-1, IPv4: table nat, chain KUBE-SVC-X, rule 1`.
+impl fmt::Display for Mutant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { operator, netns, family, table, container, name, number, .. } = self;
+        let kind = if *container == "chain" { "rule" } else { "element" };
+        write!(f, "{operator} on {netns}, {family}: table {table}, {container} {name}, {kind} {number}")
+    }
+}
+
 impl Mutant {
+    /// What detects it, or why nothing does.
+    pub fn words(&self) -> &'static str {
+        match self.result {
+            MutantStatus::Equivalent => "equivalent",
+            MutantStatus::Killed if self.tests_fail => "killed by tests",
+            MutantStatus::Killed => "killed by verify",
+            MutantStatus::FailingBefore => "failing before",
+            MutantStatus::Unspecified => "unspecified",
+            MutantStatus::Survived => "survived",
+        }
+    }
+
     /// Whether `verify` detects it but no test of the scenario does.
     pub(crate) fn is_missed(&self) -> bool {
         self.result == MutantStatus::Killed && !self.tests_fail

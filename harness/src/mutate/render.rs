@@ -195,14 +195,9 @@ fn write_missed(page: &mut Page, tried: &Tried, detail: Detail) {
 
 /// Writes a mutant with its change.
 fn write_mutant(page: &mut Page, what: &str, mutant: &Mutant) {
-    let Mutant { operator, netns, family, table, container, name, number, before, .. } = mutant;
     let what = if mutant.result == MutantStatus::Survived { page.paint(BAD, what) } else { what.to_owned() };
-    let kind = if *container == "chain" { "rule" } else { "element" };
-    page.line(
-        2,
-        format!("{what}: {operator} on {netns}, {family}: table {table}, {container} {name}, {kind} {number}"),
-    );
-    page.labelled(4, "before  ", before);
+    page.line(2, format!("{what}: {mutant}"));
+    page.labelled(4, "before  ", &mutant.before);
     mutant.after.iter().for_each(|after| page.labelled(4, "after   ", after));
     if let Some(example) = &mutant.example {
         let (flows, verb) = (counted(mutant.flows, "flow"), if mutant.flows == 1 { "differs" } else { "differ" });

@@ -24,16 +24,27 @@ kernel/net/bridge/br_netfilter.ko
 kernel/net/netfilter/nf_conntrack.ko
 kernel/net/netfilter/nf_nat.ko
 ";
-/// The script finds its console file in the arguments of qemu. KVM never works.
-const CONSOLE: &str = "\
+/// The script finds its accelerator, its console file and the kind of worker in the arguments of qemu.
+const ARGUMENTS: &str = "\
 #!/bin/sh
 for argument; do
   case $argument in
-    kvm) exit 1 ;;
+    kvm | tcg) accelerator=$argument ;;
     file:*) console=${argument#file:} ;;
+    *' -- worker '*) kind=${argument##* } ;;
   esac
 done
 ";
+/// KVM that does not work.
+const NO_KVM: &str = "[ $accelerator = tcg ] || exit 1\n";
+/// A machine that responds: svclab on this kernel, whose standard input and output are those of qemu, as the ends of the virtio port are.
+const RESPONDS: &str = concat!(
+    "echo '[ 0.0] Linux version 9.9.9' >\"$console\"\n",
+    "[ $(id -u) = 0 ] || set -- unshare --map-root-user --mount\n[ $(id -u) != 0 ] || set --\n",
+    "exec \"$@\" ",
+    env!("CARGO_BIN_EXE_svclab"),
+    " worker $kind"
+);
 /// The longest wait of a test: many times what it takes.
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -43,7 +54,12 @@ struct Machine {
 }
 
 impl Machine {
+    /// A machine for which KVM does not work.
     fn new(qemu: &str) -> Self {
+        Self::executed_by(&format!("{NO_KVM}{qemu}"))
+    }
+
+    fn executed_by(qemu: &str) -> Self {
         let machine = Self { folder: tempfile::tempdir().expect("a folder") };
         let modules = machine.at("kernel/lib/modules/9.9.9");
         fs::create_dir_all(&modules).expect("its own");
@@ -51,7 +67,7 @@ impl Machine {
         fs::write(modules.join("modules.builtin"), BUILTIN).expect("its own");
         fs::write(machine.at("kernel/vmlinuz-9.9.9"), image("9.9.9 (a test)")).expect("its own");
         let program = machine.at("bin/qemu-system-x86_64");
-        fs::write(&program, format!("{CONSOLE}{qemu}\n")).expect("its own");
+        fs::write(&program, format!("{ARGUMENTS}{qemu}\n")).expect("its own");
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("its own");
         machine
     }
@@ -67,11 +83,21 @@ impl Machine {
         command
     }
 
-    /// svclab with the scenario, where the program is in place of qemu.
+    /// svclab on the kernel, given this many times.
+    fn svclab_on(&self, name: &str, times: usize) -> Command {
+        let mut command = self.svclab(name);
+        (0..times).for_each(|_| _ = command.arg("--kernel").arg(self.at("kernel")));
+        command
+    }
+
+    /// svclab with the scenario, if the command takes one, where the program is in place of qemu.
     fn svclab(&self, name: &str) -> Command {
         let path = std::env::var("PATH").unwrap_or_default();
         let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
-        command.args([name, SCENARIO]);
+        command.arg(name);
+        if name != "doctor" {
+            command.arg(SCENARIO);
+        }
         command.env("PATH", format!("{}:{path}", self.at("bin").display())).env("XDG_CACHE_HOME", self.at("cache"));
         command.env("TEST_FOLDER", self.folder.path());
         command
@@ -120,6 +146,112 @@ fn ends_of_machines_are_told_apart(#[case] qemu: &str, #[case] message: &str, #[
     let error = error(&output);
     assert!(error.starts_with(message) && error.contains(help), "{error}");
     assert_eq!(output.status.code(), Some(3), "{error}");
+}
+
+/// Nested virtualization may fail after the first lines of a kernel's log.
+#[rstest]
+#[case::aborts("kill -ABRT $$")]
+#[case::ends("exit 1")]
+fn what_kvm_does_not_execute_is_emulated(#[case] with_kvm: &str) {
+    let script = format!(
+        "[ $accelerator = tcg ] || {{ echo '[ 0.0] Linux version 9.9.9' >\"$console\"; {with_kvm}; }}\n{RESPONDS}"
+    );
+    let output = Machine::executed_by(&script).command().output().expect("svclab starts");
+    assert_eq!(output.status.code(), Some(0), "{}", error(&output));
+    assert!(error(&output).starts_with("KVM does not work here, so kernels are emulated"), "{}", error(&output));
+}
+
+/// What KVM executes as far as a panic is the kernel's fault.
+#[test]
+fn a_panic_with_kvm_is_reported() {
+    let script = "echo '[ 3.1] Kernel panic - not syncing: with KVM' >\"$console\"; sleep 1; exit 0";
+    let output = Machine::executed_by(script).command().output().expect("svclab starts");
+    assert!(error(&output).starts_with("the kernel panicked: with KVM\n"), "{}", error(&output));
+}
+
+#[test]
+fn a_result_as_json_has_nothing_before_it() {
+    let output = Machine::new(RESPONDS).svclab_on("doctor", 1).args(["--format", "json"]).output();
+    let output = output.expect("svclab starts");
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    assert_eq!(json["command"], "doctor");
+    assert!(error(&output).starts_with("KVM does not work here"), "{}", error(&output));
+}
+
+/// Text names the kernel first, as JSON does in its envelope.
+#[rstest]
+#[case::run("run", &[])]
+#[case::verify("verify", &["--service=kube-system/coredns", "--from=pod/client"])]
+#[case::mutate("mutate", &["--sample=1"])]
+#[case::cascade("cascade", &["--sample=100"])]
+#[case::doctor("doctor", &[])]
+fn text_names_the_kernel(#[case] command: &str, #[case] options: &[&str]) {
+    let output = Machine::new(RESPONDS).svclab_on(command, 1).args(options).output().expect("svclab starts");
+    let kernel = nix::sys::utsname::uname().expect("it has a name").release().to_string_lossy().into_owned();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.starts_with(&format!("kernel {kernel}\n")), "{text}{}", error(&output));
+    assert_eq!(output.status.code(), Some(0), "{text}");
+}
+
+/// Several kernels are compared first, by all commands.
+#[rstest]
+#[case::run("run", &[], "All tests")]
+#[case::verify("verify", &["--service=kube-system/coredns", "--from=pod/client"], "All scenarios")]
+#[case::mutate("mutate", &["--sample=1"], "All mutants")]
+#[case::cascade("cascade", &["--sample=100"], "All samples")]
+#[case::doctor("doctor", &[], "All checks")]
+fn several_kernels_are_compared(#[case] command: &str, #[case] options: &[&str], #[case] first: &str) {
+    let machine = Machine::new(RESPONDS);
+    let output = machine.svclab_on(command, 2).args(options).output().expect("svclab starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.starts_with(&format!("{first} have the same result on 2 kernels.\n")), "{text}{}", error(&output));
+    let heading = format!("\nkernel 9.9.9 ({})\n", machine.at("kernel").display());
+    assert_eq!(text.matches(&heading).count(), 2, "{text}");
+    assert_eq!(output.status.code(), Some(0), "{text}");
+}
+
+/// The results of the others are not lost.
+#[test]
+fn a_kernel_of_several_that_does_not_start_is_reported() {
+    let panics = "echo '[ 3.1] Kernel panic - not syncing: by the test' >\"$console\"; exit 0";
+    let once =
+        format!("[ -e \"$TEST_FOLDER/cache/used\" ] || {{ touch \"$TEST_FOLDER/cache/used\"; {panics}; }}\n{RESPONDS}");
+    let output = Machine::new(&once).svclab_on("run", 3).output().expect("svclab starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.starts_with("All tests have the same result on 2 kernels.\n"), "{text}{}", error(&output));
+    assert_eq!((text.matches("no result\n").count(), text.matches("2 tests: 2 ok").count()), (1, 2), "{text}");
+    assert!(error(&output).contains("): the kernel panicked: by the test\n"), "{}", error(&output));
+    assert_eq!(output.status.code(), Some(3), "{text}");
+}
+
+#[test]
+fn a_kernel_of_several_that_is_not_found_is_an_error_before_any_starts() {
+    let machine = Machine::new(RESPONDS);
+    let output = machine.svclab_on("run", 1).args(["--kernel", "0.0.1-none"]).output().expect("svclab starts");
+    assert!(error(&output).starts_with("there is no kernel `0.0.1-none`"), "{}", error(&output));
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
+}
+
+#[rstest]
+#[case::format("verify", "--format=json")]
+#[case::report("mutate", "--report=json=-")]
+#[case::captures("run", "--pcap=/nonexistent")]
+#[case::picture("cascade", "--format=svg")]
+fn several_kernels_are_compared_as_text(#[case] command: &str, #[case] option: &str) {
+    let mut svclab = Machine::new("").svclab_on(command, 2);
+    if command == "cascade" {
+        svclab.arg("--sample=100");
+    }
+    let output = svclab.arg(option).output().expect("svclab starts");
+    let message = "several kernels are compared as text; reports and files are of one kernel\n";
+    assert!(
+        error(&output).ends_with(&format!(
+            "{message}help: Leave out --format and options that write files, or name one kernel.\n"
+        )),
+        "{}",
+        error(&output)
+    );
+    assert_eq!(output.status.code(), Some(2));
 }
 
 #[rstest]

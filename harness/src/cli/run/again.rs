@@ -20,7 +20,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Exit> {
         Some(("a report on standard output has one run", "Write the report to a file: `--report json=FILE`."))
     } else if args.paths.iter().any(|path| path.as_os_str() == "-") {
         Some(("standard input does not change", "Name files or folders."))
-    } else if args.kernels.several().is_some() {
+    } else if args.kernels.are_several() {
         Some(("tests run again on one kernel", "Give --kernel once."))
     } else {
         None

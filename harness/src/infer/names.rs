@@ -142,7 +142,7 @@ pub(super) fn endpoint_chains(inferred: &Inferred, parts: &[NodeRules]) -> Vec<R
         for name in names {
             let Some((ChainKind::Endpoint, hash)) = ChainKind::of(name) else { continue };
             let to = chains.get(name).into_iter().flat_map(|rules| rules.iter()).find_map(destination);
-            let Some((own, to)) = ChainHash::parse(hash).zip(to.map(|to| to.to_string())) else { continue };
+            let Some((own, to)) = ChainHash::parse_edited(hash).zip(to.map(|to| to.to_string())) else { continue };
             let names = port.hashed_names().into_iter();
             let written = names.map(|name| ChainHash::for_endpoint(&name, port.protocol, &to));
             found.push(Renamed { names: None, hashes: written.map(|hash| (hash, own)).collect() });

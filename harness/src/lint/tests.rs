@@ -266,3 +266,32 @@ fn rules_of_other_programs_are_not_reported_as_unmodelled(#[case] text: String) 
     assert!(text.to_lowercase().contains("queue"), "{text}");
     assert_eq!(lint(&read(&text)).iter().find(|finding| finding.id == "unmodelled-rule"), None);
 }
+
+/// A reporter chose names for chains: nothing is missing, whether the text shows all rules or those of endpoints.
+#[rstest]
+#[case::endpoints("KUBE-SVC-2CMXP7HKUVJN7L6M", ["KUBE-SEP-AAA", "KUBE-SEP-POD2"])]
+#[case::service("KUBE-SVC-WEB", ["KUBE-SEP-AAA", "KUBE-SEP-XXXXXXXXXXXXXXXX"])]
+fn invented_names_of_chains_are_no_errors(#[case] service: &str, #[case] endpoints: [&str; 2]) {
+    let [first, second] = endpoints;
+    let frame = "-A KUBE-SERVICES -d 10.96.34.82/32 -p tcp -m comment --comment \"default/nginx cluster IP\" -m tcp --dport 80 -j ";
+    let shares = format!(
+        "-A {service} -m comment --comment \"default/nginx -> 10.244.1.5:80\" -m statistic --mode random --probability 0.50000000000 -j {first}
+-A {service} -m comment --comment \"default/nginx -> 10.244.1.6:80\" -j {second}
+-A {first} -s 10.244.1.5/32 -m comment --comment \"default/nginx\" -j KUBE-MARK-MASQ
+-A {first} -p tcp -m comment --comment \"default/nginx\" -m tcp -j DNAT --to-destination 10.244.1.5:80
+-A {second} -s 10.244.1.6/32 -m comment --comment \"default/nginx\" -j KUBE-MARK-MASQ
+-A {second} -p tcp -m comment --comment \"default/nginx\" -m tcp -j DNAT --to-destination 10.244.1.6:80\n"
+    );
+    for text in [shares.clone(), format!("{frame}{service}\n{shares}")] {
+        let found = lint(&read(&text));
+        let wrong: Vec<&Finding> = found
+            .iter()
+            .filter(|finding| finding.severity != Severity::Info && !finding.id.starts_with("hash-"))
+            .collect();
+        assert!(wrong.is_empty(), "{wrong:?}\n{text}");
+        assert!(found.iter().all(|finding| finding.severity != Severity::Error), "{found:?}");
+        let places: Vec<&Place> =
+            found.iter().filter(|finding| finding.id == "hash-endpoint").map(|finding| &finding.place).collect();
+        assert!(places.windows(2).all(|pair| pair[0] != pair[1]), "{found:?}");
+    }
+}

@@ -35,7 +35,7 @@ pub(super) fn read(rules: &RuleSet) -> Inferred {
     }
     if let Some(nat) = rules.table(TableName::Nat) {
         for of_group in endpoints(&Table::new(nat, rules.family)) {
-            if let Some(hash) = ChainHash::parse(of_group.base) {
+            if let Some(hash) = ChainHash::parse_edited(of_group.base) {
                 of_group.add_to(reader.port(hash, None));
             }
         }

@@ -57,15 +57,18 @@ impl ChainKind {
         chain.starts_with(self.prefix())
     }
 
-    /// Returns the hash in the name of a chain of this kind.
+    /// Returns the hash in the name of a chain of this kind, or what stands in its place.
     pub fn hash(self, chain: &str) -> Option<ChainHash> {
-        ChainHash::parse(chain.strip_prefix(self.prefix())?)
+        ChainHash::parse_edited(chain.strip_prefix(self.prefix())?)
     }
 }
 
-/// The part of a chain's name after the prefix.
+/// The part of a chain's name after the prefix: a hash or, in edited rules, what stands in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ChainHash([u8; 16]);
+pub struct ChainHash([u8; MAX_LENGTH]);
+
+/// The maximum length of a part after a prefix: the kernel's chain names have at most 28 characters, `KUBE-FW-` has eight.
+const MAX_LENGTH: usize = 20;
 
 impl ChainHash {
     /// Computes the hash of a service port, by kube-proxy's name `namespace/name:port`.
@@ -81,16 +84,23 @@ impl ChainHash {
     /// Parses a hash as written in a chain's name.
     pub fn parse(text: &str) -> Option<Self> {
         let base32 = |c: u8| matches!(c, b'A'..=b'Z' | b'2'..=b'7');
-        text.as_bytes().try_into().ok().filter(|text: &[u8; 16]| text.iter().copied().all(base32)).map(Self)
+        Self::parse_edited(text).filter(|_| text.len() == 16 && text.bytes().all(base32))
+    }
+
+    /// Parses what stands in place of a hash: people who report bugs shorten names of chains, or choose others, such as `KUBE-SEP-POD2`.
+    pub fn parse_edited(text: &str) -> Option<Self> {
+        let mut padded = [0; MAX_LENGTH];
+        padded.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
+        (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())).then_some(Self(padded))
     }
 
     fn of(parts: &[&str]) -> Self {
         let mut hasher = Sha256::new();
         parts.iter().for_each(|part| hasher.update(part));
         let digest = hasher.finalize();
-        let mut text = [0; 16];
+        let mut text = [0; MAX_LENGTH];
         // Ten bytes are sixteen characters of five bits.
-        BASE32.encode_mut(&digest[..10], &mut text);
+        BASE32.encode_mut(&digest[..10], &mut text[..16]);
         Self(text)
     }
 
@@ -99,10 +109,11 @@ impl ChainHash {
         ChainName::joined(kind.prefix(), self.as_str())
     }
 
-    /// Returns the sixteen characters.
+    /// Returns the characters.
     pub(crate) fn as_str(&self) -> &str {
-        // Base32 is ASCII.
-        str::from_utf8(&self.0).unwrap_or_default()
+        let length = self.0.iter().take_while(|byte| **byte != 0).count();
+        // Only ASCII is parsed and computed.
+        str::from_utf8(&self.0[..length]).unwrap_or_default()
     }
 }
 

@@ -28,10 +28,11 @@ pub(crate) const NAMING: Naming = Naming(&[
     (ChainKind::Endpoint.prefix(), Kind::Endpoint),
 ]);
 
-/// Returns the kind of a chain and the hash in its name: of the service port or, for `KUBE-SEP`, of the endpoint.
+/// Returns the kind of a chain and the hash in its name, or what stands in its place: of the service port or, for `KUBE-SEP`, of the
+/// endpoint.
 pub(crate) fn kind_of(chain: &str) -> Option<(Kind, ChainHash)> {
     let (kind, base) = NAMING.of(chain)?;
-    Some((kind, ChainHash::parse(base)?))
+    Some((kind, ChainHash::parse_edited(base)?))
 }
 
 /// Returns the hash of the service port of a chain, unless it is an endpoint's chain.

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use ipnet::IpNet;
 use serde_json::Value;
 use svclab_rules::coverage::Coverage;
 use svclab_rules::iptables;
@@ -114,10 +115,31 @@ pub(crate) enum Contents {
     Connections(Vec<Connection>),
     /// The addresses of a machine, and how many entries show them.
     Addresses(Vec<IpAddr>, usize),
+    /// The routes of a machine.
+    Routes(Vec<Route>),
     /// Settings of the kernel.
     Settings(Vec<(String, String)>),
     /// This many entries, of which no more is used.
     Entries(usize),
+}
+
+/// A route.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Route {
+    /// The line, from 1.
+    pub(crate) line: usize,
+    /// The line's text.
+    pub(crate) text: String,
+    /// `unicast`, `blackhole` and so on.
+    pub(crate) kind: String,
+    /// The destination; `None` for all.
+    pub(crate) to: Option<IpNet>,
+    /// The next router.
+    pub(crate) via: Option<IpAddr>,
+    /// The interface.
+    pub(crate) device: Option<String>,
+    /// The preferred source.
+    pub(crate) source: Option<IpAddr>,
 }
 
 /// An entry of the connection table.
@@ -234,6 +256,7 @@ impl Contents {
         match self {
             Self::Connections(entries) => entries.len(),
             Self::Settings(entries) => entries.len(),
+            Self::Routes(routes) => routes.len(),
             Self::Entries(count) | Self::Addresses(_, count) => *count,
             _ => 0,
         }
@@ -250,7 +273,9 @@ pub(crate) const OF_IPTABLES_NFT: [&str; 2] = [
 impl Evidence {
     /// Whether there is any piece of which more than its length is used: rules, objects, connections, settings.
     pub fn says_something(&self) -> bool {
-        self.pieces.iter().any(|piece| !matches!(piece.contents, Contents::Entries(_) | Contents::Addresses(..)))
+        self.pieces.iter().any(|piece| {
+            !matches!(piece.contents, Contents::Entries(_) | Contents::Addresses(..) | Contents::Routes(_))
+        })
     }
 
     /// The piece with tables of iptables-nft, where nft shows them.

@@ -7,10 +7,11 @@ use super::connections::{Connections, connections};
 use super::dumps::{NodeFile, dumps};
 use super::merge::Objects;
 use super::objects::{Assumed, from_objects};
+use super::routes::Routes;
 use super::rules::{Dump, from_dumps};
 use crate::evidence::{Contents, Evidence, OF_IPTABLES_NFT, node_rules, objects, releases};
 use crate::input::{Diagnostic, Diagnostics, Span};
-use crate::scenario::Setting;
+use crate::scenario::{CniKind, Setting};
 use crate::text::{counted, one_line};
 
 /// Builds a scenario from what a text, or several files, show: rules of one or several nodes, Kubernetes objects, and settings.
@@ -27,7 +28,7 @@ pub fn from_evidence(
     given: &[NodeFile],
     wanted: Connections,
 ) -> Result<Assumed, Diagnostics> {
-    let objects = Objects { releases: releases(evidence), ..Objects::of(objects(evidence)) };
+    let mut objects = Objects { releases: releases(evidence), ..Objects::of(objects(evidence)) };
     let mut notes = Vec::new();
     let mut left_out: Vec<String> = evidence.rules_not_read().into_iter().collect();
     let dumps = dumps(evidence, given, &objects, (&mut notes, &mut left_out));
@@ -36,9 +37,13 @@ pub fn from_evidence(
     }
     notes.extend(evidence.not_read());
     let has_rules = !dumps.is_empty();
+    let mut routes = Routes::of(evidence, &dumps, &objects);
+    notes.extend(routes.add(&dumps, &mut objects));
     let sides = [(dumps, path)];
     let Some(mut assumed) = around(&sides, &objects)?.pop() else { return Err(nothing(evidence, path)) };
     let [(dumps, _)] = &sides;
+    notes.extend(routes.connect(&mut assumed.scenario.cni));
+    notes.extend(routes.left_out());
     notes.extend(settings(evidence, dumps, &mut assumed));
     notes.extend(connections(evidence, &mut assumed, wanted));
     if let Some(piece) = evidence.iptables_nft_piece().filter(|_| !has_rules) {
@@ -205,7 +210,7 @@ const SETTINGS: [(&str, u32); 9] = [
 
 /// Takes over kernel settings of the node whose file, or whose only rules, they are with.
 fn settings(evidence: &Evidence, dumps: &[Dump], assumed: &mut Assumed) -> Option<String> {
-    let mut left_out = 0_usize;
+    let mut left_out = Vec::new();
     for piece in &evidence.pieces {
         let Contents::Settings(all) = &piece.contents else { continue };
         let folder = |file: Option<&str>| file.and_then(|file| Some(file.rsplit_once('/')?.0.to_owned()));
@@ -228,10 +233,54 @@ fn settings(evidence: &Evidence, dumps: &[Dump], assumed: &mut Assumed) -> Optio
                     let own = assumed.scenario.sysctls.entry(node.clone()).or_default();
                     own.insert(name.clone(), Setting { value: value.clone(), span: span.clone() });
                 }
-                None => left_out += 1,
+                None if calls_iptables(name, value, &mut assumed.scenario.cni.kind) => {}
+                None => left_out.push(format!("{} = {}", one_line(name), one_line(value))),
             }
         }
     }
-    (left_out > 0)
-        .then(|| format!("{} without effect on Service traffic left out", counted(left_out, "kernel setting")))
+    words_of_settings(&left_out)
+}
+
+/// Takes over whether bridged packets pass iptables. Returns whether there is a bridge, or none is needed for this value.
+fn calls_iptables(name: &str, value: &str, cni: &mut CniKind) -> bool {
+    if name != "net.bridge.bridge-nf-call-iptables" {
+        return false;
+    }
+    match (value, cni) {
+        ("0" | "1", CniKind::Bridge { nf_call_iptables, .. }) => {
+            *nf_call_iptables = value == "1";
+            true
+        }
+        (value, _) => value == "1",
+    }
+}
+
+/// Parts of names of settings that decide what happens to packets.
+const WITH_EFFECT: [&str; 8] = [
+    "rp_filter",
+    "forwarding",
+    "route_localnet",
+    "accept_local",
+    "bridge-nf-call",
+    "arp_ignore",
+    "nonlocal_bind",
+    "src_valid_mark",
+];
+
+/// The most settings that are listed.
+const SHOWN: usize = 5;
+
+/// The settings that were not taken over, in words: those that may decide what happens to packets by name.
+fn words_of_settings(left_out: &[String]) -> Option<String> {
+    let matters = |setting: &&String| WITH_EFFECT.iter().any(|part| setting.contains(part));
+    let listed: Vec<&str> = left_out.iter().filter(matters).map(String::as_str).collect();
+    let more = if listed.len() > SHOWN { format!(" and {} more", listed.len() - SHOWN) } else { String::new() };
+    let first = listed.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+    let named = (!listed.is_empty())
+        .then(|| format!("kernel settings not imported, though they may affect packets: {first}{more}"));
+    let others = left_out.len() - listed.len();
+    let others = (others > 0)
+        .then(|| format!("{} without effect on Service traffic left out", counted(others, "kernel setting")));
+    let all: Vec<String> = named.into_iter().chain(others).collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use rstest::rstest;
 use svclab::evidence::{self, Evidence};
 use svclab::infer::{self, Assumed, Connections, NodeFile};
-use svclab::scenario::{self, Scenario, Tests};
+use svclab::scenario::{self, CniKind, Scenario, Tests};
 use svclab::verify::{Disagreement, Options, verify};
 
 use crate::each_file::each_file;
@@ -292,4 +292,59 @@ fn replies_are_expected_where_they_are_promised() {
     assert!(text.contains("balance: all") && text.contains("reply: from-vip"), "{text}");
     let spread = scenario.tests.iter().filter(|test| test.name.ends_with(", reply")).count();
     assert_eq!(text.matches("balance: all").count(), spread, "{text}");
+}
+
+/// Routes and settings in front of the rules of a node with three endpoints, each on a node of its own.
+fn with_routes(routes: &str, settings: &str) -> Assumed {
+    let rules = golden("clusterip-three-endpoints/v1.30-iptables/iptables-save.txt");
+    imported(&format!("$ ip route\n{routes}\n$ sysctl -a\n{settings}\n$ iptables-save\n{rules}"))
+}
+
+/// Routes over addresses of nodes say which node has which pods. What is not imported is listed with the reason.
+#[test]
+fn routes_become_nodes() {
+    let routes = "default via 192.168.7.1 dev eth0 proto dhcp
+10.244.1.0/24 dev cni0 proto kernel scope link src 10.244.1.1
+10.244.2.0/24 via 192.168.7.33 dev eth0
+10.244.3.0/24 via 192.168.7.34 dev eth0
+192.168.7.0/24 dev eth0 proto kernel scope link src 192.168.7.32
+blackhole 10.99.0.0/16
+10.200.0.0/16 via 192.168.7.250 dev eth0";
+    let settings =
+        "net.bridge.bridge-nf-call-iptables = 0\nnet.ipv4.conf.eth0.rp_filter = 1\nnet.netfilter.nf_conntrack_max = 1";
+    let assumed = with_routes(routes, settings);
+    let (text, scenario) = read_again(&assumed);
+    let nodes: Vec<String> = scenario
+        .cluster
+        .nodes
+        .iter()
+        .map(|node| format!("{} {:?} {:?}", node.name, node.internal_ips, node.pod_cidrs))
+        .collect();
+    let expected = [
+        "node-1 [192.168.7.32] [10.244.1.0/24]",
+        "node-2 [192.168.7.33] [10.244.2.0/24]",
+        "node-3 [192.168.7.34] [10.244.3.0/24]",
+    ];
+    assert_eq!(nodes, expected, "{text}");
+    let kind = scenario.cni.kind;
+    assert_eq!(kind, CniKind::Bridge { hairpin: true, nf_call_iptables: false }, "{text}");
+    let said = assumed.assumptions.join("\n");
+    let words = [
+        "1 route to the outside, to links and to single pods not imported: a lab makes its own",
+        "`blackhole 10.99.0.0/16`, `10.200.0.0/16 via 192.168.7.250 dev eth0`",
+        "not imported, though they may affect packets: net.ipv4.conf.eth0.rp_filter = 1; 1 kernel setting without effect",
+    ];
+    assert!(words.iter().all(|words| said.contains(words)), "{said}");
+}
+
+/// Where routes show no node of an endpoint, nodes are assumed as without routes, and the routes are listed.
+#[rstest]
+#[case::other_networks("10.200.0.0/16 via 192.168.7.250 dev eth0", "`10.200.0.0/16 via 192.168.7.250 dev eth0`")]
+#[case::not_all("10.244.2.0/24 via 192.168.7.33 dev eth0", "routes do not show the node of every endpoint")]
+fn routes_that_show_too_little_are_listed(#[case] routes: &str, #[case] listed: &str) {
+    let assumed = with_routes(routes, "net.bridge.bridge-nf-call-iptables = 0");
+    let (text, scenario) = read_again(&assumed);
+    let said = assumed.assumptions.join("\n");
+    assert_eq!(scenario.cluster.nodes.len(), 3, "{text}");
+    assert!(said.contains(listed) && said.contains("net.bridge.bridge-nf-call-iptables = 0"), "{said}");
 }

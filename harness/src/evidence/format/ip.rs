@@ -2,8 +2,10 @@
 
 use std::net::IpAddr;
 
+use ipnet::IpNet;
+
 use super::super::line::Line;
-use super::super::model::{Contents, Format};
+use super::super::model::{Contents, Format, Route};
 use super::{Block, Context, run};
 
 pub(super) fn knows(line: &str) -> bool {
@@ -31,6 +33,10 @@ fn is_detail(line: &str) -> bool {
         .any(|start| line.starts_with(start))
 }
 
+/// Types of routes, of which the third to the sixth need no interface.
+const TYPES: [&str; 8] =
+    ["local", "broadcast", "blackhole", "unreachable", "prohibit", "throw", "multicast", "anycast"];
+
 fn is_route(line: &str) -> bool {
     // A destination is a word of small letters or an address.
     if !line.starts_with(|letter: char| letter.is_ascii_hexdigit() || letter.is_ascii_lowercase() || letter == ':') {
@@ -38,15 +44,31 @@ fn is_route(line: &str) -> bool {
     }
     let words: Vec<&str> = line.split_whitespace().take(8).collect();
     let Some(first) = words.first() else { return false };
-    let types = ["local", "broadcast", "blackhole", "unreachable", "prohibit", "throw", "multicast", "anycast"];
     let (destination, rest) =
-        if types.contains(first) { (words.get(1), &words[1..]) } else { (words.first(), &words[..]) };
+        if TYPES.contains(first) { (words.get(1), &words[1..]) } else { (words.first(), &words[..]) };
     let is_network = |word: &str| {
         word == "default"
-            || word.split('/').next().is_some_and(|ip| ip.parse::<IpAddr>().is_ok()) && word.contains(['.', ':'])
+            || word.contains(['.', ':']) && (word.parse::<IpAddr>().is_ok() || word.parse::<IpNet>().is_ok())
     };
     destination.is_some_and(|word| is_network(word))
-        && (rest.contains(&"via") || rest.contains(&"dev") || types[2..6].contains(first))
+        && (rest.contains(&"via") || rest.contains(&"dev") || TYPES[2..6].contains(first))
+}
+
+fn route(line: &Line<'_>) -> Option<Route> {
+    let text = line.text.trim();
+    let mut words = text.split_whitespace().peekable();
+    let kind = words.next_if(|word| TYPES.contains(word)).unwrap_or("unicast").to_owned();
+    let destination = words.next()?;
+    let network = || destination.parse().ok().or_else(|| destination.parse::<IpAddr>().ok().map(IpNet::from));
+    let to = if destination == "default" { None } else { Some(network()?) };
+    let words: Vec<&str> = words.collect();
+    let after = |name: &str| words.windows(2).find(|pair| pair[0] == name).map(|pair| pair[1]);
+    // `via inet6 fe80::1`
+    let via = after("via").filter(|next| *next != "inet6").or_else(|| after("inet6"));
+    let address = |word: Option<&str>| word.and_then(|word| word.parse().ok());
+    let (via, source) = (address(via), address(after("src")));
+    let device = after("dev").map(str::to_owned);
+    Some(Route { line: line.number, text: text.to_owned(), kind, to, via, device, source })
 }
 
 /// `0: from all lookup local`
@@ -85,6 +107,9 @@ pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
     let entries = lines[..taken].iter().filter(is_entry).count();
     let contents = match format {
         Format::IpAddr => Contents::Addresses(addresses(&lines[..taken]), entries),
+        Format::IpRoute => {
+            Contents::Routes(lines[..taken].iter().filter(|line| !line.is_blank()).filter_map(route).collect())
+        }
         _ => Contents::Entries(entries),
     };
     Some(Block::new(format, taken, contents))

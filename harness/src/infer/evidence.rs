@@ -41,6 +41,10 @@ pub fn from_evidence(
     notes.extend(routes.add(&dumps, &mut objects));
     let sides = [(dumps, path)];
     let Some(mut assumed) = around(&sides, &objects)?.pop() else { return Err(nothing(evidence, path)) };
+    // A chain that nothing leads to is no Service.
+    if assumed.scenario.cluster.services.is_empty() && objects.services.is_empty() {
+        return Err(nothing(evidence, path));
+    }
     let [(dumps, _)] = &sides;
     notes.extend(routes.connect(&mut assumed.scenario.cni));
     notes.extend(routes.left_out());

@@ -109,7 +109,16 @@ fn assert_same_rules_are_written(file: &Path) {
     "no rules for a Service found",
     "on which kube-proxy runs"
 )]
-#[case::part("-A KUBE-SVC-X -j KUBE-SEP-Y\n", "no rules for a Service found in iptables-save", "KUBE-SERVICES")]
+#[case::part(
+    "-A KUBE-MARK-MASQ -j MARK --or-mark 0x4000\n",
+    "no rules for a Service found in iptables-save",
+    "KUBE-SERVICES"
+)]
+#[case::heading(
+    "Chain KUBE-SVC-2CMXP7HKUVJN7L6N (1 references)\ntarget prot opt source destination\n",
+    "no rules for a Service found in iptables -L",
+    "KUBE-SERVICES"
+)]
 #[case::listing(
     "Chain KUBE-SVC-FOO (1 references)\ntarget prot opt source destination\n",
     "no rules for a Service found in iptables -L",

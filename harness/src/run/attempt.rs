@@ -17,6 +17,7 @@ use crate::proxy::Programs;
 use crate::report::{Status, SyncTime, TestReport, Trouble};
 use crate::scenario::{Flows, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal};
+use crate::worker::WorkerLocation;
 
 /// The tests that are run in a lab, and the files that are written.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -30,6 +31,8 @@ pub(super) struct Attempt {
     pub(super) programs: Option<Programs>,
     /// The longest time for one test.
     pub(super) timeout: Option<Duration>,
+    /// The options that chose the kernel, for suggested commands; `None` if it is that of the machine.
+    pub(super) kernel: Option<String>,
     /// The folder of captures.
     pub(super) pcap: Option<OsString>,
     /// The folder of artifacts.
@@ -46,6 +49,7 @@ impl Attempt {
             backend: options.backend,
             programs: options.programs.clone().map(|programs| programs.within(options.timeout)),
             timeout: options.timeout,
+            kernel: options.worker.as_ref().and_then(WorkerLocation::options).map(str::to_owned),
             pcap: options.pcap.clone().map(Into::into),
             artifacts: options.artifacts.clone().map(Into::into),
             suffix,

@@ -51,6 +51,8 @@ pub(crate) struct Session<'lab, 'scenario> {
     goal: Goal,
     /// Whether the suggested command for a failed probe is one of the shell in this lab, rather than one for the scenario's file.
     is_explained_here: bool,
+    /// The options that choose the kernel of this lab, for suggested commands; `None` if it is that of the machine.
+    kernel: Option<String>,
 }
 
 /// The state of a lab between two sessions.
@@ -110,6 +112,7 @@ pub(super) fn carry_out(assigned: Assignment<'_>, tests: &mut Vec<TestReport>) -
             }
             None => Session::open(scenario, lab, documents.clone(), attempt.goal)?,
         };
+        session.kernel.clone_from(&attempt.kernel);
         session.prober.report_to(progress);
         if attempt.pcap.is_some() || attempt.artifacts.is_some() {
             session.prober.start_record();
@@ -164,6 +167,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             delivered: [None; 2],
             goal,
             is_explained_here: false,
+            kernel: None,
         })
     }
 

@@ -7,12 +7,15 @@ use super::VmError;
 use super::boot::Boot;
 use super::prepare::prepare;
 use super::qemu::{self, Accelerator, Size, Started};
+use crate::text::{printable, shell_word};
 
 /// A kernel, ready to be started as often as it is needed.
 #[derive(Debug)]
 pub struct Vm {
     boot: Boot,
     size: Size,
+    /// The options of commands that chose it: `--kernel=vmlinuz`.
+    options: String,
     /// What executes it, once that was tried.
     accelerator: Mutex<Option<Accelerator>>,
 }
@@ -24,7 +27,18 @@ impl Vm {
     ///
     /// If there is no such kernel, or something that labs need is missing.
     pub fn prepare(kernel: &Path, userland: Option<&Path>, size: Size, svclab: &Path) -> Result<Self, VmError> {
-        Ok(Self { boot: prepare(kernel, userland, svclab)?, size, accelerator: Mutex::default() })
+        let option = |name: &str, path: &Path| shell_word(&format!("--{name}={}", printable(path)));
+        let options: Vec<String> = [Some(option("kernel", kernel)), userland.map(|path| option("userland", path))]
+            .into_iter()
+            .flatten()
+            .collect();
+        let boot = prepare(kernel, userland, svclab)?;
+        Ok(Self { boot, size, options: options.join(" "), accelerator: Mutex::default() })
+    }
+
+    /// The options of commands that chose it.
+    pub(crate) fn options(&self) -> &str {
+        &self.options
     }
 
     /// The release of the kernel, as `uname -r` prints it.

@@ -58,6 +58,14 @@ impl WorkerLocation {
         }
     }
 
+    /// The options of commands that choose its kernel, if it is not this machine's.
+    pub(crate) fn options(&self) -> Option<&str> {
+        match self {
+            Self::Process(_) => None,
+            Self::Machines(machines) => Some(machines.vm.options()),
+        }
+    }
+
     /// The decisions of the workers' kernel where kernels differ, if it is not this machine's.
     pub fn kernel(&self) -> Option<cluster::Kernel> {
         match self {

@@ -178,6 +178,22 @@ fn a_result_as_json_has_nothing_before_it() {
     assert!(error(&output).starts_with("KVM does not work here"), "{}", error(&output));
 }
 
+/// The command that is proposed for a failed probe has the kernel that it failed on.
+#[test]
+fn a_failed_probe_is_explained_on_its_kernel() {
+    let machine = Machine::new(RESPONDS);
+    let scenario =
+        fs::read_to_string(SCENARIO).expect("it is there").replace("source: preserved", "source: masqueraded");
+    let file = machine.at("failing.yaml");
+    fs::write(&file, scenario).expect("its own");
+    let output = machine.command().arg(&file).output();
+    let output = output.expect("svclab starts");
+    let text = String::from_utf8_lossy(&output.stdout).replace(" \\\n", " ");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let options = format!("--live --kernel={} -- {}", machine.at("kernel").display(), file.display());
+    assert!(words.contains(&options), "{words}");
+}
+
 /// Text names the kernel first, as JSON does in its envelope.
 #[rstest]
 #[case::run("run", &[])]

@@ -110,8 +110,9 @@ impl<'scenario> Session<'_, 'scenario> {
         if self.applied > 0 {
             command += &format!(" --step={}", self.applied);
         }
+        let kernel = self.kernel.as_ref().map(|options| format!(" {options}")).unwrap_or_default();
         // A file name that starts with a hyphen would be parsed as an option.
-        format!("{command} --live -- {}", shell_word(&printable(&self.scenario.file).to_string()))
+        format!("{command} --live{kernel} -- {}", shell_word(&printable(&self.scenario.file).to_string()))
     }
 
     /// The facts about the lab that judging needs.

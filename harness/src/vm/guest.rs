@@ -94,6 +94,8 @@ fn load_modules() -> Result<(), String> {
         let module = fs::read(Path::new(MODULES).join(name)).map_err(|error| failed(reason(error)))?;
         match load(&module) {
             Ok(()) | Err(Errno::EEXIST | Errno::ENODEV) => {}
+            // Not a file: the kernel has already read it.
+            Err(Errno::ENOENT) => return Err(failed("the kernel lacks a symbol that it uses".to_owned())),
             Err(errno) => return Err(failed(said(errno))),
         }
     }

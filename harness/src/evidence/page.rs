@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::model::{Evidence, Piece};
 use crate::page::{BAD, FAINT, Page, STRONG, Settings};
-use crate::text::{counted, one_line, printable};
+use crate::text::{counted, one_line, printable, shortened};
 
 /// The most unread lines that are listed without `-v`.
 const SHOWN: usize = 20;
@@ -33,11 +33,13 @@ pub fn render(path: &Path, evidence: &Evidence, settings: Settings) -> String {
             let file = unread.file.as_ref().map(|file| format!("{file}:")).unwrap_or_default();
             let reason = page.paint(BAD, one_line(&unread.reason));
             page.line(2, format!("{file}{}: {reason}", unread.line));
-            let text = page.paint(FAINT, one_line(unread.text.trim()));
+            let text = unread.text.trim();
+            let text = if page.settings.is_verbose() { text.into() } else { shortened(text) };
+            let text = page.paint(FAINT, one_line(&text));
             page.line(6, text);
         }
         if evidence.unread.len() > most {
-            page.line(2, format!("... and {} more; -v lists all", evidence.unread.len() - most));
+            page.line(2, format!("... and {} more; -v lists all, in full", evidence.unread.len() - most));
         }
     }
     page.gap();
@@ -55,4 +57,17 @@ fn contents(piece: &Piece) -> String {
     let known: Vec<String> =
         numbers.into_iter().filter(|(count, _)| *count > 0).map(|(count, thing)| counted(count, thing)).collect();
     if known.is_empty() { "nothing in it".to_owned() } else { known.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::read;
+
+    #[test]
+    fn a_long_line_is_abridged() {
+        let text = format!("*nat\n-A PREROUTING -m comment --comment {} -j ACCEPT\nCOMMIT\n", "k".repeat(20_000));
+        let page = render(Path::new("dump"), &read(&text), Settings::default());
+        assert!(page.contains("not read: 1 line") && page.len() < 2_000, "{page}");
+    }
 }

@@ -98,7 +98,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
         reader.rules() - unread.iter().filter(|(_, reason)| reason.contains("cut off")).count().min(reader.rules());
     let Listing { rules, lines: source, rounded_digits, cut, mut coverage, unplaced } =
         reader.finish().unwrap_or_else(empty);
-    let position = |number: &usize| lines[..taken].iter().position(|line| line.number == *number);
+    let position = |number: &usize| lines[..taken].binary_search_by_key(number, |line| line.number).ok();
     unread.extend(unplaced.iter().filter_map(position).map(|at| (at, UNPLACED.to_owned())));
     unread.sort_by_key(|(at, _)| *at);
     count -= unplaced.len().min(count);

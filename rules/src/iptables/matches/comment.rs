@@ -10,7 +10,8 @@ pub(super) const COMMENT: Extension = Extension {
     options: &["--comment"],
     parse: |options| options.iter().next().map(|option| Ok(Match::Comment(option.value()?.into()))).transpose(),
     parse_listed: |words, negated| {
-        let end = words.iter().position(|word| *word == "*/").filter(|_| !negated && words[0] == "/*")?;
+        let is_comment = !negated && words[0] == "/*";
+        let end = is_comment.then(|| words.iter().position(|word| *word == "*/"))??;
         Some((Match::Comment(words[1..end].join(" ").into()), end + 1))
     },
 };

@@ -100,9 +100,13 @@ fn parse(options: &Options<'_>) -> Parsed {
     Ok(action.map(|action| Match::Recent(Box::new(Recent { action, ..recent }))))
 }
 
+/// The most words that it prints behind `recent:`.
+const MOST_WORDS: usize = 13;
+
 /// `recent: CHECK seconds: 10800 reap name: NAME side: source mask: 255.255.255.255`.
 fn parse_listed(words: &[&str], negated: bool) -> Listed {
     let words = words.strip_prefix(&["recent:"])?;
+    let words = &words[..words.len().min(MOST_WORDS)];
     let action = match *words.first()? {
         "SET" => RecentAction::Set,
         "CHECK" => RecentAction::Check,

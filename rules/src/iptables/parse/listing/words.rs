@@ -39,8 +39,10 @@ impl Words<'_, '_> {
             let taken = self.extension().unwrap_or_else(|| {
                 self.is_known = false;
                 self.is_cut |= is_begun(word, rest);
-                self.unknown(word);
-                1
+                // A comment that does not end takes the rest.
+                let taken = if *word == "/*" { self.words.len() } else { 1 };
+                self.words[..taken].iter().for_each(|word| self.unknown(word));
+                taken
             });
             self.words = self.words.get(taken..).unwrap_or_default();
         }

@@ -1,6 +1,6 @@
 //! Anonymization of evidence.
 //!
-//! A text keeps its formats, line by line:
+//! A text keeps its formats, line by line, except that lines which a terminal wrapped are joined:
 //!
 //! - `vocabulary`: words that cannot identify anyone; every other word is replaced everywhere with one of the same length (`words`);
 //! - `names`: words of sentences that are names in the evidence;
@@ -32,7 +32,7 @@ pub use verification::{Behaviour, Proof};
 use self::chains::Chains;
 use self::key::Key;
 use self::scan::Scan;
-use crate::evidence::{Evidence, SourceError, read, visit};
+use crate::evidence::{Evidence, SourceError, read, unwrapped, visit};
 
 /// A text of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +72,9 @@ pub fn anonymize(path: &Path, seed: Option<&str>) -> Result<Anonymized, SourceEr
 
 /// Replaces identifying names and addresses in texts.
 pub fn anonymize_texts(texts: &[Text], seed: Option<&str>) -> Anonymized {
+    // Parts of names and addresses at the ends of lines would be recognised by nobody but the readers of the result.
+    let whole = |text: &Text| Text { name: text.name.clone(), text: unwrapped(&text.text).into_owned() };
+    let texts = &texts.iter().map(whole).collect::<Vec<Text>>();
     let key = seed.map_or_else(Key::random, Key::from_seed);
     let before: Vec<Evidence> = texts.iter().map(|text| read(&text.text)).collect();
     let mut scan = Scan::new(key, texts, names::in_evidence(&before));

@@ -157,6 +157,19 @@ fn addresses_are_replaced_in_every_notation() {
     assert!(lacking.is_empty(), "{lacking:?} in {text}");
 }
 
+/// A terminal wraps in the middle of names and addresses, which would be left then.
+#[rstest]
+fn what_a_terminal_wrapped_is_not_left(#[values(80, 97, 120)] width: usize) {
+    let text = golden("two-namespaces/v1.30-iptables/iptables-save.txt");
+    let wrap = |line: &str| {
+        line.as_bytes().chunks(width).map(|part| String::from_utf8_lossy(part).into_owned() + "\n").collect::<String>()
+    };
+    let wrapped: String = text.lines().map(wrap).collect();
+    let new = anonymized(&wrapped);
+    assert_eq!(new.texts, anonymized(&text).texts);
+    assert!(matches!(new.proof.behaviour, Behaviour::Same { classes: 10.., .. }), "{:?}", new.proof);
+}
+
 /// A word that sentences use is a name where the evidence says so.
 #[test]
 fn names_that_are_words_are_replaced_everywhere() {

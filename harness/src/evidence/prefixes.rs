@@ -23,7 +23,7 @@ const LAYERS: [Layer; 12] = [
         let text = line.trim().strip_prefix('|')?.trim_matches('|');
         Some(Cow::Borrowed(text.strip_prefix(' ').unwrap_or(text)))
     }),
-    (Repair::Comment, |line| line.trim_start().strip_prefix("//").map(|rest| Cow::Borrowed(rest.trim_start()))),
+    (Repair::Comment, |line| behind(line.trim_start(), "//").map(Cow::Borrowed)),
     (Repair::Bullet, |line| bullet(line).map(Cow::Borrowed)),
     (Repair::Backticks, |line| {
         let text = line.trim();
@@ -35,6 +35,10 @@ const LAYERS: [Layer; 12] = [
     }),
     (Repair::Typography, |line| typography(line).map(Cow::Owned)),
 ];
+
+/// What no program prints: a comment that is not plain is in straight quotes, and kube-proxy's name endpoints with an arrow.
+const MANGLED: [&str; 7] =
+    ["comment “", "comment ”", "comment „", "comment &quot;", "comment &#34;", " -&gt; ", " -&amp;gt; "];
 
 /// A row of a table in Markdown: the cell that is a rule, else all cells with blanks between them. The line below a heading is blank.
 fn table_row(line: &str) -> Option<String> {
@@ -84,13 +88,16 @@ fn runs(lines: &[Line<'_>], layer: for<'a> fn(&'a str) -> Option<Cow<'a, str>>) 
 }
 
 fn peel_run(lines: &mut [Line<'_>], mend: Repair, layer: for<'a> fn(&'a str) -> Option<Cow<'a, str>>) -> bool {
-    let is_single = matches!(mend, Repair::Bullet | Repair::Backticks | Repair::Comment);
     let gains = |line: &Line<'_>| {
         let is_inner = matches!(mend, Repair::Typography | Repair::Entities);
         layer(&line.text).is_some_and(|text| {
             let (before, after) = (line.text.trim_start(), text.trim_start());
             let is_known = format::knows(before);
-            let is_better = || is_inner && quality(before) == Quality::Broken && quality(after) != Quality::Broken;
+            let is_better = || {
+                is_inner
+                    && (MANGLED.iter().any(|part| before.contains(part))
+                        || quality(before) == Quality::Broken && quality(after) != Quality::Broken)
+            };
             format::knows(after) && (!is_known || is_better())
         })
     };
@@ -98,6 +105,13 @@ fn peel_run(lines: &mut [Line<'_>], mend: Repair, layer: for<'a> fn(&'a str) -> 
     if !gaining.contains(&true) {
         return false;
     }
+    // Code quotes single rules in comments between others; what has several lines is one comment.
+    let is_rule = |line: &Line<'_>| layer(&line.text).is_some_and(|text| quality(&text) != Quality::Broken);
+    let is_single = match mend {
+        Repair::Bullet | Repair::Backticks => true,
+        Repair::Comment => lines.iter().zip(&gaining).filter(|(_, gains)| **gains).all(|(line, _)| is_rule(line)),
+        _ => false,
+    };
     for (line, gains) in lines.iter_mut().zip(gaining) {
         // Bullets belong to single lines, the others to a block.
         if is_single && !gains {
@@ -161,6 +175,9 @@ fn line_number(line: &str) -> Option<&str> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     if (1..=7).contains(&digits) {
         let rest = &text[digits..];
+        if are_counters(rest) {
+            return None;
+        }
         let separated = rest.strip_prefix([':', '.', ')', '|', '-']).or(rest.strip_prefix([' ', '\t']))?;
         return Some(separated.strip_prefix(' ').unwrap_or(separated));
     }
@@ -175,6 +192,19 @@ fn line_number(line: &str) -> Option<&str> {
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     let numbered = rest.get(digits..).and_then(|rest| rest.strip_prefix(':')).filter(|_| digits > 0);
     Some(numbered.unwrap_or(rest))
+}
+
+/// Whether what follows a number in a row of `iptables -L -v` is the other counter, and then a target: `  12   720 KUBE-MARK-MASQ  6    -- `.
+fn are_counters(rest: &str) -> bool {
+    let is_counter = |word: &str| {
+        let digits = word.trim_end_matches(['K', 'M', 'G', 'T']);
+        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let mut words = rest.split_whitespace();
+    rest.starts_with([' ', '\t'])
+        && rest.contains(" -- ")
+        && words.next().is_some_and(is_counter)
+        && words.next().is_some_and(|word| !is_counter(word))
 }
 
 fn bullet(line: &str) -> Option<&str> {

@@ -106,6 +106,34 @@ fn wrapped(text: &str, width: usize) -> String {
     text.lines().map(wrap).collect()
 }
 
+/// What a text with rules of iptables says, as `iptables-save` prints it.
+fn rules_of(text: &str) -> Vec<String> {
+    read(text)
+        .pieces
+        .iter()
+        .filter_map(|piece| match &piece.contents {
+            Contents::Iptables { rules, .. } => Some(printed(rules)),
+            _ => None,
+        })
+        .collect()
+}
+
+fn printed(rules: &svclab_rules::iptables::Parsed) -> String {
+    svclab_rules::ruleset::Rules::Iptables(rules.clone()).print()
+}
+
+/// A terminal wraps at its width, in the middle of a word: rows and rules are the same as in one line.
+#[rstest]
+#[case::saved("golden/small-cluster/v1.30-iptables/iptables-save.txt")]
+#[case::listed("listings/small-cluster/v1.30-iptables/legacy-ipv4-L-n.txt")]
+#[case::counted("listings/small-cluster/v1.30-iptables/legacy-ipv4-L-n-v-x.txt")]
+#[case::numbered("listings/small-cluster/v1.30-iptables/legacy-ipv4-L-n-v-line-numbers.txt")]
+fn what_a_terminal_wrapped_is_read_as_it_was(#[case] name: &str, #[values(80, 97, 120, 158)] width: usize) {
+    let text = std::fs::read_to_string(format!("../rules/tests/{name}")).unwrap();
+    let wrapped = wrapped(&text, width);
+    assert_eq!(rules_of(&wrapped), rules_of(&text));
+}
+
 /// Braces in comments and quotes do not close what is cut off.
 #[test]
 fn a_chain_of_nft_with_braces_in_its_comments_is_read() {
@@ -480,4 +508,12 @@ fn lines_between_rules_of_nft_that_are_none_are_listed() {
     let expected: Vec<(usize, &str)> = (at + 1..).zip(lines).collect();
     assert_eq!(found, expected);
     assert_eq!(evidence.rules(), read(OF_NFT).rules());
+}
+
+/// A rule that code quotes in a comment is read; the sentences around it stay comments.
+#[test]
+fn a_rule_in_a_comment_of_code_is_read_alone() {
+    let text = "// -A KUBE-SEP-HUXRPHBUO34UVPEF -s 10.244.2.2/32 -j KUBE-MARK-MASQ\n// DNAT to final destination.\n";
+    let evidence = read(text);
+    assert_eq!((evidence.rules(), evidence.unread.len()), (1, 0), "{evidence:?}");
 }

@@ -137,14 +137,42 @@ fn parsed(rest: &str) -> Result<Rule, ParseError> {
     parse_rule(rest, Family::Ipv6).map_err(|other| if other.column > first.column { other } else { first })
 }
 
-/// Whether a name is one that kube-proxy makes, or none of its kind.
+/// Names that rules jump to, apart from those with a hash: kube-proxy's chains, and targets.
+const NAMES: [&str; 24] = [
+    "KUBE-SERVICES",
+    "KUBE-EXTERNAL-SERVICES",
+    "KUBE-NODEPORTS",
+    "KUBE-POSTROUTING",
+    "KUBE-FORWARD",
+    "KUBE-FIREWALL",
+    "KUBE-PROXY-FIREWALL",
+    "KUBE-MARK-MASQ",
+    "KUBE-MARK-DROP",
+    "ACCEPT",
+    "CONNMARK",
+    "CT",
+    "DNAT",
+    "DROP",
+    "LOG",
+    "MARK",
+    "MASQUERADE",
+    "NOTRACK",
+    "REDIRECT",
+    "REJECT",
+    "RETURN",
+    "SNAT",
+    "TCPMSS",
+    "TPROXY",
+];
+
+/// Whether a name is one that kube-proxy makes, or none of its kind. Chains of other programs may have any name, but not a part of one that
+/// every rule set has: that is cut.
 fn is_sound(name: &str) -> bool {
     match ChainKind::of(name) {
         Some((_, hash)) => ChainHash::parse(hash).is_some(),
-        // Chains of other programs may have any name; a jump to a part of a prefix is cut.
         None => {
-            let mut starts = ChainKind::ALL.map(ChainKind::prefix).into_iter().chain(["KUBE-MARK-"]);
-            !(name.starts_with("KUBE") && starts.any(|start| start.starts_with(name)))
+            let mut known = ChainKind::ALL.map(ChainKind::prefix).into_iter().chain(NAMES);
+            NAMES.contains(&name) || !known.any(|known| known.starts_with(name))
         }
     }
 }
@@ -208,17 +236,21 @@ mod tests {
 
     const RULE: &str = "-A KUBE-SEP-HUXRPHBUO34UVPEF -p tcp -m comment --comment \"default/nginx\" -m tcp -j DNAT --to-destination 10.244.2.2:80";
 
+    const JUMP: &str = "-A KUBE-SVC-2CMXP7HKUVJN7L6M ! -s 10.244.0.0/16 -d 10.96.34.82/32 -p tcp -m comment --comment \"default/nginx cluster IP\" -m tcp --dport 80 -j KUBE-MARK-MASQ";
+
     /// A break at any place is found, and the hash decides where several readings are rules.
-    #[test]
-    fn a_rule_that_is_wrapped_anywhere_is_joined() {
-        for at in 12..RULE.len() {
-            let (first, second) = RULE.split_at(at);
-            if quality(first) == Quality::Verified {
+    #[rstest]
+    #[case::translation(RULE)]
+    #[case::jump(JUMP)]
+    fn a_rule_that_is_wrapped_anywhere_is_joined(#[case] rule: &str) {
+        for at in 12..rule.len() {
+            let (first, second) = rule.split_at(at);
+            if rule == RULE && quality(first) == Quality::Verified {
                 continue;
             }
             let joined = join(first, &[second])
                 .map(|(lines, text)| (lines, text.split_whitespace().collect::<Vec<_>>().join(" ")));
-            assert_eq!(joined, Some((1, RULE.to_owned())), "{first}|{second}");
+            assert_eq!(joined, Some((1, rule.to_owned())), "{first}|{second}");
         }
     }
 

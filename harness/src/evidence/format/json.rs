@@ -94,6 +94,9 @@ fn block_of(value: Value, text: &str, length: usize) -> Strict {
     if only.is_some_and(|only| only.get("family").is_some()) {
         return Strict::Broken;
     }
+    if is_of_ip(&value) {
+        return Strict::Broken;
+    }
     let mut objects = Vec::new();
     let unread: Vec<(usize, String)> = flatten(value, &mut objects).into_iter().map(|why| (0, why)).collect();
     let is_object = objects.iter().any(|object| object.get("kind").is_some() || object.get("apiVersion").is_some());
@@ -101,6 +104,13 @@ fn block_of(value: Value, text: &str, length: usize) -> Strict {
         return Strict::Other;
     }
     Strict::Block(Box::new(Block { unread, ..Block::new(Format::Json, length, Contents::Objects(objects)) }))
+}
+
+/// Whether a value is an entry of ip's list, whose start is not shown: a link with its addresses, or a route.
+fn is_of_ip(value: &Value) -> bool {
+    let has = |key: &str| value.get(key).is_some();
+    has("ifname") && (has("ifindex") || has("addr_info"))
+        || has("dst") && has("flags") && (has("dev") || has("gateway"))
 }
 
 /// Reads what is whole in JSON that is not.

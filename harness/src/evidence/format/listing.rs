@@ -7,6 +7,7 @@ use super::super::filter::Filter;
 use super::super::line::Line;
 use super::super::model::{Contents, Format};
 use super::super::repairs::{Repair, RepairSet};
+use super::terminal::{is_rest, width};
 use super::{Block, Command, Context, command, knows_block};
 
 pub(super) fn knows(line: &str) -> bool {
@@ -51,6 +52,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     if !has_heading {
         mends.push((lines[0].number, RepairSet::default().with(Repair::Heading)));
     }
+    let width = width(lines);
     let (mut at, mut taken) = (0, 0);
     while let Some(line) = lines.get(at) {
         if line.is_fence() || (at > 0 && command(line.text.trim()).is_some()) {
@@ -65,7 +67,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
             at += 1;
             continue;
         }
-        let (joined, count) = whole_row(&lines[at..]);
+        let (joined, count) = whole_row(&lines[at..], width);
         match reader.line(line.number, joined.as_deref().unwrap_or(&line.text)) {
             ListingLine::Other => {
                 // A line between rows was not read; behind a blank line, or before something else, the listing is over.
@@ -111,16 +113,27 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     Some(Block { format: Format::IptablesList, taken: taken.max(1), contents, unread, mends })
 }
 
-/// A row that was wrapped, joined, and how many lines it took.
-fn whole_row(lines: &[Line<'_>]) -> (Option<String>, usize) {
+/// The most lines of a row.
+const MAX_LINES: usize = 6;
+
+/// A row that was wrapped, joined, and how many lines it took. The width is that of the terminal that wrapped it, if it is known.
+fn whole_row(lines: &[Line<'_>], width: Option<usize>) -> (Option<String>, usize) {
+    let is_full = |line: &Line<'_>| Some(line.text.chars().count()) == width;
+    let rest = lines.windows(2).take_while(|pair| is_full(&pair[0]) && is_rest(&pair[1])).count();
+    if (1..MAX_LINES).contains(&rest) {
+        let joined: String = lines[..=rest].iter().map(|line| &*line.text).collect();
+        if matches!(ListingReader::default().line(1, &joined), ListingLine::Rule | ListingLine::Columns) {
+            return (Some(joined), rest + 1);
+        }
+    }
     let text = lines[0].text.trim_end();
     let is_open = text.rfind("/*").is_some_and(|open| !text[open..].contains("*/"));
     let Some(next) = lines.get(1).map(|next| next.text.trim()) else { return (None, 1) };
     let continues =
         ["to:", "tcp dpt:", "udp dpt:", "dpt:", "mode random", "probability ", "reject-with ", "statistic ", "recent:"];
-    let is_rest = continues.iter().any(|start| next.starts_with(start));
+    let is_known_rest = continues.iter().any(|start| next.starts_with(start));
     let is_other = next.is_empty() || knows_block(next) || command(next).is_some();
-    match (is_open || is_rest) && !is_other {
+    match (is_open || is_known_rest) && !is_other {
         true => (Some(format!("{text} {next}")), 2),
         false => (None, 1),
     }

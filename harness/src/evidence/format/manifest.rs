@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::super::line::Line;
 use super::super::model::{Contents, Format};
+use super::super::repairs::{Repair, RepairSet};
 use super::object_shape::misshapen;
 use super::{Block, Context, command};
 use crate::yaml;
@@ -22,10 +23,54 @@ pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
             && lines.iter().skip(1).take(6).any(|line| line.text.trim_start().starts_with("apiVersion:")))
         || (first.starts_with("kind:")
             && lines.iter().take(40).any(|line| line.text.trim_start().starts_with("apiVersion:")));
-    if is_start { yaml_block(lines) } else { None }
+    match is_start {
+        true => yaml_block(lines, false),
+        false => is_configuration(lines).then(|| yaml_block(lines, true))?,
+    }
 }
 
-fn yaml_block(lines: &[Line<'_>]) -> Option<Block> {
+/// Fields of a KubeProxyConfiguration.
+const FIELDS: [&str; 20] = [
+    "bindAddress",
+    "bindAddressHardFail",
+    "clientConnection",
+    "clusterCIDR",
+    "configSyncPeriod",
+    "conntrack",
+    "detectLocal",
+    "detectLocalMode",
+    "enableProfiling",
+    "featureGates",
+    "healthzBindAddress",
+    "hostnameOverride",
+    "iptables",
+    "ipvs",
+    "metricsBindAddress",
+    "mode",
+    "nftables",
+    "nodePortAddresses",
+    "oomScoreAdj",
+    "portRange",
+];
+
+/// Whether lines are of a KubeProxyConfiguration whose first lines are cut off: several fields that only it has together, and no others.
+fn is_configuration(lines: &[Line<'_>]) -> bool {
+    let field_of = |line: &'_ Line<'_>| line.text.trim_start().split_once(':').map(|(field, _)| field.to_owned());
+    let is_field = |field: &String| FIELDS.contains(&field.as_str());
+    if !field_of(&lines[0]).is_some_and(|field| is_field(&field)) {
+        return false;
+    }
+    let start = indent(&lines[0].text);
+    let own = lines.iter().take_while(|line| !line.is_blank() && !line.is_fence());
+    let mut fields = own.filter(|line| indent(&line.text) == start).map(field_of).peekable();
+    let mut count = 0;
+    while fields.next_if(|field| field.as_ref().is_some_and(is_field)).is_some() {
+        count += 1;
+    }
+    count >= 3 && fields.next().is_none()
+}
+
+fn yaml_block(lines: &[Line<'_>], lacks_head: bool) -> Option<Block> {
     let indent = indent(&lines[0].text);
     let is_own = |line: &Line<'_>| {
         let text = line.text.trim_end();
@@ -60,14 +105,22 @@ fn yaml_block(lines: &[Line<'_>]) -> Option<Block> {
     for tree in &trees {
         let decoded = yaml::decode::<Value>(path, tree);
         unread.extend(decoded.errors.into_iter().map(|error| (position(error.span.line), error.message)));
-        if let Some(value) = decoded.value {
+        if let Some(mut value) = decoded.value {
+            if let Some(fields) = value.as_object_mut().filter(|_| lacks_head) {
+                fields.insert("apiVersion".to_owned(), "kubeproxy.config.k8s.io/v1alpha1".into());
+                fields.insert("kind".to_owned(), "KubeProxyConfiguration".into());
+            }
             unread.extend(flatten(value, &mut objects).into_iter().map(|why| (position(tree.mark.line as usize), why)));
         }
     }
     let is_config = |object: &Value| object["kind"] == "KubeProxyConfiguration";
     let format = if objects.iter().any(is_config) { Format::ProxyConfig } else { Format::Yaml };
     let contents = Contents::Objects(objects);
-    Some(Block { unread, ..Block::new(format, taken, contents) })
+    let mut block = Block { unread, ..Block::new(format, taken, contents) };
+    if lacks_head {
+        block.mends.push((lines[0].number, RepairSet::default().with(Repair::Heading)));
+    }
+    Some(block)
 }
 
 /// Takes the objects of lists, and of lists in these. Returns why some of them cannot be used.

@@ -1,4 +1,4 @@
-//! Formats: one file each.
+//! Formats: one file each; `terminal`: lines that a terminal wrapped.
 //!
 //! Each has `knows`, whether a line by itself is surely of the format, and `read`, which takes the lines from a place on and returns the
 //! block of the format that starts there.
@@ -18,8 +18,10 @@ mod save;
 mod sysctl;
 mod table;
 mod tcpdump;
+mod terminal;
 
 pub(super) use json::is_of_json;
+pub(crate) use terminal::unwrapped;
 
 use super::command::{Command, command};
 use super::line::Line;

@@ -73,6 +73,10 @@ fn row_kind(line: &str) -> Option<Kind> {
         {
             return Some(Kind::Service);
         }
+        let is_port = |word: &str| is_number(word) || word == "<unset>";
+        if matches!(first, "IPv4" | "IPv6") && second.split(',').all(is_port) {
+            return Some(Kind::EndpointSlice);
+        }
     }
     let [_, status, roles, _] = words;
     let is_node = (status.starts_with("Ready") || status.starts_with("NotReady"))

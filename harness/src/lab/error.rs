@@ -272,10 +272,10 @@ impl LabError {
                  value. Settings of the whole machine cannot be set for a node."
             }
             Self::NoDiscipline { module: "sch_tbf", .. } => {
-                "Load the module: `sudo modprobe sch_tbf`. If there is none, the kernel was built without CONFIG_NET_SCH_TBF: leave out the link's `rate`."
+                "Load the module: `sudo modprobe sch_tbf` (with `--kernel`, add it to the folder of the kernel). If there is none, the kernel was built without CONFIG_NET_SCH_TBF: leave out the link's `rate`."
             }
             Self::NoDiscipline { .. } => {
-                "Load the module: `sudo modprobe sch_netem`. If there is none, the kernel was built without CONFIG_NET_SCH_NETEM: run on another one, or \
+                "Load the module: `sudo modprobe sch_netem` (with `--kernel`, add it to the folder of the kernel). If there is none, the kernel was built without CONFIG_NET_SCH_NETEM: run on another one, or \
                  leave out the link's `loss`, `delay`, `jitter`, `duplicate` and `reorder`."
             }
             Self::NoIpv6 => {

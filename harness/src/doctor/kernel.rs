@@ -58,7 +58,9 @@ impl Trial {
 
 /// Returns the fix for a missing kernel feature.
 pub(super) fn load(module: &str) -> String {
-    format!("Load the module: `sudo modprobe {module}` (with `--kernel`, add it to the folder of the kernel). If there is none, the kernel was built without the feature.")
+    format!(
+        "Load the module: `sudo modprobe {module}` (with `--kernel`, add it to the folder of the kernel). If there is none, the kernel was built without the feature."
+    )
 }
 
 fn trials() -> Vec<Trial> {

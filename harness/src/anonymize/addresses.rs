@@ -3,7 +3,8 @@
 //! Two addresses have as many leading bits in common as before (Crypto-PAn's property), so subnets stay subnets. Whether a bit of an
 //! address is flipped depends on the bits before it, except for prefixes of special ranges: addresses stay within private ranges, and
 //! loopback and multicast addresses do not change. Link-local addresses change, except those that are the same everywhere. An IPv4 address
-//! within an IPv6 address is replaced like the IPv4 address. The first and last address of a subnet stay first and last.
+//! within an IPv6 address is replaced like the IPv4 address. The first and last address of a subnet stay first and last, and a span
+//! (`10.0.0.5-10.0.0.9`) stays a span of the same addresses: bits of its ends are not flipped where the ends differ from each other.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -53,7 +54,18 @@ const WITH_IPV4: [(&str, u128); 3] =
 pub(super) struct Addresses {
     key: Key,
     ranges: Vec<Range>,
+    /// The leading bits after which the bit is not flipped, since one end of a span has them.
+    ends: HashSet<(bool, u8, u128)>,
     new: HashMap<IpAddr, IpAddr>,
+}
+
+/// The addresses and networks of an input.
+#[derive(Default)]
+pub(super) struct Known {
+    pub(super) addresses: HashSet<IpAddr>,
+    pub(super) networks: HashSet<IpNet>,
+    /// The first and last addresses of spans.
+    pub(super) spans: HashSet<(IpAddr, IpAddr)>,
 }
 
 /// A range of addresses as bits.
@@ -66,16 +78,16 @@ struct Range {
 
 impl Addresses {
     /// Chooses a key with which no address or network of the input occurs in the result.
-    pub(super) fn new(mut key: Key, known: &HashSet<IpAddr>, networks: &HashSet<IpNet>) -> Self {
+    pub(super) fn new(mut key: Key, known: &Known) -> Self {
         /// Maximum number of keys that are tried: in a small range, all addresses may be taken.
         const KEYS: usize = 200;
         for _ in 0..KEYS {
-            let mut addresses = Self::with_key(key.clone());
-            let of_addresses = known.iter().all(|ip| {
+            let mut addresses = Self::with_key(key.clone(), &known.spans);
+            let of_addresses = known.addresses.iter().all(|ip| {
                 let new = addresses.replace(*ip);
-                !known.contains(&new) || addresses.is_well_known(new)
+                !known.addresses.contains(&new) || addresses.is_well_known(new)
             });
-            let of_networks = networks.iter().all(|network| {
+            let of_networks = known.networks.iter().all(|network| {
                 let new = addresses.replace_network(*network);
                 new != *network || addresses.is_well_known_network(*network)
             });
@@ -84,10 +96,10 @@ impl Addresses {
             }
             key = key.next();
         }
-        Self::with_key(key)
+        Self::with_key(key, &known.spans)
     }
 
-    fn with_key(key: Key) -> Self {
+    fn with_key(key: Key, spans: &HashSet<(IpAddr, IpAddr)>) -> Self {
         let of = |texts: &[&str], is_kept: bool| -> Vec<Range> {
             let parsed = texts.iter().filter_map(|text| text.parse::<IpNet>().ok());
             parsed
@@ -100,7 +112,7 @@ impl Addresses {
                 .collect()
         };
         let ranges = of(&KEPT, true).into_iter().chain(of(&HELD, false)).collect();
-        Self { key, ranges, new: HashMap::new() }
+        Self { key, ranges, ends: spans.iter().flat_map(|span| ends(*span)).collect(), new: HashMap::new() }
     }
 
     /// Returns whether an address does not change.
@@ -211,8 +223,16 @@ impl Addresses {
             let all = ((u128::MAX << start) >> start) & !(u128::MAX >> at);
             hosts == 0 || hosts == all
         };
-        !leads_to_range && !is_end
+        !leads_to_range && !is_end && !self.ends.contains(&(is_ipv4, at, before))
     }
+}
+
+/// Returns the leading bits of both ends of a span from the first bit on in which they differ. If no bit after these is flipped, addresses
+/// before, within and after the span stay so.
+fn ends((first, last): (IpAddr, IpAddr)) -> impl Iterator<Item = (bool, u8, u128)> {
+    let (is_ipv4, width) = if first.is_ipv4() { (true, 32) } else { (false, 128) };
+    let common = (bits(first) ^ bits(last)).leading_zeros() as u8;
+    (common..width).flat_map(move |at| [first, last].map(|end| (is_ipv4, at, leading(bits(end), at))))
 }
 
 /// Returns the IPv4 address in an IPv6 address, and the bits before it.
@@ -244,7 +264,7 @@ mod tests {
     use super::*;
 
     fn made(seed: &str) -> Addresses {
-        Addresses::with_key(Key::from_seed(seed))
+        Addresses::with_key(Key::from_seed(seed), &HashSet::new())
     }
 
     fn common(one: IpAddr, other: IpAddr) -> u32 {
@@ -354,9 +374,29 @@ mod tests {
             .map(|text| text.parse().expect("a network"))
             .collect();
         for seed in 0..20 {
-            let mut addresses = Addresses::new(Key::from_seed(&seed.to_string()), &HashSet::new(), &networks);
+            let known = Known { networks: networks.clone(), ..Known::default() };
+            let mut addresses = Addresses::new(Key::from_seed(&seed.to_string()), &known);
             for network in &networks {
                 assert_ne!(addresses.replace_network(*network), *network);
+            }
+        }
+    }
+
+    #[test]
+    fn spans_stay_spans() {
+        let ip = |end: u8| IpAddr::from([203, 0, 113, end]);
+        for (seed, (first, last)) in [(11, 12), (7, 8), (1, 254), (100, 131)].into_iter().enumerate() {
+            let known = Known { spans: HashSet::from([(ip(first), ip(last))]), ..Known::default() };
+            let mut addresses = Addresses::new(Key::from_seed(&seed.to_string()), &known);
+            let (new_first, new_last) = (addresses.replace(ip(first)), addresses.replace(ip(last)));
+            for end in 0..=u8::MAX {
+                let new = addresses.replace(ip(end));
+                assert_eq!(
+                    (first..=last).contains(&end),
+                    (new_first..=new_last).contains(&new),
+                    "{first}-{last} {end}"
+                );
+                assert_eq!(addresses.restored(new), ip(end));
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 
 use super::Text;
-use super::addresses::Addresses;
+use super::addresses::{Addresses, Known};
 use super::chains::{Chains, Rename};
 use super::key::Key;
 use super::notation::Notation;
@@ -26,17 +26,24 @@ pub(super) struct Scan {
 impl Scan {
     /// Creates a scan of texts, none of whose words and addresses is used as a replacement.
     pub(super) fn new(key: Key, texts: &[Text], names: HashSet<String>) -> Self {
-        let (mut words, mut addresses, mut networks) = (HashSet::new(), HashSet::new(), HashSet::new());
+        let (mut words, mut known) = (HashSet::new(), Known::default());
         for text in texts.iter().flat_map(|text| text.name.iter().chain([&text.text])) {
+            let mut before: Option<(usize, IpAddr)> = None;
             for found in tokens(text, &names) {
+                let first = before.take().filter(|(end, _)| text.get(*end..found.at.start) == Some("-"));
                 match found.token {
-                    Token::Address(ip, _) => _ = addresses.insert(ip),
+                    Token::Address(ip, _) => {
+                        let is_last = |first: &IpAddr| first.is_ipv4() == ip.is_ipv4() && *first < ip;
+                        known.spans.extend(first.map(|(_, first)| first).filter(is_last).map(|first| (first, ip)));
+                        known.addresses.insert(ip);
+                        before = Some((found.at.end, ip));
+                    }
                     Token::Network(network, _)
                         if network == network.trunc() && network.prefix_len() < network.max_prefix_len() =>
                     {
-                        networks.insert(network);
+                        known.networks.insert(network);
                     }
-                    Token::Network(network, _) => _ = addresses.insert(network.addr()),
+                    Token::Network(network, _) => _ = known.addresses.insert(network.addr()),
                     _ => {
                         let parts = text[found.at].split(|letter: char| !letter.is_alphanumeric());
                         words.extend(parts.filter(|part| !part.is_empty()).map(str::to_lowercase));
@@ -44,7 +51,7 @@ impl Scan {
                 }
             }
         }
-        let addresses = Addresses::new(key.clone(), &addresses, &networks);
+        let addresses = Addresses::new(key.clone(), &known);
         let words = Words::new(key.clone(), words);
         Self { words, addresses, key, chains: Chains::default(), names, digits: HashSet::new() }
     }

@@ -150,8 +150,9 @@ fn behaviour(before: &[Evidence], after: &[Evidence], addresses: &mut Addresses)
     };
     // The default address of a bridge is the first free one, which differs among other addresses.
     let cni = Cni { kind: CniKind::Ptp, ..assumed.scenario.cni };
-    let scenario = Scenario { cni, ..assumed.scenario };
-    let after = renumbered(&scenario, addresses, &new.rules);
+    // What the text does not show is not compared: it was assumed for these addresses.
+    let scenario = with_rules(Scenario { cni, ..assumed.scenario }, &old.rules);
+    let after = with_rules(renumbered(&scenario, addresses), &new.rules);
     let (there, back) = addresses.both_ways();
     match image([&scenario, &after], [&there, &back], MAX_CLASSES) {
         Ok(found) => match found.differing {
@@ -162,8 +163,16 @@ fn behaviour(before: &[Evidence], after: &[Evidence], addresses: &mut Addresses)
     }
 }
 
-/// Returns the scenario with replaced addresses, and with these rules instead of its own.
-fn renumbered(scenario: &Scenario, addresses: &mut Addresses, rules: &Rules) -> Scenario {
+/// Returns the scenario with these rules instead of its own.
+fn with_rules(mut scenario: Scenario, rules: &Rules) -> Scenario {
+    for own in &mut scenario.rules {
+        own.rules = Arc::new(rules.clone().for_family(own.family));
+    }
+    scenario
+}
+
+/// Returns the scenario with replaced addresses.
+fn renumbered(scenario: &Scenario, addresses: &mut Addresses) -> Scenario {
     let mut new = scenario.clone();
     let mut all: Vec<&mut IpAddr> = Vec::new();
     let mut networks: Vec<&mut IpNet> = Vec::new();
@@ -185,8 +194,5 @@ fn renumbered(scenario: &Scenario, addresses: &mut Addresses, rules: &Rules) -> 
     all.extend(new.hosts.iter_mut().flat_map(|host| &mut host.ips));
     all.into_iter().for_each(|ip| *ip = addresses.replace(*ip));
     networks.into_iter().for_each(|network| *network = addresses.replace_network(*network));
-    for own in &mut new.rules {
-        own.rules = Arc::new(rules.clone().for_family(own.family));
-    }
     new
 }

@@ -156,7 +156,7 @@ impl Addresses {
         self.changed(ip, true)
     }
 
-    /// Returns the replacement of an address or, for the inverse, the original of a replacement.
+    /// Returns the replacement of an address or, if `is_back`, the original of a replacement.
     fn changed(&self, ip: IpAddr, is_back: bool) -> IpAddr {
         // Unchanged addresses are the same on both sides.
         if self.is_well_known(ip) {
@@ -166,7 +166,7 @@ impl Addresses {
             let inner = bits(self.changed(inner.into(), is_back)) >> 96;
             return Ipv6Addr::from_bits(prefix | inner).into();
         }
-        // The address that would become a usual one gets the next in the cycle, as the usual one would have.
+        // Usual addresses are skipped: an address that would become one becomes what the usual one would have become.
         let mut new = self.flipped(ip, is_back);
         while USUAL.iter().any(|usual| *usual == new) {
             new = self.flipped(new, is_back);

@@ -22,7 +22,7 @@ pub(super) trait Rename {
     fn address(&mut self, ip: IpAddr) -> IpAddr;
     /// Returns the key that determines replacements.
     fn key(&self) -> &Key;
-    /// Returns the words of sentences that are names.
+    /// Returns the ordinary words that are names in this evidence.
     fn names(&self) -> &HashSet<String>;
 }
 

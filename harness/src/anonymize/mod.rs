@@ -3,7 +3,7 @@
 //! A text keeps its formats, line by line, except that lines which a terminal wrapped are joined:
 //!
 //! - `vocabulary`: words that cannot identify anyone; every other word is replaced everywhere with one of the same length (`words`);
-//! - `names`: words of sentences that are names in the evidence;
+//! - `names`: ordinary words that are names in this evidence;
 //! - `addresses`: addresses keep common prefixes, their families, and special properties;
 //! - `chains`: the hashes in names of chains are recomputed for the new names and endpoints;
 //! - `token`: the parts of a text that may be identifying; `notation`: ways to write addresses; `scan`: their replacement in a text;
@@ -37,7 +37,7 @@ use crate::evidence::{Evidence, SourceError, read, unwrapped, visit};
 /// A text of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
-    /// The name of its file among several, with `/` between folders.
+    /// The name of its file, if the input has several, with `/` between folders.
     pub name: Option<String>,
     /// Its content.
     pub text: String,

@@ -1,4 +1,4 @@
-//! Names in evidence that are also words of sentences: a namespace `example`.
+//! Names in evidence that are also ordinary words, such as a namespace `example`.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use crate::evidence::{Contents, Evidence, node_rules};
 /// Fields of objects whose values are names.
 const FIELDS: [&str; 7] = ["name", "namespace", "nodeName", "hostname", "serviceName", "generateName", "podName"];
 
-/// Returns the words of sentences that are parts of names in evidence, in lower case.
+/// Returns the ordinary words that are parts of names in evidence, in lower case.
 pub(super) fn in_evidence(evidence: &[Evidence]) -> HashSet<String> {
     let mut names = HashSet::new();
     for piece in evidence.iter().flat_map(|evidence| &evidence.pieces) {

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// Longer than a name of a reverse zone.
+/// The maximum length that is searched: longer than any name of a reverse zone.
 const LONGEST: usize = 80;
 
 /// How an address is written.
@@ -54,7 +54,7 @@ fn dashed_ipv4(text: &str) -> Option<(IpAddr, usize)> {
     Some((ip.into(), run.len()))
 }
 
-/// Only in a pod's name in the DNS, since other names look like this too.
+/// Matches only a pod's DNS name (`.NAMESPACE.pod`), since other names look the same.
 fn dashed_ipv6(text: &str) -> Option<(IpAddr, usize)> {
     let length = text.bytes().take(LONGEST).take_while(|byte| byte.is_ascii_hexdigit() || *byte == b'-').count();
     let zone = text[length..].strip_prefix('.')?.split_once('.')?.1;
@@ -66,7 +66,7 @@ fn dashed_ipv6(text: &str) -> Option<(IpAddr, usize)> {
 pub(super) fn reversed(text: &str) -> Option<(IpNet, usize)> {
     let is_label = |byte: &u8| byte.is_ascii_hexdigit() || *byte == b'.';
     let length = text.bytes().take(LONGEST).take_while(is_label).count();
-    // The run of `1.0.10.in-addr` ends in a dot; that of `a.ip6` does too.
+    // The dot before `in-addr` or `ip6` is part of the run.
     let run = text[..length].strip_suffix('.')?;
     let rest = &text[length..];
     let labels = || run.split('.').rev();

@@ -17,7 +17,7 @@ pub(super) struct Scan {
     pub(super) words: Words,
     pub(super) addresses: Addresses,
     pub(super) chains: Chains,
-    /// Words of sentences that are names in these texts.
+    /// Ordinary words that are names in these texts.
     pub(super) names: HashSet<String>,
     /// Replaced hexadecimal digits of hardware addresses and identifiers, without separators.
     pub(super) digits: HashSet<String>,

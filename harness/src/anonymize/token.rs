@@ -45,8 +45,8 @@ pub(super) struct Found {
     pub(super) token: Token,
 }
 
-/// Returns all parts of a text that may be identifying, in order, without words of the vocabulary. Words of sentences in `names` are
-/// names here.
+/// Returns all parts of a text that may be identifying, in order, without words of the vocabulary. Ordinary words in
+/// `names` count as names.
 pub(super) fn tokens(text: &str, names: &HashSet<String>) -> Vec<Found> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -87,7 +87,7 @@ pub(super) fn tokens(text: &str, names: &HashSet<String>) -> Vec<Found> {
     found
 }
 
-/// Returns the length of what a backslash in front of a text escapes, in JSON and systemd's names: `n`, `u003c`, `x2d`.
+/// Returns the length of the escape sequence whose backslash precedes a text, in JSON and systemd's names: `n`, `u003c`, `x2d`.
 fn escape_length(text: &str) -> usize {
     let digits =
         |count: usize| text.get(1..=count).is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));

@@ -145,7 +145,7 @@ fn other_connections(page: &mut Page, case: &Case) {
 fn accuracy(cascade: &Cascade) -> String {
     let draws = if cascade.steps.iter().any(|step| step.chance.draws() > 1 << 31) { "2^32" } else { "2^31" };
     let bound = figures::bound(cascade);
-    format!("Thresholds are of {draws}. Shares are exact to ±{bound:.1e} percentage points.")
+    format!("Thresholds are out of {draws}. Shares are exact to ±{bound:.1e} percentage points.")
 }
 
 /// Adds the rows of the table, as wide as their columns need; bars use the rest of the page.

@@ -76,10 +76,11 @@ impl Report {
         self.samples.get(cascade)?.as_ref()
     }
 
-    /// Returns the services whose cascades packets were sent through, each with whether they agree with the rules.
-    pub fn sampled(&self) -> impl Iterator<Item = (&str, bool)> {
-        let all = self.cascades.iter().zip(&self.samples);
-        all.filter_map(|(cascade, sample)| Some((cascade.service.as_str(), sample.as_ref()?.held())))
+    /// Returns the position and service of each cascade that packets were sent through, and whether they agree with the rules.
+    #[doc(hidden)]
+    pub fn sampled(&self) -> impl Iterator<Item = (usize, &str, bool)> {
+        let all = self.cascades.iter().zip(&self.samples).enumerate();
+        all.filter_map(|(number, (cascade, sample))| Some((number, cascade.service.as_str(), sample.as_ref()?.held())))
     }
 
     /// Returns whether the packets sent agree with the rules.

@@ -49,7 +49,7 @@ default/foo:http tcp  10.96.0.1:80  KUBE-SVC-FOO
      3  10.244.3.2:8080         always  2,147,483,648  33.33333333 %  -2.3e-8 %  100.00 %  ░░░░░░░░░░░░░███████
   0.33, 0.50, always is even: the second rule sees only the 2/3 that the first left and takes half of them, which is
       1/3; the third takes the remaining 1/3.
-  Thresholds are of 2^31. Shares are exact to ±5.0e-9 percentage points.
+  Thresholds are out of 2^31. Shares are exact to ±5.0e-9 percentage points.
 
 other/bar tcp  KUBE-SVC-BAR
   rule  endpoint         probability      threshold          share           deviation  cumulative

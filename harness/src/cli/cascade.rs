@@ -173,9 +173,9 @@ fn scenario_report(args: &Args, scenario: &Scenario, console: &Console) -> Resul
 
 /// Returns the results of samples, in the order of the rules.
 fn outcomes(report: &Report) -> Outcomes<usize> {
-    let outcome = |(number, (service, fits)): (usize, (&str, bool))| {
+    let outcome = |(number, service, fits): (usize, &str, bool)| {
         let result = if fits { "as the rules say" } else { "not as the rules say" };
         (number, Outcome { of: service.to_owned(), result: result.to_owned() })
     };
-    report.sampled().enumerate().map(outcome).collect()
+    report.sampled().map(outcome).collect()
 }

@@ -10,7 +10,7 @@ use nix::errno::Errno;
 
 static IS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Checks whether standard output is open. Must be called before `main`; it only makes a system call.
+/// Records whether standard output is open. Must be called before `main`; it makes only system calls.
 pub(crate) fn check_standard_output() {
     let is_open = fs::symlink_metadata("/proc/self/fd/1").is_ok() || fs::symlink_metadata("/proc/self/fd").is_err();
     IS_CLOSED.store(!is_open, Ordering::Relaxed);

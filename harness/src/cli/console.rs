@@ -102,7 +102,7 @@ impl Console {
         self.text(wrapped(&text.to_string(), self.settings().width) + "\n");
     }
 
-    /// Starts the next text with a line; without any text, it is not written.
+    /// Sets a line that precedes the next text; if no text follows, it is not written.
     pub(crate) fn head(&self, line: String) {
         *self.heading.lock().unwrap_or_else(PoisonError::into_inner) = Some(line);
     }

@@ -47,7 +47,7 @@ pub(crate) struct Args {
     /// A YAML file of accepted changes: `accepted:` with a list of `change: ID`, optionally with `services:` and `reason:`.
     #[arg(long, value_name = "FILE")]
     accept: Option<PathBuf>,
-    /// Compare each release with the next, from the one before to the one after, for one cluster.
+    /// Compare each release with the next, from --before to --after, for one cluster.
     #[arg(long, conflicts_with_all = ["after_path", "live", "accept", "report"])]
     each_release: bool,
     /// Do not fail on rules whose effect is unknown: those that svclab does not model or cannot parse.
@@ -77,7 +77,7 @@ enum Format {
     Text,
     /// One JSON object.
     Json,
-    /// A table, for the comment of a pull request.
+    /// A table, for a pull request comment.
     Markdown,
 }
 

@@ -53,16 +53,16 @@ fn on_kernels(args: &Args, console: &Console) -> Result<Exit, Exit> {
     Ok(matrix::show(&all, compared, console, outcomes, |examination| page(examination, console), exit))
 }
 
-/// Returns the results of checks, in their order.
-fn outcomes(examination: &Examination) -> Outcomes<(usize, usize, String)> {
-    let of_group = |(group, Group { checks, .. }): (usize, &Group)| {
-        let outcome = |(index, Check { name, status, found, .. }): (usize, &Check)| {
+/// Returns the results of checks. Their positions depend on what a kernel permits.
+fn outcomes(examination: &Examination) -> Outcomes<(String, String)> {
+    let of_group = |Group { name: group, checks, .. }: &Group| {
+        let outcome = |Check { name, status, found, .. }: &Check| {
             let result = if *status == Status::Ok { "ok".to_owned() } else { found.clone() };
-            ((group, index, name.clone()), Outcome { of: name.clone(), result })
+            ((group.to_string(), name.clone()), Outcome { of: name.clone(), result })
         };
-        checks.iter().enumerate().map(outcome).collect::<Vec<_>>()
+        checks.iter().map(outcome).collect::<Vec<_>>()
     };
-    examination.groups.iter().enumerate().flat_map(of_group).collect()
+    examination.groups.iter().flat_map(of_group).collect()
 }
 
 /// Renders the checks; with `--quiet` only those that failed.

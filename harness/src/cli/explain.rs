@@ -69,7 +69,7 @@ pub(crate) struct Args {
 enum Format {
     /// Text for a terminal; --quiet omits the glossary.
     Text,
-    /// All paths; if there are thousands, most have only their outcome.
+    /// All paths; if there are thousands, only the outcome of most.
     Json,
     /// A flowchart of all paths, for Markdown on GitHub.
     Mermaid,
@@ -146,10 +146,13 @@ fn on_kernels(ad_hoc: &AdHocScenario, args: &Args, console: &Console) -> Result<
     let explained: Vec<(&str, &Explanation)> =
         all.iter().filter_map(|one| Some((one.name.as_str(), one.result.as_ref().ok()?))).collect();
     console.text(matrix::explained(&explained));
-    for (name, explanation) in explained {
-        console.text(format!("\nkernel {name}\n"));
-        console.text(explain::page(explanation, console.settings(), args.path.get()));
+    for one in &all {
+        console.text(format!("\nkernel {}\n", one.name));
+        console.text(match &one.result {
+            Ok(explanation) => explain::page(explanation, console.settings(), args.path.get()),
+            Err(_) => "no result\n".to_owned(),
+        });
     }
     let agrees = |explanation: &Explanation| explanation.kernel.as_ref().is_none_or(|kernel| kernel.agrees());
-    Ok(matrix::gravest(&all, |explanation| if agrees(explanation) { Exit::Held } else { Exit::Failed }))
+    Ok(matrix::most_severe(&all, |explanation| if agrees(explanation) { Exit::Held } else { Exit::Failed }))
 }

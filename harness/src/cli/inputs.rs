@@ -109,7 +109,7 @@ impl Input {
 /// The option to restore connections.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(super) struct ConnectionArgs {
-    /// Restore the connections to Services that a dump shows (`conntrack -L`) in its nodes' conntrack tables.
+    /// Fill the nodes' conntrack tables with the connections to Services that a dump shows (`conntrack -L`).
     #[arg(long)]
     connections: bool,
 }

@@ -22,7 +22,7 @@ pub(super) const KERNEL: &str = "kernel";
 pub(super) struct KernelArgs {
     /// Build labs on another kernel, in a virtual machine: a vmlinuz, a folder or a package (.deb) with one, or an installed version.
     ///
-    /// Its modules are searched for next to it and below /lib/modules. Requires QEMU, but no privileges.
+    /// Its modules are searched for next to it and under /lib/modules. Requires QEMU, but no privileges.
     /// With several kernels, the results that differ between them come first.
     #[arg(long, value_name = "KERNEL")]
     kernel: Vec<PathBuf>,
@@ -33,7 +33,7 @@ pub(super) struct KernelArgs {
     /// With --kernel: the memory of each virtual machine, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(128..=65_536), requires = "kernel")]
     kernel_memory: u32,
-    /// With --kernel: the processors of each virtual machine
+    /// With --kernel: the number of CPUs of each virtual machine
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64), requires = "kernel")]
     kernel_cpus: u32,
 }
@@ -74,7 +74,7 @@ impl KernelArgs {
         if is_text || !self.are_several() {
             return Ok(());
         }
-        let message = "several kernels are compared as text; reports and files are of one kernel";
+        let message = "several kernels can only be compared as text; reports and files cover one kernel";
         Err(Failure::new(message, "Leave out --format and options that write files, or name one kernel."))
     }
 
@@ -156,7 +156,7 @@ impl KernelArgs {
                 Ok(Some(location))
             }
             _ => {
-                console.complain("this takes one kernel\nhelp: Give --kernel once.");
+                console.complain("this command takes only one kernel\nhelp: Give --kernel once.");
                 Err(Exit::Input)
             }
         }
@@ -168,7 +168,7 @@ impl KernelArgs {
         WorkerLocation::boot(vm, kind, backend).map_err(|failed| trouble(&failed, console))
     }
 
-    /// Returns a kernel with everything that its virtual machines start from.
+    /// Prepares a kernel: finds it, and builds what its virtual machines boot from.
     fn found(&self, kernel: &Path, console: &Console) -> Result<Vm, Exit> {
         let size = Size { memory: self.kernel_memory, processors: self.kernel_cpus };
         let vm = Vm::prepare(kernel, self.userland.as_deref(), size, OWN_PROGRAM.as_ref());

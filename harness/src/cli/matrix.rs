@@ -21,7 +21,7 @@ pub(super) type Outcomes<K> = BTreeMap<K, Outcome>;
 /// A result that may differ between kernels: of a test, of a mutant, of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Outcome {
-    /// What it is the result of.
+    /// The test, mutant or check whose result it is.
     pub(super) of: String,
     /// The result in words: `ok`, `FAILED`.
     pub(super) result: String,
@@ -53,11 +53,11 @@ pub(super) fn show<T, K: Ord>(
             console.text(format!("\nkernel {name}\n{}\n", page.trim_end()));
         }
     }
-    gravest(all, exit)
+    most_severe(all, exit)
 }
 
 /// Returns the most severe of several exit codes.
-pub(super) fn gravest<T>(all: &[OnKernel<T>], exit: impl Fn(&T) -> Exit) -> Exit {
+pub(super) fn most_severe<T>(all: &[OnKernel<T>], exit: impl Fn(&T) -> Exit) -> Exit {
     let exits = all.iter().map(|one| one.result.as_ref().map_or_else(|failed| *failed, &exit));
     exits.max_by_key(|exit| exit.code()).unwrap_or(Exit::Held)
 }
@@ -70,7 +70,7 @@ fn columns<T, K: Ord>(all: &[OnKernel<T>], outcomes: impl Fn(&T) -> Outcomes<K>)
 fn differences<K: Ord>(columns: &[(&str, Outcomes<K>)], Compared { what, missing }: Compared) -> String {
     let count = columns.len();
     if count < 2 {
-        return format!("Nothing is compared: {count} of the kernels has results.\n");
+        return "Nothing to compare: fewer than two kernels have results.\n".to_owned();
     }
     let keys: BTreeMap<&K, &str> =
         columns.iter().flat_map(|(_, found)| found).map(|(key, outcome)| (key, outcome.of.as_str())).collect();
@@ -104,7 +104,7 @@ pub(super) fn explained(all: &[(&str, &Explanation)]) -> String {
     let is_random = all.iter().any(|(_, one)| one.paths.len() > 1);
     let count = kernels.len();
     let first = if count < 2 {
-        format!("Nothing is compared: {count} of the kernels has results:\n")
+        "Nothing to compare: fewer than two kernels have results:\n".to_owned()
     } else if kernels.iter().all(is_alike) {
         format!("{count} kernels handle the packet in the same way:\n")
     } else if is_random && kernels.iter().all(|(_, kernel)| kernel.agrees()) {
@@ -160,7 +160,7 @@ a.yaml: test 1
         let found = |name: &str, result| OnKernel { name: name.to_owned(), result };
         let all = [found("6.1", Ok(())), found("6.12", Err(Exit::Environment))];
         let columns = columns(&all, |()| on("", &["ok"]).1);
-        assert_eq!(differences(&columns, TESTS), "Nothing is compared: 1 of the kernels has results.\n");
-        assert_eq!(gravest(&all, |()| Exit::Failed), Exit::Environment);
+        assert_eq!(differences(&columns, TESTS), "Nothing to compare: fewer than two kernels have results.\n");
+        assert_eq!(most_severe(&all, |()| Exit::Failed), Exit::Environment);
     }
 }

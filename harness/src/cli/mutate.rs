@@ -10,7 +10,7 @@ use super::lab_args::{SubjectArgs, end};
 use super::matrix::{self, Compared, Outcome, Outcomes};
 use super::numbers::{count, seed};
 use svclab::infer::Connections;
-use svclab::mutate::{Detail, Mutants, Options, json, mutate, page, summary};
+use svclab::mutate::{Detail, Mutant, Mutants, Options, json, mutate, page, summary};
 use svclab::scenario::Scenario;
 use svclab::text::path_text;
 use svclab::worker::Kind;
@@ -101,17 +101,54 @@ fn on_kernels(scenarios: &[Scenario], options: &Options, args: &Args, console: &
 }
 
 /// Returns the results of mutants, by scenario and change.
-fn outcomes(all: &[Mutants]) -> Outcomes<(usize, String)> {
+fn outcomes(all: &[Mutants]) -> Outcomes<(usize, String, Option<String>)> {
     let of_scenario = |(number, mutants): (usize, &Mutants)| {
         let file = path_text(&mutants.file);
-        let outcome = |of: &str, result: &str| {
-            let name = if of.is_empty() { file.clone() } else { format!("{file}: {of}") };
-            ((number, of.to_owned()), Outcome { of: name, result: result.to_owned() })
-        };
         match &mutants.result {
-            Err(_) => vec![outcome("", "ERROR")],
-            Ok(tried) => tried.mutants.iter().map(|mutant| outcome(&mutant.to_string(), mutant.words())).collect(),
+            Err(_) => {
+                vec![((number, String::new(), None), Outcome { of: file, result: "ERROR".to_owned() })]
+            }
+            Ok(tried) => tried.mutants.iter().map(|mutant| of_mutant(number, &file, mutant)).collect(),
         }
     };
     all.iter().enumerate().flat_map(of_scenario).collect()
+}
+
+/// Returns the result of a mutant. Several mutants of a rule may differ only in what replaces it.
+fn of_mutant(number: usize, file: &str, mutant: &Mutant) -> ((usize, String, Option<String>), Outcome) {
+    let name = mutant.to_string();
+    let instead = mutant.after.as_ref().map(|after| format!(": {after}")).unwrap_or_default();
+    let outcome = Outcome { of: format!("{file}: {name}{instead}"), result: mutant.words().to_owned() };
+    ((number, name, mutant.after.clone()), outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use svclab::mutate::MutantStatus;
+
+    use super::*;
+
+    /// Mutants that differ only in what replaces a rule have a result each.
+    #[test]
+    fn mutants_of_one_rule_have_a_result_each() {
+        let mutant = |after: &str| Mutant {
+            operator: "lost condition".into(),
+            netns: "node/a".to_owned(),
+            family: "IPv4".to_owned(),
+            table: "nat".to_owned(),
+            container: "chain".into(),
+            name: "KUBE-SVC-X".to_owned(),
+            number: 1,
+            before: "-s 10.0.0.1/32 -d 10.0.0.2/32 -j ACCEPT".to_owned(),
+            after: Some(after.to_owned()),
+            flows: 1,
+            result: MutantStatus::Survived,
+            tests_fail: false,
+            example: None,
+        };
+        let all = ["-s 10.0.0.1/32 -j ACCEPT", "-d 10.0.0.2/32 -j ACCEPT"].map(mutant);
+        let outcomes: Outcomes<_> = all.iter().map(|mutant| of_mutant(0, "a.yaml", mutant)).collect();
+        assert_eq!(outcomes.len(), 2);
+        assert!(outcomes.values().all(|outcome| outcome.of.contains("rule 1: -")), "{outcomes:?}");
+    }
 }

@@ -31,7 +31,7 @@ pub(super) struct ProxyArgs {
     /// `{config}` (a KubeProxyConfiguration) and `{node}` are replaced.
     #[arg(long, value_name = "COMMAND")]
     proxy_command: Option<String>,
-    /// Timeout for each sync of a program, and for `--version`
+    /// Timeout for each sync of a program, and for its reply to `--version`
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     sync_timeout: Duration,
 }

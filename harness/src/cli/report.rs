@@ -73,12 +73,12 @@ fn exit(results: &Results) -> Exit {
         .suites
         .iter()
         .flat_map(|suite| suite.error.iter().chain(suite.cases.iter().filter_map(|case| case.error.as_ref())));
-    let gravest = problems.map(|problem| match problem.cause.as_str() {
+    let most_severe = problems.map(|problem| match problem.cause.as_str() {
         "internal" => Exit::Internal,
         "environment" => Exit::Environment,
         _ => Exit::Input,
     });
-    match (results.status(), gravest.max_by_key(|exit| exit.code())) {
+    match (results.status(), most_severe.max_by_key(|exit| exit.code())) {
         (Status::Ok, _) => Exit::Held,
         (Status::Failed, _) => Exit::Failed,
         (_, exit) => exit.unwrap_or(Exit::Input),

@@ -57,7 +57,7 @@ pub(crate) struct Args {
     /// Compare the rules of FILE with the generated ones (from iptables-save, or from `nft list ruleset` with or without
     /// `-j`; `-` for standard input).
     ///
-    /// Differences are reported for services and endpoints: `missing` means missing in FILE, `unexpected` means only in
+    /// Differences are reported for services and endpoints: `missing` means missing from FILE, `unexpected` means only in
     /// FILE. The exit code is 1 if there are any, or if rules cannot be read. Rules that are not kube-proxy's are
     /// counted; -v also lists their differences, which do not affect the exit code.
     ///

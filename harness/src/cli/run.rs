@@ -49,16 +49,16 @@ pub(crate) struct Args {
     /// captured.
     #[arg(long, value_name = "DIR")]
     pcap: Option<PathBuf>,
-    /// For each failed test, write a folder below this one: scenario, rules with counters, connections, addresses, routes, capture,
+    /// Write a subfolder for each failed test: scenario, rules with counters, connections, addresses, routes, capture,
     /// and the three sources. `svclab report show` prints it.
     #[arg(long, value_name = "DIR")]
     artifacts: Option<PathBuf>,
-    /// After a failure, open a shell in the lab of the first test that failed, with the objects and rules that it failed with.
+    /// After a failure, open a shell in the lab of the first failed test, with the objects and rules at the time of the failure.
     #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = [PROGRAMS[0], PROGRAMS[1], "kernel"])]
     on_failure: Option<OnFailure>,
     #[command(flatten)]
     reports: ReportArgs,
-    /// Run again when a scenario, or a file that it names, changes; changed scenarios run first. Ctrl-C stops it.
+    /// Run again when a scenario, or a file that it refers to, changes; changed scenarios run first. Ctrl-C stops it.
     #[arg(long, conflicts_with_all = ["list", "shard"])]
     watch: bool,
 }

@@ -15,7 +15,7 @@ use svclab::{cascade, diff, evidence, explain, lint, mutate, report, scenario, v
 /// Print the JSON Schema of scenario files (for editors) or of a command's JSON output.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The document to print the schema of.
+    /// The document whose schema is printed.
     #[arg(value_enum, default_value = "scenario")]
     kind: Kind,
     /// The output format.

@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// Start in the cluster state after the first N changing steps: `apply`, `restart`, `stop`, `start`, `link`, `down`, `up`.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = super::numbers::index)]
     step: usize,
-    /// The name by which `svclab attach` and `svclab exec` find this lab [default: the file's]
+    /// The name by which `svclab attach` and `svclab exec` find this lab [default: the file's name]
     #[arg(long, value_name = "NAME", value_parser = lab_name)]
     name: Option<String>,
     /// Run only this command, and exit with its code.

@@ -15,7 +15,7 @@ use super::proxies::{PROGRAMS, ProxyArgs, fitting};
 use super::release::{Proxy, proxy, with_proxy};
 use svclab::scenario::Scenario;
 use svclab::text::{counted, one_line, path_text};
-use svclab::verify::{self, Options, Verified};
+use svclab::verify::{self, Disagreement, Options, Verified};
 use svclab::worker::Kind;
 
 /// Compare what the API promises, what the rules do and what the kernel does, for every Service address.
@@ -39,13 +39,13 @@ pub(crate) struct Args {
     /// Send the packet of each class N times.
     #[arg(long, value_name = "N", conflicts_with = "no_lab")]
     repeat: Option<NonZeroUsize>,
-    /// Only packets for a service: `NAMESPACE/NAME` or `NAME`, with or without `:PORT`.
+    /// Verify only packets to a service: `NAMESPACE/NAME` or `NAME`, with or without `:PORT`.
     #[arg(long, value_name = "SERVICE")]
     service: Option<String>,
-    /// Only packets of one sender: `pod/NAME`, `node/NAME`, `localhost@NODE` or `host/NAME`.
+    /// Verify only packets from one sender: `pod/NAME`, `node/NAME`, `localhost@NODE` or `host/NAME`.
     #[arg(long, value_name = "SENDER")]
     from: Option<String>,
-    /// Only packets sent from a node and its pods.
+    /// Verify only packets from a node and its pods.
     #[arg(long, value_name = "NODE")]
     node: Option<String>,
     #[command(flatten)]
@@ -145,13 +145,13 @@ fn on_kernels(scenarios: &[Scenario], options: &Options, args: &Args, console: &
 }
 
 /// Returns the results of scenarios, each with its findings.
-fn outcomes(all: &[Verified], options: &Options) -> Outcomes<(usize, String)> {
+fn outcomes(all: &[Verified], options: &Options) -> Outcomes<(usize, Option<Disagreement>, String)> {
     let of_scenario = |(number, verified): (usize, &Verified)| {
         let file = path_text(&verified.file);
         let findings = verified.result.iter().flat_map(|verification| &verification.findings).map(|finding| {
             let what = format!("{}: {}", finding.example.flow, finding.what);
             let outcome = Outcome { of: format!("{file}: {what}"), result: counted(finding.flows, "flow") };
-            ((number, finding.what.clone()), outcome)
+            ((number, Some(finding.disagreement), finding.what.clone()), outcome)
         });
         let result = match &verified.result {
             Err(_) => "ERROR".to_owned(),
@@ -160,7 +160,7 @@ fn outcomes(all: &[Verified], options: &Options) -> Outcomes<(usize, String)> {
                 format!("{word}, {}", counted(verification.flows(), "flow"))
             }
         };
-        let whole = ((number, String::new()), Outcome { of: file.clone(), result });
+        let whole = ((number, None, String::new()), Outcome { of: file.clone(), result });
         findings.chain([whole]).collect::<Vec<_>>()
     };
     all.iter().enumerate().flat_map(of_scenario).collect()

@@ -93,9 +93,9 @@ impl Comparing<'_, '_> {
             && let Some(class) = classes.next_by(|witness, narrowing| self.predict(senders, witness, narrowing))
         {
             compared.classes += 1;
-            let (sets, apart) = class.found;
+            let (sets, forked) = class.found;
             let packet = sets.iter().flatten().map(|set| set.packet).next().unwrap_or(class.witness);
-            for source in apart {
+            for source in forked {
                 compared.classes += 1;
                 let region = class.region.with(Field::Source, Intervals::one(source));
                 let packet = Packet { source: address_from_bits(source, packet.family()), ..packet };

@@ -120,16 +120,16 @@ impl Change {
     }
 
     /// Returns the severity of its most severe outcome.
-    pub(super) fn gravity(&self) -> Severity {
+    pub(super) fn severity(&self) -> Severity {
         let of_outcomes = self.outcomes.iter().map(|one| Severity::of(&one.contrast));
         of_outcomes.min().unwrap_or(Severity::LostOtherwise)
     }
 
     /// Returns the number of classes of packets that are lost, gained or handled differently, depending on its severity.
-    pub(super) fn grave_classes(&self) -> usize {
-        let gravity = self.gravity();
-        let grave = self.outcomes.iter().filter(|one| Severity::of(&one.contrast) == gravity);
-        grave.map(|one| one.classes).sum()
+    pub(super) fn most_severe_classes(&self) -> usize {
+        let severity = self.severity();
+        let most_severe = self.outcomes.iter().filter(|one| Severity::of(&one.contrast) == severity);
+        most_severe.map(|one| one.classes).sum()
     }
 
     fn reach(&self) -> Reach {
@@ -183,7 +183,7 @@ pub(super) fn merge(
         entry.add(&key, target, group);
     }
     let mut changes: Vec<Change> = merged.into_iter().map(|(cause, merged)| merged.change(cause.known())).collect();
-    changes.sort_by_key(|change| (change.gravity(), change.reach(), Reverse(change.classes)));
+    changes.sort_by_key(|change| (change.severity(), change.reach(), Reverse(change.classes)));
     changes
 }
 

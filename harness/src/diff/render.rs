@@ -47,7 +47,7 @@ fn answer(diff: &Diff) -> String {
         .to_owned();
     }
     let number = |holds: &dyn Fn(&Change) -> bool| diff.changes.iter().filter(|change| holds(change)).count();
-    let losing = match (all, number(&|change| change.gravity() == Severity::Lost)) {
+    let losing = match (all, number(&|change| change.severity() == Severity::Lost)) {
         (_, 0) => String::new(),
         (1, _) => ", which loses packets".to_owned(),
         (_, 1) => ", 1 of which loses packets".to_owned(),
@@ -70,7 +70,7 @@ fn line(page: &mut Page, label: &str, text: impl std::fmt::Display) {
 
 fn show(page: &mut Page, change: &Change) {
     page.gap();
-    let (style, mark) = match (&change.accepted, change.gravity()) {
+    let (style, mark) = match (&change.accepted, change.severity()) {
         (Some(_), _) => (MARKED, "ACCEPTED"),
         (None, Severity::Lost) => (BAD, "LOST"),
         (None, Severity::Otherwise | Severity::LostOtherwise) => (BAD, "CHANGED"),
@@ -207,13 +207,13 @@ pub(super) fn who(change: &Change) -> String {
     let services = if services.is_empty() { String::new() } else { format!("{}{more}; ", services.join(", ")) };
     let origins: Vec<String> = change.origins.iter().map(|(kind, number)| origin(*kind, *number)).collect();
     let classes = counted(change.classes, "class");
-    let grave = match (change.gravity(), change.grave_classes()) {
-        (_, grave) if grave == change.classes => String::new(),
-        (Severity::Lost, grave) => format!(", {} of them lost", grouped(grave as u64)),
-        (Severity::Gained, grave) => format!(", {} of them delivered now", grouped(grave as u64)),
+    let most_severe = match (change.severity(), change.most_severe_classes()) {
+        (_, most_severe) if most_severe == change.classes => String::new(),
+        (Severity::Lost, most_severe) => format!(", {} of them lost", grouped(most_severe as u64)),
+        (Severity::Gained, most_severe) => format!(", {} of them delivered now", grouped(most_severe as u64)),
         (Severity::Otherwise | Severity::LostOtherwise, _) => String::new(),
     };
-    format!("{services}from {}; {classes} of packets{grave}", origins.join(", "))
+    format!("{services}from {}; {classes} of packets{most_severe}", origins.join(", "))
 }
 
 fn origin(kind: VantageKind, number: usize) -> String {

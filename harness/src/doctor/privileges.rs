@@ -12,12 +12,12 @@ pub(super) fn examine() -> (Vec<Check>, bool) {
     let user = geteuid();
     match become_privileged() {
         Ok(()) => {
-            let rootless = !is_first_user_namespace(&read("/proc/self/uid_map").unwrap_or_default());
+            let rootless = !is_initial_user_namespace(&read("/proc/self/uid_map").unwrap_or_default());
             let mut checks = vec![Check::ok(NAME, describe(user, rootless))];
             checks.extend(empty_labs());
             (checks, rootless)
         }
-        Err(error) => (vec![Check::lacking(NAME, error.to_string(), why_no_user_namespace(read))], true),
+        Err(error) => (vec![Check::lacking(NAME, error.to_string(), user_namespace_fix(read))], true),
     }
 }
 
@@ -30,13 +30,13 @@ fn describe(user: Uid, rootless: bool) -> String {
     }
 }
 
-/// The first user namespace maps every number to itself (user_namespaces(7)).
-fn is_first_user_namespace(uid_map: &str) -> bool {
+/// The initial user namespace maps every ID to itself (user_namespaces(7)).
+fn is_initial_user_namespace(uid_map: &str) -> bool {
     uid_map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
 /// Returns the fix that enables user namespaces, depending on what forbids them. `read` reads a file in `/proc`.
-fn why_no_user_namespace(read: impl Fn(&str) -> Option<String>) -> String {
+fn user_namespace_fix(read: impl Fn(&str) -> Option<String>) -> String {
     let setting = |path: &str, forbids: &str| read(path).is_some_and(|value| value == forbids);
     let sudo = "Run svclab with sudo";
     if setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
@@ -57,7 +57,7 @@ fn has_seccomp_filter(status: &str) -> bool {
     status.lines().filter_map(|line| line.strip_prefix("Seccomp:")).any(|mode| mode.trim() == "2")
 }
 
-/// Builds a lab with one empty namespace, without and with a kernel setting.
+/// Builds two labs with one empty namespace, first without a kernel setting and then with one.
 fn empty_labs() -> Vec<Check> {
     let (namespaces, sockets, settings) = ("namespaces and mounts", "packet sockets", "/proc/sys/net");
     let privileged = "Run svclab with sudo; in a container, start it with --privileged.";
@@ -66,12 +66,12 @@ fn empty_labs() -> Vec<Check> {
     netns.set("ipv4.ip_forward", 1);
     match empty {
         Err(error @ LabError::Socket { .. }) => {
-            let made = Check::ok(namespaces, "created and left");
+            let made = Check::ok(namespaces, "created and removed");
             vec![made, Check::lacking(sockets, error.to_string(), privileged)]
         }
         Err(error) => vec![Check::lacking(namespaces, error.to_string(), privileged)],
         Ok(()) => vec![
-            Check::ok(namespaces, "created and left"),
+            Check::ok(namespaces, "created and removed"),
             Check::ok(sockets, "a frame passed through the loopback interface"),
             match build(netns) {
                 Ok(()) => Check::ok(settings, "a lab can write its own settings"),
@@ -102,7 +102,7 @@ mod tests {
     #[case::rootless("         0       1000          1", false)]
     #[case::unreadable("", false)]
     fn the_first_user_namespace_is_known(#[case] map: &str, #[case] expected: bool) {
-        assert_eq!(is_first_user_namespace(map), expected);
+        assert_eq!(is_initial_user_namespace(map), expected);
     }
 
     #[rstest]
@@ -111,9 +111,9 @@ mod tests {
     #[case::none_allowed(&[("/proc/sys/user/max_user_namespaces", "0")], "max_user_namespaces=15000")]
     #[case::container(&[("/proc/self/status", "NoNewPrivs:\t0\nSeccomp:\t2\nSeccomp_filters:\t1")], "seccomp filter")]
     #[case::unknown(&[("/proc/self/status", "Seccomp:\t0"), ("/proc/sys/user/max_user_namespaces", "96365")], "Run svclab with sudo; in")]
-    fn the_reason_decides_on_the_fix(#[case] files: &[(&str, &str)], #[case] expected: &str) {
+    fn the_cause_determines_the_fix(#[case] files: &[(&str, &str)], #[case] expected: &str) {
         let read = |path: &str| files.iter().find(|(known, _)| *known == path).map(|(_, text)| (*text).to_owned());
-        let fix = why_no_user_namespace(read);
+        let fix = user_namespace_fix(read);
         assert!(fix.contains(expected), "{fix}");
     }
 }

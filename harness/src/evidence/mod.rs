@@ -31,7 +31,8 @@ mod tests;
 mod wrapped_lines;
 
 pub(crate) use dictionary::service_of_hash;
-pub(crate) use format::unwrapped;
+#[doc(hidden)]
+pub use format::unwrapped;
 pub(crate) use model::{Connection, Contents, OF_IPTABLES_NFT, Release, Route};
 pub use model::{Evidence, Format, Piece, Stretch, Unread};
 pub(crate) use objects::objects;

@@ -2,7 +2,7 @@
 
 use svclab_rules::cluster::Family;
 use svclab_rules::coverage::{Coverage, nft_table};
-use svclab_rules::infer::Show;
+use svclab_rules::infer::Infer;
 use svclab_rules::iptables::{self, ExcerptMerger, TableName};
 use svclab_rules::nftables;
 use svclab_rules::ruleset::Rules;
@@ -125,7 +125,7 @@ pub fn node_rules(evidence: &Evidence) -> Vec<NodeRules> {
 
 /// The rule sets without a Service that a text has in addition to one of the same kind with Services. What they do to these is not known.
 pub(crate) fn others(sets: &[NodeRules]) -> Vec<&NodeRules> {
-    let has_ports: Vec<bool> = sets.iter().map(|set| !set.rules.show().ports.is_empty()).collect();
+    let has_ports: Vec<bool> = sets.iter().map(|set| !set.rules.infer().ports.is_empty()).collect();
     let is_other = |at: usize| {
         let is_beside = |other: &NodeRules| other.file == sets[at].file && other.is_of_kind(&sets[at]);
         let with_ports = sets.iter().zip(&has_ports).filter(|(_, has_ports)| **has_ports);

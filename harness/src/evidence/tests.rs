@@ -464,7 +464,7 @@ fn rules_of_iptables_nft_are_read(#[case] text: &str, #[case] rule: &str) {
 #[rstest]
 #[case::set_of_addresses("xt match set counter packets 0 bytes 0 jump KUBE-SEP-HUXRPHBUO34UVPEF", "match set")]
 #[case::quoted("xt match \"set\" counter packets 0 bytes 0 jump KUBE-SEP-HUXRPHBUO34UVPEF", "match set")]
-#[case::states("ct status dnat counter packets 0 bytes 0 drop", "not all that it asks")]
+#[case::states("ct status dnat counter packets 0 bytes 0 drop", "not all of its conditions")]
 #[case::target("meta l4proto tcp counter packets 0 bytes 0 xt target \"DNAT\"", "target DNAT")]
 #[case::without_libraries("meta l4proto tcp # xt_comment counter packets 0 bytes 0 # xt_DNAT", "names DNAT")]
 #[case::no_target("meta l4proto tcp counter packets 0 bytes 0 ", "does not print its target")]

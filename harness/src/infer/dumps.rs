@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use ipnet::IpNet;
 use serde_json::Value;
-use svclab_rules::infer::{Inferred, Show};
+use svclab_rules::infer::{Infer, Inferred};
 
 use super::accessors::{ips, is_control_plane, node_ips};
 use super::merge::Objects;
@@ -168,7 +168,7 @@ fn split_by_backend(sets: Vec<NodeRules>) -> (Vec<NodeRules>, Vec<NodeRules>) {
     let folder = |set: &NodeRules| {
         set.file.as_deref().and_then(|file| file.rsplit_once('/')).map(|(folder, _)| folder.to_owned())
     };
-    let ports: Vec<usize> = sets.iter().map(|set| set.rules.show().ports.len()).collect();
+    let ports: Vec<usize> = sets.iter().map(|set| set.rules.infer().ports.len()).collect();
     let is_beside = |(one, at): (&NodeRules, usize), (other, other_at): (&NodeRules, usize)| {
         let are_two = one.backend.is_some() && other.backend.is_some() && one.backend != other.backend;
         are_two

@@ -41,7 +41,7 @@ pub fn from_evidence(
     notes.extend(routes.add(&dumps, &mut objects));
     let sides = [(dumps, path)];
     let Some(mut assumed) = around(&sides, &objects)?.pop() else { return Err(nothing(evidence, path)) };
-    // A chain that nothing leads to is no Service.
+    // A chain that no rule jumps to is not a Service.
     if assumed.scenario.cluster.services.is_empty() && objects.services.is_empty() {
         return Err(nothing(evidence, path));
     }
@@ -212,7 +212,7 @@ const SETTINGS: [(&str, u32); 9] = [
     ("net.netfilter.nf_conntrack_udp_timeout_stream", 86400),
 ];
 
-/// Takes over kernel settings of the node whose file, or whose only rules, they are with.
+/// Imports kernel settings for the node whose file, or only rules, they come with.
 fn settings(evidence: &Evidence, dumps: &[Dump], assumed: &mut Assumed) -> Option<String> {
     let mut left_out = Vec::new();
     for piece in &evidence.pieces {
@@ -237,7 +237,7 @@ fn settings(evidence: &Evidence, dumps: &[Dump], assumed: &mut Assumed) -> Optio
                     let own = assumed.scenario.sysctls.entry(node.clone()).or_default();
                     own.insert(name.clone(), Setting { value: value.clone(), span: span.clone() });
                 }
-                None if calls_iptables(name, value, &mut assumed.scenario.cni.kind) => {}
+                None if import_bridge_call(name, value, &mut assumed.scenario.cni.kind) => {}
                 None => left_out.push(format!("{} = {}", one_line(name), one_line(value))),
             }
         }
@@ -245,12 +245,14 @@ fn settings(evidence: &Evidence, dumps: &[Dump], assumed: &mut Assumed) -> Optio
     words_of_settings(&left_out)
 }
 
-/// Takes over whether bridged packets pass iptables. Returns whether there is a bridge, or none is needed for this value.
-fn calls_iptables(name: &str, value: &str, cni: &mut CniKind) -> bool {
-    if name != "net.bridge.bridge-nf-call-iptables" {
-        return false;
-    }
+/// Imports whether iptables sees bridged packets. Returns whether there is a bridge, or none is needed for this value.
+fn import_bridge_call(name: &str, value: &str, cni: &mut CniKind) -> bool {
     match (value, cni) {
+        // A scenario has one setting for both families.
+        (value, CniKind::Bridge { nf_call_iptables, .. }) if name == "net.bridge.bridge-nf-call-ip6tables" => {
+            value == if *nf_call_iptables { "1" } else { "0" }
+        }
+        _ if !matches!(name, "net.bridge.bridge-nf-call-iptables" | "net.bridge.bridge-nf-call-ip6tables") => false,
         ("0" | "1", CniKind::Bridge { nf_call_iptables, .. }) => {
             *nf_call_iptables = value == "1";
             true
@@ -259,24 +261,20 @@ fn calls_iptables(name: &str, value: &str, cni: &mut CniKind) -> bool {
     }
 }
 
-/// Parts of names of settings that decide what happens to packets.
-const WITH_EFFECT: [&str; 8] = [
-    "rp_filter",
-    "forwarding",
-    "route_localnet",
-    "accept_local",
-    "bridge-nf-call",
-    "arp_ignore",
-    "nonlocal_bind",
-    "src_valid_mark",
-];
+/// Last parts of names of settings that decide what happens to packets.
+const WITH_EFFECT: [&str; 7] =
+    ["rp_filter", "forwarding", "route_localnet", "accept_local", "arp_ignore", "ip_nonlocal_bind", "src_valid_mark"];
 
 /// The most settings that are listed.
 const SHOWN: usize = 5;
 
-/// The settings that were not taken over, in words: those that may decide what happens to packets by name.
+/// Describes the settings that were not imported; names those that may affect packets.
 fn words_of_settings(left_out: &[String]) -> Option<String> {
-    let matters = |setting: &&String| WITH_EFFECT.iter().any(|part| setting.contains(part));
+    let matters = |setting: &&String| {
+        let name = setting.split(" = ").next().unwrap_or_default();
+        let last = name.rsplit(['.', '/']).next().unwrap_or_default();
+        WITH_EFFECT.contains(&last) || last.starts_with("bridge-nf-call-")
+    };
     let listed: Vec<&str> = left_out.iter().filter(matters).map(String::as_str).collect();
     let more = if listed.len() > SHOWN { format!(" and {} more", listed.len() - SHOWN) } else { String::new() };
     let first = listed.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
@@ -284,7 +282,7 @@ fn words_of_settings(left_out: &[String]) -> Option<String> {
         .then(|| format!("kernel settings not imported, though they may affect packets: {first}{more}"));
     let others = left_out.len() - listed.len();
     let others = (others > 0)
-        .then(|| format!("{} without effect on Service traffic left out", counted(others, "kernel setting")));
+        .then(|| format!("{} not imported, without effect on Service traffic", counted(others, "kernel setting")));
     let all: Vec<String> = named.into_iter().chain(others).collect();
     (!all.is_empty()).then(|| all.join("; "))
 }

@@ -12,7 +12,7 @@ pub struct FlowArgs {
     /// ipv4 or ipv6 [default: one that both ends have]
     #[arg(long)]
     family: Option<String>,
-    /// The source port [default: from 33000 on]
+    /// The source port [default: chosen, 33000 or higher]
     #[arg(long, value_name = "PORT", value_parser = port)]
     source_port: Option<u16>,
 }

@@ -3,7 +3,7 @@
 //! 1. `dumps`: the rules in evidence → those of each node; `merge`: its objects, completed by what rules show, with `ranges` for pods,
 //!    `names` and `validity` as the API demands; `accessors` read single objects;
 //! 2. `rules`: dumps and objects → a scenario; `objects`: objects alone → a scenario;
-//! 3. `evidence`: the whole way, with settings; `routes`: nodes and links by the routes of a dump; `connections`: entries of connection tables; `probes`: a scenario → tests of every service port.
+//! 3. `evidence`: all of these steps, and settings; `routes`: nodes and links from the routes of a dump; `connections`: entries of connection tables; `probes`: a scenario → tests of every service port.
 //!
 //! Whatever an input does not say is assumed and listed in [`Assumed::assumptions`]. The result is written as a scenario and
 //! read as any other, so that the same defaults and checks apply.

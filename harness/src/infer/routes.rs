@@ -1,7 +1,7 @@
 //! Routes of a dump → nodes with the ranges of their pods, and how pods are connected.
 //!
-//! `10.244.2.0/24 via 172.18.0.3` says which node has which pods, which rules do not. A lab makes all other routes itself, or a scenario has no
-//! words for them: these are listed.
+//! `10.244.2.0/24 via 172.18.0.3` says which node has which pods, which rules do not. A lab makes all other routes itself, or a scenario cannot
+//! express them: these are listed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -21,12 +21,20 @@ use crate::text::{counted, one_line};
 const SHOWN: usize = 5;
 
 /// Names of bridges of pods.
-const BRIDGES: [&str; 4] = ["cni0", "cbr0", "kube-bridge", "docker0"];
+const BRIDGES: [&str; 4] = ["cni0", "cbr0", "kube-bridge", DOCKER];
+const DOCKER: &str = "docker0";
+
+/// The ranges of a node's pods, and the positions of the routes that show them.
+#[derive(Default)]
+struct PodRanges {
+    ranges: Vec<IpNet>,
+    routes: Vec<usize>,
+}
 
 /// What routes say.
 pub(super) struct Routes<'e> {
     all: Vec<&'e Route>,
-    /// The lines that were used.
+    /// The positions of those that were used.
     used: BTreeSet<usize>,
     /// Addresses of pods and of other endpoints.
     endpoints: BTreeSet<IpAddr>,
@@ -45,85 +53,89 @@ impl<'e> Routes<'e> {
         Self { all: all.flatten().collect(), used: BTreeSet::new(), endpoints }
     }
 
-    /// Gives nodes the ranges of pods to which routes lead over their addresses. Without machines among the objects, these nodes are added,
+    /// Gives nodes the pod ranges that have a route via one of their addresses. Without machines among the objects, these nodes are added,
     /// if there is one dump, and each of its endpoints is in a range or on a node. Returns what was assumed.
     pub(super) fn add(&mut self, dumps: &[Dump], objects: &mut Objects) -> Option<String> {
         let ranges = self.ranges();
         if objects.has_machines() {
-            self.complete(&ranges, objects);
-            return None;
+            return self.complete(&ranges, objects);
         }
         let ([dump], false) = (dumps, ranges.is_empty()) else { return None };
         let Some(nodes) = self.nodes(&dump.node, &ranges) else {
-            self.used.extend(ranges.values().flat_map(|(_, lines)| lines));
-            return Some("routes do not show the node of every endpoint, so nodes are not taken from them".to_owned());
+            self.used.extend(ranges.values().flat_map(|own| &own.routes));
+            return Some(
+                "routes do not show the node of every endpoint, so no nodes are inferred from them".to_owned(),
+            );
         };
         let words: Vec<String> = nodes.iter().map(Node::words).collect();
         objects.nodes = nodes.iter().map(Node::object).collect();
-        for (_, routes) in ranges.values() {
-            self.used.extend(routes);
-        }
+        self.used.extend(ranges.values().flat_map(|own| &own.routes));
         Some(format!("nodes from routes: {}", words.join(", ")))
     }
 
-    /// The ranges of pods by the address of their node, with the lines of their routes.
-    fn ranges(&self) -> BTreeMap<IpAddr, (Vec<IpNet>, Vec<usize>)> {
-        let mut ranges: BTreeMap<IpAddr, (Vec<IpNet>, Vec<usize>)> = BTreeMap::new();
-        for route in &self.all {
+    /// The ranges of pods by the address of their node.
+    fn ranges(&self) -> BTreeMap<IpAddr, PodRanges> {
+        let mut ranges: BTreeMap<IpAddr, PodRanges> = BTreeMap::new();
+        for (at, route) in self.all.iter().enumerate() {
             let (Some(to), Some(via)) = (route.to, route.via) else { continue };
             let is_of_pods = to.prefix_len() < to.max_prefix_len()
                 && !to.contains(&via)
                 && self.endpoints.iter().any(|ip| to.contains(ip));
             if is_of_pods {
-                let (own, lines) = ranges.entry(via).or_default();
-                if !own.contains(&to) {
-                    own.push(to);
+                let own = ranges.entry(via).or_default();
+                if !own.ranges.contains(&to) {
+                    own.ranges.push(to);
                 }
-                lines.push(route.line);
+                own.routes.push(at);
             }
         }
         ranges
     }
 
-    /// Gives nodes among the objects the ranges that they lack.
-    fn complete(&mut self, ranges: &BTreeMap<IpAddr, (Vec<IpNet>, Vec<usize>)>, objects: &mut Objects) {
+    /// Gives nodes among the objects the ranges that they lack. Returns what was assumed.
+    fn complete(&mut self, ranges: &BTreeMap<IpAddr, PodRanges>, objects: &mut Objects) -> Option<String> {
+        let mut completed = Vec::new();
         for node in objects.nodes.iter_mut().filter(|node| node["spec"]["podCIDRs"].is_null()) {
             let own: Vec<_> = node_ips(node).iter().filter_map(|ip| ranges.get(ip)).collect();
-            let listed: Vec<String> = own.iter().flat_map(|(own, _)| own).map(ToString::to_string).collect();
+            let listed: Vec<String> = own.iter().flat_map(|own| &own.ranges).map(ToString::to_string).collect();
             if !listed.is_empty() && node["spec"]["podCIDR"].is_null() {
                 node["spec"]["podCIDR"] = json!(listed[0]);
                 node["spec"]["podCIDRs"] = json!(listed);
-                own.iter().for_each(|(_, lines)| self.used.extend(lines));
+                self.used.extend(own.iter().flat_map(|own| &own.routes));
+                let name = node["metadata"]["name"].as_str().unwrap_or_default();
+                completed.push(format!("{name} ({})", listed.join(", ")));
             }
         }
+        (!completed.is_empty()).then(|| format!("pod ranges of nodes from routes: {}", completed.join(", ")))
     }
 
     /// The nodes around the one with this name; `None` if an endpoint has no place on them.
-    fn nodes(&mut self, name: &str, ranges: &BTreeMap<IpAddr, (Vec<IpNet>, Vec<usize>)>) -> Option<Vec<Node>> {
-        let links: Vec<&Route> =
-            self.all.iter().filter(|route| route.kind == "unicast" && route.via.is_none()).copied().collect();
+    fn nodes(&mut self, name: &str, ranges: &BTreeMap<IpAddr, PodRanges>) -> Option<Vec<Node>> {
+        let links: Vec<(usize, &Route)> = self.all.iter().copied().enumerate().collect();
+        let links: Vec<(usize, &Route)> =
+            links.into_iter().filter(|(_, route)| route.kind == "unicast" && route.via.is_none()).collect();
         // The networks of nodes are those of the addresses over which routes lead.
-        let is_of_nodes = |route: &&Route| ranges.keys().any(|via| route.to.is_some_and(|to| to.contains(via)));
-        let of_nodes: Vec<&Route> = links.iter().copied().filter(is_of_nodes).collect();
+        let is_of_nodes =
+            |(_, route): &(usize, &Route)| ranges.keys().any(|via| route.to.is_some_and(|to| to.contains(via)));
+        let of_nodes: Vec<(usize, &Route)> = links.iter().copied().filter(is_of_nodes).collect();
         let mut own = Node { name: name.to_owned(), ..Node::default() };
-        own.addresses.extend(of_nodes.iter().filter_map(|route| route.source));
+        own.addresses.extend(of_nodes.iter().filter_map(|(_, route)| route.source));
         let mut others: BTreeMap<IpAddr, Vec<IpNet>> =
-            ranges.iter().map(|(via, (ranges, _))| (*via, ranges.clone())).collect();
-        let is_elsewhere =
-            |ip: &IpAddr| ranges.values().any(|(ranges, _)| ranges.iter().any(|range| range.contains(ip)));
+            ranges.iter().map(|(via, own)| (*via, own.ranges.clone())).collect();
+        let is_elsewhere = |ip: &IpAddr| ranges.values().any(|own| own.ranges.iter().any(|range| range.contains(ip)));
         for ip in self.endpoints.iter().filter(|ip| !is_elsewhere(ip)) {
             if own.addresses.contains(ip) || own.ranges.iter().any(|range| range.contains(ip)) {
                 continue;
             }
-            if of_nodes.iter().any(|route| route.to.is_some_and(|to| to.contains(ip))) {
+            if of_nodes.iter().any(|(_, route)| route.to.is_some_and(|to| to.contains(ip))) {
                 others.entry(*ip).or_default();
                 continue;
             }
             let length = if ip.is_ipv4() { 24 } else { 64 };
             let usual = IpNet::new_assert(*ip, length).trunc();
-            let shown = links
-                .iter()
-                .filter_map(|route| route.to.filter(|to| to.contains(ip) && to.prefix_len() < to.max_prefix_len()));
+            let shown = links.iter().filter_map(|(_, route)| {
+                route.to.filter(|to| to.contains(ip) && to.prefix_len() < to.max_prefix_len())
+            });
             let range = shown.max_by_key(IpNet::prefix_len).unwrap_or(usual);
             let overlaps = |other: &IpNet| other.contains(&range) || range.contains(other);
             let has_family = own.ranges.iter().any(|other| Family::of(other.addr()) == Family::of(*ip));
@@ -132,7 +144,7 @@ impl<'e> Routes<'e> {
             }
             own.ranges.push(range);
         }
-        self.used.extend(of_nodes.iter().map(|route| route.line));
+        self.used.extend(of_nodes.iter().map(|(at, _)| *at));
         let names = (2..).map(|number| format!("node-{number}")).filter(|other| other != name);
         let others = others.into_iter().zip(names);
         let others = others.map(|((ip, ranges), name)| Node { name, addresses: BTreeSet::from([ip]), ranges });
@@ -142,27 +154,43 @@ impl<'e> Routes<'e> {
     /// How routes show that pods are connected. Returns what was assumed.
     pub(super) fn connect(&mut self, cni: &mut Cni) -> Vec<String> {
         let mut notes = Vec::new();
-        let device = |route: &&&Route| route.device.clone().unwrap_or_default();
-        let is_bridge = |route: &&&Route| BRIDGES.contains(&device(route).as_str());
-        if let Some(route) = self.all.iter().find(is_bridge) {
+        // Docker's own bridge is on many nodes, whether or not pods are connected to it.
+        let is_bridge = |route: &Route| {
+            let is_pods = || route.to.is_some_and(|to| self.endpoints.iter().any(|ip| to.contains(ip)));
+            let device = route.device.as_deref().unwrap_or_default();
+            BRIDGES.contains(&device) && (device != DOCKER || is_pods())
+        };
+        if let Some((device, used)) = self.on_devices(is_bridge) {
             if cni.kind == CniKind::Ptp {
                 cni.kind = CniKind::Bridge { hairpin: true, nf_call_iptables: true };
-                notes.push(format!("pods are connected to a bridge, as {} in the routes", device(&route)));
+                notes.push(format!("pods are assumed to be on a bridge, because routes use {device}"));
             }
-            self.used.extend(self.all.iter().filter(is_bridge).map(|route| route.line));
+            self.used.extend(used);
         }
-        let is_tunnel = |route: &&&Route| ["flannel.", "vxlan"].iter().any(|start| device(route).starts_with(start));
-        if let Some(route) = self.all.iter().find(is_tunnel) {
+        let is_tunnel = |route: &Route| {
+            let device = route.device.as_deref().unwrap_or_default();
+            ["flannel.", "vxlan"].iter().any(|start| device.starts_with(start))
+        };
+        if let Some((device, used)) = self.on_devices(is_tunnel) {
             cni.overlay = Overlay::Vxlan;
-            notes.push(format!("pods of other nodes are reached inside VXLAN, as {} in the routes", device(&route)));
-            self.used.extend(self.all.iter().filter(is_tunnel).map(|route| route.line));
+            notes.push(format!(
+                "pods of other nodes are assumed to be reached through VXLAN, because routes use {device}"
+            ));
+            self.used.extend(used);
         }
         notes
     }
 
+    /// The device of the first route that satisfies a condition, and the positions of all of them.
+    fn on_devices(&self, is_one: impl Fn(&Route) -> bool) -> Option<(String, Vec<usize>)> {
+        let all: Vec<usize> = (0..self.all.len()).filter(|at| is_one(self.all[*at])).collect();
+        Some((self.all[*all.first()?].device.clone()?, all))
+    }
+
     /// The routes that were not used, in words.
     pub(super) fn left_out(&self) -> Option<String> {
-        let others: Vec<&&Route> = self.all.iter().filter(|route| !self.used.contains(&route.line)).collect();
+        let others = self.all.iter().enumerate().filter(|(at, _)| !self.used.contains(at));
+        let others: Vec<&&Route> = others.map(|(_, route)| route).collect();
         // To the outside, to the link, and to single pods.
         let is_made = |route: &Route| {
             let is_single = route.to.is_some_and(|to| to.prefix_len() == to.max_prefix_len());
@@ -176,12 +204,13 @@ impl<'e> Routes<'e> {
         let more = if others.len() > SHOWN { format!(" and {} more", others.len() - SHOWN) } else { String::new() };
         let made = (!made.is_empty()).then(|| {
             format!(
-                "{} to the outside, to links and to single pods not imported: a lab makes its own",
+                "{} to the outside, to links and to single pods not imported: a lab creates its own",
                 counted(made.len(), "route")
             )
         });
-        let others = (!listed.is_empty())
-            .then(|| format!("routes not imported, for which a scenario has no words: {}{more}", listed.join(", ")));
+        let others = (!listed.is_empty()).then(|| {
+            format!("routes not imported, because a scenario cannot express them: {}{more}", listed.join(", "))
+        });
         let all: Vec<String> = made.into_iter().chain(others).collect();
         (!all.is_empty()).then(|| all.join("; "))
     }

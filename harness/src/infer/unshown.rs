@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use ipnet::IpNet;
 use svclab_rules::cluster::Family;
-use svclab_rules::infer::{Inferred, InferredPort, Show};
+use svclab_rules::infer::{Infer, Inferred, InferredPort};
 use svclab_rules::iptables::{Chain, ChainHash, ChainKind, Rule, RuleSet, TableName, Target, parse_rule};
 use svclab_rules::ruleset::Rules;
 
@@ -45,7 +45,7 @@ pub(super) fn add(set: &mut NodeRules) -> Vec<Unshown> {
         return Vec::new();
     }
     let family = rules.family;
-    let inferred = set.rules.show();
+    let inferred = set.rules.infer();
     let mut taken = taken(&inferred, family);
     let near = inferred.proxy.local_sources.iter().find(|range| Family::of(range.addr()) == family).copied();
     let services: BTreeSet<ChainHash> = wanted.values().map(|(service, _)| *service).collect();

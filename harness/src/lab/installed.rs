@@ -95,7 +95,7 @@ impl Chain<'_> {
         }
         if let Some(changed) = self.first_weakened(rules) {
             return Some(format!(
-                "the ports or flags of `{changed}` (iptables-nft omits conditions that no packet meets: remove the rule)"
+                "the ports or flags of `{changed}` (iptables-nft omits conditions that no packet can match: remove the rule)"
             ));
         }
         match (self.policy, found) {
@@ -186,7 +186,7 @@ mod tests {
         "-p udp -m udp ! --sport 0:65535 ",
         "",
         Some(
-            "the ports or flags of `-A INPUT -p udp -m udp ! --sport 0:65535 -j KUBE-X` (iptables-nft omits conditions that no packet meets: remove the rule)"
+            "the ports or flags of `-A INPUT -p udp -m udp ! --sport 0:65535 -j KUBE-X` (iptables-nft omits conditions that no packet can match: remove the rule)"
         )
     )]
     fn what_is_missing_of_iptables_is_found(#[case] text: &str, #[case] instead: &str, #[case] expected: Option<&str>) {

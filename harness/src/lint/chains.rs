@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use svclab_rules::cluster::{Family, ProxyMode};
-use svclab_rules::infer::Show;
+use svclab_rules::infer::Infer;
 use svclab_rules::iptables::{Chain, ChainKind, Table, TableName};
 use svclab_rules::ruleset::compile;
 
@@ -49,7 +49,7 @@ const MAX: usize = 20;
 /// A text that ends before its rules do.
 fn cut(node: &NodeRules) -> Option<Finding> {
     let place = Place { file: node.file.clone(), line: node.cut? };
-    let services = node.rules.show().ports.len();
+    let services = node.rules.infer().ports.len();
     let (message, effect) = match services {
         0 => ("the text is cut off here, before any rule of a Service", "unknown: no Service can be judged"),
         _ => ("the text is cut off here", "unknown: what the rest shows is not judged"),

@@ -1,4 +1,4 @@
-//! Names of chains, which are hashes of what they are for.
+//! Chain names whose hash does not match what the chain is for.
 
 use std::collections::HashSet;
 
@@ -31,14 +31,14 @@ fn find_in_iptables(tables: Tables<'_>) -> Vec<Finding> {
         let real = service_of_hash(hash).map(|(name, _)| name);
         let is = real.map(|name| format!("; it is that of {name}")).unwrap_or_default();
         let message = format!("the hash in {chain} does not match {service}, which the comment names{is}");
-        let effect = "no effect on packets; kube-proxy did not write both: the text was edited, or a rule is left over from another Service";
+        let effect = "no effect on packets; kube-proxy cannot have written both: the text was edited, or a rule is left over from another Service";
         found.push(Finding::new("hash-comment", tables.place(placed.line), message, effect));
     }
     found.extend(endpoints(tables));
     found
 }
 
-/// Endpoints' chains whose name is not the hash of what they translate to, though the service is verified or named by its hash alone.
+/// Endpoint chains whose hash does not match their DNAT, for services whose name is confirmed by a hash.
 fn endpoints(tables: Tables<'_>) -> Vec<Finding> {
     let rules: Vec<_> = tables.rules().collect();
     let mut found = Vec::new();
@@ -61,14 +61,14 @@ fn endpoints(tables: Tables<'_>) -> Vec<Finding> {
     for placed in &rules {
         let Some(Target::Dnat(nat)) = &placed.rule.target else { continue };
         let (Some((address, _)), Some(ports)) = (nat.addresses, nat.ports) else { continue };
-        // A name that is no hash was chosen by whoever edited the text.
+        // A name that is not a hash comes from whoever edited the text.
         let Some((ChainKind::Endpoint, hash)) = ChainKind::of(&placed.chain.name) else { continue };
         let Some(hash) = ChainHash::parse(hash) else { continue };
         let owner = owners.get(&*placed.chain.name).copied();
         let owner_hash = owner.and_then(hash_of);
         let named =
             service_of(placed.rule).or_else(|| owner.and_then(|owner| service_names.get(owner).copied().flatten()));
-        // Only a name that is the service's for sure can judge an endpoint's hash.
+        // An endpoint's hash can only be checked against a service name that is certain.
         let by_dictionary = || owner_hash.and_then(|hash| Some(service_of_hash(hash)?.0));
         let verified =
             named.filter(|name| owner_hash.is_some_and(|hash| is_verified(name, hash))).or_else(by_dictionary);
@@ -80,7 +80,7 @@ fn endpoints(tables: Tables<'_>) -> Vec<Finding> {
             continue;
         }
         let message = format!("the hash in {} does not match endpoint {to} of {service}", placed.chain.name);
-        let effect = "connections go to another endpoint than the chain's name says, or the text was edited";
+        let effect = "connections go to a different endpoint than the chain's name indicates, or the text was edited";
         found.push(Finding::new("hash-endpoint", tables.place(placed.line), message, effect));
     }
     found

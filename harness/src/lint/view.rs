@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use svclab_rules::infer::{InferredPort, Show};
+use svclab_rules::infer::{Infer, InferredPort};
 use svclab_rules::iptables::{self, Chain, Rule, TableName};
 use svclab_rules::ruleset::Rules;
 
@@ -24,7 +24,7 @@ pub(super) struct View<'e> {
 
 impl<'e> View<'e> {
     pub(super) fn of(evidence: &'e Evidence, nodes: &'e [NodeRules]) -> Self {
-        let ports = nodes.iter().map(|node| node.rules.show().ports).collect();
+        let ports = nodes.iter().map(|node| node.rules.infer().ports).collect();
         let mut view =
             Self { evidence, nodes, ports, objects: Vec::new(), connections: Vec::new(), settings: Vec::new() };
         for piece in &evidence.pieces {

@@ -73,6 +73,7 @@ impl fmt::Display for Mutant {
 
 impl Mutant {
     /// What detects it, or why nothing does.
+    #[doc(hidden)]
     pub fn words(&self) -> &'static str {
         match self.result {
             MutantStatus::Equivalent => "equivalent",

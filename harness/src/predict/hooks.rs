@@ -84,7 +84,7 @@ impl Traversal<'_, '_> {
         let trace = Narrowed::by(self.narrowing.as_ref());
         match self.origin.fork_mode {
             ForkMode::Record(noted) if !self.is_answer && state.share == Share::ONE => {
-                let trace = trace.setting_apart();
+                let trace = trace.forking();
                 let (branches, forks) = rules.walk(arrival, trace);
                 let passed = state.passed();
                 noted.borrow_mut().extend(forks.into_iter().map(|fork| ForkPoint { netns, hook, passed, fork }));

@@ -45,7 +45,7 @@ pub(crate) struct PredictedBranch {
 
 impl PredictedBranch {
     /// Whether packets of a source have another outcome.
-    pub(super) fn is_apart(&self, source: u128) -> bool {
+    pub(super) fn is_forked(&self, source: u128) -> bool {
         self.forked.iter().any(|forked| forked.has(source))
     }
 

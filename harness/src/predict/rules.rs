@@ -49,9 +49,9 @@ impl Rules {
         self.program.resume(arrival, fork, |before| before.with(narrowing))
     }
 
-    /// Continues the walk of a branch with its new source through the chains after source NAT. Their rules fork no sources off.
+    /// Continues the walk of a branch with its new source through the chains after source NAT. Their rules never fork off sources.
     pub(super) fn continue_settled(&self, arrival: Arrival<'_>, mut branch: Branch<Narrowed>) -> Vec<Branch<Narrowed>> {
-        branch.trace = branch.trace.setting_none_apart();
+        branch.trace = branch.trace.not_forking();
         self.program.continue_settled(arrival, branch)
     }
 

@@ -244,7 +244,7 @@ impl Network<'_> {
         Some((packet, self.follow(member.sender, senders.via_netns, packet, given)))
     }
 
-    /// The state that namespaces keep this many seconds after changes of it.
+    /// Returns the state that namespaces have this many seconds after these effects.
     pub(crate) fn memory<'e>(&self, effects: impl IntoIterator<Item = &'e (NetnsId, Effect)>, age: u32) -> Memory {
         let mut memory = Memory::new();
         for (netns, effect) in effects {
@@ -355,7 +355,7 @@ impl SetTraversal {
     /// The branches of the set's packet that the packet of a source does not share.
     pub(crate) fn replaced(&self, source: IpAddr) -> impl Iterator<Item = &PredictedBranch> {
         let source = address_bits(source);
-        self.prediction.branches.iter().filter(move |branch| branch.is_apart(source))
+        self.prediction.branches.iter().filter(move |branch| branch.is_forked(source))
     }
 
     /// Returns some branches as the prediction of a source's packet.
@@ -366,7 +366,7 @@ impl SetTraversal {
     /// Returns a source's own branches together with those that it shares.
     pub(crate) fn whole(&self, source: IpAddr, own: Vec<PredictedBranch>) -> Prediction {
         let number = address_bits(source);
-        let alike = self.prediction.branches.iter().filter(|branch| !branch.is_apart(number));
+        let alike = self.prediction.branches.iter().filter(|branch| !branch.is_forked(number));
         let alike = alike.map(|branch| branch.with_source(self.packet.source, source));
         self.part(source, alike.chain(own).collect())
     }

@@ -6,14 +6,14 @@ use crate::stats::Contingency;
 
 /// The maximum number of endpoints for which flows are paired: larger tables would need far more flows to show anything.
 const MAX_ENDPOINTS: usize = 64;
-/// The number of classes of source ports, by their last three bits: a round robin shows up as a pattern in them.
+/// The number of classes of source ports, by their low three bits: a round robin shows up as a pattern in them.
 const PORT_CLASSES: usize = 8;
 
 /// Statistics of the dependence between consecutive flows, and between flows and their source ports.
 pub(super) struct Order {
     endpoints: Vec<SocketAddr>,
     has_too_many: bool,
-    /// How often each endpoint followed each, in disjoint pairs of flows.
+    /// How often each endpoint followed each endpoint, in disjoint pairs of flows.
     pairs: Vec<u64>,
     /// How often each endpoint got a flow of each class of ports.
     ports: Vec<u64>,

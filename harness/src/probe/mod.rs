@@ -326,7 +326,7 @@ impl<'lab> Prober<'lab> {
         self.follow_flows(&wanted)
     }
 
-    /// Follows one flow of a probe after all state about earlier packets was flushed: connections, and the clients that rules remember.
+    /// Flushes all state about earlier packets (connections, and clients that rules remember), and then follows one flow of a probe.
     ///
     /// # Errors
     ///

@@ -43,7 +43,7 @@ pub struct Note {
 }
 
 /// The start of the note on tables that are not installed; their names follow, separated by commas.
-const TABLES_LEFT_OUT: &str = "other tables are not installed, `install: before` adds them: ";
+const TABLES_LEFT_OUT: &str = "other tables are not installed (`install: before` adds them): ";
 
 impl Note {
     /// Returns the note that nftables tables alongside kube-proxy's are not installed; `None` if there are none.
@@ -135,7 +135,7 @@ pub enum Releases {
     /// All.
     #[default]
     All,
-    /// The release of its cluster; with all patch releases if it names none.
+    /// The release of its cluster, including all patch releases if the cluster names none.
     Only,
     /// The release of its cluster, and later ones.
     From,
@@ -146,7 +146,7 @@ pub enum Releases {
 pub enum Tests {
     /// A scenario without tests is an error.
     Required,
-    /// A scenario without tests describes a cluster.
+    /// A scenario may have no tests: then it only describes a cluster.
     Optional,
 }
 
@@ -176,7 +176,7 @@ pub enum CniKind {
     Ptp,
     /// Ports of a bridge `cni0` with the range's first address (flannel, the bridge plugin).
     Bridge {
-        /// Whether a port sends packets back out (hairpin mode).
+        /// Whether a port may send a packet back to where it came from (hairpin mode).
         hairpin: bool,
         /// `net.bridge.bridge-nf-call-iptables` (and its IPv6 twin).
         nf_call_iptables: bool,
@@ -271,7 +271,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Returns its change of the cluster, if any.
+    /// Returns the change that it makes to the cluster, if any.
     pub fn change(&self) -> Option<&Change> {
         match self {
             Self::Change(change) => Some(change),
@@ -374,7 +374,7 @@ impl Vantage {
     }
 }
 
-/// A kind of sender, in the order of the names.
+/// A kind of sender, ordered by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum VantageKind {
     Host,

@@ -1,4 +1,4 @@
-//! The subject of a shell, and requests about it in the form of a scenario.
+//! The cluster that a shell works on, and requests to it in the form of a scenario.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::infer::{AdHocChange, AdHocProbe, AdHocScenario, with_changes};
 use crate::input::{Diagnostics, Reach};
 use crate::scenario::{Change, Scenario, Vantage, pod_label};
 
-/// The subject of a shell: a scenario in a state of its cluster.
+/// The cluster that a shell works on: a scenario, and the state that its cluster is in.
 #[derive(Debug, Clone)]
 pub struct Subject {
     /// The scenario.
@@ -21,7 +21,7 @@ pub struct Subject {
     pub(super) cluster: Cluster,
     /// The number of changes by the scenario's steps.
     pub(super) step: usize,
-    /// The later changes.
+    /// The changes made in the shell since then.
     pub(super) changes: Vec<AdHocChange>,
     text: String,
     path: PathBuf,
@@ -51,7 +51,7 @@ fn changed(
 }
 
 impl Subject {
-    /// Resolves a probe, written as in a scenario, in the present state.
+    /// Resolves a probe, written as in a scenario, in the current state.
     ///
     /// # Errors
     ///

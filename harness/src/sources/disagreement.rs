@@ -45,7 +45,7 @@ impl Disagreement {
         }
     }
 
-    /// Whether the kernel does something else than predicted.
+    /// Whether the kernel does something other than predicted.
     pub(crate) fn contradicts_prediction(self) -> bool {
         matches!(self, Self::Kernel | Self::Model | Self::All)
     }

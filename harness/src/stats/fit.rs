@@ -1,4 +1,4 @@
-//! Goodness-of-fit test of counts for exact shares.
+//! Goodness-of-fit test of counts against exact shares.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,7 @@ pub(crate) struct Cell {
     pub(crate) share: f64,
     /// The probability of a count at least as far from the expected one, for this endpoint alone.
     pub(crate) p_value: f64,
-    /// The shares that fit the count. The intervals of all endpoints are simultaneously correct at the rate of the whole test.
+    /// The shares that fit the count. The intervals of all endpoints hold simultaneously, at the rate of the whole test.
     pub(crate) interval: Interval,
 }
 
@@ -49,14 +49,14 @@ pub(crate) enum Global {
     LikelihoodRatio {
         /// G, twice the sum of observed · ln(observed / expected).
         statistic: f64,
-        /// An upper bound on the probability of a G as great, at any number of flows.
+        /// An upper bound on the probability of a G at least this large, at any number of flows.
         p_value: f64,
     },
     /// By a bet that may be evaluated after every flow: see [`conclude`](super::conclude).
     Anytime {
         /// The logarithm of the winnings of the bet against the shares.
         log_evidence: f64,
-        /// An upper bound on the probability that it ever wins as much.
+        /// An upper bound on the probability that it ever wins this much.
         p_value: f64,
     },
 }
@@ -92,7 +92,7 @@ impl Fit {
     }
 }
 
-/// The error of a question about shares.
+/// An error in the input of a test of shares.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum StatsError {

@@ -27,7 +27,7 @@ impl Display for Printable<'_> {
     }
 }
 
-/// A path for documents with their own escapes, such as JSON: unchanged except for bytes that are not UTF-8, which are written as `\xff`.
+/// A path for formats that escape strings themselves, such as JSON: unchanged except for bytes that are not UTF-8, which are written as `\xff`.
 pub fn path_text(path: &Path) -> String {
     struct Plain<'p>(&'p Path);
     impl Display for Plain<'_> {

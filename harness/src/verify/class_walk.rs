@@ -185,7 +185,7 @@ impl<'x, 'a> ClassWalk<'x, 'a> {
                 {
                     class_count.classes += 1;
                     let region = class.region.with(Field::Source, Intervals::one(source));
-                    let (asked, rest) = self.ask_apart(senders, of_set, region, kept.as_ref());
+                    let (asked, rest) = self.ask_forked(senders, of_set, region, kept.as_ref());
                     classes.add(rest);
                     asked.map(&mut found);
                 }
@@ -232,7 +232,7 @@ impl<'x, 'a> ClassWalk<'x, 'a> {
 
     /// Compares the sources for the packets of a source that was forked off, which form a region. Also returns the rest of the region.
     /// `kept` is the promise for the set, if all predictions for it are as promised.
-    fn ask_apart<'s>(
+    fn ask_forked<'s>(
         &self,
         senders: &'s Senders,
         of_set: &SetTraversal,

@@ -32,7 +32,7 @@ use crate::topology;
 /// The number of flows that are sent before progress is reported.
 const AT_ONCE: usize = 2048;
 
-/// The number of flows that are sent again, alone.
+/// The maximum number of flows of a lab that are sent again, alone: each flushes the state of all nodes.
 const MAX_RESENDS: usize = 500;
 
 /// A function that sends packets in a lab.

@@ -74,11 +74,11 @@ pub(super) fn unpack(bytes: impl Read) -> io::Result<Files> {
     Ok(files)
 }
 
-/// The error of a file that does not start as an archive: that of the library quotes it.
+/// The error of a file that does not start as an archive. The library's message would quote the file.
 fn not_one(error: io::Error) -> io::Error {
     match error.get_ref() {
-        // What unpacks a file says only that.
-        Some(_) if error.kind() == io::ErrorKind::Other => invalid("it is not an archive of tar".to_owned()),
+        // The tar library reports a malformed header with this kind.
+        Some(_) if error.kind() == io::ErrorKind::Other => invalid("it is not a tar archive".to_owned()),
         _ => damaged(error),
     }
 }

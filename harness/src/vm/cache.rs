@@ -92,8 +92,8 @@ fn keep(made: &Made, place: &Path, cache: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A new folder to write in, and the file in it that is locked until all is written. Another process may take the folder for abandoned
-/// before it is locked, and remove it: then there is another new one.
+/// A new folder to write in, and the file in it that is locked until all is written. Another process may consider the folder abandoned
+/// before it is locked, and remove it: then a new one is created.
 fn unfinished(cache: &Path) -> io::Result<(TempDir, File)> {
     loop {
         let folder = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(cache)?;

@@ -289,7 +289,7 @@ mod tests {
     #[rstest::rstest]
     #[case::upwards(&tar(&[("../etc/passwd", b"x")]), "its entry ../etc/passwd leads out of it")]
     #[case::upwards_in_a_layer(&saved(&[tar(&[("a/../../b", b"x")])]), "its entry a/../../b leads out of it")]
-    #[case::no_archive(&b"root:x:0:0:root:/root:/bin/bash\n".repeat(20), "it is not an archive of tar")]
+    #[case::no_archive(&b"root:x:0:0:root:/root:/bin/bash\n".repeat(20), "it is not a tar archive")]
     #[case::no_layer(&tar(&[("manifest.json", br#"[{"Layers": ["a"]}]"#)]), "it lacks /a")]
     #[case::two_images(
         &tar(&[("manifest.json", br#"[{"Layers": []}, {"Layers": []}]"#)]),

@@ -51,7 +51,7 @@ pub(crate) enum EndingCause {
 }
 
 impl EndingCause {
-    /// Whether the reason may be what executes the machine, because its kernel has not logged one.
+    /// Whether KVM may be the cause, because the kernel has not logged another one.
     pub(crate) fn may_be_of_accelerator(&self) -> bool {
         match self {
             Self::Hang(_) | Self::Qemu(_) | Self::QemuKilled(_) | Self::NotStarted | Self::Unknown => true,

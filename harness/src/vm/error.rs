@@ -12,7 +12,7 @@ use crate::text::{printable, reason};
 #[derive(Debug, thiserror::Error)]
 pub enum VmError {
     /// There is no such kernel.
-    #[error("there is no kernel `{}`: it is neither a file nor a folder, and no version that is installed", printable(.0))]
+    #[error("there is no kernel `{}`: it is neither a file, nor a folder, nor an installed version", printable(.0))]
     NoKernel(PathBuf),
     /// A folder or a package has no kernel image.
     #[error("{} has no kernel image (vmlinuz)", printable(.0))]

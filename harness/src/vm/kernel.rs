@@ -297,7 +297,7 @@ mod tests {
         let error = Located::find(Path::new("0.0.1-none")).expect_err("it is not installed");
         assert_eq!(
             error.to_string(),
-            "there is no kernel `0.0.1-none`: it is neither a file nor a folder, and no version that is installed"
+            "there is no kernel `0.0.1-none`: it is neither a file, nor a folder, nor an installed version"
         );
         let error = Located::find(Path::new("a\nb")).expect_err("it is not there").to_string();
         assert!(error.starts_with("there is no kernel `a\\nb`: "), "{error}");

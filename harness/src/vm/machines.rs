@@ -14,7 +14,7 @@ use crate::text::{printable, shell_word};
 pub struct Vm {
     boot: Boot,
     size: Size,
-    /// The options of commands that chose it: `--kernel=vmlinuz`.
+    /// The command-line options that select it: `--kernel=vmlinuz`.
     options: String,
     /// What executes it, once that was tried.
     accelerator: Mutex<Option<Accelerator>>,

@@ -219,8 +219,8 @@ pub(super) fn content(path: &Path) -> io::Result<Vec<u8>> {
     let file = small_file(path)?;
     let mut bytes = Vec::new();
     // It may grow while it is read.
-    file.take(LIMIT).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    file.take(LIMIT + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LIMIT { Err(too_large()) } else { Ok(bytes) }
 }
 
 /// Opens a regular file of this machine that is not too large.
@@ -231,12 +231,16 @@ pub(super) fn content(path: &Path) -> io::Result<Vec<u8>> {
 pub(super) fn small_file(path: &Path) -> io::Result<File> {
     let found = fs::metadata(path)?;
     if !found.is_file() {
-        return Err(invalid("it is neither a file nor a folder".to_owned()));
+        return Err(invalid("it is not a regular file".to_owned()));
     }
     if found.len() > LIMIT {
-        return Err(invalid("it is larger than 2 GiB".to_owned()));
+        return Err(too_large());
     }
     File::open(path)
+}
+
+fn too_large() -> io::Error {
+    invalid("it is larger than 2 GiB".to_owned())
 }
 
 /// The identity of a file of this machine, with its size and time.

@@ -53,7 +53,7 @@ impl WorkerError {
         Self::Died { how, signal }
     }
 
-    /// Whether the reason may be what executes the worker's virtual machine.
+    /// Whether KVM may be the cause.
     pub(super) fn may_be_of_accelerator(&self) -> bool {
         matches!(self, Self::Machine(ending) if ending.cause.may_be_of_accelerator())
     }

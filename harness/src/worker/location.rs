@@ -25,7 +25,7 @@ pub enum WorkerLocation {
 
 impl WorkerLocation {
     /// Virtual machines. The first is started now, so that a kernel that does not boot is noticed before it gets an order. If KVM starts its
-    /// kernel but does not get it to respond, kernels are emulated: nested virtualization may fail after the first lines of the log.
+    /// kernel but it does not respond, kernels are emulated: nested virtualization may fail after the first lines of the log.
     ///
     /// # Errors
     ///

@@ -330,9 +330,9 @@ blackhole 10.99.0.0/16
     assert_eq!(kind, CniKind::Bridge { hairpin: true, nf_call_iptables: false }, "{text}");
     let said = assumed.assumptions.join("\n");
     let words = [
-        "1 route to the outside, to links and to single pods not imported: a lab makes its own",
+        "1 route to the outside, to links and to single pods not imported: a lab creates its own",
         "`blackhole 10.99.0.0/16`, `10.200.0.0/16 via 192.168.7.250 dev eth0`",
-        "not imported, though they may affect packets: net.ipv4.conf.eth0.rp_filter = 1; 1 kernel setting without effect",
+        "not imported, though they may affect packets: net.ipv4.conf.eth0.rp_filter = 1; 1 kernel setting not imported, without effect",
     ];
     assert!(words.iter().all(|words| said.contains(words)), "{said}");
 }

@@ -259,7 +259,7 @@ fn several_kernels_are_compared_as_text(#[case] command: &str, #[case] option: &
         svclab.arg("--sample=100");
     }
     let output = svclab.arg(option).output().expect("svclab starts");
-    let message = "several kernels are compared as text; reports and files are of one kernel\n";
+    let message = "several kernels can only be compared as text; reports and files cover one kernel\n";
     assert!(
         error(&output).ends_with(&format!(
             "{message}help: Leave out --format and options that write files, or name one kernel.\n"

@@ -18,29 +18,29 @@ mod unreferenced_endpoints;
 pub use self::model::{Inferred, InferredPort, InferredProxy};
 
 /// Rules of a mode from which a cluster is inferred.
-pub trait Show {
+pub trait Infer {
     /// Infers service ports and settings. There are no ports if the rules are not kube-proxy's.
-    fn show(&self) -> Inferred;
+    fn infer(&self) -> Inferred;
 }
 
-impl Show for crate::iptables::RuleSet {
-    fn show(&self) -> Inferred {
+impl Infer for crate::iptables::RuleSet {
+    fn infer(&self) -> Inferred {
         iptables::read(self)
     }
 }
 
-impl Show for crate::ruleset::Rules {
-    fn show(&self) -> Inferred {
+impl Infer for crate::ruleset::Rules {
+    fn infer(&self) -> Inferred {
         match self {
-            Self::Iptables(parsed) => parsed.rules.show(),
-            Self::Nftables(parsed) => parsed.rules.show(),
+            Self::Iptables(parsed) => parsed.rules.infer(),
+            Self::Nftables(parsed) => parsed.rules.infer(),
             Self::OtherTables(_) => Inferred::default(),
         }
     }
 }
 
-impl Show for crate::nftables::Ruleset {
-    fn show(&self) -> Inferred {
+impl Infer for crate::nftables::Ruleset {
+    fn infer(&self) -> Inferred {
         Inferred::joined(self.tables.iter().map(nftables::read))
     }
 }

@@ -1,4 +1,4 @@
-use super::Show;
+use super::Infer;
 use crate::cluster::Family;
 use crate::iptables::parse;
 
@@ -14,7 +14,7 @@ fn a_service_is_read_from_its_rules() {
         -A KUBE-SVC-CDGGSHYLG3RE2FKL ! -s 10.244.0.0/16 -d 10.96.0.10/32 -p tcp -m tcp --dport 80 -j KUBE-MARK-MASQ\n\
         -A KUBE-SVC-CDGGSHYLG3RE2FKL -j KUBE-SEP-GWQABTP5GBYXHJY5\n\
         -A KUBE-SEP-GWQABTP5GBYXHJY5 -p tcp -m tcp -j DNAT --to-destination 10.244.1.10:8080\nCOMMIT\n";
-    let shown = parse(text, Family::Ipv4).expect("rules").rules.show();
+    let shown = parse(text, Family::Ipv4).expect("rules").rules.infer();
     let [port] = shown.ports.as_slice() else { panic!("{shown:?}") };
     assert_eq!((port.service.to_string().as_str(), port.name.as_str(), port.port), ("default/web", "http", Some(80)));
     assert_eq!(port.node_port, Some(30080));

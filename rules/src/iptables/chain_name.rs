@@ -57,7 +57,7 @@ impl ChainKind {
         chain.starts_with(self.prefix())
     }
 
-    /// Returns the hash in the name of a chain of this kind, or what stands in its place.
+    /// Returns the hash in the name of a chain of this kind, or, in edited rules, the text in its place.
     pub fn hash(self, chain: &str) -> Option<ChainHash> {
         ChainHash::parse_edited(chain.strip_prefix(self.prefix())?)
     }

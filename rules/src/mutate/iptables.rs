@@ -51,7 +51,7 @@ fn edits(family: Family, table: &Table, rules: &[Rule]) -> Vec<(Operator, Edit<R
     edits
 }
 
-/// Returns the name for removing a rule, which depends on the rule's effect.
+/// Returns the operator that removes a rule, named by the rule's effect.
 fn removal(rule: &Rule) -> Operator {
     match rule.target {
         Some(Target::Mark(_)) => Operator::LostMark,
@@ -198,7 +198,7 @@ fn shifted(ports: PortRange) -> PortRange {
     }
 }
 
-/// Returns the same with all bits shifted up by one.
+/// Returns the mark with all bits shifted left by one.
 fn other_bit(mark: Masked) -> Masked {
     Masked { value: mark.value.rotate_left(1), mask: mark.mask.rotate_left(1) }
 }

@@ -81,7 +81,7 @@ impl Elements {
             Effect::Add { list, address: added } => *list == self.list && *added == address,
             Effect::Remove { .. } => false,
         };
-        walker.effects.iter().any(by_this_packet) || self.is_added(address, &at.recent)
+        walker.effects.iter().any(by_this_packet) || self.contains_added(address, &at.recent)
     }
 
     /// Splits a set of packets by the addresses that rules added earlier.
@@ -94,7 +94,7 @@ impl Elements {
         }
     }
 
-    fn is_added(&self, address: IpAddr, lists: &RecentLists) -> bool {
+    fn contains_added(&self, address: IpAddr, lists: &RecentLists) -> bool {
         let lives = |age: &u32| self.timeout.is_none_or(|timeout| *age < timeout);
         lists.entry(&self.list, address).is_some_and(|entry| entry.ages.iter().any(lives))
     }

@@ -55,7 +55,7 @@ pub fn names() -> Vec<&'static str> {
 }
 
 /// Returns the problem with a gate in the configuration of a release's kube-proxy, if any.
-pub fn oddity(name: &str, on: bool, profile: Profile) -> Option<GateProblem> {
+pub fn gate_problem(name: &str, on: bool, profile: Profile) -> Option<GateProblem> {
     let Some(gate) = GATES.iter().find(|gate| gate.name == name) else { return Some(GateProblem::Unknown) };
     if profile.minor < gate.since {
         return Some(GateProblem::NotYet(gate.since));
@@ -158,8 +158,13 @@ mod tests {
     #[case::locked("ProxyTerminatingEndpoints", false, "1.28", Some(GateProblem::Locked(28)))]
     #[case::locked_and_on("ProxyTerminatingEndpoints", true, "1.28", None)]
     #[case::elsewhere("NFTablesProxyMode", true, "1.30", Some(GateProblem::NoEffect))]
-    fn odd_gates(#[case] name: &str, #[case] on: bool, #[case] version: &str, #[case] expected: Option<GateProblem>) {
-        assert_eq!(oddity(name, on, version.parse().unwrap()), expected);
+    fn gate_problems(
+        #[case] name: &str,
+        #[case] on: bool,
+        #[case] version: &str,
+        #[case] expected: Option<GateProblem>,
+    ) {
+        assert_eq!(gate_problem(name, on, version.parse().unwrap()), expected);
     }
 
     #[rstest]

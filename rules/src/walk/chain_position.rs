@@ -113,7 +113,7 @@ impl<T> Todo<T> {
 
     /// Records that a rule splits a branch at random.
     fn divide(&mut self, walker: &Walker<T>, rule: RuleId) {
-        if walker.was_random {
+        if walker.is_chosen_at_random {
             let divided = self.divided.entry(rule).or_default();
             *divided += 1;
             self.is_doubling |= *divided > MAX_ALIKE;
@@ -170,7 +170,7 @@ impl<T: Trace> Pass<'_, T> {
     /// Continues with a randomly chosen share of the packets.
     pub(crate) fn choose(&self, walker: &mut Walker<T>, part: u32, whole: u64) {
         walker.share = walker.share.times(part, whole);
-        walker.was_random = true;
+        walker.is_chosen_at_random = true;
     }
 
     /// Adds a pending branch, for which the current rule has a different next step. The branch added last is followed first.

@@ -27,7 +27,7 @@ pub struct Arrival<'a> {
     /// Its conntrack state: at PREROUTING and OUTPUT, [`Tracking::first`] for the first packet of a connection; at later hooks, that of the
     /// previous branch.
     pub tracking: Tracking,
-    /// The state about it that rules of this machine changed at earlier hooks, in order; of a reply, also that about the request.
+    /// The effects of this machine's rules on it at earlier hooks, in order; of a reply, also those on the request.
     pub effects: &'a [Effect],
 }
 
@@ -140,7 +140,7 @@ fn finish<C: Code, T: Trace>(
             Stop::Chain { chain, reroutes } => (chain, reroutes),
         };
         let (cursor, next) = work.place.take().unwrap_or_else(|| {
-            (walker.mark_before, walker.was_random) = (walker.packet.mark, false);
+            (walker.mark_before, walker.is_chosen_at_random) = (walker.packet.mark, false);
             (Cursor { chain, rule: program.first_rule(chain), callers: ArrayVec::new() }, Next::Rule)
         });
         let mut pass = Pass { environment, hook, stop: position, cursor, todo, forks, draws: Draws::Alike };
@@ -198,7 +198,7 @@ impl<T: Trace> Pass<'_, T> {
                 None => Next::Return,
                 Some(rule) => {
                     let is_part = walker.share != Share::ONE && walker.effects.is_empty();
-                    let before = walker.trace.may_set_apart(is_part).then(|| walker.clone());
+                    let before = walker.trace.may_fork(is_part).then(|| walker.clone());
                     self.cursor.rule = rule + 1;
                     let next = program.code.evaluate_rule(self, walker, rule);
                     next.record(walker);

@@ -13,7 +13,7 @@ pub(crate) enum Held {
     No,
     /// It holds under these assumptions.
     Assuming(Assumptions),
-    /// It holds for some of this many packets.
+    /// It holds at random: with a probability of the first number over the second.
     Random(u32, u64),
     /// Unknown, for the given reason.
     Unknown(Arc<str>),

@@ -276,7 +276,7 @@ pub struct Narrowed {
     stance: Stance,
 }
 
-/// Whether a walk separates sources.
+/// Whether a walk forks off sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Stance {
     #[default]
@@ -297,15 +297,15 @@ impl Narrowed {
         Self { path: self.path.clone(), ..Self::by(narrowing) }
     }
 
-    /// Returns the same with separation of sources disabled.
+    /// Returns the same with forking of sources disabled.
     #[must_use]
-    pub fn setting_none_apart(self) -> Self {
+    pub fn not_forking(self) -> Self {
         Self { stance: Stance::Never, ..self }
     }
 
-    /// Returns the same with separation of sources enabled.
+    /// Returns the same with forking of sources enabled.
     #[must_use]
-    pub fn setting_apart(self) -> Self {
+    pub fn forking(self) -> Self {
         let may = self.narrowing.as_ref().is_some_and(|narrowing| narrowing.shared.borrow().forks_off.is_some());
         Self { stance: if may { Stance::NotYet } else { Stance::Never }, ..self }
     }
@@ -337,7 +337,7 @@ impl Trace for Narrowed {
         }
     }
 
-    fn may_set_apart(&mut self, is_decided: bool) -> bool {
+    fn may_fork(&mut self, is_decided: bool) -> bool {
         if self.stance != Stance::Never {
             self.stance = if is_decided { Stance::Now } else { Stance::NotYet };
         }

@@ -13,7 +13,7 @@ use super::trace::Trace;
 
 #[expect(private_bounds, reason = "languages are this crate's own")]
 impl<C: Code> Program<C> {
-    /// Walks a packet from separated sources, in the branch where they were separated. The arrival is that packet's.
+    /// Walks a packet from forked sources, in the branch where they were forked off. The arrival is that packet's.
     pub fn resume<T: Trace>(
         &self,
         arrival: Arrival<'_>,
@@ -84,7 +84,7 @@ COMMIT
         narrowing.fork_sources(number(witness), others);
         let environment = Environment::default();
         let mut branches = Vec::new();
-        let trace = Narrowed::by(Some(&narrowing)).setting_apart();
+        let trace = Narrowed::by(Some(&narrowing)).forking();
         let forks = program.walk_into(arrival(&environment, &packet), trace, &mut branches);
         assert_eq!(branches.len(), 3);
         // No source is left for another walk.

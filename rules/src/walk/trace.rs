@@ -102,11 +102,11 @@ pub trait Trace: Clone {
     fn asked_name(&self, _name: u128, _fits: impl Fn(u128) -> bool) {}
 
     /// Sets whether comparisons may separate sources from now on, instead of removing their packets; never before the first random choice.
-    fn may_set_apart(&mut self, _is_decided: bool) -> bool {
+    fn may_fork(&mut self, _is_decided: bool) -> bool {
         false
     }
 
-    /// Returns the sources that were separated since the last call.
+    /// Returns the sources that were forked off since the last call.
     fn take_forked(&mut self) -> Vec<ForkedSources> {
         Vec::new()
     }

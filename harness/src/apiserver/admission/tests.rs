@@ -82,7 +82,7 @@ fn slice(name: &str, endpoints: Value) -> Value {
 }
 
 #[test]
-fn endpoints_are_made_of_slices() {
+fn endpoints_are_derived_from_slices() {
     let first = json!([
         {"addresses": ["10.0.0.2"], "nodeName": "a"},
         {"addresses": ["10.0.0.1"], "conditions": {"ready": false}},
@@ -103,7 +103,7 @@ fn endpoints_are_made_of_slices() {
 }
 
 #[test]
-fn a_range_of_a_node_is_in_both_fields() {
+fn pod_cidr_is_copied_to_pod_cidrs() {
     let node =
         json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "a"}, "spec": {"podCIDR": "10.244.0.0/24"}});
     let spec = json!({"podCIDR": "10.244.0.0/24", "podCIDRs": ["10.244.0.0/24"]});

@@ -83,7 +83,9 @@ fn show(proof: &Proof, console: &Console) -> bool {
     }
     if proof.kept_hashes > 0 {
         let kept = counted(proof.kept_hashes, "chain hash");
-        inform(format!("{kept} kept: nothing that was hashed identifies anyone, as in default/kubernetes:https"));
+        inform(format!(
+            "{kept} kept: what they are hashes of identifies no one (for example default/kubernetes:https)"
+        ));
     }
     let is_same = match &proof.behaviour {
         Behaviour::Same { classes, is_cut } => {

@@ -10,7 +10,7 @@ use svclab::text::{printable, reason};
 
 /// Collect everything about Service traffic on this node into one archive that other commands accept.
 ///
-/// Rules of all backends with counters, addresses, routes, connections, kernel settings, kube-proxy's configuration and log, and
+/// The archive contains rules of all backends with counters, addresses, routes, connections, kernel settings, kube-proxy's configuration and log, and
 /// Kubernetes objects where kubectl works. Nothing on the node is changed. Secrets are not read, and tokens, passwords and keys are
 /// left out; names and addresses are kept: `svclab dump anonymize` replaces them. Run it as root. Exits with 3 if no archive can
 /// be written; commands that are missing, fail or take too long are recorded in the archive.

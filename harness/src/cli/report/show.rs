@@ -12,7 +12,7 @@ use svclab::results::{Case, Results, summary};
 use svclab::run::RESULT;
 use svclab::text::{counted, one_line, printable, reason};
 
-/// Print a failed test from its folder of artifacts, list those of a folder, or print a JSON report.
+/// Print a failed test from its artifacts folder, list the failed tests in such a folder, or print a JSON report.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The folder of `svclab run --artifacts`, to list its failed tests; the folder of one test in it; or a file written by `--report

@@ -16,7 +16,7 @@ use svclab::text::{counted, reason};
 
 /// Attach this terminal to a running `svclab shell`: the same commands, in the same lab.
 ///
-/// Only shells of the same user are found. `exit` and Ctrl-D leave this terminal; the lab stays. Without a terminal, commands are read from standard input.
+/// Only shells of the same user are found. `exit` and Ctrl-D detach this terminal; the lab keeps running. Without a terminal, commands are read from standard input.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The lab: its name or process ID [default: the only running lab]

@@ -21,7 +21,7 @@ mod tcpdump;
 mod terminal;
 
 pub(super) use json::is_of_json;
-pub(crate) use terminal::unwrapped;
+pub use terminal::unwrapped;
 
 use super::command::{Command, command};
 use super::line::Line;

@@ -140,7 +140,7 @@ fn collect<'l>(lines: &'l [Line<'_>]) -> Lines<'l> {
                     found.logical.push((line.number, ELLIPSIS.into()));
                     for (offset, line) in lines[at..at + count].iter().enumerate() {
                         if !line.is_gutter() && !line.is_ellipsis() {
-                            found.unread.push((at + offset, "it is not a line of iptables-save".to_owned()));
+                            found.unread.push((at + offset, "it is not a command of iptables-save".to_owned()));
                         }
                     }
                     at += count;

@@ -30,7 +30,8 @@ pub(super) fn is_rest(line: &Line<'_>) -> bool {
 }
 
 /// A text with the lines in one that a terminal wrapped, if all of it was wrapped at one width.
-pub(crate) fn unwrapped(text: &str) -> Cow<'_, str> {
+#[doc(hidden)]
+pub fn unwrapped(text: &str) -> Cow<'_, str> {
     let all = lines(text);
     let Some(width) = width(&all) else { return Cow::Borrowed(text) };
     let mut joined = String::with_capacity(text.len());

@@ -3,7 +3,7 @@
 use svclab_rules::cluster::{Cluster, Family, ProxyMode};
 use svclab_rules::compare::{Finding, compare_nodes, completed};
 use svclab_rules::coverage::nft_table;
-use svclab_rules::infer::{Inferred, InferredPort, Show};
+use svclab_rules::infer::{Infer, Inferred, InferredPort};
 use svclab_rules::iptables::TableName;
 use svclab_rules::ruleset::Rules;
 
@@ -29,12 +29,12 @@ impl Dump {
     pub(in crate::infer) fn of(node: String, parts: Vec<NodeRules>, counts_empty: bool) -> Option<Self> {
         let ports = |mode: ProxyMode| {
             let own = parts.iter().filter(|part| part.rules.mode() == mode);
-            own.map(|part| part.rules.show().ports.len()).sum::<usize>()
+            own.map(|part| part.rules.infer().ports.len()).sum::<usize>()
         };
         let [iptables, nftables] = [ports(ProxyMode::Iptables), ports(ProxyMode::Nftables)];
         let mode = if nftables > iptables { ProxyMode::Nftables } else { ProxyMode::Iptables };
         let shows_some = |part: &NodeRules| {
-            let is_empty = part.rules.show().ports.is_empty();
+            let is_empty = part.rules.infer().ports.is_empty();
             part.rules.mode() == mode
                 && (!is_empty || counts_empty && iptables + nftables == 0 && part.has_translations())
         };
@@ -42,7 +42,7 @@ impl Dump {
         if parts.is_empty() {
             return None;
         }
-        let inferred = Inferred::joined(parts.iter().map(|part| part.rules.show()));
+        let inferred = Inferred::joined(parts.iter().map(|part| part.rules.infer()));
         Some(Self { node, parts, inferred, renamed: Vec::new() })
     }
 
@@ -128,7 +128,7 @@ impl Dump {
                 None => {
                     let has_some = |family: &Family| {
                         self.inferred.ports.is_empty()
-                            || !part.rules.clone().for_family(*family).show().ports.is_empty()
+                            || !part.rules.clone().for_family(*family).infer().ports.is_empty()
                     };
                     Family::ALL.into_iter().filter(has_some).collect()
                 }

@@ -92,14 +92,14 @@ pub(crate) fn overlap(one: IpNet, other: IpNet) -> bool {
     one.contains(&other) || other.contains(&one)
 }
 
-/// Returns what an address is that no machine in a lab can have: `a multicast address`.
+/// Describes an address that no machine in a lab can have: `a multicast address`.
 pub(crate) fn unusable(ip: IpAddr) -> Option<String> {
     let mapped = matches!(ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some());
     let special = special(ip).map(|kind| format!("a {kind} address"));
     special.or_else(|| mapped.then(|| "an IPv4-mapped IPv6 address".to_owned()))
 }
 
-/// Returns what an address is that is not a valid destination of a probe, because it does not identify a single machine. A process may
+/// Describes an address that is not a valid destination of a probe, because it does not identify a single machine. A process may
 /// send to its own loopback address, and to an IPv4 link-local address.
 pub(crate) fn unreachable(ip: IpAddr) -> Option<String> {
     let link_local = matches!(ip, IpAddr::V4(ip) if ip.is_link_local());

@@ -70,7 +70,7 @@ fn within(raw: &RawTime, longest: Duration, at: At<'_>, findings: &mut Findings)
     let time = times::time(raw, at, findings)?;
     let is_fit = !time.is_zero() && time <= longest;
     if !is_fit {
-        let help = format!("Use a time from 1ms to {}s.", longest.as_secs());
+        let help = format!("Use a duration from 1ms to {}s.", longest.as_secs());
         findings.wrong(at, format!("the time `{}` is out of range", raw.0), help);
     }
     is_fit.then_some(time)
@@ -80,7 +80,7 @@ fn within(raw: &RawTime, longest: Duration, at: At<'_>, findings: &mut Findings)
 pub(crate) fn check_repeatable(raw: &RawProbe, at: At<'_>, findings: &mut Findings) {
     let fixed = [
         ("sourcePort", raw.source_port.is_some(), "each flow has a source port of its own"),
-        ("flows", raw.flows.is_some(), "`rate`, `before` and `after` decide how many flows there are"),
+        ("flows", raw.flows.is_some(), "`rate`, `before` and `after` determine the number of flows"),
         ("tcpFlags", raw.tcp_flags.is_some(), "each flow is a new connection"),
         ("size", raw.size.is_some(), "they are small"),
         ("dontFragment", raw.dont_fragment.is_some(), "they are small"),
@@ -119,14 +119,13 @@ pub(crate) fn expectation(
         findings.missing(at, "`expect` has nothing that applies to flows during a change", help);
     }
     if raw.stale.is_some() && !has_services {
-        let message =
-            "`stale` counts flows to endpoints of a Service, and a probe here has no Service as its destination";
+        let message = "`stale` counts flows to endpoints of a Service, but a probe here is not sent to a Service";
         findings.wrong(at.field("stale").key(), message, "Send to an address of a Service, or omit `stale`.");
     }
     let rejected = match &raw.rejected {
         Some(RawRejected::Flows(flows)) => Some(flows),
         Some(RawRejected::Any(_) | RawRejected::How(_)) => {
-            let message = "during a change, `rejected` is a number of flows";
+            let message = "with `during`, `rejected` is a number of flows";
             findings.wrong(at.field("rejected"), message, "Use a number, for example `rejected: 0`.");
             None
         }

@@ -135,7 +135,7 @@ fn contradictions(raw: &RawExpect, at: At<'_>, findings: &mut Findings) {
         .into_iter()
         .filter(|field| nothing_arrives && at.has(field))
     {
-        let message = format!("`{field}` applies to delivered packets, but none is expected");
+        let message = format!("`{field}` applies to delivered packets, but no delivery is expected");
         findings.wrong(at.field(field).key(), message, "Omit it, or expect `delivered`.");
     }
     let is_even = matches!(&raw.balance, Some(RawBalance::Word(word)) if word == EVEN);

@@ -37,7 +37,7 @@ pub(crate) fn change(before: Impairment, raw: &RawLink, at: At<'_>, findings: &m
         findings.wrong(
             at.first_of(&["jitter", "delay"]),
             message,
-            "Make `jitter` at most `delay`: no packet arrives before it is sent.",
+            "Set `jitter` to at most `delay`: no packet arrives before it is sent.",
         );
         return before;
     }
@@ -83,7 +83,7 @@ fn delay(raw: &RawTime, at: At<'_>, findings: &mut Findings) -> Option<Duration>
     let is_fit = time <= LONGEST;
     if !is_fit {
         let message = format!("`{}` is longer than {} s", raw.0, LONGEST.as_secs());
-        findings.wrong(at, message, "Use a shorter time.");
+        findings.wrong(at, message, "Use a shorter duration.");
     }
     is_fit.then_some(time)
 }
@@ -96,7 +96,7 @@ fn rate(text: &str, at: At<'_>, findings: &mut Findings) -> Option<Option<u64>> 
     let bits = bits_per_second(text).filter(|bits| *bits >= LOWEST_RATE);
     if bits.is_none() {
         let help =
-            "Use bits per second as tc(8) writes them, from `8kbit` on: `512kbit`, `10mbit`, `1gbit`; or `unlimited`.";
+            "Use bits per second as tc(8) writes them, `8kbit` or more: `512kbit`, `10mbit`, `1gbit`; or `unlimited`.";
         findings.wrong(at, format!("`{text}` is not a valid link rate"), help);
     }
     bits.map(Some)

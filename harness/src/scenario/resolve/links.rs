@@ -30,7 +30,7 @@ pub(crate) fn change(
         let at = at.item(index);
         if !RawLink::PROPERTIES.iter().any(|field| at.has(field)) {
             let help = format!("Add at least one of {}.", listed(&RawLink::PROPERTIES));
-            findings.missing(at, "the link has no change", help);
+            findings.missing(at, "the entry changes nothing about the link", help);
         }
         for owner in owners(raw, at, scene, findings) {
             if let LinkOwner::Node(node) = &owner

@@ -9,7 +9,7 @@ use svclab_rules::cluster::objects::{
 };
 use svclab_rules::cluster::{ConntrackCleanup, Family, ProxyConfig, ProxyMode};
 use svclab_rules::profile::Profile;
-use svclab_rules::profile::gates::{GateProblem, names, oddity};
+use svclab_rules::profile::gates::{GateProblem, gate_problem, names};
 
 use super::addresses::{family, overlap};
 use super::findings::Findings;
@@ -229,10 +229,10 @@ pub(crate) fn gates<'g>(
     findings: &mut Findings,
 ) {
     let Ok(profile) = version.parse::<Profile>() else { return };
-    let odd = gates.into_iter().filter_map(|(name, on)| Some((name, oddity(name, *on, profile)?)));
-    for (name, oddity) in odd {
-        let (place, message) = (at.field(name).key(), format!("feature gate `{name}` {oddity}"));
-        match oddity {
+    let odd = gates.into_iter().filter_map(|(name, on)| Some((name, gate_problem(name, *on, profile)?)));
+    for (name, gate_problem) in odd {
+        let (place, message) = (at.field(name).key(), format!("feature gate `{name}` {gate_problem}"));
+        match gate_problem {
             GateProblem::Unknown => match did_you_mean(name, &names()) {
                 Some(question) => findings.wrong(place, format!("unknown feature gate `{name}`"), question),
                 None => findings.doubt(at.field(name), message),

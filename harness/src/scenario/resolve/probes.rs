@@ -149,13 +149,13 @@ fn tcp_flags(
         findings.wrong(at.key(), message, "Omit it, or set `protocol: tcp`.");
     }
     if node_of(from, scene).is_some() {
-        let message = "a process on a node cannot send TCP segments with chosen flags";
+        let message = "a process on a node cannot send TCP segments with arbitrary flags";
         findings.wrong(at.key(), message, "Send from a pod without `hostNetwork` or from `host/NAME`, or omit it.");
     }
     let known = TcpFlags::SYN.with(TcpFlags::ACK).with(TcpFlags::FIN).with(TcpFlags::RST);
     if !flags.intersects(known) {
-        let message = "a segment without SYN, ACK, FIN and RST belongs to no connection";
-        findings.missing(at, message, "Add one of SYN, ACK, FIN and RST.");
+        let message = "a segment without SYN, ACK, FIN or RST belongs to no connection";
+        findings.missing(at, message, "Add SYN, ACK, FIN or RST.");
     }
     if raw.flows.is_some() {
         let message = "`tcpFlags` is only valid for single flows";

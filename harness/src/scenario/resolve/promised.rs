@@ -107,7 +107,7 @@ fn shares(promise: &Promise) -> Result<Vec<(SocketAddr, f64)>, (String, &'static
             Ok(endpoints.iter().map(|own| (own.address, 1.0 / own.share.one_in as f64)).collect())
         }
         other => Err((
-            format!("the Service API promises another outcome here, not shares: {other}"),
+            format!("the Service API promises no shares here, but this outcome: {other}"),
             "Expect that outcome instead of `balance`.",
         )),
     }

@@ -38,12 +38,13 @@ pub(crate) fn shape(
             findings.wrong(at.key(), message, "Omit it, or set `protocol: udp`.");
         }
         if has_kernel {
-            let message =
-                format!("`{field}` is only valid for senders whose packets svclab creates; a kernel creates these");
+            let message = format!(
+                "`{field}` is only valid for senders whose packets svclab creates; this sender's packets are created by the kernel"
+            );
             findings.wrong(
                 at.key(),
                 message,
-                "Send from a pod without `hostNetwork` and rules, or from `host/NAME`, or omit it.",
+                "Send from a pod without `hostNetwork` or rules of its own, or from `host/NAME`, or omit it.",
             );
         }
         if raw.flows.is_some() {

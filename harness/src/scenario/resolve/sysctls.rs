@@ -91,7 +91,7 @@ fn check(name: &str, at: At<'_>, findings: &mut Findings) {
         let help = if name.starts_with("net.") {
             "Use its dotted name, for example `net.ipv4.ip_forward`."
         } else {
-            "Omit it: only sysctls below `net.` exist per network namespace, for example `net.ipv4.ip_forward`."
+            "Omit it: only sysctls under `net.` exist per network namespace, for example `net.ipv4.ip_forward`."
         };
         return findings.wrong(at.key(), message, help);
     };
@@ -105,7 +105,7 @@ fn check(name: &str, at: At<'_>, findings: &mut Findings) {
     } else if READ_ONLY.contains(&below) || below.ends_with(".mc_forwarding") {
         findings.wrong(at.key(), format!("`{name}` is read-only"), "Omit it.");
     } else if !is_of_namespace(below) {
-        let message = format!("`{name}` is not known to be per network namespace: setting it could change the host");
+        let message = format!("`{name}` is not known to be per network namespace: setting it could affect the host");
         let known: Vec<String> = known::SINGLE.iter().map(|below| format!("net.{below}")).collect();
         let help = did_you_mean(name, &known)
             .unwrap_or_else(|| "Omit it: svclab sets only sysctls that Linux keeps per network namespace.".to_owned());

@@ -118,7 +118,7 @@ pub(crate) struct RawTime(pub(crate) String);
 
 impl<'de> Deserialize<'de> for RawTime {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(Notation("a time such as `2s` or `500ms`")).map(Self)
+        deserializer.deserialize_str(Notation("a duration such as `2s` or `500ms`")).map(Self)
     }
 }
 

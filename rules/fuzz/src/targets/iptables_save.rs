@@ -2,7 +2,7 @@
 
 use svclab_rules::cluster::Family;
 use svclab_rules::compare::compare;
-use svclab_rules::infer::Show;
+use svclab_rules::infer::Infer;
 use svclab_rules::iptables::evaluate::Program;
 use svclab_rules::iptables::{parse, print};
 
@@ -31,6 +31,6 @@ pub fn check(data: &[u8]) {
         assert_eq!(again.as_ref().map(|again| &again.rules), Ok(&parsed.rules), "{family}, printed:\n{printed}");
         assert_eq!(compare(&parsed.rules, &parsed.rules), [], "{family}");
         let _ = Program::compile(&parsed.rules);
-        let _ = parsed.rules.show();
+        let _ = parsed.rules.infer();
     }
 }

@@ -1,7 +1,7 @@
 //! Output of `nft -j list ruleset`.
 
 use svclab_rules::compare::compare;
-use svclab_rules::infer::Show;
+use svclab_rules::infer::Infer;
 use svclab_rules::nftables::{parse, print};
 
 use super::rules_folder;
@@ -29,5 +29,5 @@ pub fn check(data: &[u8]) {
     // Expressions that are not modelled are printed as JSON, which nft's own language does not accept.
     let _ = print(&parsed.rules);
     assert_eq!(compare(&parsed.rules, &parsed.rules), []);
-    let _ = parsed.rules.show();
+    let _ = parsed.rules.infer();
 }

@@ -1,7 +1,7 @@
 //! Output of `nft list ruleset` and input of `nft -f`.
 
 use svclab_rules::compare::compare;
-use svclab_rules::infer::Show;
+use svclab_rules::infer::Infer;
 use svclab_rules::nftables::{Ruleset, parse, parse_all, print, print_sync};
 
 use super::rules_folder;
@@ -42,5 +42,5 @@ pub(super) fn is_read_back(rules: &Ruleset) {
         assert_eq!(again.as_ref().map(|again| &again.rules), Ok(rules), "printed:\n{printed}");
     }
     assert_eq!(compare(rules, rules), []);
-    let _ = rules.show();
+    let _ = rules.infer();
 }

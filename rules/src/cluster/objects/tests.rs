@@ -32,7 +32,7 @@ fn service_yaml(name: &str, spec: &str) -> String {
 )]
 #[case::node_port_type(
     "ports: [{port: 80, nodePort: 30080}]",
-    "spec.ports[0].nodePort: is given for a service that has no node ports"
+    "spec.ports[0].nodePort: is set for a Service that has no node ports"
 )]
 #[case::no_ports("ports: []", "spec.ports: are missing")]
 #[case::nameless("ports: [{port: 80}, {name: b, port: 81}]", "spec.ports[0].name: is missing")]

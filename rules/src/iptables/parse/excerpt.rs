@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
         let (command, chain) = (words.next().unwrap_or_default(), words.next().unwrap_or_default().trim_matches('"'));
         let is_rule = matches!(command, "-A" | "--append" | "-I" | "--insert");
         if !is_rule && !matches!(command, "-N" | "--new-chain" | "-P" | "--policy") {
-            return Err(Fault::new(start, format!("`{command}` is not a line of iptables-save")));
+            return Err(Fault::new(start, format!("`{command}` is not a command of iptables-save")));
         }
         if chain.is_empty() {
             return Err(Fault::new(start, "the chain is missing"));

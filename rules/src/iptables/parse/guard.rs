@@ -120,9 +120,9 @@ pub(super) fn check(line: &str, words: &[Word<'_>]) -> Result<(), Fault> {
         return Err(Fault::new(at, format!("control character {letter:?} in a rule")));
     }
     // `iptables-restore` only recognises double quotes, also within a word (`add_param_to_argv` in iptables/xshared.c).
-    let is_apart =
+    let is_forked =
         |word: &&Word<'_>| word.raw.starts_with('\'') || (!word.raw.starts_with('"') && word.raw.contains('"'));
-    if let Some(word) = words.iter().find(is_apart) {
+    if let Some(word) = words.iter().find(is_forked) {
         let message = "iptables parses these quotes differently: put double quotes around a whole word";
         return Err(Fault::new(word.column, message));
     }

@@ -264,7 +264,7 @@ mod tests {
     #[case::protocol("meta protocol { ip, 8021q }", None)]
     #[case::element("tcp dport vmap { 25:accept, 28:drop }", None)]
     #[case::noise("x=1 y=2 z", Some("x=1"))]
-    #[case::element_of_no_number("tcp dport vmap { 2z:accept }", Some("2z:accept"))]
+    #[case::element_that_is_not_a_number("tcp dport vmap { 2z:accept }", Some("2z:accept"))]
     #[case::log("<3>eth0: link-down", Some("<3>eth0:"))]
     #[case::rest_of_a_wrapped_rule("mark-for-masquerade", Some("mark-for-masquerade"))]
     #[case::operator("== 3 accept", Some("=="))]
@@ -273,7 +273,7 @@ mod tests {
     #[case::address("ip daddr 10.96.0.999 accept", Some("10.96.0.999"))]
     #[case::address_and_port("dnat to 10.0.0.1:8o", Some("10.0.0.1:8o"))]
     #[case::unit("limit rate 5xs accept", Some("5xs"))]
-    fn only_words_of_rules_are_taken_for_one(#[case] text: &str, #[case] expected: Option<&str>) {
+    fn text_that_is_no_rule_is_rejected(#[case] text: &str, #[case] expected: Option<&str>) {
         let words: Vec<Word<'_>> = Words::of(text).all().collect();
         let found = fault(&words, true).map(|(at, _)| text[at..].split([' ', ',']).next().unwrap_or_default());
         assert_eq!(found, expected);
@@ -284,7 +284,7 @@ mod tests {
     #[case::option("persistent", false)]
     #[case::field("dport map { 443 : \"cnt1\" }", false)]
     #[case::noise("zz drop", true)]
-    fn what_goes_on_behind_known_words_may(#[case] text: &str, #[case] expected: bool) {
+    fn known_words_may_be_followed_by_operators_and_options(#[case] text: &str, #[case] expected: bool) {
         let words: Vec<Word<'_>> = Words::of(text).all().collect();
         assert_eq!(fault(&words, false).is_some(), expected);
     }

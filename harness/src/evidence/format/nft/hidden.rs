@@ -23,7 +23,7 @@ pub(super) fn limit<'l>(lines: impl Iterator<Item = &'l str> + Clone, tables: &[
         return;
     }
     let targets: HashSet<&str> = lines.flat_map(targets).collect();
-    // Nothing is known of a chain that hidden lines alone lead to.
+    // Nothing is known about a chain that only hidden lines lead to.
     let is_reached = |chain: &Chain| chain.base.is_some() || targets.contains(&*chain.name);
     for table in tables {
         let hidden: Vec<Hidden> = lacked.iter().copied().filter(|one| one.is_in_table(table)).collect();
@@ -52,7 +52,7 @@ pub(super) fn is_in(text: &str, tables: &[Table]) -> bool {
     tables.iter().any(|table| lacked.iter().any(|one| one.is_in_table(table)))
 }
 
-/// What no line has.
+/// Returns the kinds of lines of which the text has none.
 fn lacked<'l>(lines: impl Iterator<Item = &'l str>) -> Vec<Hidden> {
     let mut lacked = vec![Hidden::Comments, Hidden::Elements, Hidden::Hooks];
     for line in lines {

@@ -88,7 +88,7 @@ fn node_port(checker: &mut Checker, path: &str, given: &core::ServicePort, kind:
     let path = format!("{path}.nodePort");
     if !matches!(kind, ServiceType::NodePort | ServiceType::LoadBalancer) {
         let help = "Omit it, or set `type` to NodePort or LoadBalancer.";
-        checker.reject(path.as_str(), "is given for a service that has no node ports", help);
+        checker.reject(path.as_str(), "is set for a Service that has no node ports", help);
     }
     checker.node_port(path, number)
 }

@@ -7,7 +7,7 @@ use super::{Reading, write_to};
 
 /// What kube-proxy writes into the chains of a Service with session affinity.
 const RECENT: &str =
-    "nft does not print the options of match recent: taken for kube-proxy's, with its default timeout of 10800 s";
+    "nft does not print the options of match recent: kube-proxy's are assumed, with the default timeout of 10800 s";
 
 impl Reading {
     /// A condition, without its `!=`. Returns how many words it has, if it is one.
@@ -64,7 +64,9 @@ impl Reading {
             }
             // Of `! --ctstate RELATED,ESTABLISHED,DNAT` this is all that is printed.
             ["ct", "status", ..] => {
-                return Err("nft prints `ct status` of a match conntrack, and not all that it asks".to_owned());
+                return Err(
+                    "nft prints only the `ct status` of this conntrack match, not all of its conditions".to_owned()
+                );
             }
             ["fib", side @ ("saddr" | "daddr"), "type", kind, ..] => {
                 let option = if *side == "saddr" { "--src-type" } else { "--dst-type" };
@@ -107,10 +109,10 @@ impl Reading {
             ["#", "xt_comment", ..] => 2,
             ["xt", "match", "recent" | "\"recent\"", ..] if self.affinity(chain, family) => 3,
             ["xt", kind @ ("match" | "target"), name, ..] => {
-                return Err(format!("nft names the {kind} {} and does not print what it says", name.trim_matches('"')));
+                return Err(format!("nft names the {kind} {} but does not print its options", name.trim_matches('"')));
             }
             ["#", name, ..] if name.starts_with("xt_") => {
-                return Err(format!("nft names {} and does not print what it says", &name[3..]));
+                return Err(format!("nft names {} but does not print its options", &name[3..]));
             }
             _ => return Ok(None),
         };

@@ -23,7 +23,7 @@ impl Reading {
             ["meta", "mark", "set", ..] => mark(words)?,
             _ => {
                 let word = words.iter().take(3).copied().collect::<Vec<_>>().join(" ");
-                return Err(format!("`{word}` in chain {chain} is not known to be of iptables"));
+                return Err(format!("`{word}` in chain {chain} is not a statement that iptables-nft writes"));
             }
         };
         if self.target.replace(target).is_some() {
@@ -56,7 +56,7 @@ fn reject(words: &[&str], family: Family) -> Result<(String, usize), String> {
         ["reject", "with", "tcp", "reset", ..] => return Ok(("REJECT --reject-with tcp-reset".to_owned(), 4)),
         ["reject", "with", "icmp" | "icmpv6" | "icmpx", "type", kind, ..] => (*kind, 5),
         ["reject", "with", "icmp" | "icmpv6" | "icmpx", kind, ..] => (*kind, 4),
-        ["reject", "with", ..] => return Err("the answer of its target is not known".to_owned()),
+        ["reject", "with", ..] => return Err("its reject type is unknown".to_owned()),
         _ => ("port-unreachable", 1),
     };
     let kind = match kind {
@@ -71,7 +71,7 @@ fn reject(words: &[&str], family: Family) -> Result<(String, usize), String> {
 fn mark(words: &[&str]) -> Result<(String, usize), String> {
     let rest = &words[3..];
     let named = if rest.first() == Some(&"meta") { 2 } else { 1 };
-    let unknown = || "how it changes the mark is not known".to_owned();
+    let unknown = || "its change of the mark is not a known one".to_owned();
     if rest.first().is_some_and(|word| word.starts_with(|first: char| first.is_ascii_digit())) {
         return Ok((format!("MARK --set-xmark {}/0xffffffff", rest[0]), 4));
     }

@@ -245,6 +245,18 @@ impl ListingReader {
                 }
             }
         }
+        // As in iptables, a chain takes precedence over an extension of its name.
+        for (table, shown) in &mut all {
+            for target in shown.chain.rules.iter_mut().filter_map(|rule| rule.target.as_mut()) {
+                use Target::{Accept, Drop, Goto, Jump, Return};
+                let name = ChainName::from(target.name());
+                if !matches!(target, Jump(_) | Goto(_) | Accept | Drop | Return)
+                    && known.contains_key(&(*table, name.clone()))
+                {
+                    *target = Jump(name);
+                }
+            }
+        }
         let mut rules = RuleSet::new(family);
         let mut lines: Vec<Vec<Vec<usize>>> = Vec::new();
         let is_partial = |table: TableName| all.iter().any(|(own, shown)| *own == table && !shown.is_whole);

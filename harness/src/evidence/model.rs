@@ -316,7 +316,8 @@ impl Evidence {
         self.unread.iter().filter(move |unread| {
             let of_piece =
                 |piece: &&Piece| piece.file == unread.file && (piece.first..=piece.last).contains(&unread.line);
-            self.pieces.iter().filter(of_piece).any(|piece| is_rule(piece, unread))
+            let mut of_pieces = self.pieces.iter().filter(of_piece);
+            of_pieces.any(|piece| is_rule(piece, unread) && self.original(piece).is_none())
         })
     }
 

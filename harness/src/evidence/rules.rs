@@ -3,7 +3,7 @@
 use svclab_rules::cluster::Family;
 use svclab_rules::coverage::{Coverage, nft_table};
 use svclab_rules::infer::Infer;
-use svclab_rules::iptables::{self, ExcerptMerger, TableName};
+use svclab_rules::iptables::{self, ExcerptMerger, RuleSet, TableName};
 use svclab_rules::nftables;
 use svclab_rules::ruleset::Rules;
 
@@ -93,11 +93,44 @@ impl NodeRules {
     }
 }
 
+impl Evidence {
+    /// The piece in another file of the same folder that has all rules of this one as iptables prints them, if this is what nft prints of
+    /// tables of iptables-nft, which lacks comments and more: `svclab dump collect` keeps both.
+    pub(crate) fn original(&self, piece: &Piece) -> Option<&Piece> {
+        let own = tables(Some(piece).filter(|piece| piece.format == Format::IptablesNft)?)?;
+        let own_folder = folder(piece)?;
+        self.pieces.iter().find(|other| {
+            let is_of_machine = other.file != piece.file
+                && folder(other) == Some(own_folder)
+                && backend(other) != Some("iptables-legacy");
+            let has_all = |all: &RuleSet| {
+                let mut used =
+                    own.tables.iter().filter(|table| table.chains.iter().any(|chain| !chain.rules.is_empty()));
+                all.family == own.family && used.all(|table| all.table(table.name).is_some())
+            };
+            is_of_machine && other.format != Format::IptablesNft && tables(other).is_some_and(has_all)
+        })
+    }
+}
+
+/// The iptables tables of a piece.
+fn tables(piece: &Piece) -> Option<&RuleSet> {
+    match &piece.contents {
+        Contents::Iptables { rules, .. } => Some(&rules.rules),
+        _ => None,
+    }
+}
+
+/// The folder of a piece's file among several.
+fn folder(piece: &Piece) -> Option<&str> {
+    Some(piece.file.as_deref()?.rsplit_once('/').map_or("", |(folder, _)| folder))
+}
+
 /// The rules that evidence has. Whole dumps stand for themselves, each of another node or time; excerpts of a file are parts of one rule set.
 pub fn node_rules(evidence: &Evidence) -> Vec<NodeRules> {
     let mut all: Vec<NodeRules> = Vec::new();
     let mut joiners: Vec<ExcerptMerger> = Vec::new();
-    for piece in &evidence.pieces {
+    for piece in evidence.pieces.iter().filter(|piece| evidence.original(piece).is_none()) {
         match &piece.contents {
             Contents::Iptables { rules, coverage, rounded_digits, cut, .. } if !rules.rules.tables.is_empty() => {
                 let new = NodeRules {

@@ -73,6 +73,11 @@ pub(super) fn dumps(
     let mut dumps: Vec<Dump> = Vec::new();
     let mut places = Vec::new();
     let (mut sets, others) = split_by_backend(node_rules(evidence));
+    notes.extend(evidence.pieces.iter().filter_map(|piece| {
+        let original = evidence.original(piece)?.file.as_deref()?;
+        let file = piece.file.as_deref()?;
+        Some(format!("the rules in {} are those of {} as nft prints them", one_line(file), one_line(original)))
+    }));
     let unshown: Vec<Unshown> = sets.iter_mut().flat_map(unshown::add).collect();
     notes.extend(unshown::words(&unshown));
     let all = sets.clone();

@@ -137,14 +137,18 @@ pub(super) fn likelier(diff: &Diff, found: &Found<'_>, write: impl Fn(Profile) -
             likeliest.push(version);
         }
     }
-    let count = if fewest == 0 { "no difference".to_owned() } else { counted(fewest, "difference") };
+    let count = match fewest {
+        0 => "is no difference".to_owned(),
+        1 => "is 1 difference".to_owned(),
+        _ => format!("are {}", counted(fewest, "difference")),
+    };
     let newest = likeliest.last()?;
     let others = if likeliest.len() > 1 {
         format!(" (or {})", releases::named(&likeliest[..likeliest.len() - 1]))
     } else {
         String::new()
     };
-    Some(format!("With `--release {newest}`{others} there is {count}."))
+    Some(format!("With `--release {newest}`{others} there {count}."))
 }
 
 /// The rules of an input.

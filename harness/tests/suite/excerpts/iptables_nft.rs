@@ -127,3 +127,25 @@ fn what_a_cut_explains_is_no_failure(#[case] cut: fn(&str) -> String) {
         assert_eq!(failures(&assumed), Vec::<String>::new(), "{text}{}", assumed.assumptions.join("\n"));
     }
 }
+
+/// A collected node has the same rules twice: as iptables prints them, and as nft does.
+#[test]
+fn what_nft_prints_of_rules_of_the_same_folder_is_no_other_rule_set() {
+    let saved = golden("affinity-clientip/v1.25-iptables/iptables-save.txt");
+    let mut all = evidence::Evidence::default();
+    all.add("vm/iptables-nft.txt", evidence::read(&saved));
+    all.add("vm/nft.txt", evidence::read(&listed(&saved)));
+    assert_eq!(node_rules(&all).len(), 1);
+    let dump = std::path::Path::new("vm");
+    let assumed = svclab::infer::from_evidence(&all, dump, &[], svclab::infer::Connections::LeftOut)
+        .unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(failures(&assumed), Vec::<String>::new());
+    assert!(assumed.assumptions.iter().any(|note| note.contains("vm/nft.txt are those of vm/iptables-nft.txt")));
+    let ids: Vec<&str> = svclab::lint::lint(&all).iter().map(|finding| finding.id).collect();
+    assert!(!ids.contains(&"rules-not-read"), "{ids:?}");
+    // Another folder is another node.
+    let mut two = evidence::Evidence::default();
+    two.add("a/iptables-nft.txt", evidence::read(&saved));
+    two.add("b/nft.txt", evidence::read(&listed(&saved)));
+    assert_eq!(node_rules(&two).len(), 2);
+}

@@ -96,17 +96,19 @@ fn left(texts: &[Text], scan: &Scan) -> Vec<String> {
             groups.windows(4).any(|four| four.join(".").parse().is_ok_and(|ip| addresses.contains(&IpAddr::V4(ip))))
         });
         left.extend(in_dashes.take(MAX_LEFT).map(str::to_owned));
-        let digits = text.split(|letter: char| !letter.is_ascii_hexdigit() && !"-:".contains(letter)).filter(|run| {
-            (MIN_DIGITS..MAX_DIGITS).contains(&run.len())
-                && scan.digits.contains(&run.replace(['-', ':'], "").to_lowercase())
-        });
-        left.extend(digits.take(MAX_LEFT).map(str::to_owned));
-        // Groups of new addresses are not words: `db8` of the documentation range, which is kept.
+        let identifiers: Vec<&str> = text
+            .split(|letter: char| !letter.is_ascii_hexdigit() && !"-:".contains(letter))
+            .filter(|run| (MIN_DIGITS..MAX_DIGITS).contains(&run.len()))
+            .collect();
+        let is_old = |run: &&&str| scan.digits.contains(&run.replace(['-', ':'], "").to_lowercase());
+        left.extend(identifiers.iter().filter(is_old).take(MAX_LEFT).map(|run| (*run).to_owned()));
+        // Groups of new addresses and identifiers are not words: `db8` of the documentation range, which is kept, or any two digits.
         let ipv6: Vec<&str> = runs().filter(|run| addresses_in(run).any(|ip| ip.is_ipv6())).collect();
-        let is_group = |word: &str| {
-            let behind = ipv6.partition_point(|run| place(run) <= place(word));
-            behind.checked_sub(1).is_some_and(|at| place(word) < place(ipv6[at]) + ipv6[at].len())
+        let is_in = |all: &[&str], word: &str| {
+            let behind = all.partition_point(|run| place(run) <= place(word));
+            behind.checked_sub(1).is_some_and(|at| place(word) < place(all[at]) + all[at].len())
         };
+        let is_group = |word: &str| is_in(&ipv6, word) || is_in(&identifiers, word);
         let old_word = |word: &&str| words.contains(word.to_lowercase().as_str()) && !is_group(word);
         left.extend(plain_words(text, &scan.names).filter(old_word).take(MAX_LEFT).map(str::to_owned));
     }

@@ -38,7 +38,10 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         anonymize(&args.input, args.seed.as_deref()).map_err(|error| Failure::new(error.to_string(), error.help))?;
     let Anonymized { texts, replaced, left_out, proof } = anonymized;
     if !proof.left.is_empty() {
-        console.complain("parts of the input are left in the result, which is not written: this is a defect of svclab");
+        let some: Vec<String> = proof.left.iter().take(3).map(|part| format!("`{}`", one_line(part))).collect();
+        let what = "are left in the result, which is not written: this is a defect of svclab";
+        console.complain(format!("parts of the input, such as {}, {what}", some.join(", ")));
+        console.complain("help: Try another `--seed`, and report this without the parts that identify anyone.");
         return Ok(Exit::Internal);
     }
     match texts.as_slice() {

@@ -23,6 +23,8 @@ pub struct FailingClass {
     pub service: Option<String>,
     /// The command that explains the flow.
     pub explain: String,
+    /// The rule that decides where the flow goes, if there is one.
+    rule: Option<String>,
 }
 
 impl fmt::Display for FailingClass {
@@ -47,6 +49,7 @@ impl FailingClass {
             promised: first_word(&finding.example.promise),
             service: finding.example.service.clone(),
             explain: finding.example.explain.clone(),
+            rule: deciding(finding).cloned(),
         }
     }
 
@@ -71,12 +74,15 @@ impl FailingClass {
 pub(super) struct Judge<'c> {
     class: &'c FailingClass,
     options: Options,
+    /// Whether the rule that decides about the class's flow must stay the one that decides: without any rules, other packets may be lost in the
+    /// same way.
+    keeps_rule: bool,
     /// The number of scenarios tried.
     pub(super) tried: usize,
 }
 
 impl<'c> Judge<'c> {
-    pub(super) fn new(class: &'c FailingClass, options: &Options) -> Self {
+    pub(super) fn new(class: &'c FailingClass, options: &Options, whole: &Scenario) -> Self {
         let own = Options {
             jobs: NonZeroUsize::new(1),
             no_lab: true,
@@ -85,14 +91,21 @@ impl<'c> Judge<'c> {
             node: None,
             ..options.clone()
         };
-        Self { class, options: own, tried: 0 }
+        let mut judge = Self { class, options: own, keeps_rule: class.rule.is_some(), tried: 0 };
+        // Of flows that fail in the same way, another one may be the example for this sender and service.
+        judge.keeps_rule = judge.keeps_rule && judge.shows(whole);
+        judge.tried = 0;
+        judge
     }
 
-    /// Whether the class's sender still fails in this way, for the same service.
+    /// Whether the class's sender still fails in this way, for the same service, and because of the same rule.
     pub(super) fn shows(&mut self, scenario: &Scenario) -> bool {
         self.tried += 1;
+        let is_by_rule = |finding: &Finding| !self.keeps_rule || deciding(finding) == self.class.rule.as_ref();
         let found = verified(scenario, &self.options);
-        found.is_ok_and(|verification| verification.failures(&self.options).any(|finding| self.class.is(finding)))
+        found.is_ok_and(|verification| {
+            verification.failures(&self.options).any(|finding| self.class.is(finding) && is_by_rule(finding))
+        })
     }
 
     /// Sends packets in a lab to reproduce the failure.
@@ -110,6 +123,11 @@ impl<'c> Judge<'c> {
     pub(super) fn class(&self) -> &FailingClass {
         self.class
     }
+}
+
+/// The last rule that decides where the example goes. Rules at POSTROUTING choose its source, which the words of a class contain.
+fn deciding(finding: &Finding) -> Option<&String> {
+    finding.example.rules.iter().rev().find(|rule| !rule.contains(" POSTROUTING "))
 }
 
 fn verified(scenario: &Scenario, options: &Options) -> Result<Verification, MinimizeError> {

@@ -127,7 +127,7 @@ pub fn minimize(scenario: &Scenario, choice: &Choice) -> Result<Minimized, Minim
 
 /// Removes everything that one class does not need.
 fn keep(class: FailingClass, whole: &Scenario, choice: &Choice) -> Result<Minimized, MinimizeError> {
-    let mut judge = Judge::new(&class, &choice.verify);
+    let mut judge = Judge::new(&class, &choice.verify, whole);
     let small = reduce::reduce(whole.clone(), &mut judge);
     let named = Scenario { name: class.to_string(), ..small };
     let origin = printable(&whole.file);

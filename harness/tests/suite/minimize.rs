@@ -80,3 +80,18 @@ fn what_does_not_fail_is_reported() {
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(1), b"".as_slice()), "{messages}");
     assert!(messages.contains("no flow fails") && messages.contains("help:"), "{messages}");
 }
+
+/// The rule that leads to an endpoint that is gone is the cause: without any rules the packets are lost in the same way.
+#[test]
+fn the_rule_at_fault_is_left() {
+    let saved = repository_path("rules/tests/golden/nodeport-local/v1.25-iptables/iptables-save.txt");
+    let table = "NAMESPACE  NAME  ENDPOINTS                                            AGE\n\
+                 default    web   10.244.1.10:8080,10.244.2.10:8080,10.244.3.11:8080   1d\n\n";
+    let folder = tempfile::tempdir().expect("a folder");
+    let dump = folder.path().join("dump.txt");
+    fs::write(&dump, table.to_owned() + &fs::read_to_string(saved).expect("a recording")).expect("a file");
+    let output = svclab(&["dump", "minimize", "--no-lab", &dump.to_string_lossy()]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("-j DNAT --to-destination 10.244.3.10:8080"), "{text}");
+    assert!(!text.contains("-j DNAT --to-destination 10.244.2.10:8080"), "{text}");
+}

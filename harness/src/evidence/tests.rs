@@ -480,6 +480,21 @@ fn rules_of_iptables_nft_that_hide_something_are_listed(#[case] rule: &str, #[ca
     assert!(found.contains(&"rules-not-read"), "{found:?}");
 }
 
+/// `nft list map` and `nft list chain` print a part in its table: what they leave out is not missing.
+#[rstest]
+#[case::empty_map("\tmap service-nodeports {\n\t\ttype inet_proto . inet_service : verdict\n\t}\n")]
+#[case::set("\tset cluster-ips {\n\t\ttype ipv4_addr\n\t\telements = { 10.96.0.10 }\n\t}\n")]
+#[case::chain("\tchain mark-for-masquerade {\n\t\tmeta mark set meta mark | 0x00004000\n\t}\n")]
+fn a_part_in_its_table_is_an_excerpt(#[case] part: &str) {
+    let services = "\tchain services {\n\t\tip daddr . meta l4proto . th dport vmap @service-ips\n\t}\n";
+    let tables = [part, services].map(|part| format!("table ip kube-proxy {{\n{part}}}\n")).concat();
+    let evidence = read(&tables.replace("}\ntable", "}\n$ nft list chain ip kube-proxy services\ntable"));
+    let sets = node_rules(&evidence);
+    assert_eq!((evidence.pieces.len(), sets.len(), sets[0].is_whole()), (2, 1, false));
+    assert!(sets[0].coverage.has_chain("ip kube-proxy", "services"));
+    assert_eq!(crate::lint::lint(&evidence), Vec::new());
+}
+
 /// However many sets are broken, the others are read.
 #[test]
 fn many_broken_sets_leave_the_rest_of_their_table() {

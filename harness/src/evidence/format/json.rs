@@ -75,9 +75,13 @@ fn strict(lines: &[Line<'_>]) -> Strict {
 }
 
 /// The block of a whole value.
-fn block_of(value: Value, text: &str, length: usize) -> Strict {
-    if value.get("nftables").is_some() {
-        return Strict::Block(Box::new(match nft::read_json(text) {
+fn block_of(mut value: Value, text: &str, length: usize) -> Strict {
+    if let Some(list) = value.get_mut("nftables") {
+        let read = nft::read_json(text).or_else(|error| {
+            let list = list.as_array_mut().map(std::mem::take).unwrap_or_default();
+            nft::read_json(&json!({ "nftables": in_tables(list) }).to_string()).map_err(|_| error)
+        });
+        return Strict::Block(Box::new(match read {
             Ok(contents) => Block::new(Format::NftJson, length, contents),
             Err(error) => {
                 Block { unread: vec![(0, error)], ..Block::new(Format::NftJson, length, Contents::Entries(0)) }
@@ -210,37 +214,48 @@ fn says_something(text: &str) -> bool {
 
 /// Things of nft's list as a list, with the tables and chains that they are in and that are not among them.
 fn listed(mut values: Vec<Value>) -> Value {
-    let name = |value: &Value, key: &str| value[key].as_str().unwrap_or_default().to_owned();
-    let mut tables: HashSet<(String, String)> = HashSet::new();
-    let mut chains: HashSet<(String, String, String)> = HashSet::new();
-    let mut head = vec![json!({"metainfo": {"json_schema_version": 1}})];
     values.retain(|value| value.get("metainfo").is_none());
-    for value in &values {
-        let table = &value["table"];
-        if table.is_object() {
-            tables.insert((name(table, "family"), name(table, "name")));
-        }
-        let chain = &value["chain"];
-        if chain.is_object() {
-            chains.insert((name(chain, "family"), name(chain, "table"), name(chain, "name")));
-        }
-    }
-    // Chains come behind tables, and rules behind chains.
+    let mut chains: HashSet<[&str; 3]> = HashSet::new();
+    let known = values.iter().map(|value| &value["chain"]).filter(|own| own.is_object());
+    chains.extend(known.map(|own| ["family", "table", "name"].map(|key| name(own, key))));
+    // Rules come behind their chains.
     let mut missing = Vec::new();
-    for own in values.iter().filter_map(|value| value.as_object()?.values().next()) {
-        let of = (name(own, "family"), name(own, "table"));
-        if own["table"].is_string() && tables.insert(of.clone()) {
-            head.push(json!({"table": {"family": of.0, "name": of.1, "handle": 0}}));
-        }
-        let chain = name(own, "chain");
-        if own["expr"].is_array() && chains.insert((of.0.clone(), of.1.clone(), chain.clone())) {
-            missing.push(json!({"chain": {"family": of.0, "table": of.1, "name": chain, "handle": 0}}));
+    for own in values.iter().filter_map(content).filter(|own| own["expr"].is_array()) {
+        let of @ [family, table, chain] = ["family", "table", "chain"].map(|key| name(own, key));
+        if chains.insert(of) {
+            missing.push(json!({"chain": {"family": family, "table": table, "name": chain, "handle": 0}}));
         }
     }
+    let head = json!({"metainfo": {"json_schema_version": 1}});
     let (of_tables, others): (Vec<Value>, Vec<Value>) =
         values.into_iter().partition(|value| value["table"].is_object());
-    let all = [head, of_tables, missing, others].concat();
-    json!({ "nftables": all })
+    json!({ "nftables": in_tables([vec![head], of_tables, missing, others].concat()) })
+}
+
+/// Things of nft's list, behind the tables that they are in and that are not among them: `nft -j list chain` and `nft -j list map` print none.
+fn in_tables(values: Vec<Value>) -> Vec<Value> {
+    let of_tables = values.iter().map(|value| &value["table"]).filter(|table| table.is_object());
+    let mut tables: HashSet<[&str; 2]> = of_tables.map(|table| [name(table, "family"), name(table, "name")]).collect();
+    let mut missing = Vec::new();
+    for own in values.iter().filter_map(content).filter(|own| own["table"].is_string()) {
+        let of @ [family, table] = [name(own, "family"), name(own, "table")];
+        if tables.insert(of) {
+            missing.push(json!({"table": {"family": family, "name": table, "handle": 0}}));
+        }
+    }
+    let head = values.iter().take_while(|value| value.get("metainfo").is_some()).count();
+    let mut all = values;
+    all.splice(head..head, missing);
+    all
+}
+
+/// What a thing of nft's list is, behind the word for its kind.
+fn content(value: &Value) -> Option<&Value> {
+    value.as_object()?.values().next()
+}
+
+fn name<'v>(value: &'v Value, key: &str) -> &'v str {
+    value[key].as_str().unwrap_or_default()
 }
 
 /// How many lines there are to the end of the first value.

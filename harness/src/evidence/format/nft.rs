@@ -293,15 +293,16 @@ fn whole_tables(rules: &Parsed) -> Coverage {
     coverage
 }
 
-/// Takes back that tables are whole which no kernel has: `nft list chain` and `nft list map` print one part in its table, and `nft list chains`
-/// headings alone.
+/// Takes back that tables are whole which no kernel has, or which no packet reaches: `nft list chain` and `nft list map` print one part in its
+/// table, `nft list sets` the sets alone, and `nft list chains` headings alone.
 fn limit(rules: &Parsed, coverage: &mut Coverage) {
     let tables = &rules.rules.tables;
     let is_bare = |table: &Table| table.sets.is_empty() && table.chains.iter().all(|chain| chain.rules.is_empty());
     if tables.iter().all(is_bare) {
         coverage.clear();
     }
-    tables.iter().filter(|table| table.lacks_some()).for_each(|table| coverage.remove_table(nft_table(table.family)));
+    let is_part = |table: &&Table| table.lacks_some() || table.chains.iter().all(|chain| chain.base.is_none());
+    tables.iter().filter(is_part).for_each(|table| coverage.remove_table(nft_table(table.family)));
 }
 
 /// What `nft -j list ruleset` prints.

@@ -90,3 +90,18 @@ fn rules_of_cut_json_of_nft_are_read() {
     let evidence = read(&lines[first - 1..].join("\n"));
     assert_eq!((codes(&evidence), evidence.rules(), &*evidence.unread), (vec!["nft-json"], 2, &[][..]));
 }
+
+/// `nft -j list chain` and `nft -j list map` print no table: what they show is read, as a part of it.
+#[rstest]
+#[case::set(&["metainfo", "set"], 0)]
+#[case::chains(&["metainfo", "chain", "rule"], 2)]
+fn parts_of_a_table_are_read_from_json(#[case] kinds: &[&str], #[case] rules: usize) {
+    let mut value: serde_json::Value = serde_json::from_str(&nft_json()).unwrap();
+    let list = value["nftables"].as_array_mut().unwrap();
+    list.retain(|own| own.as_object().unwrap().keys().all(|kind| kinds.contains(&kind.as_str())));
+    let evidence = read(&value.to_string());
+    assert_eq!((codes(&evidence), evidence.rules(), evidence.unread.len()), (vec!["nft-json"], rules, 0));
+    let sets = node_rules(&evidence);
+    assert_eq!((sets.len(), sets[0].is_whole()), (1, false));
+    assert!(sets[0].coverage.has_chain("ip kube-proxy", if rules == 0 { "cluster-ips" } else { "reject-chain" }));
+}

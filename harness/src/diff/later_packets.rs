@@ -73,9 +73,6 @@ pub(super) struct Lasting {
     is_comparable: bool,
 }
 
-/// ACK.
-const LATER: u8 = 16;
-
 impl Lasting {
     pub(super) fn of(networks: [&Network<'_>; 2]) -> Self {
         let [before, after] = networks.map(|network| &network.topology().namespaces);
@@ -92,12 +89,13 @@ impl Lasting {
         if !self.is_comparable || packet.source.is_loopback() || packet.destination.is_loopback() {
             return None;
         }
-        let later = Packet { transport: Transport::Tcp { source, destination: port, flags: LATER }, ..*packet };
+        let later =
+            Packet { transport: Transport::Tcp { source, destination: port, flags: Transport::ACK }, ..*packet };
         let first = found[0].as_ref()?.branches.iter().find(|branch| is_answered(&branch.outcome))?;
         if destination(&first.outcome) == Some(SocketAddr::new(packet.destination, port)) {
             return None;
         }
-        let at = |side: usize| networks[side].predict_later(senders[side], &later, first, None);
+        let at = |side: usize| networks[side].predict_later(senders[side], &later, (first, true), None);
         let goes_on = |later: &Prediction| {
             later.branches.iter().all(|branch| {
                 is_answered(&branch.outcome) && destination(&branch.outcome) == destination(&first.outcome)

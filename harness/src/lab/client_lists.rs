@@ -45,7 +45,7 @@ pub(super) fn remembering(documents: &[Document]) -> Vec<Document> {
 
 fn forget_clients(namespace: &Namespace, document: &Document, backend: Backend) -> Result<(), LabError> {
     if let Some(tables) = document.rules.nftables() {
-        return install::load(namespace, document, &emptied_sets(tables), backend);
+        return install::load(namespace, document, &reset_sets(tables), backend);
     }
     match namespace.run(empty_lists)? {
         // The lists belong to the host's root even in user namespaces, but each is deleted with the last rule that uses it.
@@ -67,27 +67,47 @@ fn empty_lists() -> io::Result<()> {
     lists.into_iter().try_for_each(|list| fs::write(list?.path(), "/\n"))
 }
 
-/// The commands that flush the dynamic sets of some tables.
-fn emptied_sets(parsed: &nftables::Parsed) -> String {
+/// The commands that reset the dynamic sets of some tables to the elements that they were declared with.
+fn reset_sets(parsed: &nftables::Parsed) -> String {
     let named = |table: &nftables::Table| parsed.names.iter().find(|name| name.is_of(table));
     let tables = parsed.rules.tables.iter().filter_map(|table| Some((named(table)?, table)));
     let sets = tables.flat_map(|(name, table)| table.sets.iter().map(move |set| (name, set)));
-    sets.filter(|(_, set)| set.dynamic.is_some())
-        .map(|(name, set)| format!("flush set {name} {}\n", set.name))
-        .collect()
+    let of = |(name, set): (&nftables::TableName, &nftables::Set)| {
+        let declared: Vec<String> = set.elements.iter().map(nftables::print_element).collect();
+        let flushed = format!("flush {} {name} {}\n", set.kind.as_str(), set.name);
+        let added =
+            (!declared.is_empty()).then(|| format!("add element {name} {} {{ {} }}\n", set.name, declared.join(", ")));
+        flushed + &added.unwrap_or_default()
+    };
+    sets.filter(|(_, set)| set.dynamic.is_some()).map(of).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
     #[test]
-    fn only_sets_that_rules_add_to_are_emptied() {
+    fn only_sets_that_rules_add_to_are_reset() {
         let text = "table ip kube-proxy {\n\tset cluster-ips {\n\t\ttype ipv4_addr\n\t}\n\n\tset affinity-a {\n\t\t\
                     type ipv4_addr\n\t\tsize 65535\n\t\tflags dynamic,timeout\n\t\ttimeout 3h\n\t}\n}\n";
-        let emptied = |text: &str| emptied_sets(&nftables::parse_all(text).expect("tables"));
-        assert_eq!(emptied(text), "flush set ip kube-proxy affinity-a\n");
+        let reset = |text: &str| reset_sets(&nftables::parse_all(text).expect("tables"));
+        assert_eq!(reset(text), "flush set ip kube-proxy affinity-a\n");
         let once = "flush set inet kube-proxy affinity-a\n";
-        assert_eq!(emptied(&text.replace("table ip ", "table inet ")), once.repeat(2), "one table per family");
+        assert_eq!(reset(&text.replace("table ip ", "table inet ")), once.repeat(2), "one table per family");
+    }
+
+    #[rstest]
+    #[case::flag("flags dynamic;", "meta l4proto udp accept")]
+    #[case::rule("", "update @seen { ip saddr }")]
+    #[case::rule_not_modelled("", "meta l4proto udp add @seen { ip saddr limit rate 3/second }")]
+    fn sets_without_timeout_keep_their_declared_elements(#[case] flags: &str, #[case] rule: &str) {
+        let text = format!(
+            "table ip t {{\n\tset seen {{\n\t\ttype ipv4_addr; {flags}\n\t\telements = {{ 192.0.2.1, 192.0.2.2 }}\n\t}}\n\n\t\
+             chain seeing {{\n\t\ttype filter hook forward priority 0; policy accept;\n\t\t{rule}\n\t}}\n}}\n"
+        );
+        let expected = "flush set ip t seen\nadd element ip t seen { 192.0.2.1, 192.0.2.2 }\n";
+        assert_eq!(reset_sets(&nftables::parse_all(&text).expect("tables")), expected);
     }
 }

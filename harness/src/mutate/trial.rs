@@ -33,7 +33,7 @@ pub(super) fn trials(scenario: &Scenario, options: &Options) -> Result<Tried, Ru
     let (unmodified, released) = (prepared.context(&prepared.documents)?, prepared.released()?);
     let boundaries = Boundaries::of(prepared.cluster);
     // The unmodified rules are asked the same questions as the mutants.
-    let depth = Depth { segments: true, flags: prepared.documents.iter().any(|one| one.rules.matches_tcp_flags()) };
+    let depth = Depth::of(&prepared.documents, true);
     let unmodified = ClassWalk::new(&unmodified, &released, &boundaries, depth);
     let senders = Senders::of(&unmodified.context.network, &vantages(scenario));
     let known = Known::all(&unmodified, &senders);

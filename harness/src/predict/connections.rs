@@ -89,7 +89,7 @@ impl Traversal<'_, '_> {
             return tracking;
         }
         match found {
-            Some(connection) if tuple == connection.original && !self.is_answer && !state.is_later => {
+            Some(connection) if tuple == connection.original && !self.is_answer && !state.is_replied => {
                 let direction = Direction::Original;
                 Tracking::Tracked(Tracked { connection, direction, state: State::New, attached: false })
             }

@@ -47,7 +47,7 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use svclab_rules::cluster::{Cluster, Family, Node, Protocol};
-use svclab_rules::walk::{Connection, Environment, Field, Narrowing, Packet, Transport, Tuple, address_bits};
+use svclab_rules::walk::{Connection, Effect, Environment, Field, Narrowing, Packet, Transport, Tuple, address_bits};
 
 use crate::documents::Document;
 use crate::scenario::{Probe, Shape, Vantage};
@@ -55,7 +55,7 @@ use crate::topology::{NetnsId, Role, Sender, Topology};
 use crate::wire::Mac;
 use connections::Restored;
 use machine::Machine;
-use packet_state::{Budget, ForkMode, Origin, PacketState};
+use packet_state::{Budget, ForkMode, Origin, PacketState, Remembered};
 use set_queries::Set;
 use traversal::Traversal;
 
@@ -131,14 +131,34 @@ struct Circumstances<'a> {
     memory: Option<&'a HashMap<NetnsId, Environment>>,
     /// The set of packets that it represents.
     narrowing: Option<&'a Narrowing>,
-    /// The connections, known to namespaces, of which it is a later packet.
-    connections: Option<&'a [(NetnsId, Connection)]>,
+    /// The state after earlier packets of its connection, if it is not the first.
+    earlier: Option<Earlier<'a>>,
     /// Whether conntrack classifies it as `INVALID`.
     is_invalid: bool,
     /// Sources of the set that are handled differently in one branch.
     fork_mode: ForkMode<'a>,
     /// The size of the packet, and how it is sent.
     shape: Shape,
+}
+
+/// The state that earlier packets of a connection have left in namespaces.
+#[derive(Clone, Copy)]
+struct Earlier<'a> {
+    connections: &'a [(NetnsId, Connection)],
+    effects: &'a [(NetnsId, Effect)],
+    /// Whether a reply has been seen.
+    is_replied: bool,
+}
+
+impl Earlier<'_> {
+    /// The state of a packet that follows them.
+    fn state(&self, packet: Packet) -> PacketState {
+        let mut state = PacketState::new(packet);
+        state.known = self.connections.to_vec();
+        state.effects = Remembered(self.effects.to_vec());
+        state.is_replied = self.is_replied;
+        state
+    }
 }
 
 /// The reason why nothing is predicted although the rules can be walked.
@@ -222,11 +242,9 @@ impl<'a> Network<'a> {
 
     /// Follows a packet from its sender to its end, and its reply or rejection back.
     fn follow(&self, sender: Sender, via: Option<NetnsId>, packet: Packet, given: Circumstances<'_>) -> Prediction {
-        let Circumstances { chosen, memory, narrowing, connections, fork_mode, is_invalid: _, shape } = given;
-        let mut state = PacketState::new(packet).with_shape(shape);
+        let Circumstances { chosen, memory, narrowing, earlier, fork_mode, is_invalid: _, shape } = given;
+        let state = earlier.map_or_else(|| PacketState::new(packet), |earlier| earlier.state(packet)).with_shape(shape);
         let budget = Budget::default();
-        state.known.extend_from_slice(connections.unwrap_or_default());
-        state.is_later = connections.is_some();
         let sent = state.packet.tuple();
         let none = HashMap::new();
         let chosen = chosen.unwrap_or(&none);
@@ -255,8 +273,7 @@ impl<'a> Network<'a> {
         (sender, sent): (Sender, Tuple),
         given: Circumstances<'_>,
     ) -> Vec<PredictedReply> {
-        let mut state = PacketState::new(reply);
-        state.known.extend_from_slice(given.connections.unwrap_or_default());
+        let mut state = given.earlier.map_or_else(|| PacketState::new(reply), |earlier| earlier.state(reply));
         state.is_invalid = given.is_invalid;
         let (budget, chosen) = (Budget::default(), HashMap::new());
         let Circumstances { memory, narrowing, .. } = given;

@@ -29,8 +29,8 @@ pub(super) struct PacketState {
     pub(super) reroute: bool,
     /// The connections that namespaces have added to their conntrack tables.
     pub(super) known: Vec<(NetnsId, Connection)>,
-    /// Whether it is not the first packet of its connection.
-    pub(super) is_later: bool,
+    /// Whether its connection has seen a reply.
+    pub(super) is_replied: bool,
     /// Whether conntrack classifies it as INVALID, for example because it is outside of the TCP window.
     pub(super) is_invalid: bool,
     /// Whether it goes to one of many equivalent pods, so that other packets of its set go to other pods.
@@ -117,7 +117,7 @@ impl PacketState {
             tracking: Tracking::Untracked,
             reroute: false,
             known: Vec::new(),
-            is_later: false,
+            is_replied: false,
             is_invalid: false,
             is_at_one_of_many: false,
             ttl: TTL,
@@ -171,6 +171,7 @@ impl PacketState {
             assumptions,
             remembered,
             connections,
+            unreplied: None,
             stages: self.stages(),
             back: Vec::new(),
             forked: self.forked.clone(),
@@ -181,7 +182,11 @@ impl PacketState {
     pub(super) fn branch_with(&self, returned: &End, outcome: PredictedOutcome) -> PredictedBranch {
         let share = self.share.within(returned.state.share);
         let (back, remembered) = (returned.state.stages(), returned.state.effects.0.clone());
-        PredictedBranch { share, back, remembered, ..self.branch(outcome) }
+        let branch = self.branch(outcome);
+        let marks = |known: &[(NetnsId, Connection)]| known.iter().map(|(_, one)| one.mark).collect::<Vec<_>>();
+        let connections = returned.state.known.clone();
+        let unreplied = (marks(&connections) != marks(&branch.connections)).then_some(branch.connections);
+        PredictedBranch { share, back, remembered, connections, unreplied, ..branch }
     }
 
     /// Marks it as an ICMP error about a packet.

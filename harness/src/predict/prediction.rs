@@ -33,8 +33,10 @@ pub(crate) struct PredictedBranch {
     pub assumptions: Assumptions,
     /// The state that namespaces keep about the packet for later ones: `recent` lists and dynamic sets.
     pub remembered: Vec<(NetnsId, Effect)>,
-    /// The connections that namespaces have added for it.
+    /// The connections that namespaces have added for it, after its reply.
     pub connections: Vec<(NetnsId, Connection)>,
+    /// The same before its reply, if the reply changed their marks.
+    pub unreplied: Option<Vec<(NetnsId, Connection)>>,
     /// The hooks on its path, in order.
     pub stages: Vec<Arc<Stage>>,
     /// The hooks on the return path of the reply or the rejection.
@@ -57,7 +59,8 @@ impl PredictedBranch {
         {
             source.set_ip(to);
         }
-        own.connections.iter_mut().for_each(|(_, connection)| connection.with_source(from, to));
+        let all = own.connections.iter_mut().chain(own.unreplied.iter_mut().flatten());
+        all.for_each(|(_, connection)| connection.with_source(from, to));
         for (_, effect) in &mut own.remembered {
             let (Effect::Add { address, .. } | Effect::Remove { address, .. }) = effect;
             if *address == from {
@@ -107,6 +110,16 @@ pub(crate) enum PredictedOutcome {
         /// Why, as a lower-case fragment.
         why: Arc<str>,
     },
+}
+
+impl PredictedOutcome {
+    /// The outcome of the reply, if it is delivered.
+    pub(crate) fn reply(&self) -> Option<&PredictedReply> {
+        match self {
+            Self::Delivered { reply, .. } => Some(reply),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for PredictedOutcome {

@@ -114,7 +114,8 @@ impl Network<'_> {
         let packet = &state.packet;
         let transport = match packet.transport {
             Transport::Tcp { source, destination, .. } => {
-                Transport::Tcp { source: destination, destination: source, flags: SYN_ACK }
+                let flags = if state.is_replied { Transport::ACK } else { SYN_ACK };
+                Transport::Tcp { source: destination, destination: source, flags }
             }
             Transport::Udp { source, destination } => Transport::Udp { source: destination, destination: source },
             Transport::Sctp { source, destination } => Transport::Sctp { source: destination, destination: source },

@@ -12,7 +12,7 @@ use svclab_rules::walk::{
 
 use super::packet_state::{ForkMode, ForkPoint};
 use super::set_queries::keys;
-use super::{Circumstances, Network, PredictedBranch, PredictedOutcome, PredictedReply, Prediction};
+use super::{Circumstances, Earlier, Network, PredictedBranch, PredictedOutcome, PredictedReply, Prediction};
 use crate::scenario::Vantage;
 use crate::topology::{ETH0, InterfaceKind, NetnsId, Role, Sender, UNDERLAY, pod_label};
 
@@ -269,17 +269,20 @@ impl Network<'_> {
         self.predict_set(senders, packet, None, Some(&memory)).map(|(_, prediction)| prediction)
     }
 
-    /// Predicts a later packet of the connection that a branch of a prediction represents, with other flags than the first.
+    /// Predicts a later packet from the sender of the packet that a branch of a prediction represents, perhaps with other TCP flags.
+    /// `is_replied` states whether a reply to the earlier one has been seen.
     pub(crate) fn predict_later(
         &self,
         senders: &Senders,
         packet: &Packet,
-        first: &PredictedBranch,
+        (first, is_replied): (&PredictedBranch, bool),
         narrowing: Option<&Narrowing>,
     ) -> Option<Prediction> {
         let member = senders.member(packet)?;
-        let connections = Some(first.connections.as_slice());
-        let given = Circumstances { connections, narrowing, ..Circumstances::default() };
+        let unreplied = first.unreplied.as_ref().filter(|_| !is_replied);
+        let connections = unreplied.unwrap_or(&first.connections);
+        let earlier = Some(Earlier { connections, effects: &first.remembered, is_replied });
+        let given = Circumstances { earlier, narrowing, ..Circumstances::default() };
         Some(self.follow(member.sender, senders.via_netns, *packet, given))
     }
 
@@ -303,7 +306,7 @@ impl Network<'_> {
         let transport = Transport::Tcp { source: source_port, destination: destination_port, flags: later.flags };
         let reply = Packet::new(destination.ip(), source.ip(), transport);
         let given = Circumstances {
-            connections: Some(&first.connections),
+            earlier: Some(Earlier { connections: &first.connections, effects: &first.remembered, is_replied: true }),
             is_invalid: later.is_invalid,
             narrowing,
             ..Circumstances::default()

@@ -274,7 +274,7 @@ impl<'x, 'a> ClassWalk<'x, 'a> {
         let question = question(network, senders, &packet)?;
         let promise = self.context.promise(&question);
         let (prediction, is_part) = predicted(&promise);
-        let behind = FirstPacket {
+        let first = FirstPacket {
             network,
             released: self.released,
             senders,
@@ -282,8 +282,9 @@ impl<'x, 'a> ClassWalk<'x, 'a> {
             promise: &promise,
             prediction: &prediction,
             narrowing,
+            depth: self.depth,
         };
-        let later = behind.later(self.depth);
+        let later = first.later();
         Some(PacketClass {
             senders,
             region: narrowing.region(),

@@ -64,10 +64,7 @@ fn verified(
 ) -> Result<Verification, RunError> {
     let (context, released) = (prepared.context(&prepared.documents)?, prepared.released()?);
     let boundaries = Boundaries::of(prepared.cluster);
-    let depth = Depth {
-        segments: !prepared.are_released(&prepared.documents),
-        flags: prepared.documents.iter().any(|document| document.rules.matches_tcp_flags()),
-    };
+    let depth = Depth::of(&prepared.documents, !prepared.are_released(&prepared.documents));
     let verifying = Verifying {
         scenario,
         options,

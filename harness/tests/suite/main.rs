@@ -40,6 +40,7 @@ mod mutate;
 mod mutations;
 mod netem;
 mod nft_loads;
+mod other_rules;
 mod outside;
 mod pages;
 mod proxy_programs;

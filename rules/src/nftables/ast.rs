@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::conditions::Condition;
+use super::dynamic::Dynamic;
 use super::key::{Datatype, Key};
 use super::name::Name;
 use super::statements::Statement;
@@ -76,6 +77,16 @@ impl Table {
         verdicts.any(lacks_chain) || self.chains.iter().flat_map(|chain| &chain.rules).any(lacks)
     }
 
+    /// Makes each set to which a rule adds keys dynamic. nft prints neither the flag in all releases nor a timeout in all such sets.
+    pub(super) fn find_dynamic_sets(&mut self) {
+        let rules = self.chains.iter().flat_map(|chain| &chain.rules);
+        let changed: HashSet<&str> =
+            rules.flat_map(|rule| &rule.statements).flat_map(Statement::changed_sets).collect();
+        for set in self.sets.iter_mut().filter(|set| set.dynamic.is_none() && changed.contains(&*set.name)) {
+            set.dynamic = Some(Dynamic::of(None, None));
+        }
+    }
+
     /// Returns the set or map of this name.
     pub fn set(&self, name: &str) -> Option<&Set> {
         self.sets.iter().find(|set| &*set.name == name)
@@ -93,7 +104,7 @@ pub struct Set {
     pub key: Vec<Datatype>,
     /// The comment.
     pub comment: Option<Arc<str>>,
-    /// Size and timeout if rules add keys; `None` for a constant set.
+    /// Size and timeout if packets add keys; `None` for a constant set.
     pub dynamic: Option<Dynamic>,
     /// The initial elements.
     pub elements: Vec<Element>,
@@ -117,21 +128,12 @@ pub enum SetKind {
 
 impl SetKind {
     /// Returns nft's keyword: `set` or `map`.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Set => "set",
             Self::VerdictMap => "map",
         }
     }
-}
-
-/// A set to which rules add keys with a timeout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Dynamic {
-    /// The maximum number of keys.
-    pub size: u32,
-    /// The timeout of a key in seconds.
-    pub timeout: u32,
 }
 
 /// A key of a set, with its verdict in a map.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::dynamic::Dynamic;
 use super::key::{BLIND, Key, LookupKey, Packed, Side};
 use super::sorted_keys::SortedKeys;
 use super::verdict::Verdict;
@@ -16,8 +17,8 @@ use crate::walk::{Edges, Effect, Environment, Intervals, RecentLists, Trace, Wal
 pub(super) struct Elements {
     /// The list of keys that rules added to the set.
     list: Arc<str>,
-    /// The timeout of these keys in seconds; `None` for no timeout.
-    timeout: Option<u32>,
+    /// The properties of a set to which rules add keys.
+    dynamic: Option<Dynamic>,
     keys: FxHashMap<Packed, Option<Verdict<u32>>>,
     /// Keys that are address ranges.
     ranges: Vec<(RangeInclusive<u128>, Option<Verdict<u32>>)>,
@@ -27,8 +28,8 @@ pub(super) struct Elements {
 
 impl Elements {
     /// Creates a set without elements.
-    pub(super) fn empty(list: Arc<str>, timeout: Option<u32>) -> Self {
-        Self { list, timeout, keys: FxHashMap::default(), ranges: Vec::new(), sorted: SortedKeys::default() }
+    pub(super) fn empty(list: Arc<str>, dynamic: Option<Dynamic>) -> Self {
+        Self { list, dynamic, keys: FxHashMap::default(), ranges: Vec::new(), sorted: SortedKeys::default() }
     }
 
     /// Adds an element.
@@ -95,7 +96,8 @@ impl Elements {
     }
 
     fn contains_added(&self, address: IpAddr, lists: &RecentLists) -> bool {
-        let lives = |age: &u32| self.timeout.is_none_or(|timeout| *age < timeout);
+        let timeout = self.dynamic.and_then(|dynamic| dynamic.timeout);
+        let lives = |age: &u32| timeout.is_none_or(|timeout| *age < timeout);
         lists.entry(&self.list, address).is_some_and(|entry| entry.ages.iter().any(lives))
     }
 
@@ -103,7 +105,7 @@ impl Elements {
     /// keys are edges.
     pub(super) fn edges(&self, key: &[LookupKey], edges: &mut Edges) {
         match key {
-            [LookupKey::Address(side)] if self.timeout.is_none() => {
+            [LookupKey::Address(side)] if self.dynamic.is_none() => {
                 let values = edges.addresses(*side == Side::Source);
                 self.addresses().for_each(|(first, last)| Edges::between(values, first, last));
             }

@@ -9,6 +9,7 @@
 
 mod ast;
 mod conditions;
+mod dynamic;
 mod elements;
 pub mod evaluate;
 mod generate;
@@ -25,17 +26,17 @@ mod statements;
 mod text;
 mod verdict;
 
-pub use ast::{BaseChain, Chain, Dynamic, Element, Rule, Ruleset, Set, SetKind, Table};
+pub use ast::{BaseChain, Chain, Element, Rule, Ruleset, Set, SetKind, Table};
 pub use conditions::{Addresses, Condition, ConnectionState, Interfaces, Mark, Ports, Protocols, States};
+pub use dynamic::Dynamic;
 pub use generate::{Unsupported, generate};
 pub use key::{Datatype, Key, LookupKey, Side};
 pub use name::{Name, name_hash};
 pub(crate) use name::{base_of_comment, base_of_endpoint, comment_of_base};
 pub use numgen::{Numgen, NumgenMode};
 pub use parse::{ErrorPlace, OtherTable, ParseError, Parsed, SourceLines, TableName, parse, parse_all};
-pub use print::print_key;
-pub use print::{print, print_rule, print_sync};
-pub(crate) use print::{print_deleted_sets, print_element, print_verdict};
+pub use print::{print, print_element, print_key, print_rule, print_sync};
+pub(crate) use print::{print_deleted_sets, print_verdict};
 pub use ranges::AddressRange;
 pub use statements::{MarkChange, Statement};
 pub(crate) use text::family as print_family;

@@ -94,8 +94,15 @@ fn print_set(out: &mut String, set: &Set) {
     join(out, " . ", &set.key, |out, part| out.push_str(part.as_str()));
     out.push_str(if set.kind == SetKind::VerdictMap { " : verdict\n" } else { "\n" });
     if let Some(dynamic) = set.dynamic {
-        let _ = writeln!(out, "\t\tsize {}\n\t\tflags dynamic,timeout", dynamic.size);
-        let _ = writeln!(out, "\t\ttimeout {}", duration(dynamic.timeout));
+        let _ = writeln!(
+            out,
+            "\t\tsize {}\n\t\tflags dynamic{}",
+            dynamic.size,
+            if dynamic.timeout.is_some() { ",timeout" } else { "" }
+        );
+        if let Some(timeout) = dynamic.timeout {
+            let _ = writeln!(out, "\t\ttimeout {}", duration(timeout));
+        }
     }
     if let Some(comment) = &set.comment {
         let _ = writeln!(out, "\t\tcomment \"{comment}\"");
@@ -122,7 +129,7 @@ fn print_elements(out: &mut String, set: &Set) {
 }
 
 /// Prints an element of a set or map.
-pub(crate) fn print_element(element: &Element) -> String {
+pub fn print_element(element: &Element) -> String {
     let mut out = String::new();
     write_element(&mut out, element);
     out

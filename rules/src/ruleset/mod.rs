@@ -94,7 +94,8 @@ impl Rules {
         }
     }
 
-    /// Returns the rules as they were written: without counters, and without elements that packets have added to sets.
+    /// Returns the rules as they were written: without counters, and without elements that packets have added to sets. Of sets without
+    /// a timeout, it is not known who added an element, so they are kept.
     #[must_use]
     pub fn without_runtime_state(mut self) -> Self {
         match &mut self {
@@ -106,7 +107,8 @@ impl Rules {
             }
             Self::Nftables(parsed) => {
                 let sets = parsed.rules.tables.iter_mut().flat_map(|table| &mut table.sets);
-                sets.filter(|set| set.dynamic.is_some()).for_each(|set| set.elements.clear());
+                sets.filter(|set| set.dynamic.is_some_and(|dynamic| dynamic.timeout.is_some()))
+                    .for_each(|set| set.elements.clear());
             }
             Self::OtherTables(_) => {}
         }
@@ -182,6 +184,15 @@ impl Rules {
         let is_dynamic = |table: &nftables::Table| table.sets.iter().any(|set| set.dynamic.is_some());
         self.iptables().is_some_and(|rules| rules.matches().any(is_recent))
             || self.nftables().is_some_and(|parsed| parsed.rules.tables.iter().any(is_dynamic))
+    }
+
+    /// Returns the largest number of a client's packets that a rule counts: `recent --hitcount`.
+    pub fn counted_packets(&self) -> u32 {
+        let count = |one: &Match| match one {
+            Match::Recent(recent) => recent.hit_count,
+            _ => None,
+        };
+        self.iptables().and_then(|rules| rules.matches().filter_map(count).max()).unwrap_or(0)
     }
 
     /// Returns whether iptables rules match TCP flags. nftables rules that do are not modelled.

@@ -88,7 +88,13 @@ pub(super) struct Todo<T> {
     divided: FxHashMap<RuleId, usize>,
     /// Whether that number exceeded the limit for a rule.
     pub(super) is_doubling: bool,
+    /// The number of rules that all branches together may still meet.
+    left: usize,
 }
+
+/// Maximum number of rules that the branches of a packet are compared with at one hook. Rules that cannot match because of their addresses
+/// or ports do not count.
+const MAX_COMPARED: usize = 1 << 21;
 
 /// Maximum number of different branches that are followed through one random rule. Normally one branch passes a cascade of endpoints; each
 /// random rule before it doubles that number.
@@ -96,7 +102,7 @@ pub(super) const MAX_ALIKE: usize = 64;
 
 impl<T> Todo<T> {
     pub(super) fn new() -> Self {
-        Self { works: SmallVec::new(), divided: FxHashMap::default(), is_doubling: false }
+        Self { works: SmallVec::new(), divided: FxHashMap::default(), is_doubling: false, left: MAX_COMPARED }
     }
 
     /// Takes the next branch.
@@ -109,6 +115,13 @@ impl<T> Todo<T> {
         let shares = self.works.iter().map(|work| work.walker.share.to_f64());
         let (at, _) = shares.enumerate().max_by(|(_, one), (_, other)| one.total_cmp(other))?;
         Some(self.works.remove(at))
+    }
+
+    /// Counts a rule; returns whether there were too many.
+    pub(super) fn is_exceeded(&mut self) -> bool {
+        let is_exceeded = self.left == 0;
+        self.left = self.left.saturating_sub(1);
+        is_exceeded
     }
 
     /// Records that a rule splits a branch at random.

@@ -3,7 +3,7 @@
 use arrayvec::ArrayVec;
 
 use super::branch::{Branch, By, Effect, HookVerdict, Unknown};
-use super::chain_position::{Cursor, Draws, Fork, Next, Pass, Todo, Work};
+use super::chain_position::{Cursor, Draws, Fork, Next, Pass, Todo, Work, stop};
 use super::code::Code;
 use super::connection::Tracking;
 use super::environment::Environment;
@@ -196,6 +196,9 @@ impl<T: Trace> Pass<'_, T> {
             }
             next = match program.code.next_rule(program.span(self.cursor.chain), self.cursor.rule, walker) {
                 None => Next::Return,
+                Some(rule) if self.todo.is_exceeded() => {
+                    stop(walker, rule, "a packet meets more than 2,097,152 rules at this hook".into())
+                }
                 Some(rule) => {
                     let is_part = walker.share != Share::ONE && walker.effects.is_empty();
                     let before = walker.trace.may_fork(is_part).then(|| walker.clone());

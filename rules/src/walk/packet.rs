@@ -116,6 +116,9 @@ impl Transport {
     /// The flag that opens a TCP connection.
     pub const SYN: u8 = 2;
 
+    /// The TCP flags of a segment within a connection: ACK.
+    pub const ACK: u8 = 16;
+
     /// The TCP flags of a segment that creates a conntrack entry: SYN, or ACK as in the middle of a connection, each with or without PSH
     /// and URG.
     pub(crate) const NEW_FLAGS: [u8; 8] = [2, 10, 16, 24, 34, 42, 48, 56];

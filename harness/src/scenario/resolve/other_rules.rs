@@ -187,6 +187,9 @@ fn no_rules(written: &Written<'_>) -> Option<Diagnostic> {
     None
 }
 
+/// How to correct rules that lead a packet through too many others.
+const FEWER_JUMPS: &str = "Jump to these chains less often. svclab loads rules if a packet passes at most 16,777,216, or 16 times as many as there are.";
+
 /// Checks all rules for errors that the kernel rejects: jumps to missing chains, loops, misplaced targets. Merged rules are checked after
 /// merging.
 pub(crate) fn programs(all: &[Written<'_>], cluster: &Cluster, findings: &mut Findings) {
@@ -208,6 +211,7 @@ pub(crate) fn programs(all: &[Written<'_>], cluster: &Cluster, findings: &mut Fi
                 CompileErrorKind::MissingChain(name) => {
                     format!("Declare it in the same table, as `:{name} - [0:0]`, or check the name.")
                 }
+                CompileErrorKind::TooLong(_) => FEWER_JUMPS.to_owned(),
                 _ => "The kernel rejects this: iptables-restore would load nothing.".to_owned(),
             };
             findings.add(written.error(line, 1, format!("this rule {}", verb(error_kind))).help(help));

@@ -63,7 +63,7 @@ impl<'a> Table<'a> {
             return None;
         };
         let dynamic = self.sets.get(list).and_then(|set| set.dynamic);
-        let seconds = dynamic.map(|dynamic| dynamic.timeout).filter(|timeout| *timeout > 0);
+        let seconds = dynamic.and_then(|dynamic| dynamic.timeout);
         let size = dynamic.map(|dynamic| dynamic.size).filter(|size| *size > 0);
         let key = Key { destination: side == Side::Destination, mask: None };
         NAMING.is_endpoint(endpoint).then_some(Recall {
@@ -243,7 +243,7 @@ pub(crate) fn completed(table: &nftables::Table) -> Cow<'_, nftables::Table> {
     let mut whole = table.clone();
     whole.chains.extend(chains);
     whole.sets.extend(sets.into_iter().map(|name| {
-        let dynamic = Some(Dynamic { size: 0, timeout: 0 });
+        let dynamic = Some(Dynamic { size: 0, timeout: None });
         let key = vec![Datatype::Address(table.family)];
         Set { name: name.clone(), kind: SetKind::Set, key, comment: None, dynamic, elements: Vec::new() }
     }));

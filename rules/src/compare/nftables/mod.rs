@@ -219,7 +219,10 @@ fn rejection_without_ranges(rule: &Rule, text: &str) -> String {
 fn kind_of_set(set: &Set) -> String {
     let types: Vec<&str> = set.key.iter().copied().map(Datatype::as_str).collect();
     let verdict = if set.kind == SetKind::VerdictMap { " : verdict" } else { "" };
-    let dynamic = set.dynamic.map(|dynamic| format!(" size {} timeout {}s", dynamic.size, dynamic.timeout));
+    let dynamic = set.dynamic.map(|dynamic| {
+        let timeout = dynamic.timeout.map(|timeout| format!(" timeout {timeout}s")).unwrap_or_default();
+        format!(" size {}{timeout}", dynamic.size)
+    });
     format!("type {}{verdict}{}", types.join(" . "), dynamic.unwrap_or_default())
 }
 

@@ -36,6 +36,11 @@ pub enum CompileErrorKind {
     /// Jumps are nested too deep for nf_tables, which iptables-nft uses; iptables-legacy has no limit.
     #[error("jumps are nested more than 16 deep, which nf_tables rejects (iptables-legacy accepts them)")]
     TooDeep,
+    /// A packet may pass this many rules at a base chain; this jump leads to most of them.
+    #[error(
+        "leads a packet through up to {0} rules, which would block a CPU: chains that are jumped to several times multiply"
+    )]
+    TooLong(u64),
     /// A target that the kernel rejects in this table or at this hook.
     #[error("{target} is not allowed {place}")]
     Misplaced {
@@ -96,11 +101,14 @@ impl<'a> Table<'a> {
         let hooks = Hook::ALL.into_iter().filter_map(|hook| Some((hook, *self.positions.get(hook.as_str())?)));
         let hooks: Vec<(Hook, usize)> = hooks.collect();
         let leads = self.leads();
-        for (chain, rule, fault) in faults(&leads, starts(hooks.iter().map(|(_, chain)| *chain), leads.len())) {
+        let lengths: Vec<usize> = self.table.chains.iter().map(|chain| chain.rules.len()).collect();
+        for (chain, rule, fault) in faults(&leads, &lengths, starts(hooks.iter().map(|(_, chain)| *chain), leads.len()))
+        {
             let name = |chain: usize| self.table.chains[chain].name.clone();
             let kind = match fault {
                 Fault::Loop(chains) => CompileErrorKind::Loop(chains.into_iter().map(name).collect()),
                 Fault::TooDeep => CompileErrorKind::TooDeep,
+                Fault::TooLong(rules) => CompileErrorKind::TooLong(rules),
             };
             self.error(Some(chain), Some(rule), kind);
         }

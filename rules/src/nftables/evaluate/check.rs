@@ -75,6 +75,11 @@ pub enum CompileErrorKind {
     /// Jumps are nested too deep.
     #[error("jumps are nested more than 16 deep, which the kernel rejects")]
     TooDeep,
+    /// A packet may pass this many rules at a base chain; this jump leads to most of them.
+    #[error(
+        "leads a packet through up to {0} rules, which would block a CPU: chains that are jumped to several times multiply"
+    )]
+    TooLong(u64),
     /// A statement that the kernel rejects at this hook.
     #[error("{statement} is not allowed {place}")]
     Misplaced {
@@ -147,11 +152,14 @@ impl<'a> Check<'a> {
         let hooks = table.chains.iter().enumerate();
         let hooks: Vec<(Hook, usize)> = hooks.filter_map(|(at, chain)| Some((chain.base?.hook, at))).collect();
         let leads = self.leads();
-        for (chain, rule, fault) in faults(&leads, starts(hooks.iter().map(|(_, chain)| *chain), leads.len())) {
+        let lengths: Vec<usize> = table.chains.iter().map(|chain| chain.rules.len()).collect();
+        for (chain, rule, fault) in faults(&leads, &lengths, starts(hooks.iter().map(|(_, chain)| *chain), leads.len()))
+        {
             let name = |chain: usize| table.chains[chain].name.clone();
             let kind = match fault {
                 Fault::Loop(chains) => CompileErrorKind::Loop(chains.into_iter().map(name).collect()),
                 Fault::TooDeep => CompileErrorKind::TooDeep,
+                Fault::TooLong(rules) => CompileErrorKind::TooLong(rules),
             };
             self.error(self.rule(chain, rule), kind);
         }

@@ -89,7 +89,7 @@ fn hooked(base: BaseChain, chain: u32) -> Hooked {
 }
 
 fn elements(set: &Set, at: &Positions<'_>) -> Elements {
-    let mut elements = Elements::empty(at.list(&set.name), set.dynamic.map(|dynamic| dynamic.timeout));
+    let mut elements = Elements::empty(at.list(&set.name), set.dynamic);
     for element in &set.elements {
         elements.insert(&element.key, element.verdict.as_ref().map(|verdict| at.verdict(verdict)));
     }

@@ -142,7 +142,7 @@ impl Generator<'_> {
             kind: SetKind::Set,
             key: vec![Datatype::Address(self.family)],
             comment: None,
-            dynamic: Some(Dynamic { size: AFFINITY_CLIENTS, timeout }),
+            dynamic: Some(Dynamic { size: AFFINITY_CLIENTS, timeout: Some(timeout) }),
             elements: Vec::new(),
         })
     }

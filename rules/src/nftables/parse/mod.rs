@@ -17,9 +17,6 @@ use std::fmt;
 use super::ast::{Ruleset, Table};
 use crate::cluster::Family;
 
-/// The default size of a dynamic set (`NFT_DYNSET_SIZE` is the kernel's, 65535).
-const DYNAMIC_SIZE: u32 = 65_535;
-
 /// Parsed tables.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Parsed {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::json::{self, Document, Object, OneOrMore};
-use super::{DYNAMIC_SIZE, ErrorPlace, OtherTable, ParseError, Parsed, expression, family_of, rule, text};
+use super::{ErrorPlace, OtherTable, ParseError, Parsed, expression, family_of, rule, text};
 use crate::cluster::Family;
 use crate::nftables::{BaseChain, Chain, Datatype, Dynamic, Set, SetKind, TABLE, Table};
 use crate::walk::Hook;
@@ -20,6 +20,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Vec<ParseError>> {
     plain_strings(text)?;
     let mut reader = Reader::default();
     document.nftables.iter().for_each(|object| reader.object(object));
+    reader.parsed.rules.tables.iter_mut().for_each(Table::find_dynamic_sets);
     if reader.errors.is_empty() { Ok(reader.parsed) } else { Err(reader.errors) }
 }
 
@@ -215,8 +216,8 @@ fn read_set(set: &json::Set<'_>, kind: SetKind) -> Result<Set, String> {
         name: set.name.as_str().into(),
         kind,
         comment: set.comment.as_deref().map(Into::into),
-        // nft 1.0.6 does not print the flag `dynamic`. Only dynamic sets have timeouts.
-        dynamic: set.timeout.map(|timeout| Dynamic { size: set.size.unwrap_or(DYNAMIC_SIZE), timeout }),
+        // nft 1.0.6 does not print the flag `dynamic`; see `Table::find_dynamic_sets` for sets without a timeout.
+        dynamic: set.timeout.map(|timeout| Dynamic::of(set.size, Some(timeout))),
         elements: set.elem.iter().map(element).collect::<Result<_, _>>()?,
         key,
     })

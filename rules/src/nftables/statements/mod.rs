@@ -129,6 +129,19 @@ impl Statement {
         matches!(self, Self::Other(text) if names_interface_index(text))
     }
 
+    /// Returns the names of the sets whose keys it changes.
+    pub(super) fn changed_sets(&self) -> Vec<&str> {
+        match self {
+            Self::Remember(_, set) => vec![set],
+            Self::Other(text) => {
+                let words: Vec<&str> = text.split_ascii_whitespace().collect();
+                let changes = words.windows(2).filter(|pair| matches!(pair[0], "add" | "update" | "delete"));
+                changes.filter_map(|pair| pair[1].strip_prefix('@')).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// Returns the set or map that it uses, with the key.
     pub(super) fn set(&self) -> Option<(&Name, Vec<LookupKey>)> {
         match self {

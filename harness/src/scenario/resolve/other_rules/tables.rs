@@ -164,6 +164,7 @@ pub(super) fn programs(written: &Written<'_>, findings: &mut Findings) {
             CompileErrorKind::NoHook => {
                 "Add `type filter hook forward priority 0;` to one of its chains, or omit the table."
             }
+            CompileErrorKind::TooLong(_) => super::FEWER_JUMPS,
             _ => "The kernel rejects this: nft would load nothing.",
         };
         let line = place.0.unwrap_or(1);

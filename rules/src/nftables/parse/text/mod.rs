@@ -99,7 +99,8 @@ impl<'a> Reader<'a> {
             let (family, name) = (*first, name.text.into());
             let within = if families.len() > 1 { Within::BothFamilies } else { Within::OneFamily };
             let empty = Table { family, name, comment: None, sets: Vec::new(), chains: Vec::new() };
-            let (table, lines) = self.table(empty, within)?;
+            let (mut table, lines) = self.table(empty, within)?;
+            table.find_dynamic_sets();
             for family in families {
                 self.parsed.rules.tables.push(table_for_family(&table, *family));
                 self.parsed.lines.0.push(lines.clone());

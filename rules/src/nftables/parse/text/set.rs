@@ -1,10 +1,10 @@
 //! Parsing of sets and maps, and their elements.
 
-use super::super::super::ast::{Dynamic, Element, Set, SetKind};
+use super::super::super::ast::{Element, Set, SetKind};
+use super::super::super::dynamic::Dynamic;
 use super::super::super::key::{Datatype, Key};
 use super::super::super::text::{Kind, Word};
 use super::super::super::verdict::Verdict;
-use super::super::DYNAMIC_SIZE;
 use super::{Fault, Reader, Scope};
 use crate::cluster::Family;
 
@@ -13,7 +13,7 @@ impl<'a> Reader<'a> {
     pub(super) fn set(&mut self, name: Word<'a>, kind: SetKind, family: Family) -> Result<(Set, Vec<usize>), Fault> {
         let mut set =
             Set { name: name.text.into(), kind, key: Vec::new(), comment: None, dynamic: None, elements: Vec::new() };
-        let (mut size, mut timeout) = (None, None);
+        let (mut size, mut timeout, mut is_dynamic) = (None, None, false);
         let mut lines = Vec::new();
         while let Some(word) = self.inside()? {
             match word.text {
@@ -31,14 +31,19 @@ impl<'a> Reader<'a> {
                     self.open()?;
                     self.elements(&mut set, &mut lines)?;
                 }
-                "flags" | "auto-merge" | "gc-interval" | "policy" | "counter" => self.skip_statement()?,
+                "flags" => {
+                    let mut flags = Vec::new();
+                    self.rest_of_line(&mut flags)?;
+                    is_dynamic |= flags.iter().any(|flag| flag.is("dynamic"));
+                }
+                "auto-merge" | "gc-interval" | "policy" | "counter" => self.skip_statement()?,
                 other => return Err((word.start, format!("`{other}` is not valid in a {}", kind.as_str()))),
             }
         }
         if set.key.is_empty() {
             return Err((name.start, format!("the {} has no `type`", kind.as_str())));
         }
-        set.dynamic = timeout.map(|timeout| Dynamic { size: size.unwrap_or(DYNAMIC_SIZE), timeout });
+        set.dynamic = (is_dynamic || timeout.is_some()).then(|| Dynamic::of(size, timeout));
         Ok((set, lines))
     }
 

@@ -1,0 +1,117 @@
+//! Verifies clusters with rules of other programs: what they do to first packets, and to later ones.
+
+use std::path::Path;
+
+use rstest::rstest;
+use svclab::page::Settings;
+use svclab::scenario::Scenario;
+use svclab::verify::{Disagreement, Options, page, verify};
+use svclab::{scenario, testing};
+
+/// Rules that only lose packets after the first of a connection, or later connections. None of them depends on a lab.
+#[rstest]
+#[case::mark_by_reply(
+    "-m conntrack --ctdir REPLY -j CONNMARK --set-mark 7\n        -A FORWARD -m conntrack --ctdir ORIGINAL -m connmark --mark 7 -j DROP",
+    &["a later segment of a connection (ACK) is lost", "a later datagram of a flow is lost", "a later packet of an association is lost"]
+)]
+#[case::mark_of_the_third(
+    "-p tcp -m connmark --mark 3 -j DROP\n        -A FORWARD -m connmark --mark 2 -j CONNMARK --set-mark 3\n        \
+     -A FORWARD -m connmark --mark 1 -j CONNMARK --set-mark 2\n        -A FORWARD -m conntrack --ctstate NEW -j CONNMARK --set-mark 1",
+    &["segment 3 from the client in a connection (ACK) is lost"]
+)]
+#[case::datagrams_of_a_replied_flow(
+    "-p udp -m conntrack --ctstate ESTABLISHED --ctdir ORIGINAL -j DROP",
+    &["a later datagram of a flow is lost"]
+)]
+#[case::packets_of_an_association(
+    "-p sctp -m conntrack --ctstate ESTABLISHED --ctdir ORIGINAL -j DROP",
+    &["a later packet of an association is lost"]
+)]
+#[case::second_datagram(
+    "-p udp -m conntrack --ctstate NEW -m connmark --mark 5 -j DROP\n        -A FORWARD -p udp -j CONNMARK --set-mark 5",
+    &["a second datagram of a flow before the reply is lost"]
+)]
+#[case::counted_connections(
+    "-p tcp --syn -m recent --set --name A\n        -A FORWARD -p tcp --syn -m recent --update --seconds 60 --hitcount 20 --name A -j DROP",
+    &["after 19 connections of a client to 10.244."]
+)]
+#[case::counted_packets(
+    "-p tcp ! --syn -m recent --set --name A\n        -A FORWARD -p tcp ! --syn -m recent --rcheck --hitcount 24 --name A -j DROP",
+    &["segment 24 from the client in a connection (ACK) is lost", "segment 13 from the client in a connection (ACK) is lost"]
+)]
+fn losses_after_the_first_packet_are_found(#[case] rules: &str, #[case] expected: &[&str]) {
+    let text = format!("        *filter\n        -A FORWARD {rules}\n        COMMIT\n");
+    let scenario = with_other_rules(&text);
+    let options = Options { no_lab: true, ..Options::default() };
+    let verified = verify(&[scenario], &options, &|_| {}).remove(0);
+    let page = page(&verified, &options, Settings::default());
+    let verification = verified.result.unwrap_or_else(|_| panic!("{page}"));
+    let found: Vec<_> = verification.failures(&options).map(|finding| finding.what.as_str()).collect();
+    assert!(expected.iter().all(|part| found.iter().any(|what| what.starts_with(part))), "{page}");
+    assert!(found.iter().all(|what| expected.iter().any(|part| what.starts_with(part))), "{page}");
+}
+
+/// Other rules of a node of which predictions were wrong: whatever they break, the kernel does as is predicted, or it is unknown.
+#[rstest]
+#[case::interfaces("table inet a {", "forward", "filter", "iifname vmap { \"veth-client\" : drop }")]
+#[case::after_source_nat("table ip a {", "postrouting", "101", "ip saddr 172.18.0.2 drop")]
+#[case::other_family("table inet a {", "prerouting", "-110", "tcp dport 80 dnat ip6 to [fd00::9]:8080")]
+#[case::kept_source("*nat", "POSTROUTING", "", "-p tcp -j SNAT --to-source :40000")]
+#[case::rejected_early("table inet a {", "prerouting", "filter", "meta l4proto { tcp, udp } reject")]
+#[case::limit("*filter", "FORWARD", "", "-p tcp -m limit --limit 1/hour --limit-burst 1 -j DROP")]
+#[case::clients(
+    "*filter",
+    "FORWARD",
+    "",
+    "-p tcp -m recent --rcheck --hitcount 2 --name A -j DROP\n        -A FORWARD -m recent --set --name A"
+)]
+#[case::clients_at_an_earlier_hook(
+    "*mangle",
+    "PREROUTING",
+    "",
+    "-p tcp -m recent --set --name A\n        COMMIT\n        *filter\n        -A FORWARD -m recent --rcheck --name A -j DROP"
+)]
+#[case::clients_of_replies(
+    "*filter",
+    "FORWARD",
+    "",
+    "-p tcp -m recent --rcheck --name A --rdest -j DROP\n        -A FORWARD -p tcp -m recent --set --name A"
+)]
+#[case::one_port("*nat", "POSTROUTING", "", "-p tcp -j MASQUERADE --to-ports 53")]
+fn the_kernel_follows_other_rules(#[case] table: &str, #[case] hook: &str, #[case] priority: &str, #[case] rule: &str) {
+    let kind = if rule.contains("dnat") { "nat" } else { "filter" };
+    let text = match table {
+        "*nat" | "*filter" | "*mangle" => format!("        {table}\n        -A {hook} {rule}\n        COMMIT\n"),
+        _ => format!(
+            "        {table}\n          chain c {{\n            type {kind} hook {hook} priority {priority}; policy accept;\n            {rule}\n\
+             \x20         }}\n        }}\n"
+        ),
+    };
+    testing::privileged(|| {
+        let options = Options::default();
+        let verified = verify(&[with_other_rules(&text)], &options, &|_| {}).remove(0);
+        let page = page(&verified, &options, Settings::default());
+        let verification = verified.result.unwrap_or_else(|_| panic!("{page}"));
+        let failures: Vec<_> = verification.failures(&options).map(|finding| finding.disagreement).collect();
+        let is_of_svclab =
+            |one: &Disagreement| matches!(one, Disagreement::Kernel | Disagreement::Model | Disagreement::All);
+        assert!(!failures.iter().any(is_of_svclab), "{page}");
+        // IPv4 passes a translation of IPv6.
+        assert_eq!(failures.is_empty(), rule.contains("dnat ip6"), "{page}");
+    });
+}
+
+/// A cluster with rules of another program on one of its nodes.
+fn with_other_rules(text: &str) -> Scenario {
+    let scenario = format!(
+        "name: other rules\ncluster: {{podCIDR: 10.244.0.0/16}}\nnodes:\n  - {{name: worker, ip: 172.18.0.2}}\n  - {{name: worker2, ip: 172.18.0.3}}\n\
+         pods:\n  - {{name: client, node: worker}}\n  - {{name: near, node: worker}}\n  - {{name: web, node: worker2}}\n\
+         services:\n  - name: web\n    type: NodePort\n    ports:\n      - {{name: http, port: 80, targetPort: 8080, nodePort: 30080}}\n\
+         \x20     - {{name: dns, port: 53, protocol: UDP}}\n      - {{name: sig, port: 90, protocol: SCTP}}\n\
+         endpoints:\n  - {{service: web, pods: [near, web]}}\nhosts:\n  - {{name: outside, ip: 203.0.113.10}}\n\
+         rules:\n  worker:\n    - install: before\n      text: |\n{text}\
+         tests:\n  - {{name: t, probe: {{from: pod/client, to: 'service/web:http'}}, expect: {{delivered: [pod/near, pod/web]}}}}\n"
+    );
+    let nothing = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
+    scenario::parse(&scenario, Path::new("s.yaml"), &nothing).unwrap_or_else(|errors| panic!("{errors}"))
+}

@@ -62,6 +62,7 @@ use traversal::Traversal;
 pub(crate) use matched_rule::{MatchedRule, RuleExit};
 pub(crate) use prediction::{Cause, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, RulePlace, Stage};
 pub(crate) use senders::{LaterReply, Senders, SetTraversal};
+pub(crate) use settings::is_predicted;
 
 /// A new flow, as its sender sends it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -6,7 +6,7 @@ use svclab_rules::walk::{
 };
 
 use super::packet_state::{End, Ended, Extent, Origin, PacketState};
-use super::prediction::{Cause, PredictedBranch, PredictedOutcome, PredictedReply, kind_of};
+use super::prediction::{Cause, PredictedBranch, PredictedOutcome, PredictedReply, Stage, kind_of};
 use super::route_table::Out;
 use super::set_queries::Set;
 use super::traversal::Traversal;
@@ -34,10 +34,11 @@ struct Rejected<'a> {
 
 impl Rejected<'_> {
     /// Whether a rule rejects it before it is routed. In IPv4 the error then has a route to the sender instead of one to its destination
-    /// (`nf_reject_fill_skb_dst`), so the kernel does not know that this is its own address (`__icmp_send`, `RTCF_LOCAL`).
+    /// (`nf_reject_fill_skb_dst`), so the kernel does not know that this is its own address (`__icmp_send`, `RTCF_LOCAL`). A packet that
+    /// re-enters through `lo` keeps the route by which it was sent.
     fn is_unrouted(&self) -> bool {
-        let last = self.state.last_stage();
-        matches!(self.cause, Cause::Rule(_)) && last.is_some_and(|stage| stage.hook == Hook::Prerouting)
+        let is_before = |stage: &Stage| stage.hook == Hook::Prerouting && stage.came.input != Some(Interface::LOOPBACK);
+        matches!(self.cause, Cause::Rule(_)) && self.state.last_stage().is_some_and(is_before)
     }
 }
 

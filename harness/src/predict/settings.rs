@@ -2,6 +2,14 @@
 
 use crate::topology::{LOOPBACK, Netns, Sysctl};
 
+/// Whether predictions follow a setting of a node, by its dotted name.
+pub(crate) fn is_predicted(name: &str) -> bool {
+    let last = name.rsplit('.').next().unwrap_or(name);
+    let followed =
+        ["ip_forward", "forwarding", "rp_filter", "route_localnet", "accept_local", "nf_conntrack_tcp_be_liberal"];
+    followed.contains(&last) || last.starts_with("bridge-nf-call-")
+}
+
 /// The settings of an interface that affect packets entering or leaving through it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct InterfaceSettings {

@@ -97,6 +97,9 @@ struct Found<'a> {
     structure_defects: &'a [String],
     /// Missing and additional rules of services whose connections fail, compared with the rules of the kube-proxy release.
     differences: &'a [String],
+    /// What may be the cause of contradictions between prediction and kernel besides the rules: settings that are not predicted, and
+    /// earlier packets.
+    notes: &'a [String],
 }
 
 impl<'a> Found<'a> {
@@ -111,6 +114,7 @@ impl<'a> Found<'a> {
             coverage: verification.coverage.iter().map(Row::of).collect(),
             structure_defects: &verification.frame_defects,
             differences: &verification.differences,
+            notes: &verification.notes,
             findings: verification.findings.iter().map(|finding| FindingRow::of(finding, options)).collect(),
         }
     }

@@ -18,6 +18,7 @@ mod class_walk;
 mod finding;
 pub mod json;
 mod later_packets;
+mod notes;
 mod prepared;
 mod render;
 mod restored;

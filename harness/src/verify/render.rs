@@ -52,6 +52,10 @@ pub fn page(verified: &Verified, options: &Options, settings: Settings) -> Strin
             for finding in &verification.findings {
                 show(&mut page, finding, finding.disagreement.fails(options.allow_unknown));
             }
+            for note in &verification.notes {
+                page.gap();
+                page.labelled(2, format!("{}  ", page.paint(MARKED, "note")), note);
+            }
             page.line(2, closing(&page, verification, options));
             if let Some(words) = not_verified(verified) {
                 page.line(2, words);

@@ -13,6 +13,7 @@ use super::boundaries::Boundaries;
 use super::class_walk::{ClassWalk, PacketClass};
 use super::finding::{Example, Findings};
 use super::later_packets::Depth;
+use super::notes::notes;
 use super::prepared::{Prepared, vantages};
 use super::tally::Tally;
 use super::verification::Verification;
@@ -32,8 +33,9 @@ use crate::topology;
 /// The number of flows that are sent before progress is reported.
 const AT_ONCE: usize = 2048;
 
-/// The maximum number of flows of a lab that are sent again, alone: each flushes the state of all nodes.
-const MAX_RESENDS: usize = 500;
+/// The maximum number of flows of a lab that are sent again, alone. Each flushes the state of all nodes, which takes some milliseconds for
+/// each of them; if rules of every Service differ from the prediction, more would tell nothing new.
+pub(super) const MAX_RESENDS: usize = 500;
 
 /// A function that sends packets in a lab.
 type Sending<'s> = Box<dyn FnOnce(&mut Lab) -> Result<(), RunError> + Send + 's>;
@@ -78,12 +80,13 @@ fn verified(
         entries => Some(prepared.context(&prepared.documents)?.with_connections(entries)),
     };
     let restored = with_connections.as_ref().map(|context| verifying.restored(context));
+    let mut not_resent = 0;
     if options.no_lab {
         restored.iter().for_each(|restored| restored.ask((&mut tally, &mut findings)));
     } else if !witnesses.is_empty() || restored.is_some() {
         in_lab(Box::new(|lab| {
             let mut prober = Prober::new(lab, prepared.cluster).map_err(|source| verifying.error(source))?;
-            verifying.send_all(&mut prober, &witnesses, (&mut tally, &mut findings))?;
+            not_resent = verifying.send_all(&mut prober, &witnesses, (&mut tally, &mut findings))?;
             restored.iter().try_for_each(|restored| restored.send(&mut prober, (&mut tally, &mut findings)))
         }))?;
     }
@@ -94,7 +97,8 @@ fn verified(
     let failing: BTreeSet<String> =
         verification.failures(options).filter_map(|finding| finding.example.service.clone()).collect();
     let differences = if failing.is_empty() { Vec::new() } else { prepared.differences(&failing) };
-    Ok(Verification { frame_defects, differences, ..verification })
+    let notes = notes(scenario, &verification.findings, not_resent, options);
+    Ok(Verification { frame_defects, differences, notes, ..verification })
 }
 
 /// Defects in the structure of rules: `node/worker: ...`.
@@ -181,16 +185,17 @@ impl<'a> Verifying<'_, 'a> {
         }
     }
 
-    /// Sends all witnesses through a lab.
+    /// Sends all witnesses through a lab. Returns the number of contradicted flows that were not sent again.
     fn send_all(
         &self,
         prober: &mut Prober<'_>,
         witnesses: &[(Question, Probe)],
         (tally, findings): (&mut Tally, &mut Findings),
-    ) -> Result<(), RunError> {
+    ) -> Result<usize, RunError> {
         let times = self.options.repeat.map_or(1, NonZeroUsize::get);
         let counting = self.options.progress.begin((witnesses.len() * times) as u64);
-        let mut resends = MAX_RESENDS;
+        let mut resent = 0;
+        let mut not_resent = 0;
         for together in (0..times).flat_map(|_| witnesses.chunks(AT_ONCE)) {
             let probes: Vec<Probe> = together.iter().map(|(_, probe)| probe.clone()).collect();
             let flows = prober.send_all(&probes).map_err(|source| self.error(source))?;
@@ -200,16 +205,17 @@ impl<'a> Verifying<'_, 'a> {
                 let found = sources.disagreement_with(self.class_walk.released);
                 let counts = (&mut *tally, &mut *findings);
                 let is_contradicted = found.as_ref().is_some_and(|(found, _)| found.contradicts_prediction());
-                if is_contradicted && resends > 0 {
-                    resends -= 1;
+                if is_contradicted && resent < MAX_RESENDS {
+                    resent += 1;
                     self.resend(prober, (question, probe), (&sources, &sent), found, counts)?;
                 } else {
+                    not_resent += usize::from(is_contradicted);
                     self.count_as(&sources, &sent, question, found, counts);
                 }
             }
             counting.counted(together.len() as u64);
         }
-        Ok(())
+        Ok(not_resent)
     }
 
     /// Sends a witness again, alone, and counts that flow: what the kernel did with the first one may depend on earlier witnesses.

@@ -58,6 +58,20 @@ fn losses_after_the_first_packet_are_found(#[case] rules: &str, #[case] expected
 #[case::other_family("table inet a {", "prerouting", "-110", "tcp dport 80 dnat ip6 to [fd00::9]:8080")]
 #[case::kept_source("*nat", "POSTROUTING", "", "-p tcp -j SNAT --to-source :40000")]
 #[case::rejected_early("table inet a {", "prerouting", "filter", "meta l4proto { tcp, udp } reject")]
+#[case::rejected_early_by_source(
+    "table inet a {",
+    "prerouting",
+    "filter",
+    "meta l4proto { tcp, udp } reject\n          }\n          chain out {\n            type filter hook output priority 0;\n            \
+     ip protocol icmp ip saddr 172.18.0.2 drop"
+)]
+#[case::clients_without_timeout(
+    "table inet a {\n          set m { type ipv4_addr; flags dynamic; }",
+    "prerouting",
+    "-150",
+    "ip protocol tcp update @m { ip saddr }\n          }\n          chain f {\n            type filter hook forward priority 0;\n            \
+     ip saddr @m drop"
+)]
 #[case::limit("*filter", "FORWARD", "", "-p tcp -m limit --limit 1/hour --limit-burst 1 -j DROP")]
 #[case::clients(
     "*filter",
@@ -101,10 +115,31 @@ fn the_kernel_follows_other_rules(#[case] table: &str, #[case] hook: &str, #[cas
     });
 }
 
+/// A kernel that differs because of a setting is no error of svclab without a word about the setting.
+#[test]
+fn settings_that_are_not_predicted_are_named() {
+    let sysctls = ", sysctls: {net.ipv4.ip_default_ttl: 1, net.ipv4.conf.all.rp_filter: 0}";
+    let scenario = cluster(sysctls, "        *filter\n        COMMIT\n");
+    testing::privileged(|| {
+        let options = Options::default();
+        let verified = verify(std::slice::from_ref(&scenario), &options, &|_| {}).remove(0);
+        let page = page(&verified, &options, Settings::default());
+        let verification = verified.result.unwrap_or_else(|_| panic!("{page}"));
+        assert!(verification.failures(&options).count() > 0, "{page}");
+        let expected = "not predicted: the effect of net.ipv4.ip_default_ttl=1 on node worker. It may be why the kernel does something else";
+        assert_eq!(verification.notes, [expected], "{page}");
+    });
+}
+
 /// A cluster with rules of another program on one of its nodes.
 fn with_other_rules(text: &str) -> Scenario {
+    cluster("", text)
+}
+
+/// The same, with more fields of the node.
+fn cluster(fields: &str, text: &str) -> Scenario {
     let scenario = format!(
-        "name: other rules\ncluster: {{podCIDR: 10.244.0.0/16}}\nnodes:\n  - {{name: worker, ip: 172.18.0.2}}\n  - {{name: worker2, ip: 172.18.0.3}}\n\
+        "name: other rules\ncluster: {{podCIDR: 10.244.0.0/16}}\nnodes:\n  - {{name: worker, ip: 172.18.0.2{fields}}}\n  - {{name: worker2, ip: 172.18.0.3}}\n\
          pods:\n  - {{name: client, node: worker}}\n  - {{name: near, node: worker}}\n  - {{name: web, node: worker2}}\n\
          services:\n  - name: web\n    type: NodePort\n    ports:\n      - {{name: http, port: 80, targetPort: 8080, nodePort: 30080}}\n\
          \x20     - {{name: dns, port: 53, protocol: UDP}}\n      - {{name: sig, port: 90, protocol: SCTP}}\n\

@@ -1,0 +1,44 @@
+//! Notes on contradictions between prediction and kernel: what else may be their cause.
+
+use super::Options;
+use super::finding::Finding;
+use super::run::MAX_RESENDS;
+use crate::predict::is_predicted;
+use crate::scenario::Scenario;
+use crate::text::counted;
+
+/// The notes on findings. `not_resent` is the number of contradicted flows that were not sent again alone.
+pub(super) fn notes(scenario: &Scenario, findings: &[Finding], not_resent: usize, options: &Options) -> Vec<String> {
+    let fails = |finding: &Finding| finding.disagreement.fails(options.allow_unknown);
+    let mut contradictions = findings.iter().filter(|finding| finding.disagreement.contradicts_prediction());
+    if !contradictions.any(fails) {
+        return Vec::new();
+    }
+    let resent = (not_resent > 0).then(|| {
+        let flows = counted(not_resent, "contradicted flow");
+        format!("{flows} of these were not sent again alone, as the first {MAX_RESENDS} were: earlier packets may be the cause")
+    });
+    let settings = settings(scenario);
+    let settings = (!settings.is_empty()).then(|| {
+        format!("not predicted: the effect of {}. It may be why the kernel does something else", settings.join(", "))
+    });
+    resent.into_iter().chain(settings).collect()
+}
+
+/// The settings of nodes that predictions ignore, each once, with its first node.
+fn settings(scenario: &Scenario) -> Vec<String> {
+    let mut all: Vec<(&str, &str, Vec<&str>)> = Vec::new();
+    for (node, settings) in &scenario.sysctls {
+        for (name, setting) in settings.iter().filter(|(name, _)| !is_predicted(name)) {
+            match all.iter_mut().find(|(known, value, _)| known == name && *value == setting.value) {
+                Some((.., nodes)) => nodes.push(node),
+                None => all.push((name, &setting.value, vec![node])),
+            }
+        }
+    }
+    let words = |(name, value, nodes): (&str, &str, Vec<&str>)| match nodes.as_slice() {
+        [node] => format!("{name}={value} on node {node}"),
+        nodes => format!("{name}={value} on {}", counted(nodes.len(), "node")),
+    };
+    all.into_iter().map(words).collect()
+}

@@ -36,6 +36,7 @@ pub mod lint;
 pub mod minimize;
 pub mod mutate;
 pub mod observation;
+mod open_files;
 #[doc(hidden)]
 pub mod output;
 #[doc(hidden)]

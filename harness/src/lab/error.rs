@@ -8,6 +8,7 @@ use nix::errno::Errno;
 use nix::sys::signal::Signal;
 
 use super::call::ADMINISTRATORS;
+use crate::open_files;
 use crate::scenario::Span;
 use crate::text::reason;
 use crate::topology::Sysctl;
@@ -236,19 +237,13 @@ impl LabError {
     /// Whether the process or the machine has reached its limit on open files.
     fn is_about_open_files(&self) -> bool {
         let mut causes = std::iter::successors(Error::source(self), |error| (*error).source());
-        causes.any(|error| {
-            let code = error.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
-            code.is_some_and(|code| [Errno::EMFILE, Errno::ENFILE].contains(&Errno::from_raw(code)))
-        })
+        causes.any(|error| error.downcast_ref::<io::Error>().is_some_and(open_files::is_reached))
     }
 
     /// The fix, as a sentence.
     pub(crate) fn help(&self) -> &'static str {
         match self {
-            _ if self.is_about_open_files() => {
-                "Raise the limit on open files before svclab starts (`ulimit -n 65536`, as root also `ulimit -Hn 65536`), or run fewer labs \
-                 in parallel (`--jobs`). `svclab doctor` shows the limit."
-            }
+            _ if self.is_about_open_files() => open_files::RAISE,
             Self::Privileges { .. } => {
                 "Run it with sudo, or allow user namespaces (sysctl user.max_user_namespaces, and on Ubuntu \
                  kernel.apparmor_restrict_unprivileged_userns=0). `svclab doctor` reports what is missing."

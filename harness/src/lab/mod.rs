@@ -32,13 +32,13 @@ mod state;
 mod tracing;
 
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread;
 
 pub use backend::Backend;
 pub(crate) use entrance::Entrance;
-pub(crate) use error::INSTALL;
-pub(crate) use error::LabError;
+pub(crate) use error::{INSTALL, LabError};
 pub(crate) use sandbox::become_privileged;
 pub(crate) use sandbox::is_privileged;
 pub(crate) use state::Listing;
@@ -103,7 +103,9 @@ impl Lab {
         sandbox::leave_host()?;
         let stamping = channel::start_stamping();
         let stamping = stamping.map_err(|source| LabError::Sandbox { what: "enabling time stamps", source })?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        // The runtime panics if it cannot open its sockets for signals, once for each process.
+        let runtime =
+            UnixStream::pair().and_then(|_| tokio::runtime::Builder::new_current_thread().enable_all().build());
         let runtime = runtime.map_err(|source| LabError::Sandbox { what: "starting the runtime", source })?;
         // Installing rules takes longest, so it starts as soon as the namespaces and everything that the rules refer to exist.
         let ruled = |netns: &Netns| documents.iter().any(|document| document.netns == netns.name);

@@ -2,10 +2,13 @@
 
 use super::Options;
 use super::finding::Finding;
-use super::run::MAX_RESENDS;
 use crate::predict::is_predicted;
 use crate::scenario::Scenario;
 use crate::text::counted;
+
+/// The maximum number of flows of a lab that are sent again, alone. Each flushes the state of all nodes, which takes some milliseconds for
+/// each of them; if rules of every Service differ from the prediction, more would tell nothing new.
+pub(super) const MAX_RESENDS: usize = 500;
 
 /// The notes on findings. `not_resent` is the number of contradicted flows that were not sent again alone.
 pub(super) fn notes(scenario: &Scenario, findings: &[Finding], not_resent: usize, options: &Options) -> Vec<String> {

@@ -13,7 +13,7 @@ use super::boundaries::Boundaries;
 use super::class_walk::{ClassWalk, PacketClass};
 use super::finding::{Example, Findings};
 use super::later_packets::Depth;
-use super::notes::notes;
+use super::notes::{MAX_RESENDS, notes};
 use super::prepared::{Prepared, vantages};
 use super::tally::Tally;
 use super::verification::Verification;
@@ -32,10 +32,6 @@ use crate::topology;
 
 /// The number of flows that are sent before progress is reported.
 const AT_ONCE: usize = 2048;
-
-/// The maximum number of flows of a lab that are sent again, alone. Each flushes the state of all nodes, which takes some milliseconds for
-/// each of them; if rules of every Service differ from the prediction, more would tell nothing new.
-pub(super) const MAX_RESENDS: usize = 500;
 
 /// A function that sends packets in a lab.
 type Sending<'s> = Box<dyn FnOnce(&mut Lab) -> Result<(), RunError> + Send + 's>;

@@ -7,6 +7,7 @@ use nix::sys::signal::Signal;
 use std::os::unix::process::ExitStatusExt;
 
 use super::timeouts::TimeoutError;
+use crate::open_files;
 use crate::report::{Cause, Trouble};
 use crate::text::reason;
 use crate::vm::{Ending, VmError};
@@ -64,6 +65,7 @@ impl WorkerError {
         let (cause, help) = match self {
             Self::Unable(trouble) => return *trouble,
             Self::NoMachine(error) => return error.into(),
+            Self::NotStarted(source) if open_files::is_reached(&source) => (Cause::Environment, open_files::RAISE),
             Self::NotStarted(_) => {
                 (Cause::Environment, "Allow more processes (`ulimit -u`, or the container's limit).")
             }

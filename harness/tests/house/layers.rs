@@ -26,7 +26,7 @@ const LAYERS: [(&str, &[&[&str]]); 2] = [
         "svclab",
         &[
             &["text"],
-            &["kernel", "wire", "stats", "output", "page", "svg", "input", "collect", "apiserver"],
+            &["kernel", "open_files", "wire", "stats", "output", "page", "svg", "input", "collect", "apiserver"],
             &["observation", "yaml"],
             &["scenario", "evidence"],
             &["infer", "documents", "topology"],

@@ -20,6 +20,7 @@ use super::table_name::TableName;
 use super::text::Fault;
 use super::values::ChainName;
 use crate::cluster::Family;
+use crate::walk::Hook;
 
 /// A line that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -241,7 +242,7 @@ impl<'a> Document<'a> {
         let (Some(name), Some(policy)) = (words.next(), words.next()) else {
             return Err(Fault::new(column, "a chain is declared as `:NAME POLICY [packets:bytes]`"));
         };
-        let policy = policy_of(policy).ok_or_else(|| Fault::new(column, format!("unknown policy `{policy}`")))?;
+        let policy = policy_of(policy, name).map_err(|message| Fault::new(column, message))?;
         let counters = words.next().and_then(|word| counters_of(word.trim_matches(['[', ']'])));
         if let Some(more) = words.next() {
             return Err(Fault::new(column, format!("unexpected `{more}` after the counters of a chain")));
@@ -281,8 +282,7 @@ impl<'a> Document<'a> {
             }
             "-N" | "--new-chain" => self.chain_or_new(chain, chain_column).map(|_| ()),
             "-P" | "--policy" => {
-                let word = after.trim();
-                let policy = policy_of(word).ok_or_else(|| Fault::new(after_column, "unknown policy"))?;
+                let policy = policy_of(after.trim(), chain).map_err(|message| Fault::new(after_column, message))?;
                 self.chain_or_new(chain, chain_column)?.policy = policy;
                 Ok(())
             }
@@ -375,12 +375,19 @@ impl<'a> Document<'a> {
     }
 }
 
-fn policy_of(word: &str) -> Option<Option<Policy>> {
-    match word {
-        "ACCEPT" => Some(Some(Policy::Accept)),
-        "DROP" => Some(Some(Policy::Drop)),
-        "-" => Some(None),
-        _ => None,
+/// The policy of a chain. Only built-in chains have one; iptables-restore of iptables-nft ignores others without a word.
+fn policy_of(word: &str, chain: &str) -> Result<Option<Policy>, String> {
+    let policy = match word {
+        "ACCEPT" => Policy::Accept,
+        "DROP" => Policy::Drop,
+        "-" => return Ok(None),
+        _ => return Err(format!("unknown policy `{word}`")),
+    };
+    match Hook::ALL.iter().any(|hook| hook.as_str() == chain) {
+        true => Ok(Some(policy)),
+        false => Err(format!(
+            "only built-in chains have a policy: declare it as `:{chain} -`, and end it with a rule `-j {word}`"
+        )),
     }
 }
 

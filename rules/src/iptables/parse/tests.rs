@@ -135,6 +135,16 @@ fn commands_of_restore_are_carried_out() {
 #[case::stray("*filter\n-A INPUT oops -j DROP", 10, "expected an option")]
 #[case::quote("*filter\n-A INPUT -m comment --comment \"open", 31, "unterminated quote")]
 #[case::table("*fitler", 2, "unknown table `fitler`")]
+#[case::policy(
+    "*filter\n:x DROP [0:0]",
+    2,
+    "only built-in chains have a policy: declare it as `:x -`, and end it with a rule `-j DROP`"
+)]
+#[case::policy_as_command(
+    "*filter\n-P x DROP",
+    6,
+    "only built-in chains have a policy: declare it as `:x -`, and end it with a rule `-j DROP`"
+)]
 #[case::command("*filter\n-D INPUT -j DROP", 1, "unknown command `-D`")]
 #[case::probability(
     "*filter\n-A INPUT -m statistic --mode random --probability 1.5 -j DROP",

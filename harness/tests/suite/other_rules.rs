@@ -27,6 +27,10 @@ use svclab::{scenario, testing};
     "-p sctp -m conntrack --ctstate ESTABLISHED --ctdir ORIGINAL -j DROP",
     &["a later packet of an association is lost"]
 )]
+#[case::unknown_for_later_packets(
+    "-p tcp -m conntrack --ctstate ESTABLISHED -m ttl --ttl-lt 5 -j DROP",
+    &["a later segment of a connection (ACK) may be lost: unknown: "]
+)]
 #[case::second_datagram(
     "-p udp -m conntrack --ctstate NEW -m connmark --mark 5 -j DROP\n        -A FORWARD -p udp -j CONNMARK --set-mark 5",
     &["a second datagram of a flow before the reply is lost"]

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use svclab_rules::walk::{Packet, Transport};
 
-use super::{FirstPacket, Later, endpoint, source};
+use super::{FirstPacket, Later, endpoint, is_unknown, source};
 use crate::predict::{Cause, LaterReply, Network, PredictedBranch, PredictedReply};
 
 /// The flags of later segments: ACK, with PSH, URG and FIN; and RST, alone and with ACK.
@@ -50,17 +50,18 @@ impl FirstPacket<'_, '_> {
     /// Packets after the reply, until one changes nothing for the next.
     fn replied(&self, first: &PredictedBranch, to: SocketAddr, later: &mut Later) {
         let most = MAX_PACKETS.max(self.depth.hits as usize);
-        let mut before = first.clone();
+        let mut last = None;
         for number in 2..=most + 1 {
+            let before = last.as_ref().unwrap_or(first);
             let sent = LaterPacket { packet: self.with_flags(FLAGS[0]), number, is_replied: true };
-            let after = self.judge(sent, (&before, to), later);
+            let after = self.judge(sent, (before, to), later);
             if number == 2 && self.depth.flags {
                 for flags in &FLAGS[1..] {
-                    self.judge(LaterPacket { packet: self.with_flags(*flags), ..sent }, (&before, to), later);
+                    self.judge(LaterPacket { packet: self.with_flags(*flags), ..sent }, (before, to), later);
                 }
             }
             match after {
-                Some(after) if !has_same_state(&after, &before) => before = after,
+                Some(after) if !has_same_state(&after, before) => last = Some(after),
                 _ => return,
             }
         }
@@ -97,8 +98,10 @@ impl FirstPacket<'_, '_> {
         let from = from.collect::<Vec<_>>().join(", ");
         let is_delivered = if lost.is_none() { "delivered" } else { "lost" };
         later.words.push(format!("{sent} to {to} is {is_delivered}, reply from {from}"));
+        let is_unknown = lost.is_some_and(is_unknown) || matches!(lost_reply, Some(PredictedReply::Unknown(_)));
+        let is_lost = if is_unknown { "may be lost" } else { "is lost" };
         let fault = lost.map(|lost| lost.outcome.to_string()).or(lost_reply.map(ToString::to_string));
-        later.add_fault(fault.map(|what| format!("{sent} is lost: {what}")));
+        later.add_fault(fault.map(|what| format!("{sent} {is_lost}: {what}")));
         on.branches.into_iter().find(|branch| endpoint(branch) == Some(to))
     }
 

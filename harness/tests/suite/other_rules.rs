@@ -28,7 +28,7 @@ use svclab::{scenario, testing};
     &["a later packet of an association is lost"]
 )]
 #[case::unknown_for_later_packets(
-    "-p tcp -m conntrack --ctstate ESTABLISHED -m ttl --ttl-lt 5 -j DROP",
+    "-p tcp -m conntrack --ctstate ESTABLISHED --ctdir ORIGINAL -m ttl --ttl-lt 5 -j DROP",
     &["a later segment of a connection (ACK) may be lost: unknown: "]
 )]
 #[case::second_datagram(

@@ -1,6 +1,6 @@
 //! Joining of excerpts of one rule set, with repeated parts.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::super::ast::{Rule, RuleSet, Table};
 use super::super::normal_form::canonical_key;
@@ -19,7 +19,8 @@ pub struct ExcerptMerger {
 #[derive(Debug, Clone, Default)]
 struct KnownRules {
     count: usize,
-    essences: HashSet<String>,
+    /// Where each rule is first.
+    positions: HashMap<String, usize>,
 }
 
 impl KnownRules {
@@ -28,13 +29,16 @@ impl KnownRules {
         if rules.len() < self.count {
             *self = Self::default();
         }
-        self.essences.extend(rules[self.count..].iter().map(canonical_key));
+        for (at, rule) in rules.iter().enumerate().skip(self.count) {
+            self.positions.entry(canonical_key(rule)).or_insert(at);
+        }
         self.count = rules.len();
     }
 }
 
 impl ExcerptMerger {
-    /// Adds rules. A chain in both keeps its rules in order; added rules that it already has, apart from counters, are skipped.
+    /// Adds rules. A chain in both keeps its rules in order; added rules that it already has, apart from counters, are skipped. The others come
+    /// after the rule that they follow, or before the one that they precede; at the end, if the chain has neither.
     pub fn join(&mut self, known: &mut Parsed, other: Parsed) {
         let RuleSet { tables, .. } = other.rules;
         for (at, table) in tables.into_iter().enumerate() {
@@ -62,13 +66,34 @@ impl ExcerptMerger {
             };
             let known = self.known.entry((table.name, chain.name.to_string())).or_default();
             known.update(&own.chains[position].rules);
+            let count = known.count;
+            let first = chain.rules.iter().find_map(|rule| known.positions.get(&canonical_key(rule)).copied());
+            let mut place = first.unwrap_or(count);
+            let mut added: Vec<(usize, Rule, usize)> = Vec::new();
             for (number, rule) in chain.rules.into_iter().enumerate() {
-                if !known.essences.contains(&canonical_key(&rule)) {
-                    own.chains[position].rules.push(rule);
-                    own_lines[position].push(of_chain.get(number).copied().unwrap_or_default());
+                match known.positions.get(&canonical_key(&rule)) {
+                    Some(at) => place = at + 1,
+                    None => added.push((place, rule, of_chain.get(number).copied().unwrap_or_default())),
                 }
             }
+            if added.iter().any(|(place, ..)| *place < count) {
+                // Later rules are no longer where they were.
+                *known = KnownRules::default();
+            }
+            insert(&mut own.chains[position].rules, &mut own_lines[position], added);
         }
+    }
+}
+
+/// Inserts rules with their lines, each before the rule that was at a position.
+fn insert(rules: &mut Vec<Rule>, lines: &mut Vec<usize>, mut added: Vec<(usize, Rule, usize)>) {
+    lines.resize(rules.len(), 0);
+    added.sort_by_key(|(place, ..)| *place);
+    while let Some(&(place, ..)) = added.last() {
+        let from = added.partition_point(|(other, ..)| *other < place);
+        let (new, new_lines): (Vec<Rule>, Vec<usize>) = added.drain(from..).map(|(_, rule, line)| (rule, line)).unzip();
+        rules.splice(place..place, new);
+        lines.splice(place..place, new_lines);
     }
 }
 
@@ -92,5 +117,19 @@ mod tests {
         let text = crate::iptables::print(&known.rules);
         assert_eq!(text.matches("-A K").count(), 3, "{text}");
         assert_eq!(known.lines.line(0, 0, 2), Some(4));
+    }
+
+    /// Two commands show parts of one chain, in its order.
+    #[test]
+    fn what_is_new_keeps_its_place_among_what_is_known() {
+        let mut known = excerpt("-A K -s 10.0.0.2/32 -j A\n-A K -s 10.0.0.4/32 -j A");
+        let mut merger = ExcerptMerger::default();
+        let of = |last: &[u8]| last.iter().map(|last| format!("-A K -s 10.0.0.{last}/32 -j A\n")).collect::<String>();
+        merger.join(&mut known, excerpt(&of(&[1, 2, 3, 4, 5])));
+        merger.join(&mut known, excerpt(&of(&[4, 6])));
+        let text = crate::iptables::print(&known.rules);
+        let rules: Vec<&str> = text.lines().filter(|line| line.starts_with("-A K")).collect();
+        assert_eq!(rules, of(&[1, 2, 3, 4, 6, 5]).lines().collect::<Vec<_>>(), "{text}");
+        assert_eq!(known.lines.line(0, 0, 2), Some(3));
     }
 }

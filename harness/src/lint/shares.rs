@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use svclab_rules::cascade::{Cascade, FrameDefect, Kind, shares};
+use svclab_rules::cluster::ProxyMode;
 use svclab_rules::iptables::{Match, Rule, TableName, Target, UNREAD};
 use svclab_rules::ruleset::Rules;
 
@@ -53,7 +54,7 @@ fn find_on_node(node: &NodeRules) -> Vec<Finding> {
             all.push(Finding::new(id, at, message, effect(cascade, &defect.kind)));
         }
     }
-    all.extend(explained(&found.cascades, |chain| place(TableName::Nat, chain, 1)));
+    all.extend(explained(&found.cascades, mode, |chain| place(TableName::Nat, chain, 1)));
     for defect in &found.frame_defects {
         match defect {
             FrameDefect::MissingJump { table, chain, effect, .. } => {
@@ -123,6 +124,7 @@ fn id_of(kind: &Kind) -> (Option<&'static str>, Option<&str>) {
         Kind::Repeated { .. } | Kind::Duplicate { .. } => (Some("duplicate-rules"), None),
         Kind::Affinity(_) => (Some("affinity"), None),
         Kind::Probability { .. }
+        | Kind::FitsNone { .. }
         | Kind::Order { .. }
         | Kind::Missing { .. }
         | Kind::Uneven { .. }
@@ -167,7 +169,7 @@ fn effect(cascade: &Cascade, kind: &Kind) -> String {
 }
 
 /// Numbers that look unequal and are right: once, whatever number of services has them.
-fn explained(cascades: &[Cascade], place: impl Fn(&str) -> Place) -> Option<Finding> {
+fn explained(cascades: &[Cascade], mode: ProxyMode, place: impl Fn(&str) -> Place) -> Option<Finding> {
     let is_sound =
         |cascade: &&Cascade| cascade.defects.is_empty() && cascade.unknown.is_empty() && cascade.endpoints > 1;
     let mut sound = cascades.iter().filter(is_sound);
@@ -177,10 +179,17 @@ fn explained(cascades: &[Cascade], place: impl Fn(&str) -> Place) -> Option<Find
         0 => String::new(),
         more => format!("; so are those of {}", crate::text::counted(more, "other service port")),
     };
-    let message = format!(
-        "{}: probabilities 1/{endpoints} to 1 are even: each of {endpoints} endpoints gets 1/{endpoints}{others}",
-        name(first)
-    );
-    let effect = "no effect: each rule sees only the connections that earlier rules left";
+    let (what, effect) = match mode {
+        ProxyMode::Nftables => (
+            format!("`numgen random mod {}` is", first.steps.iter().map(|step| step.places).sum::<u32>()),
+            "no effect: each number is drawn equally often, and the map has as many of them for each endpoint",
+        ),
+        ProxyMode::Iptables => (
+            format!("probabilities 1/{endpoints} to 1 are"),
+            "no effect: each rule sees only the connections that earlier rules left",
+        ),
+    };
+    let name = name(first);
+    let message = format!("{name}: {what} even: each of {endpoints} endpoints gets 1/{endpoints}{others}");
     Some(Finding::new("even-shares", place(&first.chain), message, effect).graded(Severity::Info))
 }

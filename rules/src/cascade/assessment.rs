@@ -1,7 +1,7 @@
 //! Assembly of a cascade from what the walk and the checks found.
 
 use super::Cascade;
-use super::check::check;
+use super::check::{check, check_excerpt};
 use super::defect::{Defect, Kind};
 use super::group::Walked;
 use super::outcome::Unknown;
@@ -31,7 +31,11 @@ const MAX_ROUNDED: f64 = 0.01;
 pub(super) fn judge(about: About, walked: Walked) -> Cascade {
     let About { service, protocol, frontends, chain, has_affinity, defects: more, is_whole } = about;
     let Walked { steps, endpoints, left, fallen, cases, mut unknown, mut defects } = walked;
-    defects.extend(check(&steps, endpoints));
+    let of_steps = check(&steps, endpoints);
+    defects.extend(of_steps.into_iter().filter(|defect| is_whole || !defect.kind.depends_on_count()));
+    if !is_whole {
+        defects.extend(check_excerpt(&steps));
+    }
     defects.extend(more);
     let explained: Vec<usize> =
         defects.iter().filter(|one| matches!(one.kind, Kind::Protocol { .. })).map(|one| one.rule).collect();

@@ -23,6 +23,37 @@ pub(super) fn check(steps: &[Step], endpoints: usize) -> Vec<Defect> {
     chances(steps, endpoints)
 }
 
+/// Returns the defects in the probabilities of an excerpt that hold whatever rules it leaves out, also between those that it shows: in an even
+/// cascade they are 1/n with an n that falls from rule to rule.
+pub(super) fn check_excerpt(steps: &[Step]) -> Vec<Defect> {
+    let mut found = Vec::new();
+    let mut before: Option<(usize, usize)> = None;
+    for step in steps {
+        let Chance::Below(probability) = step.chance else { continue };
+        let below = before.map_or(usize::MAX, |(_, of)| of);
+        match largest_fitting(probability.threshold(), below) {
+            Some(of) => before = Some((step.rule, of)),
+            None => {
+                let is_of_none = largest_fitting(probability.threshold(), usize::MAX).is_none();
+                let after = before.filter(|_| !is_of_none).map(|(rule, _)| rule);
+                found.push(Defect { rule: step.rule, kind: Kind::FitsNone { written: step.chance.words(), after } });
+            }
+        }
+    }
+    found
+}
+
+/// Returns the largest n below a limit for which a threshold is that of 1/n. Several fit five digits.
+fn largest_fitting(threshold: u32, below: usize) -> Option<usize> {
+    let nearest = (f64::from(Probability::ONE) / f64::from(threshold.max(1))).round() as usize;
+    let others = nearest.saturating_mul(nearest) / 100_000 + 1;
+    let most = nearest.saturating_add(others).min(below.saturating_sub(1));
+    let least = nearest.saturating_sub(others).max(2);
+    (least..=most)
+        .rev()
+        .find(|number| is_even(threshold, *number, TEN_DIGITS) || is_even(threshold, *number, FIVE_DIGITS))
+}
+
 /// Keeps the first step of every endpoint.
 fn once<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<Step> {
     let mut known = HashSet::new();

@@ -31,6 +31,13 @@ pub enum Kind {
         /// The share of the endpoint.
         share: Share,
     },
+    /// The probability fits no even cascade, whatever rules an excerpt leaves out: n of 1/n falls from rule to rule.
+    FitsNone {
+        /// The probability as written.
+        written: String,
+        /// The number of the rule before it that it cannot follow; `None` if it is not 1/n for any n.
+        after: Option<usize>,
+    },
     /// The probabilities are those of an even cascade, but in another order.
     Order {
         /// The smallest share of an endpoint.
@@ -187,7 +194,7 @@ impl Kind {
     /// Returns a stable identifier for programs.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Probability { .. } => "probability",
+            Self::Probability { .. } | Self::FitsNone { .. } => "probability",
             Self::Order { .. } => "order",
             Self::Missing { .. } => "missing",
             Self::FiveDigits { .. } => "five-digits",
@@ -216,6 +223,11 @@ impl Kind {
         matches!(self, Self::Affinity(defect) if defect.loses_clients())
     }
 
+    /// Returns whether the defect depends on the number of endpoints, which an excerpt does not show.
+    pub(super) fn depends_on_count(&self) -> bool {
+        matches!(self, Self::Probability { .. } | Self::Order { .. } | Self::FiveDigits { .. })
+    }
+
     /// Returns whether the defect is a missing rule, which an excerpt cannot prove.
     pub(super) fn is_absence(&self) -> bool {
         match self {
@@ -239,6 +251,7 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Probability { written, even, of, share } => probability(f, written, *even, *of, *share),
+            Self::FitsNone { written, after } => fits_none(f, written, *after),
             Self::Order { least, most } => order(f, *least, *most),
             Self::Missing { endpoints, share, next } => missing(f, *endpoints, *share, *next),
             Self::FiveDigits { rules, alike, endpoint, deviation } => {
@@ -284,6 +297,18 @@ impl fmt::Display for Kind {
 fn probability(f: &mut fmt::Formatter<'_>, written: &str, even: f64, of: Option<usize>, share: Share) -> fmt::Result {
     let of = of.map(|of| format!(", one in {of},")).unwrap_or_default();
     write!(f, "probability {written}{of} where {even:.11} would be even: its endpoint gets {share} of all")
+}
+
+fn fits_none(f: &mut fmt::Formatter<'_>, written: &str, after: Option<usize>) -> fmt::Result {
+    match after {
+        Some(after) => write!(
+            f,
+            "probability {written} after that of rule {after} is uneven, however many rules are not shown: each must be larger than the one before"
+        ),
+        None => {
+            write!(f, "probability {written} is uneven for any number of endpoints: it is not one in a whole number")
+        }
+    }
 }
 
 fn order(f: &mut fmt::Formatter<'_>, least: Share, most: Share) -> fmt::Result {

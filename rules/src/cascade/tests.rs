@@ -25,10 +25,35 @@ fn with_endpoints(rules: &str, more: impl Fn(&str) -> String) -> Cascade {
         text += &format!("-A KUBE-SEP-{name} -p tcp -m tcp {more} -j DNAT --to-destination 10.244.{last}.2:80\n");
     }
     text += "COMMIT\n";
-    let parsed = iptables::parse(&text, Family::Ipv4).unwrap_or_else(|errors| panic!("{errors:?}"));
-    let mut found = cascades(&parsed.rules);
+    read(&text, &Coverage::all())
+}
+
+fn read(text: &str, coverage: &Coverage) -> Cascade {
+    let parsed = iptables::parse(text, Family::Ipv4).unwrap_or_else(|errors| panic!("{errors:?}"));
+    let mut found = cascades_with_coverage(&parsed.rules, coverage);
     assert_eq!(found.len(), 1);
     found.remove(0)
+}
+
+/// Of an excerpt only what no hidden rule can explain is a defect: n of 1/n falls from rule to rule, by any number.
+#[rstest]
+#[case::falling(&["0.33333333349", "0.50000000000"], &[])]
+#[case::with_a_gap(&["0.10000000009", "0.50000000000"], &[])]
+#[case::alike(&["0.33333333349", "0.33333333349"], &["rule 2: probability 0.33333333349 after that of rule 1 is uneven"])]
+#[case::rising(&["0.50000000000", "0.33333333349"], &["rule 2: probability 0.33333333349 after that of rule 1 is uneven"])]
+#[case::of_none(&["0.40000000000", "0.50000000000"], &["rule 1: probability 0.40000000000 is uneven for any number"])]
+#[case::five_digits(&["0.00313", "0.00313"], &[])]
+fn an_excerpt_is_uneven_only_if_no_hidden_rule_explains_it(#[case] probabilities: &[&str], #[case] defects: &[&str]) {
+    let mut text = String::from("*nat\n:KUBE-SVC-FOO - [0:0]\n:KUBE-SEP-A - [0:0]\n:KUBE-SEP-B - [0:0]\n");
+    for (probability, endpoint) in probabilities.iter().zip(["A", "B"]) {
+        text +=
+            &format!("-A KUBE-SVC-FOO -m statistic --mode random --probability {probability} -j KUBE-SEP-{endpoint}\n");
+    }
+    let found = read(&(text + "COMMIT\n"), &Coverage::default()).defects;
+    assert_eq!(found.len(), defects.len(), "{found:?}");
+    for (found, expected) in found.iter().zip(defects) {
+        assert!(found.to_string().starts_with(expected), "{found}");
+    }
 }
 
 const RIGHT: &str = "-m statistic --mode random --probability 0.33333333349 -j KUBE-SEP-A

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::num::NonZeroUsize;
 
+use super::absence::Absence;
 use super::{LabResult, MinimizeError};
 use crate::scenario::Scenario;
 use crate::sources::Disagreement;
@@ -77,6 +78,8 @@ pub(super) struct Judge<'c> {
     /// Whether the rule that decides about the class's flow must stay the one that decides: without any rules, other packets may be lost in the
     /// same way.
     keeps_rule: bool,
+    /// What is missing, if that is the cause: with it the class must hold.
+    absence: Option<Absence>,
     /// The number of scenarios tried.
     pub(super) tried: usize,
 }
@@ -91,21 +94,41 @@ impl<'c> Judge<'c> {
             node: None,
             ..options.clone()
         };
-        let mut judge = Self { class, options: own, keeps_rule: class.rule.is_some(), tried: 0 };
+        let mut judge = Self { class, options: own, keeps_rule: class.rule.is_some(), absence: None, tried: 0 };
         // Of flows that fail in the same way, another one may be the example for this sender and service.
         judge.keeps_rule = judge.keeps_rule && judge.shows(whole);
         judge.tried = 0;
         judge
     }
 
-    /// Whether the class's sender still fails in this way, for the same service, and because of the same rule.
+    /// Makes what is missing in a scenario the cause, if the class holds with it.
+    pub(super) fn find_absence(&mut self, scenario: &Scenario) {
+        self.absence = Absence::of(scenario, |repaired| self.holds(repaired));
+    }
+
+    /// Whether no flow of the class fails in this way.
+    pub(super) fn holds(&mut self, scenario: &Scenario) -> bool {
+        self.tried += 1;
+        verified(scenario, &self.options)
+            .is_ok_and(|verification| !verification.failures(&self.options).any(|finding| self.class.is(finding)))
+    }
+
+    /// Whether the class's sender still fails in this way, for the same service, and because of the same rule, or because of the same missing
+    /// one.
     pub(super) fn shows(&mut self, scenario: &Scenario) -> bool {
         self.tried += 1;
         let is_by_rule = |finding: &Finding| !self.keeps_rule || deciding(finding) == self.class.rule.as_ref();
         let found = verified(scenario, &self.options);
-        found.is_ok_and(|verification| {
+        let fails = found.is_ok_and(|verification| {
             verification.failures(&self.options).any(|finding| self.class.is(finding) && is_by_rule(finding))
-        })
+        });
+        let repaired = |absence: &Absence| absence.repaired(scenario);
+        fails
+            && match self.absence.as_ref().map(repaired) {
+                None => true,
+                Some(None) => false,
+                Some(Some(repaired)) => self.holds(&repaired),
+            }
     }
 
     /// Sends packets in a lab to reproduce the failure.

@@ -1,11 +1,13 @@
 //! The smallest scenario that still shows a failure.
 //!
 //! 1. `class`: a scenario → the failing class to keep, found as `svclab verify --no-lab` finds it;
-//! 2. `reduce`: objects, nodes, hosts, settings and rules (`rules`) are removed by delta debugging (`delta`) as long as the class still
+//! 2. `absence`: the missing rules that it is due to, if it is;
+//! 3. `reduce`: objects, nodes, hosts, settings and rules (`rules`) are removed by delta debugging (`delta`) as long as the class still
 //!    fails;
-//! 3. the rest is written as a self-contained scenario (`scenario::print`);
-//! 4. the text is read back and must fail in the same way, in a lab too if one is requested.
+//! 4. the rest is written as a self-contained scenario (`scenario::print`);
+//! 5. the text is read back and must fail in the same way, in a lab too if one is requested.
 
+mod absence;
 mod class;
 mod delta;
 mod reduce;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use svclab_rules::iptables::{Chain, Policy, TableName};
+use svclab_rules::iptables::{Chain, ChainKind, Policy, TableName};
 use svclab_rules::nftables::Verdict;
 use svclab_rules::ruleset::Rules;
 
@@ -36,8 +36,11 @@ pub(super) fn with(rules: &Rules, kept: &HashSet<usize>) -> Rules {
                 chain.rules.retain(|_| is_kept());
             }
             for table in &mut rules.tables {
-                // A chain without rules returns, so it may be removed if nothing jumps to it.
-                table.remove_unused(|chain| chain.policy.is_some() && !is_usual(chain));
+                // A chain without rules returns, so it may be removed if nothing jumps to it. One of no Service may have lost its jump, which is
+                // what fails then; it goes with its rules.
+                let is_of_service = |chain: &Chain| ChainKind::of(&chain.name).is_some();
+                let has_own = |chain: &Chain| !chain.rules.is_empty() && !is_of_service(chain);
+                table.remove_unused(|chain| chain.policy.is_some() && !is_usual(chain) || has_own(chain));
             }
             rules.tables.retain(|table| table.name == TableName::Nat || !table.chains.is_empty());
             rules.into()

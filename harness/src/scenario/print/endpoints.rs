@@ -14,7 +14,8 @@ pub(super) struct Known<'a> {
     services: HashSet<&'a ObjectName>,
     /// The pods with their own addresses.
     owners: HashMap<IpAddr, &'a Pod>,
-    pods: HashSet<&'a ObjectName>,
+    /// The pods with their nodes.
+    pods: HashMap<&'a ObjectName, &'a str>,
     zones: HashMap<&'a str, Option<&'a str>>,
 }
 
@@ -24,7 +25,7 @@ impl<'a> Known<'a> {
         Self {
             services: cluster.services.iter().map(|service| &service.name).collect(),
             owners: own.flat_map(|pod| pod.ips.iter().map(move |ip| (*ip, pod))).collect(),
-            pods: cluster.pods.iter().map(|pod| &pod.name).collect(),
+            pods: cluster.pods.iter().map(|pod| (&pod.name, pod.node.as_str())).collect(),
             zones: cluster.nodes.iter().map(|node| (node.name.as_str(), node.zone())).collect(),
         }
     }
@@ -53,11 +54,11 @@ impl<'a> Known<'a> {
     fn endpoint(&self, endpoint: &Endpoint) -> Item {
         let owner = endpoint.addresses.first().and_then(|ip| self.owners.get(ip));
         // A pod in its node's network namespace can only be found by name.
-        let named = endpoint.pod.as_ref().filter(|name| owner.is_none() && self.pods.contains(name));
-        let node = endpoint.node.as_deref().filter(|node| owner.is_none_or(|pod| pod.node != *node));
-        let node = node.filter(|node| self.zones.contains_key(node));
-        let known = endpoint.node.as_deref().and_then(|name| *self.zones.get(name)?);
-        let zone = endpoint.zone.as_deref().filter(|zone| known != Some(*zone));
+        let named = endpoint.pod.as_ref().filter(|name| owner.is_none() && self.pods.contains_key(name));
+        let node = endpoint.node.as_deref().filter(|node| self.zones.contains_key(node));
+        let implied = named.map_or(owner.map(|pod| pod.node.as_str()), |name| self.pods.get(name).copied());
+        let zone = endpoint.zone.as_deref();
+        let implied_zone = node.and_then(|name| *self.zones.get(name)?);
         let Endpoint { ready, serving, terminating, .. } = *endpoint;
         let conditions = [
             Some(field("ready", ready)),
@@ -80,8 +81,9 @@ impl<'a> Known<'a> {
                 Some(name) => field("pod", name.to_string()),
                 None => field("addresses", words(&endpoint.addresses)),
             }),
-            node.map(|node| field("nodeName", node)),
-            zone.map(|zone| field("zone", zone)),
+            // An empty name is none, where reading would add one.
+            (node != implied).then(|| field("nodeName", node.unwrap_or_default())),
+            (zone != implied_zone).then(|| field("zone", zone.unwrap_or_default())),
             (!is_usual).then(|| field("conditions", conditions.into_iter().flatten().collect::<Fields>())),
             (!hints.is_empty()).then(|| field("hints", hints)),
         ];

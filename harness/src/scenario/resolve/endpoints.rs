@@ -213,21 +213,23 @@ impl Lookup<'_, '_> {
         let conditions = own.conditions.unwrap_or_default();
         let terminating = conditions.terminating.unwrap_or(false);
         let ready = conditions.ready.unwrap_or(!terminating);
-        let node = own.node_name.clone().or_else(|| pod.map(|pod| pod.node.clone()));
+        let named = own.node_name.clone().or_else(|| pod.map(|pod| pod.node.clone()));
+        let node = named.filter(|name| !name.is_empty());
         let known: Option<&Node> = node.as_ref().and_then(|name| self.objects.node(name));
-        if let (Some(name), None) = (&own.node_name, known) {
+        if let (Some(name), None, Some(_)) = (&node, known, &own.node_name) {
             self.objects.missing_node(name, at, findings);
         }
         let names = |list: &Option<Vec<RawNamed>>| {
             list.as_ref().map(|list| list.iter().map(|entry| entry.name.clone()).collect())
         };
         let hints: Option<&RawHints> = own.hints.as_ref();
+        let zone = own.zone.clone().or_else(|| known.and_then(|node| node.zone()).map(str::to_owned));
         Endpoint {
             addresses,
             ready,
             serving: conditions.serving,
             terminating,
-            zone: own.zone.clone().or_else(|| known.and_then(|node| node.zone()).map(str::to_owned)),
+            zone: zone.filter(|zone| !zone.is_empty()),
             node,
             zone_hints: hints.and_then(|hints| names(&hints.for_zones)),
             node_hints: hints.and_then(|hints| names(&hints.for_nodes)),

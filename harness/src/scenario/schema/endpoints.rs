@@ -22,9 +22,9 @@ pub(crate) struct RawEndpoints {
     pub(crate) ports: Option<Vec<RawEndpointPort>>,
     /// Conditions of the pods and addresses of this entry.
     pub(crate) conditions: Option<RawConditions>,
-    /// The node of the pods and addresses of this entry. Default: the pod's.
+    /// The node of the pods and addresses of this entry; `""` for none. Default: the pod's.
     pub(crate) node_name: Option<String>,
-    /// The zone of the pods and addresses of this entry. Default: the zone label of the node.
+    /// The zone of the pods and addresses of this entry; `""` for none. Default: the zone label of the node.
     pub(crate) zone: Option<String>,
     /// Topology hints for the pods and addresses of this entry.
     pub(crate) hints: Option<RawHints>,
@@ -60,9 +60,9 @@ pub(crate) struct RawEndpoint {
     pub(crate) pod: Option<String>,
     /// Its conditions.
     pub(crate) conditions: Option<RawConditions>,
-    /// Its node. Default: the pod's.
+    /// Its node; `""` for none, so that no node's kube-proxy takes it for local. Default: the pod's.
     pub(crate) node_name: Option<String>,
-    /// Its zone. Default: the zone label of the node.
+    /// Its zone; `""` for none. Default: the zone label of the node.
     pub(crate) zone: Option<String>,
     /// Topology hints.
     pub(crate) hints: Option<RawHints>,

@@ -112,11 +112,15 @@ fn node_documents(
 ) -> Result<Vec<Document>, Unsupported> {
     let is_merged = |rules: &&OtherRules| rules.family == family && !rules.is_other_tables();
     let other: Vec<&OtherRules> = other_rules(scenario, node).filter(is_merged).collect();
-    if let Some(instead) = other.iter().find(|rules| rules.install == Install::Instead) {
-        return Ok(vec![document(node, family, Arc::clone(&instead.rules))]);
-    }
+    let (instead, other): (Vec<&OtherRules>, Vec<&OtherRules>) =
+        other.into_iter().partition(|rules| rules.install == Install::Instead);
+    let written = match instead.first() {
+        Some(instead) if other.is_empty() => return Ok(vec![document(node, family, Arc::clone(&instead.rules))]),
+        Some(instead) => Rules::clone(&instead.rules),
+        None => written(node, family)?,
+    };
     let document = |rules: Rules| document(node, family, Arc::new(rules));
-    Ok(match (written(node, family)?, other.first()) {
+    Ok(match (written, other.first()) {
         (Rules::Iptables(generated), _) => vec![document(merged(generated.rules, &other).into())],
         (generated, None) => vec![document(generated)],
         (generated, Some(first)) => {

@@ -115,6 +115,20 @@ impl Coverage {
         self.picked.push(Picked { table: table.map(str::to_owned), lines: Arc::new(lines) });
     }
 
+    /// Removes the known filters for which a function holds, given the table that they apply to; returns for each of all filters, in the order
+    /// in which they were added, whether it was removed.
+    pub fn distrust(&mut self, is_wrong: impl Fn(Option<&str>, &dyn Lines) -> bool) -> Vec<bool> {
+        let are_wrong: Vec<bool> = self.picked.iter().map(|one| is_wrong(one.table.as_deref(), &*one.lines)).collect();
+        let mut wrong = are_wrong.iter();
+        self.picked.retain(|_| wrong.next() != Some(&true));
+        are_wrong
+    }
+
+    /// Returns the number of known filters.
+    pub fn filters(&self) -> usize {
+        self.picked.len()
+    }
+
     /// Adds a possible filter.
     pub fn guess(&mut self, lines: impl Lines + 'static) {
         self.guessed.push(Picked { table: None, lines: Arc::new(lines) });

@@ -150,7 +150,7 @@ pub(super) fn load_all(
     scenarios
 }
 
-/// Reports the assumptions for an input: all of them with `-v`, else in one line.
+/// Reports the assumptions for an input: all of them with `-v`, else the first and the contradictions between its pieces.
 pub(super) fn report_assumptions(file: &Path, assumptions: &[String], console: &Console) {
     let Some(first) = assumptions.first().filter(|_| !console.quiet) else { return };
     let file = printable(file);
@@ -158,8 +158,16 @@ pub(super) fn report_assumptions(file: &Path, assumptions: &[String], console: &
         let lines = assumptions.iter().map(|words| format!("{file}: assumed: {}", one_line(words)));
         return lines.for_each(|line| console.complain(line));
     }
-    let others = counted(assumptions.len() - 1, "other assumption");
-    console.complain(format!("{file}: assumed: {}; {others}: see `-v`", one_line(first)));
+    let (contradictions, others): (Vec<&String>, Vec<&String>) =
+        assumptions[1..].iter().partition(|words| words.starts_with(infer::CONTRADICTION));
+    let more = match others.len() {
+        0 => String::new(),
+        count => format!("; {}: see `-v`", counted(count, "other assumption")),
+    };
+    console.complain(format!("{file}: assumed: {}{more}", one_line(first)));
+    for words in contradictions {
+        console.complain(format!("{file}: {}", one_line(words)));
+    }
 }
 
 /// Returns the scenario made from an input, with the input's name in messages; `None` for scenario files and folders of them, which `load`

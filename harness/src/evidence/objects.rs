@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use svclab_rules::infer::Infer;
 
-use super::model::{Contents, Evidence, Format};
+use super::model::{Evidence, Format};
+use super::namespaces::shown_objects;
+use super::rules::node_rules;
 
 /// The kinds of objects that rules depend on.
 pub(super) const KINDS: [&str; 6] = ["Node", "Pod", "Service", "Endpoints", "EndpointSlice", "ServiceCIDR"];
@@ -20,24 +23,20 @@ pub(crate) fn objects(evidence: &Evidence) -> Vec<Value> {
         _ => 2,
     };
     let mut known: BTreeMap<(usize, String), (usize, Value)> = BTreeMap::new();
-    for piece in &evidence.pieces {
-        let Contents::Objects(objects) = &piece.contents else { continue };
-        for object in objects {
-            let Some(kind) = object["kind"].as_str().and_then(|kind| KINDS.iter().position(|known| *known == kind))
-            else {
-                continue;
-            };
-            let metadata = &object["metadata"];
-            let name = format!(
-                "{}/{}",
-                metadata["namespace"].as_str().unwrap_or("default"),
-                metadata["name"].as_str().unwrap_or_default()
-            );
-            let own = (rank(piece.format), object.clone());
-            let better = known.get(&(kind, name.clone())).is_none_or(|(rank, _)| own.0 < *rank);
-            if better {
-                known.insert((kind, name), own);
-            }
+    let ports = || node_rules(evidence).iter().flat_map(|node| node.rules.infer().ports).collect();
+    for (piece, object) in shown_objects(evidence, ports) {
+        let Some(kind) = object["kind"].as_str().and_then(|kind| KINDS.iter().position(|known| *known == kind)) else {
+            continue;
+        };
+        let metadata = &object["metadata"];
+        let name = format!(
+            "{}/{}",
+            metadata["namespace"].as_str().unwrap_or("default"),
+            metadata["name"].as_str().unwrap_or_default()
+        );
+        let rank = rank(piece.format);
+        if known.get(&(kind, name.clone())).is_none_or(|(other, _)| rank < *other) {
+            known.insert((kind, name), (rank, object.into_owned()));
         }
     }
     known.into_values().map(|(_, object)| object).filter(is_usable).collect()

@@ -1,9 +1,11 @@
 //! Pieces with rules → the rules of a node.
 
+use std::collections::BTreeSet;
+
 use svclab_rules::cluster::Family;
-use svclab_rules::coverage::{Coverage, nft_table};
+use svclab_rules::coverage::{Coverage, Lines, nft_table};
 use svclab_rules::infer::Infer;
-use svclab_rules::iptables::{self, ExcerptMerger, RuleSet, TableName};
+use svclab_rules::iptables::{self, ExcerptMerger, Rule, RuleSet, TableName, print_rule};
 use svclab_rules::nftables;
 use svclab_rules::ruleset::Rules;
 
@@ -27,6 +29,10 @@ pub struct NodeRules {
     pub(crate) rounded_digits: Option<usize>,
     /// The first line that is cut off.
     pub(crate) cut: Option<usize>,
+    /// The lines at which the outputs of the known filters start.
+    filtered: Vec<usize>,
+    /// The lines at which outputs of filters start that lack lines which other pieces show: someone shortened them.
+    pub(crate) shortened: Vec<usize>,
     /// The machine that the prompt before the command names.
     pub(crate) host: Option<String>,
     /// Which implementation of iptables has them, by the command or file that they come from.
@@ -141,6 +147,8 @@ pub fn node_rules(evidence: &Evidence) -> Vec<NodeRules> {
                     first: piece.first,
                     rounded_digits: *rounded_digits,
                     cut: *cut,
+                    filtered: vec![piece.first; coverage.filters()],
+                    shortened: Vec::new(),
                     host: piece.host.clone(),
                     backend: backend(piece),
                 };
@@ -178,7 +186,7 @@ pub(crate) fn words_of_other(other: &NodeRules) -> String {
 }
 
 /// Adds rules of iptables to those that they belong to.
-fn add(all: &mut Vec<NodeRules>, joiners: &mut [ExcerptMerger], new: NodeRules, family: Family, piece: &Piece) {
+fn add(all: &mut Vec<NodeRules>, joiners: &mut [ExcerptMerger], mut new: NodeRules, family: Family, piece: &Piece) {
     let belongs = |known: &NodeRules| match &known.rules {
         Rules::Iptables(own) => {
             // Excerpts complete each other. Whole tables do where they are others; the same table once more is another dump.
@@ -192,19 +200,55 @@ fn add(all: &mut Vec<NodeRules>, joiners: &mut [ExcerptMerger], new: NodeRules, 
         }
         _ => false,
     };
-    let (Some(place), Rules::Iptables(parsed)) = (all.iter().position(belongs), &new.rules) else {
+    let Some(place) = all.iter().position(belongs) else {
         all.push(new);
         return;
     };
     let known = &mut all[place];
-    let Rules::Iptables(own) = &mut known.rules else { return };
+    distrust_shortened(known, &mut new);
+    let (Rules::Iptables(own), Rules::Iptables(parsed)) = (&mut known.rules, &new.rules) else { return };
     let mixes = known.format != new.format;
     let replaces = mixes || new.format == Format::IptablesList;
     join(&mut joiners[place], (own, &known.coverage), (parsed.clone(), &new.coverage), replaces);
     known.coverage.join(new.coverage);
     known.rounded_digits = known.rounded_digits.into_iter().chain(new.rounded_digits).min();
     known.cut = known.cut.or(new.cut);
+    known.filtered.append(&mut new.filtered);
+    known.shortened.append(&mut new.shortened);
     known.host = known.host.take().or(new.host);
+}
+
+/// Takes the output of a filter for shortened if it lacks a line that the filter passes and that another piece shows: a line that it lacks is then
+/// not missing on the node.
+fn distrust_shortened(known: &mut NodeRules, new: &mut NodeRules) {
+    let is_saved = |set: &NodeRules| matches!(set.format, Format::IptablesSave | Format::IptablesRules);
+    if known.filtered.is_empty() && new.filtered.is_empty() || !is_saved(known) || !is_saved(new) {
+        return;
+    }
+    let (of_known, of_new) = (printed(&known.rules), printed(&new.rules));
+    for (set, own, other) in [(known, &of_known, &of_new), (new, &of_new, &of_known)] {
+        let lacking: Vec<&(TableName, String)> = other.difference(own).collect();
+        let lacks = |table: Option<&str>, lines: &dyn Lines| {
+            let is_of = |own: TableName| table.is_none_or(|table| table == own.as_str());
+            lacking.iter().any(|(table, line)| is_of(*table) && lines.shows(line))
+        };
+        let are_wrong = set.coverage.distrust(lacks);
+        let (wrong, right): (Vec<_>, Vec<_>) =
+            set.filtered.drain(..).zip(are_wrong).partition(|(_, is_wrong)| *is_wrong);
+        set.filtered.extend(right.into_iter().map(|(line, _)| line));
+        set.shortened.extend(wrong.into_iter().map(|(line, _)| line));
+    }
+}
+
+/// The lines of rules as iptables-save prints them.
+fn printed(rules: &Rules) -> BTreeSet<(TableName, String)> {
+    let Some(rules) = rules.iptables() else { return BTreeSet::new() };
+    let chains = rules.tables.iter().flat_map(|table| table.chains.iter().map(move |chain| (table.name, chain)));
+    let lines = chains.flat_map(|(table, chain)| {
+        let line = |rule: &Rule| print_rule(rules.family, &chain.name, &Rule { counters: None, ..rule.clone() });
+        chain.rules.iter().map(move |rule| (table, line(rule)))
+    });
+    lines.collect()
 }
 
 /// Joins rule sets. Of a chain that one of them shows whole, that one counts; else a listing, or another format, where it has more rules.
@@ -244,6 +288,8 @@ fn add_tables(all: &mut Vec<NodeRules>, rules: &nftables::Parsed, coverage: &Cov
         first: piece.first,
         rounded_digits: None,
         cut: None,
+        filtered: Vec::new(),
+        shortened: Vec::new(),
         host: piece.host.clone(),
         backend: None,
     };

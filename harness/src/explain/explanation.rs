@@ -13,7 +13,7 @@ use super::model::{
     StoppedProxy,
 };
 use crate::observation::FlowObservation;
-use crate::predict::{Network, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, Stage};
+use crate::predict::{Cause, Network, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, Stage};
 use crate::scenario::{Probe, Scenario};
 use crate::sources::{FlowOutcome, promise_words};
 use crate::trace::{Comparison, Difference, Passage, Traced, TracedWhat};
@@ -126,7 +126,7 @@ fn path(network: &Network<'_>, branch: &PredictedBranch, traced: &[Vec<Option<bo
     };
     let end = match outcome {
         PredictedOutcome::Delivered { at, .. } => format!("delivered to {at}"),
-        other => other.to_string(),
+        other => words(other, stages),
     };
     let back_end = match (outcome_kind, reply) {
         (_, Some(PredictedReply::From(address))) => format!("the sender receives the reply, from {address}"),
@@ -139,7 +139,7 @@ fn path(network: &Network<'_>, branch: &PredictedBranch, traced: &[Vec<Option<bo
     Path {
         share: Proportion::from(*share),
         outcome_kind,
-        outcome: outcome.to_string(),
+        outcome: words(outcome, stages),
         at,
         source,
         destination,
@@ -152,6 +152,18 @@ fn path(network: &Network<'_>, branch: &PredictedBranch, traced: &[Vec<Option<bo
             _ => None,
         },
         abridged: is_abridged,
+    }
+}
+
+/// Returns an outcome in words. One that is due to the address of the packet, which rules may have translated, names it.
+fn words(outcome: &PredictedOutcome, stages: &[Arc<Stage>]) -> String {
+    let PredictedOutcome::Dropped { cause, .. } = outcome else { return outcome.to_string() };
+    match (cause, stages.last().map(|stage| stage.left.destination)) {
+        (Cause::Blackhole | Cause::NotItsAddress, Some(ip)) => format!("{outcome} {ip}"),
+        (Cause::NoRoute | Cause::NoNeighbour | Cause::Martian, Some(ip)) => {
+            format!("{outcome}; the packet is for {ip}")
+        }
+        _ => outcome.to_string(),
     }
 }
 

@@ -6,11 +6,14 @@ use std::str::FromStr;
 
 use ipnet::IpNet;
 use serde_json::Value;
+use svclab_rules::cluster::ProxyMode;
 use svclab_rules::infer::{Infer, Inferred};
 
+use super::CONTRADICTION;
 use super::accessors::{ips, is_control_plane, node_ips};
 use super::merge::Objects;
 use super::names::{Renamed, endpoint_chains, settle, valid};
+use super::objects::usual_range;
 use super::rules::{Dump, HERE};
 use super::unshown::{self, Unshown};
 use crate::evidence::{Contents, Evidence, NodeRules, Piece, node_rules, words_of_other};
@@ -93,7 +96,10 @@ pub(super) fn dumps(
         set.rules.has_rules()
             && all.iter().any(|other| is_used(other) && other.file == set.file && other.is_of_kind(set))
     };
-    left_out.extend(unused.into_iter().filter(competes).map(words_of_other));
+    left_out.extend(unused.iter().copied().filter(competes).map(words_of_other));
+    let others_of_nft: Vec<NodeRules> =
+        unused.into_iter().filter(|set| set.rules.iptables().is_some()).cloned().collect();
+    add_alongside(&mut dumps, others_of_nft);
     left_out.extend(others.iter().filter(|set| set.rules.has_rules()).map(|set| {
         format!(
             "the rules from {} are in the kernel as well, for it runs both backends: their effect is unknown",
@@ -117,17 +123,31 @@ pub(super) fn dumps(
     dumps
 }
 
+/// Adds other programs' rules of iptables to the dump of the same machine whose kube-proxy writes nftables.
+fn add_alongside(dumps: &mut [Dump], others: Vec<NodeRules>) {
+    for other in others.into_iter().filter(|other| other.rules.has_rules()) {
+        let is_of_machine = |part: &NodeRules| {
+            let is_of_host = part.host.is_none() || other.host.is_none() || part.host == other.host;
+            part.file == other.file && is_of_host && part.rules.mode() == ProxyMode::Nftables
+        };
+        if let Some(dump) = dumps.iter_mut().find(|dump| dump.parts.iter().any(is_of_machine)) {
+            dump.others.push(other);
+        }
+    }
+}
+
 /// Names the nodes of dumps that have none yet, and says of each dump which rules are those of its node.
 fn name_nodes(dumps: &mut [Dump], places: &[String], evidence: &Evidence, objects: &Objects) -> Vec<String> {
     let mut notes = Vec::new();
     let known: Vec<String> = node_names(objects);
     let is_alone = dumps.len() == 1;
     for at in 0..dumps.len() {
+        dumps[at].addresses = addresses(evidence, Some(&dumps[at]).filter(|_| !is_alone));
+        notes.extend(serve_on_own(&mut dumps[at]));
         if dumps[at].node.is_empty() {
             let taken: BTreeSet<&str> = dumps.iter().map(|dump| dump.node.as_str()).collect();
             let free: Vec<&String> = known.iter().filter(|name| !taken.contains(name.as_str())).collect();
-            let own = if is_alone { addresses(evidence, None) } else { addresses(evidence, Some(&dumps[at])) };
-            let (node, is_sure) = named((&dumps[at], &own), &places[at], &free, objects, is_alone, &taken);
+            let (node, is_sure) = named(&dumps[at], &places[at], &free, objects, is_alone, &taken);
             if !is_sure {
                 let place = if places[at].is_empty() {
                     "the rules".to_owned()
@@ -144,6 +164,31 @@ fn name_nodes(dumps: &mut [Dump], places: &[String], evidence: &Evidence, object
         notes.push(format!("the rules of node {} are those from {}", dumps[at].node, parts.join("; ")));
     }
     notes
+}
+
+/// Takes an address that node ports are served on, but that is none of those that the text shows of the node, for the node's first one that is
+/// not that of a bridge for pods: rules are what is judged. Returns what was changed.
+fn serve_on_own(dump: &mut Dump) -> Option<String> {
+    let endpoints = dump.inferred.ports.iter().flat_map(|port| port.endpoints.iter().chain(&port.local));
+    let near: Vec<IpNet> = endpoints.map(|endpoint| usual_range(endpoint.ip())).collect();
+    let is_main = |ip: &&IpAddr| !ip.is_loopback() && !near.iter().any(|range| range.contains(*ip));
+    let main: Vec<IpAddr> = dump.addresses.iter().filter(is_main).copied().collect();
+    let mut strange = Vec::new();
+    let served = std::mem::take(&mut dump.inferred.proxy.node_port_addresses).into_iter().map(|ip| {
+        let is_own = ip.is_loopback() || dump.addresses.contains(&ip);
+        let own = main.iter().find(|own| own.is_ipv4() == ip.is_ipv4()).filter(|_| !is_own);
+        strange.extend(own.map(|_| ip.to_string()));
+        own.copied().unwrap_or(ip)
+    });
+    dump.inferred.proxy.node_port_addresses = served.collect();
+    let own: Vec<String> = main.iter().map(ToString::to_string).collect();
+    let words = || {
+        let (strange, own) = (strange.join(", "), own.join(", "));
+        format!(
+            "{CONTRADICTION}node ports are served on {strange} in the rules, and the node has {own}; using the latter"
+        )
+    };
+    (!strange.is_empty()).then(words)
 }
 
 /// Takes an endpoint's other address where that is a pod's and the one that its chain translates to is not. Returns what was changed.
@@ -245,7 +290,7 @@ fn without_parts(sets: Vec<NodeRules>) -> Vec<NodeRules> {
 
 /// The name of a dump's node, and whether it is sure.
 fn named(
-    (dump, own): (&Dump, &[IpAddr]),
+    dump: &Dump,
     place: &str,
     known: &[&String],
     objects: &Objects,
@@ -268,7 +313,8 @@ fn named(
     if let Some(name) = known.iter().find(|name| is_host(name)) {
         return ((*name).clone(), true);
     }
-    let has_own = |name: &str| objects.node(name).is_some_and(|node| node_ips(node).iter().any(|ip| own.contains(ip)));
+    let has_own =
+        |name: &str| objects.node(name).is_some_and(|node| node_ips(node).iter().any(|ip| dump.addresses.contains(ip)));
     if let Some(name) = known.iter().find(|name| has_own(name) || has_addresses(dump, name, objects)) {
         return ((*name).clone(), true);
     }

@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use svclab_rules::nftables;
+
 use super::connections::{Connections, connections};
 use super::dumps::{NodeFile, dumps};
+use super::endpoint_nodes::settle;
 use super::merge::Objects;
 use super::objects::{Assumed, from_objects};
 use super::routes::Routes;
 use super::rules::{Dump, from_dumps};
-use crate::evidence::{Contents, Evidence, OF_IPTABLES_NFT, node_rules, objects, releases};
+use crate::evidence::{Contents, Evidence, OF_IPTABLES_NFT, Piece, node_rules, objects, releases};
 use crate::input::{Diagnostic, Diagnostics, Span};
-use crate::scenario::{CniKind, Setting};
+use crate::scenario::{CniKind, Note, Setting};
 use crate::text::{counted, one_line};
 
 /// Builds a scenario from what a text, or several files, show: rules of one or several nodes, Kubernetes objects, and settings.
@@ -50,6 +53,7 @@ pub fn from_evidence(
     notes.extend(routes.left_out());
     notes.extend(settings(evidence, dumps, &mut assumed));
     notes.extend(connections(evidence, &mut assumed, wanted));
+    add_other_tables(evidence, &mut assumed);
     if let Some(piece) = evidence.iptables_nft_piece().filter(|_| !has_rules) {
         let file = piece.file.as_ref().map(|file| format!("{} ", one_line(file))).unwrap_or_default();
         // The rules are what a verification is about.
@@ -63,6 +67,27 @@ pub fn from_evidence(
     assumed.assumptions.extend(notes);
     assumed.scenario.ignored_rules.splice(0..0, left_out);
     Ok(assumed)
+}
+
+/// Names the tables of nftables, in any piece, that are neither kube-proxy's nor installed.
+fn add_other_tables(evidence: &Evidence, assumed: &mut Assumed) {
+    let of_piece = |piece: &Piece| match &piece.contents {
+        Contents::Nftables { rules, .. } => rules.others.clone(),
+        _ => Vec::new(),
+    };
+    let mut others: Vec<_> = evidence.pieces.iter().flat_map(of_piece).collect();
+    others.dedup();
+    let all = nftables::Parsed { others, ..nftables::Parsed::default() };
+    let Some(note) = Note::tables_not_installed(&all, Span::start_of(&assumed.scenario.file)) else { return };
+    let known: Vec<String> = assumed
+        .scenario
+        .notes
+        .extract_if(.., |known| known.left_out_tables().is_some())
+        .map(|known| known.message)
+        .collect();
+    assumed.assumptions.retain(|words| !known.contains(words));
+    assumed.assumptions.insert(0, note.message.clone());
+    assumed.scenario.notes.push(note);
 }
 
 /// Builds two scenarios of one cluster from what two inputs show, so that they differ only in the rules of nodes; `None` where one of them has
@@ -113,8 +138,10 @@ fn around(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Result<Vec<Assumed
             let list = all.list().to_string();
             let of_side = |(_, path): &(Vec<Dump>, &Path)| {
                 let mut assumed = from_objects(&list, path)?;
+                settle(&mut assumed.scenario.cluster, objects);
                 let words = "the objects are those that the text shows; what tables leave out is not known";
                 assumed.assumptions.insert(0, words.to_owned());
+                assumed.assumptions.extend(objects.cut_tables());
                 Ok(assumed)
             };
             sides.iter().map(of_side).collect()

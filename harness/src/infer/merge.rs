@@ -18,6 +18,7 @@ use super::endpoint_pods::EndpointPods;
 use super::objects::wide;
 use super::ranges::assigned;
 use super::validity::make_valid;
+use super::{CONTRADICTION, cut_tables};
 use crate::evidence::Release;
 use crate::text::counted;
 
@@ -81,6 +82,32 @@ impl Objects {
         self.services.iter().map(of).collect()
     }
 
+    /// The endpoints that the API has without a node, with their Services: kube-proxy takes them for those of other nodes.
+    pub(super) fn endpoints_without_node(&self) -> BTreeSet<(String, IpAddr)> {
+        let mut all = BTreeSet::new();
+        for slice in self.endpoints.iter().filter(|one| !is_from_table(one)) {
+            let service = service_of(slice);
+            for_each_endpoint(&mut slice.clone(), |ip, node, _| {
+                if node.is_none() {
+                    all.insert((service.clone(), ip));
+                }
+            });
+        }
+        all
+    }
+
+    /// Whether only tables show the endpoints of a Service, and one of them leaves some out.
+    fn is_cut(&self, service: &str) -> bool {
+        let mut own = self.endpoints.iter().filter(|one| service_of(one) == service);
+        own.clone().all(is_from_table) && own.any(cut_tables::is_cut)
+    }
+
+    /// The Services of which tables leave endpoints out, in words.
+    pub(super) fn cut_tables(&self) -> Option<String> {
+        let services: BTreeSet<String> = self.endpoints.iter().map(service_of).collect();
+        words_of_cut(&services.into_iter().filter(|service| self.is_cut(service)).collect::<Vec<_>>())
+    }
+
     /// Leaves out Services that rules do not show, with their endpoints. Returns how many these are.
     pub(super) fn retain_shown(&mut self, inferred: &Inferred) -> usize {
         let shown: BTreeSet<String> = inferred.ports.iter().map(|port| port.service.to_string()).collect();
@@ -123,22 +150,28 @@ impl Objects {
         }
         self.services.extend(new);
         let mut served: BTreeMap<String, bool> = BTreeMap::new();
-        for one in &self.endpoints {
-            let is_cut = one["more"] == true;
-            *served.entry(service_of(one)).or_default() |= is_cut;
+        for service in self.endpoints.iter().map(service_of).collect::<BTreeSet<_>>() {
+            served.insert(service.clone(), self.is_cut(&service));
         }
-        for one in shown.endpoints {
-            match served.get(&service_of(&one)) {
-                None => self.endpoints.push(one),
-                // A table shows the first of many; the rules have all.
+        let mut of_rules_alone: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+        for slice in shown.endpoints {
+            of_rules_alone.entry(service_of(&slice)).or_default().push(slice);
+        }
+        for (service, slices) in of_rules_alone {
+            match served.get(&service) {
+                None => self.endpoints.extend(slices),
                 Some(true) => {
-                    let service = service_of(&one);
-                    self.endpoints.retain(|known| service_of(known) != service || known["kind"] == one["kind"]);
-                    self.endpoints.push(one);
+                    let is_own = |one: &mut Value| service_of(one) == service;
+                    let tables: Vec<Value> = self.endpoints.extract_if(.., is_own).collect();
+                    self.endpoints.extend(cut_tables::joined(slices, &tables));
                 }
                 Some(false) => {}
             }
         }
+        let unknown =
+            |(service, is_cut): (&String, &bool)| (*is_cut && !of_rules.contains_key(service)).then(|| service.clone());
+        let unknown: Vec<String> = served.iter().filter_map(unknown).collect();
+        notes.extend(words_of_cut(&unknown));
         for (service, is_cut) in &served {
             if !is_cut && of_rules.contains_key(service) {
                 let objects = self.endpoints.iter().filter(|one| service_of(one) == *service);
@@ -323,6 +356,18 @@ impl Objects {
     }
 }
 
+/// What is said of Services of which tables leave endpoints out that nothing else shows.
+fn words_of_cut(services: &[String]) -> Option<String> {
+    let more = if services.len() > SHOWN { ", ..." } else { "" };
+    let first = services.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    (!services.is_empty()).then(|| format!("a table leaves out endpoints that nothing else shows: of {first}{more}"))
+}
+
+/// Whether endpoints are those of a table, which has no column for nodes. Its reader marks them.
+fn is_from_table(slice: &Value) -> bool {
+    slice["more"].is_boolean()
+}
+
 /// The contradiction of the endpoints of a Service by its objects and by rules, if there is one. Terminating endpoints may be in rules; those of
 /// other nodes are not where the policy is Local, nor what an excerpt does not show.
 fn contradiction<'a>(
@@ -352,7 +397,7 @@ fn contradiction<'a>(
     };
     let (objects, rules) = (words(&ready), words(&rules));
     Some(format!(
-        "contradiction: endpoints of {service} are {objects} in the objects, {rules} in the rules; using the objects"
+        "{CONTRADICTION}endpoints of {service} are {objects} in the objects, {rules} in the rules; using the objects"
     ))
 }
 

@@ -11,7 +11,9 @@
 mod accessors;
 mod ad_hoc;
 mod connections;
+mod cut_tables;
 mod dumps;
+mod endpoint_nodes;
 mod endpoint_pods;
 mod evidence;
 mod flow_args;
@@ -35,3 +37,6 @@ pub use evidence::{from_evidence, from_pair};
 pub use flow_args::FlowArgs;
 pub use objects::{Assumed, Deviation, cluster_cidrs, from_objects, is_allocated};
 pub use probes::tests;
+
+/// How an assumption starts that decides between pieces which contradict each other.
+pub const CONTRADICTION: &str = "contradiction: ";

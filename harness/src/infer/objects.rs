@@ -394,7 +394,7 @@ impl<'a> Around<'a> {
 const LEAST_LENGTH: u8 = 8;
 
 /// The usual range of a node that an address is in.
-fn usual_range(address: IpAddr) -> IpNet {
+pub(super) fn usual_range(address: IpAddr) -> IpNet {
     IpNet::new_assert(address, if address.is_ipv4() { 24 } else { 64 }).trunc()
 }
 

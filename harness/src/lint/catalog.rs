@@ -23,7 +23,7 @@ const SAVE: &str = "the whole output of `iptables-save` on that node";
 const SLICES: &str = "`kubectl get endpointslices,pods -o wide` of the namespace, taken at the same time as the rules";
 
 /// All kinds.
-pub const CATALOG: [Entry; 48] = [
+pub const CATALOG: [Entry; 49] = [
     entry_of("dnat-protocol", Error, "", "`kubectl get service NAME -o yaml` and the unedited rules"),
     entry_of("dnat-source", Error, "kubernetes/kubernetes#45790", "the rules as `iptables-save` prints them, unedited"),
     entry_of(
@@ -144,6 +144,12 @@ pub const CATALOG: [Entry; 48] = [
         "`conntrack -L -p udp` and when kube-proxy was started",
     ),
     entry_of("bridge-call", Error, "flannel-io/flannel#1702", "`lsmod | grep br_netfilter` on that node"),
+    entry_of(
+        "node-port-address",
+        Error,
+        "kubernetes/kubernetes#111863",
+        "`kubectl get node NAME -o yaml`, and kube-proxy's `nodePortAddresses`",
+    ),
     entry_of("node-port-range", Warning, "kubernetes/kubernetes#111682", "`sysctl net.ipv4.ip_local_reserved_ports`"),
     entry_of("route-localnet", Warning, "kubernetes/kubernetes#92315", "the rules of KUBE-FIREWALL on that node"),
     entry_of("rp-filter", Warning, "cilium/cilium#13130", "`ip rule` and `ip route show table all` on that node"),

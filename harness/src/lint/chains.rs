@@ -15,7 +15,11 @@ use crate::evidence::{Format, NodeRules};
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let of_iptables = view.tables().flat_map(find_in_iptables);
     let of_nftables = view.nodes.iter().flat_map(find_in_nftables);
-    of_iptables.chain(of_nftables).chain(view.nodes.iter().filter_map(cut)).collect()
+    of_iptables
+        .chain(of_nftables)
+        .chain(view.nodes.iter().filter_map(cut))
+        .chain(view.nodes.iter().flat_map(shortened))
+        .collect()
 }
 
 /// What the kernel rejects in kube-proxy's tables of nftables: jumps to chains that are not there, first of all.
@@ -55,6 +59,15 @@ fn cut(node: &NodeRules) -> Option<Finding> {
         _ => ("the text is cut off here", "unknown: what the rest shows is not judged"),
     };
     Some(Finding::new("cut-off", place, message, effect))
+}
+
+/// Outputs of filters that someone shortened.
+fn shortened(node: &NodeRules) -> impl Iterator<Item = Finding> + '_ {
+    node.shortened.iter().map(|line| {
+        let message = "the output of this command lacks lines that others of the same text show: it was shortened";
+        let place = Place { file: node.file.clone(), line: *line };
+        Finding::new("cut-off", place, message, "unknown: what it does not show is not judged")
+    })
 }
 
 fn find_in_iptables(tables: Tables<'_>) -> Vec<Finding> {

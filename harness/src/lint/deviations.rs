@@ -66,7 +66,7 @@ fn fact(deviation: &Deviation) -> Option<&Fact> {
 
 /// Whether a setting may be the cause that rules do not always show: source ranges of a Service, of which one may leave the others without effect,
 /// and the addresses that node ports are served on.
-fn is_of_settings(deviation: &Deviation) -> bool {
+pub(super) fn is_of_settings(deviation: &Deviation) -> bool {
     match fact(deviation) {
         Some(Fact::SourceRange(_)) => true,
         Some(Fact::Rule(rule)) => rule.ends_with("-j KUBE-NODEPORTS"),
@@ -89,18 +89,26 @@ fn finding(deviation: &Deviation) -> Finding {
         Difference::Unexpected(_) => Severity::Info,
         _ => Severity::Warning,
     };
-    Finding::new("deviation", place, message, effect(deviation)).graded(severity).with_mode(deviation.mode)
+    Finding::new("deviation", place, message, effect(fact(deviation))).graded(severity).with_mode(deviation.mode)
 }
 
 /// What it does to which traffic.
-fn effect(deviation: &Deviation) -> &'static str {
-    match fact(deviation) {
+pub(super) fn effect(fact: Option<&Fact>) -> &'static str {
+    match fact {
         Some(Fact::Masquerade(_)) => "replies to such connections may bypass this node: then clients do not get them",
         Some(Fact::Hairpin(_)) => "an endpoint that reaches itself through the Service gets no reply",
         Some(Fact::Entry(_) | Fact::ClusterIp(_)) => "connections to this address are not those that the Service gets",
+        Some(Fact::Rule(rule)) if is_of_masquerade(rule) => {
+            "no connection to a Service is masqueraded: those whose reply does not come back through this node get none"
+        }
         Some(Fact::Rule(_) | Fact::Chain(_) | Fact::Jump(..)) => {
             "traffic of all Services that comes to this chain may be handled otherwise"
         }
         _ => "the rules are not as kube-proxy writes them for this Service",
     }
+}
+
+/// Whether a rule is one that all masquerading depends on: that which marks, and that which masquerades what is marked.
+fn is_of_masquerade(rule: &str) -> bool {
+    rule.starts_with("-A KUBE-MARK-MASQ ") || rule.starts_with("-A KUBE-POSTROUTING ") && rule.contains("-j MASQUERADE")
 }

@@ -1,8 +1,12 @@
 //! Rules that an excerpt would show if they were on the node: what `verify` of the same text fails by.
 
+use std::collections::HashSet;
+
 use svclab_rules::compare::{Difference, Fact, Subject};
 use svclab_rules::infer::InferredPort;
+use svclab_rules::iptables::TableName;
 
+use super::deviations::{self, is_of_settings};
 use super::finding::{Finding, Place};
 use super::severity::Severity;
 use super::view::View;
@@ -11,9 +15,26 @@ use crate::infer::Deviation;
 /// The most findings that are listed one by one.
 const MAX: usize = 50;
 
-pub(super) fn find(view: &View<'_>, deviations: &[Deviation]) -> Vec<Finding> {
-    let of_excerpts = deviations.iter().filter(|deviation| !deviation.is_whole);
-    let mut findings: Vec<Finding> = of_excerpts.filter_map(|deviation| finding(view, deviation)).collect();
+/// The findings; `found` are those of other families.
+pub(super) fn find(view: &View<'_>, deviations: &[Deviation], found: &[Finding]) -> Vec<Finding> {
+    let of_excerpts = || deviations.iter().filter(|deviation| !deviation.is_whole);
+    // Other settings or another release write another rule there.
+    let varied: HashSet<&Subject> =
+        of_excerpts().filter(|one| is_of_frame(one) && !is_missing(one)).map(subject).collect();
+    // Nor does a release mark connections to cluster IPs whose kube-proxy has no range of pods, which is a finding of its own.
+    let marks_nothing = found.iter().any(|finding| finding.id == "no-masquerade");
+    let is_setting = |one: &Deviation| match &one.finding.difference {
+        Difference::Missing(Fact::Masquerade(Some(_))) => marks_nothing,
+        _ => is_of_settings(one) || is_of_frame(one) && varied.contains(subject(one)),
+    };
+    let is_certain = |one: &&Deviation| !is_setting(one);
+    let findings = of_excerpts().filter(is_certain).filter_map(|deviation| finding(view, deviation));
+    // Both name the chain first.
+    let is_same = |one: &Finding, other: &Finding| {
+        one.id == other.id && one.message.split_once(':').is_some_and(|(chain, _)| other.message.starts_with(chain))
+    };
+    let is_new = |one: &Finding| !found.iter().any(|other| is_same(one, other));
+    let mut findings: Vec<Finding> = findings.filter(is_new).collect();
     if let Some(first) = findings.get(MAX).map(|first| first.place.clone()) {
         let message = format!("{} more rules are missing", findings.len() - MAX);
         findings.truncate(MAX);
@@ -22,16 +43,44 @@ pub(super) fn find(view: &View<'_>, deviations: &[Deviation]) -> Vec<Finding> {
     findings
 }
 
+fn subject(deviation: &Deviation) -> &Subject {
+    &deviation.finding.subject
+}
+
+/// Whether it is about rules of no Service.
+fn is_of_frame(deviation: &Deviation) -> bool {
+    !matches!(deviation.finding.subject, Subject::Service(_))
+}
+
+fn is_missing(deviation: &Deviation) -> bool {
+    matches!(deviation.finding.difference, Difference::Missing(_))
+}
+
 fn finding(view: &View<'_>, deviation: &Deviation) -> Option<Finding> {
-    let (Subject::Service(service), Difference::Missing(fact)) =
-        (&deviation.finding.subject, &deviation.finding.difference)
-    else {
-        return None;
+    let Difference::Missing(fact) = &deviation.finding.difference else { return None };
+    let subject = match &deviation.finding.subject {
+        Subject::Service(service) => service.clone(),
+        other => other.to_string(),
     };
-    let (severity, effect) = effect(view, fact)?;
-    let place = Place { file: deviation.file.clone(), line: deviation.line };
-    let message = format!("{service}: {fact} is missing: the text would show it if the node had it");
-    Some(Finding::new("missing-rule", place, message, effect).graded(severity).with_mode(deviation.mode))
+    let (id, severity, effect) = match fact {
+        Fact::Jump(_, effect) => ("missing-jump", Severity::Error, *effect),
+        _ => effect(view, fact).map(|(severity, effect)| ("missing-rule", severity, effect))?,
+    };
+    let line = match &deviation.finding.subject {
+        Subject::Chain { table, name } => line_of(view, deviation, table, name),
+        _ => None,
+    };
+    let place = Place { file: deviation.file.clone(), line: line.unwrap_or(deviation.line) };
+    let message = format!("{subject}: {fact} is missing: the text would show it if the node had it");
+    Some(Finding::new(id, place, message, effect).graded(severity).with_mode(deviation.mode))
+}
+
+/// The line of a chain's first rule.
+fn line_of(view: &View<'_>, deviation: &Deviation, table: &str, chain: &str) -> Option<usize> {
+    let table = TableName::ALL.into_iter().find(|own| own.as_str() == table)?;
+    let mut of_file = view.tables().filter(|tables| tables.node.file == deviation.file);
+    let line = of_file.find_map(|tables| tables.chain(table, chain).map(|_| tables.line(table, chain, 0)));
+    line.filter(|line| *line > 0)
 }
 
 /// The severity of a missing fact and its effect on traffic; `None` if the fact depends on settings or endpoints that are assumed.
@@ -57,6 +106,10 @@ fn effect(view: &View<'_>, fact: &Fact) -> Option<(Severity, &'static str)> {
         }
         Fact::Affinity(_, endpoint) | Fact::Memory(endpoint) if is_shown(endpoint) => {
             Some((Severity::Warning, "clients do not come back to their endpoint"))
+        }
+        Fact::Hairpin(endpoint) if !is_shown(endpoint) => None,
+        Fact::Masquerade(_) | Fact::Hairpin(_) | Fact::Rule(_) => {
+            Some((Severity::Warning, deviations::effect(Some(fact))))
         }
         _ => None,
     }

@@ -18,6 +18,7 @@ pub mod json;
 mod lines;
 mod missing;
 mod names;
+mod node_ports;
 mod objects;
 mod page;
 mod policy;
@@ -43,9 +44,10 @@ use crate::infer::{Connections, from_evidence};
 
 /// All findings, the gravest first, those of the same kind in the order of their places.
 pub fn lint(evidence: &Evidence) -> Vec<Finding> {
-    const FAMILIES: [fn(&View<'_>) -> Vec<Finding>; 10] = [
+    const FAMILIES: [fn(&View<'_>) -> Vec<Finding>; 11] = [
         shares::find,
         names::find,
+        node_ports::find,
         chains::find,
         unmodelled::find,
         surrounding_rules::find,
@@ -62,7 +64,7 @@ pub fn lint(evidence: &Evidence) -> Vec<Finding> {
     if are_whole && evidence.rules() > deviations::MAX_RULES {
         found.extend(deviations::not_compared(&view));
     } else if let Ok(assumed) = from_evidence(evidence, Path::new(""), &[], Connections::LeftOut) {
-        found.extend(missing::find(&view, &assumed.deviations));
+        found.extend(missing::find(&view, &assumed.deviations, &found));
         found.extend(deviations::find(&assumed.deviations, &found));
     }
     found.sort_by(|one, other| (one.severity, one.id, &one.place).cmp(&(other.severity, other.id, &other.place)));

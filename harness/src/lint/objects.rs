@@ -35,8 +35,8 @@ fn shows_endpoints(node: &NodeRules, port: &InferredPort) -> bool {
 }
 
 /// The ready endpoints of services by namespace and name, where they are surely all of them.
-fn ready(view: &View<'_>) -> BTreeMap<String, (BTreeSet<IpAddr>, BTreeSet<u16>)> {
-    let mut all: BTreeMap<String, (BTreeSet<IpAddr>, BTreeSet<u16>)> = BTreeMap::new();
+fn ready(view: &View<'_>) -> BTreeMap<String, BTreeSet<IpAddr>> {
+    let mut all: BTreeMap<String, BTreeSet<IpAddr>> = BTreeMap::new();
     let mut open: BTreeSet<String> = BTreeSet::new();
     let key = |object: &Value, name: &str| {
         format!("{}/{name}", object["metadata"]["namespace"].as_str().unwrap_or("default"))
@@ -50,56 +50,54 @@ fn ready(view: &View<'_>) -> BTreeMap<String, (BTreeSet<IpAddr>, BTreeSet<u16>)>
             };
             let key = key(object, name);
             let addresses = addresses(object);
-            if object["more"] == true || (kind == "Service" && addresses.is_empty()) {
-                open.extend((kind != "Service").then(|| key.clone()));
+            if object["more"] == true {
+                open.insert(key);
+                continue;
+            }
+            // Only a description of a Service lists endpoints.
+            if kind == "Service" && addresses.is_empty() {
                 continue;
             }
             let known = all.entry(key).or_default();
-            known.0.extend(addresses.iter().map(|(ip, _)| *ip));
-            known.1.extend(addresses.iter().filter_map(|(_, port)| *port));
+            known.extend(addresses);
         }
     }
     all.retain(|name, _| !open.contains(name));
     all
 }
 
-fn addresses(object: &Value) -> Vec<(IpAddr, Option<u16>)> {
+fn addresses(object: &Value) -> Vec<IpAddr> {
     let ip = |value: &Value| value.as_str().and_then(|text| text.parse::<IpAddr>().ok());
     let array = |value: &Value| value.as_array().cloned().unwrap_or_default();
     match object["kind"].as_str() {
         Some("Endpoints") => array(&object["subsets"])
             .iter()
             .flat_map(|subset| array(&subset["addresses"]))
-            .filter_map(|address| Some((ip(&address["ip"])?, None)))
+            .filter_map(|address| ip(&address["ip"]))
             .collect(),
         Some("EndpointSlice") => array(&object["endpoints"])
             .iter()
             .filter(|endpoint| endpoint["conditions"]["ready"] != false)
             .flat_map(|endpoint| array(&endpoint["addresses"]))
-            .filter_map(|address| Some((ip(&address)?, None)))
+            .filter_map(|address| ip(&address))
             .collect(),
         // A description of a Service lists its endpoints.
         _ => array(&object["endpoints"])
             .iter()
             .filter_map(|one| one.as_str()?.parse::<SocketAddr>().ok())
-            .map(|one| (one.ip(), Some(one.port())))
+            .map(|one| one.ip())
             .collect(),
     }
 }
 
 fn compared(
     port: &InferredPort,
-    ready: &BTreeMap<String, (BTreeSet<IpAddr>, BTreeSet<u16>)>,
+    ready: &BTreeMap<String, BTreeSet<IpAddr>>,
     place: &Place,
     is_whole: bool,
 ) -> Vec<Finding> {
     let service = port.service.to_string();
-    let by_name = |name: &str| ready.iter().find(|(known, _)| known.rsplit('/').next() == Some(name));
-    // Tables of one namespace do not name it.
-    let Some((_, (known, ports))) = ready.get_key_value(&service).or_else(|| by_name(&port.service.name)) else {
-        return Vec::new();
-    };
-    let _ = ports;
+    let Some(known) = ready.get(&service) else { return Vec::new() };
     let own: BTreeSet<IpAddr> = port.endpoints.iter().chain(&port.local).map(SocketAddr::ip).collect();
     let family = port.cluster_ips.iter().next().map(IpAddr::is_ipv4);
     let known: BTreeSet<IpAddr> =

@@ -1,5 +1,6 @@
 //! Evidence as findings look at it.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use svclab_rules::iptables::{self, Chain, Rule, TableName};
 use svclab_rules::ruleset::Rules;
 
 use super::finding::Place;
-use crate::evidence::{Connection, Contents, Evidence, NodeRules};
+use crate::evidence::{Connection, Contents, Evidence, NodeRules, Piece, shown_objects};
 
 /// What findings are made of.
 pub(super) struct View<'e> {
@@ -17,22 +18,22 @@ pub(super) struct View<'e> {
     pub(super) nodes: &'e [NodeRules],
     /// The service ports that the rules of each node show.
     pub(super) ports: Vec<Vec<InferredPort>>,
-    pub(super) objects: Vec<(Place, &'e Value)>,
+    /// In the namespaces that the evidence shows.
+    objects: Vec<(Place, Cow<'e, Value>)>,
     pub(super) connections: Vec<(Place, &'e Connection)>,
     pub(super) settings: Vec<(Place, &'e str, &'e str)>,
 }
 
 impl<'e> View<'e> {
     pub(super) fn of(evidence: &'e Evidence, nodes: &'e [NodeRules]) -> Self {
-        let ports = nodes.iter().map(|node| node.rules.infer().ports).collect();
-        let mut view =
-            Self { evidence, nodes, ports, objects: Vec::new(), connections: Vec::new(), settings: Vec::new() };
+        let ports: Vec<Vec<InferredPort>> = nodes.iter().map(|node| node.rules.infer().ports).collect();
+        let shown = shown_objects(evidence, || ports.concat());
+        let place = |piece: &Piece| Place { file: piece.file.clone(), line: piece.first };
+        let objects = shown.into_iter().map(|(piece, object)| (place(piece), object)).collect();
+        let mut view = Self { evidence, nodes, ports, objects, connections: Vec::new(), settings: Vec::new() };
         for piece in &evidence.pieces {
             let place = |line: usize| Place { file: piece.file.clone(), line };
             match &piece.contents {
-                Contents::Objects(objects) => {
-                    view.objects.extend(objects.iter().map(|object| (place(piece.first), object)))
-                }
                 Contents::Connections(entries) => {
                     view.connections.extend(entries.iter().map(|entry| (place(entry.line), entry)));
                 }
@@ -56,8 +57,8 @@ impl<'e> View<'e> {
     }
 
     /// The objects of a kind.
-    pub(super) fn objects_of_kind<'s>(&'s self, kind: &'s str) -> impl Iterator<Item = (&'s Place, &'e Value)> + 's {
-        self.objects.iter().filter(move |(_, object)| object["kind"] == kind).map(|(place, object)| (place, *object))
+    pub(super) fn objects_of_kind<'s>(&'s self, kind: &'s str) -> impl Iterator<Item = (&'s Place, &'s Value)> + 's {
+        self.objects.iter().filter(move |(_, object)| object["kind"] == kind).map(|(place, object)| (place, &**object))
     }
 }
 

@@ -40,6 +40,7 @@ mod mutate;
 mod mutations;
 mod netem;
 mod nft_loads;
+mod one_answer;
 mod other_rules;
 mod outside;
 mod pages;

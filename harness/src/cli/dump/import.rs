@@ -15,8 +15,8 @@ use svclab::text::{one_line, printable};
 /// Create a self-contained scenario from a dump: nodes with their own rules, Services, endpoints, pods, and a test of each
 /// service port.
 ///
-/// Missing information is assumed; assumptions are listed at the top of the scenario and on standard error. `svclab run` then
-/// shows which traffic is broken, and `svclab explain` by which rule.
+/// Missing information is assumed; assumptions are listed at the top of the scenario and on standard error. `svclab verify` then
+/// shows all traffic that is broken, `svclab run` whether the tests hold, and `svclab explain` by which rule.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Files, folders or archives (tar, tar.gz, zip); `-` for standard input [default: the files of --node]

@@ -136,12 +136,19 @@ fn service(all: &dyn Fn(&str) -> Vec<String>, one: &dyn Fn(&str) -> Option<Strin
             spec[field] = json!(value);
         }
     }
-    let endpoints: Vec<String> = all("Endpoints")
+    let listed = all("Endpoints");
+    let is_cut = listed.iter().any(|text| text.ends_with("more..."));
+    let endpoints: Vec<String> = listed
         .iter()
         .flat_map(|text| {
             text.split(',').map(|one| one.split_whitespace().next().unwrap_or_default().to_owned()).collect::<Vec<_>>()
         })
         .filter(|one| one.parse::<std::net::SocketAddr>().is_ok())
         .collect();
-    json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec, "endpoints": endpoints})
+    let mut service =
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec, "endpoints": endpoints});
+    if is_cut {
+        service["more"] = json!(true);
+    }
+    service
 }

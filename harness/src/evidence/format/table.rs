@@ -103,7 +103,7 @@ fn namespace_of(command: &str) -> Option<&str> {
 }
 
 pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
-    let namespace = context.command.as_ref().and_then(|command| namespace_of(&command.text)).unwrap_or("default");
+    let namespace = context.command.as_ref().and_then(|command| namespace_of(&command.text));
     let first = lines.first()?.text.trim();
     let names = heading(first);
     let kind = match &names {
@@ -163,7 +163,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
 }
 
 fn is_row(text: &str, kind: Kind, columns: usize) -> bool {
-    row(text.trim(), kind, false, "default").is_some()
+    row(text.trim(), kind, false, None).is_some()
         && text.split_whitespace().count() >= columns.min(3)
         && heading(text.trim()).is_none()
 }
@@ -197,9 +197,10 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-fn row(text: &str, kind: Kind, has_namespace: bool, namespace: &str) -> Option<Value> {
+/// The object of a row; without a namespace where neither the table nor its command names one.
+fn row(text: &str, kind: Kind, has_namespace: bool, namespace: Option<&str>) -> Option<Value> {
     let mut words = words(text);
-    let namespace = if has_namespace && words.len() > 1 { words.remove(0) } else { namespace.to_owned() };
+    let namespace = if has_namespace && words.len() > 1 { Some(words.remove(0)) } else { namespace.map(str::to_owned) };
     let given = |at: usize| {
         words.get(at).map(String::as_str).filter(|word| !matches!(*word, "<none>" | "<unset>" | "<pending>"))
     };

@@ -1,5 +1,7 @@
 //! The rules of one node, out of evidence.
 
+use std::net::IpAddr;
+
 use svclab_rules::cluster::{Cluster, Family, ProxyMode};
 use svclab_rules::compare::{Finding, compare_nodes, completed};
 use svclab_rules::coverage::nft_table;
@@ -21,6 +23,10 @@ pub(in crate::infer) struct Dump {
     pub(in crate::infer) inferred: Inferred,
     /// The service ports of which they have another name or hash.
     pub(in crate::infer) renamed: Vec<Renamed>,
+    /// Other programs' rules of iptables alongside those of kube-proxy in nftables.
+    pub(in crate::infer) others: Vec<NodeRules>,
+    /// The addresses of the node that the text shows, as `ip addr` lists them.
+    pub(in crate::infer) addresses: Vec<IpAddr>,
 }
 
 impl Dump {
@@ -43,7 +49,7 @@ impl Dump {
             return None;
         }
         let inferred = Inferred::joined(parts.iter().map(|part| part.rules.infer()));
-        Some(Self { node, parts, inferred, renamed: Vec::new() })
+        Some(Self { node, parts, inferred, renamed: Vec::new(), others: Vec::new(), addresses: Vec::new() })
     }
 
     /// All dumps of each node as one.
@@ -58,6 +64,8 @@ impl Dump {
                     let new = dump.renamed.iter().filter(|one| !known.renamed.contains(one)).cloned();
                     let new: Vec<Renamed> = new.collect();
                     known.renamed.extend(new);
+                    known.others.extend(dump.others.iter().cloned());
+                    known.addresses.extend(&dump.addresses);
                 }
             }
         }

@@ -49,6 +49,19 @@ pub(super) fn rules(
     all
 }
 
+/// The rules of other programs alongside those of kube-proxy, of each family, as they are installed.
+pub(super) fn others(dump: &Dump, changes: &mut Vec<String>, left_out: &mut Vec<String>) -> Vec<(Family, Rules)> {
+    let mut all: Vec<(Family, Rules)> = Vec::new();
+    for other in &dump.others {
+        let Some(own) = other.rules.iptables() else { continue };
+        let mut rules = own.clone();
+        fit(&mut rules, &dump.node, changes, left_out);
+        changes.push(format!("the rules from {} are alongside those of kube-proxy", other.place()));
+        all.push((rules.family, rules.into()));
+    }
+    all
+}
+
 /// The rules that are shown, with those that kube-proxy writes around them.
 fn around(
     dump: &Dump,

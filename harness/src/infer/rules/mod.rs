@@ -28,6 +28,7 @@ pub(super) use self::dump::Dump;
 use self::placement::place;
 pub(super) use self::surroundings::HERE;
 use self::surroundings::Surroundings;
+use super::endpoint_nodes::settle;
 use super::merge::Objects;
 use super::objects::{Around, Assumed, Deviation, file_name, own_name};
 use crate::input::{Diagnostics, Span};
@@ -67,6 +68,7 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
         |named: &Path| if named == objects_path { Ok(listed.clone()) } else { Err(io::ErrorKind::NotFound.into()) };
     let mut scenario = parse_with(&written.to_string(), path, &read, Tests::Optional)?;
     scenario.inputs.remove(&objects_path);
+    settle(&mut scenario.cluster, objects);
     let settings = settings::assume(&inferred, &surroundings, dumps, &objects.releases, &mut scenario.cluster);
     let ports = counted(inferred.ports.len(), "service port");
     let nodes: Vec<String> = dumps.iter().map(|dump| dump.node.clone()).collect();
@@ -105,8 +107,8 @@ fn installed(
     path: &Path,
 ) -> (Vec<String>, Vec<Deviation>) {
     let (mut changes, mut deviations, mut ignored_rules) = (Vec::new(), Vec::new(), Vec::new());
+    let origin = Span::start_of(path);
     for dump in dumps {
-        let origin = Span::start_of(path);
         for (family, rules) in
             install::rules(dump, &scenario.cluster, made_up, (&mut changes, &mut deviations, &mut ignored_rules))
         {
@@ -123,6 +125,15 @@ fn installed(
                 rules: Arc::new(rules),
                 origin: origin.clone(),
                 install: Install::Instead,
+            });
+        }
+        for (family, rules) in install::others(dump, &mut changes, &mut ignored_rules) {
+            scenario.rules.push(OtherRules {
+                place: Place::Node(dump.node.clone()),
+                family,
+                rules: Arc::new(rules),
+                origin: origin.clone(),
+                install: Install::After,
             });
         }
     }

@@ -14,6 +14,7 @@ use svclab_rules::ruleset::Rules;
 use super::dump::Dump;
 use super::surroundings::Surroundings;
 use crate::evidence::Release;
+use crate::infer::CONTRADICTION;
 use crate::infer::objects::{cluster_cidrs, wide};
 use crate::text::{counted, one_line};
 
@@ -87,7 +88,7 @@ fn adopt(
     }
     let file = named.file.as_ref().map(|file| format!("{} ", one_line(file))).unwrap_or_default();
     Some(format!(
-        "contradiction: Kubernetes {} in {file}line {}, kube-proxy {versions} in the rules; using the rules",
+        "{CONTRADICTION}Kubernetes {} in {file}line {}, kube-proxy {versions} in the rules; using the rules",
         named.version, named.line
     ))
 }

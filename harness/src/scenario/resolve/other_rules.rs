@@ -157,18 +157,20 @@ fn chain_names(written: &Written<'_>, findings: &mut Findings) {
     }
 }
 
-/// Checks rules against others of the same namespace and family. nftables tables do not conflict.
+/// Checks rules against others of the same namespace and family. nftables tables do not conflict, nor do iptables rules with kube-proxy's in
+/// nftables.
 fn conflicts(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
     if written.is_other_tables() {
         return;
     }
     let Written { place, family, install, .. } = written;
     let same = |other: &&Written<'_>| other.place == *place && other.family == *family && !other.is_other_tables();
-    let Some(other) = before.iter().find(same) else { return };
+    // Those of the same language exclude each other.
+    let Some(other) = before.iter().filter(same).max_by_key(|other| other.mode == written.mode) else { return };
     if let Namespace::Pod(_) = place {
         let message = format!("duplicate {family} rules for the same pod");
         findings.wrong(written.at, message, "Merge the two: the second would replace the first.");
-    } else if [*install, other.install].contains(&Install::Instead) {
+    } else if [*install, other.install].contains(&Install::Instead) && written.mode == other.mode {
         let message = format!("`install: instead` excludes other {family} rules on the same node");
         findings.wrong(written.at, message, "Merge them into one entry, or use `before` and `after`.");
     }

@@ -1,0 +1,149 @@
+//! The namespaces of objects in tables that have no column for it.
+//!
+//! `kubectl get` prints the namespace only for all of them. A table is of one namespace: the one in which rules or other objects have a Service,
+//! endpoints or pods of its rows. Where nothing shows it, the namespace stays open, which counts as `default`.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use serde_json::{Value, json};
+use svclab_rules::infer::InferredPort;
+
+use super::model::{Contents, Evidence, Format, Piece};
+
+/// An object with the piece that shows it.
+type Shown<'e> = (&'e Piece, Cow<'e, Value>);
+
+/// What is known in a namespace: a Service, or only addresses.
+struct Known {
+    namespace: String,
+    service: String,
+    cluster_ips: BTreeSet<IpAddr>,
+    endpoints: BTreeSet<IpAddr>,
+}
+
+/// What a row shows.
+struct Row {
+    service: String,
+    cluster_ips: BTreeSet<IpAddr>,
+    endpoints: BTreeSet<IpAddr>,
+}
+
+/// How often tables may show each other's namespaces.
+const ROUNDS: usize = 3;
+
+/// All objects, in the namespaces that the evidence shows; `ports` returns the service ports in its rules.
+pub(crate) fn shown_objects<'e>(
+    evidence: &'e Evidence,
+    ports: impl FnOnce() -> Vec<InferredPort>,
+) -> Vec<(&'e Piece, Cow<'e, Value>)> {
+    let mut all: Vec<Vec<Shown<'e>>> = Vec::new();
+    for piece in &evidence.pieces {
+        if let Contents::Objects(objects) = &piece.contents {
+            all.push(objects.iter().map(|object| (piece, Cow::Borrowed(object))).collect());
+        }
+    }
+    let is_open = |table: &Vec<Shown<'_>>| table.iter().any(|(piece, object)| lacks_namespace(piece, object));
+    if all.iter().any(is_open) {
+        let ports: Vec<Known> = ports().iter().filter_map(known_of_port).collect();
+        for _ in 0..ROUNDS {
+            let of_objects = all.iter().flatten().filter_map(|(_, object)| known_of_object(object));
+            let known: Vec<Known> = of_objects.collect();
+            let known: Vec<&Known> = ports.iter().chain(&known).collect();
+            let changed = all.iter_mut().filter(|table| is_open(table)).map(|table| settle(table, &known));
+            if !changed.fold(false, |any, one| any | one) {
+                break;
+            }
+        }
+    }
+    all.into_iter().flatten().collect()
+}
+
+fn lacks_namespace(piece: &Piece, object: &Value) -> bool {
+    piece.format == Format::KubectlTable && row(object).is_some() && object["metadata"]["namespace"].is_null()
+}
+
+/// Puts the rows of a table into the namespace that they show together, or else each into its own. Returns whether any is put somewhere.
+fn settle(table: &mut [Shown<'_>], known: &[&Known]) -> bool {
+    let of_rows: Vec<BTreeSet<&str>> = table.iter().map(|(_, object)| namespaces(object, known, true)).collect();
+    let certain: BTreeSet<&str> = of_rows.iter().flatten().copied().collect();
+    let possible = || table.iter().flat_map(|(_, object)| namespaces(object, known, false)).collect::<BTreeSet<&str>>();
+    let common = if certain.is_empty() { only(&possible()) } else { only(&certain) };
+    let chosen: Vec<Option<String>> =
+        of_rows.iter().map(|own| common.or_else(|| only(own)).map(str::to_owned)).collect();
+    let mut is_changed = false;
+    for ((piece, object), namespace) in table.iter_mut().zip(chosen) {
+        if let Some(namespace) = namespace.filter(|_| lacks_namespace(piece, object)) {
+            object.to_mut()["metadata"]["namespace"] = json!(namespace);
+            is_changed = true;
+        }
+    }
+    is_changed
+}
+
+fn only<'a>(all: &BTreeSet<&'a str>) -> Option<&'a str> {
+    all.first().copied().filter(|_| all.len() == 1)
+}
+
+/// The namespaces that a row may be of: those in which an address is the same, or in which only the name is and no cluster IP is another.
+fn namespaces<'k>(object: &Value, known: &[&'k Known], by_address: bool) -> BTreeSet<&'k str> {
+    let Some(row) = row(object) else { return BTreeSet::new() };
+    let is_named = |one: &Known| one.service == row.service && !one.service.is_empty();
+    let has_address = |one: &Known| match row.service.as_str() {
+        "" => !row.endpoints.is_disjoint(&one.endpoints),
+        _ => {
+            let both = !row.cluster_ips.is_disjoint(&one.cluster_ips) || !row.endpoints.is_disjoint(&one.endpoints);
+            is_named(one) && both
+        }
+    };
+    let may_be = |one: &Known| {
+        let is_open = row.cluster_ips.is_empty() || one.cluster_ips.is_empty();
+        is_named(one) && (is_open || !row.cluster_ips.is_disjoint(&one.cluster_ips))
+    };
+    let fits = |one: &&&Known| if by_address { has_address(one) } else { may_be(one) };
+    known.iter().filter(fits).map(|one| one.namespace.as_str()).collect()
+}
+
+/// What an object of a namespace shows; `None` for others.
+fn row(object: &Value) -> Option<Row> {
+    let metadata = &object["metadata"];
+    let name = metadata["name"].as_str().unwrap_or_default();
+    let ip = |value: &Value| value.as_str().and_then(|text| text.parse::<IpAddr>().ok());
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let mut row = Row { service: name.to_owned(), cluster_ips: BTreeSet::new(), endpoints: BTreeSet::new() };
+    match object["kind"].as_str()? {
+        "Service" => row.cluster_ips.extend(list(&object["spec"]["clusterIPs"]).iter().filter_map(ip)),
+        "Endpoints" => {
+            let subsets = list(&object["subsets"]);
+            let addresses = subsets.iter().flat_map(|subset| list(&subset["addresses"]));
+            row.endpoints.extend(addresses.filter_map(|address| ip(&address["ip"])));
+        }
+        "EndpointSlice" => {
+            let named = metadata["labels"]["kubernetes.io/service-name"].as_str();
+            row.service = named.unwrap_or(name).to_owned();
+            let addresses = list(&object["endpoints"]).into_iter().flat_map(|endpoint| list(&endpoint["addresses"]));
+            row.endpoints.extend(addresses.filter_map(|address| ip(&address)));
+        }
+        "Pod" => {
+            row.service.clear();
+            row.endpoints.extend(ip(&object["status"]["podIP"]));
+        }
+        _ => return None,
+    }
+    Some(row)
+}
+
+fn known_of_object(object: &Value) -> Option<Known> {
+    let namespace = object["metadata"]["namespace"].as_str()?.to_owned();
+    let Row { service, cluster_ips, endpoints } = row(object)?;
+    Some(Known { namespace, service, cluster_ips, endpoints })
+}
+
+/// A Service whose name rules show; that of one without a comment is made up.
+fn known_of_port(port: &InferredPort) -> Option<Known> {
+    let endpoints = port.endpoints.iter().chain(&port.local).map(std::net::SocketAddr::ip).collect();
+    let cluster_ips = port.cluster_ips.iter().copied().collect();
+    let (namespace, service) = (port.service.namespace.clone(), port.service.name.clone());
+    (!service.starts_with("unnamed-")).then_some(Known { namespace, service, cluster_ips, endpoints })
+}

@@ -1,0 +1,28 @@
+//! The nodes of endpoints that neither tables nor rules name.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use svclab_rules::cluster::Cluster;
+
+use super::merge::Objects;
+
+/// Puts endpoints without a node onto that of the pod, or of the node, that has their address, as the EndpointSlice controller does: tables and
+/// rules show no nodes. Those of `objects` that the API has without a node stay so.
+pub(super) fn settle(cluster: &mut Cluster, objects: &Objects) {
+    let unnamed: BTreeSet<(String, IpAddr)> = objects.endpoints_without_node();
+    let of_nodes = cluster.nodes.iter().flat_map(|node| node.addresses().map(move |ip| (ip, node.name.clone())));
+    let of_pods = cluster.pods.iter().flat_map(|pod| pod.ips.iter().map(move |ip| (*ip, pod.node.clone())));
+    let owners: BTreeMap<IpAddr, String> = of_nodes.chain(of_pods).collect();
+    let zone = |name: &String| cluster.nodes.iter().find(|node| node.name == *name)?.zone().map(str::to_owned);
+    for slice in &mut cluster.slices {
+        let service = slice.service.to_string();
+        for endpoint in slice.endpoints.iter_mut().filter(|endpoint| endpoint.node.is_none()) {
+            let Some(address) = endpoint.addresses.first() else { continue };
+            if !unnamed.contains(&(service.clone(), *address)) {
+                endpoint.node = owners.get(address).cloned();
+                endpoint.zone = endpoint.zone.take().or_else(|| zone(endpoint.node.as_ref()?));
+            }
+        }
+    }
+}

@@ -116,7 +116,7 @@ mod tests {
         );
         let text = crate::iptables::print(&known.rules);
         assert_eq!(text.matches("-A K").count(), 3, "{text}");
-        assert_eq!(known.lines.line(0, 0, 2), Some(4));
+        assert_eq!((known.lines.line(0, 0, 1), known.lines.line(0, 0, 2)), (Some(4), Some(2)));
     }
 
     /// Two commands show parts of one chain, in its order.
